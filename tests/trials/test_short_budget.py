@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from pathlib import Path
 
 from onnxruntime import datasets
 
 import ortune
+from ortune.profiling.headroom import short_profile
+from ortune.profiling.processes import FEWEST_RUNS, WARMUP_RUNS, runs_for, runs_within
+from ortune.records import Measured, Plan
+from ortune.store.db import SessionLog
+from ortune.targets.machine import Machine
 from ortune.trials import pilot
+from ortune.trials.baseline import Baseline
+from ortune.trials.input_options import InputOptions
+from ortune.trials.sides import SideText, resolve
 from ortune.trials.watcher import Watcher
 
 
@@ -25,12 +34,47 @@ def test_a_tuning_without_time_tells_the_default_and_what_it_would_need(tmp_path
     assert (found.status, found.verdict) == ("ok", "inconclusive")
     result = found.result
     assert result.default_figures.latency_ns > 0
-    assert result.headroom is not None
+    # The first look, and nothing that no answer can come of.
+    assert result.headroom is None and not any("profiling" in line for line in lines)
     assert result.budget.n_trials == 0 and "(--budget " in result.budget.promise
     assert result.budget.promise in result.headline
     assert "no other configuration was tried" in found.summary()
     assert not result.bundle and not list(tmp_path.glob("*.ortune"))
     assert any(line.startswith("reading ") for line in lines)
+
+
+def looked_at(folder: Path) -> Baseline:
+    side = resolve(SideText(text=datasets.get_example("sigmoid.onnx")), common=Plan(), scratch=folder)
+    baseline = Baseline(side, InputOptions(), folder, SessionLog(None, ""), lambda _: None, Machine())
+    baseline.settle(30.0)
+    return baseline
+
+
+def test_a_look_ends_where_no_plan_fits_and_tells_what_a_trial_takes(tmp_path: Path) -> None:
+    baseline, asked = looked_at(tmp_path), []
+    assert not baseline.pilot("latency", 5.0, lambda trial_ns: bool(asked.append(trial_ns)))
+    assert asked == [baseline.trial_ns] and baseline.trial_ns > 0
+    assert isinstance(baseline.first, Measured)
+    assert not baseline.executor.arms  # nothing ran beside it
+
+
+def test_what_has_no_time_before_the_first_plan_is_left_out_and_named(tmp_path: Path) -> None:
+    hurried = looked_at(tmp_path)
+    assert hurried.pilot("latency", 0.01)
+    assert hurried.look_runs == 1
+    assert any("depends on the values" in note for note in hurried.notes)
+    assert short_profile(hurried, 1e9, None, floors=False, most_ns=1e9) is None
+    assert "not profiled: the budget has no time for it" in hurried.notes
+
+
+def test_a_profile_has_as_many_runs_as_fit(tmp_path: Path) -> None:
+    baseline = looked_at(tmp_path)
+    assert baseline.executor.last is not None
+    started = baseline.executor.last.elapsed_ns
+    fewest = started + 2 * (WARMUP_RUNS + FEWEST_RUNS + 0.5) * 1e9
+    assert runs_within(baseline, 1e9, fewest) == FEWEST_RUNS
+    assert runs_within(baseline, 1e9, fewest - 2e9) == 0
+    assert runs_within(baseline, 1e9, math.inf) == runs_for(1e9, baseline.side.model.info.n_nodes)
 
 
 def test_progress_has_its_figures_first() -> None:

@@ -184,6 +184,15 @@ def test_a_model_that_draws_random_numbers_is_said_to_differ_from_itself(tmp_pat
         assert _may_differ(still, found) == ""
 
 
+def test_a_model_that_differs_from_itself_is_not_called_wrong(tmp_path: Path) -> None:
+    text = """<ir_version: 8, opset_import: ["" : 17]> noisy (float[64,64] x) => (float[64,64] y)
+    { a = Identity (x)  b = Identity (a)  r = RandomNormalLike (b)  y = Add (r, x) }"""
+    onnx.save(onnx.parser.parse_model(text), tmp_path / "noisy.onnx")
+    answer = ortune.rewrite(tmp_path / "noisy.onnx", "no-op-nodes", output=tmp_path / "new.onnx")
+    assert answer.verdict == "written" and (tmp_path / "new.onnx").is_file()
+    assert any("differs from itself" in note for note in answer.result.notes)
+
+
 def test_a_length_that_hangs_on_values_is_said_to(tmp_path: Path) -> None:
     text = """<ir_version: 8, opset_import: ["" : 17]> long (float[1,64] x) => (int64[n] y)
     <int64 zero = {0}, int64 one = {1}, float thousand = {1000}, int64[2] axes = {0, 1}>

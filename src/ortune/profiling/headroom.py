@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
 from ortune.errors import OrtuneError
 from ortune.profiling.nodes import Origins, origins
 from ortune.profiling.peaks import NOT_MEASURED, load_peak
-from ortune.profiling.processes import base_arm, profile, runs_for
+from ortune.profiling.processes import base_arm, profile, runs_within
 from ortune.profiling.result import result_of
 from ortune.records import ProfileResult
 from ortune.trials.baseline import Baseline
@@ -16,12 +17,21 @@ TIMED_NS = 400_000_000
 
 
 def short_profile(
-    baseline: Baseline, latency_ns: float, store: Path | None, *, floors: bool = True
+    baseline: Baseline,
+    latency_ns: float,
+    store: Path | None,
+    *,
+    floors: bool = True,
+    most_ns: float = math.inf,
 ) -> ProfileResult | None:
-    """Profiles one process of the baseline; None where it does not run under the profiler."""
+    """Profiles one process of the baseline; None where it does not run under the profiler, or not in that time."""
+    runs = runs_within(baseline, latency_ns, most_ns, TIMED_NS)
+    if not runs:
+        baseline.notes.append("not profiled: the budget has no time for it")
+        baseline.say(baseline.notes[-1])
+        return None
     keep = baseline.scratch / "headroom.json"
     try:
-        runs = runs_for(latency_ns, baseline.side.model.info.n_nodes, TIMED_NS)
         (process,) = profile(baseline, [base_arm(baseline)], runs, [keep])
         version = baseline.side.runtime.ort_version
         peak = load_peak(baseline.machine.host, store, version) if floors else None

@@ -26,6 +26,7 @@ from ortune.trials.pilot import describe
 TIMED_NS = 2_000_000_000  # of profiled runs in a process
 MOST_RUNS = 200
 FEWEST_RUNS = 5
+WARMUP_RUNS = 4  # of each process, the first run among them
 ROUNDS, LEAST_OF_TURN = 8, 3  # turns of each process, fewer where they would have fewer runs than that
 ENOUGH_RUNS, LONGER = 40, 5
 """Runs of which some were left alone even on a busy machine: for these profiling may take so many times as long."""
@@ -95,6 +96,22 @@ def runs_for(latency_ns: float, n_nodes: int, time_ns: float = TIMED_NS) -> int:
     enough = min(ENOUGH_RUNS * latency_ns, LONGER * time_ns)
     fit = min(MOST_RUNS, int(max(time_ns, enough) / max(latency_ns, 1.0)), MOST_EVENTS // max(1, n_nodes))
     return max(FEWEST_RUNS, fit)
+
+
+def runs_within(baseline: Baseline, latency_ns: float, most_ns: float, time_ns: float = TIMED_NS) -> int:
+    """Profiled runs as ``runs_for``, or fewer, so that they and as many plain ones fit; 0 where the fewest do not.
+
+    Args:
+        baseline: What is profiled.
+        latency_ns: Of a run.
+        most_ns: What profiling one process may take.
+        time_ns: Of profiled runs, where there is time for more.
+    """
+    last = baseline.executor.last
+    start_ns = baseline.start_ns or (last.elapsed_ns if last is not None else 0.0)
+    fit = (most_ns - start_ns) / 2 / latency_ns - WARMUP_RUNS
+    runs = runs_for(latency_ns, baseline.side.model.info.n_nodes, time_ns)
+    return runs if fit >= runs else int(fit) if fit >= FEWEST_RUNS else 0
 
 
 def profile(baseline: Baseline, arms: Sequence[Arm], runs: int, keep: Sequence[Path]) -> list[Process]:

@@ -14,10 +14,10 @@ class ReleaseRow(Record, frozen=True, kw_only=True):
     """One release beside the others, in the same blocks.
 
     Attributes:
-        figures: Its own; None where it did not run.
+        figures: Its own, of one trial where it was not compared; None where it did not run.
         outputs: Against the newest release's.
         since_previous: Against the release before it that ran; None for the oldest.
-        failed: Why it was not measured, "" where it was.
+        failed: Why it was not measured beside the others, "" where it was.
     """
 
     release: str

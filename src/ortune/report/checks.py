@@ -40,7 +40,11 @@ def _control(control: Control) -> str:
         if not control.ok:
             return f"the positive control, a wait of {change(control.expected_ratio or 1)}, was MISSED"
         if control.detected is False and control.expected_ratio:
-            return f"a wait of {percent(control.expected_ratio - 1)} is too small to be seen in so few blocks"
+            return (
+                f"a known wait of {percent(control.expected_ratio - 1)} did not show in the {control.n_blocks} blocks "
+                "of the positive control, so a change as small as that may be missed (what is claimed has an "
+                "interval of its own)"
+            )
         return ""
     return (
         ""
@@ -87,7 +91,7 @@ def control_words(controls: Sequence[Control]) -> list[str]:
     for control in controls:
         if control.name == "spike-in" and control.expected_ratio and control.ratio is not None:
             interval = f" ({span(control.ratio_low or 0.0, control.ratio_high)})"
-            found = "" if control.detected else ", too small to be seen in so few blocks"
+            found = "" if control.detected else f", which does not show in its {control.n_blocks} blocks"
             missed = "" if control.ok else ", MISSED"
             measured = f"{change(control.ratio)}{interval}{found}{missed}"
             parts.append(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from ortune.records import Comparison, Envelope, HistoryResult, ReleaseRow
 from ortune.report import sides
 from ortune.report.answer_commands import lines, told_line
@@ -14,14 +16,22 @@ NO_BLOCK = "no block of it counts"
 """Why a release that ran was not measured."""
 
 
+def no_time(needed_s: float) -> str:
+    """Why a release that ran was not compared, and with which budget all are."""
+    budget = math.ceil(1.2 * needed_s / 10) * 10
+    return f"single observation: the budget does not hold its comparison (--budget {budget}s does)"
+
+
 def headline(result: HistoryResult) -> str:
     """The releases where it changed, and the newest against the oldest."""
     rows = {row.release: row.since_previous for row in result.rows}
     changes = [f"{name} is {_words(found)}" for name in result.changed if (found := rows[name]) is not None]
     of = sides.statistic(result.estimand)
     parts = ["; ".join(changes) or f"no release was shown to change its {of}"]
+    if all(row.failed for row in result.rows):
+        parts = [f"no two releases were compared: {result.rows[0].failed}"]
     if result.whole is not None:
-        ran = [row.release for row in result.rows if row.figures is not None]
+        ran = [row.release for row in result.rows if row.figures is not None and not row.failed]
         parts.append(f"{ran[0]} against {ran[-1]} in {of}: {_interval(result.whole)}")
     return "; ".join(parts)
 
@@ -57,7 +67,7 @@ def _row(row: ReleaseRow, estimand: str) -> tuple[str, ...]:
     found, figures, outputs = row.since_previous, row.figures, row.outputs
     differ = "" if outputs is None else "equal" if outputs.ok else outputs.what
     peak = memory(figures.peak_bytes) if figures.peak_bytes else _NOTHING
-    since = _NOTHING if found is None else f"{_interval(found)}, {found.verdict}"
+    since = row.failed or _NOTHING if found is None else f"{_interval(found)}, {found.verdict}"
     return (row.release, sides.value(figures, estimand), since, duration(figures.load_ns), peak, differ)
 
 

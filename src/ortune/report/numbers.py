@@ -94,8 +94,3 @@ def size(n_bytes: int) -> str:
         if n_bytes >= scale:
             return f"{three(n_bytes / scale)} {unit}"
     return f"{n_bytes} B"
-
-
-def megabytes(size_bytes: float) -> str:
-    """A size as package indexes write it."""
-    return f"{size_bytes / 1e6:.0f} MB"

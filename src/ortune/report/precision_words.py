@@ -8,7 +8,7 @@ from ortune.records import Calibration, OutputDifference, Plan, PrecisionRow
 from ortune.report.document import Cell, Column, Table, table
 from ortune.report.numbers import change, percent, size, span, three
 
-HEADS = ("time", "size", "relative L2", "cosine", "top-1")
+HEADS = ("time in the race", "size", "relative L2", "cosine", "top-1")
 
 
 def side_by_side(precision: Sequence[PrecisionRow]) -> Table:

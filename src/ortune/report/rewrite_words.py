@@ -36,8 +36,7 @@ def may_differ(random: Collection[str], by_values: Collection[str]) -> str:
     if random:
         return (
             f"the model draws random numbers ({', '.join(sorted(random))}), so its outputs differ from run to run "
-            "whatever is rewritten, and may in length too; ortune compare and ortune tune, which run it twice, then "
-            "compare moments"
+            "whatever is rewritten, and may in length too"
         )
     if by_values:
         return (

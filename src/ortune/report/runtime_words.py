@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from ortune.records import AddableRuntime, Envelope, MadeRuntime, RuntimeResult
 from ortune.report.document import Block, Column, Document, Line, Points, table
-from ortune.report.numbers import megabytes
+from ortune.report.numbers import size
 
 
 def document(envelope: Envelope[RuntimeResult]) -> Document:
@@ -33,7 +33,7 @@ def document(envelope: Envelope[RuntimeResult]) -> Document:
 def offers(addable: Sequence[AddableRuntime]) -> list[str]:
     """Each runtime that could be added, with what it brings, its size and the command."""
     return [
-        f"{each.name}: {each.what} ({' '.join(each.packages)}; about {megabytes(each.about_bytes)} on disk) "
+        f"{each.name}: {each.what} ({' '.join(each.packages)}; about {size(each.about_bytes)} on disk) "
         f"-> {each.command}"
         for each in addable
     ]
@@ -41,8 +41,8 @@ def offers(addable: Sequence[AddableRuntime]) -> list[str]:
 
 def _row(each: MadeRuntime) -> tuple[str, ...]:
     packages = (
-        f"{p.name} {p.version} ({p.license or 'licence not said'}, {megabytes(p.size_bytes)})"
+        f"{p.name} {p.version} ({p.license or 'licence not said'}, {size(p.size_bytes)})"
         for p in each.packages
     )
     versions = (each.runtime.ort_version, each.runtime.python_version)
-    return (each.name, *versions, megabytes(each.size_bytes), ", ".join(packages))
+    return (each.name, *versions, size(each.size_bytes), ", ".join(packages))

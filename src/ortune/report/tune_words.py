@@ -47,7 +47,7 @@ from ortune.report.document import (
     stopped,
     table,
 )
-from ortune.report.numbers import change, duration, megabytes, memory, percent, span, three
+from ortune.report.numbers import change, duration, memory, percent, size, span, three
 from ortune.report.placement_words import placed, places
 
 NAMED = 6  # plans in a list, at most
@@ -188,7 +188,7 @@ def adopting(adoption: Adoption) -> str:
     licenses = ", ".join(dict.fromkeys(each for each in adoption.licenses if each)) or "licence not said"
     return (
         f"pip install {' '.join(adoption.requirements)}, in an environment without {adoption.instead_of}, whose place "
-        f"it takes ({megabytes(adoption.size_bytes)} on disk; {licenses})"
+        f"it takes ({size(adoption.size_bytes)} on disk; {licenses})"
     )
 
 

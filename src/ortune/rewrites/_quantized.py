@@ -73,4 +73,4 @@ def refuses(model: ir.Model, *kinds: str) -> tuple[str, ...]:
 
 def megabytes(count: int) -> str:
     """Bytes of weights as the reasons of proposals say them."""
-    return f"{count / 1e6:.1f} MB of float32 weights"
+    return f"{count / 2**20:.1f} MiB of float32 weights"

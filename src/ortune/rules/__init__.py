@@ -44,6 +44,8 @@ __all__ = [
     "rule_of",
 ]  # fmt: skip
 
+NOBODYS_TIMES = "MSR006"
+"""Of the finding that is read before all others: what they say of time is then nobody's."""
 FAMILIES = {
     "graph": "GRA",
     "shapes": "SHP",
@@ -201,7 +203,7 @@ def _named(rule: Rule, text: str) -> bool:
 
 
 def findings(facts: Facts, *, without: Collection[str] = (), measured: bool = False) -> tuple[Finding, ...]:
-    """What all stable rules find: what is broken first, then by the share of the run that it is about.
+    """What all stable rules find: that times mean nothing, then what is broken, then by its share of the run.
 
     Args:
         facts: What is known.
@@ -232,6 +234,12 @@ def fixable(finding: Finding, *, unsafe: bool = False) -> bool:
     return changes_model and (unsafe or finding.safety == "exact")
 
 
-def _weight(finding: Finding) -> tuple[bool, float, int, str]:
+def _weight(finding: Finding) -> tuple[bool, bool, float, int, str]:
     share = finding.share_ratio or 0.0
-    return finding.severity != "error", -share, _WEIGHTS[finding.severity], finding.code
+    return (
+        finding.code != NOBODYS_TIMES,
+        finding.severity != "error",
+        -share,
+        _WEIGHTS[finding.severity],
+        finding.code,
+    )

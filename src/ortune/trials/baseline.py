@@ -50,12 +50,19 @@ HANG_SHARE = 0.25  # of the time left: the most that one hang, or one slow rewri
 LEAST_PATIENCE_S = 2.0
 LEAST_LOAD_S = 60.0  # of a first run, or a rewrite, however small the budget
 PILOT_RUNS = 5  # of a trial that is to show that a plan runs, what it costs and what it gives
+LOOK_SHARE = 0.1  # of the time left, the most that one step of the pilot takes where it can be made shorter
 STARTS = 2  # further processes that show how long a plan takes to load and to run first, besides the pilot's
 
 
 def patience_s(trial_ns: float, left_ns: float) -> float:
     """How long one step of a session with a budget may take: never less than a sound plan on a busy machine needs."""
     return max(LEAST_PATIENCE_S, 5e-9 * trial_ns, HANG_SHARE * 1e-9 * left_ns)
+
+
+def _run_ns(trial: Measured) -> float:
+    """What a run of every case took, by every caller, its gap included."""
+    done = trial.done
+    return done.wall_ns * len(done.cases) * done.n_callers / done.n_runs
 
 
 def require_page(objective: str, trial: Measured, name: str) -> None:
@@ -75,6 +82,7 @@ class Baseline:
         work: The inputs that run.
         refs: Their files.
         trial_ns: What a trial of the baseline costs.
+        look_runs: Timed runs of a trial that only looks: fewer than usual where they are long beside the budget.
         first: The trial whose outputs are the reference.
         moments: The baseline differs from itself, so outputs are compared by moments.
     """
@@ -105,7 +113,7 @@ class Baseline:
         self._own: list[OutputDifference] | None = None
         self._metric_of: dict[Path, float] = {}
         self._native: Outcome | None = None
-        self.trial_ns = 0.0
+        self.trial_ns, self.look_runs = 0.0, PILOT_RUNS
         # Of a trial in a group: what it takes before its first turn, and a run of every case.
         self._start_ns = self._run_ns = 0.0
         self._least_runs = 0
@@ -135,11 +143,26 @@ class Baseline:
         if isinstance(self.executor.last, Measured):
             self.executor.most_alive = self.machine.most_alive(self.executor.last.done.peak_bytes)
 
-    def pilot(self, objective: str) -> None:
-        """Times the baseline alone, then beside itself; compares the two, and tries three kinds of feed."""
+    def pilot(
+        self, objective: str, left_s: float = math.inf, holds: Callable[[float], bool] = lambda _: True
+    ) -> bool:
+        """Times the baseline alone, then beside itself; compares the two, and tries three kinds of feed.
+
+        Args:
+            objective: What counts.
+            left_s: Of the budget: what does not fit is made shorter, or left out with a note.
+            holds: Asked after the first trial, with the nanoseconds that the shortest trial takes: whether the rest
+                is worth its time.
+
+        Returns:
+            What ``holds`` said.
+        """
         self._least_runs = P95_REQUESTS if objective == "p95" else 0
         base = self.arm(BASE)
-        self.executor.timing = Timing(runs=PILOT_RUNS, warmup_runs=1, warmup_ns=0, warmup_cap_ns=0)
+        left_ns = left_s * 1e9
+        self.look_runs = self._runs_to_look(LOOK_SHARE * left_ns)
+        warmup = 1 if self.look_runs == PILOT_RUNS else 0  # the first run was one
+        self.executor.timing = Timing(runs=self.look_runs, warmup_runs=warmup, warmup_ns=0, warmup_cap_ns=0)
         self.answer_natively()
         self.first = self.require_measured(base, self.executor.trial(base, keep_outputs=True))
         self.executor.reference = self.executor.reference or Path(self.first.outputs_path)
@@ -147,11 +170,12 @@ class Baseline:
         if objective == "first-result" and (page := self.first.done.page) is not None:
             speed = f"{8e3 * page.download_bytes / max(1, page.download_ns):.3g} Mbit/s"
             self.notes.append(
-                f"the download: {page.download_bytes / 1e6:.3g} MB, not compressed, at {speed} "
+                f"the download: {page.download_bytes / 2**20:.3g} MiB, not compressed, at {speed} "
                 f"take {page.download_ns / 1e9:.3g} s"
             )
             self.say(self.notes[-1])
         self.executor.timing = pilot.timing_for(self.first, at_least_runs=self._least_runs)
+        self._turns = self.executor.timing.turns
         # A start is measured alone; everything else beside what it is compared with.
         self.executor.most_alive = (
             1 if objective in FROM_START else self.machine.most_alive(self.first.done.peak_bytes)
@@ -161,19 +185,34 @@ class Baseline:
                 "memory does not hold two of its processes at once: trials run one after another"
             )
             self.say(self.notes[-1])
+        turns_ns = (self.look_runs + warmup) * _run_ns(self.first)
+        self._time_by(self.first, turns_ns, self.first.elapsed_ns)
+        left_ns -= self.first.elapsed_ns
+        least = pilot.shortened(self._turns, self._start_ns, self._run_ns, 0.0, self._least_runs)
+        if not holds(self._start_ns + pilot.turns_ns(least, self._run_ns)):
+            self._use(least)
+            if self.first.done.page is not None:
+                self.findings += rule_of(software_adapter).findings(Facts(page=self.first.done.page))
+            return False
+        self.shorten(LOOK_SHARE * left_ns / 2)
         self.executor.arms = {BASE: base, IDENTICAL: self.arm(IDENTICAL)}
         names = [BASE, IDENTICAL][: self.executor.most_alive]
         found = self.executor(names, lambda: False, keep=[BASE])
         assert found is not None
         second, *_ = (self.require_measured(base, outcome) for outcome in found)
-        done, turns = second.done, self.executor.timing.turns
-        self._run_ns = done.wall_ns * len(done.cases) * done.n_callers / done.n_runs
         # Of the two the one that no stall made longer: what a budget holds is told from it.
         elapsed_ns = min(outcome.elapsed_ns for outcome in found)
-        self._start_ns = max(1e6, elapsed_ns - pilot.turns_ns(turns, self._run_ns))
-        self._turns = turns
-        self._use(turns)
-        if not self.difference(second, "itself").ok:
+        self._time_by(second, pilot.turns_ns(self.executor.timing.turns, _run_ns(second)), elapsed_ns)
+        self._use(self._turns)
+        self.notice_randomness(second)
+        self.question_page(base, self.first)
+        self.question_values(base, LOOK_SHARE * (left_ns - elapsed_ns))
+        self.expect(self.trial_ns)
+        return True
+
+    def notice_randomness(self, again: Measured) -> None:
+        """Outputs are compared by moments from now on where the baseline, run again, differs from itself."""
+        if not self.difference(again, "itself").ok:
             self.moments = True
             ops = sorted({op for _, op in outputs.random_ops(self.side.model.ir)})
             cause = f" ({', '.join(ops)})" if ops else ""
@@ -182,9 +221,25 @@ class Baseline:
                 "outputs are compared by shape, finiteness and moments"
             )
             self.say(self.notes[-1])
-        self.question_page(base, self.first)
-        self.question_values(base)
-        self.expect(self.trial_ns)
+
+    def _runs_to_look(self, most_ns: float) -> int:
+        """Timed runs of the first timed trial, as the run before it says: one at least."""
+        last = self.executor.last
+        if not isinstance(last, Measured):
+            return PILOT_RUNS
+        run_ns = sum(case.first_ns for case in last.done.cases)
+        fit = PILOT_RUNS if math.isinf(most_ns) else int((most_ns - last.elapsed_ns) / max(1, run_ns))
+        return max(1, min(PILOT_RUNS, fit))
+
+    def _time_by(self, trial: Measured, turns_ns: float, elapsed_ns: float) -> None:
+        """Takes what a start and a run cost from a trial that took so long, of which its turns took so much."""
+        self._run_ns = _run_ns(trial)
+        self._start_ns = max(1e6, elapsed_ns - turns_ns)
+
+    @property
+    def start_ns(self) -> float:
+        """What a trial takes before its first turn, its first run included."""
+        return self._start_ns
 
     @property
     def functional_only(self) -> bool:
@@ -233,12 +288,21 @@ class Baseline:
                 code="functional-only",
             )
 
-    def question_values(self, base: Arm) -> None:
+    def question_values(self, base: Arm, most_ns: float = math.inf) -> None:
         """Times the baseline on several kinds of invented feed, and keeps what that tells.
+
+        Of a model whose runs take longer than ``most_ns`` for that, it is not asked, which is noted.
 
         What differs is timed once more in a process of its own, in the other order: a neighbour that stays for some
         seconds makes one kind of feed look expensive, and not the same one twice in all of its runs.
         """
+        kinds_ns = pilot.kinds_ns(self.executor.timing.runs, self.start_ns, self._run_ns)
+        if kinds_ns > most_ns and not self.work.inputs_path:
+            self.notes.append(
+                "whether latency depends on the values of the inputs was not asked: the budget has no time for it"
+            )
+            self.say(self.notes[-1])
+            return
 
         def timed(*, again: bool) -> tuple[CaseTimes, ...]:
             model, work = self.side.model.ir, self.work

@@ -22,6 +22,7 @@ from ortune.trials.executor import Arm, Executor, Timing
 
 KINDS: tuple[Kind, ...] = ("usual", "zeros", "extreme")
 FEED_TRIES = 12
+LEAST_OF_KIND = 12  # runs of each kind of feed
 MOST_RUNS = 20_000
 TURN_NS = (
     20_000_000  # of a turn of a fast model: much shorter than a neighbour's phases, much longer than a switch
@@ -244,6 +245,16 @@ def pooled(first: Sequence[CaseTimes], second: Sequence[CaseTimes]) -> tuple[Cas
     )
 
 
+def kinds_runs(runs: int) -> int:
+    """Runs of each kind of feed, where a trial has so many."""
+    return max(LEAST_OF_KIND, runs // 4)
+
+
+def kinds_ns(runs: int, start_ns: float, run_ns: float) -> float:
+    """What trying the kinds of feed takes: ``run_ns`` is a run of every case."""
+    return start_ns + len(KINDS) * (1 + kinds_runs(runs)) * run_ns
+
+
 def kinds_of_feed(
     executor: Executor,
     base: Arm,
@@ -272,7 +283,7 @@ def kinds_of_feed(
         chosen = tuple(refs[kind] for kind in kinds if kind in refs)
         feeds, name = (chosen[::-1], "kinds-again") if again else (chosen, "kinds")
         arm = Arm(name=name, plan=base.plan, model=base.model, runtime=base.runtime, feeds=feeds)
-        outcome = executor.trial(arm, runs=max(12, executor.timing.runs // 4))
+        outcome = executor.trial(arm, runs=kinds_runs(executor.timing.runs))
         if isinstance(outcome, Measured):
             return outcome.done.cases
     return ()

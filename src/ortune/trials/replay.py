@@ -13,12 +13,14 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from ortune.records import Finding, Headroom, Outcome, OutputDifference, RewriteSpec
+from ortune.records import Finding, Headroom, Outcome, OutputDifference, ProfileResult, RewriteSpec
 from ortune.search.budget import Split
 from ortune.store.db import Event
 
 RESUMED = "resumed"
 """Journalled when a session goes on: what is behind the last complete block was not played back."""
+PROFILE = "default-profile"
+"""Journalled before the race: what a page draws of the profile."""
 FINDINGS = "findings"
 """Journalled before the race: a profile made again may tell other things, and so propose other plans."""
 SEEN = "outputs-seen"
@@ -71,7 +73,7 @@ class Replay:
         differences: Output comparisons by key, so that outputs long deleted need not be made again.
         no_models: Why a rewritten model could not be made, by its key: one that was cut off must not appear now.
         split: How the budget was divided, None for a new session.
-        headroom: What the profile before the race told.
+        headroom: What the profile before the race told; ``profile`` is what a page draws of it.
         findings: What rules found then; None where they were not asked.
         row: The rewrites that were raced together; None where that was not settled.
         played: Trials played back.
@@ -83,6 +85,7 @@ class Replay:
     no_models: dict[str, str] = field(default_factory=dict)
     split: Split | None = None
     headroom: Headroom | None = None
+    profile: ProfileResult | None = None
     findings: tuple[Finding, ...] | None = None
     row: tuple[RewriteSpec, ...] | None = None
     played: int = 0
@@ -147,6 +150,8 @@ def read(events: list[Event]) -> Replay:
             whole = len(replay.trials)  # before the first block stand the pilot's trials, each on its own
         elif event.kind == "headroom":
             replay.headroom = msgspec.json.decode(event.body, type=Headroom)
+        elif event.kind == PROFILE:
+            replay.profile = msgspec.json.decode(event.body, type=ProfileResult)
         elif event.kind == FINDINGS:
             replay.findings = msgspec.json.decode(event.body, type=tuple[Finding, ...])
         elif event.kind == ROW:

@@ -39,6 +39,8 @@ from ortune.trials.watcher import Watcher
 
 NUMERICS_TOLERANCE = Tolerance(text="0.05", number=0.05)
 """Relative L2 distance of what --allow numerics lets through where no --tolerance is given."""
+BEFORE_SHARE = 0.5
+"""Of the time, the most for what comes before the race and can be left out: of the pilot, the profile, the row."""
 LEAST_SHARE = 0.55
 """Of the time, for calibration, first blocks and confirmation together: the rest is for what the first blocks find."""
 
@@ -137,19 +139,7 @@ class Tuning:
             left, trial_ns, wanted=wanted, references=race.references
         )  # as the interrupted session decided, where there was one
         if split is None:
-            need = budget.needed_ns(1, trial_ns, race.references) + self.clock()
-            self.forecast = (
-                f"one trial takes {trial_ns / 1e9:.1f} s: the {self.budget_s:.0f} s budget holds not even one other "
-                f"plan (--budget {int(need / 1e9) + 5}s does)"
-            )
-            self.watch.say(self.forecast)
-            self.search.judgement = controls.Judgement(
-                estimand=OBJECTIVES[race.objective] or "median",
-                controls=(),
-                scale=0.0,
-                within=0.0,
-                between=0.0,
-            )
+            self.refuse(budget.needed_ns(1, trial_ns, race.references) + self.clock())
             return False
         if self.replay.split is None:
             self.log.add("split", split)
@@ -169,6 +159,35 @@ class Tuning:
         for entry in self.entries[: split.plans]:
             race.add(entry)
         return True
+
+    def holds(self, trial_ns: float) -> bool:
+        """Whether what is left of the budget holds one plan, of trials that take so long."""
+        left, references = self._end_ns - self.replay.decided(), self.search.race.references
+        return budget.divide(left, trial_ns, wanted=1, references=references) is not None
+
+    def refuse(self, need_ns: float | None = None) -> None:
+        """Says that the budget holds no other plan, and which one does.
+
+        Args:
+            need_ns: That budget. None before the pilot was through: in a larger one what else comes before the race
+                takes its share.
+        """
+        race, trial_ns = self.search.race, self.baseline.trial_ns
+        if need_ns is None:
+            need_ns = budget.needed_ns(1, trial_ns, race.references) + self.clock()
+            need_ns /= 1 - BEFORE_SHARE
+        self.forecast = (
+            f"one trial takes {trial_ns / 1e9:.1f} s: the {self.budget_s:.0f} s budget holds not even one other "
+            f"plan (--budget {int(need_ns / 1e9) + 5}s does)"
+        )
+        self.watch.say(self.forecast)
+        self.search.judgement = controls.Judgement(
+            estimand=OBJECTIVES[race.objective] or "median",
+            controls=(),
+            scale=0.0,
+            within=0.0,
+            between=0.0,
+        )
 
     @property
     def _end_ns(self) -> float:

@@ -44,7 +44,7 @@ from ortune.search.blocks import BASE, IDENTICAL, LETTERS, NEW, SPIKE, awake, fa
 from ortune.search.figures import OBJECTIVES, TIMES, describe, require_objective
 from ortune.stats import evidence
 from ortune.trials import pairing, pilot
-from ortune.trials.baseline import PILOT_RUNS, Baseline, require_page
+from ortune.trials.baseline import Baseline, require_page
 from ortune.trials.compare_result import New, Raced, rank
 from ortune.trials.scratch import scratch_folder
 from ortune.trials.sides import Resolved, require_unchanged
@@ -204,7 +204,7 @@ class _Run:
             renamed = ", ".join(f"{a} -> {b}" for b, a in new.pairs.items() if a != b)
             if renamed:
                 self.watch.say(f"inputs paired: {renamed}")
-        baseline.pilot(self.options.objective)
+        baseline.pilot(self.options.objective, self._left_ns() / 1e9)
         baseline.notes += in_browser("A", baseline.first.done)
         for new in self.news:
             self._try(new)
@@ -269,7 +269,7 @@ class _Run:
         """Runs a new side alone: whether it runs, what that costs, and how far its outputs are from the base's."""
         baseline = self.baseline
         assert new.contestant is not None
-        outcome = baseline.executor.trial(new.contestant, runs=PILOT_RUNS, keep_outputs=True)
+        outcome = baseline.executor.trial(new.contestant, runs=baseline.look_runs, keep_outputs=True)
         if isinstance(outcome, Failed) and len(self.news) > 1 and outcome.reason != "no-runtime":
             new.failed = outcome
             self.watch.say(f"{new.name} does not run: {pilot.describe(outcome)}")
@@ -308,7 +308,7 @@ class _Run:
     ) -> None:
         """Blocks after the calibration are as long as its noise says, and the budget allows for all of them."""
         self.baseline.retime(judgement, measured(blocks, BASE))
-        left_ns = self.rules.budget_ns - (time.monotonic_ns() - self.start)
+        left_ns = self._left_ns()
         n_blocks = max(1, design.n_blocks - controls.CALIBRATION_BLOCKS)
         self.baseline.shorten(left_ns / (1.1 * (1 + n_new) * n_blocks))
 
@@ -355,8 +355,11 @@ class _Run:
         known = {finding.code for finding in healthy}
         return tuple(finding for finding in found if finding.code not in known)
 
+    def _left_ns(self) -> int:
+        return self.rules.budget_ns - (time.monotonic_ns() - self.start)
+
     def _design(self, trial_ns: float, n_new: int) -> duel.Design:
-        left_ns = self.rules.budget_ns - (time.monotonic_ns() - self.start)
+        left_ns = self._left_ns()
         before = self.baseline.trial_ns
         n_arms = 1 + n_new + len(duel.CONTROLS)
         self.baseline.shorten(left_ns / (controls.CALIBRATION_BLOCKS * n_arms) * before / trial_ns)

@@ -17,7 +17,7 @@ from ortune import __version__, rules
 from ortune.errors import OrtuneError, UsageError
 from ortune.profiling.nodes import origins
 from ortune.profiling.peaks import load_peak
-from ortune.profiling.processes import base_arm, profile, runs_for
+from ortune.profiling.processes import base_arm, profile, runs_within
 from ortune.profiling.result import result_of
 from ortune.records import (
     Block,
@@ -40,7 +40,7 @@ from ortune.search import confirm, controls
 from ortune.search.blocks import BASE, IDENTICAL, SPIKE, awake, log_ratios, measured
 from ortune.search.figures import OBJECTIVES, WORDS, describe, figure, require_objective
 from ortune.search.plan_edits import merge, together
-from ortune.trials.baseline import PILOT_RUNS, Baseline
+from ortune.trials.baseline import Baseline, patience_s
 from ortune.trials.fixed_blocks import fit, fixed_blocks
 from ortune.trials.pilot import describe as failure
 from ortune.trials.rewriting import Models
@@ -79,6 +79,8 @@ OF_A_PAGE = ("page", "watch", "browser", "headful", "fail_on", "report", "store"
 LONGEST_WATCH_S = 3600
 MOST_FIXES = 8
 """Raced at once; findings of less weight wait for another call."""
+PROFILE_SHARE = 0.3
+"""Of the time left at most, for the profile, where fixes can be raced after it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -260,32 +262,44 @@ class _Diagnosis:
         self.watch.line("running the model for the first time")
         self.baseline.settle(self.options.budget_s)
         self.watch.line("timing a few runs, to plan the session")
-        self.baseline.pilot(self.options.objective)
+        self.baseline.pilot(self.options.objective, self._left_s())
         self.baseline.require_real_times()
         told = self._profile()
         found = self._findings(told)
         fixes, not_tried = self._fixes(found)
-        for fix in fixes:
-            self._try(fix)
-        everything = self._together([fix for fix in fixes if fix.runs])
-        if everything is not None:
-            self._try(everything)
-            fixes.append(everything)
-        racing = [fix for fix in fixes if fix.runs]
-        if racing:
-            self._race([fix.arm for fix in racing])
+        # What could not be raced is not even tried: that takes time too.
+        if fixes and not self._held([fix.arm for fix in fixes]):
+            self.watch.say(f"{len(fixes)} of {len(fixes)} fixes: {self.no_time}")
+        elif fixes:
+            for fix in fixes:
+                self._try(fix)
+            everything = self._together([fix for fix in fixes if fix.runs])
+            if everything is not None:
+                self._try(everything)
+                fixes.append(everything)
+            self._race([fix.arm for fix in fixes if fix.runs])
         require_unchanged(self.side)
         return self._envelope(found, fixes, not_tried, told)
 
     def _spent_s(self) -> float:
         return time.monotonic() - self.start
 
+    def _left_s(self) -> float:
+        return self.options.budget_s - self._spent_s()
+
     def _profile(self) -> ProfileResult | None:
-        """One process under the profiler; None where it does not run there."""
+        """One process under the profiler; None where it does not run there, or the budget has no time for it."""
         self.watch.line("profiling")
         side, machine = self.side, self.kept.machine
         latency = figure(self.baseline.first, "median") or self.baseline.first.done.cases[0].first_ns
-        runs = runs_for(latency, side.model.info.n_nodes)
+        # Where no fix can be raced, nothing else needs the time.
+        left_ns = self._left_s() * 1e9
+        races = fit(self.baseline, 3, (1 - PROFILE_SHARE) * left_ns) <= (1 - PROFILE_SHARE) * left_ns
+        runs = runs_within(self.baseline, latency, (PROFILE_SHARE if races else 1.0) * left_ns)
+        if not runs:
+            self.baseline.notes.append("not profiled: the budget has no time for it")
+            self.watch.say(self.baseline.notes[-1])
+            return None
         try:
             (process,) = profile(
                 self.baseline, [base_arm(self.baseline)], runs, [self.baseline.scratch / "trace.json"]
@@ -355,7 +369,7 @@ class _Diagnosis:
         self.watch.line(f"trying the fix of {', '.join(fix.codes)}")
         try:
             model = (
-                self.models.path(fix.plan, max(60.0, self.options.budget_s / 4))
+                self.models.path(fix.plan, patience_s(self.baseline.trial_ns, max(0.0, self._left_s() * 1e9)))
                 if fix.plan.rewrites
                 else None
             )
@@ -363,7 +377,7 @@ class _Diagnosis:
             fix.failed = diagnose_words.not_made(error.what)
             return
         arm = self.baseline.arm(fix.arm, plan=fix.plan, model=model)
-        outcome = self.baseline.executor.trial(arm, runs=PILOT_RUNS, keep_outputs=True)
+        outcome = self.baseline.executor.trial(arm, runs=self.baseline.look_runs, keep_outputs=True)
         if isinstance(outcome, Failed):
             fix.failed = diagnose_words.does_not_run(failure(outcome))
             return
@@ -376,8 +390,8 @@ class _Diagnosis:
 
     def _held(self, arms: Sequence[str]) -> list[str]:
         """Those that the budget holds: of too many fixes the last are left out, which are worth least."""
-        held, spent_s = list(arms), self._spent_s()
-        left_ns = (self.options.budget_s - spent_s) * 1e9
+        held, spent_s, self.no_time = list(arms), self._spent_s(), ""
+        left_ns = self._left_s() * 1e9
         needed_ns = whole_ns = fit(self.baseline, len(held) + 2, left_ns)
         while held and needed_ns > left_ns:
             alone = [arm for arm in held if arm != TOGETHER]
@@ -385,14 +399,16 @@ class _Diagnosis:
             needed_ns = fit(self.baseline, len(held) + 2, left_ns)
         if len(held) < len(arms):
             self.no_time = diagnose_words.no_time(spent_s + whole_ns / 1e9)
-            self.watch.say(f"{len(arms) - len(held)} of {len(arms)} fixes: {self.no_time}")
         return held
 
     def _race(self, arms: Sequence[str]) -> None:
         baseline, executor = self.baseline, self.baseline.executor
-        arms = self._held(arms)
-        if not arms:
+        held = self._held(arms)
+        if len(held) < len(arms):
+            self.watch.say(f"{len(arms) - len(held)} of {len(arms)} fixes: {self.no_time}")
+        if not held:
             return
+        arms = held
         executor.arms = {
             BASE: baseline.arm(BASE),
             IDENTICAL: baseline.arm(IDENTICAL),

@@ -24,6 +24,7 @@ from ortune.records import (
     Failed,
     Figures,
     HistoryResult,
+    Measured,
     OutputDifference,
     Plan,
     ReleaseRow,
@@ -33,7 +34,7 @@ from ortune.report import history_words
 from ortune.search import confirm, controls
 from ortune.search.blocks import BASE, IDENTICAL, SPIKE, awake, log_ratios, measured
 from ortune.search.figures import OBJECTIVES, WORDS, describe, require_objective
-from ortune.trials.baseline import PILOT_RUNS, Baseline
+from ortune.trials.baseline import Baseline
 from ortune.trials.fixed_blocks import fit, fixed_blocks
 from ortune.trials.pilot import describe as failure
 from ortune.trials.scratch import scratch_folder
@@ -145,32 +146,37 @@ class _History:
         self.options, self.watch, self.baseline, self.runtimes = options, watch, baseline, runtimes
         self.missing, self.kept, self.start = missing, kept, time.monotonic()
         self.outputs: dict[str, OutputDifference] = {}
+        self.looked: dict[str, Measured] = {}  # of each release, the trial that showed that it runs
         self.blocks: list[Block] = []
         self.rng = random.Random(f"history-{options.seed}")
 
     def go(self) -> Envelope[HistoryResult]:
         baseline, executor = self.baseline, self.baseline.executor
         baseline.settle(self.options.budget_s)
-        baseline.pilot(self.options.objective)
+        baseline.pilot(self.options.objective, self._left_s())
         baseline.require_real_times()
         newest, *others = self.runtimes
         arms = {BASE: baseline.arm(BASE), IDENTICAL: baseline.arm(IDENTICAL)}
         arms[SPIKE] = baseline.arm(SPIKE, wait=controls.SPIKE_RATIO)
         for release in others:
             arms[release] = baseline.arm(release, side=replace(baseline.side, runtime=self.runtimes[release]))
-            outcome = executor.trial(arms[release], runs=PILOT_RUNS, keep_outputs=True)
+            outcome = executor.trial(arms[release], runs=baseline.look_runs, keep_outputs=True)
             if isinstance(outcome, Failed):
                 self.missing[release] = failure(outcome)
                 del arms[release]
                 continue
             baseline.live_with(outcome)
+            self.looked[release] = outcome
             self.outputs[release] = baseline.difference(outcome)
         ran = [release for release in others if release in arms]
         if not ran:
             raise MeasurementError(f"only {newest} runs the model: {next(iter(self.missing.values()))}")
+        self.looked[newest] = baseline.first
         executor.arms = arms
-        left_s = self.options.budget_s - (time.monotonic() - self.start)
-        fit(baseline, len(ran) + 2, left_s * 1e9)
+        held = self._held(ran)
+        if not held:
+            self.missing[newest] = self.missing[ran[0]]
+            return self._envelope([newest], OBJECTIVES[self.options.objective] or "median", ())
         judgement, calibration = controls.calibrate(
             executor,
             [BASE],
@@ -182,23 +188,43 @@ class _History:
         baseline.retime(judgement, measured(calibration, BASE))
         self.blocks = fixed_blocks(
             baseline,
-            [BASE, *ran, IDENTICAL],
+            [BASE, *held, IDENTICAL],
             self.watch,
             rng=self.rng,
             first=len(calibration),
-            spent_s=lambda: time.monotonic() - self.start,
+            spent_s=self._spent_s,
             budget_s=self.options.budget_s,
         )
         late = controls.late_controls(log_ratios([*calibration, *self.blocks], IDENTICAL, judgement.estimand))
         require_unchanged(baseline.side)
-        return self._envelope([newest, *ran], judgement.estimand, (*judgement.controls, *late))
+        return self._envelope([newest, *held], judgement.estimand, (*judgement.controls, *late))
+
+    def _spent_s(self) -> float:
+        return time.monotonic() - self.start
+
+    def _left_s(self) -> float:
+        return self.options.budget_s - self._spent_s()
+
+    def _held(self, ran: Sequence[str]) -> list[str]:
+        """The releases that the budget holds: of too many the oldest are left out, and it is said why."""
+        held, left_ns, spent_s = list(ran), self._left_s() * 1e9, self._spent_s()
+        needed_ns = whole_ns = fit(self.baseline, len(held) + 2, left_ns)
+        while held and needed_ns > left_ns:
+            held.pop()
+            needed_ns = fit(self.baseline, len(held) + 2, left_ns)
+        if len(held) < len(ran):
+            why = history_words.no_time(spent_s + whole_ns / 1e9)
+            left = ran[len(held) :]
+            self.missing.update(dict.fromkeys(left, why))
+            self.watch.say(f"{', '.join(left)}: {why}")
+        return held
 
     def _envelope(
         self, releases: Sequence[str], estimand: str, found: Sequence[Control]
     ) -> Envelope[HistoryResult]:
         baseline, newest = self.baseline, releases[0]
         # Every release but the oldest is held against one other: as many claims, one error.
-        level = 1 - 0.05 / (len(releases) - 1)
+        level = 1 - 0.05 / max(1, len(releases) - 1)
 
         def against(release: str, older: str) -> Comparison | None:
             arm, base = (BASE if each == newest else each for each in (release, older))
@@ -208,7 +234,8 @@ class _History:
         rows = []
         for release, runtime in self.runtimes.items():
             trials = measured(self.blocks, BASE if release == newest else release)
-            figures: Figures | None = describe(trials, estimand, []) if trials else None
+            looked = [self.looked[release]] if release in self.looked else []
+            figures: Figures | None = describe(trials or looked, estimand, []) if trials or looked else None
             rows.append(
                 ReleaseRow(
                     release=release,
@@ -216,7 +243,7 @@ class _History:
                     figures=figures,
                     outputs=self.outputs.get(release),
                     since_previous=against(release, older[release]) if release in older else None,
-                    failed=self.missing.get(release, "" if figures else history_words.NO_BLOCK),
+                    failed=self.missing.get(release, "" if trials else history_words.NO_BLOCK),
                 )
             )
         rows += [
@@ -234,7 +261,7 @@ class _History:
             pair = ["--a-runtime", f"onnxruntime=={older[most]}", "--b-runtime", f"onnxruntime=={most}"]
             asked = words(self.options, without=("release", "budget"))
             why = shlex.join(["ortune", "compare", *asked, *pair])
-        whole = against(newest, releases[-1])
+        whole = against(newest, releases[-1]) if len(releases) > 1 else None
         result = HistoryResult(
             side=side.record,
             estimand=WORDS[estimand],

@@ -127,7 +127,7 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[LockResult
     watch = watcher or Watcher()
     path, machine = options.place, Machine(browser=options.in_browser)
     was = read(path, str(options.model)) if options.check else None
-    if was is None:
+    if was is None and options.output is None:  # one that was typed has been tried
         files.require_writable(path, "--output")
     with (
         scratch_folder() as scratch,

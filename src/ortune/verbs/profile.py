@@ -17,7 +17,7 @@ from ortune.inputs import feed_files
 from ortune.profiling.deliver import Deliverables, deliver
 from ortune.profiling.nodes import Origins, counterparts_of, origins
 from ortune.profiling.peaks import NOT_MEASURED, load_peak, measure_peak
-from ortune.profiling.processes import Process, base_arm, profile, runs_for, slowdown
+from ortune.profiling.processes import FEWEST_RUNS, Process, base_arm, profile, runs_within, slowdown
 from ortune.profiling.result import difference_of, result_of, side_times
 from ortune.profiling.subjects import about_traces
 from ortune.records import (
@@ -33,7 +33,6 @@ from ortune.report import headroom_words, profile_words
 from ortune.report.answer_commands import IN_A_POD
 from ortune.report.difference_words import worded
 from ortune.report.finding_words import measurable, sentence
-from ortune.rules.measurement import software_adapter
 from ortune.search.figures import figure
 from ortune.store.db import SessionLog
 from ortune.targets.machine import Machine
@@ -149,7 +148,7 @@ class Options(Kept, OnePlan):
     ] = ()
     cpus: Cpus = None
     memory: Memory = None
-    budget: Annotated[str | float, Option("--budget", "30s", "For finding inputs that run.", RUN)] = "30s"
+    budget: Annotated[str | float, Option("--budget", "30s", "Time for all measuring.", RUN)] = "30s"
     timeline: bool = False
 
     @property
@@ -210,7 +209,6 @@ def _told(
     found = measurable(
         rules.findings(replace(facts or rules.Facts(), profile=result), without=("ENV",)), again
     )
-    found = tuple(sorted(found, key=lambda finding: finding.code != software_adapter.CODE))
     return msgspec.structs.replace(
         result,
         stands_out=found,
@@ -316,6 +314,7 @@ class _Models:
 
     def _measured(self, sides: Sequence[Resolved], log: SessionLog, machine: Machine) -> ProfileResult:
         baselines: list[Baseline] = []
+        began = time.monotonic()
         for number, side in enumerate(sides):
             folder = self.scratch / f"side-{number}"
             folder.mkdir()
@@ -328,8 +327,9 @@ class _Models:
                     baseline.executor.last.elapsed_ns, least_s=max(LEAST_LOAD_S, self.options.budget_s)
                 )
         self.work = baselines[0].work
-        peak = self._peak(sides[0], machine)
-        processes = self._processes(baselines)
+        left_ns = (self.options.budget_s - (time.monotonic() - began)) * 1e9
+        peak = self._peak(sides[0], machine)  # once a machine, and so of no budget
+        processes = self._processes(baselines, left_ns)
         # Of several processes the middle one is told in full; names in the profile may differ between them.
         order = sorted(processes[0], key=lambda p: p.found.mean_wall_ns)
         shown = self.shown = order.pop(len(order) // 2)
@@ -403,21 +403,34 @@ class _Models:
             self.no_peak = error.what
             return None
 
-    def _processes(self, baselines: Sequence[Baseline]) -> list[list[Process]]:
-        """Profiled processes of every side, turn by turn, so that drift hits all alike."""
+    def _processes(self, baselines: Sequence[Baseline], left_ns: float) -> list[list[Process]]:
+        """Profiled processes of every side, turn by turn, so that drift hits all alike.
+
+        As many, with as many runs, as the time that is left holds; one of the fewest runs in any case.
+        """
         arms = [base_arm(baseline) for baseline in baselines]
         n = self.options.processes or (PROCESSES if len(baselines) > 1 else 1)
-        runs = []
+        latencies = []
         for baseline in baselines:
             first = baseline.executor.last
             assert isinstance(first, Measured)
-            latency = figure(first, "median") or first.done.cases[0].first_ns
-            runs.append(runs_for(latency, baseline.side.model.info.n_nodes))
+            latencies.append(figure(first, "median") or first.done.cases[0].first_ns)
+
+        def runs_of(processes: int) -> int:
+            most_ns = left_ns / processes / len(baselines)
+            sides = zip(baselines, latencies, strict=True)
+            return min(runs_within(baseline, latency, most_ns) for baseline, latency in sides)
+
+        while not (runs := runs_of(n)) and n > 1 and self.options.processes is None:
+            n -= 1
+        if not runs:
+            self.watch.say("the shortest profile takes longer than the budget")
+            runs = FEWEST_RUNS
         found: list[list[Process]] = [[] for _ in baselines]
         for turn in range(n):
             self.watch.line(f"profiling, process {turn + 1} of {n}")
             keep = [self.scratch / f"trace-{number}-{turn}.json" for number in range(len(arms))]
-            for mine, process in zip(found, profile(baselines[0], arms, min(runs), keep), strict=True):
+            for mine, process in zip(found, profile(baselines[0], arms, runs, keep), strict=True):
                 mine.append(process)
         return found
 

@@ -77,7 +77,6 @@ class Options(OnePlan):
             OUT,
             short="-o",
             again=False,
-            writes=True,
         ),
     ] = None
     report: Page = None

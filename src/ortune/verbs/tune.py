@@ -54,7 +54,7 @@ from ortune.trials.across import (
 )
 from ortune.trials.baseline import Baseline
 from ortune.trials.needed_rewrites import needed
-from ortune.trials.replay import FINDINGS, RESUMED, ROW, Replay, read
+from ortune.trials.replay import FINDINGS, PROFILE, RESUMED, ROW, Replay, read
 from ortune.trials.scratch import scratch_folder
 from ortune.trials.sides import (
     Resolved,
@@ -93,6 +93,8 @@ from ortune.verbs._options import (
 from ortune.verbs._session import Session, session
 
 PROFILED_NODES = 10
+PROFILE_SHARE = 0.2
+"""Of the time left at most, for the profile that the search begins with."""
 WHY_PROCESSES, WHY_SHARE = 3, 0.1
 """Of a tuning, the processes that tell why the winner won, and the most that they may take of the budget."""
 WHY_TRIALS = (
@@ -378,10 +380,48 @@ def _tune(
     watch.line("running the model for the first time")
     baseline.settle(options.budget_s)
     watch.line("timing a few runs, to plan the session")
-    baseline.pilot(options.objective)
+    left_s = options.budget_s - replay.decided() / 1e9
+    enough = baseline.pilot(options.objective, left_s, run.holds)
     baseline.require_real_times()
-    watch.line("profiling, to see where the time goes")
-    headroom, profiled = _headroom(run, options)
+    headroom: Headroom | None = None
+    profiled: ProfileResult | None = None
+    places: tuple[BrowserPlace, ...] = ()
+    if enough:
+        watch.line("profiling, to see where the time goes")
+        headroom, profiled = _headroom(run, options)
+        places = _search(run, everywhere, options, allow, profiled)
+    else:
+        run.refuse()
+    require_unchanged(baseline.side)
+    result = make_result(run)
+    result = with_runtime(result, baseline.side)
+    result = msgspec.structs.replace(
+        result,
+        places=places,
+        headline=tune_words.headline(result),
+        reproduce=command("tune", options),
+        headroom=headroom,
+        default_profile=run.replay.profile or (profiled and _short(profiled)),
+        why=_why(run, options, result),
+    )
+    return run, Envelope(
+        schema="ortune/tune/1",
+        ortune=__version__,
+        host=baseline.host,
+        model=model.ref,
+        workload=baseline.work,
+        status="interrupted" if run.stopped else "ok",
+        verdict=run.search.verdict(changes=result.changes),
+        result=result,
+    )
+
+
+def _search(
+    run: Tuning, everywhere: Plan, options: Options, allow: Sequence[str], profiled: ProfileResult | None
+) -> tuple[BrowserPlace, ...]:
+    """Proposes, races and confirms; what a browser offers where all of that was asked for."""
+    baseline, watch = run.baseline, run.watch
+    model = baseline.side.model
     found = _findings(run, everywhere, options, profiled)
     # What makes a start shorter does so whatever the download takes.
     objective = cast("ObjectiveName", "cold-start" if options.objective in FROM_START else options.objective)
@@ -437,28 +477,7 @@ def _tune(
         run.calibrate()
         run.race(baseline.host.effective_cpus)
         run.confirm()
-    require_unchanged(baseline.side)
-    result = make_result(run)
-    result = with_runtime(result, baseline.side)
-    result = msgspec.structs.replace(
-        result,
-        places=found_places,
-        headline=tune_words.headline(result),
-        reproduce=command("tune", options),
-        headroom=headroom,
-        default_profile=profiled and _short(profiled),
-        why=_why(run, options, result),
-    )
-    return run, Envelope(
-        schema="ortune/tune/1",
-        ortune=__version__,
-        host=baseline.host,
-        model=model.ref,
-        workload=baseline.work,
-        status="interrupted" if run.stopped else "ok",
-        verdict=run.search.verdict(changes=result.changes),
-        result=result,
-    )
+    return found_places
 
 
 def _headroom(run: Tuning, options: Options) -> tuple[Headroom | None, ProfileResult | None]:
@@ -468,11 +487,13 @@ def _headroom(run: Tuning, options: Options) -> tuple[Headroom | None, ProfileRe
     latency = figure(run.baseline.first, "median")
     if latency is None or options.objective not in TIMES:
         return None, None
-    profiled = short_profile(run.baseline, latency, options.folder)
+    left_s = options.budget_s - run.replay.decided() / 1e9
+    profiled = short_profile(run.baseline, latency, options.folder, most_ns=PROFILE_SHARE * left_s * 1e9)
     if profiled is None or profiled.headroom is None:
         return None, None
     found = headroom_words.worded(profiled.headroom)
     run.log.add("headroom", found)
+    run.log.add(PROFILE, _short(profiled))
     run.watch.say(found.sentence)
     return found, profiled
 
