@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +29,7 @@ from ortune.store.db import SessionLog
 from ortune.targets.machine import Machine
 from ortune.trials.baseline import Baseline
 from ortune.trials.outputs import compare_outputs
-from ortune.trials.quantising import Quantising, gather, named_operator, table, within
+from ortune.trials.quantising import Inputs, Quantising, gather, named_operator, table, within
 from ortune.trials.replay import Replay
 from ortune.trials.scratch import scratch_folder
 from ortune.trials.sides import SideText, resolve
@@ -35,7 +37,6 @@ from ortune.trials.tolerance import top1_by_output
 from ortune.trials.tuning import Tuning
 from ortune.trials.watcher import Watcher
 from ortune.verbs.tune import Options
-from patience import held, with_budgets
 from within import program
 
 
@@ -73,36 +74,14 @@ def tune(folder: Path, *words: str, budget: str = "18s") -> dict[str, Any]:
     return found
 
 
-def test_where_outputs_are_nearly_zero_the_error_is_not_known(tmp_path: Path) -> None:
-    """Products of numbers next to nothing: every quantised model would be right."""
-    data = tmp_path / "data"
-    data.mkdir()
-    np.savez(data / "0.npz", x0=np.full((16, 256), 1e-8, np.float32))
-
-    def tried_with(budget: str) -> list[dict[str, Any]]:
-        result = tune(tmp_path, "--tolerance", "0.05", "--data", str(data), budget=budget)["result"]
-        assert result["calibration"] == {"inputs": 1, "checked": 1, "source": str(data)}
-        found = [r for r in result["precision"] if r["plan"].get("rewrites") and r["outputs"]]
-        held(found, result["precision"])
-        assert not result["winner"].get("rewrites")
-        return found
-
-    for row in with_budgets(tried_with, 8, 40):
-        assert "nearly zero" in row["why"] and row["within_ratio"] is None
-        # Of weights that may be fed, constants are made first: no quantizer takes others.
-        assert row["plan"]["rewrites"][0]["name"] == "initializers-out-of-inputs"
+GROUND = RewriteSpec(name="initializers-out-of-inputs")
+"""What a quantizer needs first: it takes constants alone."""
 
 
-def test_quantised_models_are_tried_on_the_users_data(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A folder of .npz: six to calibrate on, two kept for the error; each row says what it is."""
-    data = tmp_path / "data"
-    data.mkdir()
-    for i in range(8):
-        values = np.random.default_rng(i).standard_normal((16, 256)).astype(np.float32)
-        np.savez(data / f"{i}.npz", x0=values)
-    options = Options(model=model(tmp_path / "m.onnx"), tolerance=0.05, data=data)
+@contextmanager
+def quantising(folder: Path, data: Path) -> Iterator[tuple[Tuning, Inputs]]:
+    """A tuning of the model that has run its pilot, and the inputs of quantised models."""
+    options = Options(model=model(folder / "m.onnx"), tolerance=0.05, data=data)
     with scratch_folder() as scratch:
         side = resolve(SideText(text=str(options.model)), common=Plan(), scratch=scratch)
         baseline = Baseline(side, options.feeds, scratch, SessionLog(None, ""), print, Machine())
@@ -114,18 +93,44 @@ def test_quantised_models_are_tried_on_the_users_data(
         baseline.pilot("latency")
         inputs = gather(baseline)
         tuning.models.feeds = inputs.calibrating
-        found = rewrites.proposals(side.model.ir, ("numerics",), workload=baseline.work)
-        ground = RewriteSpec(name="initializers-out-of-inputs")
-        usual = [RewriteSpec(name=name) for name in ("static-int8", "dynamic-int8")]
-        assert {spec.name for spec in usual} <= {spec.name for spec, _ in found}
-        plans = [
-            Proposed(
-                plan=Plan(rewrites=(ground, spec), settings=rewrites.settings_for([spec])),
-                origin="",
-                prior=0.5,
-            )
-            for spec in usual
-        ]
+        yield tuning, inputs
+
+
+def plan_of(name: str) -> Proposed:
+    spec = RewriteSpec(name=name)
+    plan = Plan(rewrites=(GROUND, spec), settings=rewrites.settings_for([spec]))
+    return Proposed(plan=plan, origin="", prior=0.5)
+
+
+def test_where_outputs_are_nearly_zero_the_error_is_not_known(tmp_path: Path) -> None:
+    """Products of numbers next to nothing: every quantised model would be right."""
+    data = tmp_path / "data"
+    data.mkdir()
+    np.savez(data / "0.npz", x0=np.full((16, 256), 1e-8, np.float32))
+    with quantising(tmp_path, data) as (tuning, inputs):
+        tried = Quantising(tuning, inputs)
+        assert not tried.chosen([plan_of("dynamic-int8")])
+    assert inputs.told == Calibration(inputs=1, checked=1, source=str(data))
+    (row,) = tried.rows
+    assert row.outputs is not None
+    assert "nearly zero" in row.why and row.within_ratio is None
+
+
+def test_quantised_models_are_tried_on_the_users_data(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A folder of .npz: six to calibrate on, two kept for the error; each row says what it is."""
+    data = tmp_path / "data"
+    data.mkdir()
+    for i in range(8):
+        values = np.random.default_rng(i).standard_normal((16, 256)).astype(np.float32)
+        np.savez(data / f"{i}.npz", x0=values)
+    usual = ("static-int8", "dynamic-int8")
+    plans = [plan_of(name) for name in usual]
+    with quantising(tmp_path, data) as (tuning, inputs):
+        baseline = tuning.baseline
+        found = rewrites.proposals(baseline.side.model.ir, ("numerics",), workload=baseline.work)
+        assert {*usual} <= {spec.name for spec, _ in found}
         tried = Quantising(tuning, inputs)
         raced = tried.chosen(plans)
         # What a start takes is not to be read off runs.
@@ -135,7 +140,7 @@ def test_quantised_models_are_tried_on_the_users_data(
         assert len(again.chosen(plans[1:])) == sum(not r.why for r in again.rows) > 0
     assert inputs.told == Calibration(inputs=6, checked=2, source=str(data))
     rows = {r.plan.rewrites[-1].name: r for r in tried.rows if r.outputs is not None}
-    assert {spec.name for spec in usual} <= rows.keys()
+    assert {*usual} <= rows.keys()
     static = rows["static-int8"]
     assert static.outputs is not None
     assert static.size_bytes < (tmp_path / "m.onnx").stat().st_size / 2

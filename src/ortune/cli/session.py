@@ -35,12 +35,19 @@ class StopRequest:
 
     def __init__(self, say: Callable[[str], None], message: str) -> None:
         self.asked = self.heard = False
+        self._ended: Stopped | None = None
         self._say = say
         self._message = message
 
     def __call__(self) -> bool:
-        """Whether a stop was asked for."""
+        """Whether a stop was asked for.
+
+        Raises:
+            Stopped: At once was said, and Python has dropped it, as it does where a finalizer was interrupted.
+        """
         self.heard = True
+        if self._ended is not None:
+            raise self._ended
         return self.asked
 
     def begin(self) -> None:
@@ -61,9 +68,11 @@ class StopRequest:
 
     def _handle(self, number: int, frame: FrameType | None) -> None:
         if self.asked or number in AT_ONCE:
-            raise Stopped("stopped; nothing is claimed")
-        if not self.heard:
-            raise Stopped("stopped before anything was compared; nothing is claimed")
+            self._ended = Stopped("stopped; nothing is claimed")
+        elif not self.heard:
+            self._ended = Stopped("stopped before anything was compared; nothing is claimed")
+        if self._ended is not None:
+            raise self._ended
         self.asked = True
         self._say(self._message)
 

@@ -43,17 +43,12 @@ from ortune.report.placement_words import placed
 def headline(result: CompareResult) -> str:
     """The answer in at most two lines: what is claimed, what could have been seen where nothing was, the outputs."""
     comparison = result.comparison
-    if comparison is None and functional_only(result):
+    if comparison is None and finding_words.functional_only(result.findings):
         return f"functional only, so nothing was timed: {outputs(result.outputs)}"
     if comparison is None:
         return f"{result.name}'s outputs are wrong, so nothing was timed: {result.outputs.what}"
     proven = comparison.verdict in ("faster", "slower")
     return "; ".join([claim(result), *([] if proven else [seen(comparison)]), outputs(result.outputs)])
-
-
-def functional_only(result: CompareResult) -> bool:
-    """Whether nothing was timed because a browser's GPU is software."""
-    return any(finding.code == "MSR006" for finding in result.findings)
 
 
 def claim(result: CompareResult) -> str:
@@ -276,7 +271,8 @@ def _checks(result: CompareResult) -> list[Line]:
     arrived = f"did not arrive: {', '.join(unread)}" if unread else ""
     if result.comparison is None:
         # What was not timed is told by where its nodes ran.
-        said = [*finding_words.caveats(result.findings), *result.notes] if functional_only(result) else []
+        software = finding_words.functional_only(result.findings)
+        said = [*finding_words.caveats(result.findings), *result.notes] if software else []
         return [Line(text, "look") for text in said]
     return checks(result.controls, result.comparison, result.findings, failed, arrived)
 

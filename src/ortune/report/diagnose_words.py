@@ -36,6 +36,7 @@ NAMED = 3
 
 
 STOPPED = "stopped before it was measured"
+NOT_TIMED = "runs, outputs right; not timed"
 
 
 def no_time(needed_s: float) -> str:
@@ -71,6 +72,8 @@ def headline(result: DiagnoseResult) -> str:
         return f"{gain_words(found)} ({bounds(found)}){both}, with {_named(best)}"
     n, measured = len(result.findings), sum(each.comparison is not None for each in result.tried)
     stands_out = f"{n} finding{'s' * (n != 1)}" if n else "nothing stands out"
+    if finding_words.functional_only(result.findings):
+        return f"functional only, the GPU is software, so nothing was timed: {stands_out}"
     if measured:
         return (
             f"{stands_out}; none of the {measured} fixes that were measured pays"

@@ -71,6 +71,11 @@ def caveats(findings: Iterable[Finding]) -> list[str]:
     return [sentence(f, evidence=False) for f in findings if about_measurement(f)]
 
 
+def functional_only(findings: Sequence[Finding]) -> bool:
+    """Whether nothing is timed because a browser's GPU is software."""
+    return any(finding.code == "MSR006" for finding in findings)
+
+
 def about_measurement(finding: Finding) -> bool:
     """Whether it says what a measurement means."""
     return finding.code.startswith("MSR")

@@ -263,12 +263,15 @@ class _Diagnosis:
         self.baseline.settle(self.options.budget_s)
         self.watch.line("timing a few runs, to plan the session")
         self.baseline.pilot(self.options.objective, self._left_s())
-        self.baseline.require_real_times()
         told = self._profile()
         found = self._findings(told)
         fixes, not_tried = self._fixes(found)
-        # What could not be raced is not even tried: that takes time too.
-        if fixes and not self._held([fix.arm for fix in fixes]):
+        # What could not be raced is not even tried: that takes time too. On a GPU that is software nothing is.
+        if self.baseline.functional_only:
+            self.no_time = diagnose_words.NOT_TIMED
+            for fix in fixes:
+                self._try(fix)
+        elif fixes and not self._held([fix.arm for fix in fixes]):
             self.watch.say(f"{len(fixes)} of {len(fixes)} fixes: {self.no_time}")
         elif fixes:
             for fix in fixes:
@@ -474,7 +477,9 @@ class _Diagnosis:
         result = DiagnoseResult(
             side=self.side.record,
             estimand=WORDS[self.estimand] if self.estimand else "",
-            figures=describe(base or [self.baseline.first], self.estimand or "median"),
+            figures=None
+            if self.baseline.functional_only
+            else describe(base or [self.baseline.first], self.estimand or "median"),
             findings=ordered,
             tried=tuple(alone),
             together=whole,
@@ -496,14 +501,20 @@ class _Diagnosis:
             model=self.side.model.ref,
             workload=self.baseline.work,
             status="interrupted" if self.watch.stop() else "ok",
-            verdict="faster" if any(c.verdict == "faster" for c in claims) else None,
+            verdict="functional-only"
+            if self.baseline.functional_only
+            else "faster"
+            if any(c.verdict == "faster" for c in claims)
+            else None,
             result=result,
         )
 
 
 def _order(finding: Finding) -> tuple[int, float, float]:
-    """Proven gains first, the largest first; what was measured and does not pay last."""
+    """That times mean nothing, then proven gains, the largest first; what was measured and does not pay last."""
     found = finding.verified
+    if finding.code == rules.NOBODYS_TIMES:
+        return -1, 0.0, 0.0
     if found is not None:
         return (0, found.ratio, 0.0) if found.verdict == "faster" else (2, found.ratio, 0.0)
     return 1, 0.0, -(finding.share_ratio or 0.0)

@@ -1,0 +1,25 @@
+"""A signal that asks to end at once ends ortune, whatever it interrupts."""
+
+from __future__ import annotations
+
+import signal
+
+import pytest
+
+from ortune.cli.session import StopRequest
+from ortune.errors import Stopped
+
+
+class Interrupted:
+    def __del__(self) -> None:
+        signal.raise_signal(signal.SIGTERM)
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_a_stop_that_python_drops_in_a_finalizer_is_not_lost() -> None:
+    stop = StopRequest(print, "stopping")
+    with stop.listening():
+        assert not stop()
+        Interrupted()
+        with pytest.raises(Stopped, match="nothing is claimed"):
+            stop()
