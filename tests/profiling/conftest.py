@@ -10,4 +10,4 @@ from ortune.verbs import profile
 @pytest.fixture
 def few_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     """Few runs are profiled: what is told of the graph does not depend on how many they are."""
-    monkeypatch.setattr(profile, "runs_for", lambda *_: 16)
+    monkeypatch.setattr(profile, "runs_within", lambda *_: 16)

@@ -215,7 +215,7 @@ def test_a_dearer_node_is_named_first_and_at_the_right_size(
         return found
 
     monkeypatch.setattr(flow, "profile", kept)
-    monkeypatch.setattr(flow, "runs_for", lambda *_: 60)  # of each of ten processes
+    monkeypatch.setattr(flow, "runs_within", lambda *_: 60)  # of each of ten processes
     plain = conv_chain(tmp_path / "plain.onnx")
     dear = conv_chain(tmp_path / "dear.onnx", dear=2)
     result = result_of(

@@ -51,6 +51,7 @@ LEAST_PATIENCE_S = 2.0
 LEAST_LOAD_S = 60.0  # of a first run, or a rewrite, however small the budget
 PILOT_RUNS = 5  # of a trial that is to show that a plan runs, what it costs and what it gives
 LOOK_SHARE = 0.1  # of the time left, the most that one step of the pilot takes where it can be made shorter
+LEAST_LOOK_NS = 3e9  # that whether latency depends on values may take in any case: a start and some runs
 STARTS = 2  # further processes that show how long a plan takes to load and to run first, besides the pilot's
 
 
@@ -212,13 +213,13 @@ class Baseline:
         self._use(self._turns)
         self.notice_randomness(second)
         self.question_page(base, self.first)
-        self.question_values(base, LOOK_SHARE * (left_ns - elapsed_ns))
+        self.question_values(base, max(LEAST_LOOK_NS, LOOK_SHARE * (left_ns - elapsed_ns)))
         self.expect(self.trial_ns)
         return True
 
     def notice_randomness(self, again: Measured) -> None:
         """Outputs are compared by moments from now on where the baseline, run again, differs from itself."""
-        if not self.difference(again, "itself").ok:
+        if not self.difference(again, "itself", by_values=True).ok:
             self.moments = True
             ops = sorted({op for _, op in outputs.random_ops(self.side.model.ir)})
             cause = f" ({', '.join(ops)})" if ops else ""
@@ -425,6 +426,8 @@ class Baseline:
         again: Arm | None = None,
         tolerance: Tolerance | None = None,
         rewritten: Sequence[RewriteSpec] = (),
+        *,
+        by_values: bool = False,
     ) -> OutputDifference:
         """The outputs that a trial left against the reference; the worst of all cases.
 
@@ -434,6 +437,7 @@ class Baseline:
             again: Run once more, untimed, where the trial's outputs went with an interrupted session.
             tolerance: In place of the session's.
             rewritten: How its model was: outputs that were left out on request are passed over, which is noted.
+            by_values: By the usual limits where a budget was asked for: the base itself may miss a metric.
         """
         without = self.left_out(rewritten)
         if key and key in self.known_differences:
@@ -445,6 +449,8 @@ class Baseline:
                 arm, self.executor.trial(arm, runs=0, keep_outputs=True, fresh=True)
             )
         tolerance = self.options.tolerance if tolerance is None else tolerance
+        if by_values and tolerance is not None and tolerance.number is None:
+            tolerance = None
         found = self._difference(trial, tolerance, without)
         undecided = rounding.doubtful(found) or (not found.ok and found.accepting_tolerance is not None)
         if undecided and tolerance is None and not self.moments:

@@ -17,6 +17,11 @@ SPARE = 1.3
 """Of the time that blocks should take, so that those that are promised fit."""
 
 
+def least_trials(n_arms: int) -> int:
+    """Trials of a calibration and the fewest blocks after it, of so many arms."""
+    return CALIBRATION_BLOCKS * CONTROLS + LEAST_BLOCKS * n_arms
+
+
 def fit(baseline: Baseline, n_arms: int, left_ns: float) -> float:
     """Makes trials as short as it takes for a calibration and the fewest blocks after it; what these then take, ns.
 
@@ -25,7 +30,7 @@ def fit(baseline: Baseline, n_arms: int, left_ns: float) -> float:
         n_arms: Of the blocks after the calibration.
         left_ns: Of the budget.
     """
-    trials = CALIBRATION_BLOCKS * CONTROLS + LEAST_BLOCKS * n_arms
+    trials = least_trials(n_arms)
     baseline.shorten(left_ns / (trials * SPARE))
     return trials * baseline.trial_ns
 

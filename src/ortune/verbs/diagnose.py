@@ -41,7 +41,7 @@ from ortune.search.blocks import BASE, IDENTICAL, SPIKE, awake, log_ratios, meas
 from ortune.search.figures import OBJECTIVES, WORDS, describe, figure, require_objective
 from ortune.search.plan_edits import merge, together
 from ortune.trials.baseline import Baseline, patience_s
-from ortune.trials.fixed_blocks import fit, fixed_blocks
+from ortune.trials.fixed_blocks import fit, fixed_blocks, least_trials
 from ortune.trials.pilot import describe as failure
 from ortune.trials.rewriting import Models
 from ortune.trials.scratch import scratch_folder
@@ -262,7 +262,7 @@ class _Diagnosis:
         self.watch.line("running the model for the first time")
         self.baseline.settle(self.options.budget_s)
         self.watch.line("timing a few runs, to plan the session")
-        self.baseline.pilot(self.options.objective, self._left_s())
+        self.baseline.pilot(self.options.objective, self._left_s(), self._holds)
         told = self._profile()
         found = self._findings(told)
         fixes, not_tried = self._fixes(found)
@@ -286,6 +286,10 @@ class _Diagnosis:
 
     def _spent_s(self) -> float:
         return time.monotonic() - self.start
+
+    def _holds(self, trial_ns: float) -> bool:
+        """Whether the time that is left holds the fewest blocks of one change, of trials that take so long."""
+        return least_trials(3) * trial_ns <= self._left_s() * 1e9
 
     def _left_s(self) -> float:
         return self.options.budget_s - self._spent_s()

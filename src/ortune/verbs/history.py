@@ -35,7 +35,7 @@ from ortune.search import confirm, controls
 from ortune.search.blocks import BASE, IDENTICAL, SPIKE, awake, log_ratios, measured
 from ortune.search.figures import OBJECTIVES, WORDS, describe, require_objective
 from ortune.trials.baseline import Baseline
-from ortune.trials.fixed_blocks import fit, fixed_blocks
+from ortune.trials.fixed_blocks import fit, fixed_blocks, least_trials
 from ortune.trials.pilot import describe as failure
 from ortune.trials.scratch import scratch_folder
 from ortune.trials.sides import SideText, require_unchanged, resolve
@@ -153,7 +153,7 @@ class _History:
     def go(self) -> Envelope[HistoryResult]:
         baseline, executor = self.baseline, self.baseline.executor
         baseline.settle(self.options.budget_s)
-        baseline.pilot(self.options.objective, self._left_s())
+        baseline.pilot(self.options.objective, self._left_s(), self._holds)
         baseline.require_real_times()
         newest, *others = self.runtimes
         arms = {BASE: baseline.arm(BASE), IDENTICAL: baseline.arm(IDENTICAL)}
@@ -201,6 +201,10 @@ class _History:
 
     def _spent_s(self) -> float:
         return time.monotonic() - self.start
+
+    def _holds(self, trial_ns: float) -> bool:
+        """Whether the time that is left holds the fewest blocks of one change, of trials that take so long."""
+        return least_trials(3) * trial_ns <= self._left_s() * 1e9
 
     def _left_s(self) -> float:
         return self.options.budget_s - self._spent_s()
