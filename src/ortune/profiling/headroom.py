@@ -27,7 +27,7 @@ def short_profile(
     """Profiles one process of the baseline; None where it does not run under the profiler, or not in that time."""
     runs = runs_within(baseline, latency_ns, most_ns, TIMED_NS)
     if not runs:
-        baseline.notes.append("not profiled: the budget has no time for it")
+        baseline.notes.append("not profiled: the budget does not hold it")
         baseline.say(baseline.notes[-1])
         return None
     keep = baseline.scratch / "headroom.json"

@@ -40,11 +40,8 @@ def _control(control: Control) -> str:
         if not control.ok:
             return f"the positive control, a wait of {change(control.expected_ratio or 1)}, was MISSED"
         if control.detected is False and control.expected_ratio:
-            return (
-                f"a known wait of {percent(control.expected_ratio - 1)} did not show in the {control.n_blocks} blocks "
-                "of the positive control, so a change as small as that may be missed (what is claimed has an "
-                "interval of its own)"
-            )
+            wait, n = percent(control.expected_ratio - 1), control.n_blocks
+            return f"the positive control, a wait of {wait}, did not show in its {n} blocks: so small a change may be missed"
         return ""
     return (
         ""

@@ -306,7 +306,7 @@ class Baseline:
         kinds_ns = pilot.kinds_ns(self.executor.timing.runs, self.start_ns, self._run_ns)
         if kinds_ns > most_ns and not self.work.inputs_path:
             self.notes.append(
-                "whether latency depends on the values of the inputs was not asked: the budget has no time for it"
+                "whether latency depends on the values of the inputs was not asked: the budget does not hold it"
             )
             self.say(self.notes[-1])
             return

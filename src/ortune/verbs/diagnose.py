@@ -295,7 +295,7 @@ class _Diagnosis:
         return self.options.budget_s - self._spent_s()
 
     def _profile(self) -> ProfileResult | None:
-        """One process under the profiler; None where it does not run there, or the budget has no time for it."""
+        """One process under the profiler; None where it does not run there, or the budget does not hold it."""
         self.watch.line("profiling")
         side, machine = self.side, self.kept.machine
         latency = figure(self.baseline.first, "median") or self.baseline.first.done.cases[0].first_ns
@@ -304,7 +304,7 @@ class _Diagnosis:
         races = fit(self.baseline, 3, (1 - PROFILE_SHARE) * left_ns) <= (1 - PROFILE_SHARE) * left_ns
         runs = runs_within(self.baseline, latency, (PROFILE_SHARE if races else 1.0) * left_ns)
         if not runs:
-            self.baseline.notes.append("not profiled: the budget has no time for it")
+            self.baseline.notes.append("not profiled: the budget does not hold it")
             self.watch.say(self.baseline.notes[-1])
             return None
         try:
