@@ -12,6 +12,7 @@ import ortune
 from ortune.profiling.headroom import short_profile
 from ortune.profiling.processes import FEWEST_RUNS, WARMUP_RUNS, runs_for, runs_within
 from ortune.records import Measured, Plan
+from ortune.search.blocks import BASE
 from ortune.store.db import SessionLog
 from ortune.targets.machine import Machine
 from ortune.trials import pilot
@@ -62,6 +63,10 @@ def test_what_has_no_time_before_the_first_plan_is_left_out_and_named(tmp_path: 
     hurried = looked_at(tmp_path)
     assert hurried.pilot("latency", 0.01)
     assert hurried.look_runs == 1
+    assert not any(
+        "depends on the values" in note for note in hurried.notes
+    )  # a start and a moment it always has
+    hurried.question_values(hurried.arm(BASE), 0.0)
     assert any("depends on the values" in note for note in hurried.notes)
     assert short_profile(hurried, 1e9, None, floors=False, most_ns=1e9) is None
     assert "not profiled: the budget does not hold it" in hurried.notes

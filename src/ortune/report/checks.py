@@ -40,8 +40,9 @@ def _control(control: Control) -> str:
         if not control.ok:
             return f"the positive control, a wait of {change(control.expected_ratio or 1)}, was MISSED"
         if control.detected is False and control.expected_ratio:
-            wait, n = percent(control.expected_ratio - 1), control.n_blocks
-            return f"the positive control, a wait of {wait}, did not show in its {n} blocks: so small a change may be missed"
+            wait = f"a wait of {percent(control.expected_ratio - 1)}"
+            n = control.n_blocks
+            return f"the positive control, {wait}, did not show in its {n} blocks; a change as small may be missed"
         return ""
     return (
         ""
