@@ -420,30 +420,29 @@ def limits(row: Row) -> tuple[float, float, float] | None:
 
 
 def worth_part(rows: Sequence[Row]) -> str:
-    """Markdown: what each rewrite is worth over all models, alone and beside the others."""
-    found: dict[str, dict[str, list[Row]]] = {}
+    """Markdown: what each rewrite is worth on each model, alone and beside the others."""
+    found: dict[tuple[str, str], dict[str, Row]] = {}
     for row in rows:
-        if row["kind"] != "peers" and row["name"]:
-            found.setdefault(row["name"], {"alone": [], "left out": []})[row["kind"]].append(row)
+        if row["kind"] != "peers" and row["name"] not in ("", "default"):
+            found.setdefault((row["name"], row["model"]), {})[row["kind"]] = row
     if not found:
         return ""
-    lines = [
-        "| rewrite | models | alone: pays | costs | most | beside the others: pays | costs | most | fails |",
-        "|---|---:|---:|---:|---|---:|---:|---|---:|",
-    ]
-    for text, kinds in sorted(found.items()):
-        models = {row["model"] for each in kinds.values() for row in each}
-        cells = [text, f"{len(models)}"]
-        for kind in ("alone", "left out"):
-            timed = {row["model"]: worth(row) for row in kinds[kind] if "ratio" in row and row["same"]}
-            pays = {name: each for name, each in timed.items() if each[2] < 1}
-            costs = sum(each[1] > 1 for each in timed.values())
-            most = min(pays, key=lambda name: pays[name][0], default="")
-            cells += [f"{len(pays)} of {len(timed)}", f"{costs}"]
-            cells.append(f"{most}: {times(*pays[most])}" if most else "")
-        fails = [row for each in kinds.values() for row in each if "ratio" not in row and row["what"] != IDLE]
-        lines.append(f"| {' | '.join(cells)} | {len(fails) or ''} |")
+    lines = ["| rewrite | model | alone | beside the others |", "|---|---|---:|---:|"]
+    for (text, model), kinds in sorted(found.items()):
+        cells = (worth_cell(kinds.get(kind)) for kind in ("alone", "left out"))
+        lines.append(f"| {text} | {model} | {' | '.join(cells)} |")
     return "\n".join(lines)
+
+
+def worth_cell(row: Row | None) -> str:
+    """The speed-up by a rewrite, in bold where its interval leaves no doubt."""
+    if row is None or "ratio" not in row:
+        return "" if row is None or row["what"] == IDLE else row["what"]
+    ratio, low, high = worth(row)
+    if not row["low"] or row["high"] is None:
+        return f"{1 / ratio:.2f}x ({row['blocks']} blocks)"
+    text = times(ratio, low, high)
+    return f"**{text}**" if high < 1 or low > 1 else text
 
 
 def worth(row: Row) -> tuple[float, float, float]:

@@ -21,8 +21,7 @@ from urllib.parse import unquote, urlsplit
 import numpy as np
 import pytest
 
-from ortune.targets.browser import page
-from ortune.targets.browser.setup import NO_POPUPS
+from ortune.targets.browser import page, setup
 
 HEADERS = {
     "Cross-Origin-Opener-Policy": "same-origin",
@@ -40,7 +39,7 @@ CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "google-chrome", "ch
 WEBGPU = "--enable-unsafe-webgpu"
 FLAGS = (
     "--headless", "--no-sandbox", "--disable-quic", "--no-first-run", "--disable-background-networking",
-    "--disable-component-update", "--disable-sync", WEBGPU, NO_POPUPS,
+    "--disable-component-update", "--disable-sync", WEBGPU, setup.NO_POPUPS,
 )  # fmt: skip
 
 
@@ -139,6 +138,34 @@ def hardly_warm(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(page, "AGAIN_MS", 50)
 
 
+class Browser:
+    """One of a profile of its own, on a page."""
+
+    def __init__(self, address: str, profile: Path, *, webgpu: bool = True) -> None:
+        self.profile = profile
+        flags = [flag for flag in FLAGS if webgpu or flag != WEBGPU]
+        self.process = subprocess.Popen(
+            [str(CHROMIUM), *flags, f"--user-data-dir={profile}", address],
+            env=setup.environment(),
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+
+    def close(self) -> None:
+        """It ends by force, and nothing of it stays outside of its profile."""
+        if self.process.poll() is None:
+            os.killpg(self.process.pid, signal.SIGKILL)
+            self.process.wait()
+        setup.tidy(self.profile)
+
+
+def tidied(folder: Path) -> None:
+    """What browsers with profiles in a folder left outside of it is removed: who starts them was killed itself."""
+    for socket in folder.rglob("SingletonSocket"):
+        setup.tidy(socket.parent)
+
+
 RUNS = """<!doctype html>
 <script>
 const said = [];
@@ -202,14 +229,9 @@ def answered(
         pytest.skip("no Chromium is on this machine")
     site = Site(files=files, headers=headers, types=TYPES | (types or {}))
     with serving(site), tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile:
-        flags = [flag for flag in FLAGS if webgpu or flag != WEBGPU]
-        command = [CHROMIUM, *flags, f"--user-data-dir={profile}", f"http://127.0.0.1:{site.port}/"]
-        browser = subprocess.Popen(
-            command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
-        )
+        browser = Browser(f"http://127.0.0.1:{site.port}/", Path(profile), webgpu=webgpu)
         try:
             found: dict[str, Any] = site.answers.get(timeout=60)
             return found
         finally:
-            os.killpg(browser.pid, signal.SIGKILL)
-            browser.wait()
+            browser.close()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 import re
 import shlex
 import signal
@@ -25,7 +24,7 @@ from box import Box, refused, save_model
 from onnx import TensorProto, helper
 
 import ortune
-from chromium import FLAGS
+from chromium import Browser, tidied
 from ortune.errors import RuntimeNotFound
 from ortune.inputs.feed_files import write_feeds
 from ortune.knobs.web.web_build import DEFAULTS
@@ -510,18 +509,13 @@ def test_stopped_before_a_browser_elsewhere_has_told_anything(box: Box) -> None:
     said = box.folder / "0.err"
     running.until(lambda: said.exists() and re.search(r"http://\S+/\n", said.read_text()) is not None)
     (url,) = re.findall(r"http://\S+/(?=\n)", said.read_text())
-    profile = box.folder / "profile"
-    command = [PROGRAM, *FLAGS, f"--user-data-dir={profile}", url]
-    phone = subprocess.Popen(
-        command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
-    )
+    phone = Browser(url, box.folder / "profile")
     try:
         running.until(lambda: "logical processors" in said.read_text())
         running.signal(signal.SIGINT)
         done = running.wait()
     finally:
-        os.killpg(phone.pid, signal.SIGKILL)
-        phone.wait()
+        phone.close()
     refused(done, 130, "interrupted")
     assert "stopped before anything" in done.err and "stopping after" not in done.err
 
@@ -542,6 +536,7 @@ with Meanwhile(Path.cwd(), kill):
     command = [sys.executable, "-c", text]
     done = subprocess.run(command, cwd=folder, capture_output=True, check=False, timeout=PATIENCE_S)
     assert done.returncode == -signal.SIGKILL, done.stderr.decode()
+    tidied(folder)
 
 
 @pytest.mark.parametrize("option", ["ort_web", "browser"])

@@ -14,9 +14,9 @@ from pathlib import Path
 import psutil
 import pytest
 
+from chromium import tidied
 from ortune import targets
 from ortune.errors import RuntimeNotFound
-from ortune.fleet.environment import clean_environment
 from ortune.records import Runtime
 from ortune.targets.browser import setup
 from ortune.targets.browser.devtools import DevTools, DevToolsError, PageEvent
@@ -34,12 +34,17 @@ class Browser:
 
     def __init__(self, folder: Path) -> None:
         self.events: queue.Queue[PageEvent] = queue.Queue()
+        self.folder = folder
         flags = setup.flags(webgpu=False, webnn=False, headful=False, profile=folder / "browser")
         with (folder / "log").open("wb") as log:
             self.tools = DevTools(
-                PROGRAM, flags, environment=clean_environment(), folder=folder, log=log,
+                PROGRAM, flags, environment=setup.environment(), folder=folder, log=log,
                 happened=self.events.put,
             )  # fmt: skip
+
+    def close(self) -> None:
+        self.tools.close()
+        tidied(self.folder)
 
     def until(self, kind: str, text: str = "") -> PageEvent:
         while True:
@@ -55,7 +60,7 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
         made.tools.open("data:text/html,<title>a page</title>", before="globalThis.early = 3")
         yield made
     finally:
-        made.tools.close()
+        made.close()
 
 
 def test_javascript_has_a_value(browser: Browser) -> None:
@@ -93,7 +98,7 @@ def test_a_page_that_crashes_and_a_browser_that_is_killed_are_told(tmp_path: Pat
         with pytest.raises(DevToolsError, match="ended"):
             browser.tools.evaluate("1")
     finally:
-        browser.tools.close()
+        browser.close()
 
 
 def test_nothing_of_it_is_left_when_ortune_is_killed(tmp_path: Path) -> None:
@@ -113,6 +118,7 @@ os.kill(os.getpid(), signal.SIGKILL)
     while left := users_of(tmp_path):
         assert time.monotonic() < deadline, left
         time.sleep(0.05)
+    tidied(tmp_path)
 
 
 def users_of(folder: Path) -> list[str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import time
 from pathlib import Path
 
@@ -16,6 +15,7 @@ from chromium import hardly_warm
 from ortune import targets
 from ortune.errors import UsageError
 from ortune.inputs.feed_files import write_feeds
+from ortune.profiling import peaks
 from ortune.records import (
     WEB_TARGETS,
     CompareResult,
@@ -114,26 +114,6 @@ def test_a_gpu_that_is_software_is_never_timed(tmp_path: Path, monkeypatch: pyte
     # Where the machine is too busy for a profile, that is said in its place.
     told = ("kernels a run on the GPU: B ", "kernels of B were not counted: ")
     assert any(note.startswith(told) for note in result.notes) == bool(software)
-
-
-@pytest.mark.xdist_group("browser")
-def test_what_a_blocked_main_thread_costs_is_told_in_frames(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    hardly_warm(monkeypatch)
-    needs("web-wasm")
-    result = ortune.compare(
-        net(tmp_path / "m.onnx"),
-        inputs=inputs(tmp_path),
-        target="web-wasm",
-        b_set=["web_proxy=1"],
-        objective="main-thread",
-        budget=1,
-        no_why=True,
-        store=tmp_path / "st",
-    ).result
-    (told,) = [note for note in result.notes if "frames of 60 Hz lost" in note]
-    assert re.search(r": A \d+\.\d, B \d+\.\d$", told)
 
 
 @pytest.mark.xdist_group("browser")
@@ -260,8 +240,9 @@ def test_the_graph_that_ran_on_a_gpu_tells_whose_its_nodes_are(
     assert ("functional only" in profile_words.gpu_run(run)) == run.software
     assert result.software == run.software == (result.stands_out[0].code == "MSR006")
     assert profile_words.headline(result).startswith("functional only") == run.software
-    # What is nobody's time needs no second page beside.
+    # What is nobody's time needs no second page beside, and is held against nothing.
     assert run.software == (result.slowdown_ratio is None)
+    assert (tmp_path / "st" / peaks.FILE).exists() != run.software
     parts = result.page_parts
     assert parts is not None and parts.queued and 0 < parts.operators_ns + parts.outputs_ns < parts.whole_ns
     assert not result.unmapped and not [note for note in result.notes if "nodes come from" in note]
@@ -294,7 +275,7 @@ def test_fused_nodes_in_another_layout_are_told_apart(
     path = tmp_path / "m.onnx"
     onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8), path)
     result = ortune.profile(
-        path, inputs=inputs(tmp_path), target="web-webgpu", set=["web_build=asyncify"], budget=1,
+        path, inputs=inputs(tmp_path), target="web-webgpu", set=["web_build=asyncify"], budget=1, no_peak=True,
         store=tmp_path / "st",
     ).result  # fmt: skip
     assert isinstance(result, ProfileResult)
@@ -320,7 +301,7 @@ def test_what_of_a_run_is_outside_of_the_operators(
     hardly_warm(monkeypatch)
     needs(target)
     result = ortune.profile(
-        net(tmp_path / "m.onnx"), inputs=inputs(tmp_path), target=target, ort_web=version, budget=1,
+        net(tmp_path / "m.onnx"), inputs=inputs(tmp_path), target=target, ort_web=version, budget=1, no_peak=True,
         store=tmp_path / "st",
     ).result  # fmt: skip
     assert isinstance(result, ProfileResult)

@@ -34,13 +34,13 @@ const scripted = ort.InferenceSession.create("/m/m.onnx").then(async (session) =
 <script type="module">
 import * as ort from "/ort/ort.min.mjs";
 ort.env.wasm.wasmPaths = "/ort/";
+await scripted; // of two builds that load at the same time the page does not tell whose file is whose
 const bytes = new Uint8Array(await (await fetch("/m/m.onnx")).arrayBuffer());
 const session = await ort.InferenceSession.create(bytes, {
   executionProviders: [{ name: "wasm" }], enableProfiling: true,
 });
 await session.run({ x: new ort.Tensor("float32", x(), [1, 8, 16, 16]) });
 try { await ort.InferenceSession.create(new Uint8Array(8)); } catch {}
-await scripted;
 new Worker("/worker.js");
 </script>"""
 WORKER = """importScripts("/ort/ort.wasm.min.js");
@@ -117,7 +117,6 @@ def sessions(answer: ortune.Answer[DiagnoseResult]) -> list[PageSession]:
     return list(answer.result.page.sessions)
 
 
-@pytest.mark.xdist_group("browser")
 def test_sessions_are_seen_however_onnxruntime_web_was_loaded(answer: ortune.Answer[DiagnoseResult]) -> None:
     script, module, broken, worker = sessions(answer)
     assert [s.worker for s in (script, module, broken, worker)] == [False, False, False, True]
@@ -134,7 +133,6 @@ def test_sessions_are_seen_however_onnxruntime_web_was_loaded(answer: ortune.Ans
     assert [(p.provider, p.n_nodes) for p in worker.placement] == [("CPUExecutionProvider", 4)]
 
 
-@pytest.mark.xdist_group("browser")
 def test_it_is_a_session_that_can_be_told_again(answer: ortune.Answer[DiagnoseResult]) -> None:
     assert answer.result is not None and answer.result.session
     told = ortune.report(answer.result.session, store=answer.store).result
@@ -143,7 +141,6 @@ def test_it_is_a_session_that_can_be_told_again(answer: ortune.Answer[DiagnoseRe
     assert len(told_again) == 1 and answer.result.session in told_again[0]
 
 
-@pytest.mark.xdist_group("browser")
 def test_models_are_read_out_of_the_page(answer: ortune.Answer[DiagnoseResult]) -> None:
     script, module, broken, worker = sessions(answer)
     for session in (script, module, worker):
@@ -152,7 +149,6 @@ def test_models_are_read_out_of_the_page(answer: ortune.Answer[DiagnoseResult]) 
     assert broken.model.size_bytes == 8 and broken.model.error
 
 
-@pytest.mark.xdist_group("browser")
 def test_rules_are_asked_of_what_the_page_does(answer: ortune.Answer[DiagnoseResult]) -> None:
     script, module, _, worker = ({f.code for f in s.findings} for s in sessions(answer))
     assert "WEB011" in script and not {"WEB011", "WEB015"} & worker
@@ -172,7 +168,6 @@ def test_rules_are_asked_of_what_the_page_does(answer: ortune.Answer[DiagnoseRes
         assert words in told, told
 
 
-@pytest.mark.xdist_group("browser")
 def test_a_script_with_a_digest_and_a_model_given_to_a_worker(tmp_path: Path) -> None:
     if CHROMIUM is None:
         pytest.skip("NOT TESTED HERE: there is no Chromium")
@@ -191,7 +186,6 @@ def test_a_script_with_a_digest_and_a_model_given_to_a_worker(tmp_path: Path) ->
     assert answer.result.page.model_thread_ns == 0 and not answer.result.page.trouble
 
 
-@pytest.mark.xdist_group("browser")
 def test_weights_beside_a_model_are_read_out_of_the_page_too(tmp_path: Path) -> None:
     if CHROMIUM is None:
         pytest.skip("NOT TESTED HERE: there is no Chromium")
@@ -223,7 +217,6 @@ def test_weights_beside_a_model_are_read_out_of_the_page_too(tmp_path: Path) -> 
     assert "weights beside it" in markdown.render(diagnose_words.document(answer))
 
 
-@pytest.mark.xdist_group("browser")
 def test_no_more_is_held_of_models_than_is_ever_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A page that drops what it has passed must not run out of memory since it is watched."""
     if CHROMIUM is None:

@@ -7,7 +7,6 @@ import json
 import os
 import re
 import shutil
-import signal
 import socket
 import ssl
 import subprocess
@@ -27,7 +26,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 import ortune
-from chromium import CHROMIUM, FLAGS, hardly_warm, web_modules
+from chromium import CHROMIUM, Browser, hardly_warm, web_modules
 from ortune.errors import MeasurementError, OrtuneError, UsageError
 from ortune.inputs.feed_files import write_feeds
 from ortune.records import (
@@ -77,7 +76,7 @@ class Phone:
     def __init__(self, profile: Path, *, leaves_at: str = "") -> None:
         self.said: list[str] = []
         self.profile, self.leaves_at = profile, leaves_at
-        self.browser: subprocess.Popen[bytes] | None = None
+        self.browser: Browser | None = None
         self.refused = 0
 
     def say(self, sentence: str) -> None:
@@ -90,15 +89,11 @@ class Phone:
                 urllib.request.urlopen(f"{found[1]}/model", timeout=10)
             except urllib.error.HTTPError as error:
                 self.refused = error.code
-            command = [str(CHROMIUM), *FLAGS, f"--user-data-dir={self.profile}", found[0]]
-            self.browser = subprocess.Popen(
-                command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
-            )
+            self.browser = Browser(found[0], self.profile)
 
     def leave(self) -> None:
-        if self.browser is not None and self.browser.poll() is None:
-            os.killpg(self.browser.pid, signal.SIGKILL)
-            self.browser.wait()
+        if self.browser is not None:
+            self.browser.close()
 
 
 @contextmanager
@@ -131,7 +126,6 @@ def trial(folder: Path, name: str, limits: Limits | None = None) -> Task:
     )
 
 
-@pytest.mark.xdist_group("browser")
 def test_a_browser_that_opens_the_address_is_measured(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -161,7 +155,6 @@ def test_a_browser_that_opens_the_address_is_measured(
     assert token.encode() not in kept and token not in str(envelope)
 
 
-@pytest.mark.xdist_group("browser")
 def test_a_browser_that_goes_away_fails_its_trial(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(remote, "AWAY_S", 1.0)  # where a trial is begun once more, nobody waits a minute
     with (
@@ -176,7 +169,6 @@ def test_a_browser_that_goes_away_fails_its_trial(tmp_path: Path, monkeypatch: p
         )
 
 
-@pytest.mark.xdist_group("browser")
 def test_a_browser_whose_network_was_gone_for_a_moment_goes_on_where_it_was(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -264,7 +256,6 @@ def test_a_page_is_opened_once_the_one_before_it_has_loaded_or_failed(
     assert first != second and second_s - first_s >= 0.3
 
 
-@pytest.mark.xdist_group("browser")
 def test_sides_take_turns_in_one_browser_elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     hardly_warm(monkeypatch)
     with phone(tmp_path / "profile") as there:
@@ -272,7 +263,8 @@ def test_sides_take_turns_in_one_browser_elsewhere(tmp_path: Path, monkeypatch: 
             net(tmp_path / "m.onnx"),
             inputs=inputs(tmp_path),
             target="web-wasm",
-            b_set=["web_threads=1"],
+            b_set=["web_proxy=1"],
+            objective="main-thread",
             serve=True,
             ort_web=str(web_modules() / "onnxruntime-web"),
             budget=1,
@@ -284,12 +276,14 @@ def test_sides_take_turns_in_one_browser_elsewhere(tmp_path: Path, monkeypatch: 
     assert isinstance(result, CompareResult)
     assert envelope.host.machine == "browser" and "Chromium" in envelope.host.cpu
     assert result.outputs.ok and result.comparison is not None and not result.failures
-    assert {(r.knob, r.ok) for r in result.read_back} == {("web_threads", True)}
+    assert {(r.knob, r.ok) for r in result.read_back} == {("web_proxy", True)}
+    # A proxy is there for what a blocked main thread costs, which is told in frames too.
+    (told,) = [note for note in result.notes if "frames of 60 Hz lost" in note]
+    assert re.search(r": A \d+\.\d, B \d+\.\d$", told)
     assert len([s for s in there.said if "http://" in s]) == 1  # one address for all of it
     assert len(ortune.report(result.session, store=tmp_path / "st").result.sessions) == 1
 
 
-@pytest.mark.xdist_group("browser")
 def test_tuning_begins_with_what_a_browser_elsewhere_is(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -393,7 +387,6 @@ def test_each_onnxruntime_web_has_an_address_of_its_own_there(tmp_path: Path) ->
         site.close()
 
 
-@pytest.mark.xdist_group("browser")
 def test_no_token_is_told_where_a_file_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What a browser says of it names the whole address, which lets in who has it."""
     tokens: list[str] = []

@@ -24,6 +24,7 @@ from ortune.records import (
     Envelope,
     MachinePeak,
     Measured,
+    PageSeen,
     ProfileDifference,
     ProfileResult,
     Timeline,
@@ -195,6 +196,12 @@ def _page(envelope: Envelope[ProfileResult], timeline: Timeline) -> str:
     return render(envelope, timeline)
 
 
+def _web_page(baseline: Baseline) -> PageSeen | None:
+    """What was seen of the page that ran a side last; None of a process."""
+    last = baseline.executor.last
+    return last.done.page if isinstance(last, Measured) else None
+
+
 def _told(
     result: ProfileResult, facts: rules.Facts | None = None, again: Sequence[str] = ()
 ) -> ProfileResult:
@@ -328,7 +335,10 @@ class _Models:
                 )
         self.work = baselines[0].work
         left_ns = (self.options.budget_s - (time.monotonic() - began)) * 1e9
-        peak = self._peak(sides[0], machine)  # once a machine, and so of no budget
+        first = _web_page(baselines[0])
+        software = first is not None and first.software
+        # Once a machine, and so of no budget; what a GPU took that is software is held against no machine's peak.
+        peak = None if software else self._peak(sides[0], machine)
         processes = self._processes(baselines, left_ns)
         # Of several processes the middle one is told in full; names in the profile may differ between them.
         order = sorted(processes[0], key=lambda p: p.found.mean_wall_ns)
@@ -347,8 +357,6 @@ class _Models:
         trouble = [origins.trouble for origins in known]
         pod = [text for text in baselines[0].notes if text.startswith(IN_A_POD)]
         named = [f"{side}: {text}" for side, text in zip("AB", trouble, strict=False) if text]
-        page = last.done.page if isinstance(last, Measured) else None
-        software = page is not None and page.software
         if software:  # nobody's times are left to be made shorter
             result = msgspec.structs.replace(result, headroom=None, software=True)
         result = msgspec.structs.replace(
@@ -360,7 +368,7 @@ class _Models:
                     plan=sides[0].plan,
                     target=targets.of(sides[0].plan).name,
                     host=baselines[0].host,
-                    page=page,
+                    page=_web_page(baselines[0]),
                 ),
                 words(self.options, without=OWN),
             ),
