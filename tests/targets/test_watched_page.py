@@ -34,7 +34,7 @@ const scripted = ort.InferenceSession.create("/m/m.onnx").then(async (session) =
 <script type="module">
 import * as ort from "/ort/ort.min.mjs";
 ort.env.wasm.wasmPaths = "/ort/";
-await scripted; // of two builds that load at the same time the page does not tell whose file is whose
+await scripted;
 const bytes = new Uint8Array(await (await fetch("/m/m.onnx")).arrayBuffer());
 const session = await ort.InferenceSession.create(bytes, {
   executionProviders: [{ name: "wasm" }], enableProfiling: true,
@@ -131,6 +131,25 @@ def test_sessions_are_seen_however_onnxruntime_web_was_loaded(answer: ortune.Ans
     assert [(t.name, t.type, t.shape) for t in script.inputs] == [("x", "float32", ("1", "8", "16", "16"))]
     assert [t.type for t in worker.outputs] == ["float32"]
     assert [(p.provider, p.n_nodes) for p in worker.placement] == [("CPUExecutionProvider", 4)]
+
+
+AT_ONCE = PAGE.replace("await scripted;\n", "").replace(
+    'new Worker("/worker.js");', 'await scripted; await fetch("/over", { method: "POST", body: "1" });'
+)
+
+
+def test_of_builds_that_load_at_the_same_time_none_is_taken_for_the_other(tmp_path: Path) -> None:
+    if CHROMIUM is None:
+        pytest.skip("NOT TESTED HERE: there is no Chromium")
+    net(tmp_path / "m.onnx")
+    dist = web_modules() / "onnxruntime-web" / "dist"
+    with serving(Site(files={"/ort/": dist, "/m/": tmp_path, "/": AT_ONCE}, headers={})) as site:
+        seen = sessions(watched(site, tmp_path / "store"))
+    builds = {
+        s.environment.get("wasm.numThreads", ""): s.plan.settings.get("web_build") for s in seen if s.runs.n
+    }
+    assert builds["4"] in (None, "wasm"), builds
+    assert builds[""] in (None, "jsep"), builds
 
 
 def test_it_is_a_session_that_can_be_told_again(answer: ortune.Answer[DiagnoseResult]) -> None:

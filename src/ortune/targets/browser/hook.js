@@ -4,6 +4,7 @@
   const kept = KEPT, most = MOST, say = console.debug.bind(console), clock = () => performance.now();
   const tell = (message) => say(MARK + JSON.stringify(message));
   const numbers = new WeakMap();
+  kept.files ??= new Set(); // of WebAssembly, by the copies that they were named for
   // Several copies may be in one page, each with an environment of its own, which lies before its class.
   const own = { wasm: kept.wasm, webgpu: kept.webgpu, versions: kept.versions };
   kept.wasm = kept.webgpu = kept.versions = undefined;
@@ -32,10 +33,16 @@
     return described(found);
   };
 
-  // Of several copies' files the one that this session waited for; a program may have fetched it before.
+  // Of several copies' files the one that this session waited for; a program may have fetched it before. Of copies that
+  // load at the same time a page does not tell whose file is whose: then none is named.
   const loadedSince = (start) => {
     const found = performance.getEntriesByType("resource").filter(({ name }) => /\.wasm([?#]|$)/.test(name));
-    return (found.findLast(({ startTime }) => startTime >= start) ?? found.findLast(({ name }) => name.includes("ort-wasm")))?.name ?? "";
+    const since = [...new Set(found.filter(({ startTime }) => startTime >= start).map(({ name }) => name))];
+    const mine = since.filter((name) => !kept.files.has(name));
+    if (mine.length > 1) return "";
+    const name = mine[0] ?? since.at(-1) ?? found.findLast((each) => each.name.includes("ort-wasm"))?.name ?? "";
+    kept.files.add(name);
+    return name;
   };
 
   const BITS = { int4: 4, uint4: 4, int8: 8, uint8: 8, bool: 8, int16: 16, uint16: 16, float16: 16, int32: 32, uint32: 32, float32: 32, int64: 64, uint64: 64, float64: 64 };
