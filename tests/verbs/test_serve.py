@@ -305,7 +305,6 @@ def test_tuning_begins_with_what_a_browser_elsewhere_is(
     assert envelope.host.machine == "browser"
     assert result.default == Plan(providers=(ProviderSpec(name="wasm"),))
     assert result.default_figures is not None and result.default_figures.latency_ns > 0
-    assert result.headroom is not None  # its profile came from there
     assert "--serve" in result.reproduce
 
 

@@ -386,10 +386,13 @@ def _tune(
     headroom: Headroom | None = None
     profiled: ProfileResult | None = None
     places: tuple[BrowserPlace, ...] = ()
+    if options.target == targets.WEB:
+        watch.line("trying what else the browser offers")
+        places = in_browsers.places(baseline, options.budget_s)
     if enough:
         watch.line("profiling, to see where the time goes")
         headroom, profiled = _headroom(run, options)
-        places = _search(run, everywhere, options, allow, profiled)
+        _search(run, everywhere, options, allow, profiled, places)
     else:
         run.refuse()
     require_unchanged(baseline.side)
@@ -417,17 +420,20 @@ def _tune(
 
 
 def _search(
-    run: Tuning, everywhere: Plan, options: Options, allow: Sequence[str], profiled: ProfileResult | None
-) -> tuple[BrowserPlace, ...]:
-    """Proposes, races and confirms; what a browser offers where all of that was asked for."""
-    baseline, watch = run.baseline, run.watch
-    model = baseline.side.model
+    run: Tuning,
+    everywhere: Plan,
+    options: Options,
+    allow: Sequence[str],
+    profiled: ProfileResult | None,
+    places: Sequence[BrowserPlace],
+) -> None:
+    """Proposes, races and confirms; ``places`` are what a browser offers, where all of that was asked for."""
+    baseline, model = run.baseline, run.side.model
     found = _findings(run, everywhere, options, profiled)
     # What makes a start shorter does so whatever the download takes.
     objective = cast("ObjectiveName", "cold-start" if options.objective in FROM_START else options.objective)
     pinned = tuple(rewrites.completed(spec, model.ir, baseline.work) for spec in options.pinned)
     held, target = facts.facts_of(model.ir), targets.of(everywhere)
-    found_places: tuple[BrowserPlace, ...] = ()
     row = _row(run, everywhere, target.name, objective)
     proposed, refused = propose(
         held,
@@ -457,11 +463,7 @@ def _search(
     )
     if model.info.format != "ort":
         refused += without_feature(baseline, everywhere, baseline.first, objective, allow)
-    others = options.others
-    if options.target == targets.WEB:
-        watch.line("trying what else the browser offers")
-        found_places = in_browsers.places(baseline, options.budget_s)
-        others = in_browsers.raced(found_places)
+    others = in_browsers.raced(places) if options.target == targets.WEB else options.others
     if others:
         more, too = propose_elsewhere(baseline, others, held, objective=objective, allow=allow, row=row)
         proposed, refused = sorted([*more, *proposed], key=lambda each: -each.prior), (*refused, *too)
@@ -477,7 +479,6 @@ def _search(
         run.calibrate()
         run.race(baseline.host.effective_cpus)
         run.confirm()
-    return found_places
 
 
 def _headroom(run: Tuning, options: Options) -> tuple[Headroom | None, ProfileResult | None]:
