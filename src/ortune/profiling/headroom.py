@@ -8,7 +8,7 @@ from pathlib import Path
 from ortune.errors import OrtuneError
 from ortune.profiling.nodes import Origins, origins
 from ortune.profiling.peaks import NOT_MEASURED, load_peak
-from ortune.profiling.processes import base_arm, profile, runs_within
+from ortune.profiling.processes import NOT_HELD, base_arm, profile, runs_within
 from ortune.profiling.result import result_of
 from ortune.records import ProfileResult
 from ortune.trials.baseline import Baseline
@@ -27,8 +27,7 @@ def short_profile(
     """Profiles one process of the baseline; None where it does not run under the profiler, or not in that time."""
     runs = runs_within(baseline, latency_ns, most_ns, TIMED_NS)
     if not runs:
-        baseline.notes.append("not profiled: the budget does not hold it")
-        baseline.say(baseline.notes[-1])
+        baseline.note(NOT_HELD)
         return None
     keep = baseline.scratch / "headroom.json"
     try:

@@ -26,6 +26,7 @@ from ortune.trials.pilot import describe
 TIMED_NS = 2_000_000_000  # of profiled runs in a process
 MOST_RUNS = 200
 FEWEST_RUNS = 5
+NOT_HELD = "not profiled: the budget does not hold it"
 WARMUP_RUNS = 4  # of each process, the first run among them
 ROUNDS, LEAST_OF_TURN = 8, 3  # turns of each process, fewer where they would have fewer runs than that
 ENOUGH_RUNS, LONGER = 40, 5

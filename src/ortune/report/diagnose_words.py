@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 
 from ortune.records import DiagnoseResult, Envelope, Finding, TriedFix
@@ -23,7 +22,7 @@ from ortune.report.document import (
     stopped,
     table,
 )
-from ortune.report.numbers import change, span
+from ortune.report.numbers import change, enough, span
 from ortune.report.tune_words import LONGEST_PLAN, bounds, counted, gain_words
 
 _VERDICTS = {
@@ -41,7 +40,7 @@ NOT_TIMED = "runs, outputs right; not timed"
 
 def no_time(needed_s: float) -> str:
     """Why a fix was not measured: the budget does not hold it, and which one does."""
-    return f"the budget does not hold its measurement (--budget {math.ceil(1.2 * needed_s / 10) * 10}s does)"
+    return f"the budget does not hold its measurement ({enough(needed_s)} does)"
 
 
 def not_made(why: str) -> str:

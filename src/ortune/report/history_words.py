@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import math
-
 from ortune.records import Comparison, Envelope, HistoryResult, ReleaseRow
 from ortune.report import sides
 from ortune.report.answer_commands import lines, told_line
 from ortune.report.checks import checks, control_words
 from ortune.report.document import Block, Code, Column, Document, Line, Pairs, Tone, stopped, table
-from ortune.report.numbers import change, duration, memory, span
+from ortune.report.numbers import change, duration, enough, memory, span
 
 _NOTHING = "-"
 NO_BLOCK = "no block of it counts"
@@ -18,8 +16,7 @@ NO_BLOCK = "no block of it counts"
 
 def no_time(needed_s: float) -> str:
     """Why a release that ran was not compared, and with which budget all are."""
-    budget = math.ceil(1.2 * needed_s / 10) * 10
-    return f"single observation: the budget does not hold its comparison (--budget {budget}s does)"
+    return f"single observation: the budget does not hold its comparison ({enough(needed_s)} does)"
 
 
 def headline(result: HistoryResult) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 
 def duration(nanoseconds: float) -> str:
     """Three significant digits in the unit that fits: "9.87 ms", "53.1 us", "1.20 s"."""
@@ -67,6 +69,11 @@ def waiting(seconds: float) -> str:
         if seconds >= 1.5 * size:
             return f"{seconds / size:.0f} {unit}"
     return f"{max(1.0, float(f'{seconds:.1g}')):.0f} s"
+
+
+def enough(seconds: float) -> str:
+    """A budget that holds so many seconds of measuring with room to spare, as it is typed."""
+    return f"--budget {math.ceil(1.2 * seconds / 10) * 10}s"
 
 
 def likeness(cosine: float) -> str:

@@ -83,6 +83,7 @@ class Baseline:
         work: The inputs that run.
         refs: Their files.
         trial_ns: What a trial of the baseline costs.
+        start_ns: What a trial takes before its first turn, its first run included.
         look_runs: Timed runs of a trial that only looks: fewer than usual where they are long beside the budget.
         first: The trial whose outputs are the reference.
         moments: The baseline differs from itself, so outputs are compared by moments.
@@ -106,8 +107,7 @@ class Baseline:
         self.work = self._proposed()
         self.executor = Executor({}, self.work, scratch, log, machine)
         if machine.pod:
-            self.notes.append(f"in an emulated pod: {machine.pod.how}")
-            say(self.notes[-1])
+            self.note(f"in an emulated pod: {machine.pod.how}")
         self.kinds = outputs.output_kinds(side.model.ir)
         self.refs: tuple[FeedRef, ...] = ()
         self.moments = False
@@ -115,11 +115,15 @@ class Baseline:
         self._metric_of: dict[Path, float] = {}
         self._native: Outcome | None = None
         self.trial_ns, self.look_runs = 0.0, PILOT_RUNS
-        # Of a trial in a group: what it takes before its first turn, and a run of every case.
-        self._start_ns = self._run_ns = 0.0
+        self.start_ns = self._run_ns = 0.0
         self._least_runs = 0
         # As they should be, where the budget does not make them shorter.
         self._turns = self.executor.timing.turns
+
+    def note(self, text: str) -> None:
+        """Says what is told with the answer, too."""
+        self.notes.append(text)
+        self.say(text)
 
     @property
     def host(self) -> Host:
@@ -170,11 +174,10 @@ class Baseline:
         require_page(objective, self.first, self.side.label)
         if objective == "first-result" and (page := self.first.done.page) is not None:
             speed = f"{8e3 * page.download_bytes / max(1, page.download_ns):.3g} Mbit/s"
-            self.notes.append(
+            self.note(
                 f"the download: {page.download_bytes / 2**20:.3g} MiB, not compressed, at {speed} "
                 f"take {page.download_ns / 1e9:.3g} s"
             )
-            self.say(self.notes[-1])
         self.executor.timing = pilot.timing_for(self.first, at_least_runs=self._least_runs)
         self._turns = self.executor.timing.turns
         # A start is measured alone; everything else beside what it is compared with.
@@ -182,24 +185,19 @@ class Baseline:
             1 if objective in FROM_START else self.machine.most_alive(self.first.done.peak_bytes)
         )
         if self.executor.most_alive == 1 and objective not in FROM_START:
-            self.notes.append(
-                "memory does not hold two of its processes at once: trials run one after another"
-            )
-            self.say(self.notes[-1])
+            self.note("memory does not hold two of its processes at once: trials run one after another")
         turns_ns = (self.look_runs + warmup) * _run_ns(self.first)
         self._time_by(self.first, turns_ns, self.first.elapsed_ns)
         left_ns -= self.first.elapsed_ns
-        least = pilot.shortened(self._turns, self._start_ns, self._run_ns, 0.0, self._least_runs)
+        least = pilot.shortened(self._turns, self.start_ns, self._run_ns, 0.0, self._least_runs)
         if self.first.done.page is not None and self.first.done.page.software:
             # Its times are nobody's: one page tells all that can be told.
             self._use(least)
             self.question_page(base, self.first)
             self.expect(self.trial_ns)
             return False
-        if not holds(self._start_ns + pilot.turns_ns(least, self._run_ns)):
+        if not holds(self.start_ns + pilot.turns_ns(least, self._run_ns)):
             self._use(least)
-            if self.first.done.page is not None:
-                self.findings += rule_of(software_adapter).findings(Facts(page=self.first.done.page))
             return False
         self.shorten(LOOK_SHARE * left_ns / 2)
         self.executor.arms = {BASE: base, IDENTICAL: self.arm(IDENTICAL)}
@@ -223,11 +221,10 @@ class Baseline:
             self.moments = True
             ops = sorted({op for _, op in outputs.random_ops(self.side.model.ir)})
             cause = f" ({', '.join(ops)})" if ops else ""
-            self.notes.append(
+            self.note(
                 f"the model differs from itself from run to run{cause}: "
                 "outputs are compared by shape, finiteness and moments"
             )
-            self.say(self.notes[-1])
 
     def _runs_to_look(self, most_ns: float) -> int:
         """Timed runs of the first timed trial, as the run before it says: one at least."""
@@ -235,18 +232,12 @@ class Baseline:
         if not isinstance(last, Measured):
             return PILOT_RUNS
         run_ns = sum(case.first_ns for case in last.done.cases)
-        fit = PILOT_RUNS if math.isinf(most_ns) else int((most_ns - last.elapsed_ns) / max(1, run_ns))
-        return max(1, min(PILOT_RUNS, fit))
+        return max(1, int(min(PILOT_RUNS, (most_ns - last.elapsed_ns) / max(1, run_ns))))
 
     def _time_by(self, trial: Measured, turns_ns: float, elapsed_ns: float) -> None:
         """Takes what a start and a run cost from a trial that took so long, of which its turns took so much."""
         self._run_ns = _run_ns(trial)
-        self._start_ns = max(1e6, elapsed_ns - turns_ns)
-
-    @property
-    def start_ns(self) -> float:
-        """What a trial takes before its first turn, its first run included."""
-        return self._start_ns
+        self.start_ns = max(1e6, elapsed_ns - turns_ns)
 
     @property
     def functional_only(self) -> bool:
@@ -305,10 +296,9 @@ class Baseline:
         """
         kinds_ns = pilot.kinds_ns(self.executor.timing.runs, self.start_ns, self._run_ns)
         if kinds_ns > most_ns and not self.work.inputs_path:
-            self.notes.append(
+            self.note(
                 "whether latency depends on the values of the inputs was not asked: the budget does not hold it"
             )
-            self.say(self.notes[-1])
             return
 
         def timed(*, again: bool) -> tuple[CaseTimes, ...]:
@@ -331,15 +321,15 @@ class Baseline:
             most_ns: What a trial may take; rounds are cut for it, then runs.
             better_ns: What it had better not exceed; rounds alone are cut for it.
         """
-        turns = pilot.shortened(self._turns, self._start_ns, self._run_ns, most_ns, self._least_runs)
-        fewer = pilot.shortened(turns, self._start_ns, self._run_ns, better_ns, self._least_runs)
+        turns = pilot.shortened(self._turns, self.start_ns, self._run_ns, most_ns, self._least_runs)
+        fewer = pilot.shortened(turns, self.start_ns, self._run_ns, better_ns, self._least_runs)
         rounds = max(fewer.rounds, min(turns.rounds, pilot.LEAST_SHORT))
         self._use(turns if fewer.rounds == turns.rounds else replace(turns, rounds=rounds))
 
     def _use(self, turns: Turns) -> None:
         turns = replace(turns, rounds=max(turns.rounds, -(-self._least_runs // turns.runs)))
         self.executor.timing = replace(self.executor.timing, turns=turns)
-        self.trial_ns = self._start_ns + pilot.turns_ns(turns, self._run_ns)
+        self.trial_ns = self.start_ns + pilot.turns_ns(turns, self._run_ns)
 
     def retime(self, judgement: Judgement, trials: Sequence[Measured]) -> None:
         """Chooses the rounds of further groups from the noise that was seen (Kalibera and Jones 2013)."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import time
 from collections.abc import Callable, Sequence
 
 from ortune.records import Block
@@ -17,7 +18,28 @@ SPARE = 1.3
 """Of the time that blocks should take, so that those that are promised fit."""
 
 
-def least_trials(n_arms: int) -> int:
+class Clock:
+    """The time of one command, which runs from when this is made."""
+
+    def __init__(self, budget_s: float) -> None:
+        self.budget_s, self._start = budget_s, time.monotonic()
+
+    @property
+    def spent_s(self) -> float:
+        """Of the budget, until now."""
+        return time.monotonic() - self._start
+
+    @property
+    def left_s(self) -> float:
+        """Of the budget; below 0 beyond it."""
+        return self.budget_s - self.spent_s
+
+    def holds(self, trial_ns: float) -> bool:
+        """Whether the time that is left holds the fewest blocks of one change, of trials that take so long."""
+        return _least_trials(3) * trial_ns <= self.left_s * 1e9
+
+
+def _least_trials(n_arms: int) -> int:
     """Trials of a calibration and the fewest blocks after it, of so many arms."""
     return CALIBRATION_BLOCKS * CONTROLS + LEAST_BLOCKS * n_arms
 
@@ -30,9 +52,31 @@ def fit(baseline: Baseline, n_arms: int, left_ns: float) -> float:
         n_arms: Of the blocks after the calibration.
         left_ns: Of the budget.
     """
-    trials = least_trials(n_arms)
+    trials = _least_trials(n_arms)
     baseline.shorten(left_ns / (trials * SPARE))
     return trials * baseline.trial_ns
+
+
+def held(
+    baseline: Baseline,
+    arms: Sequence[str],
+    clock: Clock,
+    drop: Callable[[list[str]], object] = lambda arms: arms.pop(),
+) -> tuple[list[str], float]:
+    """Those that the time left holds beside the base and its double, and the seconds of budget that all of them take.
+
+    Args:
+        baseline: Its trials are made shorter first.
+        arms: What is to be measured.
+        clock: Of the command.
+        drop: Leaves one out of a list of too many: the last.
+    """
+    kept, spent_s, left_ns = list(arms), clock.spent_s, clock.left_s * 1e9
+    needed_ns = whole_ns = fit(baseline, len(kept) + 2, left_ns)
+    while kept and needed_ns > left_ns:
+        drop(kept)
+        needed_ns = fit(baseline, len(kept) + 2, left_ns)
+    return kept, spent_s + whole_ns / 1e9
 
 
 def fixed_blocks(
@@ -42,8 +86,7 @@ def fixed_blocks(
     *,
     rng: random.Random,
     first: int,
-    spent_s: Callable[[], float],
-    budget_s: float,
+    clock: Clock,
 ) -> list[Block]:
     """Measures the arms beside each other; ends early where a stop is asked for.
 
@@ -53,10 +96,9 @@ def fixed_blocks(
         watch: Is told how many blocks there will be, and how far they are.
         rng: Draws the orders.
         first: The number of the first block.
-        spent_s: Of the budget, until now.
-        budget_s: For the whole session.
+        clock: Of the command.
     """
-    left_ns = (budget_s - spent_s()) * 1e9
+    left_ns = clock.left_s * 1e9
     baseline.shorten(left_ns / (LEAST_BLOCKS * len(arms) * SPARE))
     fits = int(left_ns / (len(arms) * baseline.trial_ns * SPARE))
     n = max(LEAST_BLOCKS, min(MOST_BLOCKS, fits))
@@ -68,5 +110,5 @@ def fixed_blocks(
         block = run_block(baseline.executor, list(arms), rng, first + number, "confirm", needed=[BASE])
         assert block is not None
         blocks.append(block)
-        watch.progress(f"block {number + 1} of {n}", spent_s(), budget_s)
+        watch.progress(f"block {number + 1} of {n}", clock.spent_s, clock.budget_s)
     return blocks

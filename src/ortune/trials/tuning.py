@@ -127,8 +127,7 @@ class Tuning:
         """
         self.required, self.refused = required, tuple(refused)
         self.entries = self._entries(proposed)
-        # By the clock of what was measured, so that a session that goes on decides the same.
-        left = self._end_ns - self.replay.decided()
+        left = self.before_ns
         race, wanted = self.search.race, len(self.entries)
         first = sum(e.prior >= FIRST for e in self.entries)
         # Shorter trials rather than fewer plans: what is not tried cannot win.
@@ -162,8 +161,8 @@ class Tuning:
 
     def holds(self, trial_ns: float) -> bool:
         """Whether what is left of the budget holds one plan, of trials that take so long."""
-        left, references = self._end_ns - self.replay.decided(), self.search.race.references
-        return budget.divide(left, trial_ns, wanted=1, references=references) is not None
+        references = self.search.race.references
+        return budget.divide(self.before_ns, trial_ns, wanted=1, references=references) is not None
 
     def refuse(self, need_ns: float | None = None) -> None:
         """Says that the budget holds no other plan, and which one does.
@@ -188,6 +187,11 @@ class Tuning:
             within=0.0,
             between=0.0,
         )
+
+    @property
+    def before_ns(self) -> float:
+        """Left before the race; by the clock of what was measured, so that a session that goes on decides the same."""
+        return self._end_ns - self.replay.decided()
 
     @property
     def _end_ns(self) -> float:

@@ -17,7 +17,7 @@ from ortune import __version__, rules
 from ortune.errors import OrtuneError, UsageError
 from ortune.profiling.nodes import origins
 from ortune.profiling.peaks import load_peak
-from ortune.profiling.processes import base_arm, profile, runs_within
+from ortune.profiling.processes import NOT_HELD, base_arm, profile, runs_within
 from ortune.profiling.result import result_of
 from ortune.records import (
     Block,
@@ -41,7 +41,7 @@ from ortune.search.blocks import BASE, IDENTICAL, SPIKE, awake, log_ratios, meas
 from ortune.search.figures import OBJECTIVES, WORDS, describe, figure, require_objective
 from ortune.search.plan_edits import merge, together
 from ortune.trials.baseline import Baseline, patience_s
-from ortune.trials.fixed_blocks import fit, fixed_blocks, least_trials
+from ortune.trials.fixed_blocks import Clock, fit, fixed_blocks, held
 from ortune.trials.pilot import describe as failure
 from ortune.trials.rewriting import Models
 from ortune.trials.scratch import scratch_folder
@@ -247,7 +247,7 @@ class _Diagnosis:
 
     def __init__(self, options: Options, watch: Watcher, baseline: Baseline, kept: Session) -> None:
         self.options, self.watch, self.baseline, self.kept = options, watch, baseline, kept
-        self.start = time.monotonic()
+        self.clock = Clock(options.budget_s)
         self.asked = words(options, without=("budget", "allow", "fail_on"))
         self.side: Resolved = baseline.side
         self.models = Models(self.side, baseline.scratch, tuple(options.feeds.custom_ops), watch.say)
@@ -262,7 +262,7 @@ class _Diagnosis:
         self.watch.line("running the model for the first time")
         self.baseline.settle(self.options.budget_s)
         self.watch.line("timing a few runs, to plan the session")
-        self.baseline.pilot(self.options.objective, self._left_s(), self._holds)
+        self.baseline.pilot(self.options.objective, self.clock.left_s, self.clock.holds)
         told = self._profile()
         found = self._findings(told)
         fixes, not_tried = self._fixes(found)
@@ -284,28 +284,17 @@ class _Diagnosis:
         require_unchanged(self.side)
         return self._envelope(found, fixes, not_tried, told)
 
-    def _spent_s(self) -> float:
-        return time.monotonic() - self.start
-
-    def _holds(self, trial_ns: float) -> bool:
-        """Whether the time that is left holds the fewest blocks of one change, of trials that take so long."""
-        return least_trials(3) * trial_ns <= self._left_s() * 1e9
-
-    def _left_s(self) -> float:
-        return self.options.budget_s - self._spent_s()
-
     def _profile(self) -> ProfileResult | None:
         """One process under the profiler; None where it does not run there, or the budget does not hold it."""
         self.watch.line("profiling")
         side, machine = self.side, self.kept.machine
         latency = figure(self.baseline.first, "median") or self.baseline.first.done.cases[0].first_ns
         # Where no fix can be raced, nothing else needs the time.
-        left_ns = self._left_s() * 1e9
+        left_ns = self.clock.left_s * 1e9
         races = fit(self.baseline, 3, (1 - PROFILE_SHARE) * left_ns) <= (1 - PROFILE_SHARE) * left_ns
         runs = runs_within(self.baseline, latency, (PROFILE_SHARE if races else 1.0) * left_ns)
         if not runs:
-            self.baseline.notes.append("not profiled: the budget does not hold it")
-            self.watch.say(self.baseline.notes[-1])
+            self.baseline.note(NOT_HELD)
             return None
         try:
             (process,) = profile(
@@ -376,7 +365,9 @@ class _Diagnosis:
         self.watch.line(f"trying the fix of {', '.join(fix.codes)}")
         try:
             model = (
-                self.models.path(fix.plan, patience_s(self.baseline.trial_ns, max(0.0, self._left_s() * 1e9)))
+                self.models.path(
+                    fix.plan, patience_s(self.baseline.trial_ns, max(0.0, self.clock.left_s * 1e9))
+                )
                 if fix.plan.rewrites
                 else None
             )
@@ -397,25 +388,22 @@ class _Diagnosis:
 
     def _held(self, arms: Sequence[str]) -> list[str]:
         """Those that the budget holds: of too many fixes the last are left out, which are worth least."""
-        held, spent_s, self.no_time = list(arms), self._spent_s(), ""
-        left_ns = self._left_s() * 1e9
-        needed_ns = whole_ns = fit(self.baseline, len(held) + 2, left_ns)
-        while held and needed_ns > left_ns:
-            alone = [arm for arm in held if arm != TOGETHER]
-            held.remove(alone[-1] if len(alone) > 1 else held[-1])
-            needed_ns = fit(self.baseline, len(held) + 2, left_ns)
-        if len(held) < len(arms):
-            self.no_time = diagnose_words.no_time(spent_s + whole_ns / 1e9)
-        return held
 
-    def _race(self, arms: Sequence[str]) -> None:
+        def drop(kept: list[str]) -> None:
+            alone = [arm for arm in kept if arm != TOGETHER]
+            kept.remove(alone[-1] if len(alone) > 1 else kept[-1])
+
+        kept, needed_s = held(self.baseline, arms, self.clock, drop)
+        self.no_time = diagnose_words.no_time(needed_s) if len(kept) < len(arms) else ""
+        return kept
+
+    def _race(self, wanted: Sequence[str]) -> None:
         baseline, executor = self.baseline, self.baseline.executor
-        held = self._held(arms)
-        if len(held) < len(arms):
-            self.watch.say(f"{len(arms) - len(held)} of {len(arms)} fixes: {self.no_time}")
-        if not held:
+        arms = self._held(wanted)
+        if len(arms) < len(wanted):
+            self.watch.say(f"{len(wanted) - len(arms)} of {len(wanted)} fixes: {self.no_time}")
+        if not arms:
             return
-        arms = held
         executor.arms = {
             BASE: baseline.arm(BASE),
             IDENTICAL: baseline.arm(IDENTICAL),
@@ -438,8 +426,7 @@ class _Diagnosis:
             self.watch,
             rng=self.rng,
             first=len(calibration),
-            spent_s=self._spent_s,
-            budget_s=self.options.budget_s,
+            clock=self.clock,
         )
         late = controls.late_controls(log_ratios([*calibration, *self.blocks], IDENTICAL, self.estimand))
         self.controls = [*judgement.controls, *late]
@@ -496,7 +483,7 @@ class _Diagnosis:
             reproduce=command("diagnose", self.options),
             tune=shlex.join(["ortune", "tune", *self.asked]),
             session=self.kept.log.id,
-            elapsed_s=self._spent_s(),
+            elapsed_s=self.clock.spent_s,
         )
         return Envelope(
             schema="ortune/diagnose/1",

@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import random
 import shlex
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -35,7 +34,7 @@ from ortune.search import confirm, controls
 from ortune.search.blocks import BASE, IDENTICAL, SPIKE, awake, log_ratios, measured
 from ortune.search.figures import OBJECTIVES, WORDS, describe, require_objective
 from ortune.trials.baseline import Baseline
-from ortune.trials.fixed_blocks import fit, fixed_blocks, least_trials
+from ortune.trials.fixed_blocks import Clock, fixed_blocks, held
 from ortune.trials.pilot import describe as failure
 from ortune.trials.scratch import scratch_folder
 from ortune.trials.sides import SideText, require_unchanged, resolve
@@ -144,7 +143,7 @@ class _History:
         kept: Session,
     ) -> None:
         self.options, self.watch, self.baseline, self.runtimes = options, watch, baseline, runtimes
-        self.missing, self.kept, self.start = missing, kept, time.monotonic()
+        self.missing, self.kept, self.clock = missing, kept, Clock(options.budget_s)
         self.outputs: dict[str, OutputDifference] = {}
         self.looked: dict[str, Measured] = {}  # of each release, the trial that showed that it runs
         self.blocks: list[Block] = []
@@ -153,7 +152,7 @@ class _History:
     def go(self) -> Envelope[HistoryResult]:
         baseline, executor = self.baseline, self.baseline.executor
         baseline.settle(self.options.budget_s)
-        baseline.pilot(self.options.objective, self._left_s(), self._holds)
+        baseline.pilot(self.options.objective, self.clock.left_s, self.clock.holds)
         baseline.require_real_times()
         newest, *others = self.runtimes
         arms = {BASE: baseline.arm(BASE), IDENTICAL: baseline.arm(IDENTICAL)}
@@ -173,8 +172,8 @@ class _History:
             raise MeasurementError(f"only {newest} runs the model: {next(iter(self.missing.values()))}")
         self.looked[newest] = baseline.first
         executor.arms = arms
-        held = self._held(ran)
-        if not held:
+        kept = self._held(ran)
+        if not kept:
             self.missing[newest] = self.missing[ran[0]]
             return self._envelope([newest], OBJECTIVES[self.options.objective] or "median", ())
         judgement, calibration = controls.calibrate(
@@ -188,40 +187,25 @@ class _History:
         baseline.retime(judgement, measured(calibration, BASE))
         self.blocks = fixed_blocks(
             baseline,
-            [BASE, *held, IDENTICAL],
+            [BASE, *kept, IDENTICAL],
             self.watch,
             rng=self.rng,
             first=len(calibration),
-            spent_s=self._spent_s,
-            budget_s=self.options.budget_s,
+            clock=self.clock,
         )
         late = controls.late_controls(log_ratios([*calibration, *self.blocks], IDENTICAL, judgement.estimand))
         require_unchanged(baseline.side)
-        return self._envelope([newest, *held], judgement.estimand, (*judgement.controls, *late))
-
-    def _spent_s(self) -> float:
-        return time.monotonic() - self.start
-
-    def _holds(self, trial_ns: float) -> bool:
-        """Whether the time that is left holds the fewest blocks of one change, of trials that take so long."""
-        return least_trials(3) * trial_ns <= self._left_s() * 1e9
-
-    def _left_s(self) -> float:
-        return self.options.budget_s - self._spent_s()
+        return self._envelope([newest, *kept], judgement.estimand, (*judgement.controls, *late))
 
     def _held(self, ran: Sequence[str]) -> list[str]:
         """The releases that the budget holds: of too many the oldest are left out, and it is said why."""
-        held, left_ns, spent_s = list(ran), self._left_s() * 1e9, self._spent_s()
-        needed_ns = whole_ns = fit(self.baseline, len(held) + 2, left_ns)
-        while held and needed_ns > left_ns:
-            held.pop()
-            needed_ns = fit(self.baseline, len(held) + 2, left_ns)
-        if len(held) < len(ran):
-            why = history_words.no_time(spent_s + whole_ns / 1e9)
-            left = ran[len(held) :]
+        kept, needed_s = held(self.baseline, ran, self.clock)
+        if len(kept) < len(ran):
+            why = history_words.no_time(needed_s)
+            left = ran[len(kept) :]
             self.missing.update(dict.fromkeys(left, why))
             self.watch.say(f"{', '.join(left)}: {why}")
-        return held
+        return kept
 
     def _envelope(
         self, releases: Sequence[str], estimand: str, found: Sequence[Control]
@@ -278,7 +262,7 @@ class _History:
             why=why,
             reproduce=command("history", self.options),
             session=self.kept.log.id,
-            elapsed_s=time.monotonic() - self.start,
+            elapsed_s=self.clock.spent_s,
         )
         return Envelope(
             schema="ortune/history/1",

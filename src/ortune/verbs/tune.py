@@ -365,8 +365,6 @@ def _tune(
 ) -> tuple[Tuning, Envelope[TuneResult]]:
     """From the first trial to the document; ``everywhere`` is what the user wants in every plan."""
     model = baseline.side.model
-    # Who says how far outputs may be away has allowed that they change.
-    allow = options.allow if options.tolerance is None else (*options.allow, "numerics")
     run = Tuning(
         baseline,
         replay,
@@ -380,8 +378,7 @@ def _tune(
     watch.line("running the model for the first time")
     baseline.settle(options.budget_s)
     watch.line("timing a few runs, to plan the session")
-    left_s = options.budget_s - replay.decided() / 1e9
-    enough = baseline.pilot(options.objective, left_s, run.holds)
+    enough = baseline.pilot(options.objective, run.before_ns / 1e9, run.holds)
     baseline.require_real_times()
     headroom: Headroom | None = None
     profiled: ProfileResult | None = None
@@ -392,7 +389,7 @@ def _tune(
     if enough:
         watch.line("profiling, to see where the time goes")
         headroom, profiled = _headroom(run, options)
-        _search(run, everywhere, options, allow, profiled, places)
+        _search(run, everywhere, options, profiled, places)
     else:
         run.refuse()
     require_unchanged(baseline.side)
@@ -423,12 +420,13 @@ def _search(
     run: Tuning,
     everywhere: Plan,
     options: Options,
-    allow: Sequence[str],
     profiled: ProfileResult | None,
     places: Sequence[BrowserPlace],
 ) -> None:
     """Proposes, races and confirms; ``places`` are what a browser offers, where all of that was asked for."""
     baseline, model = run.baseline, run.side.model
+    # Who says how far outputs may be away has allowed that they change.
+    allow = options.allow if options.tolerance is None else (*options.allow, "numerics")
     found = _findings(run, everywhere, options, profiled)
     # What makes a start shorter does so whatever the download takes.
     objective = cast("ObjectiveName", "cold-start" if options.objective in FROM_START else options.objective)
@@ -488,8 +486,8 @@ def _headroom(run: Tuning, options: Options) -> tuple[Headroom | None, ProfileRe
     latency = figure(run.baseline.first, "median")
     if latency is None or options.objective not in TIMES:
         return None, None
-    left_s = options.budget_s - run.replay.decided() / 1e9
-    profiled = short_profile(run.baseline, latency, options.folder, most_ns=PROFILE_SHARE * left_s * 1e9)
+    most_ns = PROFILE_SHARE * run.before_ns
+    profiled = short_profile(run.baseline, latency, options.folder, most_ns=most_ns)
     if profiled is None or profiled.headroom is None:
         return None, None
     found = headroom_words.worded(profiled.headroom)
