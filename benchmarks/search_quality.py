@@ -1,8 +1,8 @@
-"""How much does ``tune`` leave on the table? Run by hand; about six minutes a model.
+"""How much does ``tune`` leave on the table? Run by hand; about four minutes a model.
 
     python benchmarks/search_quality.py [minilm-int8 silero-vad ...]
 
-An oracle measures a whole grid of plans, six blocks each, and leaves out those that break a guard (mean, p95, memory,
+An oracle measures a whole grid of plans, four blocks each, and leaves out those that break a guard (mean, p95, memory,
 CPU time), as ``tune`` does. Its best three, the winner of ``tune`` and the default are then measured again together
 on fresh blocks: regret is the winner's time over that of the best of them, block by block.
 """
@@ -40,8 +40,8 @@ MODELS = (
     "minilm-int8", f"ppocrv4-rec{PLANTED}", f"magika{PLANTED}", "silero-vad", f"ppocrv2-cls{PLANTED}",
     f"oww-embedding{PLANTED}",
 )  # fmt: skip
-BLOCKS, FINAL_BLOCKS = 6, 16
-SHARE = 10  # the race may take a tenth of the grid's trials
+BLOCKS, FINAL_BLOCKS = 4, 16
+TRIALS = 49  # ``tune`` has the time of as many, one after another: half of what it had at first
 AXES: dict[str, list[Value | None]] = {
     "graph_optimization_level": [None, "basic", "extended"],
     "intra_op_num_threads": [None, 1],
@@ -110,10 +110,7 @@ class Bench:
         grid_trials, grid_s = sum(len(b.trials) for b in blocks), time.monotonic() - began
         holding = [arm for arm in by_arm if not any(g.failed for g in guards(blocks, "latency", arm=arm))]
         best = sorted(holding, key=lambda arm: middle(blocks, arm))[:3]
-        # Calibration, a race of a tenth of the grid's trials, and the share that is kept for confirmation.
-        # Trials turn out a little cheaper than they are planned.
-        trials = (9 * 3 + 0.8 * grid_trials / SHARE) / 0.7
-        budget = trials * min(grid_s / grid_trials, self.baseline.trial_ns / 1e9)
+        budget = TRIALS * min(grid_s / grid_trials, self.baseline.trial_ns / 1e9)
         result = ortune.tune(self.path, budget=budget, bundle=False, store=self.folder / "store").result
         print(f"{name}: {result.headline}", file=sys.stderr, flush=True)
         race = sum(len(p.values) for p in result.points if p.phase in ("race", "prune"))

@@ -104,6 +104,36 @@ def test_every_plan_of_a_round_gets_the_same_blocks_and_none_has_more_than_five(
     assert all(sum(t.arm == BASE for t in b.trials) == 1 for b in run.blocks)
 
 
+def test_second_turns_go_to_what_is_likeliest_to_pay() -> None:
+    """Nine blocks hold one turn of thirty plans, and a second one of half of them."""
+    run = race(Field({}))
+    names = [str(i) for i in range(30)]
+    for name in names:
+        run.add(entry(name))
+    turns = FirstTurns(race=run, room=5)
+    asked = [arm for _ in range(9) for arm in turns()]
+    assert [asked.count(plan(n).id) for n in names] == [2] * 15 + [1] * 15
+
+
+def test_a_round_that_the_time_cuts_off_has_begun_with_the_best() -> None:
+    names = [str(i) for i in range(10)]
+    run = race(Field({plan(n).id: 1.0 for n in names}), seconds=12.5 * TRIAL_NS / 1e9)
+    entries = [run.add(entry(n)) for n in reversed(names)]
+    entries[7].ratios = [-0.1]
+    assert not run.round(entries)
+    assert [e for e in entries if e.ratios] == [*entries[:4], entries[7]]
+
+
+def test_lucky_blocks_lead_only_where_blocks_tell_plans_apart() -> None:
+    run = race(Field({}))
+    lucky, usual = run.add(entry("0")), run.add(entry("1"))
+    lucky.ratios, usual.ratios = [-0.1, -0.1], [-0.01, -0.01]
+    usual.expected = -0.025
+    assert run.live() == [lucky, usual]
+    run.scale = 0.2
+    assert run.live() == [usual, lucky]
+
+
 def test_what_is_plainly_slower_runs_once_and_what_is_idle_behind_a_leader_goes_after_two() -> None:
     names = [str(i) for i in range(10)]
     slow = {plan(n).id: 1.5 for n in names[1:4]}

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import onnx
 import pytest
+from onnx import TensorProto, helper
 from onnxruntime import datasets
 
 import ortune
@@ -28,6 +29,21 @@ def test_a_version_that_is_too_new_is_named(tmp_path: Path, part: str, said: str
         ortune.bench(path, budget=2, store=tmp_path / "store", python=sys.executable)
     assert refused.value.what.startswith(f"{said} is newer than onnxruntime")
     assert "newer onnxruntime" in refused.value.do
+    assert "custom" not in refused.value.do
+
+
+def test_shapes_that_do_not_fit_are_no_missing_operator(tmp_path: Path) -> None:
+    path = tmp_path / "m.onnx"
+    x, w = (
+        helper.make_tensor_value_info(name, TensorProto.FLOAT, dims)
+        for name, dims in (("x", [2, 3]), ("w", [5, 7]))
+    )
+    y = helper.make_tensor_value_info("y", TensorProto.FLOAT, None)
+    graph = helper.make_graph([helper.make_node("MatMul", ["x", "w"], ["y"])], "g", [x, w], [y])
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
+    with pytest.raises(ModelError, match="InferenceError") as refused:
+        ortune.bench(path, budget=2, store=tmp_path / "store", python=sys.executable)
+    assert "shapes" in refused.value.do
     assert "custom" not in refused.value.do
 
 

@@ -90,8 +90,9 @@ def test_progress_has_its_figures_first() -> None:
 
 
 def test_what_a_budget_cuts_off_is_worth_cutting() -> None:
-    """A page starts for seconds: runs of a fast model cost nothing there, and one after each rest is no warm one."""
-    whole = pilot.turns_for(3e9, 1e6)
+    """A page starts for seconds: runs of a fast model cost nothing there, and few after each rest are no warm ones."""
+    whole = pilot.turns_for(3e9, 1e6, pilot.PAGE_AWAKE_NS)
+    assert whole.unmeasured == 8
     in_a_page = pilot.shortened(whole, 3e9, 1e6, 1e9)
     assert (in_a_page.runs, in_a_page.unmeasured) == (whole.runs, whole.unmeasured)
     assert in_a_page.rounds < whole.rounds

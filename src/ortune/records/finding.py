@@ -36,6 +36,10 @@ class Brought(Record, frozen=True, kw_only=True):
     others: tuple[str, ...] = ()
 
 
+FUNCTIONAL_ONLY = "MSR006"
+"""Code of the finding that is read before all others: a GPU is software, and what they say of time is nobody's."""
+
+
 class Finding(Record, frozen=True, kw_only=True):
     """A rule's claim about a model, a machine or a run.
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from ortune.records import Brought, Finding, LookFact, LookResult, ProfileResult
+from ortune.records import FUNCTIONAL_ONLY, Brought, Finding, LookFact, LookResult, ProfileResult
 from ortune.report.answer_commands import plan_options
 from ortune.report.document import Annotation
 from ortune.report.numbers import factor, shorten
@@ -73,7 +73,7 @@ def caveats(findings: Iterable[Finding]) -> list[str]:
 
 def functional_only(findings: Sequence[Finding]) -> bool:
     """Whether nothing is timed because a browser's GPU is software."""
-    return any(finding.code == "MSR006" for finding in findings)
+    return any(finding.code == FUNCTIONAL_ONLY for finding in findings)
 
 
 def about_measurement(finding: Finding) -> bool:

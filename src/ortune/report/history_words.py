@@ -16,7 +16,7 @@ NO_BLOCK = "no block of it counts"
 
 def no_time(needed_s: float) -> str:
     """Why a release that ran was not compared, and with which budget all are."""
-    return f"single observation: the budget does not hold its comparison ({enough(needed_s)} does)"
+    return f"the budget does not hold its comparison ({enough(needed_s)} does)"
 
 
 def headline(result: HistoryResult) -> str:
@@ -64,7 +64,8 @@ def _row(row: ReleaseRow, estimand: str) -> tuple[str, ...]:
     found, figures, outputs = row.since_previous, row.figures, row.outputs
     differ = "" if outputs is None else "equal" if outputs.ok else outputs.what
     peak = memory(figures.peak_bytes) if figures.peak_bytes else _NOTHING
-    since = row.failed or _NOTHING if found is None else f"{_interval(found)}, {found.verdict}"
+    alone = f"single observation: {row.failed}" if row.failed else _NOTHING
+    since = alone if found is None else f"{_interval(found)}, {found.verdict}"
     return (row.release, sides.value(figures, estimand), since, duration(figures.load_ns), peak, differ)
 
 

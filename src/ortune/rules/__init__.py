@@ -23,7 +23,7 @@ from typing import Literal, cast, get_args
 import msgspec
 
 from ortune.errors import UsageError
-from ortune.records import Finding, Severity
+from ortune.records import FUNCTIONAL_ONLY, Finding, Severity
 from ortune.rules import prize
 from ortune.rules._examples import MARK, Example, example
 from ortune.rules.facts import Facts
@@ -44,8 +44,6 @@ __all__ = [
     "rule_of",
 ]  # fmt: skip
 
-NOBODYS_TIMES = "MSR006"
-"""Of the finding that is read before all others: what they say of time is then nobody's."""
 FAMILIES = {
     "graph": "GRA",
     "shapes": "SHP",
@@ -237,7 +235,7 @@ def fixable(finding: Finding, *, unsafe: bool = False) -> bool:
 def _weight(finding: Finding) -> tuple[bool, bool, float, int, str]:
     share = finding.share_ratio or 0.0
     return (
-        finding.code != NOBODYS_TIMES,
+        finding.code != FUNCTIONAL_ONLY,
         finding.severity != "error",
         -share,
         _WEIGHTS[finding.severity],

@@ -30,10 +30,9 @@ class FirstTurns:
     _ruled_out: set[str] = field(default_factory=set)
 
     def __call__(self) -> list[str]:
-        """Plans for the next block: those that ran least."""
+        """Plans for the next block: of those that ran least the first in the race, which are the likeliest to pay."""
         candidates = (e for e in self.race.entries.values() if e.live and e.arm not in self._ruled_out)
         live = [e for e in candidates if self._asked.get(e.arm, 0) < budget.ROUNDS[0]]
-        self.race.rng.shuffle(live)
         chosen = sorted(live, key=lambda e: self._asked.get(e.arm, 0))[
             : min(self.room, budget.IN_CALIBRATION)
         ]

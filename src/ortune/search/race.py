@@ -29,6 +29,10 @@ AT_ONCE = ("unsupported", "unknown-key", "timeout")
 times a usual trial: a second one would eat the budget."""
 EVIDENCE_LIMIT = float(np.log(20.0))
 GUARDED = "makes something else worse"
+USUAL_GAIN = 0.05
+"""Of a plan that pays, as a log ratio."""
+PLANS_DIFFER = 0.03
+"""How far the log ratios of the usual plans are apart."""
 NOISE = 2.0
 """Standard errors of the difference of two plans within which neither is called the better one."""
 PLAINLY = 6.0
@@ -38,16 +42,22 @@ CONTROL_EVERY = 10
 """Blocks of the race of which one holds the identical plan too: a machine may turn bad after the calibration."""
 
 
+def expected(prior: float) -> float:
+    """The log ratio of a plan that is so likely to pay."""
+    return -USUAL_GAIN * prior
+
+
 @dataclass(slots=True, kw_only=True)
 class Entry:
     """One plan in the race.
 
-    ``ratios`` are log(plan / baseline), one a block it ran in; ``trials`` its completed trials.
+    ``ratios`` are log(plan / baseline), one a block it ran in; ``trials`` its completed trials; ``expected`` is what
+    the median of the ratios is taken to be before there are any.
     """
 
     plan: Plan
     origin: str
-    prior: float = 0.0
+    expected: float = 0.0
     ratios: list[float] = field(default_factory=list)
     trials: list[Measured] = field(default_factory=list)
     failures: list[Failed] = field(default_factory=list)
@@ -70,12 +80,6 @@ class Entry:
     def sound(self) -> bool:
         """Whether it neither failed nor gave wrong outputs."""
         return self.status not in ("failed", "wrong-output")
-
-    @property
-    def rank(self) -> float:
-        """The median drawn towards 0 where few blocks stand behind it: a lucky pair must not lead."""
-        n = len(self.ratios)
-        return self.middle * n / (n + 2)
 
     @property
     def middle(self) -> float:
@@ -149,9 +153,19 @@ class Race:
             self.announce(entry)
         return known
 
+    def rank(self, entry: Entry) -> float:
+        """What a plan's log ratio is taken to be: the lower, the better.
+
+        The median so far, drawn towards 0 where few blocks stand behind it, as a lucky pair must not lead; and towards
+        what was expected, as far as blocks scatter more than plans do. Beside a neighbour two blocks tell less than
+        what paid on other models: chance then led, and what usually wins had no second block.
+        """
+        n, doubt = len(entry.ratios), (self.scale / PLANS_DIFFER) ** 2
+        return (n * entry.middle + doubt * entry.expected) / (n + 2 + doubt)
+
     def live(self) -> list[Entry]:
         """Plans still in the race, best first."""
-        return sorted((e for e in self.entries.values() if e.live), key=lambda e: e.rank)
+        return sorted((e for e in self.entries.values() if e.live), key=self.rank)
 
     def out_of_time(self, trials: int) -> bool:
         """Whether a block of that many trials would end after the deadline, or a stop was asked for."""
@@ -175,11 +189,10 @@ class Race:
         return entry.live and len(entry.ratios) < blocks
 
     def round(self, entries: Sequence[Entry]) -> bool:
-        """One more block for each of the entries. False when the time is up."""
-        order = list(entries)
-        self.rng.shuffle(order)
-        groups = -(-len(order) // FIELD)
-        return all(self.block(order[i::groups]) for i in range(groups))
+        """One more block for each of the entries, the best first. False when the time is up."""
+        order = sorted(entries, key=self.rank)
+        size = math.ceil(len(order) / math.ceil(len(order) / FIELD))
+        return all(self.block(order[i : i + size]) for i in range(0, len(order), size))
 
     def block(self, entries: Sequence[Entry]) -> bool:
         """One block of the baseline (and current) and up to five plans. False when the time is up."""

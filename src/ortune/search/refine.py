@@ -60,7 +60,7 @@ def combine(race: Race, leader: Entry, required: Plan) -> Entry:
     """
     alone = sorted(
         (e for e in race.entries.values() if e.ratios and e.sound),
-        key=lambda e: e.rank,
+        key=race.rank,
     )
     for _ in range(STEPS):
         if leader.middle >= -PAYS * np.log1p(race.worth):
@@ -101,13 +101,15 @@ def _added(race: Race, leader: Entry, alone: list[Entry], required: Plan) -> lis
         ):
             helped.append(other)
     union = together([leader.plan, *(e.plan for e in helped)], required)
-    wished = [(union, sum(e.middle for e in helped))]
-    wished += [(changed(leader.plan, e.plan, required), leader.middle + e.middle) for e in alone]
+    wished = [(union, sum(race.rank(e) for e in helped))]
+    wished += [(changed(leader.plan, e.plan, required), race.rank(leader) + race.rank(e)) for e in alone]
     plans: dict[str, tuple[Plan, float]] = {}
-    for plan, prior in wished:
+    for plan, expected in wished:
         if plan is not None and plan.id not in race.entries and len(plans) < ADDED:
-            plans.setdefault(plan.id, (plan, prior))
-    return [race.add(Entry(plan=p, origin="combination", prior=prior)) for p, prior in plans.values()]
+            plans.setdefault(plan.id, (plan, expected))
+    return [
+        race.add(Entry(plan=p, origin="combination", expected=expected)) for p, expected in plans.values()
+    ]
 
 
 def _raced_with(race: Race, leader: Entry, others: list[Entry], required: Plan) -> Entry:

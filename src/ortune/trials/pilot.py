@@ -28,6 +28,9 @@ TURN_NS = (
     20_000_000  # of a turn of a fast model: much shorter than a neighbour's phases, much longer than a switch
 )
 AWAKE_NS = 1_000_000  # after which a fast model runs as if it had not slept
+# A browser has more to do when it wakes: the runs of a model of 0.75 ms took 2.2, 1.4, 1.2, 1.2 and four times 1.05
+# times as long as the later ones, in twelve pages of twelve turns.
+PAGE_AWAKE_NS = 8_000_000
 LEAST_ROUNDS, MOST_ROUNDS = 5, 16
 NEXT_TO_NOTHING = 0.1  # of a trial's start: what may be saved by cutting its runs
 LEAST_SHORT = 3  # rounds of a trial that a budget cuts short, before its turns are cut too
@@ -132,6 +135,10 @@ def remedy(outcome: Failed) -> str:
     if outcome.phase == "preparing":
         return "leave that setting out, or give it what it needs"
     load = "an operator may need --custom-ops LIB or a newer onnxruntime"
+    if "InferenceError" in outcome.what:
+        # ONNX Runtime knows the operator, and refuses what it is given: other dimensions decide that, as in the
+        # branch of an If that is made for another rank.
+        load = "export the model for these shapes, or leave its dimensions free (no --dim, --shape)"
     return {
         "load-error": load,
         "unsupported": load,
@@ -170,7 +177,8 @@ def timing_for(trial: Measured, *, at_least_runs: int = 0) -> Timing:
     # (With 24 ms of a 6 us model one comparison in thirteen scattered by 20 %.)
     runs = max(runs, int(100e6 / cost_ns), at_least_runs)
     # Callers make their runs side by side, each as many.
-    turns = turns_for(process_ns, cost_ns * trial.done.n_callers)
+    awake_ns = PAGE_AWAKE_NS if trial.done.page is not None else AWAKE_NS
+    turns = turns_for(process_ns, cost_ns * trial.done.n_callers, awake_ns)
     least = -(-at_least_runs // turns.runs)
     return Timing(
         runs=min(runs, max(MOST_RUNS, at_least_runs)),
@@ -181,17 +189,18 @@ def timing_for(trial: Measured, *, at_least_runs: int = 0) -> Timing:
     )
 
 
-def turns_for(process_ns: float, cost_ns: float) -> Turns:
+def turns_for(process_ns: float, cost_ns: float, awake_ns: float = AWAKE_NS) -> Turns:
     """How a group shares the time, before its noise is known.
 
     Args:
         process_ns: What a trial costs before its first timed run.
         cost_ns: What a run of every case costs, by every caller, its gap included.
+        awake_ns: How long it runs otherwise after a rest.
     """
     low = 8 if cost_ns < 20e6 else 3 if cost_ns < 100e6 else 1
     runs = min(MOST_RUNS, max(low, round(TURN_NS / cost_ns)))
     # After a rest caches are cold; of a slow model one run would cost more than that, and is its own warm-up.
-    unmeasured = 0 if cost_ns >= 100e6 else max(2, round(AWAKE_NS / cost_ns))
+    unmeasured = 0 if cost_ns >= 100e6 else max(2, round(awake_ns / cost_ns))
     most = MOST_ROUNDS if cost_ns < 20e6 else MOST_ROUNDS // 2
     rounds = round(process_ns / ((runs + unmeasured) * cost_ns))
     return Turns(runs=runs, unmeasured=unmeasured, rounds=min(most, max(LEAST_ROUNDS, rounds)))

@@ -27,7 +27,7 @@ from ortune.search.first_turns import FirstTurns
 from ortune.search.plan_edits import changed, merge
 from ortune.search.progress import forecast, race_status, repeat_status
 from ortune.search.proposals import Proposed
-from ortune.search.race import CURRENT, Entry, Race
+from ortune.search.race import CURRENT, Entry, Race, expected
 from ortune.search.refine import ablate, combine, explore, try_rest
 from ortune.search.state import Search
 from ortune.targets.task import Limits
@@ -129,7 +129,7 @@ class Tuning:
         self.entries = self._entries(proposed)
         left = self.before_ns
         race, wanted = self.search.race, len(self.entries)
-        first = sum(e.prior >= FIRST for e in self.entries)
+        first = sum(e.expected <= expected(FIRST) for e in self.entries)
         # Shorter trials rather than fewer plans: what is not tried cannot win.
         share = LEAST_SHARE * left / budget.SPARE
         self.baseline.shorten(*(share / budget.least_trials(n, race.references) for n in (first, wanted)))
@@ -203,13 +203,13 @@ class Tuning:
         entries: dict[str, Entry] = {}
         if self.current is not None and self.search.race.with_current:
             plan = merge(self.required, self.current)
-            entries[plan.id] = Entry(plan=plan, origin="what runs today", prior=1.0)
+            entries[plan.id] = Entry(plan=plan, origin="what runs today", expected=expected(1.0))
         for each in proposed:
             made = changed(each.plan, self.required, self.required)
             if made is None:
                 self.refused += (f"{each.plan.describe()}: cannot stand beside what was asked for",)
             elif made.id not in entries and (made != self.required or each.plan == Plan()):
-                entries[made.id] = Entry(plan=made, origin=each.origin, prior=each.prior)
+                entries[made.id] = Entry(plan=made, origin=each.origin, expected=expected(each.prior))
         return list(entries.values())
 
     def _arms(self) -> None:

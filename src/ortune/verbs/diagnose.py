@@ -20,6 +20,7 @@ from ortune.profiling.peaks import load_peak
 from ortune.profiling.processes import NOT_HELD, base_arm, profile, runs_within
 from ortune.profiling.result import result_of
 from ortune.records import (
+    FUNCTIONAL_ONLY,
     Block,
     Comparison,
     Control,
@@ -504,7 +505,7 @@ class _Diagnosis:
 def _order(finding: Finding) -> tuple[int, float, float]:
     """That times mean nothing, then proven gains, the largest first; what was measured and does not pay last."""
     found = finding.verified
-    if finding.code == rules.NOBODYS_TIMES:
+    if finding.code == FUNCTIONAL_ONLY:
         return -1, 0.0, 0.0
     if found is not None:
         return (0, found.ratio, 0.0) if found.verdict == "faster" else (2, found.ratio, 0.0)

@@ -13,10 +13,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ortune.records import Finding
+from ortune.records import FUNCTIONAL_ONLY, Finding
 from ortune.rules.facts import Facts
 
-CODE = "MSR006"
+CODE = FUNCTIONAL_ONLY
 
 
 def find(facts: Facts) -> Iterator[Finding]:
