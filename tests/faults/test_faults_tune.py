@@ -21,7 +21,7 @@ import pytest
 from box import Box, Running, eventually
 from onnx import TensorProto, helper
 
-from patience import held, with_budgets
+from patience import FEW_TURNS, few_turns, held, with_budgets
 
 # Two measurements at once are each other's noise: those that wait for a verdict run one after another.
 pytestmark = pytest.mark.xdist_group("measuring")
@@ -67,7 +67,8 @@ def with_faults(box: Box, faults: dict[str, str]) -> dict[str, str]:
 def tuned(box: Box, budget: str, faults: dict[str, str], *words: str) -> tuple[dict[str, Any], str]:
     """The result of a tuning with such libraries about, and its report as text."""
     env = with_faults(box, faults)
-    done = box.run("tune", "tan.onnx", "--json", "--budget", budget, "--force", *words, env=env)
+    with few_turns():
+        done = box.here("tune", "tan.onnx", "--json", "--budget", budget, "--force", *words, env=env)
     assert done.code == 0, done.err
     result = done.document["result"]
     held(result["bundle"], result["headline"])
@@ -96,7 +97,7 @@ def test_plans_that_crash_hang_and_lie(box: Box) -> None:
         held("not-tried" not in {fate for fate, _ in fates(result).values()} and others(result))
         return result, page, float(budget[:-1])
 
-    result, page, budget_s = with_budgets(tried, 30, 60, 120)
+    result, page, budget_s = with_budgets(tried, 24, 32, 64, 120)
     found = fates(result)
     assert {name: fate for name, (fate, _) in found.items()} == {
         "mimalloc": "failed", "jemalloc": "failed", "tcmalloc": "wrong-output"
@@ -224,15 +225,15 @@ def test_a_tuning_that_is_killed_twice_measures_nothing_twice_and_comes_to_its_v
         words = (
             "tune", "tan.onnx", "--json", "--no-bundle", "--budget", budget, "--current", "allocator=mimalloc",
         )  # fmt: skip
-        running = box.start(*words, env=env)
+        running = box.start(*words, env=env, python=FEW_TURNS)
         until(running, lambda: box.racing("race", "confirm"))
         assert killed(running)
-        running = box.start(*words, "--resume", env=env)
+        running = box.start(*words, "--resume", env=env, python=FEW_TURNS)
         # A plan that has not run yet is looked at first, where such a one won.
         until(running, lambda: box.events("outputs-seen") or box.racing("confirm"))
         seen = len(box.events("outputs-seen"))
         whole = killed(running)
-        done = box.run(*words, "--resume", env=env)
+        done = box.run(*words, "--resume", env=env, python=FEW_TURNS)
         assert (done.code, done.document["status"]) == (0, "ok"), done.err
         # Which one it is, is the machine's to say: of what was confirmed, there is one.
         assert done.document["verdict"] and done.document["result"]["headline"]
@@ -241,7 +242,7 @@ def test_a_tuning_that_is_killed_twice_measures_nothing_twice_and_comes_to_its_v
         # Only trials of a block that was cut are measured anew.
         assert f"{whole} trials were played back" in " ".join(done.document["result"]["notes"])
 
-    with_budgets(killed_twice, 30, 100)
+    with_budgets(killed_twice, 24, 32, 100)
 
 
 def until(running: Running, condition: Callable[[], Any]) -> None:
