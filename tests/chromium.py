@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import http.server
 import json
 import os
@@ -22,6 +23,7 @@ import numpy as np
 import pytest
 
 from ortune.targets.browser import page, setup
+from ortune.targets.browser.devtools import CALL_S, DevTools
 
 HEADERS = {
     "Cross-Origin-Opener-Policy": "same-origin",
@@ -94,7 +96,7 @@ def serving(site: Site) -> Iterator[Site]:
             pass
 
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
     thread.start()
     site.port = server.server_address[1]
     try:
@@ -224,14 +226,43 @@ def answered(
     *,
     webgpu: bool = True,
 ) -> dict[str, Any]:
-    """What the page "/" sends back from a browser of its own, in which nothing is left of another."""
+    """What the page "/" sends back from a context of its own of a browser, in which nothing is left of another."""
     if CHROMIUM is None:
         pytest.skip("no Chromium is on this machine")
     site = Site(files=files, headers=headers, types=TYPES | (types or {}))
-    with serving(site), tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile:
-        browser = Browser(f"http://127.0.0.1:{site.port}/", Path(profile), webgpu=webgpu)
+    ask = _shared(webgpu)._call
+    with serving(site):
+        context = ask("Target.createBrowserContext", "", CALL_S, {})
         try:
+            url = f"http://127.0.0.1:{site.port}/"
+            ask("Target.createTarget", "", CALL_S, {"url": url, "newWindow": True, **context})
             found: dict[str, Any] = site.answers.get(timeout=60)
             return found
         finally:
-            browser.close()
+            ask("Target.disposeBrowserContext", "", CALL_S, context)
+
+
+_STARTED: list[tuple[DevTools, Path]] = []
+
+
+@functools.cache
+def _shared(webgpu: bool) -> DevTools:
+    """A browser without a page, started once: that takes longer than most pages."""
+    profile = Path(tempfile.mkdtemp())
+    flags = [flag for flag in FLAGS if webgpu or flag != WEBGPU]
+    with (profile / "log").open("wb") as log:
+        tools = DevTools(
+            str(CHROMIUM), [*flags, f"--user-data-dir={profile}"], environment=setup.environment(), folder=profile,
+            log=log, happened=lambda event: None,
+        )  # fmt: skip
+    _STARTED.append((tools, profile))
+    return tools
+
+
+def end_shared() -> None:
+    """Ends the browsers that tests share, and removes what is left of them."""
+    while _STARTED:
+        tools, profile = _STARTED.pop()
+        tools.close()
+        setup.tidy(profile)
+        shutil.rmtree(profile, ignore_errors=True)

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+import chromium
 from ortune.fleet import runtimes
 from ortune.fleet.environment import clean_environment
 
@@ -67,6 +68,13 @@ def _own_interpreter_asked_once() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(runtimes, "ask", asked)
         yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _shared_browsers_end() -> Iterator[None]:
+    """What a worker of the test run has started for several tests ends with it."""
+    yield
+    chromium.end_shared()
 
 
 @pytest.fixture

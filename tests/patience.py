@@ -7,8 +7,13 @@ import math
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import TypeVar
+
+import pytest
+
+from ortune.trials import pilot
 
 T = TypeVar("T")
 
@@ -44,10 +49,29 @@ def longer(budget_s: int) -> str:
 
 @functools.cache
 def _times_as_long() -> float:
-    """At least 1. The faster of two starts: the first one may read the library from the disk."""
+    """At least 1. The fastest of four starts: others may meet a burst of the tests beside, or read from the disk."""
     started = []
-    for _ in range(2):
+    for _ in range(4):
         began = time.monotonic()
         subprocess.run([sys.executable, "-c", "import onnxruntime"], check=True)
         started.append(time.monotonic() - began)
     return min(max(min(started) / USUAL_START_S, 1.0), MOST_LONGER)
+
+
+FEW_TURNS = (
+    sys.executable,
+    "-c",
+    "from ortune.trials import pilot; pilot.MOST_ROUNDS = pilot.LEAST_ROUNDS; from ortune.cli.main import main; main()",
+)
+"""The program as a process of its own, whose trials are as those of ``few_turns``."""
+
+
+@contextmanager
+def few_turns() -> Iterator[None]:
+    """Trials within this process take the fewest turns there may be: where what is asked needs no sharper figures.
+
+    They are then half as long: of a small model, turns cost more than the start.
+    """
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(pilot, "MOST_ROUNDS", pilot.LEAST_ROUNDS)
+        yield

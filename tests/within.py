@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import io
-from collections.abc import Sequence
+import os
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 
 from ortune.cli.main import _run
 
@@ -15,3 +18,19 @@ def program(words: Sequence[str]) -> tuple[int, str, str]:
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
         code = _run(words)
     return code, out.getvalue(), err.getvalue()
+
+
+@contextlib.contextmanager
+def place(folder: Path, environment: Mapping[str, str]) -> Iterator[None]:
+    """This process has another working folder, and another environment, for a while."""
+    before, temporary = dict(os.environ), tempfile.tempdir
+    try:
+        os.environ.clear()
+        os.environ.update(environment)
+        tempfile.tempdir = environment.get("TMPDIR")
+        with contextlib.chdir(folder):
+            yield
+    finally:
+        os.environ.clear()
+        os.environ.update(before)
+        tempfile.tempdir = temporary

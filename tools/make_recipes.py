@@ -30,7 +30,7 @@ import re
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -139,13 +139,23 @@ def _steps_of(number: int, match: re.Match[str]) -> Iterator[Step]:
         )
 
 
-def run(step: Step, folder: Path, *, quick: bool = False) -> Step:
+Start = Callable[[list[str], Path, dict[str, str]], subprocess.CompletedProcess[str]]
+"""Runs words in a folder, with an environment."""
+
+
+def started(words: list[str], folder: Path, environment: dict[str, str]) -> subprocess.CompletedProcess[str]:
+    """A process of its own."""
+    return subprocess.run(words, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+
+
+def run(step: Step, folder: Path, *, quick: bool = False, start: Start = started) -> Step:
     """Does a step and returns it with what came of it.
 
     Args:
         step: What to do.
         folder: The folder of the page.
         quick: Give the measurement of a long step one second only.
+        start: How its command is run.
     """
     if step.kind == "file":
         (folder / step.name).write_text(step.text, encoding="utf-8")
@@ -156,9 +166,7 @@ def run(step: Step, folder: Path, *, quick: bool = False) -> Step:
     text = f"{step.text} {options}".rstrip() if quick else step.text
     words = [sys.executable, "-c", text] if step.kind == "python" else ["bash", "-c", text]
     for _ in range(TRIES):
-        done = subprocess.run(
-            words, cwd=folder, env=_environment(folder), capture_output=True, text=True, check=False
-        )
+        done = start(words, folder, _environment(folder))
         if done.returncode != UNQUIET or step.exit_code == UNQUIET:
             break
     lines = [line.rstrip() for line in done.stdout.replace(f"{folder}/", "").splitlines()]

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import signal
 import sqlite3
 import subprocess
 import sys
-import tempfile
 import time
 import zlib
 from collections.abc import Callable, Mapping, Sequence
@@ -21,7 +19,7 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
-from within import program
+from within import place, program
 
 WIDTH = 64
 PATIENCE_S = 120
@@ -96,17 +94,8 @@ class Box:
 
     def here(self, *arguments: str, env: Mapping[str, str] | None = None) -> Done:
         """Runs ortune's program within this process, which saves its start: where no fault is of its own process."""
-        before, temporary = dict(os.environ), tempfile.tempdir
-        try:
-            os.environ.clear()
-            os.environ.update({**self.environment, **(env or {})})
-            tempfile.tempdir = os.environ["TMPDIR"]
-            with contextlib.chdir(self.folder):
-                code, out, err = program(arguments)
-        finally:
-            os.environ.clear()
-            os.environ.update(before)
-            tempfile.tempdir = temporary
+        with place(self.folder, {**self.environment, **(env or {})}):
+            code, out, err = program(arguments)
         assert self.workers() == []
         assert list((self.folder / "tmp").iterdir()) == []
         return Done(code=code, out=out, err=err)

@@ -12,6 +12,8 @@ from pathlib import Path
 import pytest
 from box import Box, Running, eventually, refused
 
+from patience import FEW_TURNS
+
 # Long enough to be stopped in the middle.
 LONG = ("compare", "m.onnx", "--budget", "10m", "--set", "intra=1", "--json")
 SLOW = (*LONG, "--gap", "100ms")  # each worker lives for seconds
@@ -58,7 +60,7 @@ def test_a_worker_that_is_killed_costs_its_block_and_ctrl_c_after_the_controls_t
     for attempt in range(3):  # a machine too unquiet for any verdict is another test's subject
         (tmp_path / str(attempt)).mkdir()
         box = Box(tmp_path / str(attempt))
-        running = box.start(*LONG, "--no-why", "--inputs", box.inputs())
+        running = box.start(*LONG, "--no-why", "--inputs", box.inputs(), python=FEW_TURNS)
         running.until(lambda box=box: box.events("block"))
         os.kill(running.until(box.workers)[0], signal.SIGKILL)
         eventually(lambda: box.racing("race") or running.process.poll() is not None)  # noqa: B023

@@ -100,17 +100,29 @@ def measured(outcome: Outcome) -> Measured:
     return outcome
 
 
-SEEN: dict[str, Measured] = {}
+SEEN: dict[str, list[Outcome]] = {}
 
 
 @pytest.fixture
-def outcome(target: Target, runtime: Runtime, tmp_path_factory: pytest.TempPathFactory) -> Measured:
-    """One trial of the target, for all that look at one: a browser takes seconds to start."""
+def group(target: Target, runtime: Runtime, tmp_path_factory: pytest.TempPathFactory) -> list[Outcome]:
+    """Three trials alive together: one that is watched, one that fails, and one that is neither.
+
+    They are run once for all that look at them: a browser takes seconds to start.
+    """
     if target.name not in SEEN:
         trials = Trials(tmp_path_factory.mktemp(target.name), target, runtime)
-        task = trials.task("a", model(trials.folder / "m.onnx"), watched=True)
-        SEEN[target.name] = measured(trials.run(task)[0])
+        path = model(trials.folder / "m.onnx")
+        bad = model(trials.folder / "bad.onnx", "NoSuchOperator", "nobody")
+        SEEN[target.name] = trials.run(
+            trials.task("first", path, watched=True), trials.task("bad", bad), trials.task("last", path)
+        )
     return SEEN[target.name]
+
+
+@pytest.fixture
+def outcome(group: list[Outcome]) -> Measured:
+    """The trial that is watched."""
+    return measured(group[0])
 
 
 def test_discovery_says_whether_and_why_not(target: Target) -> None:
@@ -134,12 +146,8 @@ def test_a_model_runs_with_right_outputs(target: Target, outcome: Measured) -> N
     np.testing.assert_allclose(np.load(found.files[0]), np.maximum(FEED @ WEIGHT, 0), rtol=1e-3, atol=1e-3)
 
 
-def test_trials_take_turns_and_one_that_fails_costs_the_others_nothing(trials: Trials) -> None:
-    path = model(trials.folder / "m.onnx")
-    bad = model(trials.folder / "bad.onnx", "NoSuchOperator", "nobody")
-    first, failed, last = trials.run(
-        trials.task("first", path), trials.task("bad", bad), trials.task("last", path)
-    )
+def test_trials_take_turns_and_one_that_fails_costs_the_others_nothing(group: list[Outcome]) -> None:
+    first, failed, last = group
     assert isinstance(failed, Failed)
     assert failed.reason in ("load-error", "unsupported")
     assert "NoSuchOperator" in failed.what

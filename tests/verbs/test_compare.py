@@ -18,6 +18,7 @@ from ortune.errors import MeasurementError
 from ortune.records import CompareResult, Envelope
 from ortune.trials.watcher import Watcher
 from ortune.verbs.compare import Options, exit_code, run
+from patience import few_turns
 from within import program
 
 # Two measurements at once are each other's noise: those that wait for a verdict run one after another.
@@ -114,7 +115,8 @@ def waited(tmp_path_factory: pytest.TempPathFactory) -> tuple[Envelope[CompareRe
     for attempt in range(3):
         lines: list[str] = []
         try:
-            envelope = run(options, Watcher(line=lines.append))
+            with few_turns():
+                envelope = run(options, Watcher(line=lines.append))
         except MeasurementError as error:  # too unquiet for any verdict
             if error.code != "invalid" or attempt == 2:
                 raise

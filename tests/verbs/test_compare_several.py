@@ -26,6 +26,7 @@ from ortune.targets.tool import ToolFailed
 from ortune.verbs import compare
 from ortune.verbs._options import words
 from ortune.verbs._session import rewriting_limits
+from patience import few_turns
 from zoo import model_path
 
 # Two measurements at once are each other's noise: those that wait for a verdict run one after another.
@@ -47,7 +48,8 @@ def measured(folder: Path, *sides: Path, **more: Any) -> Envelope[Any]:
     usual = {"max_blocks": 6, "no_why": True, "store": folder / "store", "set": {"intra": 1}}
     for attempt in range(3):
         try:
-            return ortune.compare(*map(str, sides), **{**usual, **more})
+            with few_turns():
+                return ortune.compare(*map(str, sides), **{**usual, **more})
         except ortune.errors.MeasurementError as error:
             if error.code != "invalid" or attempt == 2:
                 raise

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import html
 import json
-import os
 import shlex
 import shutil
 import sqlite3
@@ -29,7 +28,7 @@ from ortune.trials.sides import SideText, resolve
 from ortune.trials.watcher import Watcher
 from ortune.verbs import tune
 from ortune.verbs._session import session
-from patience import held, with_budgets
+from patience import few_turns, held, with_budgets
 from within import program
 
 # Two measurements at once are each other's noise: those that wait for a verdict run one after another.
@@ -59,15 +58,15 @@ def small_model(path: Path) -> Path:
     return path
 
 
-def command(folder: Path, model: Path | str, *words: str) -> list[str]:
-    return [
-        sys.executable, "-m", "ortune", "tune", str(model), "--store", str(folder / "store"),
-        "--output", str(folder / "out"), *words,
-    ]  # fmt: skip
+def run(folder: Path, *words: str) -> tuple[int, str, str]:
+    """Exit code, stdout and stderr of a command, run within this process."""
+    return program([*words, "--store", str(folder / "store")])
 
 
-def environment(folder: Path) -> dict[str, str]:
-    return {**os.environ, "ORTUNE_LOCK": str(folder / "lock")}
+def tune_it(folder: Path, model: Path | str, *words: str) -> tuple[int, str, str]:
+    """What ``run`` gives of a tuning beside what runs today, whose trials are short."""
+    with few_turns():
+        return run(folder, "tune", str(model), "--json", "--current", "intra=1,spin=0", *words)
 
 
 @pytest.fixture(scope="module")
@@ -82,16 +81,15 @@ def tuned(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any
     model = f"{file}@HEAD"
 
     def measured(budget: str) -> dict[str, Any]:
-        done = subprocess.run(
-            command(folder, model, "--budget", budget, "--json", "--force", "--current", "intra=1,spin=0"),
-            env=environment(folder), capture_output=True, text=True, check=False,
-        )  # fmt: skip
+        code, out, said = tune_it(
+            folder, model, "--budget", budget, "--force", "--output", str(folder / "out")
+        )
         # No verdict, none of this kind, or none of the first plan: too unquiet. These are other tests' subjects.
-        held(done.returncode == 0 and holds(json.loads(done.stdout)), done.stderr)
-        found: dict[str, Any] = json.loads(done.stdout)
+        held(code == 0 and holds(json.loads(out)), said)
+        found: dict[str, Any] = json.loads(out)
         return found
 
-    document = with_budgets(measured, 24, 60, 120)
+    document = with_budgets(measured, 24, 32, 64, 120)
     assert document["model"]["sha256"] == open_model(committed).info.sha256
     assert revision[:10] in document["result"]["bundle"]
     return folder, document
@@ -102,11 +100,6 @@ def holds(document: dict[str, Any]) -> bool:
     result = document["result"]
     fixes = [c for c in result["candidates"] if c["origin"].startswith("GRA002 ")]
     return result["against_default"] is not None and any(c["fate"] != "not-tried" for c in fixes)
-
-
-def run(folder: Path, *words: str) -> tuple[int, str, str]:
-    """Exit code, stdout and stderr of a command, run within this process."""
-    return program([*words, "--store", str(folder / "store")])
 
 
 @MEASURING
@@ -216,14 +209,10 @@ def test_a_session_that_was_killed_before_its_answer_gives_the_same_one(
     db.close()
     budget = f"{document['result']['budget']['budget_s']:g}s"
     model = f"{folder / 'small.onnx'}@HEAD"
-    words = command(tmp_path, model, "--budget", budget, "--json", "--no-bundle")
     before = outcomes(tmp_path / "store")
-    done = subprocess.run(
-        [*words, "--current", "intra=1,spin=0", "--resume", session],
-        env=environment(tmp_path), capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    again = json.loads(done.stdout)
+    code, out, said = tune_it(tmp_path, model, "--budget", budget, "--no-bundle", "--resume", session)
+    assert code == 0, said
+    again = json.loads(out)
     assert again["verdict"] == document["verdict"]
     for name in ("winner", "against_default", "against_current", "points", "candidates", "controls"):
         assert again["result"][name] == document["result"][name], name
@@ -239,19 +228,18 @@ def test_a_bundle_that_cannot_be_written_loses_no_answer_and_can_be_had_later(
     shutil.copytree(folder / "store", tmp_path / "store")
     (small_disk / "ballast").write_bytes(bytes((1 << 20) - (8 << 10)))  # a bundle takes more
     budget = f"{document['result']['budget']['budget_s']:g}s"
-    words = command(tmp_path, f"{folder / 'small.onnx'}@HEAD", "--budget", budget, "--json")
+    model = f"{folder / 'small.onnx'}@HEAD"
     before = outcomes(tmp_path / "store")
     # Of a session that ended, whose trials are played back: the disk is all that differs.
-    done = subprocess.run(
-        [*words, "--current", "intra=1,spin=0", "--resume", session, "--output", str(small_disk)],
-        env=environment(tmp_path), capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    assert done.returncode == 2, done.stderr
-    told = json.loads(done.stdout)
+    code, out, said = tune_it(
+        tmp_path, model, "--budget", budget, "--resume", session, "--output", str(small_disk)
+    )
+    assert code == 2, said
+    told = json.loads(out)
     for name in ("winner", "headline", "against_default", "points"):
         assert told["result"][name] == document["result"][name], name
     assert (told["status"], told["result"]["bundle"]) == ("error", "")
-    assert "No space left" in told["error"]["what"] and "No space left" in done.stderr
+    assert "No space left" in told["error"]["what"] and "No space left" in said
     assert [path.name for path in small_disk.iterdir()] == ["ballast"]
     code, out, _ = run(tmp_path, "report", session, "--json")
     assert (code, json.loads(out)["result"]["sessions"][0]["state"]) == (0, "done")
@@ -259,12 +247,10 @@ def test_a_bundle_that_cannot_be_written_loses_no_answer_and_can_be_had_later(
     _, _, again = told["error"]["do"].partition("what was measured is stored: ortune ")
     line = again.removesuffix(" FOLDER writes it")
     assert again != line
-    done = subprocess.run(
-        [sys.executable, "-m", "ortune", *shlex.split(line), str(tmp_path / "later"), "--json"],
-        env=environment(tmp_path), capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    late = json.loads(done.stdout)["result"]
+    with few_turns():
+        code, out, said = program([*shlex.split(line), str(tmp_path / "later"), "--json"])
+    assert code == 0, said
+    late = json.loads(out)["result"]
     assert late["winner"] == document["result"]["winner"]
     assert Path(late["bundle"]).parent == tmp_path / "later" and Path(late["report"]).is_file()
     assert outcomes(tmp_path / "store") == before
