@@ -77,6 +77,7 @@ STATES = {
     "functional-only": "functional only: its GPU is software, so its times are nobody's",
     "failed": "does not run this model",
     "absent": "not offered",
+    "not-tried": "not tried, since the budget does not hold it",
 }
 
 

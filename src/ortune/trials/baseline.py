@@ -136,7 +136,7 @@ class Baseline:
         Raises:
             InputError, ModelError, RuntimeNotFound, MeasurementError: As the first run fails.
         """
-        self._limit(max(LEAST_LOAD_S, limit_s))
+        self.limit(max(LEAST_LOAD_S, limit_s))
         model = self.side.model.ir
         self.work = pilot.settle_workload(
             self.executor, lambda refs: self.arm(BASE, refs=refs), model, self.work, self.scratch, self.say
@@ -362,9 +362,10 @@ class Baseline:
             least_s: Seconds that are no hang, however short a trial is.
         """
         limit = max(least_s, 30e-9 * trial_ns)
-        self._limit(limit if left_ns is None else min(limit, patience_s(trial_ns, left_ns)))
+        self.limit(limit if left_ns is None else min(limit, patience_s(trial_ns, left_ns)))
 
-    def _limit(self, seconds: float) -> None:
+    def limit(self, seconds: float) -> None:
+        """Sets what loading may take in later trials, and each of their turns."""
         self.executor.limits = Limits(load_s=seconds, run_s=seconds)
 
     def starts(self, *arms: Arm) -> list[list[Measured]]:
