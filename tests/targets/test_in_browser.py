@@ -140,7 +140,7 @@ def test_tuning_in_a_browser_is_held_against_its_default(
     # All that the browser offers, in one table: WebGL has no Shrink, and a GPU that is software is never raced.
     places = {place.target: place for place in result.places}
     assert list(places) == ["web-wasm", "web-webgl", "web-webgpu", "web-webnn"]
-    assert places["web-wasm"].state == "raced"
+    assert places["web-wasm"].state == "timed"
     assert places["web-webgl"].state == "failed" and "Shrink" in places["web-webgl"].why
     gpu = places["web-webgpu"]
     if gpu.outputs is not None:
@@ -160,12 +160,27 @@ def test_what_else_a_browser_offers_is_tried_as_long_as_there_is_time(tmp_path: 
     side = resolve(SideText(text=str(net(tmp_path / "m.onnx"))), common=plan, scratch=tmp_path)
     baseline = Baseline(side, InputOptions(), tmp_path, SessionLog(None, ""), print, Machine())
     for time_s, told in ((0.0, ""), (0.05, "no result in 0 s")):
-        places = {place.target: place for place in in_browsers.places(baseline, time_s)}
+        places = {place.target: place for place in in_browsers.places(baseline, time_s, races=True)}
         assert list(places) == ["web-wasm", "web-webgl", "web-webgpu", "web-webnn"]
+        assert places["web-wasm"].state == "raced"
         assert (places["web-webgl"].state, places["web-webgl"].why) == ("not-tried", told)
         # Asked the browser is in any case; the model is run in none of them beyond its time.
         assert places["web-webgpu"].state == "not-tried" or "WebGPU" in places["web-webgpu"].why
         assert places["web-webnn"].state == "not-tried" or "WebNN" in places["web-webnn"].why
+
+
+@pytest.mark.xdist_group("browser")
+def test_a_page_is_warmed_up_however_small_the_budget(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hardly_warm(monkeypatch)
+    needs("web-wasm")
+    plan = Plan(providers=(ProviderSpec(name="wasm"),))
+    side = resolve(SideText(text=str(net(tmp_path / "m.onnx"))), common=plan, scratch=tmp_path)
+    baseline = Baseline(side, InputOptions(), tmp_path, SessionLog(None, ""), print, Machine())
+    baseline.settle(60.0)
+    assert not baseline.pilot("latency", 0.0, lambda _: False)
+    assert baseline.look_runs == 1 and baseline.first.done.cases[0].warmup_runs > 0
 
 
 @pytest.mark.xdist_group("browser")

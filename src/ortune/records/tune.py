@@ -146,9 +146,9 @@ class Refused(Record, frozen=True, kw_only=True):
     figures: Figures | None = None
 
 
-PlaceState = Literal["raced", "ran", "functional-only", "failed", "absent", "not-tried"]
-"""``ran``: once, untimed, since there is no bundle for it; ``functional-only``: the same, on a GPU that is software;
-``not-tried``: the budget did not hold it."""
+PlaceState = Literal["raced", "timed", "ran", "functional-only", "failed", "absent", "not-tried"]
+"""``timed``: the default alone; ``ran``: once, untimed, since nothing is raced there; ``functional-only``: the same, on
+a GPU that is software; ``not-tried``: the budget did not hold it."""
 
 
 class BrowserPlace(Record, frozen=True, kw_only=True):

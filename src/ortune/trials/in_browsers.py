@@ -13,7 +13,7 @@ SHARE = 0.3
 """Of the time left at most, where plans are raced too: a GPU that is software may need minutes for one run."""
 
 
-def places(baseline: Baseline, most_s: float) -> tuple[BrowserPlace, ...]:
+def places(baseline: Baseline, most_s: float, *, races: bool) -> tuple[BrowserPlace, ...]:
     """Every target of the browser, that of the baseline first.
 
     What the browser offers is asked in any case; the model is run there as long as there is time.
@@ -21,11 +21,12 @@ def places(baseline: Baseline, most_s: float) -> tuple[BrowserPlace, ...]:
     Args:
         baseline: In the browser, and timed already.
         most_s: What the others may take, all together.
+        races: Whether plans are raced where they can be.
     """
     here, until_s = targets.of(baseline.side.plan).name, time.monotonic() + most_s
-    found = [_place(baseline, name, until_s) for name in targets.in_browsers() if name != here]
+    found = [_place(baseline, name, until_s, races=races) for name in targets.in_browsers() if name != here]
     baseline.expect(baseline.trial_ns)
-    return (BrowserPlace(target=here, state="raced"), *found)
+    return (BrowserPlace(target=here, state="raced" if races else "timed"), *found)
 
 
 def raced(found: Sequence[BrowserPlace]) -> tuple[str, ...]:
@@ -33,7 +34,7 @@ def raced(found: Sequence[BrowserPlace]) -> tuple[str, ...]:
     return tuple(place.target for place in found[1:] if place.state == "raced")
 
 
-def _place(baseline: Baseline, name: str, until_s: float) -> BrowserPlace:
+def _place(baseline: Baseline, name: str, until_s: float, *, races: bool) -> BrowserPlace:
     target = targets.find(name)
     report = target.discover(baseline.side.runtime, baseline.machine.browser)
     if not report.usable:
@@ -51,9 +52,10 @@ def _place(baseline: Baseline, name: str, until_s: float) -> BrowserPlace:
         return BrowserPlace(target=name, state="failed", why=f"{outcome.reason}: {line[:240]}")
     page, outputs = outcome.done.page, baseline.difference(outcome, again=arm)
     assert page is not None
+    joins = races and target.ships and outputs.ok
     return BrowserPlace(
         target=name,
-        state="functional-only" if page.software else "raced" if target.ships and outputs.ok else "ran",
+        state="functional-only" if page.software else "raced" if joins else "ran",
         adapter=page.adapter,
         placement=outcome.done.placement,
         outputs=outputs,

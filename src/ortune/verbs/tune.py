@@ -484,7 +484,7 @@ def _places(run: Tuning, *, races: bool) -> tuple[BrowserPlace, ...]:
     replay = run.replay
     if replay.places is None:
         most_ns = (in_browsers.SHARE if races else 1.0) * run.before_ns
-        found = in_browsers.places(run.baseline, 1e-9 * most_ns)
+        found = in_browsers.places(run.baseline, 1e-9 * most_ns, races=races)
         replay.places = Places(places=found, ended_ns=replay.clock())
         run.log.add(PLACES, replay.places)
     replay.reached(replay.places.ended_ns)
