@@ -9,7 +9,7 @@ import pytest
 from onnxruntime import datasets
 
 from ortune.profiling.result import _conditions
-from ortune.records import Plan
+from ortune.records import Plan, ProviderSpec, Value
 from ortune.trials.sides import SideText, resolve
 
 
@@ -35,3 +35,22 @@ def test_the_pool_that_computes_counts(
     )
     side = resolve(text, common=Plan(), scratch=tmp_path)
     assert _conditions(side, 8).threads == threads
+
+
+@pytest.mark.parametrize(
+    ("settings", "cpus", "threads"),
+    [
+        ({}, 2, 1),
+        ({}, 3, 2),
+        ({}, 16, 4),
+        ({"web_threads": 2}, 2, 2),
+        ({"web_threads": 8}, 4, 4),
+        ({"web_threads": 2, "web_isolation": False}, 8, 1),
+    ],
+)
+def test_a_page_computes_with_as_many_as_onnxruntime_web_takes(
+    settings: dict[str, Value], cpus: int, threads: int, tmp_path: Path
+) -> None:
+    plan = Plan(settings=settings, providers=(ProviderSpec(name="wasm"),))
+    side = resolve(SideText(text=datasets.get_example("sigmoid.onnx")), common=plan, scratch=tmp_path)
+    assert _conditions(side, cpus).threads == threads

@@ -5,8 +5,8 @@ from __future__ import annotations
 import golden
 import msgspec
 
-from ortune.records import Case, Workload
-from ortune.report.answer_commands import why_line
+from ortune.records import Case, Plan, ProviderSpec, RewriteSpec, Workload
+from ortune.report.answer_commands import change_line, why_line
 
 WORK = Workload(cases=(Case(name="default", inputs=()),))
 
@@ -18,3 +18,16 @@ def test_another_model_is_profiled_against_the_base_whose_inputs_are_known() -> 
     words = why_line(base, other, WORK)
     assert words[:5] == ["ortune", "profile", "a.onnx", "--against", "b.onnx"]
     assert words[5:] == ["--b-set", "intra_op_num_threads=1"]
+
+
+def test_a_change_that_was_not_proven_is_measured_as_the_tuning_was_asked_for() -> None:
+    wasm, change = Plan(providers=(ProviderSpec(name="wasm"),)), Plan(rewrites=(RewriteSpec(name="gelu"),))
+    asked = "ortune tune 'a b.onnx' --target web --shape x:1x3 --allow mean --allow p95 --ort-web 1.22.0 --budget 10s"
+    words = change_line(asked, wasm, change)
+    assert words[:5] == ["ortune", "compare", "a b.onnx", "--target", "web-wasm"]
+    assert words[5:] == ["--shape", "x:1x3", "--ort-web", "1.22.0", "--b-rewrite", "gelu"]
+    first = "ortune runtime add openvino\nortune tune m.onnx --targets cpu,openvino --objective p95"
+    assert change_line(first, Plan(), change) == [
+        "ortune", "compare", "m.onnx", "--objective", "p95", "--b-rewrite", "gelu",
+    ]  # fmt: skip
+    assert change_line("", Plan(), change) == change_line("ortune 'tune", Plan(), change) == []

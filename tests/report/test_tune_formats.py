@@ -130,7 +130,7 @@ def test_what_stands_out_in_the_file_is_the_cause_with_its_prize_and_its_command
         "102 weights are inputs -> initializers-out-of-inputs: alone -20.0 % (-30.0 % to -10.0 %) in the race"
     )
     assert f"{said}; not in what is proposed" in flat
-    assert "next: ortune compare /models/model.onnx --b-rewrite initializers-out-of-inputs" in flat
+    assert "next: ortune compare model.onnx --seed 0 --b-rewrite initializers-out-of-inputs" in flat
     once = msgspec.structs.replace(finding, verified=msgspec.structs.replace(alone, n_blocks=1))
     told = " ".join(" ".join(answer(golden_tune.tuned(findings=(once,)), 140)).split())
     assert "alone -20.0 % in one block of the race" in told

@@ -84,6 +84,13 @@ def test_what_a_page_and_its_workers_say_is_heard(browser: Browser) -> None:
     assert "nobody caught it" in browser.until("exception").text
 
 
+def test_what_a_page_asks_where_nobody_sees_it_is_answered(browser: Browser) -> None:
+    assert browser.tools.evaluate("confirm('really?')") is True
+    assert browser.until("log", "really?").level == "warning"
+    browser.tools.navigate("data:text/html,<title>asks</title><script>alert('a cookie?')</script>")
+    assert browser.tools.evaluate("document.title") == "asks"
+
+
 def test_a_page_that_crashes_and_a_browser_that_is_killed_are_told(tmp_path: Path) -> None:
     browser = Browser(tmp_path)
     try:
@@ -152,3 +159,11 @@ def test_the_browser_that_the_user_chose_is_asked_as_its_trials_will_start_it(
     found = targets.find("web-webgpu").discover(Runtime(python=""), browser)
     assert not found.usable and "ended" in found.why
     assert ("--headless=new" in asked.read_text(encoding="utf-8")) is not headful
+
+
+def test_a_browser_named_from_here_is_found_wherever_it_is_started(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "browser.sh").write_text("#!/bin/sh\n", encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    assert setup.program(setup.BrowserSetup(browser="./browser.sh")) == str(tmp_path / "browser.sh")

@@ -30,6 +30,7 @@ from ortune.records import (
     Value,
 )
 from ortune.report import profile_words
+from ortune.store.db import SessionLog
 from ortune.targets.browser.page import fallbacks_of, placement_of
 from ortune.targets.browser.server import Request
 from ortune.targets.browser.setup import VERSION, BrowserSetup
@@ -37,8 +38,13 @@ from ortune.targets.machine import Machine
 from ortune.targets.runner import run
 from ortune.targets.task import Task
 from ortune.targets.turns import Turns
+from ortune.trials import in_browsers
+from ortune.trials.baseline import Baseline
+from ortune.trials.input_options import InputOptions
+from ortune.trials.sides import SideText, resolve
 from ortune.verbs._options import bits_a_second
 from ortune.verbs.compare import Options
+from patience import longer
 
 RNG = np.random.default_rng(3)
 
@@ -122,8 +128,9 @@ def test_tuning_in_a_browser_is_held_against_its_default(
 ) -> None:
     hardly_warm(monkeypatch)
     needs("web-wasm")
+    # Far too little for a race, and enough for one run in each place.
     result = ortune.tune(
-        net(tmp_path / "m.onnx"), target="web", budget=1, bundle=False, store=tmp_path / "st"
+        net(tmp_path / "m.onnx"), target="web", budget=longer(30), bundle=False, store=tmp_path / "st"
     ).result
     assert isinstance(result, TuneResult)
     assert result.default == Plan(providers=(ProviderSpec(name="wasm"),))
@@ -133,7 +140,7 @@ def test_tuning_in_a_browser_is_held_against_its_default(
     # All that the browser offers, in one table: WebGL has no Shrink, and a GPU that is software is never raced.
     places = {place.target: place for place in result.places}
     assert list(places) == ["web-wasm", "web-webgl", "web-webgpu", "web-webnn"]
-    assert places["web-wasm"].state == "raced"
+    assert places["web-wasm"].state == "timed"
     assert places["web-webgl"].state == "failed" and "Shrink" in places["web-webgl"].why
     gpu = places["web-webgpu"]
     if gpu.outputs is not None:
@@ -143,6 +150,37 @@ def test_tuning_in_a_browser_is_held_against_its_default(
     assert places["web-webnn"].state != "absent" or "WebNN" in places["web-webnn"].why
     with pytest.raises(UsageError, match="for tune alone"):
         ortune.compare(tmp_path / "m.onnx", target="web", store=tmp_path / "st")
+
+
+@pytest.mark.xdist_group("browser")
+def test_what_else_a_browser_offers_is_tried_as_long_as_there_is_time(tmp_path: Path) -> None:
+    needs("web-wasm")
+    needs("web-webgl")
+    plan = Plan(providers=(ProviderSpec(name="wasm"),))
+    side = resolve(SideText(text=str(net(tmp_path / "m.onnx"))), common=plan, scratch=tmp_path)
+    baseline = Baseline(side, InputOptions(), tmp_path, SessionLog(None, ""), print, Machine())
+    for time_s, told in ((0.0, ""), (0.05, "no result in 0 s")):
+        places = {place.target: place for place in in_browsers.places(baseline, time_s, races=True)}
+        assert list(places) == ["web-wasm", "web-webgl", "web-webgpu", "web-webnn"]
+        assert places["web-wasm"].state == "raced"
+        assert (places["web-webgl"].state, places["web-webgl"].why) == ("not-tried", told)
+        # Asked the browser is in any case; the model is run in none of them beyond its time.
+        assert places["web-webgpu"].state == "not-tried" or "WebGPU" in places["web-webgpu"].why
+        assert places["web-webnn"].state == "not-tried" or "WebNN" in places["web-webnn"].why
+
+
+@pytest.mark.xdist_group("browser")
+def test_a_page_is_warmed_up_however_small_the_budget(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hardly_warm(monkeypatch)
+    needs("web-wasm")
+    plan = Plan(providers=(ProviderSpec(name="wasm"),))
+    side = resolve(SideText(text=str(net(tmp_path / "m.onnx"))), common=plan, scratch=tmp_path)
+    baseline = Baseline(side, InputOptions(), tmp_path, SessionLog(None, ""), print, Machine())
+    baseline.settle(60.0)
+    assert not baseline.pilot("latency", 0.0, lambda _: False)
+    assert baseline.look_runs == 1 and baseline.first.done.cases[0].warmup_runs > 0
 
 
 @pytest.mark.xdist_group("browser")

@@ -47,6 +47,17 @@ def test_shapes_that_do_not_fit_are_no_missing_operator(tmp_path: Path) -> None:
     assert "custom" not in refused.value.do
 
 
+def test_a_page_is_not_helped_by_what_helps_a_process(tmp_path: Path) -> None:
+    (tmp_path / "ort.wasm.min.mjs").touch()
+    with pytest.raises(ModelError) as refused:
+        ortune.bench(
+            datasets.get_example("sigmoid.onnx"), target="web-wasm", set=["web_build=jspi"], ort_web=str(tmp_path),
+            browser=sys.executable, budget=2, store=tmp_path / "store",
+        )  # fmt: skip
+    assert "has no build jspi" in refused.value.what
+    assert "--ort-web" in refused.value.do and "custom" not in refused.value.do
+
+
 def test_a_plan_may_name_its_schema(tmp_path: Path) -> None:
     path = tmp_path / "plan.json"
     path.write_text('{"$schema": "plan-1.json", "schema": "ortune/plan/1", "settings": {"intra": 2}}')

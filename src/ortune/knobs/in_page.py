@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from ortune import knobs
 from ortune.knobs.web.web_build import KNOB as BUILD
 from ortune.knobs.web.web_input_location import KNOB as INPUTS
+from ortune.knobs.web.web_isolation import KNOB as ISOLATION
 from ortune.knobs.web.web_provider_form import KNOB as FORM
-from ortune.records import Applied, ProviderSpec
+from ortune.knobs.web.web_threads import KNOB as THREADS
+from ortune.records import Applied, ProviderSpec, Value
+
+_USUAL_THREADS = 4  # at most, where none are asked for: half of the processors
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,6 +48,14 @@ def in_page(provider: ProviderSpec, applied: Iterable[Applied]) -> InPage:
         session=session,
         inputs=page.get(INPUTS.name, "cpu"),
     )
+
+
+def threads_in_page(settings: Mapping[str, Value], cpus: int) -> int:
+    """Threads of WebAssembly on a machine with so many processors: as asked for, else as onnxruntime-web takes them."""
+    if settings.get(ISOLATION.name) is False:
+        return 1
+    asked = settings.get(THREADS.name)
+    return min(asked, cpus) if isinstance(asked, int) and asked > 0 else min(_USUAL_THREADS, -(-cpus // 2))
 
 
 def _provider(provider: ProviderSpec, own: Sequence[Applied], form: str) -> dict[str, Any] | str:

@@ -16,6 +16,7 @@ from ortune.knobs.cpu.global_thread_pool import KNOB as POOL
 from ortune.knobs.cpu.graph_optimization_level import KNOB as LEVEL
 from ortune.knobs.cpu.intra_op_num_threads import KNOB as THREADS
 from ortune.knobs.cpu.ort_intra_op_num_threads import KNOB as VARIABLE
+from ortune.knobs.in_page import threads_in_page
 from ortune.profiling.memory import memory_of
 from ortune.profiling.nodes import Origins, profiled_nodes, whole_numbers
 from ortune.profiling.processes import Seen
@@ -257,7 +258,9 @@ def _conditions(side: Resolved | None, cpus: int) -> Conditions:
 
 
 def _threads(side: Resolved, cpus: int) -> int:
-    """Threads that compute: of the session's own pool, of the process's, or as the variable says."""
+    """Threads that compute: of the session's own pool, of the process's, as the variable says, or those of a page."""
+    if side.plan.is_web:
+        return threads_in_page(side.plan.settings, cpus)
     asked = [side.plan.settings.get(knob.name) for knob in (THREADS, POOL, VARIABLE)]
     if not too_old(VARIABLE, side.runtime.ort_version):
         text = os.environ.get(VARIABLE.key, "")

@@ -146,8 +146,9 @@ class Refused(Record, frozen=True, kw_only=True):
     figures: Figures | None = None
 
 
-PlaceState = Literal["raced", "ran", "functional-only", "failed", "absent"]
-"""``ran``: once, untimed, since there is no bundle for it; ``functional-only``: the same, on a GPU that is software."""
+PlaceState = Literal["raced", "timed", "ran", "functional-only", "failed", "absent", "not-tried"]
+"""``timed``: the default alone; ``ran``: once, untimed, since nothing is raced there; ``functional-only``: the same, on
+a GPU that is software; ``not-tried``: the budget did not hold it."""
 
 
 class BrowserPlace(Record, frozen=True, kw_only=True):
@@ -156,7 +157,7 @@ class BrowserPlace(Record, frozen=True, kw_only=True):
     Attributes:
         target: Its name.
         state: What was done there.
-        why: Why it is absent or failed; "" else.
+        why: Why it is absent or failed, and how long was waited for one that was not tried to its end; "" else.
         adapter: The GPU, as the browser names it; "" where none is used or told.
         placement: Which nodes run where, as far as it is told.
         outputs: Against the default's; None where it did not run.

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from ortune.records import InputChoice, Plan, Runtime, Side, Workload
+from ortune.records import WEB_TARGETS, InputChoice, Plan, Runtime, Side, Workload
 
 IN_A_POD = "in an emulated pod"
 """How the note on a pod begins, whose size no document holds."""
@@ -24,6 +24,8 @@ _OBJECTIVES = {
     "p95": "p95",
     "throughput": "throughput",
 }
+_OF_TUNE = ("--budget", "--current", "--targets", "--data", "--worth", "--allow")
+"""Options of a tuning that are none of a comparison, or another one's; each has a value."""
 
 
 def settings_of(plan: Plan) -> list[str]:
@@ -147,17 +149,48 @@ def told_line(session: str, store: str) -> list[str]:
 
 def with_budget(command: str, seconds: float) -> list[str]:
     """A command line with another budget; [] for what is none."""
-    try:
-        words = shlex.split(command.strip().rpartition("\n")[2])
-    except ValueError:  # an older document may hold anything
+    words = _words(command)
+    if not words:
         return []
-    if words[:1] != ["ortune"]:
-        return []
-    if "--budget" in words[:-1]:
-        at = words.index("--budget")
-        del words[at : at + 2]
+    _drop(words, "--budget")
     time = f"{seconds / 60:.0f}m" if seconds >= 120 else f"{seconds:.0f}s"
     return [*words, "--budget", time]
+
+
+def change_line(command: str, default: Plan, change: Plan) -> list[str]:
+    """One change alone against the default of a tuning, asked as that was; [] where its command is none.
+
+    Args:
+        command: Of the tuning.
+        default: What it held all against.
+        change: What is changed.
+    """
+    words = _words(command)
+    if words[1:2] != ["tune"]:
+        return []
+    words[1] = "compare"
+    for flag in _OF_TUNE:
+        _drop(words, flag)
+    if default.is_web and "--target" in words[:-1]:  # which may have been all that a browser offers
+        provider = default.provider_names[0]
+        words[words.index("--target") + 1] = next(t for t, p in WEB_TARGETS.items() if p == provider)
+    return [*words, *plan_options(change, "--b-")]
+
+
+def _words(command: str) -> list[str]:
+    """The last line of a document's command; [] where it is none of ours: an older one may hold anything."""
+    try:
+        words = shlex.split(command.strip().rpartition("\n")[2])
+    except ValueError:
+        return []
+    return words if words[:1] == ["ortune"] else []
+
+
+def _drop(words: list[str], flag: str) -> None:
+    """Takes an option out, with its value, as often as it is there."""
+    while flag in words[:-1]:
+        at = words.index(flag)
+        del words[at : at + 2]
 
 
 def lines(*commands: Sequence[str]) -> list[str]:

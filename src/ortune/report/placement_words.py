@@ -73,10 +73,12 @@ def frames_lost(sides: Mapping[str, Sequence[TrialDone]]) -> list[str]:
 
 STATES = {
     "raced": "raced",
+    "timed": "its default was timed, nothing was raced",
     "ran": "ran once, untimed",
     "functional-only": "functional only: its GPU is software, so its times are nobody's",
     "failed": "does not run this model",
     "absent": "not offered",
+    "not-tried": "not tried, since the budget does not hold it",
 }
 
 

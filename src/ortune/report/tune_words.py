@@ -26,9 +26,8 @@ from ortune.records import (
 from ortune.report import compare_outputs, finding_words, precision_words
 from ortune.report import sides as two_sides
 from ortune.report.answer_commands import (
+    change_line,
     lines,
-    model_of,
-    plan_options,
     profile_line,
     told_line,
     with_budget,
@@ -599,9 +598,7 @@ def _next(envelope: Envelope[TuneResult]) -> list[str]:
     ran = msgspec.structs.replace(result.side, plan=result.default)  # a browser's is no profile of a process
     why = [] if _replaces(result) else profile_line(ran, envelope.workload)
     unproven = [f.plan for f in _mended(result) if f.plan is not None and not _shipped(result, f.plan)]
-    measure = [
-        ["ortune", "compare", model_of(result.side), *plan_options(plan, "--b-")] for plan in unproven[:1]
-    ]
+    measure = [change_line(result.reproduce, result.default, plan) for plan in unproven[:1]]
     return lines(*measure, more, prove, why, told_line(result.session, envelope.store))
 
 

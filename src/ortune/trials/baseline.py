@@ -136,7 +136,7 @@ class Baseline:
         Raises:
             InputError, ModelError, RuntimeNotFound, MeasurementError: As the first run fails.
         """
-        self._limit(max(LEAST_LOAD_S, limit_s))
+        self.limit(max(LEAST_LOAD_S, limit_s))
         model = self.side.model.ir
         self.work = pilot.settle_workload(
             self.executor, lambda refs: self.arm(BASE, refs=refs), model, self.work, self.scratch, self.say
@@ -166,7 +166,9 @@ class Baseline:
         base = self.arm(BASE)
         left_ns = left_s * 1e9
         self.look_runs = self._runs_to_look(LOOK_SHARE * left_ns)
-        warmup = 1 if self.look_runs == PILOT_RUNS else 0  # the first run was one
+        # The first run was one, but for V8, which compiles WebAssembly again: until then a run takes far longer.
+        in_wasm = self.side.plan.provider_names[0] == "wasm"
+        warmup = 1 if self.look_runs == PILOT_RUNS or in_wasm else 0
         self.executor.timing = Timing(runs=self.look_runs, warmup_runs=warmup, warmup_ns=0, warmup_cap_ns=0)
         self.answer_natively()
         self.first = self.require_measured(base, self.executor.trial(base, keep_outputs=True))
@@ -362,9 +364,10 @@ class Baseline:
             least_s: Seconds that are no hang, however short a trial is.
         """
         limit = max(least_s, 30e-9 * trial_ns)
-        self._limit(limit if left_ns is None else min(limit, patience_s(trial_ns, left_ns)))
+        self.limit(limit if left_ns is None else min(limit, patience_s(trial_ns, left_ns)))
 
-    def _limit(self, seconds: float) -> None:
+    def limit(self, seconds: float) -> None:
+        """Sets what loading may take in later trials, and each of their turns."""
         self.executor.limits = Limits(load_s=seconds, run_s=seconds)
 
     def starts(self, *arms: Arm) -> list[list[Measured]]:
@@ -405,7 +408,7 @@ class Baseline:
         raise MeasurementError(
             f"{name} does not run: {pilot.describe(outcome)}",
             where=pilot.place(arm),
-            do=pilot.remedy(outcome),
+            do=pilot.remedy(outcome, in_page=arm.plan.is_web),
             code=outcome.reason,
         )
 

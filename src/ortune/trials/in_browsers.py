@@ -2,25 +2,31 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 
 from ortune import targets
 from ortune.records import BrowserPlace, Failed, Plan
 from ortune.trials.baseline import Baseline
 
+SHARE = 0.3
+"""Of the time left at most, where plans are raced too: a GPU that is software may need minutes for one run."""
 
-def places(baseline: Baseline, budget_s: float) -> tuple[BrowserPlace, ...]:
+
+def places(baseline: Baseline, most_s: float, *, races: bool) -> tuple[BrowserPlace, ...]:
     """Every target of the browser, that of the baseline first.
+
+    What the browser offers is asked in any case; the model is run there as long as there is time.
 
     Args:
         baseline: In the browser, and timed already.
-        budget_s: Each of the others may take some of it; a GPU that is software may need minutes.
+        most_s: What the others may take, all together.
+        races: Whether plans are raced where they can be.
     """
-    here = targets.of(baseline.side.plan).name
-    baseline.expect(baseline.trial_ns, 1e9 * budget_s)
-    found = [_place(baseline, name) for name in targets.in_browsers() if name != here]
+    here, until_s = targets.of(baseline.side.plan).name, time.monotonic() + most_s
+    found = [_place(baseline, name, until_s, races=races) for name in targets.in_browsers() if name != here]
     baseline.expect(baseline.trial_ns)
-    return (BrowserPlace(target=here, state="raced"), *found)
+    return (BrowserPlace(target=here, state="raced" if races else "timed"), *found)
 
 
 def raced(found: Sequence[BrowserPlace]) -> tuple[str, ...]:
@@ -28,21 +34,28 @@ def raced(found: Sequence[BrowserPlace]) -> tuple[str, ...]:
     return tuple(place.target for place in found[1:] if place.state == "raced")
 
 
-def _place(baseline: Baseline, name: str) -> BrowserPlace:
+def _place(baseline: Baseline, name: str, until_s: float, *, races: bool) -> BrowserPlace:
     target = targets.find(name)
     report = target.discover(baseline.side.runtime, baseline.machine.browser)
     if not report.usable:
         return BrowserPlace(target=name, state="absent", why=report.why)
+    left_s = until_s - time.monotonic()
+    if left_s < 1e-9 * baseline.start_ns:
+        return BrowserPlace(target=name, state="not-tried")
     arm = baseline.arm(name, plan=Plan(providers=target.providers))
+    baseline.limit(left_s)
     outcome = baseline.executor.trial(arm, runs=0, keep_outputs=True, fresh=True)
+    if isinstance(outcome, Failed) and outcome.reason == "timeout":
+        return BrowserPlace(target=name, state="not-tried", why=f"no result in {left_s:.0f} s")
     if isinstance(outcome, Failed):
         line = (outcome.what.strip().splitlines() or ["no message"])[0]
         return BrowserPlace(target=name, state="failed", why=f"{outcome.reason}: {line[:240]}")
     page, outputs = outcome.done.page, baseline.difference(outcome, again=arm)
     assert page is not None
+    joins = races and target.ships and outputs.ok
     return BrowserPlace(
         target=name,
-        state="functional-only" if page.software else "raced" if target.ships and outputs.ok else "ran",
+        state="functional-only" if page.software else "raced" if joins else "ran",
         adapter=page.adapter,
         placement=outcome.done.placement,
         outputs=outputs,

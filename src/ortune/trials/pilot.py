@@ -101,11 +101,12 @@ def raise_if_unrunnable(outcome: Failed, arm: Arm) -> None:
             other = "onnxruntime-web (--ort-web VERSION)" if web else "onnxruntime (--runtime PATH)"
             do = f"use a newer {other}, or export the model for this one"
             raise ModelError(newer, where=where, do=do)
-        raise ModelError(outcome.what, where=where, do=remedy(outcome))
+        raise ModelError(outcome.what, where=where, do=remedy(outcome, in_page=arm.plan.is_web))
     if loading or outcome.reason in (
         "crash", "timeout", "out-of-memory", "disk-full", "hidden", "protocol", "not-applied"
     ):  # fmt: skip
-        raise MeasurementError(describe(outcome), where=where, code=outcome.reason, do=remedy(outcome))
+        do = remedy(outcome, in_page=arm.plan.is_web)
+        raise MeasurementError(describe(outcome), where=where, code=outcome.reason, do=do)
 
 
 def _too_new(what: str, build: str) -> str:
@@ -130,10 +131,12 @@ def describe(outcome: Failed) -> str:
     return "\n".join([f"{outcome.reason}: {outcome.what}", *(outcome.log[-5:] if silent else ())])
 
 
-def remedy(outcome: Failed) -> str:
-    """What the user can do about a failure."""
+def remedy(outcome: Failed, *, in_page: bool = False) -> str:
+    """What the user can do about a failure, of a process or of a page."""
     if outcome.phase == "preparing":
         return "leave that setting out, or give it what it needs"
+    if in_page and outcome.reason in _IN_PAGE:
+        return _IN_PAGE[outcome.reason]
     load = "an operator may need --custom-ops LIB or a newer onnxruntime"
     if "InferenceError" in outcome.what:
         # ONNX Runtime knows the operator, and refuses what it is given: other dimensions decide that, as in the
@@ -152,6 +155,16 @@ def remedy(outcome: Failed) -> str:
         "unknown-key": "leave it out, or use an onnxruntime that knows it (--runtime)",
         "protocol": "see what that interpreter prints by itself; the worker's stdout is ortune's alone",
     }.get(outcome.reason, "run it alone with the same onnxruntime to see whether the crash is its own")
+
+
+_LACKING = "name a browser or an onnxruntime-web that has what is missing: --browser PATH, --headful, --ort-web VERSION"
+_IN_PAGE = {
+    "load-error": _LACKING,
+    "unsupported": _LACKING,
+    "not-applied": f"leave it out, or {_LACKING}",
+    "crash": "start the browser by hand to see whether the crash is its own, or name another: --browser PATH",
+}
+"""What helps a page, where that is something else than for a process."""
 
 
 def timing_for(trial: Measured, *, at_least_runs: int = 0) -> Timing:

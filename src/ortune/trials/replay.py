@@ -10,10 +10,19 @@ from __future__ import annotations
 import time
 from collections import deque
 from dataclasses import dataclass, field
+from typing import Any
 
 import msgspec
 
-from ortune.records import Finding, Headroom, Outcome, OutputDifference, ProfileResult, RewriteSpec
+from ortune.records import (
+    BrowserPlace,
+    Finding,
+    Headroom,
+    Outcome,
+    OutputDifference,
+    ProfileResult,
+    RewriteSpec,
+)
 from ortune.search.budget import Split
 from ortune.store.db import Event
 
@@ -25,6 +34,8 @@ FINDINGS = "findings"
 """Journalled before the race: a profile made again may tell other things, and so propose other plans."""
 SEEN = "outputs-seen"
 """Journalled after the trial that checks the outputs of the plan to confirm: it stands in no block."""
+PLACES = "places"
+"""Journalled before the race: where else in a browser the model runs, as far as there was time to see."""
 ROW = "row"
 """Journalled before the race: which rewrites are raced together, which a graph saved in time decides."""
 NO_MODEL = "no-model"
@@ -51,6 +62,23 @@ class _NoModelEvent(msgspec.Struct):
     what: str
 
 
+class Places(msgspec.Struct):
+    """What else a browser offers, and when that was seen, in nanoseconds after the session began."""
+
+    places: tuple[BrowserPlace, ...]
+    ended_ns: int
+
+
+_TOLD: dict[str, tuple[str, Any]] = {
+    "headroom": ("headroom", Headroom),
+    PROFILE: ("profile", ProfileResult),
+    FINDINGS: ("findings", tuple[Finding, ...]),
+    PLACES: ("places", Places),
+    ROW: ("row", tuple[RewriteSpec, ...]),
+}
+"""What is journalled before the race, by the kind of its event: what keeps it, and its type."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Played:
     """A stored trial: arm, plan id, outcome, and when it ended (nanoseconds after the session began).
@@ -75,6 +103,7 @@ class Replay:
         split: How the budget was divided, None for a new session.
         headroom: What the profile before the race told; ``profile`` is what a page draws of it.
         findings: What rules found then; None where they were not asked.
+        places: Where else in a browser the model runs, and when that was seen; None where it was not asked.
         row: The rewrites that were raced together; None where that was not settled.
         played: Trials played back.
         live: A trial was measured since, so that what comes now is new.
@@ -87,6 +116,7 @@ class Replay:
     headroom: Headroom | None = None
     profile: ProfileResult | None = None
     findings: tuple[Finding, ...] | None = None
+    places: Places | None = None
     row: tuple[RewriteSpec, ...] | None = None
     played: int = 0
     live: bool = False
@@ -102,6 +132,12 @@ class Replay:
         """A trial was measured: the time of its end, which is stored with it."""
         self._decided_ns = self.clock()
         return self._decided_ns
+
+    def reached(self, ended_ns: int) -> None:
+        """What is no trial has ended then, as the journal says."""
+        self._decided_ns = max(self._decided_ns, ended_ns)
+        if self.trials:
+            self._passed_ns = max(self._passed_ns, ended_ns)
 
     def decided(self) -> int:
         """When the last trial ended: decisions rest on this alone, so that a replay takes the same ones."""
@@ -148,14 +184,9 @@ def read(events: list[Event]) -> Replay:
         elif event.kind == "split":
             replay.split = msgspec.json.decode(event.body, type=Split)
             whole = len(replay.trials)  # before the first block stand the pilot's trials, each on its own
-        elif event.kind == "headroom":
-            replay.headroom = msgspec.json.decode(event.body, type=Headroom)
-        elif event.kind == PROFILE:
-            replay.profile = msgspec.json.decode(event.body, type=ProfileResult)
-        elif event.kind == FINDINGS:
-            replay.findings = msgspec.json.decode(event.body, type=tuple[Finding, ...])
-        elif event.kind == ROW:
-            replay.row = msgspec.json.decode(event.body, type=tuple[RewriteSpec, ...])
+        elif event.kind in _TOLD:
+            name, kind = _TOLD[event.kind]
+            setattr(replay, name, msgspec.json.decode(event.body, type=kind))
         elif event.kind == RESUMED:
             _cut(replay, whole)
     _cut(replay, whole)

@@ -185,7 +185,7 @@ class _Run:
                 raise MeasurementError(
                     f"every process failed: {pilot.describe(last)}",
                     where=f"{self.side.label} {where}",
-                    do=pilot.remedy(last),
+                    do=pilot.remedy(last, in_page=self.side.plan.is_web),
                     code=last.reason,
                 )
             raise Interrupted("stopped before a process was through; nothing is known")

@@ -250,7 +250,13 @@ class _Traces:
                     "profile", f"profile {self.options.subject}", {"model": str(self.options.subject)}
                 )
             result = msgspec.structs.replace(result, session=log.id, elapsed_s=time.monotonic() - self.start)
-            envelope = Envelope(schema="ortune/profile/1", ortune=__version__, status="ok", result=result)
+            envelope = Envelope(
+                schema="ortune/profile/1",
+                ortune=__version__,
+                status="ok",
+                store=str(self.options.folder or ""),
+                result=result,
+            )
             return deliver(envelope, trace, Path(self.options.subject), self.wanted, log, _page)
         finally:
             if store:
@@ -312,6 +318,7 @@ class _Models:
                 model=sides[0].model.ref,
                 workload=self.work,
                 status="ok",
+                store=str(o.folder or ""),
                 result=result,
             )
             assert self.shown is not None

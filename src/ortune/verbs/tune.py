@@ -54,7 +54,7 @@ from ortune.trials.across import (
 )
 from ortune.trials.baseline import Baseline
 from ortune.trials.needed_rewrites import needed
-from ortune.trials.replay import FINDINGS, PROFILE, RESUMED, ROW, Replay, read
+from ortune.trials.replay import FINDINGS, PLACES, PROFILE, RESUMED, ROW, Places, Replay, read
 from ortune.trials.scratch import scratch_folder
 from ortune.trials.sides import (
     Resolved,
@@ -385,7 +385,7 @@ def _tune(
     places: tuple[BrowserPlace, ...] = ()
     if options.target == targets.WEB:
         watch.line("trying what else the browser offers")
-        places = in_browsers.places(baseline, options.budget_s)
+        places = _places(run, races=enough)
     if enough:
         watch.line("profiling, to see where the time goes")
         headroom, profiled = _headroom(run, options)
@@ -477,6 +477,18 @@ def _search(
         run.calibrate()
         run.race(baseline.host.effective_cpus)
         run.confirm()
+
+
+def _places(run: Tuning, *, races: bool) -> tuple[BrowserPlace, ...]:
+    """What the browser offers, in all of the time left where nothing is raced; a session that goes on knows it."""
+    replay = run.replay
+    if replay.places is None:
+        most_ns = (in_browsers.SHARE if races else 1.0) * run.before_ns
+        found = in_browsers.places(run.baseline, 1e-9 * most_ns, races=races)
+        replay.places = Places(places=found, ended_ns=replay.clock())
+        run.log.add(PLACES, replay.places)
+    replay.reached(replay.places.ended_ns)
+    return replay.places.places
 
 
 def _headroom(run: Tuning, options: Options) -> tuple[Headroom | None, ProfileResult | None]:

@@ -90,6 +90,7 @@ class DevTools:
         self._waiting: dict[int, queue.Queue[dict[str, Any] | None]] = {}
         self._lock = threading.Lock()
         self._ended = self._closed = False
+        self._unseen = any(flag.startswith("--headless") for flag in flags)
         self._target, self._session, self._workers = "", "", set[str]()
         self._crashed = set[str]()
         self._loaded = threading.Event()
@@ -263,18 +264,17 @@ class DevTools:
         session, method, found = message.get("sessionId", ""), message["method"], message.get("params", {})
         worker = session in self._workers
         if method == "Target.attachedToTarget" and session:
-            inner = found["sessionId"]
-            self._workers.add(inner)
-            self._send("Runtime.enable", inner, {})
-            if self._rewrite is not None:
-                self._send("Fetch.enable", inner, {"patterns": _SCRIPTS})
-            self._send("Runtime.runIfWaitingForDebugger", inner, {})
+            self._listen(found["sessionId"])
         elif method == "Target.detachedFromTarget":
             self._workers.discard(found["sessionId"])
         elif method == "Fetch.requestPaused":
             threading.Thread(target=self._script, args=(session, found), daemon=True).start()
         elif method == "Page.loadEventFired":
             self._loaded.set()
+        elif method == "Page.javascriptDialogOpening" and self._unseen:
+            # Nobody can answer it, and the page waits for ever.
+            self._send("Page.handleJavaScriptDialog", session, {"accept": True})
+            self._happened(PageEvent(kind="log", level="warning", text=f"answered: {found['message']}"))
         elif method == "Target.targetCrashed":
             with self._lock:
                 self._crashed.add(found["targetId"])
@@ -293,6 +293,14 @@ class DevTools:
             entry = found["entry"]
             text = f"{entry['text']} ({entry['url']})" if entry.get("url") else entry["text"]
             self._happened(PageEvent(kind="log", level=entry["level"], text=text, worker=worker))
+
+    def _listen(self, worker: str) -> None:
+        """Hears a new worker, and lets it begin."""
+        self._workers.add(worker)
+        self._send("Runtime.enable", worker, {})
+        if self._rewrite is not None:
+            self._send("Fetch.enable", worker, {"patterns": _SCRIPTS})
+        self._send("Runtime.runIfWaitingForDebugger", worker, {})
 
     def _script(self, session: str, paused: Mapping[str, Any]) -> None:
         """Hands on a script that waits, as it is or rewritten."""

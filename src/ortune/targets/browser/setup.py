@@ -76,7 +76,9 @@ def program(setup: BrowserSetup) -> str:
         RuntimeNotFound: None is here, or not where the user says.
     """
     if setup.browser:
-        found = setup.browser if Path(setup.browser).is_file() else launcher.program(setup.browser)
+        # It is started in a folder of its own, where a path that begins here leads nowhere.
+        here = Path(setup.browser)
+        found = str(here.absolute()) if here.is_file() else launcher.program(setup.browser)
         if not found:
             raise RuntimeNotFound(
                 "is no program", where=f"--browser {setup.browser}", do="name the browser's program"
