@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Callable
 
 import msgspec
@@ -28,8 +30,19 @@ def why(
     line: Callable[[str], None],
     *,
     processes: int = PROCESSES,
+    left_s: Callable[[], float] = lambda: math.inf,
 ) -> ProfileDifference:
     """Where the time went, B minus A.
+
+    Args:
+        baseline: Whose workload both run.
+        sides: A and B.
+        arms: Theirs.
+        latencies_ns: Of a run without the profiler.
+        plain_ns: B minus A without the profiler; None where that is not known.
+        line: Says which process it is.
+        processes: Of each side at most, one at least.
+        left_s: Seconds that are left: no process is begun in less time than the one before took.
 
     Raises:
         OrtuneError: A side does not run under the profiler.
@@ -38,13 +51,18 @@ def why(
     runs = min(
         runs_for(ns, side.model.info.n_nodes, TIMED_NS) for ns, side in zip(latencies_ns, sides, strict=True)
     )
+    took_s = 0.0
     for turn in range(processes):
+        if turn and took_s > left_s():
+            break
+        began = time.monotonic()
         line(f"looking where the time went, process {turn + 1} of {processes}")
         keep = [baseline.scratch / f"why-{number}-{turn}.json" for number in range(2)]
         each = profile(baseline, [profiled_arm(baseline, arm) for arm in arms], runs, keep)
         for mine, process, path in zip(found, each, keep, strict=True):
             mine.append(process)
             path.unlink(missing_ok=True)
+        took_s = time.monotonic() - began
     known = [_origins(baseline, side, mine[0]) for side, mine in zip(sides, found, strict=True)]
     same = sides[0].label == sides[1].label
     labels = [f"{s.label} ({s.plan.describe()})" if same else s.label for s in sides]
