@@ -46,7 +46,7 @@ def test_ctrl_c_while_doctor_measures_keeps_the_inventory(box: Box) -> None:
 
 
 def test_ctrl_c_before_the_controls_are_through(box: Box) -> None:
-    running = box.start(*LONG, "--inputs", box.inputs())
+    running = box.start(*LONG, "--inputs", box.inputs(), python=FEW_TURNS)
     running.until(lambda: box.events("block"))
     running.signal(signal.SIGINT)
     assert "before the controls" in stopped(running)["what"]
@@ -82,7 +82,7 @@ def test_a_worker_that_is_killed_costs_its_block_and_ctrl_c_after_the_controls_t
 
 
 def test_ctrl_c_twice_stops_at_once(box: Box) -> None:
-    running = box.start(*LONG, "--inputs", box.inputs())
+    running = box.start(*LONG, "--inputs", box.inputs(), python=FEW_TURNS)
     running.until(lambda: box.events("block") and box.workers())
     running.signal(signal.SIGINT)
     running.until(lambda: "Ctrl-C again" in running.err)

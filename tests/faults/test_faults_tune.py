@@ -246,7 +246,7 @@ def test_a_tuning_that_is_killed_twice_tells_plans_that_crash_hang_and_lie_and_m
         held("not-tried" not in {fate for fate, _ in fates(result).values()} and others(result))
         return result, (box.folder / result["bundle"] / "report.html").read_text(), float(budget[:-1])
 
-    result, page, budget_s = with_budgets(killed_twice, 32, 64, 120)
+    result, page, budget_s = with_budgets(killed_twice, 34, 68, 120)
     found = fates(result)
     assert {name: fate for name, (fate, _) in found.items()} == {
         "mimalloc": "failed", "jemalloc": "failed", "tcmalloc": "wrong-output"

@@ -109,8 +109,8 @@ def waited(tmp_path_factory: pytest.TempPathFactory) -> tuple[Envelope[CompareRe
     """A wait in every run of B, held against a gate; the lines of progress, and the page that was asked for."""
     folder = tmp_path_factory.mktemp("waited")
     options = Options(
-        a=str(dense(folder / "a.onnx")), b_set=("level=basic",), set=("intra=1",), inject_wait="60%",
-        threshold="10%", max_blocks=6, store=folder / "store", report=folder / "page.html",
+        a=str(dense(folder / "a.onnx")), b_set=("level=basic",), set=("intra=1",), inject_wait="90%",
+        threshold="10%", max_blocks=9, store=folder / "store", report=folder / "page.html",
     )  # fmt: skip
     for attempt in range(3):
         lines: list[str] = []

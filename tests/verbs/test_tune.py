@@ -89,7 +89,7 @@ def tuned(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any
         found: dict[str, Any] = json.loads(out)
         return found
 
-    document = with_budgets(measured, 24, 32, 64, 120)
+    document = with_budgets(measured, 34, 68, 120)
     assert document["model"]["sha256"] == open_model(committed).info.sha256
     assert revision[:10] in document["result"]["bundle"]
     return folder, document
