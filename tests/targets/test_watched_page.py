@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import base64
+import functools
 import hashlib
+import http.server
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
+import msgspec
 import onnx
 import pytest
 from test_in_browser import net
@@ -89,6 +93,12 @@ for (const model of [first, await bytes(), first]) await ort.InferenceSession.cr
 const kept = Object.getOwnPropertySymbols(globalThis).find(({ description }) => description.startsWith("ortune-"));
 const held = globalThis[kept].models.flat().map(({ data }) => data.length);
 await fetch("/over", { method: "POST", body: JSON.stringify(held) });
+</script>"""
+
+
+GONE = """<!doctype html><script type="module">
+for (const _ of ["once", "again"]) await fetch("/gone.wasm");
+await fetch("/over", { method: "POST", body: "1" });
 </script>"""
 
 
@@ -234,6 +244,37 @@ def test_weights_beside_a_model_are_read_out_of_the_page_too(tmp_path: Path) -> 
     )
     assert all(not session.model.sha256 for session in (without, outside, gone))
     assert "weights beside it" in markdown.render(diagnose_words.document(answer))
+
+
+def test_a_file_that_is_missing_was_not_loaded_and_is_told_once(tmp_path: Path) -> None:
+    if CHROMIUM is None:
+        pytest.skip("NOT TESTED HERE: there is no Chromium")
+    with serving(Site(files={"/": GONE}, headers={})) as site:
+        page = watched(site, tmp_path / "store").result.page
+    assert page is not None and not page.files
+    (missing,) = page.trouble
+    assert "404" in missing and "/gone.wasm" in missing
+
+
+def test_an_address_without_a_page_is_refused(tmp_path: Path) -> None:
+    if CHROMIUM is None:
+        pytest.skip("NOT TESTED HERE: there is no Chromium")
+    handler = functools.partial(http.server.SimpleHTTPRequestHandler, directory=str(tmp_path))
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        page, seen = f"http://127.0.0.1:{server.server_port}/typo", ortune.Watcher(stop=lambda: True)
+        with pytest.raises(UsageError, match="its server answers with 404"):
+            ortune.diagnose(page=page, store=tmp_path / "store", watcher=seen)
+        server.shutdown()
+
+
+def test_nothing_is_said_of_a_page_that_ended_before_it_was_asked() -> None:
+    seen = PageSeen(browser="", isolated=False)
+    page = WatchedPage(url="http://x.test/", seen=seen, watched_ns=10**9, trouble=("the page crashed",))
+    assert dict(page_words._page(page)) == {"trouble": "the page crashed"}
+    told = page_words.headline(msgspec.structs.replace(page, sessions=(PageSession(),)))
+    assert told.endswith("the page ended meanwhile; no findings")
+    assert plan_of({}, {"wasm.numThreads": "4"}, isolated=None, file="").settings == {"web_threads": 4}
 
 
 def test_no_more_is_held_of_models_than_is_ever_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -25,7 +25,8 @@ def headline(page: WatchedPage) -> str:
     n, runs = len(page.sessions), sum(session.runs.n for session in page.sessions)
     findings = {(f.code, f.what) for session in page.sessions for f in session.findings}
     failed = sum(bool(session.error) for session in page.sessions)
-    stands_out = f"{len(findings)} finding{'s' * (len(findings) != 1)}" if findings else "nothing stands out"
+    quiet = "no findings" if failed or page.trouble else "nothing stands out"
+    stands_out = f"{len(findings)} finding{'s' * (len(findings) != 1)}" if findings else quiet
     return (
         f"{n} session{'s' * (n != 1)}{f' ({failed} failed)' if failed else ''} and {runs} run{'s' * (runs != 1)} of "
         f"onnxruntime-web {watched}; {_share(page)}; {stands_out}"
@@ -39,10 +40,11 @@ def document(envelope: Envelope[DiagnoseResult]) -> Document:
     page = result.page
     blocks: list[Block] = [*stopped(envelope), Line(headline(page), "unsure")]
     if not page.sessions:
+        trouble = " What the page said as it went wrong stands below." if page.trouble else ""
         blocks.append(
             Line(
                 "Nothing was made while it was watched, or a bundler has made something else of onnxruntime-web's "
-                "classes. Where a click begins it: --headful, and --watch 60s."
+                f"classes. Where a click begins it: --headful, and --watch 60s.{trouble}"
             )
         )
     blocks.append(
@@ -160,25 +162,27 @@ def _tensors(tensors: Sequence[PageTensor]) -> str:
 
 def _share(page: WatchedPage) -> str:
     if not page.main_thread_ns:
-        return "the main thread was not sampled"
+        return "the main thread was not sampled" if page.seen.browser else "the page ended meanwhile"
     share = percent(page.model_thread_ns / page.main_thread_ns, 0)
     return f"WebAssembly takes {share} of the main thread's busy time"
 
 
 def _page(page: WatchedPage) -> Iterator[tuple[str, str]]:
     seen = page.seen
-    yield "browser", f"{seen.browser}, {seen.cpus} processors"
-    yield "cross-origin isolated", "yes" if seen.isolated else "no: WebAssembly has one thread"
+    if seen.browser:  # a page that crashed tells nothing of itself any more
+        yield "browser", f"{seen.browser}, {seen.cpus} processors"
+        yield "cross-origin isolated", "yes" if seen.isolated else "no: WebAssembly has one thread"
     if seen.adapter:
         yield "WebGPU adapter", f"{seen.adapter}{', computed by the CPU' if seen.software else ''}"
-    busy = percent(page.main_thread_ns / page.watched_ns, 0) if page.watched_ns else ""
-    yield (
-        "main thread",
-        (
-            f"busy {busy} of {page.watched_ns / 1e9:.1f} s, {duration(page.model_thread_ns)} of it in WebAssembly"
-            " (one observation, by samples)"
-        ),
-    )
+    if page.main_thread_ns and page.watched_ns:
+        busy = percent(page.main_thread_ns / page.watched_ns, 0)
+        yield (
+            "main thread",
+            (
+                f"busy {busy} of {page.watched_ns / 1e9:.1f} s, {duration(page.model_thread_ns)} of it in WebAssembly"
+                " (one observation, by samples)"
+            ),
+        )
     for file in page.files:
         known = f" ({size(file.size_bytes)})" if file.size_bytes else ""
         yield "loaded", f"{shorten(file.url, LONGEST_URL)}{known}"

@@ -95,8 +95,10 @@ def _doubt(result: ProfileResult) -> str:
 
 def run_sentence(result: ProfileResult) -> str:
     """The mean steady run, and its largest owners."""
-    if not result.n_runs or not result.wall_ns:
+    if not result.n_runs:
         return "no run was recorded to its end, so nothing can be said of a run"
+    if not result.wall_ns:
+        return "by the clock of this profile its runs took no time, so nothing can be said of a run"
     runs = "one run" if result.n_runs == 1 else f"mean of {result.n_runs} steady runs"
     text = f"{_doubt(result)}{duration(result.wall_ns)} a run, profiled ({runs})"
     largest = max(result.categories, key=lambda c: c.ns, default=None)

@@ -49,4 +49,5 @@ def drifts(times: ArrayLike) -> float:
     error = np.sqrt(third * third * (2 * third + 1) / 12)
     if abs(ranks[third:].sum() - expected) < DRIFTS * error:
         return 0.0
-    return float(np.median(late) / np.median(early) - 1.0)
+    start, end = np.median(early), np.median(late)
+    return float(end / start - 1.0) if start else 0.0  # a coarse clock gives runs that took no time

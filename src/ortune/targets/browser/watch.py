@@ -51,6 +51,7 @@ _PIECE = 2 << 20
 _LOAD_S = 60.0
 _BEAT_S = 0.1
 _SAMPLE_US = 1000
+_NO_PAGE = 400  # as servers answer, from here on
 
 _CLASS = re.compile(rb"startProfiling\(\)\s*\{\s*this\.handler\.startProfiling\(\)")
 _ENV = re.compile(rb"wasm:\s*\{\s*\},\s*webgl:\s*\{\s*\},\s*webgpu:\s*\{\s*\},\s*versions:\s*\{\s*common:")
@@ -61,6 +62,7 @@ _COLOUR = re.compile(r"\x1b\[[\d;]*m")
 _ABOUT = """(async () => {
   const adapter = await navigator.gpu?.requestAdapter().catch(() => null), info = adapter?.info ?? {};
   return {
+    status: performance.getEntriesByType("navigation")[0]?.responseStatus ?? 0,
     isolated: Boolean(globalThis.crossOriginIsolated), agent: navigator.userAgent,
     cpus: navigator.hardwareConcurrency ?? 0,
     adapter: [info.vendor, info.architecture, info.description].filter(Boolean).join(" "),
@@ -69,7 +71,8 @@ _ABOUT = """(async () => {
   };
 })()"""
 _LOADED = (
-    "performance.getEntriesByType('resource').filter(({ name }) => /\\.wasm([?#]|$)/.test(name))"
+    "performance.getEntriesByType('resource')"
+    ".filter(({ name, responseStatus }) => /\\.wasm([?#]|$)/.test(name) && !(responseStatus >= 400))"
     ".map(({ name, decodedBodySize }) => [name, decodedBodySize])"
 )
 
@@ -144,7 +147,7 @@ def watch(
 
     Raises:
         RuntimeNotFound: There is no browser.
-        UsageError: The address cannot be opened.
+        UsageError: The address cannot be opened, or its server has no page there.
     """
     if urlsplit(url).scheme not in ("http", "https") or not urlsplit(url).hostname:
         raise UsageError(
@@ -245,7 +248,8 @@ class _Watch:
             self.trouble.append(event.text)
             self.over = True
         elif _is_trouble(event) and len(self.trouble) < MOST_TROUBLE:
-            self.trouble.append(_COLOUR.sub("", event.text)[:300])
+            text = _COLOUR.sub("", event.text)[:300]
+            self.trouble += [text] if text not in self.trouble else []
 
     def _said(self, event: PageEvent, said: _Said) -> None:
         key = (event.context, said.number)
@@ -282,6 +286,10 @@ class _Watch:
         self.read_until = time.monotonic() + _LOAD_S
         busy_s, model_s = self._main_thread(tools)
         about: dict[str, Any] = _asked(tools, _ABOUT, "") or {}
+        if not self.sessions and int(about.get("status", 0)) >= _NO_PAGE:
+            raise UsageError(
+                f"its server answers with {about['status']}", where=f"--page {url}", do="mend the address"
+            )
         loaded = self._loaded(tools)
         models: dict[int, Path] = {}
         sessions = []
@@ -470,7 +478,7 @@ def _record(
         plan=plan_of(
             asked.options,
             asked.environment,
-            isolated=bool(about.get("isolated")),
+            isolated=about.get("isolated"),
             file=file,
         ),
         placement=placement,
@@ -498,13 +506,15 @@ def _tensors(declared: Iterable[PageTensor], fed: Iterable[PageTensor]) -> tuple
     return tuple({each.name: each for each in (*declared, *fed)}.values())
 
 
-def plan_of(options: Mapping[str, str], environment: Mapping[str, str], *, isolated: bool, file: str) -> Plan:
+def plan_of(
+    options: Mapping[str, str], environment: Mapping[str, str], *, isolated: bool | None, file: str
+) -> Plan:
     """What a page asked for, as ortune's settings; what it left open is left out.
 
     Args:
         options: Of the session.
         environment: Of onnxruntime-web.
-        isolated: Whether the page is cross-origin isolated.
+        isolated: Whether the page is cross-origin isolated; None of one that ended before it was asked.
         file: Of WebAssembly that onnxruntime-web loaded; "" where that is not known.
     """
     text = options.get("executionProviders", "")
@@ -512,7 +522,7 @@ def plan_of(options: Mapping[str, str], environment: Mapping[str, str], *, isola
     listed = asked if isinstance(asked, list) else [asked]
     names = [str(each.get("name", "")) if isinstance(each, dict) else str(each) for each in listed]
     names = [name for name in names if name in WEB_PROVIDERS] or ["wasm"]
-    settings: dict[str, Value] = {"web_isolation": isolated}
+    settings: dict[str, Value] = {} if isolated is None else {"web_isolation": isolated}
     build = build_of_file(file)
     if "webgl" in names[:1]:
         settings["web_build"] = "webgl"
