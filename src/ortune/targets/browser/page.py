@@ -65,11 +65,11 @@ FILES = {
 }  # fmt: skip
 
 
-WARM_MS, AGAIN_MS = 2000, 5000
+WARM_MS, AGAIN_MS = 1000, 5000
 """A page is warmed up for so long, and until V8 has compiled its WebAssembly again for so long at most: what is hottest
-takes half a second on a quiet machine, and up to four on a busy one; what runs less follows function by function.
-(After one second a model of 0.75 ms took 1.2 ms for three further turns of 200 runs, whether the page had rested or
-not.)"""
+takes half a second on a quiet machine, and up to four on a busy one. What runs less follows function by function: a
+model of 0.75 ms took 1.2 ms for three further turns of 200 runs, whether the page had rested or not. A second more of
+warming up, which each plan's first page would need for that, is a third of its trial."""
 HIDDEN_S = 60.0
 """A trial waits so long for somebody to look at its page, and at most for half of its own limit."""
 
