@@ -41,7 +41,7 @@ MODELS = (
     f"oww-embedding{PLANTED}",
 )  # fmt: skip
 BLOCKS, FINAL_BLOCKS = 4, 16
-TRIALS = 49  # ``tune`` has the time of as many, one after another: half of what it had at first
+TRIALS = 80  # ``tune`` has the time of as many, one after another: half of what it had at first
 AXES: dict[str, list[Value | None]] = {
     "graph_optimization_level": [None, "basic", "extended"],
     "intra_op_num_threads": [None, 1],

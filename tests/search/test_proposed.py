@@ -83,3 +83,23 @@ def test_what_rules_would_change_comes_first_and_within_what_is_allowed(side: Re
         waiting = [text for text in refused if "numerics" in text]
         assert any("set_denormal_as_zero" in text for text in waiting) is (not allow)
         assert any("float16-to-float32" in text for text in waiting) is (not allow)
+
+
+def test_all_rewrites_together_come_before_the_one_of_them_that_a_rule_asks_for(side: Resolved) -> None:
+    """A small budget holds two plans: it may not spend both on less than what it has at hand."""
+    fold, outside = (RewriteSpec(name=name) for name in ("constant-folding", "initializers-out-of-inputs"))
+    finding = Finding(code="GRA002", name="a-rule", what="", plan=Plan(rewrites=(outside,)), safety="exact")
+    for findings, first in (([finding], [(fold, outside), (outside,)]), ([], [(fold, outside)])):
+        plans, _ = propose(
+            facts.facts_of(side.model.ir),
+            [(spec, "") for spec in (fold, outside)],
+            workload.propose(side.model.ir),
+            platform.host(),
+            ort_version=side.runtime.ort_version,
+            objective="latency",
+            allow=(),
+            allocators=(),
+            row=(fold, outside),
+            findings=findings,
+        )
+        assert [p.plan.rewrites for p in plans[: len(first)]] == first

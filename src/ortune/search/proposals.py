@@ -24,6 +24,7 @@ FINDING_PRIOR = (
 )
 REWRITE_PRIOR = 0.5
 TOGETHER_PRIOR = 0.6  # of all exact rewrites at once: one often pays only where another has been before it
+MENDED_PRIOR = 0.995  # of these where one of them is what a rule would change: they hold that, and more
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,7 +83,9 @@ def propose(
         plans.append(Proposed(plan=plan, origin=f"rewrite {spec.name}: {reason}", prior=REWRITE_PRIOR))
     if len(row) > 1:
         plan = Plan(rewrites=tuple(row), settings=rewrites.settings_for(row))
-        plans.append(Proposed(plan=plan, origin="all exact rewrites together", prior=TOGETHER_PRIOR))
+        mended = any(spec in row for fix in fixes for spec in fix.plan.rewrites)
+        prior = MENDED_PRIOR if mended else TOGETHER_PRIOR
+        plans.append(Proposed(plan=plan, origin="all exact rewrites together", prior=prior))
     if as_asked:
         plans.insert(0, Proposed(plan=Plan(), origin="as asked", prior=1.0))
     unique: dict[str, Proposed] = {}
