@@ -1,0 +1,151 @@
+"""Who should have the second block where there is no time for all? Simulated; a few minutes of one core.
+
+    python benchmarks/second_turns.py [--searches 50]
+
+Thirty plans with true effects that are drawn anew in each search: some are likely to pay, most are not. The
+calibration's nine blocks hold a turn of each and a second one of half of them; then the race goes on until its time
+ends. What counts is whether the plan that leads is faster in truth. The old design lives here alone: chance chose who
+had a second block, and in which group of a round a plan stood, and a plan was believed what it showed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import random
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+
+from groups import OneByOne
+from ortune.records import Block, CaseTimes, Measured, Outcome, Plan, TrialDone
+from ortune.search import budget
+from ortune.search.blocks import BASE, IDENTICAL, SPIKE, log_ratios, run_block
+from ortune.search.controls import CALIBRATION_BLOCKS
+from ortune.search.first_turns import FirstTurns
+from ortune.search.race import Entry, Race, expected
+from ortune.stats import calibration
+
+PRIORS = [0.6, 0.5, 0.5] + [0.2] * 8 + [0.08] * 19
+GAINS, LOSSES = (0.03, 0.05, 0.1, 0.15), (0.0, 0.0, 0.0, 0.03, 0.2)
+SCATTERS, ENDS = (0.01, 0.03, 0.08, 0.2), (75, 110)
+TRIAL_NS, RUN_NS, RUNS = 400_000_000, 5e6, 15
+WON = 0.985
+"""A leader that takes this much of the default's time, or less, has won something."""
+
+
+class Machine(OneByOne):
+    """Plans whose times over the default's are known, and trials that scatter."""
+
+    def __init__(self, factors: dict[str, float], scatter: float, seed: int) -> None:
+        self.factors, self.scatter, self.now = {BASE: 1.0, IDENTICAL: 1.0, SPIKE: 1.05} | factors, scatter, 0
+        self.rng = np.random.default_rng(seed)
+
+    def trial(self, arm: str) -> Outcome:
+        """One process."""
+        self.now += TRIAL_NS
+        level = RUN_NS * self.factors[arm] * math.exp(self.scatter * self.rng.standard_normal())
+        runs = tuple(int(level * math.exp(0.02 * x)) for x in self.rng.standard_normal(RUNS))
+        case = CaseTimes(case="x", weight=1.0, latency_ns=runs, first_ns=runs[0])
+        total = sum(runs)
+        done = TrialDone(
+            load_ns=10**7, cases=(case,), cpu_ns=total, wall_ns=total, n_runs=RUNS, peak_bytes=10**8
+        )
+        return Measured(plan=arm, done=done, elapsed_ns=TRIAL_NS)
+
+
+class ByChance(Race):
+    """As it was."""
+
+    def rank(self, entry: Entry) -> float:
+        """The median, drawn towards 0."""
+        n = len(entry.ratios)
+        return entry.middle * n / (n + 2)
+
+    def round(self, entries: Sequence[Entry]) -> bool:
+        """Groups by chance."""
+        order = list(entries)
+        self.rng.shuffle(order)
+        groups = -(-len(order) // budget.FIELD)
+        return all(self.block(order[i::groups]) for i in range(groups))
+
+
+class TurnsByChance(FirstTurns):
+    """As they were."""
+
+    def __call__(self) -> list[str]:
+        """Of those that ran least any."""
+        entries = list(self.race.entries.items())
+        self.race.rng.shuffle(entries)
+        self.race.entries = dict(entries)
+        return super().__call__()
+
+
+def search(
+    kind: type[Race], turns: type[FirstTurns], scatter: float, end: int, seed: int
+) -> tuple[float, float]:
+    """The leader's time and the best plan's, over the default's."""
+    rng = random.Random(seed)
+    plans, factors = [], {}
+    for number, prior in enumerate(PRIORS):
+        gain = rng.choice(GAINS) if rng.random() < 0.6 * prior else 0.0
+        plan = Plan(settings={"intra_op_num_threads": number + 1})
+        plans.append(plan)
+        factors[plan.id] = math.exp(rng.gauss(0, 0.004) - gain + rng.choice(LOSSES))
+    machine = Machine(factors, scatter, seed)
+    race = kind(
+        execute=machine,
+        announce=lambda entry: None,
+        check=lambda entry, trial: None,
+        rng=rng,
+        clock=lambda: machine.now,
+        stop=lambda: False,
+        on_block=lambda race, block: None,
+        estimand="median",
+        worth=0.01,
+        deadline=end * TRIAL_NS,
+        first_trial_ns=TRIAL_NS,
+    )
+    for plan, prior in zip(plans, PRIORS, strict=True):
+        race.add(Entry(plan=plan, origin="", expected=expected(prior)))
+    first = turns(race=race, room=budget.IN_CALIBRATION)
+    for index in range(CALIBRATION_BLOCKS):
+        arms = [BASE, IDENTICAL, SPIKE, *first()]
+        block = run_block(machine, arms, rng, index, "calibration", needed=[BASE])
+        assert isinstance(block, Block)
+        race.earlier.append(block)
+        race.see(block)
+        first.see(block)
+        race.spent(block, len(block.trials) * TRIAL_NS)
+    race.scale = calibration.null_scale(np.asarray(log_ratios(race.earlier, IDENTICAL, "median")))
+    for block in race.earlier:
+        race.rate(block)
+    race.screen(list(race.entries.values()))
+    leader = next((e for e in race.live() if len(e.ratios) >= budget.ROUNDS[0]), None)
+    return (factors[leader.arm] if leader else 1.0), min(factors.values())
+
+
+def main() -> None:
+    """Prints the table."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--searches", type=int, default=50)
+    asked = parser.parse_args()
+    print("| a trial scatters by | race ends after | by chance | likeliest first |\n|---:|---:|---:|---:|")
+    for scatter in SCATTERS:
+        for end in ENDS:
+            shares = []
+            for kind, turns in ((ByChance, TurnsByChance), (Race, FirstTurns)):
+                found = [search(kind, turns, scatter, end, seed) for seed in range(asked.searches)]
+                won = [leader <= WON for leader, best in found if best <= WON]
+                shares.append(sum(won) / len(won))
+            print(f"| {scatter:.0%} | {end} trials | {shares[0]:.0%} | {shares[1]:.0%} |", flush=True)
+
+
+if __name__ == "__main__":
+    main()
