@@ -144,7 +144,10 @@ def main() -> None:
                 found = [search(kind, turns, scatter, end, seed) for seed in range(asked.searches)]
                 won = [leader <= WON for leader, best in found if best <= WON]
                 shares.append(sum(won) / len(won))
-            print(f"| {scatter:.0%} | {end} trials | {shares[0]:.0%} | {shares[1]:.0%} |", flush=True)
+            print(
+                f"| {100 * scatter:.0f} % | {end} trials | {100 * shares[0]:.0f} % | {100 * shares[1]:.0f} % |",
+                flush=True,
+            )
 
 
 if __name__ == "__main__":
