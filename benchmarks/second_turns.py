@@ -1,4 +1,4 @@
-"""Who should have the second block where there is no time for all? Simulated; a few minutes of one core.
+"""Who should have the second block where the time is too short for all? Simulated; a few minutes of one core.
 
     python benchmarks/second_turns.py [--searches 50]
 
