@@ -187,6 +187,8 @@ class TuneResult(Record, frozen=True, kw_only=True):
             WebAssembly that it was raced against. None elsewhere, and where none was measured.
         refused: Who led the race instead.
         fell: Who led the race and failed while it was confirmed, and how; "" where none did.
+        left_aside: Who was ahead of all in the race and makes something else worse than is allowed, for those who do
+            not mind; "" where none was.
         headline: The answer in one or two sentences, the same in every format.
         rewritten: The rewrites that made the model that the winner runs, "" where it runs the user's own.
         allowed: Safety classes and guards that were let through: a winner may have a failed guard that is named here.
@@ -218,6 +220,7 @@ class TuneResult(Record, frozen=True, kw_only=True):
     fallback: Plan | None = None
     refused: Refused | None = None
     fell: str = ""
+    left_aside: str = ""
     current: Plan | None = None
     default_figures: Figures
     current_figures: Figures | None = None

@@ -522,6 +522,7 @@ def document(envelope: Envelope[TuneResult]) -> Document:
             cases(result.cases, base_name(result), "winner", "change"),
             Pairs(rows=[("why", text) for text in causes(result)]),
             *_checks(result),
+            Line(result.left_aside),
             Line(untested(result), "faint"),
             Pairs(rows=[("bundle", result.bundle)] if result.bundle else []),
             Code(title="to paste", lines=code_lines(result.code) if _replaces(result) else ()),

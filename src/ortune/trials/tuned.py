@@ -106,10 +106,10 @@ def make_result(run: Tuning) -> TuneResult:
             *run.baseline.notes,
             *_throttled(search.blocks),
             *([refused.why] if refused else []),
-            *_guarded(search),
             *awake(race.seen),
             *_phases(estimand, seen),
         ),
+        left_aside=_guarded(search),
         not_tried=run.refused,
         budget=BudgetReport(
             budget_s=run.budget_s,
@@ -244,21 +244,21 @@ def _fell(search: Search) -> str:
     return f"{winner.plan.describe()} {winner.why}"
 
 
-def _guarded(search: Search) -> list[str]:
+def _guarded(search: Search) -> str:
     """The fastest plan that the race left aside because something else gets worse, for those who do not mind."""
-    worth = np.log1p(-search.race.worth)
+    least = float(np.log1p(-search.race.worth))
+    if search.winner is not None:
+        least = min(least, search.winner.middle)
     found = [
         e
         for e in search.race.entries.values()
-        if e.status == "retired" and e.why.startswith(GUARDED) and e.middle < worth
+        if e.status == "retired" and e.why.startswith(GUARDED) and e.middle < least
     ]
     if not found:
-        return []
+        return ""
     best = min(found, key=lambda e: e.middle)
     ahead = f"{100 * np.expm1(best.middle):+.0f} % in {len(best.ratios)} blocks"
-    return [
-        f"{best.plan.describe()} was ahead of the default in the race ({ahead}) and was left aside: {best.why}"
-    ]
+    return f"{best.plan.describe()} was ahead of the default in the race ({ahead}) and was left aside: {best.why}"
 
 
 def code_without_bundle(plan: Plan, model: Path, made: Path | None, allocators: Mapping[str, str]) -> str:
