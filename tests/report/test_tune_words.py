@@ -11,6 +11,7 @@ from golden_tune_parts import confirmed
 from ortune.records import Control, Guard, Plan, ProviderSpec
 from ortune.report import tune_words as words
 from ortune.report.checks import guard_state
+from ortune.report.html import page
 
 
 def said(kind: str) -> str:
@@ -119,6 +120,7 @@ def test_what_was_far_ahead_and_not_allowed_stands_in_the_answer_itself() -> Non
     found = golden_tune.default_best(left_aside=aside)
     assert aside in " ".join(golden.printed(words.document(found), 100).split())
     assert aside not in golden.printed(words.document(golden_tune.default_best()), 100)
+    assert "59 %" in page.render(found)
 
 
 def test_a_gain_that_is_proven_and_not_worth_a_change_is_called_what_it_is() -> None:

@@ -12,7 +12,7 @@ NOTE = "What the run noticed about the model and the machine, and what to do abo
 def content(envelope: Envelope[TuneResult]) -> dict[str, object] | None:
     """Findings with their evidence and fix, then notes; None where there are neither."""
     result = envelope.result
-    notes = list(result.notes)
+    notes = [*([result.left_aside] if result.left_aside else []), *result.notes]
     if result.hardware_bound:
         notes.append(
             "The winner runs a model that holds what was optimised for this CPU. On other hardware the bundle "
