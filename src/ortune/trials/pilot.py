@@ -190,7 +190,8 @@ def timing_for(trial: Measured, *, at_least_runs: int = 0) -> Timing:
     # (With 24 ms of a 6 us model one comparison in thirteen scattered by 20 %.)
     runs = max(runs, int(100e6 / cost_ns), at_least_runs)
     # Callers make their runs side by side, each as many.
-    awake_ns = PAGE_AWAKE_NS if trial.done.page is not None else AWAKE_NS
+    # In a page the wall holds as much again beside the runs, which is no part of what they need to be awake.
+    awake_ns = PAGE_AWAKE_NS * cost_ns / run_ns if trial.done.page is not None and run_ns else AWAKE_NS
     turns = turns_for(process_ns, cost_ns * trial.done.n_callers, awake_ns)
     least = -(-at_least_runs // turns.runs)
     return Timing(
