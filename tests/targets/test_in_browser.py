@@ -122,6 +122,13 @@ def test_a_gpu_that_is_software_is_never_timed(tmp_path: Path, monkeypatch: pyte
     assert any(note.startswith(told) for note in result.notes) == bool(software)
 
 
+def baseline_in_a_page(folder: Path) -> Baseline:
+    """Of the net, on WebAssembly."""
+    plan = Plan(providers=(ProviderSpec(name="wasm"),))
+    side = resolve(SideText(text=str(net(folder / "m.onnx"))), common=plan, scratch=folder)
+    return Baseline(side, InputOptions(), folder, SessionLog(None, ""), print, Machine())
+
+
 @pytest.mark.xdist_group("browser")
 def test_tuning_in_a_browser_is_held_against_its_default(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -156,9 +163,7 @@ def test_tuning_in_a_browser_is_held_against_its_default(
 def test_what_else_a_browser_offers_is_tried_as_long_as_there_is_time(tmp_path: Path) -> None:
     needs("web-wasm")
     needs("web-webgl")
-    plan = Plan(providers=(ProviderSpec(name="wasm"),))
-    side = resolve(SideText(text=str(net(tmp_path / "m.onnx"))), common=plan, scratch=tmp_path)
-    baseline = Baseline(side, InputOptions(), tmp_path, SessionLog(None, ""), print, Machine())
+    baseline = baseline_in_a_page(tmp_path)
     for time_s, told in ((0.0, ""), (0.05, "no result in 0 s")):
         places = {place.target: place for place in in_browsers.places(baseline, time_s, races=True)}
         assert list(places) == ["web-wasm", "web-webgl", "web-webgpu", "web-webnn"]
@@ -175,9 +180,7 @@ def test_a_page_is_warmed_up_however_small_the_budget(
 ) -> None:
     hardly_warm(monkeypatch)
     needs("web-wasm")
-    plan = Plan(providers=(ProviderSpec(name="wasm"),))
-    side = resolve(SideText(text=str(net(tmp_path / "m.onnx"))), common=plan, scratch=tmp_path)
-    baseline = Baseline(side, InputOptions(), tmp_path, SessionLog(None, ""), print, Machine())
+    baseline = baseline_in_a_page(tmp_path)
     baseline.settle(60.0)
     assert not baseline.pilot("latency", 0.0, lambda _: False)
     assert baseline.look_runs == 1 and baseline.first.done.cases[0].warmup_runs > 0
