@@ -91,7 +91,7 @@ def test_progress_has_its_figures_first() -> None:
 
 def test_what_a_budget_cuts_off_is_worth_cutting() -> None:
     """A page starts for seconds: runs of a fast model cost nothing there, and few after each rest are no warm ones."""
-    whole = pilot.turns_for(3e9, 1e6, pilot.PAGE_AWAKE_NS)
+    whole = pilot.turns_for(3e9, 1e6, pilot.PAGE_AWAKE_NS / 1e6)
     assert whole.unmeasured == 8
     in_a_page = pilot.shortened(whole, 3e9, 1e6, 1e9)
     assert (in_a_page.runs, in_a_page.unmeasured) == (whole.runs, whole.unmeasured)

@@ -190,9 +190,10 @@ def timing_for(trial: Measured, *, at_least_runs: int = 0) -> Timing:
     # (With 24 ms of a 6 us model one comparison in thirteen scattered by 20 %.)
     runs = max(runs, int(100e6 / cost_ns), at_least_runs)
     # Callers make their runs side by side, each as many.
+    each_ns = cost_ns * trial.done.n_callers
     # In a page the wall holds as much again beside the runs, which is no part of what they need to be awake.
-    awake_ns = PAGE_AWAKE_NS * cost_ns / run_ns if trial.done.page is not None and run_ns else AWAKE_NS
-    turns = turns_for(process_ns, cost_ns * trial.done.n_callers, awake_ns)
+    awake = PAGE_AWAKE_NS / run_ns if trial.done.page is not None and run_ns else AWAKE_NS / each_ns
+    turns = turns_for(process_ns, each_ns, awake)
     least = -(-at_least_runs // turns.runs)
     return Timing(
         runs=min(runs, max(MOST_RUNS, at_least_runs)),
@@ -203,18 +204,18 @@ def timing_for(trial: Measured, *, at_least_runs: int = 0) -> Timing:
     )
 
 
-def turns_for(process_ns: float, cost_ns: float, awake_ns: float = AWAKE_NS) -> Turns:
+def turns_for(process_ns: float, cost_ns: float, awake_runs: float) -> Turns:
     """How a group shares the time, before its noise is known.
 
     Args:
         process_ns: What a trial costs before its first timed run.
         cost_ns: What a run of every case costs, by every caller, its gap included.
-        awake_ns: How long it runs otherwise after a rest.
+        awake_runs: After so many it runs as if it had not rested.
     """
     low = 8 if cost_ns < 20e6 else 3 if cost_ns < 100e6 else 1
     runs = min(MOST_RUNS, max(low, round(TURN_NS / cost_ns)))
     # After a rest caches are cold; of a slow model one run would cost more than that, and is its own warm-up.
-    unmeasured = 0 if cost_ns >= 100e6 else max(2, round(awake_ns / cost_ns))
+    unmeasured = 0 if cost_ns >= 100e6 else max(2, round(awake_runs))
     most = MOST_ROUNDS if cost_ns < 20e6 else MOST_ROUNDS // 2
     rounds = round(process_ns / ((runs + unmeasured) * cost_ns))
     return Turns(runs=runs, unmeasured=unmeasured, rounds=min(most, max(LEAST_ROUNDS, rounds)))
