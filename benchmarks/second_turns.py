@@ -21,41 +21,20 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
-from groups import OneByOne
-from ortune.records import Block, CaseTimes, Measured, Outcome, Plan, TrialDone
+from ortune.records import Block, Plan
 from ortune.search import budget
 from ortune.search.blocks import BASE, IDENTICAL, SPIKE, log_ratios, run_block
 from ortune.search.controls import CALIBRATION_BLOCKS
 from ortune.search.first_turns import FirstTurns
 from ortune.search.race import Entry, Race, expected
 from ortune.stats import calibration
+from simulated import TRIAL_NS, Field
 
 PRIORS = [0.6, 0.5, 0.5] + [0.2] * 8 + [0.08] * 19
 GAINS, LOSSES = (0.03, 0.05, 0.1, 0.15), (0.0, 0.0, 0.0, 0.03, 0.2)
 SCATTERS, ENDS = (0.01, 0.03, 0.08, 0.2), (75, 110)
-TRIAL_NS, RUN_NS, RUNS = 400_000_000, 5e6, 15
 WON = 0.985
 """A leader that takes this much of the default's time, or less, has won something."""
-
-
-class Machine(OneByOne):
-    """Plans whose times over the default's are known, and trials that scatter."""
-
-    def __init__(self, factors: dict[str, float], scatter: float, seed: int) -> None:
-        self.factors, self.scatter, self.now = {BASE: 1.0, IDENTICAL: 1.0, SPIKE: 1.05} | factors, scatter, 0
-        self.rng = np.random.default_rng(seed)
-
-    def trial(self, arm: str) -> Outcome:
-        """One process."""
-        self.now += TRIAL_NS
-        level = RUN_NS * self.factors[arm] * math.exp(self.scatter * self.rng.standard_normal())
-        runs = tuple(int(level * math.exp(0.02 * x)) for x in self.rng.standard_normal(RUNS))
-        case = CaseTimes(case="x", weight=1.0, latency_ns=runs, first_ns=runs[0])
-        total = sum(runs)
-        done = TrialDone(
-            load_ns=10**7, cases=(case,), cpu_ns=total, wall_ns=total, n_runs=RUNS, peak_bytes=10**8
-        )
-        return Measured(plan=arm, done=done, elapsed_ns=TRIAL_NS)
 
 
 class ByChance(Race):
@@ -96,7 +75,7 @@ def search(
         plan = Plan(settings={"intra_op_num_threads": number + 1})
         plans.append(plan)
         factors[plan.id] = math.exp(rng.gauss(0, 0.004) - gain + rng.choice(LOSSES))
-    machine = Machine(factors, scatter, seed)
+    machine = Field(factors, seed, scatter)
     race = kind(
         execute=machine,
         announce=lambda entry: None,

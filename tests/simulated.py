@@ -1,0 +1,47 @@
+"""A machine that is none: plans with known times, and trials that scatter."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from groups import OneByOne
+from ortune.records import CaseTimes, Failed, Measured, Outcome, TrialDone
+from ortune.search.blocks import BASE, IDENTICAL, SPIKE
+from ortune.search.race import CURRENT
+
+TRIAL_NS = 400_000_000
+
+
+class Field(OneByOne):
+    """Plans with known factors on a machine with noise; the clock moves with the trials."""
+
+    def __init__(self, factors: dict[str, float], seed: int = 0, noise: float = 0.01) -> None:
+        self.factors = {BASE: 1.0, IDENTICAL: 1.0, SPIKE: 1.05, CURRENT: 1.3} | factors
+        self.memory: dict[str, float] = {}
+        self.rng = np.random.default_rng(seed)
+        self.noise = noise
+        self.now = 0
+        self.failing: dict[str, str] = {}
+        self.hanging: dict[str, int] = {}
+        self.calls: list[str] = []
+
+    def trial(self, arm: str) -> Outcome:
+        self.now += TRIAL_NS
+        self.calls.append(arm)
+        if arm in self.hanging:
+            self.now += self.hanging[arm] - TRIAL_NS
+            return Failed(plan=arm, reason="timeout", what="not done", elapsed_ns=self.hanging[arm])
+        if arm in self.failing:
+            return Failed(plan=arm, reason="crash", what=self.failing[arm])
+        level = 5e6 * self.factors[arm] * np.exp(self.noise * self.rng.standard_normal())
+        runs = tuple(int(v) for v in level * np.exp(0.02 * self.rng.standard_normal(15)))
+        case = CaseTimes(case="x", weight=1.0, latency_ns=runs, first_ns=runs[0])
+        done = TrialDone(
+            load_ns=10**7,
+            cases=(case,),
+            cpu_ns=sum(runs),
+            wall_ns=sum(runs),
+            n_runs=15,
+            peak_bytes=int(10**8 * self.memory.get(arm, 1.0)),
+        )
+        return Measured(plan=arm, done=done, elapsed_ns=TRIAL_NS)
