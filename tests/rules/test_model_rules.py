@@ -304,6 +304,14 @@ def test_how_far_a_node_is_from_its_roofline_is_the_most_where_others_had_the_cp
     assert "takes up to 10 times what" in busy.what and "waited for 98 %" in busy.what
 
 
+def test_what_webassembly_cannot_reach_is_no_finding() -> None:
+    """The rates of the machine are those of its own vectors, which no page has."""
+    rule, facts = rules.find_rule("GRA006"), profile(ran("slow", floor_ns=1e4, bound="compute"))
+    assert rule.findings(facts)
+    assert not rule.findings(replace(facts, target="web-wasm"))
+    assert rule.findings(replace(profile(ran("slow", floor_ns=4e3, bound="compute")), target="web-wasm"))
+
+
 def test_time_between_nodes_is_not_shared_by_what_is_in_a_body() -> None:
     body = ran("step", 0.4, calls=1000.0, inside="loop")
     facts = profile(ran("loop", 0.2), ran("a", 0.2), body, between_nodes=0.2)
