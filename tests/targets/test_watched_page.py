@@ -16,7 +16,7 @@ import pytest
 from test_in_browser import net
 
 import ortune
-from chromium import CHROMIUM, HEADERS, Site, serving, web_modules
+from chromium import CHROMIUM, HEADERS, TYPES, Site, serving, web_modules
 from ortune.errors import UsageError
 from ortune.model.open import open_model
 from ortune.records import DiagnoseResult, PageSeen, PageSession, Plan, ProviderSpec, WatchedPage
@@ -96,8 +96,11 @@ await fetch("/over", { method: "POST", body: JSON.stringify(held) });
 </script>"""
 
 
-GONE = """<!doctype html><script type="module">
+SERVED_WRONG = """<!doctype html><script type="module">
+import * as ort from "/ort/ort.wasm.min.mjs";
+ort.env.wasm.wasmPaths = "/ort/";
 for (const _ of ["once", "again"]) await fetch("/gone.wasm");
+await ort.InferenceSession.create("/m/m.onnx");
 await fetch("/over", { method: "POST", body: "1" });
 </script>"""
 
@@ -246,14 +249,21 @@ def test_weights_beside_a_model_are_read_out_of_the_page_too(tmp_path: Path) -> 
     assert "weights beside it" in markdown.render(diagnose_words.document(answer))
 
 
-def test_a_file_that_is_missing_was_not_loaded_and_is_told_once(tmp_path: Path) -> None:
+def test_what_the_server_does_wrong_is_told_once(tmp_path: Path) -> None:
+    """A file that is missing was not loaded; WebAssembly of a wrong type is compiled only once all of it is there."""
     if CHROMIUM is None:
         pytest.skip("NOT TESTED HERE: there is no Chromium")
-    with serving(Site(files={"/": GONE}, headers={})) as site:
+    net(tmp_path / "m.onnx")
+    dist = web_modules() / "onnxruntime-web" / "dist"
+    files: dict[str, Path | str] = {"/ort/": dist, "/m/": tmp_path, "/": SERVED_WRONG}
+    with serving(Site(files=files, headers={}, types={**TYPES, ".wasm": "text/plain"})) as site:
         page = watched(site, tmp_path / "store").result.page
-    assert page is not None and not page.files
-    (missing,) = page.trouble
+    assert page is not None and [session.error for session in page.sessions] == [""]
+    (loaded,) = page.files
+    assert loaded.url.endswith("/ort/ort-wasm-simd-threaded.wasm")
+    missing, mistaken = page.trouble
     assert "404" in missing and "/gone.wasm" in missing
+    assert "Incorrect response MIME type" in mistaken
 
 
 def test_an_address_without_a_page_is_refused(tmp_path: Path) -> None:

@@ -57,7 +57,7 @@ _CLASS = re.compile(rb"startProfiling\(\)\s*\{\s*this\.handler\.startProfiling\(
 _ENV = re.compile(rb"wasm:\s*\{\s*\},\s*webgl:\s*\{\s*\},\s*webgpu:\s*\{\s*\},\s*versions:\s*\{\s*common:")
 _TELLING = ("laced on [", "VerifyEachNodeIsAssignedToAnEp", "kernel not found in registries")
 _DIGEST = re.compile(rb"""\sintegrity\s*=\s*(?:"sha[^"]*"|'sha[^']*')""", re.IGNORECASE)
-_WRONG = re.compile(r"\[[WEF]:onnxruntime:")
+_WRONG = re.compile(r"\[[WEF]:onnxruntime:|^wasm streaming compile failed")
 _COLOUR = re.compile(r"\x1b\[[\d;]*m")
 _ABOUT = """(async () => {
   const adapter = await navigator.gpu?.requestAdapter().catch(() => null), info = adapter?.info ?? {};
