@@ -15,7 +15,7 @@ from ortune.records import DiagnoseResult, Envelope
 from ortune.report import diagnose_words, markdown, sides, terminal
 from ortune.trials.watcher import Watcher
 from ortune.verbs import diagnose
-from patience import held, with_budgets
+from patience import few_turns, held, with_budgets
 
 LAYERS, WIDTH = 6, 64
 
@@ -58,7 +58,8 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> Envelope[DiagnoseResult]:
 
     def measured(budget: str) -> Envelope[DiagnoseResult]:
         asked = ["level=disable", "intra=1"]
-        envelope = ortune.diagnose(model, set=asked, budget=budget, store=folder / budget)
+        with few_turns():
+            envelope = ortune.diagnose(model, set=asked, budget=budget, store=folder / budget)
         # Six nodes for one, all of them small: multiples.
         held(any(each.comparison and each.comparison.verdict == "faster" for each in envelope.result.tried))
         return envelope
