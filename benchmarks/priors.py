@@ -3,7 +3,8 @@
     python benchmarks/priors.py [--blocks 5] [--models ...] [--write]
 
 Every setting that tuning would propose is held against the default, in blocks that take turns. ``--write`` puts the
-table into the package; models that were measured before and are not named keep their figures.
+table into the package; models that were measured before and are not named keep their figures. ``--blocks 0`` measures
+what a run of each takes, and nothing else.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from ortune.knobs import facts, priors
 from ortune.knobs.propose import proposals
 from ortune.records import Block, Measured, Plan
 from ortune.search.blocks import BASE, log_ratios, run_block
+from ortune.search.figures import figure
 from ortune.store.db import SessionLog
 from ortune.targets.machine import Machine
 from ortune.trials.baseline import Baseline
@@ -37,8 +39,8 @@ FIELD = 6
 """Settings in one block."""
 
 
-def worth(model: str, n_blocks: int, folder: Path) -> dict[str, tuple[float, float]]:
-    """Setting -> median ratio to the default, and the worst of its blocks."""
+def worth(model: str, n_blocks: int, folder: Path) -> tuple[dict[str, tuple[float, float]], float]:
+    """Setting -> median ratio to the default, and the worst of its blocks; and nanoseconds of a run by default."""
     side = resolve(SideText(text=str(model_path(model))), common=Plan(), scratch=folder)
     baseline = Baseline(side, InputOptions(), folder, SessionLog(None, ""), print, Machine())
     baseline.settle(120)
@@ -61,7 +63,9 @@ def worth(model: str, n_blocks: int, folder: Path) -> dict[str, tuple[float, flo
             plans = {name: plan for name, plan in plans.items() if name not in failed}
             blocks.append(block)
     ratios = {name: np.exp(log_ratios(blocks, name, "paired")) for name in plans}
-    return {name: (float(np.median(r)), float(np.max(r))) for name, r in ratios.items() if len(r)}
+    latency_ns = figure(baseline.first, "median")
+    assert latency_ns is not None
+    return {name: (float(np.median(r)), float(np.max(r))) for name, r in ratios.items() if len(r)}, latency_ns
 
 
 def main() -> None:
@@ -73,10 +77,10 @@ def main() -> None:
     parser.add_argument("--models", default=",".join(MODELS))
     parser.add_argument("--write", action="store_true")
     asked = parser.parse_args()
-    effects = priors.measured().effects
+    effects, latencies = priors.measured().effects, priors.measured().latency_ns
     for model in asked.models.split(","):
         with tempfile.TemporaryDirectory(prefix="ortune-bench-") as folder:
-            found = worth(model, asked.blocks, Path(folder))
+            found, latencies[model] = worth(model, asked.blocks, Path(folder))
         for name, (ratio, worst) in found.items():
             # In every block, or it was luck.
             kept = round(ratio, 3) if worst < 1 or ratio >= 1 else 1.0
@@ -84,7 +88,13 @@ def main() -> None:
             if kept < 1 - priors.PAYS:
                 print(f"{model}: {name} {kept}", flush=True)
         if asked.write:
-            table = {"date": f"{datetime.now(UTC):%Y-%m-%d}", "effects": dict(sorted(effects.items()))}
+            # Two digits: it tells models apart, and is another on every machine.
+            rounded = {name: float(f"{ns:.2g}") for name, ns in latencies.items()}
+            table = {
+                "date": f"{datetime.now(UTC):%Y-%m-%d}" if asked.blocks else priors.measured().date,
+                "effects": dict(sorted(effects.items())),
+                "latency_ns": rounded,
+            }
             priors.TABLE.write_text(json.dumps(table, indent=1) + "\n", encoding="utf-8")
 
 

@@ -11,6 +11,7 @@ from knob_models import build, transformer_block
 from onnx import TensorProto, helper
 
 from ortune import knobs, platform
+from ortune.knobs import priors
 from ortune.knobs.facts import ModelFacts, facts_of
 from ortune.knobs.propose import Proposal, proposals
 from ortune.records import Plan, Runtime, Value
@@ -126,6 +127,15 @@ def test_wide_graphs_are_run_in_parallel() -> None:
     found = settings_of(proposals(wide, 8, "1.31.1", [])[0])
     assert {"execution_mode": "parallel"} in found
     assert {"execution_mode": "parallel", "inter_op_num_threads": 4} in found
+
+
+def test_what_paid_on_models_alike_counts_most() -> None:
+    allocator: dict[str, Value] = {"allocator": "mimalloc"}
+    short, long, unknown = (priors.moved(0.3, allocator, 2, ns) for ns in (1.5e5, 3e7, None))
+    assert short > 0.35 > unknown > long
+    measured = priors.measured()
+    models = {model for ratios in measured.effects.values() for model in ratios}
+    assert measured.latency_ns.keys() == models
 
 
 def test_what_is_left_out_has_its_reason() -> None:

@@ -103,3 +103,30 @@ def test_all_rewrites_together_come_before_the_one_of_them_that_a_rule_asks_for(
             findings=findings,
         )
         assert [p.plan.rewrites for p in plans[: len(first)]] == first
+
+
+@pytest.mark.parametrize(
+    ("latency_ns", "allocators", "joined"),
+    [(1.5e5, ["mimalloc"], True), (3e7, ["mimalloc"], False), (1.5e5, [], False)],
+)
+def test_a_setting_that_is_likely_to_pay_is_tried_with_the_rewrites_at_once(
+    side: Resolved, latency_ns: float, allocators: list[str], joined: bool
+) -> None:
+    """An allocator pays where a run is short; the time may end before anything is built on what was found."""
+    fold = RewriteSpec(name="constant-folding")
+    plans, _ = propose(
+        facts.facts_of(side.model.ir),
+        [(fold, "")],
+        workload.propose(side.model.ir),
+        platform.host(),
+        ort_version=side.runtime.ort_version,
+        objective="latency",
+        allow=(),
+        allocators=allocators,
+        latency_ns=latency_ns,
+    )
+    first = [(p.plan.rewrites, p.plan.settings) for p in plans[:3]]
+    both = ((fold,), {"allocator": "mimalloc"})
+    assert (both in first) is joined
+    if joined:
+        assert first == [both, ((fold,), {}), ((), {"allocator": "mimalloc"})]

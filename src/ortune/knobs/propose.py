@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ortune import knobs
 from ortune.knobs import priors
@@ -49,6 +49,7 @@ def proposals(
     providers: Collection[str] = (),
     channels: Collection[Channel] = (),
     asked: Mapping[str, Value] | None = None,
+    latency_ns: float | None = None,
 ) -> tuple[list[Proposal], list[str]]:
     """What to try, one change at a time from the default.
 
@@ -62,6 +63,7 @@ def proposals(
         providers: Execution providers of the plan, none for the CPU's; settings of others are not proposed.
         channels: The ways in which settings reach where the plan runs; () is all but a page's.
         asked: Settings of the plan that are there in any case.
+        latency_ns: What a run takes by default; None where it is not known.
 
     Returns:
         Proposals, best prior first; and what is not proposed though it might help, each with the reason.
@@ -81,9 +83,12 @@ def proposals(
             continue
         needs = knobs.parse_settings([*knob.needs, *([f"{BUILD.name}={knob.builds[0]}"] if idle else [])])
         settings = {**needs, knob.name: knobs.parse_value(knob, text)}
-        prior = priors.moved(by_kind, settings, cpus) if objective in ("latency", "throughput") else by_kind
-        made.append(Proposal(settings=settings, origin=f"setting {knob.name}", prior=prior))
-        made += _together(settings, knob.together, objective)
+        found = [Proposal(settings=settings, origin=f"setting {knob.name}", prior=by_kind)]
+        found += _together(settings, knob.together, objective)
+        if objective in ("latency", "throughput"):
+            moved = [priors.moved(each.prior, each.settings, cpus, latency_ns) for each in found]
+            found = [replace(each, prior=prior) for each, prior in zip(found, moved, strict=True)]
+        made += found
     # The sort is stable: equals stay in the order of their names.
     return sorted(made, key=lambda p: -p.prior), list(dict.fromkeys(left_out))
 

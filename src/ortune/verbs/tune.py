@@ -456,6 +456,7 @@ def _search(
         asked=everywhere.settings,
         allocators=baseline.machine.allocators.keys(),
         row=row,
+        latency_ns=figure(baseline.first, "median"),
         as_asked=bool(options.set or options.plan or options.rewrite),
         findings=found,
     )
