@@ -2,7 +2,7 @@
 
     python benchmarks/kept_code.py [--seconds 100] [--rows FILE] [oww-embedding ...]
 
-Later trials of a plan begin with what V8 compiled in an earlier one, so the two sides of a block may differ in that
+Later trials of a build begin with what V8 compiled in earlier ones, so the two sides of a block may differ in that
 alone. Each block here is one plan twice, alive together and taking turns: with such code, and without any. Blocks are
 added to the file with every call; the table is of all that it holds.
 """

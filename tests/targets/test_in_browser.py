@@ -187,7 +187,7 @@ def test_a_page_is_warmed_up_however_small_the_budget(
 
 
 @pytest.mark.xdist_group("browser")
-def test_what_a_browser_compiled_serves_later_trials_of_the_same_plan_in_groups(tmp_path: Path) -> None:
+def test_what_a_browser_compiled_serves_later_trials_of_the_same_build_in_groups(tmp_path: Path) -> None:
     needs("web-wasm")
     x = RNG.standard_normal((1, 8, 16, 16)).astype(np.float32)
     write_feeds(tmp_path / "feeds", {"x": x})
@@ -220,13 +220,15 @@ def test_what_a_browser_compiled_serves_later_trials_of_the_same_plan_in_groups(
         pages = [each.page for each in done if each.page]
         for page in pages:
             assert page.download_ns == 2000 * page.download_bytes and page.import_ns
-            # 28 MB of WebAssembly, fetched where nothing was kept.
-            assert (page.download_bytes > 25e6) is not page.compiled
+            # 28 MB of WebAssembly, or 14, fetched where nothing was kept.
+            assert (page.download_bytes > 13e6) is not page.compiled
         return [(each.page.compiled, each.cases[0].first_ns) for each in done if each.page]
 
     ((first, first_ns),) = seen(task("alone"), runs=2000)
-    (again, again_ns), (other, _) = seen(task("again"), task("other", 0, web_threads=1), runs=1)
-    assert (first, again, other) == (False, True, False)
+    (again, again_ns), (plan, _), (other, _) = seen(
+        task("again"), task("plan", 0, web_threads=1), task("other", 0, web_build="wasm"), runs=1
+    )
+    assert (first, again, plan, other) == (False, True, True, False)
     assert again_ns < first_ns  # of code that need not be compiled once more
 
 

@@ -46,7 +46,7 @@ class Asked:
             lambda lines: None,
             lambda about, size: size <= MOST_OUTPUT,
             self.output,
-            lambda: 0.0,
+            {"cpu": lambda: 0.25},
         )
         self.where = urlsplit(self.server.url)
         self.token = self.where.path.strip("/")

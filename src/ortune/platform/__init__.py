@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 
 from ortune.platform.cpu import Topology
-from ortune.platform.group import group_cpu_s, group_memory_bytes
+from ortune.platform.group import group_cpu_s, group_memory_bytes, group_thread_cpu_s
 from ortune.platform.preload import INSTALL_HINTS, allocator_library, allocators
 from ortune.platform.sensors import Snapshot, between
 
@@ -35,6 +35,7 @@ __all__ = [
     "cache_bytes",
     "group_cpu_s",
     "group_memory_bytes",
+    "group_thread_cpu_s",
     "host",
     "memory_left_bytes",
     "process_memory_bytes",

@@ -1,21 +1,20 @@
-"""What a browser has compiled of onnxruntime-web, kept from one trial of a plan for its later ones.
+"""What a browser has compiled of onnxruntime-web, kept from trials for later ones of the same build.
 
 A trial has a browser and a profile of its own. Each would fetch the build again and run its WebAssembly until V8 has
 compiled what is hot once more, faster, which takes a second: as much as all the rest of a small model's trial. A
-profile that begins with both, from an earlier trial of the same plan, comes to the same speed at once. That is for
-trials in a group alone, whose loads are nobody's figure; a trial alone always begins with an empty profile.
+profile that begins with both, from earlier trials, comes to the same speed at once. What one trial compiles is a part
+of what there is: of the default build the first left 4 MB, the fourth 15 and later ones no more, where each had gone
+on compiling while it was timed. Plans share it, so that none begins with less than another. That is for trials in a
+group alone, whose loads are nobody's figure; a trial alone always begins with an empty profile.
 """
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
-MOST_PLANS = 8
-"""Each takes some 30 MB of the scratch folder; no more plans than that are in one group."""
 _PARTS = ("Default/Cache", "Default/Code Cache")
 _COMPILED = Path("Default/Code Cache/wasm")
 _LEAST_BYTES = 100_000
@@ -23,7 +22,7 @@ _LEAST_BYTES = 100_000
 
 
 class Kept:
-    """What is kept for one plan.
+    """What is kept of one build: some 30 MB.
 
     Args:
         scratch: Folder of this invocation.
@@ -34,25 +33,31 @@ class Kept:
         name = hashlib.sha256("\0".join(same).encode()).hexdigest()[:24]
         self.folder = scratch / "compiled" / name
 
+    @property
+    def there(self) -> bool:
+        """Whether any was kept."""
+        return self.folder.is_dir()
+
     def give(self, profile: Path) -> bool:
         """Puts it into a profile that no browser has yet; whether there is any."""
-        if not self.folder.is_dir():
+        if not self.there:
             return False
         for part in _PARTS:
             shutil.copytree(self.folder / part, profile / part)
         return True
 
     def take(self, profile: Path) -> None:
-        """Keeps what the first browser to have compiled something leaves; its profile is not used again."""
-        compiled = profile / _COMPILED
-        if self.folder.is_dir() or sum(f.stat().st_size for f in compiled.glob("*_0")) < _LEAST_BYTES:
+        """Keeps what a browser leaves that has compiled more than those before it; its profile is not used again."""
+        if _compiled_bytes(profile) < max(_LEAST_BYTES, _compiled_bytes(self.folder) + 1):
             return
-        with contextlib.suppress(OSError):  # a profile as another browser makes it: nothing is lost but time
+        shutil.rmtree(self.folder, ignore_errors=True)
+        try:
             for part in _PARTS:
                 (self.folder / part).parent.mkdir(parents=True, exist_ok=True)
                 (profile / part).rename(self.folder / part)
-            others = sorted(self.folder.parent.iterdir(), key=lambda folder: folder.stat().st_mtime_ns)
-            for old in others[:-MOST_PLANS]:
-                shutil.rmtree(old)
-            return
-        shutil.rmtree(self.folder, ignore_errors=True)
+        except OSError:  # a profile as another browser makes it: nothing is lost but time
+            shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def _compiled_bytes(profile: Path) -> int:
+    return sum(file.stat().st_size for file in (profile / _COMPILED).glob("*_0"))

@@ -7,6 +7,7 @@ const FASTER = 0.8, FIRST = 5;
 const SHORT_MS = 0.5; // most of a shorter run is the call itself, in JavaScript
 const COMPILED_MS = 300; // where it has done so already, and the runs show it
 const LOOK_MS = 50; // between two looks at them
+const COMPILING = 0.2, COMPILING_MS = 200; // CPU time a time in which V8 still compiles, and the time in which that is seen
 
 const PROFILED = 300; // runs before those that count: each of them is printed
 const APART = { least: 5, most: 100, ms: 1500, most_ms: 10000 }; // runs of each kind, where a run is taken apart
@@ -90,6 +91,7 @@ const next = async () => {
 
 // Of the whole browser: what the page itself cannot know.
 const cpu = async () => Number((await ask("cpu", "text")).body);
+const compiling = async () => Number((await ask("compiling", "text")).body) / 1e6;
 
 const ns = (ms) => Math.round(ms * 1e6);
 const clock = () => performance.now();
@@ -369,6 +371,8 @@ const trial = async () => {
     if (!request.warmup_runs) return;
     for (const [i, one] of cases.entries()) {
       const began = clock(), least = Math.max(request.warm_ms, request.warmup_ns / 1e6), asked = Math.max(COMPILED_MS, request.warmup_ns / 1e6);
+      const watched = provider === "wasm" && !request.compiled && !profile && i === 0;
+      let before = watched ? await compiling() : 0, looked = clock();
       const taken = await timed(one, request.warmup_runs);
       const warm = () => {
         const ran = clock() - began, compiled = request.compiled || i > 0; // what is hot in the first case is so in the others
@@ -377,9 +381,16 @@ const trial = async () => {
         const most = compiled || short || provider !== "wasm" ? least : Math.max(request.again_ms, least);
         return ran >= most || (ran >= (compiled ? asked : least) && level(taken, !compiled));
       };
-      while (!warm()) {
-        const until = clock() + LOOK_MS;
+      const more = async (ms) => {
+        const until = clock() + ms;
         do taken.push(...(await timed(one, 1))); while (clock() < until);
+      };
+      while (!warm()) await more(LOOK_MS);
+      while (watched && clock() - began < request.again_ms) {
+        const now = await compiling(), share = (now - before) / (clock() - looked);
+        if (share < COMPILING) break;
+        [before, looked] = [now, clock()];
+        await more(COMPILING_MS);
       }
       const tail = taken.slice(-6), half = tail.length >> 1;
       if (half) {

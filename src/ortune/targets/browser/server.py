@@ -17,7 +17,7 @@ import ssl
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
@@ -334,7 +334,7 @@ class PageServer:
         printed: The same with the lines that it printed.
         expected: Asked, with what describes an output and with the bytes that it has, whether it may be sent.
         output: Is called with what describes an output, and its bytes; False where it is not taken.
-        cpu_s: Tells the CPU seconds that the browser has taken.
+        used_s: By what the page asks for, what tells the CPU seconds that the browser has taken for it.
         site: Where it lies; None opens one on loopback for this page alone. A page of a site that others share is
             watched by who opened it: browsers hold few connections to one site.
         token: Lets the page in; what pages with the same one keep of onnxruntime-web has the same address.
@@ -353,12 +353,12 @@ class PageServer:
         printed: Callable[[Sequence[str]], None],
         expected: Callable[[str, int], bool],
         output: Callable[[str, bytes], bool],
-        cpu_s: Callable[[], float],
+        used_s: Mapping[str, Callable[[], float]],
         site: Site | None = None,
         token: str = "",
     ) -> None:
         self._served, self._said, self._printed = served, said, printed
-        self._expected, self._output, self._cpu_s = expected, output, cpu_s
+        self._expected, self._output, self._used_s = expected, output, used_s
         self._outbox: list[bytes] = []
         self._posted = threading.Condition()
         self._posting = threading.Lock()  # what is sent twice waits for the first
@@ -406,8 +406,8 @@ class PageServer:
             request.own(path or "page.html")
         elif kind == "next" and rest.isdecimal():
             self._next(request, int(rest))
-        elif path == "cpu":
-            request.answer(200, str(int(1e9 * self._cpu_s())).encode(), "application/json")
+        elif path in self._used_s:
+            request.answer(200, str(int(1e9 * self._used_s[path]())).encode(), "application/json")
         elif path == "alive":
             self._alive(request)
         elif path == "model":
