@@ -64,7 +64,7 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> Envelope[DiagnoseResult]:
         held(any(each.comparison and each.comparison.verdict == "faster" for each in envelope.result.tried))
         return envelope
 
-    return with_budgets(measured, 24, 60)
+    return with_budgets(measured, 40, 80)
 
 
 @pytest.mark.xdist_group("measuring")

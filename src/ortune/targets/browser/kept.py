@@ -33,14 +33,18 @@ class Kept:
         name = hashlib.sha256("\0".join(same).encode()).hexdigest()[:24]
         self.folder = scratch / "compiled" / name
 
-    @property
-    def there(self) -> bool:
-        """Whether any was kept."""
-        return self.folder.is_dir()
+    def awaited(self) -> bool:
+        """Whether something was kept, or this was asked before: then nobody need wait for it any more."""
+        mark = self.folder.with_suffix(".awaited")
+        if self.folder.is_dir() or mark.exists():
+            return True
+        mark.parent.mkdir(parents=True, exist_ok=True)
+        mark.touch()
+        return False
 
     def give(self, profile: Path) -> bool:
         """Puts it into a profile that no browser has yet; whether there is any."""
-        if not self.there:
+        if not self.folder.is_dir():
             return False
         for part in _PARTS:
             shutil.copytree(self.folder / part, profile / part)

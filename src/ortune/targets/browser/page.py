@@ -333,7 +333,7 @@ class Page(Process):
         if self._job["compiled"] and self._compiling_s() > _LARGE_S:
             return False
         quiet = self._quiet()
-        if not self._kept.there:
+        if not self._kept.awaited():
             until = time.monotonic() + _FIRST_S
             while not quiet and time.monotonic() < until:
                 quiet = self._quiet()
