@@ -50,9 +50,13 @@ class Kept:
             shutil.copytree(self.folder / part, profile / part)
         return True
 
+    def lacks(self, profile: Path) -> bool:
+        """Whether a browser has compiled more than those before it."""
+        return _compiled_bytes(profile) > max(_LEAST_BYTES, _compiled_bytes(self.folder))
+
     def take(self, profile: Path) -> None:
         """Keeps what a browser leaves that has compiled more than those before it; its profile is not used again."""
-        if _compiled_bytes(profile) < max(_LEAST_BYTES, _compiled_bytes(self.folder) + 1):
+        if not self.lacks(profile):
             return
         shutil.rmtree(self.folder, ignore_errors=True)
         try:

@@ -332,12 +332,12 @@ class Page(Process):
             return False
         if self._job["compiled"] and self._compiling_s() > _LARGE_S:
             return False
-        quiet = self._quiet()
-        if not self._kept.awaited():
-            until = time.monotonic() + _FIRST_S
-            while not quiet and time.monotonic() < until:
-                quiet = self._quiet()
-            time.sleep(_WRITTEN_S if quiet else 0)
+        quiet, until = self._quiet(), time.monotonic() + _FIRST_S
+        first = not self._kept.awaited()
+        while first and not quiet and time.monotonic() < until:
+            quiet = self._quiet()
+        if quiet and (first or self._kept.lacks(self.folder / "browser")):
+            time.sleep(_WRITTEN_S)  # what it wrote last may note as begun what is ready by now
         return quiet
 
     def _quiet(self) -> bool:
@@ -535,7 +535,7 @@ _LARGE_S = 2.0
 """CPU time of that work from which on a page with compiled code has met a function that takes ten times as long; V8
 notes which it has begun."""
 _FIRST_S, _WRITTEN_S = 5.0, 2.2
-"""The most that the first page of a build is given to end that work, and what V8 then waits before it writes: later
+"""The most that the first page of a build is given to end that work, and what V8 waits after it before it writes: later
 pages are done in 3 s each, where they took 9."""
 MOST_LINES, MOST_PRINTED = 200_000, 1 << 28
 """Of a page's console: lines, and characters of all."""
