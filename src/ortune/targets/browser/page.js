@@ -7,7 +7,7 @@ const FASTER = 0.8, FIRST = 5;
 const SHORT_MS = 0.5; // most of a shorter run is the call itself, in JavaScript
 const COMPILED_MS = 300; // where it has done so already, and the runs show it
 const LOOK_MS = 50; // between two looks at them
-const COMPILING = 0.2, COMPILING_MS = 200; // CPU time a time in which V8 still compiles, and the time in which that is seen
+const COMPILING_MS = 200; // in which it is seen whether V8 still compiles
 
 const PROFILED = 300; // runs before those that count: each of them is printed
 const APART = { least: 5, most: 100, ms: 1500, most_ms: 10000 }; // runs of each kind, where a run is taken apart
@@ -388,7 +388,7 @@ const trial = async () => {
       while (!warm()) await more(LOOK_MS);
       while (watched && clock() - began < request.again_ms) {
         const now = await compiling(), share = (now - before) / (clock() - looked);
-        if (share < COMPILING) break;
+        if (share < request.compiling) break;
         [before, looked] = [now, clock()];
         await more(COMPILING_MS);
       }

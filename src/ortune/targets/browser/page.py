@@ -71,8 +71,9 @@ takes half a second on a quiet machine, and up to four on a busy one. What runs 
 the CPU time of V8's own threads tells: while they had work a model of 0.9 ms took 10 to 30 ms of CPU a run. A page that
 begins with compiled code does not wait for it: what is left is begun after a thousand runs and more, and one function
 of the default build then takes over 20 s and 2.5 GB."""
-COMPILERS = "ThreadPoolForeg"
-"""Threads of Chromium in which V8 compiles beside the runs, as Linux names them."""
+COMPILERS, COMPILING = "ThreadPoolForeg", 0.2
+"""Threads of Chromium in which V8 compiles beside the runs, as Linux names them; and their CPU time, as a share of the
+time, from which on it is taken to do so."""
 HIDDEN_S = 60.0
 """A trial waits so long for somebody to look at its page, and at most for half of its own limit."""
 
@@ -330,20 +331,22 @@ class Page(Process):
         """Whether it ends with compiled code of use: while V8 is at work, all that begin with it do that work again."""
         if self._kept is None or not isinstance(self.end, TrialDone) or not self.task.request.warmup_runs:
             return False
+        first = not self._kept.awaited()
+        if not first and not self._kept.lacks(self.folder / "browser"):
+            return False
         if self._job["compiled"] and self._compiling_s() > _LARGE_S:
             return False
         quiet, until = self._quiet(), time.monotonic() + _FIRST_S
-        first = not self._kept.awaited()
         while first and not quiet and time.monotonic() < until:
             quiet = self._quiet()
-        if quiet and (first or self._kept.lacks(self.folder / "browser")):
+        if quiet:
             time.sleep(_WRITTEN_S)  # what it wrote last may note as begun what is ready by now
         return quiet
 
     def _quiet(self) -> bool:
         before = self._compiling_s()
         time.sleep(_LOOK_S)
-        return self._compiling_s() - before < _BUSY * _LOOK_S
+        return self._compiling_s() - before < COMPILING * _LOOK_S
 
     def _compiling_s(self) -> float:
         return platform.group_thread_cpu_s(self.child.pid, COMPILERS) if self.child else 0.0
@@ -517,6 +520,7 @@ class Page(Process):
             "wait_ratio": request.wait_ratio,
             "warm_ms": WARM_MS,
             "again_ms": AGAIN_MS,
+            "compiling": COMPILING,
             "warmup_runs": request.warmup_runs,
             "warmup_ns": min(request.warmup_ns, request.warmup_cap_ns or math.inf),
             "feeds": [
@@ -529,8 +533,8 @@ class Page(Process):
 
 _DAY_S = 86_400.0
 _GONE_S = 1.0
-_LOOK_S, _BUSY = 0.1, 0.2
-"""In which it is seen whether V8 compiles, and CPU time a time from which on it does."""
+_LOOK_S = 0.1
+"""In which it is seen whether V8 compiles."""
 _LARGE_S = 2.0
 """CPU time of that work from which on a page with compiled code has met a function that takes ten times as long; V8
 notes which it has begun."""
