@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
@@ -50,6 +51,35 @@ def test_a_command_that_ends(tmp_path: Path) -> None:
     assert ended.code == 3
     assert ended.output.decode().split() == ["given", str(tmp_path), "1"]
     assert ended.log == b"trouble\n"
+
+
+def test_a_stop_in_the_midst_of_a_start_leaves_nothing_that_nobody_knows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started: list[int] = []
+
+    class Popen(subprocess.Popen[bytes]):
+        def __init__(self, *arguments: Any, **more: Any) -> None:
+            super().__init__(*arguments, **more)
+            started.append(self.pid)
+            signal.raise_signal(signal.SIGUSR1)
+
+    before = signal.signal(signal.SIGUSR1, lambda *_: launcher.interrupt(KeyboardInterrupt("stopped")))
+    try:
+        with pytest.raises(KeyboardInterrupt, match="stopped"):
+            signal.raise_signal(signal.SIGUSR1)
+        monkeypatch.setattr(subprocess, "Popen", Popen)
+        (tmp_path / "of").mkdir()
+        with pytest.raises(KeyboardInterrupt, match="stopped"):
+            launcher.Child(shell("sleep 60"), folder=tmp_path / "of")
+        monkeypatch.undo()
+        other = launcher.Child(shell("sleep 60"), folder=tmp_path)
+        launcher.end_in(tmp_path / "of")
+        assert gone(*started) and psutil.pid_exists(other.pid)
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+        launcher.end_in(tmp_path)
+    assert gone(other.pid)
 
 
 def test_a_command_that_cannot_be_started() -> None:

@@ -39,7 +39,7 @@ ROOMS = {
     "search": {"stats", "knobs", "rewrites"},
     "trials": {
         "stats", "model", "knobs", "store", "fleet", "targets", "analysis", "inputs", "rewrites", "rules", "bundle",
-        "search",
+        "search", "launcher",
     },
     "profiling": {
         "stats", "model", "knobs", "store", "targets", "trace", "analysis", "inputs", "rewrites", "bundle", "search",
@@ -54,7 +54,7 @@ ROOMS = {
     },
     "answer": {"report"},
     "api": {"verbs", "answer"},
-    "cli": {"api", "verbs", "report"},
+    "cli": {"api", "verbs", "report", "launcher"},
 }  # fmt: skip
 PLAIN = {"records", "errors", "stats", "search", "report", "store"}
 """Rooms that see records and numbers, never a model or ONNX Runtime."""

@@ -15,7 +15,7 @@ import signal
 import subprocess
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
@@ -65,18 +65,20 @@ class Child:
         log: IO[bytes] | None = None,
         guarded: bool = False,
     ) -> None:
-        self.process = subprocess.Popen(
-            command,
-            stdin=subprocess.PIPE,
-            stdout=output or subprocess.PIPE,
-            stderr=log or subprocess.PIPE,
-            cwd=folder,
-            env=environment,
-            start_new_session=True,
-        )
-        self.pid = self.process.pid
-        _running.add(self)
+        self.folder = folder
         self._guard: Child | None = None
+        with _whole():
+            self.process = subprocess.Popen(
+                command,
+                stdin=subprocess.PIPE,
+                stdout=output or subprocess.PIPE,
+                stderr=log or subprocess.PIPE,
+                cwd=folder,
+                env=environment,
+                start_new_session=True,
+            )
+            self.pid = self.process.pid
+            _running.add(self)
         if guarded and os.name == "posix":
             self._guard = Child(["/bin/sh", "-c", _GUARD, str(self.pid)])
 
@@ -205,6 +207,24 @@ def run(
     return Ended(code=code, output=bytes(texts[0]), log=bytes(texts[1]))
 
 
+def interrupt(error: BaseException) -> None:
+    """Raises it, in the handler of a signal; while a process is being started, as soon as that is known.
+
+    An exception out of the middle of ``subprocess`` would leave a process that nobody knows and nobody ends: it lived
+    until it saw its stdin closed, and wrote into a folder that was removed meanwhile.
+    """
+    if not _starting.is_set():
+        raise error
+    _postponed.append(error)
+
+
+def end_in(folder: Path) -> None:
+    """Makes sure that nothing is left alive that works in a folder or below it."""
+    for child in list(_running):
+        if child.folder is not None and child.folder.is_relative_to(folder):
+            child.end()
+
+
 def signal_name(code: int) -> str:
     """What ended a process with that exit code, by the signal's name; "" where it ended by itself."""
     if code >= 0:
@@ -215,6 +235,23 @@ def signal_name(code: int) -> str:
 _GUARD = 'read -r _; kill -s KILL -- "-$0"'  # its stdin ends with ortune, however that ends
 _LAST_WORDS_S = 1.0  # a pipe ends with its writers, but for one that left the group
 _running: set[Child] = set()
+_starting = threading.Event()  # a process, by the main thread: handlers of signals run there
+_postponed: list[BaseException] = []
+
+
+@contextlib.contextmanager
+def _whole() -> Iterator[None]:
+    """What ``interrupt`` is told meanwhile is raised after it."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    _starting.set()
+    try:
+        yield
+    finally:
+        _starting.clear()
+        if _postponed:
+            raise _postponed.pop()
 
 
 @atexit.register

@@ -57,6 +57,9 @@ class StopRequest:
     @contextlib.contextmanager
     def listening(self) -> Iterator[None]:
         """Handles the signals while a verb measures."""
+        from ortune import launcher
+
+        self._interrupt = launcher.interrupt
         # Not what is ignored: nohup means that a lost terminal is no reason to stop.
         heeded = [signal.SIGINT, *(s for s in AT_ONCE if signal.getsignal(s) != signal.SIG_IGN)]
         before = {s: signal.signal(s, self._handle) for s in heeded}
@@ -72,7 +75,8 @@ class StopRequest:
         elif not self.heard:
             self._ended = Stopped("stopped before anything was compared; nothing is claimed")
         if self._ended is not None:
-            raise self._ended
+            self._interrupt(self._ended)
+            return
         self.asked = True
         self._say(self._message)
 

@@ -10,6 +10,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+from ortune import launcher
 from ortune.errors import MeasurementError, UsageError
 
 REMOVALS = 10
@@ -49,6 +50,8 @@ def scratch_folder() -> Iterator[Path]:
                 code="disk-full",
             ) from error
         finally:
+            # A stop may come between a start and whoever would have ended it.
+            launcher.end_in(Path(name))
             _remove(Path(name))
 
 
