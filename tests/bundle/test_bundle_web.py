@@ -372,6 +372,23 @@ def test_a_browser_runs_it_with_the_tuned_settings(
     assert not [line for line in found["said"] if "ONE thread" in line or "FALLING" in line]
 
 
+def test_a_second_bundle_of_a_page_tells_that_the_first_one_started_it(
+    tmp_path: Path, make_bundle: Bundle, web_modules: Path
+) -> None:
+    """The threads of WebAssembly are those of the first session, whatever a later one sets."""
+    bundles: dict[str, Path | str] = {}
+    for name, threads in (("bundle", 1), ("same", 1), ("other", 2)):
+        model = matmul(tmp_path / name / "net.onnx")
+        settings: dict[str, Value] = {"web_build": "wasm", "web_threads": threads}
+        bundles[f"/{name}/"] = make_bundle(model, FEEDS, settings, providers=(WASM,))
+    later = "await (await import('./same/load.web.mjs')).load(); await (await import('./other/load.web.mjs')).load();"
+    both = page().replace("await load();", f"await load(); {later}")
+    found = answered({"/ort/": web_modules / "onnxruntime-web" / "dist", **bundles, "/": both}, HEADERS)
+    assert found.get("provider") == "wasm", found
+    said = [line for line in found["said"] if "was started in this page" in line]
+    assert len(said) == 1 and said[0].index('"numThreads":1') < said[0].index('"numThreads":2'), found["said"]
+
+
 @pytest.mark.parametrize("kind", [".wasm", ".mjs"])
 def test_a_server_that_tells_a_wrong_type(
     kind: str, tmp_path: Path, make_bundle: Bundle, web_modules: Path

@@ -2,7 +2,8 @@
 
 What it is: the builds jsep, asyncify or jspi of onnxruntime-web with WebAssembly as the provider.
 Why it costs: 28, 27 or 17 MB are downloaded and compiled where 14 would do (1.30), before the first run; and the
-    CPU's own kernels are up to a fifth slower in them.
+    CPU's own kernels are up to a fifth slower in them. In jsep of 1.30 are functions that V8, after a thousand runs,
+    takes up to 20 s and 2.5 GB to compile once more, beside the page's runs (measured in Chromium).
 Evidence: the build, which is jsep where none is chosen, and the target; not of a file that is not run.
 Fix and its safety: advice: ``import 'onnxruntime-web/wasm'``; the same kernels.
 Example: ``--target web-wasm --set web_build=wasm``
