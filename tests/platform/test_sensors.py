@@ -1,12 +1,15 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
 
 import pytest
 
 from ortune.platform import Snapshot, between, read_sensors
 from ortune.platform.cgroup import Throttling
+from ortune.platform.group import own_cpu_s
+from ortune.records import Sensors
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="needs Linux")
 
@@ -40,6 +43,7 @@ def test_every_sensor_from_its_file(tree):
     assert read_sensors(root) == Snapshot(
         load1=1.25,
         psi_cpu_some_us=123456,
+        busy_us=(10 + 0 + 20 + 0 + 5) * 1_000_000 // os.sysconf("SC_CLK_TCK"),
         steal_ticks=77,
         throttling=(level(str(root / "cg/a"), 20, 2, 900),),
         cpu_mhz=2500.0,
@@ -72,6 +76,31 @@ def test_between_takes_differences_of_counters_and_the_last_gauge():
     assert (seen.swap_bytes, seen.thermal_throttles) == (9, 1)
     assert (seen.involuntary_switches, seen.cpu_over_wall) == (7, 0.9)
     assert seen.nr_throttled is None
+
+
+def test_what_others_took_is_what_ortune_did_not():
+    before, after = Snapshot(busy_us=1_000, own_us=400), Snapshot(busy_us=9_000, own_us=7_900)
+    assert between(before, after).others_cpu_us == 500
+    assert between(before, Snapshot(busy_us=9_000, own_us=9_000)).others_cpu_us == 0  # clock ticks are coarse
+    assert between(before, Snapshot(busy_us=9_000)).others_cpu_us is None
+
+
+@pytest.mark.parametrize(
+    ("waited", "others", "found"), [(400, 30, 30), (300, 700, 300), (400, None, 400), (None, 30, None)]
+)
+def test_nobody_waited_longer_for_others_than_they_worked(waited, others, found):
+    assert Sensors(psi_cpu_some_us=waited, others_cpu_us=others).waited_us == found
+
+
+def test_the_work_of_its_children_is_its_own():
+    before = own_cpu_s()
+    code = "import time\nwhile time.process_time() < 0.3: pass\nprint('done', flush=True)\ninput()"
+    command = [sys.executable, "-c", code]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
+        assert child.stdout is not None and child.stdout.readline()
+        assert own_cpu_s() - before >= 0.25
+        child.communicate(b"\n")
+    assert own_cpu_s() - before >= 0.25  # waited for
 
 
 def test_a_counter_that_went_back_is_not_known():

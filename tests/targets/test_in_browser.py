@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import time
-from dataclasses import replace
 from pathlib import Path
 
+import msgspec
 import numpy as np
 import onnx
 import pytest
@@ -186,7 +186,7 @@ def test_a_page_is_warmed_up_however_small_the_budget(
     loaded = baseline.executor.last
     assert isinstance(loaded, Measured)
     # Later pages begin compiled, as the one after this: what it took is what they are taken to take.
-    baseline.executor.last = replace(loaded, elapsed_ns=1_000_000)
+    baseline.executor.last = msgspec.structs.replace(loaded, elapsed_ns=1_000_000)
     told: list[float] = []
     assert not baseline.pilot("latency", 0.0, lambda trial_ns: bool(told.append(trial_ns)))
     assert baseline.look_runs == 1 and baseline.first.done.cases[0].warmup_runs > 0

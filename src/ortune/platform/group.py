@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
@@ -23,6 +24,14 @@ def group_memory_bytes(pid: int) -> int:
 def group_cpu_s(pid: int) -> float:
     """CPU seconds that a process and those of its descendants that live have taken."""
     return sum(times.user + times.system for times in _of_each(pid, lambda process: process.cpu_times()))
+
+
+def own_cpu_s() -> float:
+    """CPU seconds that this process and its descendants have taken, with those that ended and were waited for."""
+    return sum(
+        times.user + times.system + times.children_user + times.children_system
+        for times in _of_each(os.getpid(), lambda process: process.cpu_times())
+    )
 
 
 def group_thread_cpu_s(pid: int, name: str) -> float:

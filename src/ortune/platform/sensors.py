@@ -1,7 +1,7 @@
 """What is read around one trial: load, pressure, steal, throttling, clocks, swap.
 
-Sensors explain a slow trial; they never drop one. A reading costs well under 2 ms, so that the reading
-itself does not disturb what it is there to explain. What a system does not tell is None.
+Sensors explain a slow trial; they never drop one. A reading costs some milliseconds, between groups of trials, where it
+does not disturb what it is there to explain. What a system does not tell is None.
 """
 
 from __future__ import annotations
@@ -14,12 +14,17 @@ from pathlib import Path
 
 from ortune.platform import cgroup
 from ortune.platform.cpu import governor
+from ortune.platform.group import own_cpu_s
 from ortune.platform.reading import read_int, read_text
 from ortune.records import Sensors
 
 # Each clock or throttle file costs a kernel call to one CPU; a few stand for the rest.
 _CPUS_READ = 4
 _CPUINFO_HEAD_BYTES = 8192
+_WORK, _STEAL = (
+    (0, 1, 2, 5, 6),
+    7,
+)  # user, nice, system, interrupts; without idle, input and output, and steal
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,6 +34,8 @@ class Snapshot:
     Attributes:
         load1: Runnable and waiting tasks, averaged over a minute.
         psi_cpu_some_us: Time in which some task waited for a CPU, since boot, microseconds.
+        busy_us: CPU time that all programs together have taken since boot, microseconds, in clock ticks.
+        own_us: What of it this process and its descendants have taken, since they began; None where that is not told.
         steal_ticks: Time the hypervisor gave to others, since boot, clock ticks.
         throttling: Quota counters of each control group above this process.
         cpu_mhz: Mean clock of a few of the CPUs this process may use.
@@ -40,6 +47,8 @@ class Snapshot:
 
     load1: float | None = None
     psi_cpu_some_us: int | None = None
+    busy_us: int | None = None
+    own_us: int | None = field(default=None, compare=False)
     steal_ticks: int | None = None
     throttling: tuple[cgroup.Throttling, ...] = ()
     cpu_mhz: float | None = None
@@ -52,10 +61,13 @@ class Snapshot:
 def read_sensors(root: Path = Path("/")) -> Snapshot:
     """All that this Linux tells now."""
     cpus = tuple(sorted(os.sched_getaffinity(0)))[:_CPUS_READ]
+    ticks = _cpu_ticks(root)
     return Snapshot(
         load1=_load1(root),
         psi_cpu_some_us=_psi_cpu_some_us(root),
-        steal_ticks=_steal_ticks(root),
+        busy_us=round(sum(ticks[at] for at in _WORK) * 1e6 / os.sysconf("SC_CLK_TCK")) if ticks else None,
+        own_us=round(own_cpu_s() * 1e6),
+        steal_ticks=ticks[_STEAL] if ticks else None,
         throttling=cgroup.throttling(cgroup.groups_once(root)),
         cpu_mhz=_cpu_mhz(root, cpus),
         governor=governor(cpus, root),
@@ -86,6 +98,7 @@ def between(
     return Sensors(
         load1=after.load1,
         psi_cpu_some_us=_difference(before.psi_cpu_some_us, after.psi_cpu_some_us),
+        others_cpu_us=_others(before, after),
         steal_ticks=_difference(before.steal_ticks, after.steal_ticks),
         involuntary_switches=involuntary_switches,
         nr_throttled=throttled.nr_throttled if throttled else None,
@@ -134,10 +147,15 @@ def _psi_cpu_some_us(root: Path) -> int | None:
     return int(found[1]) if found else None
 
 
-def _steal_ticks(root: Path) -> int | None:
-    # cpu user nice system idle iowait irq softirq steal ...
+def _others(before: Snapshot, after: Snapshot) -> int | None:
+    busy, own = _difference(before.busy_us, after.busy_us), _difference(before.own_us, after.own_us)
+    return None if busy is None or own is None else max(0, busy - own)
+
+
+def _cpu_ticks(root: Path) -> list[int]:
+    """What all CPUs together spent, by kind, in clock ticks; [] where it is not told."""
     fields = (read_text(root / "proc/stat", 256) or "").partition("\n")[0].split()
-    return int(fields[8]) if len(fields) > 8 and fields[0] == "cpu" else None
+    return [int(field) for field in fields[1:]] if len(fields) > 8 and fields[0] == "cpu" else []
 
 
 def _cpu_mhz(root: Path, cpus: tuple[int, ...]) -> float | None:

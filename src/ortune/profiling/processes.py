@@ -79,7 +79,7 @@ class Seen:
     @property
     def busy(self) -> str:
         """That the CPUs were wanted by more than there was room for, in words; "" where they were not."""
-        waited = self.sensors.psi_cpu_some_us
+        waited = self.sensors.waited_us
         if waited is None or 1000 * waited < BUSY * self.elapsed_ns:
             return ""
         load = f", load {self.sensors.load1:.1f}" if self.sensors.load1 is not None else ""

@@ -86,11 +86,13 @@ class Host(Record, frozen=True, kw_only=True):
 class Sensors(Record, frozen=True, kw_only=True):
     """What was read around the turns of a trial and of those it shared them with; None: not readable here.
 
-    Sensors explain; they never drop one arm. ``elapsed_ns`` is the time between the two readings.
+    Sensors explain; they never drop one arm. ``elapsed_ns`` is the time between the two readings, ``others_cpu_us`` the
+    CPU time that whatever is not ortune's took meanwhile.
     """
 
     load1: float | None = None
     psi_cpu_some_us: int | None = None
+    others_cpu_us: int | None = None
     steal_ticks: int | None = None
     involuntary_switches: int | None = None
     nr_throttled: int | None = None
@@ -101,6 +103,17 @@ class Sensors(Record, frozen=True, kw_only=True):
     thermal_throttles: int | None = None
     cpu_over_wall: float | None = None
     elapsed_ns: int | None = None
+
+    @property
+    def waited_us(self) -> int | None:
+        """Time in which some task waited for a CPU that a program of others had, at most; None: not readable here.
+
+        Trials that hand the turn round wait for each other: with short turns some task waited 40 % of the time on a
+        machine of which others had taken half a hundredth.
+        """
+        if self.psi_cpu_some_us is None or self.others_cpu_us is None:
+            return self.psi_cpu_some_us
+        return min(self.psi_cpu_some_us, self.others_cpu_us)
 
 
 class Adoption(Record, frozen=True, kw_only=True):

@@ -42,10 +42,11 @@ def run(
         before = {target: target.sensors(machine) for target in dict.fromkeys(places)}
         if not take_turns(runners, turns, rng or random.Random(), stop):
             return None
+        # Before they end: what a browser's processes took is told only while they live.
+        after = {target: target.sensors(machine) for target in before}
     finally:
         for runner in runners:
             runner.close()
-    after = {target: target.sensors(machine) for target in before}
     return tuple(
         each if isinstance(each, Failed) else each.outcome(before[target], after[target])
         for each, target in zip(prepared, places, strict=True)

@@ -204,17 +204,16 @@ def remarks(trials: Sequence[Measured], cpus: int, own: int = 1) -> list[str]:
     Args:
         trials: Every process that was measured.
         cpus: CPUs that a process can really use.
-        own: Threads of the process itself that may want one. More than there are CPUs wait for each other, and the
-            sensors, which see the whole machine, cannot tell them from a neighbour's.
+        own: Threads of the process itself that may want one. More than there are CPUs wait for each other.
     """
     crowd = f"the process's own {own} threads on {cpus} CPUs included" if own > cpus else ""
     found = []
     sensors: list[Sensors] = [t.sensors for t in trials]
     elapsed_s = sum(t.elapsed_ns for t in trials) / 1e9
     waits = [
-        s.psi_cpu_some_us * 1e3 / max(1, s.elapsed_ns or t.elapsed_ns)
+        waited_us * 1e3 / max(1, s.elapsed_ns or t.elapsed_ns)
         for s, t in zip(sensors, trials, strict=True)
-        if s.psi_cpu_some_us is not None
+        if (waited_us := s.psi_cpu_some_us if crowd else s.waited_us) is not None
     ]
     if waits and float(np.median(waits)) >= BUSY_SHARE:
         share = 100 * min(1.0, float(np.median(waits)))

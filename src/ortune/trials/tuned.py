@@ -34,7 +34,7 @@ from ortune.trials import quantising
 from ortune.trials.tuning import Tuning
 
 WASM = "wasm"  # what every browser runs
-NEIGHBOUR = 0.5  # tasks that want a CPU beside the trials', from which on a machine is not idle
+NEIGHBOUR = 0.5  # CPUs that others have, or want where that is not told, from which on a machine is not idle
 IDLE_SHARE, BUSY_SHARE = 0.05, 0.25
 """Of the time in which some task waits for a CPU: below the one a machine is idle, above the other it is busy."""
 
@@ -315,18 +315,20 @@ def _throttled(blocks: Sequence[Block]) -> list[str]:
 def _conditions(search: Search) -> str:
     """How busy the machine was while calibrating, by the share of time in which some task waited for a CPU."""
     waits = [
-        t.sensors.psi_cpu_some_us * 1e3 / max(1, t.sensors.elapsed_ns or t.elapsed_ns)
+        t.sensors.waited_us * 1e3 / max(1, t.sensors.elapsed_ns or t.elapsed_ns)
         for t in _trials(search.calibration)
-        if t.sensors.psi_cpu_some_us is not None
+        if t.sensors.waited_us is not None
     ]
     if not waits:
         return ""
     share = float(np.median(waits))
     # A neighbour on a CPU that nobody waits for takes its clock and its caches all the same.
     others = [
-        t.sensors.load1 - (t.sensors.cpu_over_wall or 0.0)
+        each.load1 - (each.cpu_over_wall or 0.0)
+        if each.others_cpu_us is None
+        else each.others_cpu_us * 1e3 / max(1, each.elapsed_ns or t.elapsed_ns)
         for t in _trials(search.calibration)
-        if t.sensors.load1 is not None
+        if (each := t.sensors).load1 is not None
     ]
     beside = bool(others) and float(np.median(others)) >= NEIGHBOUR
     # What other guests of the same host do shows in no counter here: then a known wait is not found either.
