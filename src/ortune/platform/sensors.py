@@ -21,10 +21,9 @@ from ortune.records import Sensors
 # Each clock or throttle file costs a kernel call to one CPU; a few stand for the rest.
 _CPUS_READ = 4
 _CPUINFO_HEAD_BYTES = 8192
-_WORK, _STEAL = (
-    (0, 1, 2, 5, 6),
-    7,
-)  # user, nice, system, interrupts; without idle, input and output, and steal
+_WORK = (0, 1, 2, 5, 6)
+"""Columns of ``/proc/stat``: user, nice, system and interrupts; not idle, not waiting for disks."""
+_STEAL = 7
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
