@@ -299,7 +299,7 @@ def test_the_saved_graph_is_without_what_is_left_out(tmp_path: Path) -> None:
 # Packages of others
 
 
-@pytest.mark.parametrize("name", ["onnxslim", "onnxscript-optimizer"])
+@pytest.mark.parametrize("name", ["onnxsim", "onnxslim", "onnxscript-optimizer"])
 def test_a_package_of_others_is_proposed_only_where_it_is(name: str, tmp_path: Path) -> None:
     g = Graph()
     model = g.model(SHAPE, [image_block(g)])

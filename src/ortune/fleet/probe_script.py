@@ -19,7 +19,7 @@ from types import TracebackType
 from typing import Any
 
 MARKER = "ortune-probe:"
-OTHERS = ("numpy", "onnx", "onnxscript", "onnxslim")
+OTHERS = ("numpy", "onnx", "onnxscript", "onnxsim", "onnxslim")
 
 # One Relu over a float of one element: opset 13, IR version 7, which every release since 1.8 reads.
 TINY_MODEL = bytes.fromhex(

@@ -53,6 +53,14 @@ def onnxslim(ort: Any, request: Dict[str, Any]) -> str:
     return _finished(ort, onnx, given, tool.slim(request["model"]), request, "onnxslim")
 
 
+def onnxsim(ort: Any, request: Dict[str, Any]) -> str:
+    """The graph as onnxsim simplifies it."""
+    tool, onnx = imported("onnxsim", ort), imported("onnx", ort)
+    given = onnx.load(request["model"])
+    made, _ = tool.simplify(given)
+    return _finished(ort, onnx, given, made, request, "onnxsim")
+
+
 def onnxscript(ort: Any, request: Dict[str, Any]) -> str:
     """The graph as the optimiser of onnxscript leaves it."""
     tool, onnx = imported("onnxscript.optimizer", ort), imported("onnx", ort)

@@ -187,6 +187,7 @@ TASKS: Dict[str, Callable[[Any, Dict[str, Any]], str]] = {
     "ort-format": _ort_format,
     "transformers": _graph_tool("transformers"),
     "onnxslim": _graph_tool("onnxslim"),
+    "onnxsim": _graph_tool("onnxsim"),
     "onnxscript": _graph_tool("onnxscript"),
     "metric": _metric,
 }
