@@ -18,12 +18,8 @@ from ortune.trials.tuned import _conditions
         (100_000, None, 1.9, ""),
         (400_000, None, 1.9, "on a busy machine"),
         (None, None, 1.9, ""),
-        (
-            400_000,
-            20_000,
-            3.2,
-            "on an idle machine",
-        ),  # the trials waited for each other, and the load is of before
+        # The trials waited for each other, and the load is of before.
+        (400_000, 20_000, 3.2, "on an idle machine"),
         (400_000, 400_000, 1.9, "on a busy machine"),
         (10_000, 900_000, 1.9, ""),
     ],

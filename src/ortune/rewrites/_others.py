@@ -1,10 +1,14 @@
-"""What the rewrites by tools for whole graphs have in common: which models they are not given."""
+"""What the rewrites by tools for whole graphs have in common, and what those by other people's packages are."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import onnx_ir as ir
 
-from ortune.rewrites._marks import made_by
+from ortune.records import Workload
+from ortune.rewrites._base import Proposed, Rewrite
+from ortune.rewrites._marks import made_by, mend
 
 _LARGEST_BYTES = 1 << 31  # these tools hold a model in one protobuf
 
@@ -17,3 +21,33 @@ def refuses(model: ir.Model, name: str) -> tuple[str, ...]:
     if held >= _LARGEST_BYTES:
         return (f"the weights are {held / 1e9:.1f} GB, and the tool holds at most 2",)
     return ()
+
+
+def by_package(name: str, package: str, summary: str) -> Rewrite:
+    """A rewrite that leaves the whole graph to a package, wherever the environment that is measured has it.
+
+    Args:
+        name: What the rewrite is called.
+        package: Its name on PyPI, by which the worker knows the task too.
+        summary: What it does, in a few words.
+    """
+
+    def refused(model: ir.Model) -> tuple[str, ...]:
+        return refuses(model, name)
+
+    def proposes(model: ir.Model, workload: Workload | None) -> Sequence[Proposed]:
+        return (
+            [] if refused(model) else [({}, f"{package} is in the environment, and may simplify the graph")]
+        )
+
+    return Rewrite(
+        name=name,
+        summary=summary,
+        safety="exact",
+        stage=6,
+        task=package,
+        needs=package,
+        refuses=refused,
+        mends=mend,
+        proposes=proposes,
+    )

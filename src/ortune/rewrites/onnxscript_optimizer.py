@@ -11,34 +11,6 @@ References: ONNX Script documentation, "Optimizer".
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from ortune.rewrites._others import by_package
 
-import onnx_ir as ir
-
-from ortune.records import Workload
-from ortune.rewrites._base import Proposed, Rewrite
-from ortune.rewrites._marks import mend
-from ortune.rewrites._others import refuses
-
-NAME = "onnxscript-optimizer"
-
-
-def _refuses(model: ir.Model) -> tuple[str, ...]:
-    return refuses(model, NAME)
-
-
-def _proposes(model: ir.Model, workload: Workload | None) -> Sequence[Proposed]:
-    return [] if _refuses(model) else [({}, "onnxscript is in the environment, and may simplify the graph")]
-
-
-REWRITE = Rewrite(
-    name=NAME,
-    summary="the optimiser of onnxscript simplifies the graph",
-    safety="exact",
-    stage=6,
-    task="onnxscript",
-    needs="onnxscript",
-    refuses=_refuses,
-    mends=mend,
-    proposes=_proposes,
-)
+REWRITE = by_package("onnxscript-optimizer", "onnxscript", "the optimiser of onnxscript simplifies the graph")

@@ -11,34 +11,6 @@ References: github.com/daquexian/onnx-simplifier.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from ortune.rewrites._others import by_package
 
-import onnx_ir as ir
-
-from ortune.records import Workload
-from ortune.rewrites._base import Proposed, Rewrite
-from ortune.rewrites._marks import mend
-from ortune.rewrites._others import refuses
-
-NAME = "onnxsim"
-
-
-def _refuses(model: ir.Model) -> tuple[str, ...]:
-    return refuses(model, NAME)
-
-
-def _proposes(model: ir.Model, workload: Workload | None) -> Sequence[Proposed]:
-    return [] if _refuses(model) else [({}, "onnxsim is in the environment, and may simplify the graph")]
-
-
-REWRITE = Rewrite(
-    name=NAME,
-    summary="onnxsim simplifies the graph",
-    safety="exact",
-    stage=6,
-    task="onnxsim",
-    needs="onnxsim",
-    refuses=_refuses,
-    mends=mend,
-    proposes=_proposes,
-)
+REWRITE = by_package("onnxsim", "onnxsim", "onnxsim simplifies the graph")

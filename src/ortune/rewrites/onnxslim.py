@@ -11,34 +11,6 @@ References: github.com/inisis/OnnxSlim.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from ortune.rewrites._others import by_package
 
-import onnx_ir as ir
-
-from ortune.records import Workload
-from ortune.rewrites._base import Proposed, Rewrite
-from ortune.rewrites._marks import mend
-from ortune.rewrites._others import refuses
-
-NAME = "onnxslim"
-
-
-def _refuses(model: ir.Model) -> tuple[str, ...]:
-    return refuses(model, NAME)
-
-
-def _proposes(model: ir.Model, workload: Workload | None) -> Sequence[Proposed]:
-    return [] if _refuses(model) else [({}, "onnxslim is in the environment, and may simplify the graph")]
-
-
-REWRITE = Rewrite(
-    name=NAME,
-    summary="onnxslim simplifies the graph",
-    safety="exact",
-    stage=6,
-    task="onnxslim",
-    needs="onnxslim",
-    refuses=_refuses,
-    mends=mend,
-    proposes=_proposes,
-)
+REWRITE = by_package("onnxslim", "onnxslim", "onnxslim simplifies the graph")
