@@ -22,6 +22,12 @@ def lines(text: str) -> str:
     return "\n".join(_COMMAND_AT_START.sub(r"\1\\x3a", visible(line)) for line in text.split("\n"))
 
 
+def operand(name: object) -> str:
+    """A file's name as a command line takes it: one that begins with a dash would be read as an option."""
+    text = str(name)
+    return f"./{text}" if text.startswith("-") else text
+
+
 def no_commands(text: str, written: str) -> str:
     """The text with the beginning of each ``##[...]`` written in another way."""
     return _COMMAND_INSIDE.sub(lambda found: written, text)

@@ -25,8 +25,10 @@ from ortune.cli.quick_start import import_later
 from ortune.cli.session import tell
 from ortune.cli.verbs import command, short_help
 from ortune.errors import Interrupted, OrtuneError, UsageError
+from ortune.printable import operand
 
 SESSION_ID = re.compile(r"\d{8}-[0-9a-f]{6}")
+FILE_NAME = re.compile(r"-.*\.(onnx|ort|ortune|json)/?\s*", re.IGNORECASE | re.DOTALL)
 MODEL_NAME = re.compile(r".*\.(onnx|ort|ortune)/?(@.+)?", re.IGNORECASE | re.DOTALL)
 
 HELP = {"-h", "--help", "--version"}
@@ -100,9 +102,9 @@ def _run(arguments: Sequence[str]) -> int:
     """Runs a verb and returns the exit code."""
     try:
         _require_utf8(arguments)
-        arguments = _with_look(arguments)
+        arguments = _with_look(_with_files(arguments))
         register(*_verb(arguments), for_help=arguments[1:] in (["-h"], ["--help"]))
-        if HELP & {*arguments}:
+        if HELP & {*_options(arguments)}:
             return _help(arguments)
         _require_folder()
         return _program(_with_resume(arguments))
@@ -150,6 +152,25 @@ def _refusal(error: typer.BadParameter, arguments: Sequence[str]) -> UsageError:
     return UsageError(error.format_message(), do=do)
 
 
+def _with_files(arguments: Sequence[str]) -> Sequence[str]:
+    """A file that is named like an option is a file: a hook or ``*.onnx`` puts names of other people where options may be."""
+    options = _options(arguments)
+    return [*map(_as_file, options), *arguments[len(options) :]]
+
+
+def _options(arguments: Sequence[str]) -> Sequence[str]:
+    """What may be options: what follows ``--`` is none."""
+    return arguments[: arguments.index("--")] if "--" in arguments else arguments
+
+
+def _as_file(argument: str) -> str:
+    """The argument; where it names a file and begins like an option, spelled as nothing but a file can be."""
+    for name in (argument, argument.rpartition("@")[0]):  # with the revision of a model, too
+        if FILE_NAME.fullmatch(name) and os.path.lexists(name):  # a link to nowhere too
+            return operand(argument)
+    return argument
+
+
 def _with_look(arguments: Sequence[str]) -> Sequence[str]:
     """A model where a verb is expected asks for the first look, and ``rules`` for all of them."""
     first = arguments[0] if arguments else ""
@@ -166,12 +187,13 @@ def _with_look(arguments: Sequence[str]) -> Sequence[str]:
 
 def _with_resume(arguments: Sequence[str]) -> list[str]:
     """``--resume`` may stand without an id, which typer has no way to say: the newest session is then meant."""
+    options = _options(arguments)
     found = []
-    for this, after in itertools.zip_longest(arguments, arguments[1:], fillvalue=""):
+    for this, after in itertools.zip_longest(options, options[1:], fillvalue=""):
         found.append(this)
         if this == "--resume" and not SESSION_ID.fullmatch(after):
             found[-1] = "--resume=newest"
-    return found
+    return [*found, *arguments[len(options) :]]
 
 
 def _refuse(error: OrtuneError, arguments: Sequence[str]) -> int:
@@ -210,10 +232,11 @@ def _verb(arguments: Sequence[str]) -> list[str]:
 
 def _wants_json(arguments: Sequence[str]) -> bool:
     """Whether one JSON document is expected, also where the options could not be read."""
+    options = _options(arguments)
     return (
-        "--json" in arguments
-        or "--format=json" in arguments
-        or ("--format", "json") in itertools.pairwise(arguments)
+        "--json" in options
+        or "--format=json" in options
+        or ("--format", "json") in itertools.pairwise(options)
     )
 
 

@@ -13,6 +13,7 @@ from ortune import files
 from ortune.errors import UsageError
 from ortune.locks.take import SCHEMA
 from ortune.model import from_git
+from ortune.printable import operand
 from ortune.records import Snapshot, read_json
 
 SUFFIX = ".lock.json"
@@ -54,7 +55,7 @@ def read(path: Path, model: str) -> Snapshot:
         UsageError: It is not there, is damaged, or of another number.
     """
     named = [] if path == default_path(model) else ["--output", str(path)]
-    again = shlex.join(["ortune", "lock", model, *named])
+    again = shlex.join(["ortune", "lock", operand(model), *named])
     try:
         text = files.read(path)
     except FileNotFoundError:

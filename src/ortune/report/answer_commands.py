@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 import msgspec
 
+from ortune.printable import operand
 from ortune.records import WEB_TARGETS, InputChoice, Plan, Runtime, Side, Workload
 
 IN_A_POD = "in an emulated pod"
@@ -218,7 +219,7 @@ def compare_line(
 
 def model_of(side: Side) -> str:
     """The model as the command line takes it; one of a git revision lay in a folder that is gone."""
-    return side.label if "@" in side.label else side.model.path
+    return operand(side.label if "@" in side.label else side.model.path)
 
 
 def _was_named(runtime: Runtime) -> bool:

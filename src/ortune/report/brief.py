@@ -10,6 +10,7 @@ import shlex
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Literal
 
+from ortune.printable import operand
 from ortune.records import (
     Brief,
     BriefFigure,
@@ -249,7 +250,7 @@ def _proof_line(found: Answer, work: Workload | None) -> tuple[str, ...]:
     options = workload_options(work, found.notes)
     if options is None:
         return ()
-    words = ["ortune", "compare", found.bundle, *options, *objective_options(found.estimand)]
+    words = ["ortune", "compare", operand(found.bundle), *options, *objective_options(found.estimand)]
     return (f"prove it where it will run: {shlex.join(words)}",)
 
 

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 
+from ortune.printable import operand
 from ortune.records import CheckedModel, CheckResult, Envelope, Finding, FixedModel, Severity
 from ortune.report import finding_words
 from ortune.report.document import Annotation, Block, Document, Level, Line, Points, Tone
@@ -104,7 +105,8 @@ def _end(result: CheckResult) -> Iterator[Block]:
     written = [model for model in result.models if model.fixed is not None and model.fixed.path]
     for model in written[:NAMED]:
         assert model.fixed is not None
-        yield Line(f"What it brings: {shlex.join(['ortune', 'compare', model.path, model.fixed.path])}")
+        pair = (operand(model.path), operand(model.fixed.path))
+        yield Line(f"What it brings: {shlex.join(['ortune', 'compare', *pair])}")
     fixable = sum(map(_exact, found))
     if fixable and not written:
         yield Line(f"[*] {fixable} fixable with --fix. ortune explain CODE says more of a rule.")

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence, Set
 from itertools import groupby
 from pathlib import Path
 
+from ortune.printable import operand
 from ortune.records import Envelope, GraphSnapshot, LockChange, LockedRun, LockResult, Snapshot, Uncompared
 from ortune.report.answer_commands import lines
 from ortune.report.document import Annotation, Code, Document, Line, Pairs, Points, Tone
@@ -375,7 +376,7 @@ def _next(envelope: Envelope[LockResult], *options: str) -> list[str]:
     result, model = envelope.result, envelope.model
     path = model.path if model else ""
     usual = bool(path) and result.path == f"{path}.lock.json"
-    return lines(["ortune", "lock", path, *options]) if usual else []
+    return lines(["ortune", "lock", operand(path), *options]) if usual else []
 
 
 def _first(lines: list[str]) -> list[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Collection, Sequence
 
+from ortune.printable import operand
 from ortune.records import Envelope, RewriteSpec, RewriteStep, RewritingResult
 from ortune.report.compare_outputs import by_output, outputs
 from ortune.report.document import Annotation, Code, Document, Line, Pairs, Points, Tone
@@ -86,7 +87,7 @@ def _operators(result: RewritingResult) -> str:
 
 def _listed(result: RewritingResult, model: str) -> Document:
     row = [spec(each.rewrite) for each in result.called_for if each.in_row]
-    again = shlex.join(["ortune", "rewrite", model, *row])
+    again = shlex.join(["ortune", "rewrite", operand(model), *row])
     others = ", ".join(each.name for each in result.near_misses)
     return Document(
         title="ortune rewrite",
@@ -126,7 +127,11 @@ def _next(envelope: Envelope[RewritingResult]) -> list[str]:
     result = envelope.result
     model = envelope.model.path if envelope.model else result.base.label
     settings = [word for name, value in result.settings.items() for word in ("--b-set", f"{name}={value}")]
-    return [shlex.join(["ortune", "compare", model, result.path, *settings])] if result.path else []
+    return (
+        [shlex.join(["ortune", "compare", operand(model), operand(result.path), *settings])]
+        if result.path
+        else []
+    )
 
 
 def document(envelope: Envelope[RewritingResult]) -> Document:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from ortune.printable import visible
+from ortune.printable import operand, visible
 from ortune.records import (
     Adoption,
     BundleInfo,
@@ -595,7 +595,7 @@ def _next(envelope: Envelope[TuneResult]) -> list[str]:
     more: list[str] = []
     if _left_out(result.candidates):
         more = with_budget(result.reproduce, MORE_TIME * result.budget.budget_s)
-    prove = ["ortune", "compare", result.bundle] if result.bundle and _replaces(result) else []
+    prove = ["ortune", "compare", operand(result.bundle)] if result.bundle and _replaces(result) else []
     ran = msgspec.structs.replace(result.side, plan=result.default)  # a browser's is no profile of a process
     why = [] if _replaces(result) else profile_line(ran, envelope.workload)
     unproven = [f.plan for f in _mended(result) if f.plan is not None and not _shipped(result, f.plan)]

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Annotated, Any, get_args, get_origin, get_type
 
 from ortune import files
 from ortune.errors import UsageError
+from ortune.printable import operand
 
 if TYPE_CHECKING:
     from ortune.records import Plan
@@ -136,7 +137,7 @@ def words(options: Any, *, without: Sequence[str] = ()) -> list[str]:
             continue
         values = list(value) if each.many else [value]
         if isinstance(each.spelling, Argument):
-            found += map(str, values)
+            found += map(operand, values)
         elif each.spelling is not None and each.spelling.again and each.given(options):
             on, _, off = each.spelling.flag.partition("/")
             if isinstance(value, bool):

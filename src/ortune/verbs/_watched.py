@@ -10,6 +10,7 @@ import msgspec
 from ortune import rules
 from ortune.errors import OrtuneError
 from ortune.model.open import OpenModel, open_model
+from ortune.printable import operand
 from ortune.records import ModelInfo, PageModel, PageSeen, PageSession, Runtime, Side, WatchedPage
 from ortune.report.finding_words import measurable
 from ortune.rules import Facts
@@ -73,6 +74,6 @@ def _judged(session: PageSession, opened: OpenModel | None, seen: PageSeen) -> P
     )
     found = rules.findings(facts)
     name = session.model.url.partition("?")[0].rpartition("/")[2] or "MODEL.onnx"
-    again = measurable(found, [name, "--target", facts.target])
+    again = measurable(found, [operand(name), "--target", facts.target])
     told = (b if not a.fix else a for a, b in zip(found, again, strict=True))
     return msgspec.structs.replace(session, findings=tuple(told))

@@ -20,6 +20,7 @@ from ortune.errors import OrtuneError, UsageError
 from ortune.fleet import runtimes
 from ortune.knobs import facts
 from ortune.knobs.knob import Objective as ObjectiveName
+from ortune.printable import operand
 from ortune.profiling.headroom import short_profile
 from ortune.profiling.why import why
 from ortune.records import (
@@ -306,7 +307,7 @@ class Options(Elsewhere, Kept, Load, Downloaded, OnePlan):
         model = Path(self.model)
         if bundle_format.is_bundle(model):
             # Somebody else may have named the model; the line is there to be pasted into a shell.
-            tuned, plain = (shlex.quote(str(p)) for p in (model, model / bundle_format.read(model).model))
+            tuned, plain = (shlex.quote(operand(p)) for p in (model, model / bundle_format.read(model).model))
             raise UsageError(
                 "is tuned already: its own plan would pass for the default",
                 where=str(model),

@@ -21,6 +21,7 @@ import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from ortune.printable import operand
 from ortune.records import WEB_TARGETS, Finding, ProfiledNode, ProfileResult
 from ortune.rules._words import percent, plural
 from ortune.rules.facts import Facts
@@ -172,4 +173,4 @@ def _measured(facts: Facts, run: ProfileResult, nodes: Sequence[ProfiledNode]) -
     told = "web-webgpu" if run.trace.format == "web-console" else _TARGETS[nodes[0].provider]
     target = facts.target if facts.target != "cpu" else told
     cpu = "web-wasm" if target in WEB_TARGETS else "cpu"
-    return shlex.join(["ortune", "compare", model, "--a-target", target, "--b-target", cpu])
+    return shlex.join(["ortune", "compare", operand(model), "--a-target", target, "--b-target", cpu])
