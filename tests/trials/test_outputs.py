@@ -118,6 +118,39 @@ def test_nan_and_infinity_must_agree_in_place(compare):
         assert f"at element {at[0] * 33 + at[1]}" in result.what
 
 
+def test_numbers_that_are_not_finite_are_counted(compare):
+    """NaN equals NaN is no equality; -infinity among finite scores is a mask."""
+    holes, masked, lost = X.copy(), X.copy(), np.full_like(X, np.nan)
+    holes[0, :3] = np.nan, np.inf, -np.inf
+    masked[:, 20:] = -np.inf
+    clean = compare({"y": X}, {"y": X})
+    assert (clean.nonfinite, clean.nonfinite_reference, clean.nonfinite_candidate) == ((), 0, 0)
+    found = compare({"y": holes, "x": X}, {"y": holes, "x": X})
+    assert found.ok and (found.nonfinite_reference, found.nonfinite_candidate) == (2, 2)
+    (of_y,) = found.nonfinite
+    assert (of_y.name, of_y.n_elements, of_y.nonfinite_reference, of_y.unusable_reference) == (
+        "y",
+        X.size,
+        3,
+        2,
+    )
+    assert told.outputs(found) == "outputs equal where finite, NaN or infinite on both sides in 2 elements"
+    found = compare({"y": masked}, {"y": masked})
+    assert found.ok and found.nonfinite[0].nonfinite_reference == 64 * 13 and found.nonfinite_reference == 0
+    assert told.outputs(found) == "outputs identical"
+    for all_of_it in (lost, np.full_like(X, -np.inf), np.full((64, 33), np.nan, np.float16)):
+        found = compare({"y": all_of_it, "x": X}, {"y": all_of_it, "x": X})
+        assert not found.ok and found.comparable and found.accepting_tolerance is None
+        assert found.nonfinite_reference == X.size
+        assert found.what == "output 'y' has no finite element on either side, so nothing was compared"
+        assert compare({"y": all_of_it, "x": X}, {"y": all_of_it, "x": X}, allow_nonfinite=True).ok
+    found = compare({"y": X}, {"y": lost})
+    assert not found.comparable and (found.nonfinite_reference, found.nonfinite_candidate) == (0, X.size)
+    pairs = (X + 1j * np.where(X > 1, np.nan, X)).astype(np.complex64)
+    found = compare({"y": (pairs, "complex64")}, {"y": (pairs, "complex64")})
+    assert found.ok and found.nonfinite_reference == int((X > 1).sum())
+
+
 def test_extreme_values(compare):
     huge = np.array([1e308, -1e308, 3.0])
     assert compare({"y": huge}, {"y": huge * (1 + 1e-9)}).ok

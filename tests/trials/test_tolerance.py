@@ -227,3 +227,12 @@ def test_of_several_inputs_the_worst_figures_of_each_output_are_told(tmp_path: P
     # A label that flips with one input is what no tolerance accepts, however near that input's numbers are.
     every = worst_of([far, flipped, peak])
     assert (every.ok, every.accepting_tolerance) == (False, None) and "label" in every.what
+
+
+def test_numbers_that_are_not_finite_are_counted_over_all_inputs(tmp_path: Path) -> None:
+    holes = REFERENCE.copy()
+    holes[3, :2] = np.nan
+    a = left(tmp_path / "holes", y=holes)
+    found = worst_of([*difference(tmp_path, REFERENCE), *[compare_outputs(a, a)] * 2])
+    assert (found.nonfinite_reference, found.nonfinite_candidate) == (4, 4)
+    assert [(o.name, o.n_elements) for o in found.nonfinite] == [("y", 4000)]

@@ -87,6 +87,24 @@ class OutputError(Record, frozen=True, kw_only=True):
     silent: bool = False
 
 
+class NonFiniteOutput(Record, frozen=True, kw_only=True):
+    """The elements of one output that are no finite numbers.
+
+    Attributes:
+        n_elements: Of the reference.
+        nonfinite_reference, nonfinite_candidate: NaN and infinities.
+        unusable_reference, unusable_candidate: Those that no healthy model gives: NaN and +infinity, and -infinity
+            where nothing is finite. Among finite numbers -infinity is the mask of a score, or the logarithm of 0.
+    """
+
+    name: str
+    n_elements: int
+    nonfinite_reference: int = 0
+    nonfinite_candidate: int = 0
+    unusable_reference: int = 0
+    unusable_candidate: int = 0
+
+
 class OutputDifference(Record, frozen=True, kw_only=True):
     """How far apart the outputs of two plans are.
 
@@ -109,6 +127,9 @@ class OutputDifference(Record, frozen=True, kw_only=True):
         accepting_tolerance: One that accepts the difference; None where none does, and where none is needed.
         silent: There are floating-point outputs, and with every input the reference's are nearly zero all over: what is
             computed looks alike, whatever it is.
+        nonfinite: Every floating-point output that has NaN or infinities on a side.
+        nonfinite_reference, nonfinite_candidate: Elements of all outputs that no healthy model gives; see
+            ``NonFiniteOutput.unusable_reference``. Over all inputs.
     """
 
     ok: bool
@@ -126,6 +147,9 @@ class OutputDifference(Record, frozen=True, kw_only=True):
     metric_base: float | None = None
     metric: float | None = None
     silent: bool = False
+    nonfinite: tuple[NonFiniteOutput, ...] = ()
+    nonfinite_reference: int = 0
+    nonfinite_candidate: int = 0
 
 
 class Figures(Record, frozen=True, kw_only=True):

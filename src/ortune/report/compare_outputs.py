@@ -23,6 +23,10 @@ def alike(found: OutputDifference) -> str:
     if found.silent and found.relative_l2:
         return "nearly zero on both sides, so other inputs would tell more (--inputs)"
     how = " (as sets)" if found.compared_as == "sets" else ""
+    if n := found.nonfinite_reference:
+        finite = f"equal to {found.relative_l2:.0g}" if found.relative_l2 else "equal"
+        elements = "1 element" if n == 1 else f"{n} elements"
+        return f"{finite} where finite{how}, NaN or infinite on both sides in {elements}"
     return f"{difference(found.relative_l2)}{how}"
 
 

@@ -79,6 +79,21 @@ def top1(arrays: tuple[Array, Array], types: tuple[str, str]) -> tuple[float, in
     return agreeing / rows, rows
 
 
+def nonfinite(array: Array, onnx_type: str) -> tuple[int, int]:
+    """How many elements are NaN or infinite, and how many of these no healthy model gives.
+
+    Among finite numbers -infinity is the mask of a score, or the logarithm of 0.
+    """
+    finite = bad = masks = 0
+    for (piece,) in pieces(array):
+        values = piece if piece.dtype.kind in "fc" else decode(piece, onnx_type)
+        some = int(np.isfinite(values).sum())
+        finite, bad = finite + some, bad + values.size - some
+        if some < values.size and values.dtype.kind == "f":
+            masks += int(np.isneginf(values).sum())
+    return bad, bad - masks if finite else bad
+
+
 def moments(array: Array, onnx_type: str) -> tuple[float, float, int]:
     """Mean and standard deviation of the finite values, and the number of others."""
     count = bad = 0

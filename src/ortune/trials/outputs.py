@@ -30,8 +30,16 @@ import numpy as np
 
 from ortune.errors import OrtuneError
 from ortune.inputs.value_files import StoredValue
-from ortune.records import OutputDifference, OutputError
-from ortune.trials.output_figures import FLOOR, accepting, leaves, moments, top1, unmatched_rows
+from ortune.records import NonFiniteOutput, OutputDifference, OutputError
+from ortune.trials.output_figures import (
+    FLOOR,
+    accepting,
+    leaves,
+    moments,
+    nonfinite,
+    top1,
+    unmatched_rows,
+)
 from ortune.trials.output_files import (
     FLOAT8,
     Array,
@@ -70,6 +78,7 @@ class _Found:
             it, no answer either.
         inexact: Every failure is one that some tolerance accepts.
         floats: Floating-point outputs so far.
+        may_be_nonfinite: The user accepts outputs without a finite element.
     """
 
     relative_l2: float = 0.0
@@ -80,8 +89,10 @@ class _Found:
     unlike: str = ""
     inexact: bool = True
     floats: int = 0
+    may_be_nonfinite: bool = False
     ways: set[str] = field(default_factory=set)
     outputs: list[OutputError] = field(default_factory=list)
+    nonfinite: list[NonFiniteOutput] = field(default_factory=list)
 
     def fail(self, what: str, *, wrong: bool = True, inexact: bool = False) -> None:
         self.what = self.what or what
@@ -95,6 +106,25 @@ class _Found:
         if count >= FEWEST_TO_JUDGE and differing == count:
             self.unlike = self.unlike or what
 
+    def count_nonfinite(self, label: str, arrays: tuple[Array, Array], types: tuple[str, str]) -> None:
+        """Notes what is no finite number; where the reference has nothing else, there is nothing to compare."""
+        (all_old, unusable_old), (all_new, unusable_new) = map(nonfinite, arrays, types)
+        if not (all_old or all_new) or not (arrays[0].size and arrays[1].size):
+            return
+        self.nonfinite.append(
+            NonFiniteOutput(
+                name=label,
+                n_elements=arrays[0].size,
+                nonfinite_reference=all_old,
+                nonfinite_candidate=all_new,
+                unusable_reference=unusable_old,
+                unusable_candidate=unusable_new,
+            )
+        )
+        if min(all_old / arrays[0].size, all_new / arrays[1].size) >= 1.0 and not self.may_be_nonfinite:
+            what = f"output {label!r} has no finite element on either side, so nothing was compared"
+            self.fail(what, wrong=False)
+
 
 def compare_outputs(
     reference: Path,
@@ -105,6 +135,7 @@ def compare_outputs(
     rows: float | None = None,
     as_moments: bool = False,
     without: Collection[str] = (),
+    allow_nonfinite: bool = False,
 ) -> OutputDifference:
     """Compares two folders of outputs, output by output, by name.
 
@@ -117,6 +148,8 @@ def compare_outputs(
         rows: The same for outputs of kind "set", where another is meant for these.
         as_moments: The baseline differs from itself: compare every output by its moments.
         without: Outputs that the candidate was asked to leave out: passed over.
+        allow_nonfinite: An output without a finite element on either side is the same; else there is nothing to
+            compare, which is no equality.
 
     Returns:
         The distance over all floating-point outputs compared as values; ``what`` names the first output
@@ -134,7 +167,7 @@ def compare_outputs(
         raise OrtuneError(f"the tolerance must be a positive number, not {tolerance}", do="e.g. 1e-3")
     before, after = read_outputs(reference), read_outputs(candidate)
     before = {name: value for name, value in before.items() if name not in without}
-    found = _Found()
+    found = _Found(may_be_nonfinite=allow_nonfinite)
     ways = {name: "moments" if as_moments else kinds.get(name, "values") for name in before}
     # Sets and indices of integers come last: they are forgiven more where the scores agree.
     order = sorted(
@@ -163,6 +196,9 @@ def compare_outputs(
         tolerance=tolerance,
         outputs=tuple(found.outputs),
         silent=bool(found.outputs) and all(output.silent for output in found.outputs),
+        nonfinite=tuple(found.nonfinite),
+        nonfinite_reference=sum(output.unusable_reference for output in found.nonfinite),
+        nonfinite_candidate=sum(output.unusable_candidate for output in found.nonfinite),
         accepting_tolerance=accepting(found.relative_l2, found.max_error)
         if found.what and found.inexact and not wrong
         else None,
@@ -204,7 +240,10 @@ def _compare_arrays(
     found.ways.add(way)
     if family(types[0]) != family(types[1]):
         found.fail(f"output {label!r} is of type {types[1]}, not {types[0]}")
-    elif old.ndim != new.ndim or (way not in _ANY_COUNT and old.shape != new.shape):
+        return
+    if family(types[0]) == "float":
+        found.count_nonfinite(label, arrays, types)
+    if old.ndim != new.ndim or (way not in _ANY_COUNT and old.shape != new.shape):
         found.fail(f"output {label!r} has shape {list(new.shape)}, not {list(old.shape)}")
     elif way == "moments":
         _compare_moments(found, label, arrays, types)
@@ -238,12 +277,16 @@ def _compare_maps(
             found.fail(f"output {name!r} {'has a new' if key in new else 'lacks the'} entry {key}")
             return
     numbers = [k for k in old if isinstance(old[k], float) and isinstance(new[k], int | float)]
-    values = tuple(np.array([m[k] for k in numbers], dtype=np.float64) for m in (old, new))
+    values = (
+        np.array([old[k] for k in numbers], dtype=np.float64),
+        np.array([new[k] for k in numbers], dtype=np.float64),
+    )
+    found.count_nonfinite(name, values, ("double", "double"))
     if way == "moments":
         if np.isfinite(values[0]).all() and not np.isfinite(values[1]).all():
             found.fail(f"output {name!r} has values that are not finite, and had none")
         return
-    _compare_floats(found, name, iter([(values[0], values[1])]), limits)
+    _compare_floats(found, name, iter([values]), limits)
     for key in old.keys() - set(numbers):
         if old[key] != new[key]:
             found.fail(f"output {name!r} is {new[key]!r} at {key}, where it was {old[key]!r}", wrong=False)

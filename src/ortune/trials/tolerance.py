@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import msgspec
 
 from ortune.errors import UsageError
-from ortune.records import OutputDifference, OutputError
+from ortune.records import NonFiniteOutput, OutputDifference, OutputError
 
 _PART = re.compile(
     r"(l2|cosine|snr|top1|metric)\s*(<=|>=)\s*(\d+(?:\.\d+)?(?:e-?\d+)?)\s*(db|%|)", re.IGNORECASE
@@ -127,7 +127,25 @@ def worst_of(found: Sequence[OutputDifference]) -> OutputDifference:
         accepting_tolerance=None if worst.accepting_tolerance is None else max(accepting),
         outputs=tuple(outputs.values()),
         silent=all(d.silent for d in found),
+        nonfinite=tuple(_nonfinite(found)),
+        nonfinite_reference=sum(d.nonfinite_reference for d in found),
+        nonfinite_candidate=sum(d.nonfinite_candidate for d in found),
     )
+
+
+def _nonfinite(found: Sequence[OutputDifference]) -> Iterator[NonFiniteOutput]:
+    """The counts of each output that has any, over all inputs."""
+    each = [output for difference in found for output in difference.nonfinite]
+    for name in dict.fromkeys(output.name for output in each):
+        mine = [output for output in each if output.name == name]
+        yield NonFiniteOutput(
+            name=name,
+            n_elements=sum(output.n_elements for output in mine),
+            nonfinite_reference=sum(output.nonfinite_reference for output in mine),
+            nonfinite_candidate=sum(output.nonfinite_candidate for output in mine),
+            unusable_reference=sum(output.unusable_reference for output in mine),
+            unusable_candidate=sum(output.unusable_candidate for output in mine),
+        )
 
 
 def _both(one: OutputError, other: OutputError) -> OutputError:
