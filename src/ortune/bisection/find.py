@@ -12,7 +12,8 @@ import msgspec
 from ortune.analysis.mapping import originals
 from ortune.bisection.looked_at import Eyes, Running, nudged
 from ortune.bisection.matching import match
-from ortune.bisection.partings import held_against, not_finite, partings
+from ortune.bisection.not_finite import first_of
+from ortune.bisection.partings import held_against, partings
 from ortune.knobs.cpu.graph_optimization_level import KNOB as LEVEL
 from ortune.model.open import OpenModel, open_model
 from ortune.records import FeedRef, NotFinite, Parting, Plan, ValuePair
@@ -120,7 +121,7 @@ def find(
     moved = eyes.look(nudged(a, folder / "moved", seed), "A, inputs moved by one step of rounding")
     line("comparing the values")
     values = held_against(a, match(a, b, seen_a, seen_b, joined), seen_a, seen_b, moved)
-    first = [not_finite(a, seen_a, "A"), not_finite(b, seen_b, "B")]
+    first = [first_of(a, seen_a, "A"), first_of(b, seen_b, "B")]
     return Found(
         partings=partings(a, b, values, seen_a, seen_b),
         not_finite=tuple(each for each in first if each is not None),

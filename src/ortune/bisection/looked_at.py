@@ -16,7 +16,7 @@ from ortune.errors import MeasurementError
 from ortune.inputs import feed_files
 from ortune.model.graphs import subgraphs
 from ortune.model.save import save_model
-from ortune.records import FeedRef, Measured, Plan, Runtime
+from ortune.records import FeedRef, GraphNode, Measured, Plan, Runtime
 from ortune.trials import pilot
 from ortune.trials.executor import Arm, Executor
 from ortune.trials.output_files import read_outputs
@@ -57,6 +57,22 @@ class Running:
     def bodies(self) -> bool:
         """Whether nodes have graphs of their own, which are not looked into."""
         return any(any(True for _ in subgraphs(node)) for node in self.graph.graph)
+
+
+def operator(node: ir.Node) -> str:
+    """A node's operator with its domain, where that is not ONNX's."""
+    return node.op_type if node.domain in ("", "ai.onnx") else f"{node.domain}:{node.op_type}"
+
+
+def described(node: ir.Node, side: Running) -> GraphNode:
+    """A node as documents have it."""
+    return GraphNode(
+        name=node.name or "",
+        operator=operator(node),
+        value=next((str(v.name) for v in node.outputs if v.name), ""),
+        of=side.names.get(node.name or "", ()),
+        bodies=any(True for _ in subgraphs(node)),
+    )
 
 
 class Eyes:

@@ -14,9 +14,12 @@ import onnx_ir as ir
 from ortune.bisection.keys import COMMUTATIVE, Keying, Keys, attributes
 from ortune.bisection.looked_at import Running
 from ortune.bisection.seen import Seen, alike, relative_l2
+from ortune.model.graphs import op_set
 from ortune.records import MatchedBy
 from ortune.trials.output_files import family
 
+CARRIERS = op_set("Cast DequantizeLinear Identity QuantizeLinear")
+"""What they make stands for what goes in, as another type has it."""
 NEAR = 1e-2
 """Relative L2 below which two values are the same but for some error; unrelated ones are about 1.4 apart."""
 SORTED_NEAR = 1e-4

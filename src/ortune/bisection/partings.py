@@ -7,16 +7,16 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import onnx_ir as ir
 
-from ortune.bisection.looked_at import Running
-from ortune.bisection.matching import NEAR, Pair, paired_before
+from ortune.bisection.looked_at import Running, described, operator
+from ortune.bisection.matching import CARRIERS, NEAR, Pair, paired_before
 from ortune.bisection.seen import FARTHEST, Seen, differing_share, precision, relative_l2
-from ortune.model.graphs import subgraphs
-from ortune.records import GraphNode, NodeChange, NotFinite, Parting, ValuePair
+from ortune.records import GraphNode, NodeChange, Parting, ValuePair
 from ortune.trials.output_files import family
 from ortune.trials.outputs import DIFFERING_SHARE
 
 GROWTH = 8.0
 """Times as far as what goes in: less is a difference that grows on its way, and begins elsewhere."""
+_PRODUCTS = ("Attention", "Conv", "Einsum", "GRU", "Gemm", "LSTM", "MatMul", "RNN")
 OWN_MOVES = 32.0
 """Times as far as a value moves when what goes in moves by one step: every sum along the way is rounded too."""
 
@@ -98,13 +98,31 @@ def partings(
         found.append(
             Parting(
                 value=pair,
-                a=tuple(_node(each, a) for each in ours),
-                b=tuple(_node(each, b) for each in others),
+                a=tuple(described(each, a) for each in ours),
+                b=tuple(described(each, b) for each in others),
+                at=_at(ours, others, a, b),
                 inputs=tuple(inputs.values()),
                 changes=tuple(_changes(node, theirs)) if alone else (),
             )
         )
     return tuple(found)
+
+
+def _at(ours: Sequence[ir.Node], others: Sequence[ir.Node], a: Running, b: Running) -> GraphNode:
+    """The node that a reader looks for: A's own that does the work, or B's where A has none."""
+    if not ours:
+        return described(max(others, key=_work), b)
+    behind = b.names.get(max(others, key=_work).name or "", ()) if others else ()
+    own = {node.name: node for node in ours}
+    known = next((own[name] for name in behind[:1] if name in own), None)
+    return described(known or max(ours, key=_work), a)
+
+
+def _work(node: ir.Node) -> int:
+    """How much of the work of its neighbourhood a node does, by its kind: products, what is computed, what is moved."""
+    if node.op_type in CARRIERS:
+        return 0
+    return 2 if any(kind in node.op_type for kind in _PRODUCTS) else 1
 
 
 def _heals(made: Sequence[ir.Value], values: Mapping[str, ValuePair]) -> bool:
@@ -173,21 +191,6 @@ def _differs(pair: ValuePair | None) -> bool:
     return pair is not None and not pair.equal
 
 
-def operator(node: ir.Node) -> str:
-    """A node's operator with its domain, where that is not ONNX's."""
-    return node.op_type if node.domain in ("", "ai.onnx") else f"{node.domain}:{node.op_type}"
-
-
-def _node(node: ir.Node, side: Running) -> GraphNode:
-    return GraphNode(
-        name=node.name or "",
-        operator=operator(node),
-        value=next((str(v.name) for v in node.outputs if v.name), ""),
-        of=side.names.get(node.name or "", ()),
-        bodies=any(True for _ in subgraphs(node)),
-    )
-
-
 def _changes(a: ir.Node, b: ir.Node) -> list[NodeChange]:
     """What two nodes have that is not the same: the operator, attributes, weights."""
     found = []
@@ -238,19 +241,3 @@ def _stored(value: ir.Value | None) -> np.ndarray | None:
     if tensor is None or tensor.dtype == ir.DataType.STRING:
         return None
     return tensor.numpy()
-
-
-def not_finite(side: Running, seen: Mapping[str, Seen], letter: str) -> NotFinite | None:
-    """The first value, in the order in which nodes run, that holds NaN or infinities."""
-    for node in side.nodes:
-        for value in node.outputs:
-            held = seen.get(str(value.name))
-            if held is not None and held.n_nan + held.n_inf:
-                return NotFinite(
-                    side="A" if letter == "A" else "B",
-                    node=_node(node, side),
-                    n_nan=held.n_nan,
-                    n_inf=held.n_inf,
-                    size=held.size,
-                )
-    return None

@@ -78,6 +78,7 @@ class Parting(Record, frozen=True, kw_only=True):
         value: What comes out.
         a, b: The nodes of each side between the values that go in and that one, in the order in which they run; of a
             side none, where what the other side has besides is what makes the difference.
+        at: Of these nodes the one that does the work: A's, as the user's own model names it; B's where A has none.
         inputs: What goes in and was matched; it is equal.
         changes: What is not the same in the two, where each is one node.
     """
@@ -85,18 +86,32 @@ class Parting(Record, frozen=True, kw_only=True):
     value: ValuePair
     a: tuple[GraphNode, ...]
     b: tuple[GraphNode, ...]
+    at: GraphNode | None = None
     inputs: tuple[ValuePair, ...] = ()
     changes: tuple[NodeChange, ...] = ()
 
 
 class NotFinite(Record, frozen=True, kw_only=True):
-    """The first value of a side that holds NaN or infinities."""
+    """Where the NaN of a side begin, or its infinities where it has no NaN.
+
+    Attributes:
+        node: Makes the first value that holds them: of those on the way to an output, where an output holds them too.
+        n_nan, n_inf, size: Elements of that value.
+        weight: Stored values that are not finite themselves, and go into that node or what is before it; "" for none.
+        weight_type: Their type in ONNX.
+        reaches: An output of the model holds them too.
+    """
 
     side: Literal["A", "B"]
     node: GraphNode
     n_nan: int
     n_inf: int
     size: int
+    weight: str = ""
+    weight_type: str = ""
+    weight_n_nan: int = 0
+    weight_n_inf: int = 0
+    reaches: bool = False
 
 
 class BisectResult(Record, frozen=True, kw_only=True):

@@ -109,9 +109,18 @@ def change(found: NodeChange) -> str:
 
 
 def not_finite(found: NotFinite) -> str:
-    """Where NaN or infinities come up first."""
-    kinds = [f"{n} {what}" for n, what in ((found.n_nan, "NaN"), (found.n_inf, "infinite")) if n]
-    return f"{found.side}: {' and '.join(kinds)} of {found.size} values come out of {_node(found.node)}"
+    """Where NaN or infinities come up first, and the weight that they come from."""
+    what = f"{found.side}: {counted_not_finite(found.n_nan, found.n_inf)} of {found.size} values come out of "
+    what += _node(found.node)
+    if not found.weight:
+        return what
+    held = counted_not_finite(found.weight_n_nan, found.weight_n_inf)
+    return f"{what}, from weight {shorten(found.weight, 60)} ({found.weight_type}), which holds {held}"
+
+
+def counted_not_finite(n_nan: int, n_inf: int) -> str:
+    """How many values are NaN, and how many infinite."""
+    return " and ".join(f"{n} {what}" for n, what in ((n_nan, "NaN"), (n_inf, "infinite")) if n)
 
 
 def _matched(values: Sequence[ValuePair]) -> str:

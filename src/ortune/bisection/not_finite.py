@@ -1,0 +1,114 @@
+"""Where NaN and infinities of a side come from: the node that makes the first of them, and the weight behind it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import msgspec
+import numpy as np
+import onnx_ir as ir
+
+from ortune.bisection.looked_at import Running, described
+from ortune.bisection.seen import Seen
+from ortune.records import NotFinite
+
+_FLOATS = frozenset(
+    {ir.DataType.FLOAT, ir.DataType.FLOAT16, ir.DataType.DOUBLE, ir.DataType.BFLOAT16}
+)  # what can hold them; the types of 8 bits and fewer are no weights that a model adds
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Weight:
+    """A stored value that holds some."""
+
+    name: str
+    onnx_type: str
+    n_nan: int
+    n_inf: int
+
+
+def first_of(side: Running, seen: Mapping[str, Seen], letter: str) -> NotFinite | None:
+    """Where the values of a side that are not finite begin; None where all are finite.
+
+    Infinities that no output holds may be meant: a mask of minus infinity. So the way is walked back from the outputs
+    that hold some, through the values that hold some, to those that are made of finite ones alone; of NaN, where an
+    output has NaN. Where no output holds any, it is the first value in the order in which nodes run.
+    """
+    order = {node: i for i, node in enumerate(side.graph.graph)}
+
+    def counts(value: ir.Value | None) -> tuple[int, int]:
+        known = None if value is None else seen.get(str(value.name))
+        return (0, 0) if known is None else (known.n_nan, known.n_inf)
+
+    outputs = list(side.graph.graph.outputs)
+    nan_alone = any(counts(value)[0] for value in outputs)
+
+    def bad(value: ir.Value | None) -> bool:
+        n_nan, n_inf = counts(value)
+        return n_nan > 0 or (n_inf > 0 and not nan_alone)
+
+    reached = [value for value in outputs if bad(value)]
+    begins: list[ir.Value] = []
+    if reached:
+        waiting, met = list(reached), set(reached)
+        while waiting:
+            value = waiting.pop()
+            producer = value.producer()
+            before = [] if producer is None else [v for v in producer.inputs if v is not None and bad(v)]
+            if producer is not None and not before:
+                begins.append(value)
+            waiting += [v for v in before if v not in met]
+            met.update(before)
+    else:
+        begins = [value for node in side.nodes for value in node.outputs if bad(value)]
+    first = min(
+        ((order[node], value, node) for value in begins if (node := value.producer()) is not None),
+        key=lambda each: each[0],
+        default=None,
+    )
+    if first is None:
+        return None
+    _, value, node = first
+    n_nan, n_inf = counts(value)
+    found = NotFinite(
+        side="A" if letter == "A" else "B",
+        node=described(node, side),
+        n_nan=n_nan,
+        n_inf=n_inf,
+        size=seen[str(value.name)].size,
+        reaches=bool(reached),
+    )
+    weight = _weight_behind(node, seen)
+    if weight is None:
+        return found
+    return msgspec.structs.replace(
+        found,
+        weight=weight.name,
+        weight_type=weight.onnx_type,
+        weight_n_nan=weight.n_nan,
+        weight_n_inf=weight.n_inf,
+    )
+
+
+def _weight_behind(node: ir.Node, seen: Mapping[str, Seen]) -> _Weight | None:
+    """The nearest stored value that is not finite and goes into a node, through values that are not finite alone."""
+    waiting, met = [v for v in node.inputs if v is not None], set[ir.Value]()
+    while waiting:
+        value = waiting.pop(0)
+        if value in met:
+            continue
+        met.add(value)
+        tensor = ir.convenience.get_const_tensor(value)
+        if tensor is not None:
+            if tensor.dtype in _FLOATS:
+                numbers = tensor.numpy().astype(np.float32, copy=False)
+                n_nan, n_inf = int(np.isnan(numbers).sum()), int(np.isinf(numbers).sum())
+                if n_nan + n_inf:
+                    kind = tensor.dtype.name.lower()
+                    return _Weight(name=str(value.name), onnx_type=kind, n_nan=n_nan, n_inf=n_inf)
+            continue
+        producer, known = value.producer(), seen.get(str(value.name))
+        if producer is not None and (known is None or known.n_nan + known.n_inf):
+            waiting += [v for v in producer.inputs if v is not None]
+    return None

@@ -1,0 +1,67 @@
+"""Where one side alone begins to be wrong: by its optimiser, or by values that are not finite."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from onnx import numpy_helper
+
+from bisection.planted import convolutions
+from bisection.quantized import product
+from ortune.bisection.levels import first_decisive, first_not_finite
+from ortune.records import Plan
+from ortune.store.db import SessionLog
+from ortune.targets.machine import Machine
+from ortune.trials.baseline import Baseline
+from ortune.trials.input_options import InputOptions
+from ortune.trials.sides import SideText, resolve
+
+
+def settled(model: Path, folder: Path) -> Baseline:
+    """A side as a verb holds it, with its feeds written."""
+    side = resolve(SideText(text=str(model)), common=Plan(), scratch=folder)
+    baseline = Baseline(side, InputOptions(), folder, SessionLog(None, ""), lambda text: None, Machine())
+    baseline.settle(60.0)
+    return baseline
+
+
+@pytest.mark.parametrize(("bias_scale", "level"), [(0.001, ""), (0.0005, "extended")])
+def test_the_node_that_the_optimiser_makes_wrong_is_named(
+    bias_scale: float, level: str, tmp_path: Path
+) -> None:
+    held = settled(product(tmp_path / "m.onnx", bias_scale), tmp_path)
+    wrong = first_decisive(held.side, held.refs[0], held.executor, tmp_path / "levels", level=level)
+    assert wrong is not None
+    assert (wrong.node.name, wrong.node.operator, wrong.level) == ("fc", "Gemm", level or "all")
+    assert "QGemm" in wrong.parting.b[-1].operator
+
+
+def test_a_level_that_computes_the_same_has_no_wrong_node(tmp_path: Path) -> None:
+    held = settled(product(tmp_path / "m.onnx", None), tmp_path)
+    assert first_decisive(held.side, held.refs[0], held.executor, tmp_path / "levels") is None
+    assert first_decisive(held.side, held.refs[0], held.executor, tmp_path / "off", level="disable") is None
+
+
+def test_the_weight_and_the_node_that_nan_come_from_are_named(tmp_path: Path) -> None:
+    path = convolutions(tmp_path / "m.onnx")
+    model = onnx.load(path)
+    weights = {tensor.name: tensor for tensor in model.graph.initializer}
+    values = numpy_helper.to_array(weights["b1"]).copy()
+    values[2] = -np.inf
+    weights["b1"].CopyFrom(numpy_helper.from_array(values, "b1"))
+    onnx.save(model, path)
+    held = settled(path, tmp_path)
+    place = first_not_finite(held.side, held.refs[0], held.executor, tmp_path / "values")
+    assert place is not None
+    # Infinities meet with both signs in the next convolution: from there on they are NaN, of the same weight.
+    assert place.node.name in ("norm1", "conv2")
+    assert (place.weight, place.weight_type, place.weight_n_inf) == ("b1", "float", 1)
+    assert place.reaches
+
+
+def test_a_finite_model_has_no_such_node(tmp_path: Path) -> None:
+    held = settled(convolutions(tmp_path / "m.onnx"), tmp_path)
+    assert first_not_finite(held.side, held.refs[0], held.executor, tmp_path / "values") is None
