@@ -111,6 +111,7 @@ def check(
     diff: bool = ...,
     output: str | Path | None = ...,
     in_place: bool = ...,
+    runtime: str | Path | None = ...,
     report: str | Path | None = ...,
     watcher: Watcher | None = ...,
 ) -> Answer[CheckResult]: ...

@@ -8,9 +8,11 @@ import venv
 from pathlib import Path
 
 import numpy as np
+import onnx
 import onnxruntime
 import pytest
 from box import FEW, Box, refused
+from onnx import helper
 
 import ortune
 
@@ -46,6 +48,16 @@ def test_no_onnxruntime_anywhere(box: Box) -> None:
     assert doctor.code == 0, doctor.err
     assert doctor.document["result"]["noise"] is None
     assert "nothing could be measured" in doctor.err
+    old = onnx.load(box.folder / "m.onnx")
+    for tensor in old.graph.initializer:  # which a fix takes out of the inputs again
+        old.graph.input.append(helper.make_tensor_value_info(tensor.name, tensor.data_type, tensor.dims))
+    onnx.save(old, box.folder / "old.onnx")
+    check = box.run("check", "old.onnx", "--fix", **how)
+    assert check.code == 0, check.err
+    assert "old.onnx: written to old.fixed.onnx" in check.out
+    assert "not verified: no onnxruntime was found" in check.out
+    assert "ortune compare old.onnx old.fixed.onnx" in check.out
+    assert (box.folder / "old.fixed.onnx").exists()
 
 
 def test_an_interpreter_without_numpy(box: Box) -> None:

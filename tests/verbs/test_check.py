@@ -106,6 +106,30 @@ def test_weights_in_files_of_their_own_are_written_beside_the_copy(folder: Path)
     assert refused.exit_code == 0  # nothing to fix, nothing to refuse
 
 
+def test_a_fixed_model_is_run_before_it_is_called_so(folder: Path) -> None:
+    """Its weights lie beside it, and the sizes of its Reshape do not."""
+    text = OLD.replace("y = Relu (p)", "r = Reshape (p, s) y = Relu (r)")
+    model = onnx.load(write(folder, text.replace("{\n", "<int64[2] s = {2,96}>\n{\n", 1)))
+    onnx.save(model, "m.onnx", save_as_external_data=True, location="m.data", size_threshold=1024)
+    said = asked("check", "m.onnx", "--fix")
+    assert said.exit_code == 0, said.stdout
+    assert "m.onnx: fixed in m.fixed.onnx" in said.stdout
+    assert f"verified with onnxruntime {onnxruntime.__version__}: outputs identical" in said.stdout
+    shown = document("check", "m.onnx", "--fix")["models"][0]["fixed"]["verification"]
+    assert (shown["status"], shown["outputs"]["ok"]) == ("equal", True)
+    assert {p.name for p in folder.iterdir()} == {"m.onnx", "m.data", "m.fixed.onnx", "m.fixed.onnx.data"}
+
+
+def test_a_fix_of_what_does_not_run_here_is_written_and_not_called_verified(folder: Path) -> None:
+    text = OLD.replace('"" : 17]', '"" : 17, "own" : 1]').replace("Relu", "own.Secret")
+    write(folder, text)
+    said = asked("check", "m.onnx", "--fix")
+    assert said.exit_code == 0, said.stdout
+    assert "m.onnx: written to m.fixed.onnx" in said.stdout
+    assert "not verified: m.onnx itself does not run" in said.stdout and "--custom-ops" in said.stdout
+    assert document("check", "m.onnx", "--fix")["models"][0]["fixed"]["verification"]["reason"] == "source"
+
+
 def test_in_place_and_output_say_where(folder: Path) -> None:
     write(folder, OLD)
     assert asked("check", "m.onnx", "--fix", "--output", "other.onnx").exit_code == 0

@@ -16,7 +16,7 @@ from ortune.bundle.languages import emit_all, languages
 from ortune.bundle.settings import portable, resolve
 from ortune.bundle.shared import INDEX, SCHEMA, is_inside
 from ortune.bundle.web import FILES, locations, web_files
-from ortune.errors import UsageError
+from ortune.errors import ModelError, UsageError
 from ortune.inputs.value_files import read_index, write_npz, write_protobufs
 from ortune.model.open import OpenModel, open_model
 from ortune.records import BundleInfo, Host, TuneResult, Workload
@@ -151,12 +151,14 @@ def _copy_models(
     own = portable_name(model.name if rewritten is None else model.stem + rewritten.suffix)
     place = f"model/{own}" if clash or own in ours else own
     _copy_model(shipped, work / place, ours=rewritten is not None)
+    _require_same(work / place, shipped)
     # The untouched model is what the bundle is proven against again, and what a bound one
     # falls back to elsewhere.
     plain = open_model(model) if rewritten is not None else shipped
     plain_place = f"plain/{portable_name(model.name)}" if rewritten is not None else ""
     if plain_place:
         _copy_model(plain, work / plain_place, ours=False)
+        _require_same(work / plain_place, plain)
     plan = portable(result.winner)
     info = BundleInfo(
         schema=SCHEMA,
@@ -196,6 +198,21 @@ def _copy_model(opened: OpenModel, goal: Path, *, ours: bool) -> None:
                 do="save the model again with a data file beside it",
             )
         _copy(opened.path.parent / location, goal.parent / location, ours=ours)
+
+
+def _require_same(copy: Path, measured: OpenModel) -> None:
+    """Opens the model of the bundle: with the weights that it finds there it is the one that was run and compared.
+
+    Raises:
+        ModelError: It is another one, or not all of it is there.
+    """
+    if open_model(copy).sha256 != measured.sha256:
+        raise ModelError(
+            "The model changed while its bundle was written.",
+            where=str(measured.path),
+            do="Run again when nothing writes to it.",
+            code="model-changed",
+        )
 
 
 def _copy(source: Path, goal: Path, *, ours: bool) -> None:

@@ -5,8 +5,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import shutil
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import onnx
@@ -18,6 +20,10 @@ from ortune.model.graphs import MAP_TYPE_PROTO, attribute_tensors, graphs, tenso
 
 INLINE_LIMIT_BYTES = 1 << 30
 """Above this the weights go to ``<name>.data`` beside the model; protobuf itself ends at 2 GiB."""
+SMALL_BYTES = 1024
+"""Tensors up to this stay inside the model whatever its size, as ONNX's own tools have it."""
+_LIST_BYTES = 1 << 20
+_WHOLE_NUMBERS = (ir.DataType.INT64, ir.DataType.INT32)
 
 
 def save_model(model: ir.Model, path: Path, *, inline_limit_bytes: int = INLINE_LIMIT_BYTES) -> None:
@@ -29,44 +35,67 @@ def save_model(model: ir.Model, path: Path, *, inline_limit_bytes: int = INLINE_
     copy = model.clone()
     _detach(copy)
     if sum(t.nbytes for t in tensors(copy) if t.dtype != ir.DataType.STRING) > inline_limit_bytes:
-        ir.external_data.unload_from_model(copy, path.parent, path.name + ".data")
+        _unload(copy, path)
     proto = ir.to_proto(copy)
     _restore_map_types(model, proto)
     path.write_bytes(proto.SerializeToString())
 
 
-def deliver_model(model: ir.Model | Path, place: Path, *, external: bool, typed: bool, replace: bool) -> None:
-    """Writes a model for the user, whole or not at all; a file of weights lies beside it.
+@contextlib.contextmanager
+def staged_model(model: ir.Model | Path, place: Path, *, external: bool) -> Iterator[Path]:
+    """A model written whole beside its place, in a folder of its own that goes when it is left.
 
     Args:
         model: Not changed; a finished file is copied as it is.
-        place: The model's place.
+        place: Where it is to be delivered; it has its final name already, which a file of weights is known by.
         external: Weights of any size go to a file of their own, as they did before.
+
+    Raises:
+        ModelError: It cannot be written there.
+    """
+    with contextlib.ExitStack() as stack:
+        with _named_as_unwritable(place):
+            folder = tempfile.TemporaryDirectory(
+                dir=place.resolve().parent, prefix=".ortune-", ignore_cleanup_errors=True
+            )
+            staged = Path(stack.enter_context(folder)) / place.name
+            if isinstance(model, Path):
+                shutil.copyfile(model, staged)
+            else:
+                save_model(model, staged, inline_limit_bytes=0 if external else INLINE_LIMIT_BYTES)
+        yield staged
+
+
+def deliver_model(staged: Path, place: Path, *, typed: bool, replace: bool) -> None:
+    """Puts a staged model, and the file of weights beside it, in its place.
+
+    Args:
+        staged: As ``staged_model`` has it.
+        place: The model's place.
         typed: The user wrote this very path: where it is a link, what it leads to is written.
         replace: What is there may be replaced.
 
     Raises:
-        ModelError: It cannot be written there.
+        ModelError: It cannot be put there.
         UsageError: Something is there that is not to be replaced.
     """
+    with _named_as_unwritable(place):
+        # The weights first: without them the model is none.
+        parts = sorted(staged.parent.iterdir(), key=lambda part: part.name == place.name)
+        targets = [place.with_name(part.name) for part in parts]
+        for target in targets:
+            if not replace:
+                require_free(target)
+            if target.is_symlink() and not typed:
+                raise ModelError("A link is in the way.", where=str(target), do="Use --output.")
+        for part, target in zip(parts, targets, strict=True):
+            files.put(part, target, typed=typed)
+
+
+@contextlib.contextmanager
+def _named_as_unwritable(place: Path) -> Iterator[None]:
     try:
-        # Under the final name, which a file of weights is known by.
-        with tempfile.TemporaryDirectory(dir=place.resolve().parent, prefix=".ortune-") as folder:
-            limit = 0 if external else INLINE_LIMIT_BYTES
-            if isinstance(model, Path):
-                shutil.copyfile(model, Path(folder) / place.name)
-            else:
-                save_model(model, Path(folder) / place.name, inline_limit_bytes=limit)
-            # The weights first: without them the model is none.
-            parts = sorted(Path(folder).iterdir(), key=lambda part: part.name == place.name)
-            targets = [place.with_name(part.name) for part in parts]
-            for target in targets:
-                if not replace:
-                    require_free(target)
-                if target.is_symlink() and not typed:
-                    raise ModelError("A link is in the way.", where=str(target), do="Use --output.")
-            for part, target in zip(parts, targets, strict=True):
-                files.put(part, target, typed=typed)
+        yield
     except OSError as error:
         raise ModelError(
             f"The model cannot be written: {error.strerror or error}.",
@@ -102,6 +131,35 @@ def require_free(place: Path) -> None:
             where=str(place),
             do="choose another --output, or add --force",
         )
+
+
+def _unload(model: ir.Model, path: Path) -> None:
+    """Moves the weights to a file beside the model.
+
+    ONNX Runtime infers shapes before it reads that file, and refuses a model whose sizes lie there: the shape of a
+    Reshape, the starts of a Slice, the parts of a Split.
+    """
+    initializers = (v for g in graphs(model) if isinstance(g, ir.Graph) for v in g.initializers.values())
+    weights = [
+        (value, value.const_value)
+        for value in initializers
+        if value.const_value is not None and _is_weight(value.const_value)
+    ]
+    if not weights:
+        return
+    external = ir.external_data.convert_tensors_to_external(
+        [tensor for _, tensor in weights], path.parent, path.name + ".data"
+    )
+    for (value, _), tensor in zip(weights, external, strict=True):
+        value.const_value = tensor
+
+
+def _is_weight(tensor: ir.TensorProtocol) -> bool:
+    """Whether a tensor may lie outside of the model: nothing small, and no list that sizes may be read from."""
+    if tensor.dtype == ir.DataType.STRING or tensor.nbytes <= SMALL_BYTES:
+        return False
+    is_list = len(tensor.shape) <= 1 and tensor.dtype in _WHOLE_NUMBERS
+    return not (is_list and tensor.nbytes <= _LIST_BYTES)
 
 
 def _detach(model: ir.Model) -> None:

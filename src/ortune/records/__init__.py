@@ -32,3 +32,4 @@ from ortune.records.rewrite import *
 from ortune.records.runtime import *
 from ortune.records.skeleton import *
 from ortune.records.tune import *
+from ortune.records.verification import *

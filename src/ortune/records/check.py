@@ -8,6 +8,7 @@ from ortune.records.base import Record
 from ortune.records.envelope import ErrorInfo
 from ortune.records.finding import Finding
 from ortune.records.plan import RewriteSpec
+from ortune.records.verification import Verification
 
 
 class FixedModel(Record, frozen=True, kw_only=True):
@@ -20,6 +21,7 @@ class FixedModel(Record, frozen=True, kw_only=True):
         before: How often each operator occurred, in all graphs.
         after: The same of the fixed model.
         remaining: What rules still find in it.
+        verification: Whether it was run beside the model; None where it was only looked at.
     """
 
     path: str = ""
@@ -28,6 +30,7 @@ class FixedModel(Record, frozen=True, kw_only=True):
     before: dict[str, int]
     after: dict[str, int]
     remaining: tuple[Finding, ...] = ()
+    verification: Verification | None = None
 
 
 class CheckedModel(Record, frozen=True, kw_only=True):

@@ -9,8 +9,17 @@ from collections.abc import Iterator, Mapping, Sequence
 import msgspec
 
 from ortune.printable import operand
-from ortune.records import CheckedModel, CheckResult, Envelope, Finding, FixedModel, Severity
+from ortune.records import (
+    CheckedModel,
+    CheckResult,
+    Envelope,
+    Finding,
+    FixedModel,
+    Severity,
+    Verification,
+)
 from ortune.report import finding_words
+from ortune.report.compare_outputs import outputs
 from ortune.report.document import Annotation, Block, Document, Level, Line, Points, Tone
 
 NAMED = 3
@@ -76,11 +85,31 @@ def _trouble(model: CheckedModel) -> str:
 
 
 def _fixed(path: str, fixed: FixedModel) -> Iterator[Block]:
-    """What was changed, and the operators before and after."""
-    yield Points(
-        title=f"{path}: " + (f"fixed in {fixed.path}" if fixed.path else "would be fixed"), items=fixed.what
-    )
+    """What was changed, the operators before and after, and whether the file was run."""
+    state, verification = "would be fixed", fixed.verification
+    if fixed.path:
+        proof = verification is not None and verification.outputs is not None
+        state = f"fixed in {fixed.path}" if proof else f"written to {fixed.path}"
+    yield Points(title=f"{path}: {state}", items=fixed.what)
     yield Points(title="operators", items=list(_changes(fixed.before, fixed.after)))
+    if verification is not None:
+        text = f"{fixed.path}: {_verification(path, fixed.path, verification)}"
+        yield Line(text, "good" if verification.status == "equal" else "look", whole=True)
+
+
+def _verification(path: str, new: str, verification: Verification) -> str:
+    """What running the fixed model has shown, or what would show it."""
+    found = verification.outputs
+    if found is not None:
+        moved = "" if found.ok else ", as these fixes may"
+        return f"verified with {verification.runtime}: {outputs(found)}{moved}"
+    compare = shlex.join(["ortune", "compare", operand(path), operand(new)])
+    if verification.reason == "no-runtime":
+        return f"not verified: no onnxruntime was found. Install one, and run {compare}"
+    what = " ".join(verification.what.split())
+    if verification.reason == "source":
+        return f"not verified: {path} itself does not run with {verification.runtime} ({what})"
+    return f"not verified: {what}. Run {compare}"
 
 
 def _changes(before: Mapping[str, int], after: Mapping[str, int]) -> Iterator[str]:

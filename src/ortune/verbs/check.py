@@ -17,7 +17,7 @@ from ortune.inputs import workload
 from ortune.inputs.run_cost import run_cost
 from ortune.model import from_git
 from ortune.model.open import OpenModel, open_model
-from ortune.model.save import deliver_model
+from ortune.model.save import deliver_model, staged_model
 from ortune.records import (
     CheckedModel,
     CheckResult,
@@ -30,9 +30,20 @@ from ortune.records import (
 )
 from ortune.rules import Facts, Rule, Selection, prize
 from ortune.targets.machine import Machine
+from ortune.trials import verification
 from ortune.trials.scratch import scratch_folder
 from ortune.trials.watcher import Watcher
-from ortune.verbs._options import OUT, AnyPath, Argument, Configured, Option, Page
+from ortune.verbs._options import (
+    OUT,
+    AnyPath,
+    Argument,
+    Configured,
+    Option,
+    Page,
+    RuntimeOption,
+    named,
+)
+from ortune.verbs._session import exclusive
 
 FORMATS = ("text", "json", "github", "sarif", "markdown", "html")
 STOPPING = ""
@@ -50,8 +61,9 @@ CONFIGURED = {"select": list, "ignore": list, "preview": bool, "fail-on": str}
 class Options(Configured):
     """What slows models down, read from their files: nothing is run, and no ONNX Runtime is needed.
 
-    Fixes that change nothing but the order of sums are marked [*] and made by --fix, into NAME.fixed.onnx. Which rules
-    are asked is said by options, or for a project in ortune.toml ([check]) or pyproject.toml ([tool.ortune.check]).
+    Fixes that change nothing but the order of sums are marked [*] and made by --fix, into NAME.fixed.onnx: where there
+    is an onnxruntime, only once it has run the copy beside the model and the outputs are equal. Which rules are asked
+    is said by options, or for a project in ortune.toml ([check]) or pyproject.toml ([tool.ortune.check]).
     """
 
     models: Annotated[
@@ -95,6 +107,7 @@ class Options(Configured):
     in_place: Annotated[
         bool, Option("--in-place", "", "Write the fixed model over the one checked.", OUT)
     ] = False
+    runtime: RuntimeOption = None
     report: Page = None
 
     answer = None
@@ -114,8 +127,8 @@ class Options(Configured):
         except UsageError as error:
             raise UsageError(error.what, where=file, do=error.do) from error
         return Selection(
-            select=_named(self.select) or tuple(said.get("select", ())),
-            ignore=(*_named(self.ignore), *said.get("ignore", ())),
+            select=_codes(self.select) or tuple(said.get("select", ())),
+            ignore=(*_codes(self.ignore), *said.get("ignore", ())),
             preview=self.preview or bool(said.get("preview")),
         )
 
@@ -287,17 +300,17 @@ class _Check:
                 break
         if not applied:
             return None
-        return FixedModel(
-            path=str(self._write(text, opened, last)) if self.options.fix else "",
+        fixed = FixedModel(
             rewrites=tuple(applied),
             what=tuple(what),
             before=dict(opened.op_counts),
             after=dict(last.op_counts),
             remaining=remaining,
         )
+        return self._delivered(text, opened, last, fixed) if self.options.fix else fixed
 
-    def _write(self, text: str, opened: OpenModel, fixed: OpenModel) -> Path:
-        """The fixed model's place, once it is there; weights beside it where the model's own are."""
+    def _delivered(self, text: str, opened: OpenModel, last: OpenModel, fixed: FixedModel) -> FixedModel:
+        """The fixed model in its place, once it was run; weights beside it where the model's own are."""
         if self.options.in_place and from_git.split(text):
             raise UsageError("a revision is not changed", where=text, do="leave --in-place out")
         usual = Path.cwd() if from_git.split(text) else opened.path.parent
@@ -307,11 +320,26 @@ class _Check:
             raise UsageError(
                 "weights in files of their own are not replaced", where=text, do="leave --in-place out"
             )
-        deliver_model(fixed.ir, place, external=bool(opened.external), typed=typed is not None, replace=True)
-        return place
+        moves = any(rewrites.find(spec.name).safety != "exact" for spec in fixed.rewrites)
+        with staged_model(last.ir, place, external=bool(opened.external)) as staged:
+            with exclusive(f"check --fix {text}", self.watch, wait=True):
+                outcome = verification.verify(
+                    opened,
+                    staged,
+                    fixed.rewrites,
+                    plan=self.options.common,
+                    runtime=named(self.options.runtime),
+                    inputs=self.options.feeds,
+                    scratch=self.scratch,
+                    machine=self.machine,
+                    line=self.watch.line,
+                    moves=moves,
+                )
+            deliver_model(staged, place, typed=typed is not None, replace=True)
+        return msgspec.structs.replace(fixed, path=str(place), verification=outcome)
 
 
-def _named(texts: Sequence[str]) -> tuple[str, ...]:
+def _codes(texts: Sequence[str]) -> tuple[str, ...]:
     """Codes as they are typed: one an option, or several with commas between."""
     return tuple(part.strip() for text in texts for part in text.split(",") if part.strip())
 

@@ -15,7 +15,7 @@ from ortune.analysis.outputs import random_ops, value_dependent_ops
 from ortune.errors import ModelError, OrtuneError, UsageError
 from ortune.fleet import runtimes
 from ortune.model.open import OpenModel, open_model
-from ortune.model.save import deliver_model, require_place
+from ortune.model.save import deliver_model, require_place, staged_model
 from ortune.records import (
     CalledFor,
     Envelope,
@@ -28,13 +28,11 @@ from ortune.records import (
 )
 from ortune.report import rewrite_words
 from ortune.rewrites import Rewritten
-from ortune.search.blocks import BASE, NEW
-from ortune.search.plan_edits import merge
 from ortune.store.db import SessionLog
 from ortune.targets.machine import Machine
 from ortune.targets.tool import ToolProcess
-from ortune.trials import pairing
-from ortune.trials.baseline import LEAST_LOAD_S, Baseline
+from ortune.trials import verification
+from ortune.trials.baseline import Baseline
 from ortune.trials.scratch import scratch_folder
 from ortune.trials.sides import USUAL_LIMITS, Resolved, SideText
 from ortune.trials.watcher import Watcher
@@ -230,21 +228,17 @@ def _rewritten(
     result = _compared(options, side, made)
     if options.dry_run or not made.modified:
         return _envelope(baseline, result, "dry-run" if options.dry_run else "unchanged")
-    outputs = _outputs(baseline, made, watch)
-    result = msgspec.structs.replace(result, outputs=outputs)
-    # A rewrite of another class than exact is asked for with what it does to the outputs.
-    moves = any(s.modified and s.safety == "numerics" for s in result.steps) and options.tolerance is None
-    if not (outputs.ok or (moves and outputs.comparable)):
-        baseline.notes += filter(None, [_may_differ(side.model, outputs)])
-        return _envelope(baseline, result, "wrong-output")
     assert place is not None
-    deliver_model(
-        made.path if made.path.suffix == rewrites.ORT else open_model(made.path).ir,
-        place,
-        external=bool(side.model.external),
-        typed=options.output is not None,
-        replace=options.force,
-    )
+    model = made.path if made.path.suffix == rewrites.ORT else open_model(made.path).ir
+    with staged_model(model, place, external=bool(side.model.external)) as staged:
+        outputs = verification.outputs_of(baseline, staged, specs, made.settings, watch.line)
+        result = msgspec.structs.replace(result, outputs=outputs)
+        # A rewrite of another class than exact is asked for with what it does to the outputs.
+        moves = any(s.modified and s.safety == "numerics" for s in result.steps) and options.tolerance is None
+        if not (outputs.ok or (moves and outputs.comparable)):
+            baseline.notes += filter(None, [_may_differ(side.model, outputs)])
+            return _envelope(baseline, result, "wrong-output")
+        deliver_model(staged, place, typed=options.output is not None, replace=options.force)
     return _envelope(baseline, msgspec.structs.replace(result, path=str(place)), "written")
 
 
@@ -281,29 +275,6 @@ def _may_differ(model: OpenModel, found: OutputDifference) -> str:
     random = {op for _, op in random_ops(model.ir)}
     by_values = set() if found.comparable else {op for _, op in value_dependent_ops(model.ir)}
     return rewrite_words.may_differ(random, by_values)
-
-
-def _outputs(baseline: Baseline, made: Rewritten, watch: Watcher) -> OutputDifference:
-    """How far the new model's outputs are from the old one's, on the same inputs."""
-    watch.line("comparing the outputs")
-    baseline.settle(LEAST_LOAD_S)
-    side = baseline.side
-    base = baseline.arm(BASE)
-    baseline.first = baseline.require_measured(base, baseline.executor.trial(base, runs=0, keep_outputs=True))
-    model = open_model(made.path).ir
-    pairs = pairing.pair_inputs(side.model.ir, model, {})
-    refs = pairing.feeds_for(baseline.refs, model, pairs, baseline.scratch / "feeds")
-    plan = merge(Plan(settings=made.settings), side.plan)
-    new = baseline.arm(NEW, plan=plan, model=made.path, refs=refs)
-    trial = baseline.require_measured(new, baseline.executor.trial(new, runs=0, keep_outputs=True))
-    specs = [step.spec for step in made.steps]
-    found = baseline.difference(trial, rewritten=specs)
-    if not found.ok:
-        # Before a rewrite is blamed: does the model give the same twice?
-        again = baseline.executor.trial(base, runs=0, keep_outputs=True)
-        baseline.notice_randomness(baseline.require_measured(base, again))
-        found = baseline.difference(trial, rewritten=specs) if baseline.moments else found
-    return found
 
 
 def _envelope(baseline: Baseline, result: RewritingResult, verdict: str) -> Envelope[RewritingResult]:

@@ -1,0 +1,132 @@
+"""Models that are written with their weights in a file of their own load in ONNX Runtime."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import onnx
+import onnx.parser
+import onnxruntime
+import pytest
+from onnx import helper, numpy_helper
+
+from ortune.model.open import open_model
+from ortune.model.save import deliver_model, save_model, staged_model
+
+WIDE = np.linspace(-1, 1, 600, dtype=np.float32)
+
+SIZES = """
+<ir_version: 8, opset_import: ["" : 17]>
+sizes (float[2,600] x) => (float[2,8] y)
+<int64[3] shape = {2,150,4}, int64[1] start = {0}, int64[1] end = {2}, int64[1] axis = {1}, int64[2] flat = {2,8}>
+{
+    a = Add (x, w)
+    r = Reshape (a, shape)
+    s = Slice (r, start, end, axis)
+    y = Reshape (s, flat)
+}
+"""
+BRANCHES = """
+<ir_version: 8, opset_import: ["" : 17]>
+branches (float[2,600] x, bool first) => (float[m,n] y)
+{
+    y = If (first) <
+        then_branch = one () => (float[2,600] a) { a = Add (x, w) },
+        else_branch = other () => (float[600,2] b) <int64[2] shape = {600,2}> { b = Reshape (x, shape) }
+    >
+}
+"""
+ROUNDS = """
+<ir_version: 8, opset_import: ["" : 17]>
+rounds (float[2,600] x, int64 n) => (float[2,600] y)
+{
+    y = Loop (n, , x) <
+        body = once (int64 i, bool on, float[2,600] was) => (bool still, float[2,600] now)
+            <int64[3] shape = {2,4,150}, int64[2] back = {2,600}>
+        {
+            still = Identity (on)
+            a = Add (was, w)
+            r = Reshape (a, shape)
+            now = Reshape (r, back)
+        }
+    >
+}
+"""
+
+
+def with_weight(text: str, *, in_branch: bool = False) -> onnx.ModelProto:
+    """A model with the weight that its text leaves out: in the graph, or in the first graph of its node."""
+    model = onnx.parser.parse_model(text)
+    graph = model.graph.node[0].attribute[0].g if in_branch else model.graph
+    graph.initializer.append(numpy_helper.from_array(WIDE, "w"))
+    return model
+
+
+def many_parts() -> onnx.ModelProto:
+    """A Split whose sizes take more bytes than a small tensor, and a weight as long as they are."""
+    names = [f"part{i}" for i in range(300)]
+    nodes = [
+        helper.make_node("Add", ["x", "w"], ["a"]),
+        helper.make_node("Split", ["a", "sizes"], names, axis=1),
+        helper.make_node("Concat", names[::-1], ["y"], axis=1),
+    ]
+    sides = [helper.make_tensor_value_info(name, 1, [2, 600]) for name in ("x", "y")]
+    sizes = numpy_helper.from_array(np.full(300, 2, np.int64), "sizes")
+    held = [numpy_helper.from_array(WIDE, "w"), sizes]
+    graph = helper.make_graph(nodes, "parts", sides[:1], sides[1:], held)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+
+
+def outputs(path: Path, feeds: dict[str, np.ndarray]) -> list[np.ndarray]:
+    return onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"]).run(None, feeds)
+
+
+@pytest.mark.parametrize(
+    ("model", "more"),
+    [
+        (with_weight(SIZES), {}),
+        (many_parts(), {}),
+        (with_weight(BRANCHES, in_branch=True), {"first": np.array(True)}),
+        (with_weight(BRANCHES, in_branch=True), {"first": np.array(False)}),
+        (with_weight(ROUNDS, in_branch=True), {"n": np.array(3)}),
+    ],
+    ids=["sizes", "split", "then", "else", "loop"],
+)
+def test_weights_move_out_and_sizes_stay(
+    tmp_path: Path, model: onnx.ModelProto, more: dict[str, np.ndarray]
+) -> None:
+    onnx.save(model, tmp_path / "m.onnx")
+    feeds = {"x": np.random.default_rng(0).standard_normal((2, 600)).astype(np.float32), **more}
+    before = outputs(tmp_path / "m.onnx", feeds)
+    place = tmp_path / "copy.onnx"
+    save_model(open_model(tmp_path / "m.onnx").ir, place, inline_limit_bytes=0)
+    (tmp_path / "m.onnx").unlink()
+    for old, new in zip(before, outputs(place, feeds), strict=True):
+        np.testing.assert_array_equal(old, new)
+    (weight,) = open_model(place).external
+    assert (weight.name, place.with_name("copy.onnx.data").stat().st_size) == ("w", WIDE.nbytes)
+
+
+def test_a_model_beyond_the_limit_is_delivered_with_its_weights_from_another_folder(tmp_path: Path) -> None:
+    """As one beyond 2 GiB is: the weights are read where they lie, and written beside the new model."""
+    (tmp_path / "old" / "weights").mkdir(parents=True)
+    (tmp_path / "new").mkdir()
+    old, new = tmp_path / "old" / "m.onnx", tmp_path / "new" / "m.onnx"
+    model = with_weight(SIZES)
+    onnx.save(model, old, save_as_external_data=True, location="weights/w.bin", size_threshold=1024)
+    feeds = {"x": np.ones((2, 600), np.float32)}
+    before = outputs(old, feeds)
+    with staged_model(open_model(old).ir, new, external=True) as staged:
+        assert staged.parent.parent == new.parent and staged != new
+        np.testing.assert_array_equal(outputs(staged, feeds)[0], before[0])
+        deliver_model(staged, new, typed=False, replace=False)
+    assert sorted(p.name for p in new.parent.iterdir()) == ["m.onnx", "m.onnx.data"]
+    np.testing.assert_array_equal(outputs(new, feeds)[0], before[0])
+
+
+def test_a_staged_model_that_is_not_delivered_is_gone(tmp_path: Path) -> None:
+    onnx.save(with_weight(SIZES), tmp_path / "m.onnx")
+    with staged_model(open_model(tmp_path / "m.onnx").ir, tmp_path / "n.onnx", external=True):
+        pass
+    assert [p.name for p in tmp_path.iterdir()] == ["m.onnx"]
