@@ -22,6 +22,7 @@ from urllib.parse import unquote, urlsplit
 import numpy as np
 import pytest
 
+from ortune import temporary
 from ortune.targets.browser import page, setup
 from ortune.targets.browser.devtools import CALL_S, DevTools
 
@@ -148,7 +149,7 @@ class Browser:
         flags = [flag for flag in FLAGS if webgpu or flag != WEBGPU]
         self.process = subprocess.Popen(
             [str(CHROMIUM), *flags, f"--user-data-dir={profile}", address],
-            env=setup.environment(),
+            env=setup.environment(profile.parent),
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
             start_new_session=True,
@@ -159,13 +160,7 @@ class Browser:
         if self.process.poll() is None:
             os.killpg(self.process.pid, signal.SIGKILL)
             self.process.wait()
-        setup.tidy(self.profile)
-
-
-def tidied(folder: Path) -> None:
-    """What browsers with profiles in a folder left outside of it is removed: who starts them was killed itself."""
-    for socket in folder.rglob("SingletonSocket"):
-        setup.tidy(socket.parent)
+        temporary.remove_sockets(self.profile)
 
 
 RUNS = """<!doctype html>
@@ -252,8 +247,8 @@ def _shared(webgpu: bool) -> DevTools:
     flags = [flag for flag in FLAGS if webgpu or flag != WEBGPU]
     with (profile / "log").open("wb") as log:
         tools = DevTools(
-            str(CHROMIUM), [*flags, f"--user-data-dir={profile}"], environment=setup.environment(), folder=profile,
-            log=log, happened=lambda event: None,
+            str(CHROMIUM), [*flags, f"--user-data-dir={profile}"], environment=setup.environment(profile),
+            folder=profile, log=log, happened=lambda event: None,
         )  # fmt: skip
     _STARTED.append((tools, profile))
     return tools
@@ -264,5 +259,5 @@ def end_shared() -> None:
     while _STARTED:
         tools, profile = _STARTED.pop()
         tools.close()
-        setup.tidy(profile)
+        temporary.remove_sockets(profile)
         shutil.rmtree(profile, ignore_errors=True)

@@ -20,6 +20,7 @@ ROOMS = {
     "errors": {"printable"},
     "launcher": set(),
     "files": set(),
+    "temporary": set(),
     "stats": set(),
     "model": {"launcher"},
     "trace": set(),
@@ -29,7 +30,7 @@ ROOMS = {
     "report": set(),
     "worker": set(),
     "fleet": {"launcher", "platform", "store"},
-    "targets": {"launcher", "platform", "fleet", "knobs"},
+    "targets": {"launcher", "temporary", "platform", "fleet", "knobs"},
     "analysis": {"model"},
     "inputs": {"model", "analysis"},
     "rewrites": {"model", "trace"},
@@ -39,7 +40,7 @@ ROOMS = {
     "search": {"stats", "knobs", "rewrites"},
     "trials": {
         "stats", "model", "knobs", "store", "fleet", "targets", "analysis", "inputs", "rewrites", "rules", "bundle",
-        "search", "launcher",
+        "search", "launcher", "temporary",
     },
     "profiling": {
         "stats", "model", "knobs", "store", "targets", "trace", "analysis", "inputs", "rewrites", "bundle", "search",

@@ -24,7 +24,8 @@ from box import Box, refused, save_model
 from onnx import TensorProto, helper
 
 import ortune
-from chromium import Browser, tidied
+from chromium import Browser
+from ortune import temporary
 from ortune.errors import RuntimeNotFound
 from ortune.inputs.feed_files import write_feeds
 from ortune.knobs.web.web_build import DEFAULTS
@@ -532,7 +533,7 @@ with Meanwhile(Path.cwd(), kill):
     command = [sys.executable, "-c", text]
     done = subprocess.run(command, cwd=folder, capture_output=True, check=False, timeout=PATIENCE_S)
     assert done.returncode == -signal.SIGKILL, done.stderr.decode()
-    tidied(folder)
+    temporary.remove_sockets(folder)
 
 
 @pytest.mark.parametrize("option", ["ort_web", "browser"])

@@ -5,16 +5,14 @@ from __future__ import annotations
 import contextlib
 import errno
 import shutil
-import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from ortune import launcher
+from ortune import launcher, temporary
 from ortune.errors import MeasurementError, UsageError
 
 REMOVALS = 10
-PREFIX, ALIVE = "ortune-", "alive"
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
@@ -26,33 +24,31 @@ def scratch_folder() -> Iterator[Path]:
         UsageError: No temporary folder can be made.
         MeasurementError: The disk filled up while something was written ("disk-full").
     """
-    sweep()
-    try:
-        folder = tempfile.TemporaryDirectory(prefix=PREFIX, ignore_cleanup_errors=True)
-    except OSError as error:
-        raise UsageError(
-            f"no temporary folder can be made: {error.strerror or error}",
-            where="TMPDIR",
-            do="set TMPDIR to a folder that can be written",
-            code="temporary-folder",
-        ) from error
-    with folder as name:
+    with contextlib.ExitStack() as stack:
         try:
-            with _alive(Path(name)):
-                yield Path(name)
+            place = stack.enter_context(temporary.folder())
+        except OSError as error:
+            raise UsageError(
+                f"no temporary folder can be made: {error.strerror or error}",
+                where="TMPDIR",
+                do="set TMPDIR to a folder that can be written",
+                code="temporary-folder",
+            ) from error
+        try:
+            yield place
         except OSError as error:
             if not is_full(error):
                 raise
             raise MeasurementError(
                 f"the disk is full: {error}",
-                where=name,
+                where=str(place),
                 do="free space there, or set TMPDIR to a folder with more",
                 code="disk-full",
             ) from error
         finally:
             # A stop may come between a start and whoever would have ended it.
-            launcher.end_in(Path(name))
-            _remove(Path(name))
+            launcher.end_in(place)
+            _remove(place)
 
 
 def _remove(folder: Path) -> None:
@@ -62,37 +58,6 @@ def _remove(folder: Path) -> None:
         if not folder.exists():
             return
         time.sleep(0.02)
-
-
-def sweep() -> None:
-    """Removes the folders of processes that were killed: nobody holds the lock of their ``alive`` any more."""
-    with contextlib.suppress(OSError):
-        for mark in Path(tempfile.gettempdir()).glob(f"{PREFIX}*/{ALIVE}"):
-            with contextlib.suppress(OSError), mark.open("r+b") as file:
-                if _lock(file.fileno()):
-                    shutil.rmtree(mark.parent, ignore_errors=True)
-
-
-@contextlib.contextmanager
-def _alive(folder: Path) -> Iterator[None]:
-    """Marks the folder as in use for as long as this process lives."""
-    with (folder / f"{ALIVE}.new").open("w+b") as file:
-        if _lock(file.fileno()):
-            # Locked before it gets its name: nobody can find it unlocked and take it for a dead one's.
-            Path(file.name).replace(folder / ALIVE)
-        yield
-
-
-def _lock(fd: int) -> bool:
-    try:
-        import fcntl
-    except ImportError:  # Windows: left folders stay
-        return False
-    try:
-        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:  # somebody lives there, or the file system knows no locks
-        return False
-    return True
 
 
 def is_full(error: OSError) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -15,7 +16,7 @@ from ortune.records import ModelInfo, PageModel, PageSeen, PageSession, Runtime,
 from ortune.report.finding_words import measurable
 from ortune.rules import Facts
 from ortune.targets.browser.setup import BrowserSetup
-from ortune.targets.browser.watch import watch
+from ortune.targets.browser.watch import BESIDES_S, watch
 
 
 def watched(
@@ -26,10 +27,11 @@ def watched(
     Raises:
         OrtuneError: There is no browser, or the address cannot be opened.
     """
-    found = watch(url, browser=browser, watch_s=watch_s, folder=folder, stop=stop)
+    until = time.monotonic() + watch_s + BESIDES_S
+    found = watch(url, browser=browser, watch_s=watch_s, until=until, folder=folder, stop=stop)
     sessions, infos = [], []
     for place, session in enumerate(found.page.sessions):
-        model, opened = _opened(session.model, found.models.get(place))
+        model, opened = _opened(session.model, found.models.get(place), until)
         infos.append(opened.info if opened else _unread(session.model))
         named = msgspec.structs.replace(session, model=model)
         sessions.append(_judged(named, opened, found.page.seen))
@@ -45,10 +47,12 @@ def watched(
     return page, side
 
 
-def _opened(model: PageModel, path: Path | None) -> tuple[PageModel, OpenModel | None]:
+def _opened(model: PageModel, path: Path | None, until: float) -> tuple[PageModel, OpenModel | None]:
     """The model that a page gave; one that cannot be read is told with the reason."""
     if path is None:
         return model, None
+    if time.monotonic() > until:
+        return msgspec.structs.replace(model, error="there was no time left to read it"), None
     try:
         opened = open_model(path, called=model.url or "model")
         info = opened.info

@@ -11,9 +11,12 @@ import base64
 import contextlib
 import itertools
 import json
+import math
 import os
 import queue
+import re
 import threading
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,12 +26,23 @@ from ortune import launcher
 from ortune.errors import RuntimeNotFound
 
 CALL_S = 30.0
+MOST_MESSAGE = 128 << 20
+"""Bytes of one message that are read: a page may print what it likes."""
+MOST_SCRIPTS = 32
+"""That wait for a rewriting at one time; those beyond it go on as they are."""
 _PIPED = 'exec "$0" "$@" --remote-debugging-pipe --no-startup-window 3<&0 4>&1 </dev/null >&2'
 
 ScriptKind = Literal["Document", "Script", "Other"]
 """What runs: of a worker, the script that it begins with is something else to the browser."""
 _SCRIPTS = [{"resourceType": kind, "requestStage": "Response"} for kind in get_args(ScriptKind)]
 _FOUND = 200
+_NUMBER = re.compile(rb'\{"id":(\d{1,15})')
+_ESCAPE = re.compile(
+    rb"\\(?:u[dD][89abAB][0-9a-fA-F]{2}(?:\\u[dD][c-fC-F][0-9a-fA-F]{2})?|u[dD][c-fC-F][0-9a-fA-F]{2}|.)",
+    re.DOTALL,
+)
+"""One escape of JSON; halves of a character come in pairs, or from a page that has no text there."""
+_HALF = 6  # bytes; two have twice as many, and what is no half is told by two
 _OF_THE_BODY = ("content-encoding", "content-length", "transfer-encoding")
 
 EventKind = Literal["console", "exception", "log", "crash", "gone"]
@@ -59,7 +73,10 @@ class DevToolsError(Exception):
 
 
 class DevTools:
-    """A browser with one page.
+    """A browser with one page: no download is kept, no other page stays open, and no question gets more than a no.
+
+    Attributes:
+        deadline: By ``time.monotonic``, when nothing is waited for any more.
 
     Args:
         program: The browser.
@@ -90,10 +107,11 @@ class DevTools:
         self._waiting: dict[int, queue.Queue[dict[str, Any] | None]] = {}
         self._lock = threading.Lock()
         self._ended = self._closed = False
-        self._unseen = any(flag.startswith("--headless") for flag in flags)
         self._target, self._session, self._workers = "", "", set[str]()
         self._crashed = set[str]()
         self._loaded = threading.Event()
+        self.deadline = math.inf
+        self._n_scripts = 0
         self._rewrite: Callable[[ScriptKind, bytes], bytes | None] | None = None
         command = ["/bin/sh", "-c", _PIPED, program, *flags]
         try:
@@ -124,6 +142,8 @@ class DevTools:
         """
         # Told from here on, so that no crash is missed, however early.
         self._call("Target.setDiscoverTargets", "", limit_s, {"discover": True})
+        self._call("Browser.setDownloadBehavior", "", limit_s, {"behavior": "deny"})
+        self._target = ""  # what opens from here on is ours
         made = self._call("Target.createTarget", "", limit_s, {"url": url})["targetId"]
         with self._lock:
             self._target = made
@@ -150,7 +170,8 @@ class DevTools:
         self.attach(limit_s=limit_s)
         if before:
             self.call("Page.addScriptToEvaluateOnNewDocument", source=before)
-        self.navigate(url, limit_s)
+        if not self.navigate(url, limit_s):
+            raise DevToolsError(f"{url} has not loaded within {limit_s:.0f} s")
 
     def attach(
         self, *, rewrite: Callable[[ScriptKind, bytes], bytes | None] | None = None, limit_s: float = CALL_S
@@ -176,8 +197,8 @@ class DevTools:
         if rewrite is not None:
             self.call("Fetch.enable", limit_s, patterns=_SCRIPTS)
 
-    def navigate(self, url: str, limit_s: float = CALL_S) -> None:
-        """Loads an address in the page that is attached, and waits for what it names itself.
+    def navigate(self, url: str, limit_s: float = CALL_S) -> bool:
+        """Loads an address in the page that is attached; whether what it names itself came within the limit.
 
         Raises:
             DevToolsError: The browser ended, or the address cannot be opened in time.
@@ -186,8 +207,7 @@ class DevTools:
         failed = self.call("Page.navigate", limit_s, url=url).get("errorText")
         if failed:
             raise DevToolsError(f"{url} cannot be opened: {failed}")
-        if not self._loaded.wait(limit_s):
-            raise DevToolsError(f"{url} has not loaded within {limit_s:.0f} s")
+        return self._loaded.wait(self._limit(limit_s))
 
     def evaluate(self, expression: str, limit_s: float = CALL_S, *, context: str = "") -> Any:
         """The value of JavaScript in the page, or in one of its ``contexts``, once it is there; what JSON can hold.
@@ -213,6 +233,7 @@ class DevTools:
     ) -> dict[str, Any]:
         answer: queue.Queue[dict[str, Any] | None] = queue.Queue(1)
         number = self._send(method, session, parameters, answer)
+        limit_s = self._limit(limit_s)
         try:
             found = answer.get(timeout=limit_s)
         except queue.Empty:
@@ -225,6 +246,9 @@ class DevTools:
             raise DevToolsError(f"{method}: {found['error'].get('message', 'refused')}")
         result: dict[str, Any] = found.get("result", {})
         return result
+
+    def _limit(self, limit_s: float) -> float:
+        return max(0.0, min(limit_s, self.deadline - time.monotonic()))
 
     def _send(
         self,
@@ -247,14 +271,32 @@ class DevTools:
         return number
 
     def _read(self) -> None:
-        rest = b""
+        parts, size = list[bytes](), 0  # of a message whose end has not come; of a too long one the beginning
         while chunk := self.child.read():
-            *messages, rest = (rest + chunk).split(b"\0")
-            for message in messages:
-                self._take(json.loads(message))
+            *ends, rest = chunk.split(b"\0")
+            for end in ends:
+                self._message(b"".join((*parts, end)), whole=size + len(end) <= MOST_MESSAGE)
+                parts, size = [], 0
+            size += len(rest)
+            if rest and (not parts or size <= MOST_MESSAGE):
+                parts.append(rest)
         self._give_up()
         if not self._closed:
             self._happened(PageEvent(kind="gone", text="the browser ended"))
+
+    def _message(self, text: bytes, *, whole: bool) -> None:
+        """Takes a message; who waits for one that cannot be read is told so."""
+        try:
+            if not whole:
+                raise ValueError(f"it has more than {MOST_MESSAGE >> 20} MiB")
+            message = json.loads(without_halves(text))
+        except (ValueError, RecursionError) as error:
+            if number := _NUMBER.match(text):
+                self._take(
+                    {"id": int(number[1]), "error": {"message": f"the answer cannot be read: {error}"}}
+                )
+            return
+        self._take(message)
 
     def _take(self, message: dict[str, Any]) -> None:
         if "id" in message:
@@ -262,26 +304,36 @@ class DevTools:
                 _give(answer, message)
             return
         session, method, found = message.get("sessionId", ""), message["method"], message.get("params", {})
-        worker = session in self._workers
         if method == "Target.attachedToTarget" and session:
             self._listen(found["sessionId"])
         elif method == "Target.detachedFromTarget":
             self._workers.discard(found["sessionId"])
+        elif method == "Target.targetCreated":
+            info = found["targetInfo"]
+            if self._target and info["type"] == "page" and info["targetId"] != self._target:
+                self._send("Target.closeTarget", "", {"targetId": info["targetId"]})
+                self._happened(PageEvent(kind="log", level="warning", text="closed: a window that it opened"))
         elif method == "Fetch.requestPaused":
-            threading.Thread(target=self._script, args=(session, found), daemon=True).start()
+            self._paused(session, found)
         elif method == "Page.loadEventFired":
             self._loaded.set()
-        elif method == "Page.javascriptDialogOpening" and self._unseen:
-            # Nobody can answer it, and the page waits for ever.
-            self._send("Page.handleJavaScriptDialog", session, {"accept": True})
-            self._happened(PageEvent(kind="log", level="warning", text=f"answered: {found['message']}"))
+        elif method == "Page.javascriptDialogOpening":
+            # The page waits for ever else.
+            self._send("Page.handleJavaScriptDialog", session, {"accept": False})
+            self._happened(PageEvent(kind="log", level="warning", text=f"dismissed: {found['message']}"))
         elif method == "Target.targetCrashed":
             with self._lock:
                 self._crashed.add(found["targetId"])
                 ours = found["targetId"] == self._target
             if ours:
                 self._page_crashed()
-        elif method == "Runtime.consoleAPICalled":
+        else:
+            self._spoken(method, found, session)
+
+    def _spoken(self, method: str, found: Mapping[str, Any], session: str) -> None:
+        """What the page, a worker or the browser said."""
+        worker = session in self._workers
+        if method == "Runtime.consoleAPICalled":
             text = " ".join(map(_shown, found["args"]))
             self._happened(
                 PageEvent(kind="console", level=found["type"], text=text, worker=worker, context=session)
@@ -302,9 +354,26 @@ class DevTools:
             self._send("Fetch.enable", worker, {"patterns": _SCRIPTS})
         self._send("Runtime.runIfWaitingForDebugger", worker, {})
 
+    def _paused(self, session: str, paused: Mapping[str, Any]) -> None:
+        """Hands on a script that waits: in a thread of its own, as long as those are few."""
+        with self._lock:
+            few = self._n_scripts < MOST_SCRIPTS
+            self._n_scripts += few
+        if few:
+            threading.Thread(target=self._script, args=(session, paused), daemon=True).start()
+        else:
+            self._send("Fetch.continueRequest", session, {"requestId": paused["requestId"]})
+
     def _script(self, session: str, paused: Mapping[str, Any]) -> None:
         """Hands on a script that waits, as it is or rewritten."""
         request = {"requestId": paused["requestId"]}
+        try:
+            self._hand_on(session, paused, request)
+        finally:
+            with self._lock:
+                self._n_scripts -= 1
+
+    def _hand_on(self, session: str, paused: Mapping[str, Any], request: dict[str, Any]) -> None:
         with contextlib.suppress(DevToolsError):  # a page that is gone needs no script
             answer = self._rewritten(session, paused)
             if answer is None:
@@ -343,6 +412,13 @@ class DevTools:
         self._loaded.set()
         for answer in list(self._waiting.values()):
             _give(answer, None)
+
+
+def without_halves(text: bytes) -> bytes:
+    """JSON without halves of characters, which a page may have in its strings, and which are no text."""
+    if b"\\ud" not in text and b"\\uD" not in text:
+        return text
+    return _ESCAPE.sub(lambda escape: b"\\ufffd" if len(escape[0]) == _HALF else escape[0], text)
 
 
 def _give(answer: queue.Queue[dict[str, Any] | None], found: dict[str, Any] | None) -> None:

@@ -100,7 +100,7 @@
     const beside = weights(options);
     keep([{ path: "", data: view(model) }, ...beside]);
     const external = beside.map(({ path, data }) => ({ path, url: address(data), size_bytes: size(data) }));
-    tell({ kind: "asked", number, url: address(model), bytes: size(model), external, options: described(options), environment: (before ??= environment()) });
+    tell({ kind: "asked", number, url: address(model).slice(0, 2000), bytes: size(model), external, options: described(options), environment: (before ??= environment()) });
     given[has ? given.length - 1 : given.length] = { ...options, logSeverityLevel: 0 }; // its log tells which provider has which node
     const start = clock();
     try {

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Mapping
 from functools import cache
-from pathlib import Path
 
+from ortune import temporary
 from ortune.errors import RuntimeNotFound
 from ortune.targets.browser import setup
 from ortune.targets.browser.devtools import DevTools, DevToolsError
@@ -30,15 +29,14 @@ def refused(program: str, *, headful: bool = False) -> Mapping[str, str]:
         program: The browser.
         headful: Whether it has a window, as its trials will.
     """
-    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as scratch:
-        folder = Path(scratch)
+    with temporary.folder() as folder:
         page = folder / "page.html"  # of a file: a page without an address gets neither
         page.write_text("<!doctype html>", encoding="utf-8")
         given = setup.flags(webgpu=True, webnn=True, headful=headful, profile=folder / "browser")
         with (folder / "log").open("wb") as log:
             try:
                 tools = DevTools(
-                    program, given, environment=setup.environment(), folder=folder, log=log,
+                    program, given, environment=setup.environment(folder), folder=folder, log=log,
                     happened=lambda event: None,
                 )  # fmt: skip
             except RuntimeNotFound as error:
@@ -50,4 +48,4 @@ def refused(program: str, *, headful: bool = False) -> Mapping[str, str]:
                 return dict.fromkeys(ASKED, str(error))
             finally:
                 tools.close()
-                setup.tidy(folder / "browser")
+                temporary.remove_sockets(folder)

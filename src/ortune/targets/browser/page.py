@@ -21,7 +21,7 @@ from typing import Annotated, Any
 
 import msgspec
 
-from ortune import launcher, platform
+from ortune import launcher, platform, temporary
 from ortune.errors import RuntimeNotFound
 from ortune.knobs.in_page import in_page
 from ortune.knobs.web.web_build import DEFAULTS, build_of_file
@@ -158,7 +158,7 @@ class Page(Process):
                 tools = DevTools(
                     program,
                     given,
-                    environment=setup.environment(),
+                    environment=setup.environment(self.folder),
                     folder=self.folder,
                     log=log,
                     happened=self._happened,
@@ -233,7 +233,7 @@ class Page(Process):
     def _close(self, *, leaves: bool) -> None:
         super().close()
         profile = self.folder / "browser"
-        setup.tidy(profile)
+        temporary.remove_sockets(profile)
         if leaves and self._kept is not None:
             self._kept.take(profile)
         if self.server is not None:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from ortune import launcher
+from ortune import launcher, temporary
 from ortune.errors import RuntimeNotFound
 from ortune.fleet.environment import clean_environment
 from ortune.records import Runtime
@@ -35,7 +35,8 @@ NO_POPUPS = "--disable-features=WebUIOmniboxPopup,WebUIOmniboxAimPopup"
 """What opens below Chromium's address bar are pages too, and take as long to load as all else of its start."""
 _NUMBER = re.compile(r"\d+\.\d+\.\d+(-[\w.]+)?")
 _FETCH_S = 300.0
-_LONGEST_TEMPORARY = 40  # a socket's path has 107 characters at most
+_LONGEST_HOME = 60  # a socket's path has 107 characters at most, of which Chromium takes 43
+_OF_ALL = {"XDG_DATA_DIRS", "XDG_CONFIG_DIRS", "XDG_RUNTIME_DIR"}
 _MOST_BYTES = 1 << 30
 
 
@@ -215,6 +216,7 @@ def flags(*, webgpu: bool, webnn: bool, headful: bool, profile: Path, port: int 
         "--disable-sync", "--disable-quic", "--disable-extensions", "--disable-crash-reporter", "--no-service-autorun",
         "--disable-background-timer-throttling", "--disable-renderer-backgrounding",
         "--disable-backgrounding-occluded-windows", NO_POPUPS, f"--user-data-dir={profile}",
+        "--deny-permission-prompts", "--block-new-web-contents",
     ]  # fmt: skip
     if port:
         found.append(f"--host-resolver-rules=MAP {HOST}:80 127.0.0.1:{port}")
@@ -229,19 +231,15 @@ def flags(*, webgpu: bool, webnn: bool, headful: bool, profile: Path, port: int 
     return found
 
 
-def environment() -> dict[str, str]:
-    """What a browser is started with: it puts a socket among temporary files, and its path must be short."""
-    return clean_environment({"TMPDIR": _short()})
+def environment(home: Path) -> dict[str, str]:
+    """What a browser is started with: nothing of the user's own folders.
 
-
-def tidy(profile: Path) -> None:
-    """Removes what a browser that was ended by force leaves outside of its profile: the folder of its socket."""
-    with contextlib.suppress(OSError):
-        place = (profile / "SingletonSocket").readlink().parent
-        if place.parent == Path(_short()) and "chrom" in place.name.lower():
-            shutil.rmtree(place)
-
-
-def _short() -> str:
-    usual = tempfile.gettempdir()
-    return usual if len(usual) <= _LONGEST_TEMPORARY or not Path("/tmp").is_dir() else "/tmp"
+    Args:
+        home: Takes their place; removed when the browser has ended.
+    """
+    ours = {
+        name: value for name, value in os.environ.items() if not name.startswith("XDG_") or name in _OF_ALL
+    }
+    # It puts a socket among temporary files, and its path must be short.
+    place = home if len(str(home)) <= _LONGEST_HOME else temporary.short()
+    return clean_environment({"HOME": str(home), "TMPDIR": str(place)}, ours)

@@ -17,11 +17,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.resources import files
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import Annotated, Any, TypeVar
 from urllib.parse import urlsplit
 
 import msgspec
 
+from ortune import temporary
 from ortune.errors import RuntimeNotFound, UsageError
 from ortune.knobs.web.web_build import build_of_file
 from ortune.records import (
@@ -39,16 +40,24 @@ from ortune.records import (
     WatchedPage,
 )
 from ortune.targets.browser import setup
-from ortune.targets.browser.devtools import DevTools, DevToolsError, PageEvent, ScriptKind
+from ortune.targets.browser.devtools import DevTools, DevToolsError, PageEvent, ScriptKind, without_halves
 from ortune.targets.browser.page import fallbacks_of, placement_of
 from ortune.targets.browser.remote import browser_name
 
 MOST_MODEL = 512 << 20
 MOST_SESSIONS = 50
+MOST_FILES = 200
 MOST_LINES = 200_000
 MOST_TROUBLE = 20
+MOST_RUNS = 200_000
+MOST_TEXT = 1 << 20
+_LONGEST_LINE = 4_000
+_MOST_NS = 1 << 62
 _PIECE = 2 << 20
-_LOAD_S = 60.0
+BESIDES_S = 30.0
+"""Beyond the time of watching: the browser's start and end, the page's load, and the reading of models."""
+_LOAD_S, _END_S = 16.0, 4.0  # of these the start with the load, and what comes after the reading
+_ASKED_S = 3.0
 _BEAT_S = 0.1
 _SAMPLE_US = 1000
 _NO_PAGE = 400  # as servers answer, from here on
@@ -56,7 +65,9 @@ _NO_PAGE = 400  # as servers answer, from here on
 _CLASS = re.compile(rb"startProfiling\(\)\s*\{\s*this\.handler\.startProfiling\(\)")
 _ENV = re.compile(rb"wasm:\s*\{\s*\},\s*webgl:\s*\{\s*\},\s*webgpu:\s*\{\s*\},\s*versions:\s*\{\s*common:")
 _TELLING = ("laced on [", "VerifyEachNodeIsAssignedToAnEp", "kernel not found in registries")
-_DIGEST = re.compile(rb"""\sintegrity\s*=\s*(?:"sha[^"]*"|'sha[^']*')""", re.IGNORECASE)
+_DIGEST = re.compile(
+    rb"""\sintegrity\s{0,9}=\s{0,9}(?:"sha[^"]{0,999}"|'sha[^']{0,999}')""", re.IGNORECASE
+)  # no document takes longer than its length
 _WRONG = re.compile(r"\[[WEF]:onnxruntime:|^wasm streaming compile failed")
 _COLOUR = re.compile(r"\x1b\[[\d;]*m")
 _ABOUT = """(async () => {
@@ -77,23 +88,59 @@ _LOADED = (
 )
 
 
+_MANY = msgspec.Meta(max_length=200)
+_Words = Annotated[str, msgspec.Meta(max_length=1000)]
+_Bytes = Annotated[int, msgspec.Meta(ge=0, le=1 << 40)]
+_Ms = Annotated[float, msgspec.Meta(ge=0, le=1e8)]
+
+
+class _Weights(PageWeights, frozen=True, kw_only=True):
+    """A file with weights, as a page tells of it."""
+
+    size_bytes: _Bytes = 0
+
+
 class _Said(msgspec.Struct, kw_only=True):
-    """Anything that the hook tells."""
+    """Anything that the hook tells; a page may tell what it likes in its name."""
 
     kind: str
-    number: int
+    number: Annotated[int, msgspec.Meta(ge=0, le=1 << 20)]
     url: str = ""
-    bytes: int = 0
-    ms: float = 0.0
-    back: int = 0
+    bytes: _Bytes = 0
+    ms: _Ms = 0.0
+    back: _Bytes = 0
     what: str = ""
     file: str = ""
     version: str = ""
     options: dict[str, str] = {}
     environment: dict[str, str] = {}
-    external: list[PageWeights] = []
-    inputs: list[PageTensor] = []
-    outputs: list[PageTensor] = []
+    external: Annotated[list[_Weights], _MANY] = []
+    inputs: Annotated[list[PageTensor], _MANY] = []
+    outputs: Annotated[list[PageTensor], _MANY] = []
+
+
+class _About(msgspec.Struct, kw_only=True):
+    """What the page answers of its browser."""
+
+    status: Annotated[int, msgspec.Meta(ge=0, le=999)] = 0
+    isolated: bool | None = None
+    agent: _Words = ""
+    cpus: Annotated[int, msgspec.Meta(ge=0, le=1 << 16)] = 0
+    adapter: _Words = ""
+    software: bool = False
+    float16: bool = False
+    visible: bool = True
+
+
+class _Open(msgspec.Struct, kw_only=True):
+    """A file that is read out of the page."""
+
+    url: Annotated[str, msgspec.Meta(max_length=_LONGEST_LINE)]
+    size: _Bytes
+
+
+_Loaded = list[tuple[Annotated[str, msgspec.Meta(max_length=_LONGEST_LINE)], _Bytes]]
+_Known = TypeVar("_Known")
 
 
 @dataclass
@@ -107,12 +154,23 @@ class _Session:
     made: _Said | None = None
     error: str = ""
     log: list[str] = field(default_factory=list)
-    runs_ms: list[float] = field(default_factory=list)
+    runs_ms: list[float] = field(default_factory=list)  # of the first so many
+    n_runs: int = 0
+    total_ms: float = 0.0
+    longest_ms: float = 0.0
     first: _Said | None = None
     n_failed: int = 0
     run_error: str = ""
     back_bytes: int = 0
     n_reads: int = 0
+
+    def ran(self, ms: float) -> None:
+        """Counts a run."""
+        self.n_runs, self.total_ms, self.longest_ms = (
+            self.n_runs + 1, self.total_ms + ms, max(self.longest_ms, ms),
+        )  # fmt: skip
+        if len(self.runs_ms) < MOST_RUNS:
+            self.runs_ms.append(ms)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -133,6 +191,7 @@ def watch(
     *,
     browser: setup.BrowserSetup,
     watch_s: float,
+    until: float,
     folder: Path,
     stop: Callable[[], bool],
 ) -> Watched:
@@ -142,6 +201,7 @@ def watch(
         url: Its address.
         browser: Which browser.
         watch_s: Seconds from its load on.
+        until: By ``time.monotonic``, when all must be over; ``BESIDES_S`` beyond the time of watching.
         folder: Where the browser has its profile and models are put.
         stop: Asked meanwhile; True ends it.
 
@@ -153,21 +213,20 @@ def watch(
         raise UsageError(
             "is no address of a page", where=f"--page {url}", do="e.g. --page http://localhost:5173"
         )
-    return _Watch(folder).go(url, browser, watch_s, stop)
+    return _Watch(folder, until - _END_S).go(url, browser, watch_s, stop)
 
 
 class _Watch:
     """One page while it is watched."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
+    def __init__(self, folder: Path, until: float) -> None:
+        self.folder, self.until = folder, until
         self.mark = f"ortune-{secrets.token_hex(8)}:"
         self.sessions: list[_Session] = []
         self.known: dict[tuple[str, int], _Session] = {}
         self.log: list[str] = []
         self.trouble: list[str] = []
         self.over = False
-        self.read_until = 0.0
         kept = f'(globalThis[Symbol.for("{self.mark}")]??={{models:[]}})'
         source = files(__package__).joinpath("hook.js").read_text(encoding="utf-8").rstrip()
         hook = source.replace("= KEPT,", f"= {kept},", 1)
@@ -180,10 +239,11 @@ class _Watch:
         given = setup.flags(webgpu=True, webnn=False, headful=browser.headful, profile=profile)
         with (self.folder / "log").open("wb") as log:
             tools = DevTools(
-                setup.program(browser), given, environment=setup.environment(), folder=self.folder, log=log,
+                setup.program(browser), given, environment=setup.environment(self.folder), folder=self.folder, log=log,
                 happened=self._happened,
             )  # fmt: skip
         try:
+            tools.deadline = time.monotonic() + _LOAD_S
             try:
                 tools.attach(rewrite=self._rewritten)
                 tools.call(
@@ -197,20 +257,23 @@ class _Watch:
                 raise RuntimeNotFound(f"the browser cannot be used: {error}", do="--browser PATH") from error
             began = time.monotonic()
             try:
-                tools.navigate(url, _LOAD_S)
+                loaded = tools.navigate(url, _LOAD_S)
             except DevToolsError as error:
                 raise UsageError(
                     str(error).removeprefix(f"{url} "),
                     where=f"--page {url}",
                     do="start its server, or mend the address",
                 ) from None
-            until = time.monotonic() + watch_s
-            while time.monotonic() < until and not stop() and not self.over:
+            if not loaded:
+                self.trouble.append(f"it had not loaded after {time.monotonic() - began:.0f} s")
+            tools.deadline = self.until
+            end = min(time.monotonic() + watch_s, self.until)
+            while time.monotonic() < end and not stop() and not self.over:
                 time.sleep(_BEAT_S)
             return self._told(tools, url, time.monotonic() - began)
         finally:
             tools.close()
-            setup.tidy(profile)
+            temporary.remove_sockets(profile)
 
     # --- while it runs
 
@@ -236,19 +299,21 @@ class _Watch:
 
     def _happened(self, event: PageEvent) -> None:
         if event.kind == "console" and event.text.startswith(self.mark):
+            if len(event.text) > MOST_TEXT:
+                return
             try:
-                said = msgspec.json.decode(event.text[len(self.mark) :], type=_Said)
-            except (msgspec.DecodeError, UnicodeEncodeError):
+                said = msgspec.json.decode(without_halves(event.text[len(self.mark) :].encode()), type=_Said)
+            except (msgspec.DecodeError, RecursionError):
                 return
             self._said(event, said)
         elif event.kind == "console" and any(mark in event.text for mark in _TELLING):
             if len(self.log) < MOST_LINES:
-                self.log.append(event.text)
+                self.log.append(event.text[:_LONGEST_LINE])
         elif event.kind in ("crash", "gone"):
             self.trouble.append(event.text)
             self.over = True
         elif _is_trouble(event) and len(self.trouble) < MOST_TROUBLE:
-            text = _COLOUR.sub("", event.text)[:300]
+            text = _COLOUR.sub("", event.text[:_LONGEST_LINE])[:300]
             self.trouble += [text] if text not in self.trouble else []
 
     def _said(self, event: PageEvent, said: _Said) -> None:
@@ -269,26 +334,25 @@ class _Watch:
                 session.error, session.log, self.log = said.what or "it failed", self.log, []
             case "run":
                 session.first = session.first or said
-                session.runs_ms.append(said.ms)
-                session.back_bytes += said.back
+                session.ran(said.ms)
+                session.back_bytes = min(_MOST_NS, session.back_bytes + said.back)
             case "run-failed":
                 session.n_failed += 1
                 session.run_error = session.run_error or said.what
             case "read":
                 session.n_reads += 1
-                session.back_bytes += said.bytes
+                session.back_bytes = min(_MOST_NS, session.back_bytes + said.bytes)
             case _:
                 pass
 
     # --- at its end
 
     def _told(self, tools: DevTools, url: str, watched_s: float) -> Watched:
-        self.read_until = time.monotonic() + _LOAD_S
         busy_s, model_s = self._main_thread(tools)
-        about: dict[str, Any] = _asked(tools, _ABOUT, "") or {}
-        if not self.sessions and int(about.get("status", 0)) >= _NO_PAGE:
+        about = _asked(tools, _ABOUT, "", _ASKED_S, _About) or _About()
+        if not self.sessions and about.status >= _NO_PAGE:
             raise UsageError(
-                f"its server answers with {about['status']}", where=f"--page {url}", do="mend the address"
+                f"its server answers with {about.status}", where=f"--page {url}", do="mend the address"
             )
         loaded = self._loaded(tools)
         models: dict[int, Path] = {}
@@ -301,13 +365,13 @@ class _Watch:
         page = WatchedPage(
             url=url,
             seen=PageSeen(
-                browser=browser_name(str(about.get("agent", ""))),
-                isolated=bool(about.get("isolated")),
-                adapter=str(about.get("adapter", "")),
-                software=bool(about.get("software")),
-                float16=bool(about.get("float16")),
-                visible=bool(about.get("visible", True)),
-                cpus=int(about.get("cpus", 0)),
+                browser=browser_name(about.agent),
+                isolated=bool(about.isolated),
+                adapter=about.adapter,
+                software=about.software,
+                float16=about.float16,
+                visible=about.visible,
+                cpus=about.cpus,
             ),
             watched_ns=int(1e9 * watched_s),
             main_thread_ns=int(1e9 * busy_s),
@@ -321,15 +385,18 @@ class _Watch:
     def _main_thread(self, tools: DevTools) -> tuple[float, float]:
         """Seconds that the page's main thread was at work, and those of them in WebAssembly."""
         try:
-            return thread_times(tools.call("Profiler.stop")["profile"])
+            return thread_times(tools.call("Profiler.stop", 2 * _ASKED_S)["profile"])
         except (DevToolsError, KeyError):
             return 0.0, 0.0
 
     def _loaded(self, tools: DevTools) -> list[PageFile]:
         found: dict[str, int] = {}
+        until = time.monotonic() + _ASKED_S
         for context in tools.contexts:
-            for name, size in _asked(tools, _LOADED, context) or []:
-                found[str(name)] = max(int(size), found.get(str(name), 0))
+            limit_s = (until - time.monotonic()) / 2  # one that does not answer leaves the others their share
+            for name, size in _asked(tools, _LOADED, context, limit_s, _Loaded) or []:
+                if name in found or len(found) < MOST_FILES:
+                    found[name] = max(size, found.get(name, 0))
         return [PageFile(url=name, size_bytes=size) for name, size in found.items()]
 
     def _path(self, place: int) -> Path:
@@ -339,14 +406,15 @@ class _Watch:
     def _model(self, tools: DevTools, place: int, session: _Session) -> PageModel:
         """The model and its weights, out of the page: what it was given, or fetched again, as the page itself may."""
         asked = session.asked
-        known = PageModel(url=asked.url, size_bytes=asked.bytes, weights=tuple(asked.external))
+        beside = tuple(PageWeights(path=w.path, url=w.url, size_bytes=w.size_bytes) for w in asked.external)
+        known = PageModel(url=asked.url, size_bytes=asked.bytes, weights=beside)
         if self.known.get((session.context, session.number)) is not session:
             return msgspec.structs.replace(known, error="the page was loaded again since")
         model, what = self._path(place), ""
         found: list[tuple[str, int]] = []
         try:
             found.append(self._read(tools, session, 0, asked.bytes, model, 0))
-            for part, weights in enumerate(asked.external, 1):
+            for part, weights in enumerate(beside, 1):
                 what = f"its weights in {weights.path}: "
                 path, before = _beside(model, weights.path), sum(size for _, size in found)
                 found.append(self._read(tools, session, part, weights.size_bytes, path, before))
@@ -357,9 +425,9 @@ class _Watch:
             known = msgspec.structs.replace(known, url=asked.url or found[0][0], size_bytes=found[0][1])
         told = [
             msgspec.structs.replace(each, url=each.url or url, size_bytes=size)
-            for each, (url, size) in zip(asked.external, found[1:], strict=False)
+            for each, (url, size) in zip(beside, found[1:], strict=False)
         ]
-        return msgspec.structs.replace(known, weights=(*told, *asked.external[len(told) :]))
+        return msgspec.structs.replace(known, weights=(*told, *beside[len(told) :]))
 
     def _read(
         self, tools: DevTools, session: _Session, part: int, size: int, path: Path, before: int
@@ -369,29 +437,31 @@ class _Watch:
         Raises:
             DevToolsError: It cannot be read; the words say why.
         """
-
-        def left_s() -> float:
-            return self.read_until - time.monotonic()
-
-        if left_s() <= 0:
-            raise DevToolsError(f"reading the models took more than {_LOAD_S:.0f} s")
         if before + size > MOST_MODEL:
             raise DevToolsError(f"more than {MOST_MODEL >> 20} MiB are not read")
         kept = f'globalThis[Symbol.for("{self.mark}")]'
         opened = f"{kept}.open({session.number}, {part}, {size})"
-        found = tools.evaluate(opened, left_s(), context=session.context)
-        url, size = str(found["url"]), int(found["size"])
-        if not size:
+        file = msgspec.convert(self._answer(tools, opened, session.context), _Open)
+        if not file.size:
             raise DevToolsError("its bytes are not in the page any more")
-        if before + size > MOST_MODEL:
+        if before + file.size > MOST_MODEL:
             raise DevToolsError(f"more than {MOST_MODEL >> 20} MiB are not read")
         path.parent.mkdir(parents=True, exist_ok=True)
-        with path.open("wb") as file:
-            for at in range(0, size, _PIECE):
+        with path.open("wb") as out:
+            for at in range(0, file.size, _PIECE):
                 piece = f"{kept}.piece({session.number}, {part}, {at}, {_PIECE})"
-                data = tools.evaluate(piece, max(_BEAT_S, left_s()), context=session.context)
-                file.write(base64.b64decode(data))
-        return url, size
+                data = base64.b64decode(self._answer(tools, piece, session.context))
+                if len(data) != min(_PIECE, file.size - at):
+                    raise DevToolsError("its bytes are not in the page any more")
+                out.write(data)
+        return file.url, file.size
+
+    def _answer(self, tools: DevTools, question: str, context: str) -> Any:
+        """What the page answers while its models are read; where it does not, others are left half of the time."""
+        left_s = self.until - time.monotonic()
+        if left_s <= 0:
+            raise DevToolsError("there was no time left to read it")
+        return tools.evaluate(question, left_s / 2, context=context)
 
 
 def _beside(model: Path, name: str) -> Path:
@@ -445,21 +515,19 @@ def _is_trouble(event: PageEvent) -> bool:
     return event.level == "error" and "/favicon.ico" not in event.text
 
 
-def _asked(tools: DevTools, question: str, context: str) -> Any:
-    """What a context answers; None where it is gone."""
+def _asked(tools: DevTools, question: str, context: str, limit_s: float, kind: type[_Known]) -> _Known | None:
+    """What a context answers; None where it is gone, is at work all the time, or answers with something else."""
     try:
-        return tools.evaluate(question, context=context)
-    except DevToolsError:
+        return msgspec.convert(tools.evaluate(question, limit_s, context=context), kind)
+    except (DevToolsError, msgspec.ValidationError):
         return None
 
 
 def _ns(ms: float) -> int:
-    return max(0, int(1e6 * ms))
+    return min(_MOST_NS, int(1e6 * ms))
 
 
-def _record(
-    session: _Session, model: PageModel, about: Mapping[str, Any], loaded: Sequence[str]
-) -> PageSession:
+def _record(session: _Session, model: PageModel, about: _About, loaded: Sequence[str]) -> PageSession:
     asked, made, first = session.asked, session.made, session.first
     times = session.runs_ms
     in_force = made.environment if made else {}
@@ -478,7 +546,7 @@ def _record(
         plan=plan_of(
             asked.options,
             asked.environment,
-            isolated=about.get("isolated"),
+            isolated=about.isolated,
             file=file,
         ),
         placement=placement,
@@ -487,12 +555,12 @@ def _record(
         outputs=_tensors(made.outputs if made else (), first.outputs if first else ()),
         create_ns=_ns(made.ms) if made else 0,
         runs=PageRuns(
-            n=len(times),
+            n=session.n_runs,
             n_failed=session.n_failed,
             first_ns=_ns(times[0]) if times else 0,
             median_ns=_ns(statistics.median(times[1:] or times)) if times else 0,
-            longest_ns=_ns(max(times, default=0)),
-            total_ns=_ns(sum(times)),
+            longest_ns=_ns(session.longest_ms),
+            total_ns=_ns(session.total_ms),
             read_back_bytes=session.back_bytes if any("CPU" not in p.provider for p in placement) else 0,
             n_reads=session.n_reads,
             error=session.run_error,
@@ -521,21 +589,21 @@ def plan_of(
     asked = _json(text) or text
     listed = asked if isinstance(asked, list) else [asked]
     names = [str(each.get("name", "")) if isinstance(each, dict) else str(each) for each in listed]
-    names = [name for name in names if name in WEB_PROVIDERS] or ["wasm"]
+    names = list(dict.fromkeys(name for name in names if name in WEB_PROVIDERS)) or ["wasm"]
     settings: dict[str, Value] = {} if isolated is None else {"web_isolation": isolated}
     build = build_of_file(file)
     if "webgl" in names[:1]:
         settings["web_build"] = "webgl"
     elif build:
         settings["web_build"] = build
-    if environment.get("wasm.numThreads", "").isdecimal() and int(environment["wasm.numThreads"]):
-        settings["web_threads"] = int(environment["wasm.numThreads"])
+    if re.fullmatch("[1-9][0-9]{0,3}", threads := environment.get("wasm.numThreads", "")):
+        settings["web_threads"] = int(threads)
     if environment.get("wasm.proxy") == "true":
         settings["web_proxy"] = True
     profiling = _json(environment.get("webgpu.profiling", ""))
     mode = profiling.get("mode") if isinstance(profiling, dict) else environment.get("webgpu.profilingMode")
     if mode:
-        settings["web_profiling"] = str(mode)
+        settings["web_profiling"] = str(mode)[:20]
     if names[0] == "webgpu" and "webgpu" in listed:
         settings["web_provider_form"] = "string"
     if options.get("enableGraphCapture") == "true":

@@ -1,0 +1,88 @@
+"""Temporary folders of ortune's own: removed at their end, and where their process was killed, at the next start."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import stat
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+PREFIX, ALIVE = "ortune-", "alive"
+_LONGEST = 40  # a socket's path has 107 characters at most
+
+
+@contextlib.contextmanager
+def folder() -> Iterator[Path]:
+    """A temporary folder, after those that killed processes left are gone.
+
+    Raises:
+        OSError: None can be made.
+    """
+    sweep()
+    with tempfile.TemporaryDirectory(prefix=PREFIX, ignore_cleanup_errors=True) as name, _alive(Path(name)):
+        yield Path(name)
+
+
+def sweep() -> None:
+    """Removes the folders of processes that were killed: nobody holds the lock of their ``alive`` any more."""
+    with contextlib.suppress(OSError):
+        for mark in Path(tempfile.gettempdir()).glob(f"{PREFIX}*/{ALIVE}"):
+            with contextlib.suppress(OSError):
+                if _own(mark.parent, stat.S_ISDIR) and _own(mark, stat.S_ISREG):
+                    _remove_dead(mark)
+
+
+def _remove_dead(mark: Path) -> None:
+    with mark.open("r+b") as file:
+        if _lock(file.fileno()):
+            remove_sockets(mark.parent)
+            shutil.rmtree(mark.parent, ignore_errors=True)
+
+
+def remove_sockets(place: Path) -> None:
+    """Removes what browsers that were ended by force left outside of their profiles, which are in a folder.
+
+    It is the folder of a socket, to which a link leads; it is there where the folder's own name is too long for one.
+    """
+    for link in place.rglob("SingletonSocket"):
+        with contextlib.suppress(OSError):
+            found = link.readlink().parent
+            if "chrom" in found.name.lower() and found.parent == short() and _own(found, stat.S_ISDIR):
+                shutil.rmtree(found)
+
+
+def short() -> Path:
+    """The folder of temporary files, or one of a shorter name, where a socket in a folder may be."""
+    usual = Path(tempfile.gettempdir())
+    return usual if len(str(usual)) <= _LONGEST or not Path("/tmp").is_dir() else Path("/tmp")
+
+
+def _own(path: Path, kind: Callable[[int], bool]) -> bool:
+    """Whether the user made it, and it is no link: others may put theirs among temporary files."""
+    found = path.lstat()
+    return kind(found.st_mode) and (not hasattr(os, "geteuid") or found.st_uid == os.geteuid())
+
+
+@contextlib.contextmanager
+def _alive(place: Path) -> Iterator[None]:
+    """Marks the folder as in use for as long as this process lives."""
+    with (place / f"{ALIVE}.new").open("w+b") as file:
+        if _lock(file.fileno()):
+            # Locked before it gets its name: nobody can find it unlocked and take it for a dead one's.
+            Path(file.name).replace(place / ALIVE)
+        yield
+
+
+def _lock(fd: int) -> bool:
+    try:
+        import fcntl
+    except ImportError:  # Windows: left folders stay
+        return False
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:  # somebody lives there, or the file system knows no locks
+        return False
+    return True
