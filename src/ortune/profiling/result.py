@@ -112,6 +112,7 @@ def result_of(
     )
     undisturbed = found.fast_categories()
     fast_ns = sum(c.ns for c in undisturbed)
+    lost_runs = int(trace.lost[found.runs.start : found.runs.stop].sum())
     if peak is not None:
         nodes = with_floors(
             nodes, peak, at.threads, whole_numbers(trace), known.weights, steps=known.lifetimes.steps
@@ -131,12 +132,16 @@ def result_of(
             device_only=trace.device_only,
             complete=trace.complete,
             n_unreadable=trace.n_unreadable,
+            n_mended=trace.n_mended,
+            n_outside=trace.n_outside,
+            lost_runs=lost_runs,
+            left_out_runs=trace.n_left_out,
             missing=trace.missing,
         ),
         n_runs=len(found.wall_ns),
         wall_ns=found.mean_wall_ns,
         slowdown_ratio=slowdown,
-        fast_ns=fast_ns,
+        fast_ns=None if lost_runs else fast_ns,
         sensors=seen.sensors if seen else None,
         categories=categories,
         operators=_operators(nodes),
@@ -154,8 +159,8 @@ def result_of(
             else None
         ),
         peak=peak,
-        # What the host did decides what settings can win.
-        headroom=None if trace.device_only else headroom(undisturbed, nodes, fast_ns, at),
+        # What the host did decides what settings can win, and all of it must be there.
+        headroom=None if trace.device_only or lost_runs else headroom(undisturbed, nodes, fast_ns, at),
         unmapped=known.unmapped,
     )
 

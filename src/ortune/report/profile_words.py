@@ -48,7 +48,16 @@ TOP_OWNERS = 3
 LESS = 0.1
 """Share of what slow runs take longer from which on it is said that other parts of them took less."""
 NAME = 48
+SAID_FIRST = (
+    "the events of its runs",
+    "runs of another model",
+    "events of another process",
+    "where runs begin",
+)
+"""How those things begin that a trace does not hold and that decide what its figures mean."""
 ROUGH_SLOWDOWN = 1.3
+AS_ONE_RUN = "told as one run"
+"""What a trace says that holds no run."""
 SOURCES = {
     "profile": "figures of the allocator",
     "liveness": "worked out from sizes and last uses: the profile has no figures of the allocator",
@@ -100,13 +109,16 @@ def run_sentence(result: ProfileResult) -> str:
     if not result.wall_ns:
         return "by the clock of this profile its runs took no time, so nothing can be said of a run"
     runs = "one run" if result.n_runs == 1 else f"mean of {result.n_runs} steady runs"
+    if any(AS_ONE_RUN in text for text in result.trace.missing):
+        runs = "all that was recorded, as one run"
     text = f"{_doubt(result)}{duration(result.wall_ns)} a run, profiled ({runs})"
     largest = max(result.categories, key=lambda c: c.ns, default=None)
     if largest is not None and largest.ns > 0:
         text += f": {share(largest.ns, result)} {_category(largest.name, result)}"
     node = max(result.nodes, key=lambda n: n.time_ns, default=None)
     if node is not None and node.time_ns > 0:
-        text += f"; the largest node is {shorten(name_of(node), NAME)} ({share(node.time_ns, result)})"
+        largest_node = "the largest recorded node" if result.trace.lost_runs else "the largest node"
+        text += f"; {largest_node} is {shorten(name_of(node), NAME)} ({share(node.time_ns, result)})"
     return text
 
 
@@ -437,7 +449,9 @@ def interference(result: ProfileResult) -> str:
 
 def trace_notes(result: ProfileResult) -> list[str]:
     """What the trace does not hold."""
-    return [text for text in result.trace.missing if "cut off" not in text]
+    return [
+        text for text in result.trace.missing if "cut off" not in text and not text.startswith(SAID_FIRST)
+    ]
 
 
 def damage(result: ProfileResult) -> list[str]:
@@ -460,7 +474,28 @@ def _damage(trace: TraceInfo, which: str) -> list[str]:
         found.append(f"{which} is damaged: {n:,} {'event is' if n == 1 else 'events are'} left out: {why}")
     if not trace.complete:
         found.append(f"{which} was cut off: it is told as far as it goes")
-    return found
+    if n := trace.n_mended:
+        found.append(
+            f"{which} is damaged: {n:,} {'event is' if n == 1 else 'events are'} not JSON (a comma too many), and "
+            f"{'was' if n == 1 else 'were'} read without the comma"
+        )
+    if n := trace.left_out_runs:
+        runs = trace.n_runs + n
+        found.append(
+            f"{which} is damaged: {n:,} of {runs:,} runs lost events and {'is' if n == 1 else 'are'} left out"
+        )
+    if n := trace.lost_runs:
+        lost = f"{n:,} of {trace.n_runs:,} runs" if trace.n_runs > 1 else "the run"
+        found.append(
+            f"{which} is damaged: {lost} lost events, so time outside the recorded nodes is unexplained"
+        )
+    if n := trace.n_outside:
+        found.append(
+            f"{which} is damaged: {n:,} {'execution of a node is' if n == 1 else 'executions of nodes are'} left out: "
+            "the run around them was not recorded to its end"
+        )
+    lacks = [text for text in trace.missing if text.startswith(SAID_FIRST)]
+    return [*found, *(f"{which} lacks {text}" for text in lacks)]
 
 
 def uncounted(result: ProfileResult) -> str:

@@ -134,8 +134,11 @@ def attribute(trace: Trace, runs: range, wall_ns: Floats | None = None) -> Attri
         on_device = _on_device(trace, runs, rows)
         device = np.minimum(_around_executor(trace, runs, on_device), idle)
         strange = np.minimum(_strange_gaps(trace, runs, rows, on_device), idle - device)
+        lost = trace.lost[runs.start : runs.stop]
         found[NAMES.index("device-wait")] = device
-        found[NAMES.index("between-nodes")] = idle - device - strange
+        found[NAMES.index("between-nodes")] = np.where(lost, 0.0, idle - device - strange)
+        # A node that was lost ran in a gap, or within the one that runs its body.
+        found[NAMES.index("control-flow"), lost] = 0.0
     found[NAMES.index("outside-run")] = np.maximum(wall - run_ns, 0.0)
     found[NAMES.index("unexplained")] = wall - found.sum(axis=0)
     return Attribution(

@@ -10,10 +10,12 @@ from typing import Generic, TypeVar
 import numpy as np
 
 from ortune.trace.device import DeviceEvents
-from ortune.trace.events import KERNEL_TIME, Event, Helper, waiting
+from ortune.trace.events import HOST, KERNEL_TIME, Event, Helper, waiting
+from ortune.trace.lost import Losses, fewer_nodes, renumbered, runs_of_one_model
 from ortune.trace.table import (
     ABSENT,
     NO_PARENT,
+    NO_RUN,
     Labels,
     Nodes,
     Numbers,
@@ -37,8 +39,8 @@ _COLUMNS = (
 )  # fmt: skip
 
 
-NodeKey = tuple[str, str, str]
-"""Name, operator and execution provider: bodies may name their nodes alike, and one name may run on two providers."""
+NodeKey = tuple[str, str, str, int]
+"""Name, operator, execution provider and number: graphs may name nodes alike, and one may run on two providers."""
 
 Key = TypeVar("Key", str, NodeKey)
 
@@ -69,14 +71,19 @@ class TraceBuilder:
 
     Attributes:
         n_events: Events taken.
-        n_unreadable: What was no event; the reader adds its own.
+        n_unreadable: What was no event.
         n_damaged: Events with an argument that is not as expected; the reader counts them.
+        n_mended: Events that were read without commas that are too many; the reader counts them.
         n_known: Events that ONNX Runtime writes: other tools write files of the same form.
         complete: The reader saw the end.
     """
 
     def __init__(self) -> None:
-        self.n_events = self.n_unreadable = self.n_damaged = self.n_known = self._n_host = 0
+        self.n_events = self.n_unreadable = self.n_damaged = self.n_mended = self.n_known = 0
+        self._n_host = self._n_foreign = 0
+        self._pid: int | None = None
+        self._losses = Losses()
+        self._parallel = False
         self.complete = False
         self.device = DeviceEvents()
         self._node: Numbered[NodeKey] = Numbered()
@@ -87,7 +94,9 @@ class TraceBuilder:
         self._shapes: Counter[tuple[int, bytes, bytes]] = Counter()  # how often each node ran with which
         self._pieces: dict[str, int] = {}  # of parallel work, by thread of the pool
         self._runs: list[tuple[int, int, int]] = []
-        self._executors: list[tuple[int, int]] = []
+        self._executors: list[tuple[int, int, int]] = []
+        self._borders: list[int] = []  # rows before which a run ended or began
+        self._nameless: Counter[str] = Counter()  # nodes of the run, by operator
         self._session: dict[str, int] = {}
         self._latest = float("-inf")
         self._in_order_of_starts = True
@@ -96,8 +105,15 @@ class TraceBuilder:
     def take(self, events: Sequence[Event]) -> None:
         """Appends a block of events."""
         timed = [e for e in events if e.timed]
+        if len(timed) < len(events):
+            self._take_around(events)
+            return
+        if self._pid is None:
+            self._pid = next((e.pid for e in events if e.cat in HOST), None)
+        timed = [e for e in timed if e.pid == self._pid or e.cat not in HOST]
+        self._n_foreign += len(events) - len(timed)
         self.n_events += len(timed)
-        self.n_unreadable += len(events) - len(timed)
+        self._losses.read(timed)
         nodes = [e for e in timed if e.cat == "Node" and e.name.endswith(KERNEL_TIME)]
         self.n_known += len(nodes)
         self._n_host += len(nodes)
@@ -109,16 +125,35 @@ class TraceBuilder:
             self._after = len(self._op_type.codes) + len(nodes) - 1
         self._take_nodes(nodes)
 
+    def _take_around(self, events: Sequence[Event]) -> None:
+        """The same of a block with events whose times are none."""
+        first = 0
+        for i, event in enumerate(events):
+            if not event.timed:
+                self.take(events[first:i])
+                first = i + 1
+                if event.foreign:
+                    self.n_events += 1
+                else:
+                    self.n_unreadable += 1
+                    self._losses.unknown()
+        self.take(events[first:])
+
+    def lose(self, line: bytes = b"") -> None:
+        """Takes what was no event: the line that could not be read, where there is one."""
+        self.n_unreadable += 1
+        self._losses.line(line)
+
     def _take_nodes(self, nodes: list[Event]) -> None:
-        cut = -len(KERNEL_TIME)
         args = [e.args for e in nodes]
-        keys = [(e.name[:cut], e.args.op_name, e.args.provider) for e in nodes]
+        keys = [_key(e) for e in nodes]
+        if any(not key[0] for key in keys):
+            keys = self._counted(keys)
+        self._borders.clear()
         known = self._node.numbers
         self._node.add(keys)
         if len(known) > len(self._index):
-            for key, a in zip(keys, args, strict=True):
-                if known[key] == len(self._index):
-                    self._index.append(a.node_index if a.node_index != ABSENT else a.graph_index)
+            self._index += [key[3] for key in list(known)[len(self._index) :]]
         # Copied: a view would keep the whole block in memory.
         inputs = [bytes(a.input_type_shape) for a in args]
         outputs = [bytes(a.output_type_shape) for a in args]
@@ -141,6 +176,20 @@ class TraceBuilder:
         }
         for name, values in columns.items():
             self._numbers[name].extend(values)
+
+    def _counted(self, keys: Sequence[NodeKey]) -> list[NodeKey]:
+        """The keys; a node with neither name nor number is called by its place among those of its operator in a run."""
+        found, borders = [], list(reversed(self._borders))
+        for row, (name, op_type, provider, index) in enumerate(keys, start=len(self._op_type.codes)):
+            while borders and borders[-1] <= row:
+                borders.pop()
+                self._nameless.clear()
+            self._nameless[op_type] += not name
+            called = name or f"{op_type or 'node'} (no name, {self._nameless[op_type]})"
+            found.append((called, op_type, provider, index))
+        if borders:
+            self._nameless.clear()
+        return found
 
     def _took_part(self, pool: Mapping[str, Helper]) -> int:
         """How many threads of the pool have run more pieces of work than at the node before."""
@@ -175,8 +224,10 @@ class TraceBuilder:
                 start, duration = round(e.ts * 1000), round(e.dur * 1000)
                 if e.name == RUN:
                     self._runs.append((start, duration, e.tid))
+                    self._borders.append(row)
                 elif e.name in EXECUTORS:
-                    self._executors.append((start, duration))
+                    self._executors.append((start, duration, e.tid))
+                    self._parallel |= e.name.startswith("Parallel")
                 else:
                     self._session[e.name] = self._session.get(e.name, 0) + duration
             elif e.cat in DeviceEvents.CATEGORIES:
@@ -188,9 +239,16 @@ class TraceBuilder:
         name, op_type, provider = self._node.done(), self._op_type.done(), self._provider.done()
         columns = {key: np.frombuffer(values, dtype=np.int64).copy() for key, values in self._numbers.items()}
         start, duration, thread = columns["start"], columns["duration"], columns["thread"]
-        runs = sorted(self._whole_runs())
+        runs = sorted(self._whole_runs() or self._executed())
         run_start, run_ns, run_thread = (column([run[i] for run in runs]) for i in range(3))
         parent = parents(op_type, start, duration, thread)
+        run = runs_of(start, thread, run_start, run_ns, run_thread)
+        n_outside = int((run == NO_RUN).sum()) if runs else 0
+        mine = runs_of_one_model(name, parent, run, len(runs))
+        n_others = len(runs) - len(mine)
+        if n_others:
+            run_start, run_ns, run = run_start[mine], run_ns[mine], renumbered(run, mine, len(runs))
+        fewer = fewer_nodes(op_type, parent, run, run_start, run_ns, parallel=self._parallel)
         kernels = self.device.kernels(name, op_type, start)
         executions: list[dict[tuple[str, str], int]] = [{} for _ in self._index]
         for (node, inputs, outputs), times in self._shapes.items():
@@ -205,7 +263,7 @@ class TraceBuilder:
             duration_ns=duration,
             self_ns=own_time(duration, parent),
             parent=parent,
-            run=runs_of(start, thread, run_start, run_ns, run_thread),
+            run=run,
             thread=thread,
             wait_ns=columns["wait"],
             imbalance_ns=columns["imbalance"],
@@ -216,8 +274,8 @@ class TraceBuilder:
             in_use_bytes=columns["in_use"],
             held_bytes=columns["held"],
             nodes=Nodes(
-                op_type=tuple(op_type for _, op_type, _ in self._node.numbers),
-                provider=tuple(provider for _, _, provider in self._node.numbers),
+                op_type=tuple(op_type for _, op_type, _, _ in self._node.numbers),
+                provider=tuple(provider for _, _, provider, _ in self._node.numbers),
                 index=tuple(self._index),
                 inputs=tuple(inputs for inputs, _ in first),
                 outputs=tuple(outputs for _, outputs in first),
@@ -230,10 +288,18 @@ class TraceBuilder:
             session_ns=self._session,
             n_events=self.n_events,
             n_unreadable=self.n_unreadable,
+            n_mended=self.n_mended,
+            n_outside=n_outside,
+            lost=self._losses.within(run_start, run_ns) | fewer,
             complete=self.complete,
             pieces=tuple(sorted(self._pieces.values(), reverse=True)),
-            missing=(*self._missing(columns, len(runs)), *self.device.missing(kernels), *missing),
+            missing=(*self._missing(columns, len(runs), n_others), *self.device.missing(kernels), *missing),
         )
+
+    def _executed(self) -> list[tuple[int, int, int]]:
+        """The executor's part of several runs whose own events are all lost."""
+        found = _outermost(self._executors) if not self._runs else []
+        return found if len(found) > 1 else []
 
     def _whole_runs(self) -> list[tuple[int, int, int]]:
         """The runs whose nodes are all there.
@@ -246,12 +312,14 @@ class TraceBuilder:
         last = round(self._latest * 1000)
         return [run for run in self._runs if run[0] + run[1] <= last]
 
-    def _missing(self, columns: dict[str, Numbers], n_runs: int) -> Iterator[str]:
+    def _missing(self, columns: dict[str, Numbers], n_runs: int, n_others: int) -> Iterator[str]:
         if not len(columns["start"]):
             yield "no node: the model ran not once while it was profiled"
         else:
             if not n_runs:
                 yield "no run was recorded to its end"
+            elif not self._runs:
+                yield "the events of its runs: the executor's part of each is told"
             if (columns["wait"] == ABSENT).all():
                 yield "no thread statistics: waiting cannot be told from work"
             if (columns["in_use"] == ABSENT).all():
@@ -260,10 +328,23 @@ class TraceBuilder:
                 yield "no sizes of tensors"
         if self.n_damaged:
             yield f"some arguments of {self.n_damaged} events, which are not as ONNX Runtime writes them"
+        if n_others:
+            yield f"runs of another model in the same file ({n_others:,}): those of the model that ran last are read"
+        if self._n_foreign:
+            yield f"events of another process ({self._n_foreign:,}): one process's are read"
         if self._n_host >= MOST_EVENTS:
             yield f"what came after {MOST_EVENTS:,} events of the host: ONNX Runtime records no more"
         if not self.complete:
             yield "its end: it was cut off and is read as far as it goes"
+
+
+def _key(event: Event) -> NodeKey:
+    """What tells a node apart; one without a name is called as ONNX Runtime calls it, by operator and number."""
+    name, args = event.name[: -len(KERNEL_TIME)], event.args
+    index = args.node_index if args.node_index != ABSENT else args.graph_index
+    if not name.strip():
+        name = f"{args.op_name or 'node'}_{index}" if index != ABSENT else ""
+    return name, args.op_name, args.provider, index
 
 
 def column(values: Sequence[int]) -> Numbers:
@@ -271,7 +352,18 @@ def column(values: Sequence[int]) -> Numbers:
     return np.asarray(values, dtype=np.int64) if len(values) else np.empty(0, dtype=np.int64)
 
 
-def _executors(run_start: Numbers, run_ns: Numbers, executors: Sequence[tuple[int, int]]) -> Numbers:
+def _outermost(executors: Sequence[tuple[int, int, int]]) -> list[tuple[int, int, int]]:
+    """The executors of whole runs: those that run in no other one of their thread."""
+    found: list[tuple[int, int, int]] = []
+    end: dict[int, int] = {}
+    for start, duration, thread in sorted(executors, key=lambda each: (each[0], -each[1])):
+        if start >= end.get(thread, start):
+            found.append((start, duration, thread))
+            end[thread] = start + duration
+    return found
+
+
+def _executors(run_start: Numbers, run_ns: Numbers, executors: Sequence[tuple[int, int, int]]) -> Numbers:
     """The executor's part of each run: the longest that lies in it (bodies of control flow have their own)."""
     found = np.full(len(run_ns), ABSENT, dtype=np.int64)
     if not executors or not len(run_ns):

@@ -7,15 +7,18 @@ and arguments. Their values are text, also where they mean numbers.
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Iterator
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 import msgspec
 from msgspec import Meta
 
 from ortune.trace.table import ABSENT
 
+HOST = frozenset(("Node", "Session"))
+"""Categories of what the host did."""
 KERNEL_TIME = "_kernel_time"
 """What ends the name of the event that tells a node's time."""
 
@@ -24,6 +27,8 @@ _SIZE = Annotated[int, Meta(ge=-1, le=2**62)]
 _MICROSECONDS = Annotated[int, Meta(ge=-(2**43), le=2**43)]
 _FARTHEST_US = float(1 << 53)
 _LONGEST_US = float(1 << 43)  # 101 days
+UNTIMED = float("nan")
+"""The time of an event that has none."""
 
 
 class MainThread(msgspec.Struct, gc=False):
@@ -75,15 +80,21 @@ class Event(msgspec.Struct, gc=False):
 
     name: str = ""
     cat: str = ""
+    pid: _SIGNED = 0
     tid: _SIGNED = 0
-    ts: float = 0.0
-    dur: float = 0.0
+    ts: float = UNTIMED
+    dur: float = UNTIMED
     args: Args = msgspec.field(default_factory=Args)
 
     @property
     def timed(self) -> bool:
         """It has a name, and its times are times."""
         return bool(self.name) and abs(self.ts) < _FARTHEST_US and 0 <= self.dur < _LONGEST_US
+
+    @property
+    def foreign(self) -> bool:
+        """Another tool's mark, which has no length: no loss."""
+        return self.cat not in HOST and math.isnan(self.dur)
 
 
 class _Who(msgspec.Struct, gc=False):
@@ -96,18 +107,20 @@ class _Damaged(msgspec.Struct, gc=False):
 
     name: str = ""
     cat: str = ""
+    pid: _SIGNED = 0
     tid: _SIGNED = 0
-    ts: float = 0.0
-    dur: float = 0.0
+    ts: float = UNTIMED
+    dur: float = UNTIMED
     args: _Who = msgspec.field(default_factory=_Who)
 
 
 class _Bare(msgspec.Struct, gc=False):
     name: str = ""
     cat: str = ""
+    pid: _SIGNED = 0
     tid: _SIGNED = 0
-    ts: float = 0.0
-    dur: float = 0.0
+    ts: float = UNTIMED
+    dur: float = UNTIMED
 
 
 class _Document(msgspec.Struct):
@@ -125,6 +138,7 @@ _document = msgspec.json.Decoder(_Document, strict=False)
 _threads = msgspec.json.Decoder(Threads, strict=False)
 
 _NAME = re.compile(rb'"name" ?: ?"')
+_COMMA = re.compile(rb'("(?:[^"\\]|\\.)*+")|,(?=\s*[\]},])|(?<=[\[{])\s*,')
 _TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*+(?:"|\Z)|[{}]', re.DOTALL)
 
 
@@ -137,11 +151,24 @@ def many_events(text: bytes) -> list[Event]:
     return _many.decode(text)
 
 
-def one_event(text: bytes) -> tuple[Event, bool] | None:
-    """One JSON object as an event, and whether all its arguments are as expected; None where it is no event."""
-    for spelling in _spellings(text):
+class Decoded(NamedTuple):
+    """One JSON object as an event.
+
+    Attributes:
+        whole: All its arguments are as expected.
+        mended: It is no JSON, and was read without the commas that are too many.
+    """
+
+    event: Event
+    whole: bool = True
+    mended: bool = False
+
+
+def one_event(text: bytes) -> Decoded | None:
+    """One JSON object as an event; None where it is no event."""
+    for spelling, mended in _spellings(text):
         try:
-            return _one.decode(spelling), True
+            return Decoded(_one.decode(spelling), mended=mended)
         except msgspec.ValidationError:
             pass
         except BROKEN:
@@ -149,40 +176,33 @@ def one_event(text: bytes) -> tuple[Event, bool] | None:
         try:
             some = _damaged.decode(spelling)
             args = Args(op_name=some.args.op_name, provider=some.args.provider)
-            return Event(some.name, some.cat, some.tid, some.ts, some.dur, args), False
+            event = Event(some.name, some.cat, some.pid, some.tid, some.ts, some.dur, args)
+            return Decoded(event, whole=False)
         except BROKEN:
             pass
         try:
             bare = _bare.decode(spelling)
-            return Event(bare.name, bare.cat, bare.tid, bare.ts, bare.dur), False
+            return Decoded(Event(bare.name, bare.cat, bare.pid, bare.tid, bare.ts, bare.dur), whole=False)
         except BROKEN:
             return None
     return None
 
 
-def document_events(text: bytes) -> tuple[list[Event], int, int, bool]:
+def document_events(text: bytes) -> tuple[list[Decoded | None], bool]:
     """The events of a file that is laid out in another way: one array, or an object that holds it.
 
     Returns:
-        The events, how many have damaged arguments, how many objects are no event, and whether the end is there.
+        The events, None for each object that is no event; and whether the end is there.
     """
     try:
-        return _many.decode(text), 0, 0, True
+        return [Decoded(event) for event in _many.decode(text)], True
     except BROKEN:
         pass
     try:
-        return _document.decode(text).events, 0, 0, True
+        return [Decoded(event) for event in _document.decode(text).events], True
     except BROKEN:
         pass
-    found = [one_event(each) for each in _objects(text)]
-    events = [each for each in found if each is not None]
-    damaged = sum(not whole for _, whole in events)
-    return (
-        [event for event, _ in events],
-        damaged,
-        len(found) - len(events),
-        text.rstrip().endswith((b"]", b"}")),
-    )
+    return [one_event(each) for each in _objects(text)], text.rstrip().endswith((b"]", b"}"))
 
 
 def waiting(stats: Threads | str | None) -> tuple[int, int, dict[str, Helper]]:
@@ -205,9 +225,13 @@ def waiting(stats: Threads | str | None) -> tuple[int, int, dict[str, Helper]]:
     return max(0, 1000 * main.distribution) + late, late, stats.sub_threads
 
 
-def _spellings(text: bytes) -> Iterator[bytes]:
-    """The text itself, then what it must have meant where a name breaks it."""
-    yield text
+def _spellings(text: bytes) -> Iterator[tuple[bytes, bool]]:
+    """The text itself, then what it must have meant, and whether commas too many are left out of it."""
+    yield text, False
+    # Of inputs that are no tensors ONNX Runtime writes the comma alone.
+    fewer = _COMMA.sub(lambda found: found[1] or b"", text)
+    if fewer != text:
+        yield fewer, True
     # Names stand in the file as they are, quotes included; what follows them is ONNX Runtime's own.
     begin = _NAME.search(text)
     end = text.rfind(b'"args"')
@@ -215,8 +239,8 @@ def _spellings(text: bytes) -> Iterator[bytes]:
     if begin and begin.end() <= end and not text[end + 1 :].partition(b'"')[0].strip(b", "):
         name = json.dumps(text[begin.end() : end].decode("utf-8", "replace"))[1:-1]
         before, after = text[: begin.end()], text[end:]
-        yield f"{before.decode('utf-8', 'replace')}{name}{after.decode('utf-8', 'replace')}".encode()
-    yield text.decode("utf-8", "replace").encode()
+        yield f"{before.decode('utf-8', 'replace')}{name}{after.decode('utf-8', 'replace')}".encode(), False
+    yield text.decode("utf-8", "replace").encode(), False
 
 
 def _objects(text: bytes) -> Iterator[bytes]:

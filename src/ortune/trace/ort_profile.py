@@ -9,14 +9,14 @@ profiles in one file the last is read: each has a clock of its own.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import BinaryIO
 
 from ortune import files
 from ortune.errors import UsageError
 from ortune.trace.builder import TraceBuilder
-from ortune.trace.events import BROKEN, Event, document_events, many_events, one_event
+from ortune.trace.events import BROKEN, Decoded, Event, document_events, many_events, one_event
 from ortune.trace.table import Trace
 
 BLOCK_BYTES = 4 << 20
@@ -44,9 +44,9 @@ def read_profile(path: Path) -> Trace:
             reading = _Reading()
             if path.stat().st_size > MOST_BYTES:
                 raise _too_long(path)
-            found = document_events(files.read(path).removeprefix(BYTE_ORDER_MARK))
-            reading.take_events(found[0])
-            _, reading.builder.n_damaged, reading.builder.n_unreadable, reading.builder.complete = found
+            decoded, complete = document_events(files.read(path).removeprefix(BYTE_ORDER_MARK))
+            reading.take_decoded(decoded)
+            reading.builder.complete = complete
     except OSError as error:
         raise UsageError(f"cannot be read: {error.strerror}", where=str(path)) from error
     builder = reading.builder
@@ -106,6 +106,7 @@ class _Reading:
     def __init__(self) -> None:
         self.builder = TraceBuilder()
         self._n_earlier = 0
+        self._waiting: list[Event] = []
 
     def missing(self) -> list[str]:
         """What of the file is not in the trace."""
@@ -140,39 +141,55 @@ class _Reading:
                 first = i
         self.builder.take(events[first:])
 
+    def take_decoded(self, decoded: Iterable[Decoded | None]) -> None:
+        """Takes events that were decoded one by one; None for each object that is none."""
+        for one in decoded:
+            if one is None:
+                self._lose(b"")
+            else:
+                self._add(one)
+        self._flush()
+
     def _begin(self) -> None:
         """A profile begins here: what was taken was another's."""
+        self._flush()
         if self.builder.n_events:
             self.builder = TraceBuilder()
             self._n_earlier += 1
 
+    def _add(self, one: Decoded) -> None:
+        if is_first(one.event):
+            self._begin()
+        self.builder.n_damaged += not one.whole
+        self.builder.n_mended += one.mended
+        self._waiting.append(one.event)
+
+    def _lose(self, line: bytes) -> None:
+        self._flush()
+        self.builder.lose(line)
+
+    def _flush(self) -> None:
+        """Hands on the events that were read one by one."""
+        self.builder.take(self._waiting)
+        self._waiting = []
+
     def _take_lines(self, text: bytes) -> None:
-        events: list[Event] = []
         for line in text.splitlines(keepends=True):
             event = line.strip().rstrip(b",")
             if _OPENS.match(event):
-                self.builder.take(events)
                 self._begin()
-                events = []
             if event in (b"", b"["):
                 continue
             if event.startswith(b"]"):
                 self.builder.complete = True
                 continue
             closed = event.endswith(b"}]")
-            found = one_event(event[: len(event) - closed].removeprefix(b"["))
-            if found is None and (end := _OBJECT_END.search(event)):
-                closed, found = True, one_event(event[: end.start()])
-            if found is None:
-                # The last line of a file that was cut off is no error in it.
-                self.builder.n_unreadable += line.endswith(b"\n")
-                self.builder.complete = False
-                continue
-            if is_first(found[0]):
-                self.builder.take(events)
-                self._begin()
-                events = []
-            self.builder.complete = closed
-            self.builder.n_damaged += not found[1]
-            events.append(found[0])
-        self.builder.take(events)
+            one = one_event(event[: len(event) - closed].removeprefix(b"["))
+            if one is None and (end := _OBJECT_END.search(event)):
+                closed, one = True, one_event(event[: end.start()])
+            if one is not None:
+                self._add(one)
+            elif line.endswith(b"\n"):  # the last line of a file that was cut off is no error in it
+                self._lose(line)
+            self.builder.complete = closed and one is not None
+        self._flush()

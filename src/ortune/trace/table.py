@@ -136,6 +136,10 @@ class Trace:
         session_ns: Loading and initialisation, by the names of their events.
         n_events: Events in the file.
         n_unreadable: Lines that are no event.
+        n_mended: Events that are no JSON, and were read without the commas that are too many.
+        lost: Which of the runs lost events (r,).
+        n_left_out: Runs that are left out because they lost events.
+        n_outside: Executions in no run that was recorded to its end.
         complete: The file's end was read.
         missing: What the file does not hold, in sentences.
         page_runs: What onnxruntime-web's own marks tell of each run in a page, in order; () where it was not asked for
@@ -171,6 +175,10 @@ class Trace:
     n_events: int
     n_unreadable: int
     complete: bool
+    n_mended: int = 0
+    lost: Flags = field(default_factory=lambda: np.zeros(0, dtype=np.bool_))
+    n_left_out: int = 0
+    n_outside: int = 0
     pieces: tuple[int, ...] = ()
     missing: tuple[str, ...] = ()
     page_runs: tuple[PageRun, ...] = ()
@@ -271,11 +279,16 @@ def as_one_run(trace: Trace) -> Trace:
     took = int((trace.start_ns + trace.duration_ns).max()) - start
     if took > _LONGEST_NS:
         return trace
+    mine = np.flatnonzero(trace.parent == NO_PARENT)
+    several = len(mine) > len(np.unique(trace.name.codes[mine]))
     return replace(
         trace,
         run=np.zeros(len(trace), dtype=np.int64),
         run_start_ns=np.array([start], dtype=np.int64),
         run_ns=np.array([took], dtype=np.int64),
         executor_ns=np.array([ABSENT], dtype=np.int64),
+        n_outside=0,
+        # What lies between several runs is nobody's overhead.
+        lost=np.array([several or bool(trace.n_unreadable)]),
         missing=(*trace.missing, "where runs begin and end: all that was recorded is told as one run"),
     )

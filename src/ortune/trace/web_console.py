@@ -157,17 +157,20 @@ def _read(lines: Iterable[bytes]) -> _Log:
         text, last = _object(line[place.start() :])
         found = one_event(text)
         if found is None:
-            log.n_unreadable += 1
+            log.builder.take(events)
+            events = []
+            log.builder.lose(text)
             continue
-        if is_first(found[0]) and (events or log.builder.n_events):
+        if is_first(found.event) and (events or log.builder.n_events):
             # Another session's, whose clock begins anew. A profile is printed at the end of its session, after the
             # kernels of its runs.
             del log.kernels[:since], log.runs[:runs_since]
             log.builder, events = TraceBuilder(), []
             log.n_earlier += 1
         since, runs_since = len(log.kernels), len(log.runs)
-        events.append(found[0])
-        log.builder.n_damaged += not found[1]
+        events.append(found.event)
+        log.builder.n_damaged += not found.whole
+        log.builder.n_mended += found.mended
         log.builder.complete = last
         if len(events) >= BLOCK_EVENTS:
             log.builder.take(events)

@@ -92,7 +92,7 @@ def kernels_trace(builder: TraceBuilder, kernels: Sequence[WebKernel]) -> Trace:
         in_use_bytes=absent.copy(),
         held_bytes=absent.copy(),
         nodes=Nodes(
-            op_type=tuple(op_type for _, op_type, _ in node.numbers),
+            op_type=tuple(op_type for _, op_type, _, _ in node.numbers),
             provider=(PROVIDER,) * len(node.numbers),
             index=(ABSENT,) * len(node.numbers),
             inputs=tuple(first[key].inputs for key in node.numbers),
@@ -105,6 +105,7 @@ def kernels_trace(builder: TraceBuilder, kernels: Sequence[WebKernel]) -> Trace:
         session_ns={},
         n_events=len(kernels),
         n_unreadable=builder.n_unreadable,
+        lost=np.zeros(len(spans), dtype=np.bool_),
         complete=True,
         missing=tuple(missing),
     )
@@ -177,7 +178,7 @@ def _rows(trace: Trace, kernels: Sequence[WebKernel]) -> Numbers:
 
 
 def _key(kernel: WebKernel) -> NodeKey:
-    return kernel.name, kernel.op_type, PROVIDER
+    return kernel.name, kernel.op_type, PROVIDER, ABSENT
 
 
 def _times(kernels: Sequence[WebKernel]) -> tuple[Numbers, Numbers, bool]:

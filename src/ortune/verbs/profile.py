@@ -39,6 +39,7 @@ from ortune.store.db import SessionLog
 from ortune.targets.machine import Machine
 from ortune.trace import export
 from ortune.trace.attribution import Attribution, attribute, countable
+from ortune.trace.lost import whole_runs
 from ortune.trace.read import read_trace
 from ortune.trace.steady import warmup_runs
 from ortune.trace.table import Trace, as_one_run
@@ -264,7 +265,7 @@ class _Traces:
 
     def _one(self, text: str) -> tuple[Trace, Attribution, ProfileResult]:
         self.watch.line(f"reading {text}")
-        trace = as_one_run(read_trace(Path(text)))
+        trace = whole_runs(as_one_run(read_trace(Path(text))))
         warmup = warmup_runs(trace.run_ns)
         first = min(warmup, max(trace.n_runs - 1, 0))
         steady = countable(trace, first)

@@ -25,7 +25,8 @@ def find(facts: Facts) -> Iterator[Finding]:
     """In a profiled run."""
     share = facts.share("unexplained")
     if abs(share) > _WORTH_SAYING:
-        beyond = "something else had the CPU while no node ran"
+        lost = facts.profile is not None and facts.profile.trace.lost_runs
+        beyond = "the trace lost events" if lost else "something else had the CPU while no node ran"
         why = beyond if share > 0 else "the parts add up to more than the whole"
         yield Finding(
             code=CODE, what=f"{percent(share)} of the run is unexplained: {why}", share_ratio=abs(share)
