@@ -188,7 +188,9 @@ def test_quick_options_are_for_the_quick_check_alone(tmp_path: Path) -> None:
 TOO_SHORT = "ortune: the 1 s budget holds not even one plan"
 
 
-UNPROVEN = "B against A +1.0 % (one block, too few for an interval)"
+UNPROVEN = (
+    "inconclusive: B looks 1.01x slower than A in p50 (+1.0 %), but 1 block cannot confirm it (6 needed)"
+)
 
 
 @pytest.mark.parametrize(
@@ -198,7 +200,7 @@ UNPROVEN = "B against A +1.0 % (one block, too few for an interval)"
         ("long; holds: a=1 accepted | faster", f"{UNPROVEN}\nb=1 accepted", 0, ["a=1 accepted"]),
         ("long; holds: outputs identical", f"{UNPROVEN}; outputs equal to 1e-3", 0, ["outputs identical"]),
         ("long; holds: a=1 accepted", f"{UNPROVEN}\na=2 accepted", 0, ["a=1 accepted"]),
-        ("long", "faster, 9 blocks", 0, ["too few for an interval"]),
+        ("long", "faster, 9 blocks", 0, ["cannot confirm it"]),
         ("long", TOO_SHORT, 2, []),
         ("long", "ortune: no setting is called 'blok'", 2, ["budget holds not even"]),
         ("after long; holds: CPUs busy", "2 CPUs busy", 0, []),

@@ -151,7 +151,7 @@ def test_six_blocks_are_enough_for_an_exact_test_where_no_more_are_allowed() -> 
     assert (found.method, found.verdict, found.n_blocks) == ("sign-flip", "faster", 6)
 
 
-@pytest.mark.parametrize(("budget_s", "n_blocks"), [(120, 5), (40, 3), (1, 1)])
+@pytest.mark.parametrize(("budget_s", "n_blocks"), [(65, 5), (40, 3), (1, 1)])
 def test_a_budget_that_holds_no_test_tells_figures_and_claims_nothing(budget_s: int, n_blocks: int) -> None:
     machine = Machine(0, {NEW: 0.5}, trial_ns=6_000_000_000)
     r = rules(budget_ns=budget_s * 1_000_000_000, threshold_ratio=0.05)
@@ -162,8 +162,62 @@ def test_a_budget_that_holds_no_test_tells_figures_and_claims_nothing(budget_s: 
     assert (found.verdict, found.n_blocks) == ("inconclusive", n_blocks)
     assert (found.ratio_low, found.ratio_high, found.smallest_effect_ratio) == (0, None, None)
     assert found.ratio == pytest.approx(0.5, rel=0.1)
-    assert duel.gate(state, r, plan).answer == "undecided"
+    assert found.more_blocks == 6 - n_blocks
+    gate = duel.gate(state, r, plan)
+    assert (gate.answer, gate.reason) == ("no-answer", "too-few-blocks")
     assert not state.controls
+
+
+@pytest.mark.parametrize(
+    ("factor", "verdict", "answer"), [(0.5, "faster", "no-answer"), (1.5, "slower", "fail")]
+)
+def test_controls_are_left_out_before_blocks_are_and_then_nothing_passes(
+    factor: float, verdict: str, answer: str
+) -> None:
+    machine = Machine(0, {NEW: factor}, trial_ns=6_000_000_000)
+    r = rules(budget_ns=120_000_000_000, threshold_ratio=0.05)
+    plan = duel.design(machine.trial_ns, r)
+    assert plan == duel.Design(sequential=False, n_blocks=10, controlled=False)
+    state = fight(machine, r)
+    found, gate = duel.conclude(state, r, plan), duel.gate(state, r, plan)
+    assert (found.verdict, found.n_blocks, state.controls) == (verdict, 10, [])
+    assert (gate.answer, gate.reason) == (answer, "controls-not-run" if answer == "no-answer" else "")
+
+
+@pytest.mark.parametrize(("said_ns", "arms"), [(12_000_000_000, (NEW,)), (9_000_000_000, (NEW, "new-c"))])
+def test_time_that_is_left_is_used_up_to_the_fewest_blocks_of_a_claim(
+    said_ns: int, arms: tuple[str, ...]
+) -> None:
+    machine = Machine(0, dict.fromkeys(arms, 0.5), trial_ns=2_000_000_000)
+    r = rules(budget_ns=60_000_000_000)
+    plan = duel.design(said_ns, r, n_new=len(arms))
+    assert plan.n_blocks == 2
+    state = duel.run(machine, r, plan, rng=random.Random(0), clock=machine.clock, arms=arms)
+    found = duel.conclude_all(state, r, plan)
+    assert machine.now <= r.budget_ns
+    assert {c.verdict for c in found.values()} == {"faster"}
+    assert {c.n_blocks for c in found.values()} == {duel.least_blocks(r.share(len(arms)))}
+
+
+def test_a_sequence_that_the_clock_ends_before_it_could_speak_is_told_by_an_exact_test() -> None:
+    machine = Machine(5, {NEW: 0.8})
+    r = rules(budget_ns=9 * 4 * TRIAL_NS + 12 * TRIAL_NS)
+    plan = duel.design(machine.trial_ns, r)
+    assert plan.sequential
+
+    def slower(state: duel.Duel, block: object) -> None:
+        machine.trial_ns = 2 * TRIAL_NS
+
+    state = fight(machine, r, on_block=slower)
+    found = duel.conclude(state, r, plan)
+    assert (state.ended, found.n_blocks) == ("budget", 9)
+    assert (found.method, found.verdict) == ("sign-flip", "faster")
+
+
+def test_thirteen_sides_get_the_ten_blocks_that_each_needs() -> None:
+    budget_ns = 10 * (13 + 3) * TRIAL_NS
+    assert duel.least_blocks(rules().share(13)) == 10
+    assert duel.design(TRIAL_NS, rules(budget_ns=budget_ns), n_new=13).n_blocks == 10
 
 
 THREE = (NEW, "new-c", "new-d")
@@ -241,7 +295,9 @@ def test_more_sides_need_more_blocks_for_an_exact_test(n_new: int, least: int) -
     full_ns = (n_new + 3) * TRIAL_NS
     enough = duel.design(TRIAL_NS, rules(budget_ns=least * full_ns), n_new=n_new)
     assert enough == duel.Design(sequential=False, n_blocks=least)
-    assert not duel.design(TRIAL_NS, rules(budget_ns=least * full_ns - 1), n_new=n_new).controlled
+    fewer = duel.design(TRIAL_NS, rules(budget_ns=least * full_ns - 1), n_new=n_new)
+    assert not fewer.controlled
+    assert fewer.n_blocks >= least
 
 
 def test_a_forecast_says_a_time_from_what_blocks_took() -> None:

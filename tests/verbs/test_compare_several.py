@@ -236,11 +236,12 @@ def test_a_budget_that_holds_no_claim_tells_figures(tmp_path: Path, name: str) -
     model = model_path(name)
     found = measured(tmp_path, model, b_set="level=basic", budget="2s", threshold="5%", max_blocks=None)
     result = found.result
-    assert found.verdict == "inconclusive" and compare.exit_code(found) == 0
-    assert result.gate.answer == "undecided"
+    assert found.verdict == "inconclusive" and compare.exit_code(found) == 3
+    assert (result.gate.answer, result.gate.reason) == ("no-answer", "too-few-blocks")
+    assert result.enough_s > 2
     assert result.base_figures.latency_ns > 0 and result.new_figures.latency_ns > 0
     assert 1 <= result.comparison.n_blocks < 6 and result.controls == ()
-    assert "too few for an interval" in compare_words.headline(result)
+    assert "cannot confirm it (6 needed); rerun with --budget" in compare_words.headline(result)
 
 
 def test_no_budget_at_all_is_refused() -> None:

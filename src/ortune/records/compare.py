@@ -40,12 +40,17 @@ class CaseResult(Record, frozen=True, kw_only=True):
 
 
 class Gate(Record, frozen=True, kw_only=True):
-    """The answer of ``--threshold``; outputs beyond the tolerance fail it, whatever the times."""
+    """The answer of ``--threshold``; outputs beyond the tolerance fail it, whatever the times.
+
+    Attributes:
+        answer: "no-answer" where nothing could be decided, for the ``reason``: that is no pass (exit 3).
+    """
 
     threshold_ratio: float
-    answer: Literal["pass", "fail", "undecided"]
+    answer: Literal["pass", "fail", "undecided", "no-answer"]
     undecided_counts_as: Literal["pass", "fail"]
     provable_ratio: float | None = None
+    reason: Literal["", "too-few-blocks", "controls-not-run"] = ""
 
 
 class ComparedSide(Record, frozen=True, kw_only=True):
@@ -81,6 +86,7 @@ class CompareResult(Record, frozen=True, kw_only=True):
         name: What the new side is called: "B", or of several that which is told first.
         candidates: Where several sides were held against the base: all of them, the fastest first. What stands beside
             it is said of the first of them.
+        enough_s: A budget that holds the fewest blocks of a claim, with their controls; None where this one did.
     """
 
     base: Side
@@ -103,3 +109,4 @@ class CompareResult(Record, frozen=True, kw_only=True):
     causes: tuple[Finding, ...] = ()
     session: str = ""
     elapsed_s: float = 0.0
+    enough_s: float | None = None

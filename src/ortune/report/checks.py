@@ -23,14 +23,13 @@ def checks(
         findings: Of them, those about the measurement.
         more: What else limits the claim, "" for nothing.
     """
-    limits = [text for text in (*map(_control, controls), *_guards(found), *more) if text]
+    missing = "controls not run" if found is not None and not controls else ""
+    limits = [text for text in (missing, *map(_control, controls), *_guards(found), *more) if text]
     lines = []
     if limits:
         lines = [Line(f"checks: {'; '.join(limits)}", "look")]
     elif controls:
         lines = [Line("checks: passed", "faint")]
-    elif found is not None:
-        lines = [Line("checks: none made in so few blocks", "look")]
     about = [finding_words.sentence(f) for f in findings if finding_words.about_measurement(f)]
     return [*lines, *(Line(text, "look") for text in about)]
 

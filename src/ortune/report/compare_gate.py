@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ortune.records import CompareResult, Comparison, Gate, OutputDifference
 from ortune.report.compare_outputs import beyond
-from ortune.report.numbers import percent
+from ortune.report.numbers import enough, percent
 
 
 def gate(result: CompareResult) -> list[str]:
@@ -22,6 +22,8 @@ def gate(result: CompareResult) -> list[str]:
         if each is not None:
             of = f"{name}: " if sides and each.answer != "fail" else ""
             lines.append(f"gate: {of}{_gate_answer(name, each, comparison, found)}")
+    if lines and result.enough_s:
+        lines[-1] += f"; rerun with {enough(result.enough_s)}"
     return lines
 
 
@@ -33,8 +35,18 @@ def _gate_answer(name: str, g: Gate, comparison: Comparison | None, found: Outpu
         return f"FAIL, {name}'s outputs are wrong" if not found.ok else f"FAIL, {name} failed again and again"
     if not found.ok:
         return f"FAIL, {name}'s outputs differ from A's, {beyond(found)}"
+    if g.answer == "no-answer":
+        return f"NO ANSWER at {limit}, {_no_answer(g, comparison)} (exit 3)"
     return {
         "fail": f"FAIL, {name} is worse than the threshold of {limit}",
         "pass": f"pass, a regression of {limit} or more is ruled out",
         "undecided": f"undecided at {limit}, counted as {g.undecided_counts_as} (--undecided)",
     }[g.answer]
+
+
+def _no_answer(g: Gate, c: Comparison) -> str:
+    """Why a gate could decide nothing."""
+    if g.reason == "controls-not-run":
+        return "controls not run, so nothing passes"
+    blocks = "1 block proves" if c.n_blocks == 1 else f"{c.n_blocks} blocks prove"
+    return f"{blocks} nothing" + (f" ({c.n_blocks + c.more_blocks} needed)" if c.more_blocks else "")

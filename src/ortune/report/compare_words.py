@@ -36,7 +36,19 @@ from ortune.report.document import (
     stopped,
     table,
 )
-from ortune.report.numbers import change, duration, factor, percent, shorten, span, speed, waiting
+from ortune.report.numbers import (
+    NOMINAL,
+    change,
+    duration,
+    enough,
+    factor,
+    interval_name,
+    percent,
+    shorten,
+    span,
+    speed,
+    waiting,
+)
 from ortune.report.placement_words import placed
 
 
@@ -48,7 +60,16 @@ def headline(result: CompareResult) -> str:
     if comparison is None:
         return f"{result.name}'s outputs are wrong, so nothing was timed: {result.outputs.what}"
     proven = comparison.verdict in ("faster", "slower")
-    return "; ".join([claim(result), *([] if proven else [seen(comparison)]), outputs(result.outputs)])
+    parts = [claim(result), "" if proven else seen(comparison), rerun(result), outputs(result.outputs)]
+    return "; ".join(part for part in parts if part)
+
+
+def rerun(result: CompareResult) -> str:
+    """That controls were not run, and which budget holds a claim with them; "" where this one did."""
+    if not result.enough_s:
+        return ""
+    controls = "" if result.comparison and no_interval(result.comparison) else "controls not run, "
+    return f"{controls}rerun with {enough(result.enough_s)}"
 
 
 def claim(result: CompareResult) -> str:
@@ -56,23 +77,42 @@ def claim(result: CompareResult) -> str:
     c = result.comparison
     assert c is not None
     name, of = result.name, sides.statistic(c.estimand)
-    # Of one side alone it is one of 95 %, which an exact test reaches or exceeds.
-    level = f"{100 * c.level:.{1 if result.candidates else 0}f} % interval"
+    level = interval_name(NOMINAL if result.candidates else c.level)
     both = sides.values(result.base_figures, result.new_figures, c)
     if c.verdict in ("faster", "slower"):
-        high = c.ratio_high if c.ratio_high is not None else float("inf")
-        faster = c.verdict == "faster"
-        ends = (1 / high, 1 / c.ratio_low if c.ratio_low > 0 else None) if faster else (c.ratio_low, high)
-        low, up = ("anything" if end is None else factor(end) for end in ends)
         text = f"{name} {_better_or_worse(c)}{f': {both}' if both else ''}"
-        return f"{_fastest(result)}{text} ({level} {low}-{up}, {c.n_blocks} blocks)"
-    start = "no difference" if c.verdict == "equivalent" else "no difference shown"
-    blocks = "one block" if c.n_blocks == 1 else f"{c.n_blocks} blocks"
+        return f"{_fastest(result)}{text} ({level} {_factors(c)}, {c.n_blocks} blocks)"
+    blocks = "1 block" if c.n_blocks == 1 else f"{c.n_blocks} blocks"
     ratio, low_end, high_end = sides.as_shown(c)
+    if no_interval(c):
+        needed = f" ({c.n_blocks + c.more_blocks} needed)" if c.more_blocks else ""
+        return f"inconclusive: {_looks(name, c)}, but {blocks} cannot confirm it{needed}"
+    start = "no difference" if c.verdict == "equivalent" else "inconclusive"
     start = f"{start}: {name} against A {change(ratio)} in {of}{f', {both}' if both else ''}"
-    if c.ratio_high is None and not c.ratio_low:
-        return f"{start} ({blocks}, too few for an interval)"
     return f"{start} ({level} {span(low_end, high_end)}, {blocks})"
+
+
+def _factors(c: Comparison) -> str:
+    """The interval of what is proven as factors: "1.24-1.40", "1.24 or more"."""
+    low, high = c.ratio_low or None, c.ratio_high
+    if c.verdict == "faster":
+        low, high = 1 / high if high else 1.0, 1 / low if low else None
+    return f"{factor(low or 1.0)}-{factor(high)}" if high else f"{factor(low or 1.0)} or more"
+
+
+def no_interval(c: Comparison) -> bool:
+    """Whether there are too few blocks for an interval."""
+    return c.ratio_high is None and not c.ratio_low
+
+
+def _looks(name: str, c: Comparison) -> str:
+    """What was seen and is not confirmed: "B looks 1.73x slower than A in p50 (+73.0 %)"."""
+    of, ratio = sides.statistic(c.estimand), sides.as_shown(c)[0]
+    if sides.kind(c.estimand) in ("memory", "cpu"):
+        return f"{name} seems to need {change(ratio)} {of} against A"
+    started = "to start " if sides.kind(c.estimand) == "cold" else ""
+    what = "" if started else f" in {of}"
+    return f"{name} looks {speed(c.ratio)} {started}than A{what} ({change(ratio)})"
 
 
 def _fastest(result: CompareResult) -> str:
@@ -96,7 +136,9 @@ def _better_or_worse(c: Comparison) -> str:
 
 
 def seen(comparison: Comparison) -> str:
-    """The smallest detectable effect, and how much longer would tell."""
+    """The smallest detectable effect, and how much longer would tell; "" without an interval, which shows none."""
+    if no_interval(comparison):
+        return ""
     least = comparison.smallest_effect_ratio
     text = f"minimum detectable effect {'not known' if least is None else percent(least)}"
     if comparison.verdict == "inconclusive" and comparison.more_s:
@@ -289,8 +331,15 @@ def _next(envelope: Envelope[CompareResult]) -> list[str]:
     if c is not None and c.verdict == "inconclusive" and not result.candidates:
         said = work and as_said(work)
         again = compare_line(result.base, result.new, said, c.estimand, result.notes)
-        again += ["--budget", "10m"] if again else []
+        again += _longer(result, c) if again else []
     return lines(again, why_line(result.base, result.new, work), told_line(result.session, envelope.store))
+
+
+def _longer(result: CompareResult, c: Comparison) -> list[str]:
+    """The budget that would tell, as the answer names it; ten minutes where that is not known."""
+    if result.enough_s:
+        return enough(result.enough_s).split()
+    return enough(result.elapsed_s + c.more_s).split() if c.more_s else ["--budget", "10m"]
 
 
 def _more_rows(result: CompareResult) -> list[tuple[str, str, str]]:
@@ -325,12 +374,12 @@ def ranking(result: CompareResult) -> Table:
     which = [(column, texts) for column, texts in which if len(set(texts)) > 1]
     names = list(zip(*(texts for _, texts in which), strict=True)) or [()] * len(told)
     columns = [Column("", "label"), *(column for column, _ in which), Column(figure)]
-    columns += [Column("against A", "text"), Column("interval", "text"), Column("outputs", "text")]
+    columns += [Column("against A", "text"), Column("95 % interval", "text"), Column("outputs", "text")]
     rows: list[tuple[Cell | str, ...]] = [
         (
             side.name,
             *called,
-            "" if side.figures is None else sides.value(side.figures, estimand),
+            _value(result, side, estimand),
             _against(side),
             "" if side.comparison is None else _interval(side.comparison),
             outputs_cell(side),
@@ -339,38 +388,43 @@ def ranking(result: CompareResult) -> Table:
     ]
     if rows and result.base_figures is not None:
         rows.append(("A", *names[-1], sides.value(result.base_figures, estimand), "", "", ""))
-    levels = {c.level for c in compared}
-    together = [f"intervals of {100 * min(levels):.3g} % hold together with 95 %"] if len(levels) == 1 else []
-    if len(levels) > 1:
-        together = ["intervals are as wide as many claims at once need, with 95 % for all (Holm)"]
-    return table(columns, rows, notes=together)
+    holm = " (Holm)" if len({c.level for c in compared}) > 1 else ""
+    together = f"the 95 % holds for all intervals together{holm}"
+    return table(columns, rows, notes=[together] if compared else [])
+
+
+def _value(result: CompareResult, side: ComparedSide, estimand: str) -> str:
+    """A side's figure, unless it shows another change than the one beside it."""
+    if side.figures is None or side.comparison is None:
+        return "" if side.figures is None else sides.value(side.figures, estimand)
+    return sides.beside(result.base_figures, side.figures, side.comparison)
 
 
 def _against(side: ComparedSide) -> Cell:
     c = side.comparison
     if c is None:
         return Cell("does not run" if side.outputs is None else "not timed", tone="bad")
-    words = {"equivalent": "no difference", "inconclusive": f"undecided ({change(c.ratio)})"}
+    words = {"equivalent": "no difference", "inconclusive": f"inconclusive ({change(c.ratio)})"}
     tone = TONES[c.verdict]
     ok = side.outputs is not None and side.outputs.ok
     return Cell(words.get(c.verdict, speed(c.ratio)), tone=tone if ok or tone != "good" else "unsure")
 
 
 def _interval(c: Comparison) -> str:
-    return "too few blocks" if c.ratio_high is None and not c.ratio_low else span(c.ratio_low, c.ratio_high)
+    return "too few blocks" if no_interval(c) else span(c.ratio_low, c.ratio_high)
 
 
 def cases(rows: Sequence[CaseResult], base: str, new: str, change_head: str) -> Table:
     """Each shape of a mix on its own."""
     columns = [Column("shape", "text"), *(Column(h) for h in ("weight", base, new, change_head))]
     return table(
-        [*columns, Column("interval", "text")],
+        [*columns, Column("95 % interval", "text")],
         [
             (
                 case.case,
                 f"{case.weight:.2f}",
                 duration(case.base_ns),
-                duration(case.new_ns),
+                sides.case_value(case),
                 change(case.ratio),
                 span(case.ratio_low, case.ratio_high),
             )
@@ -386,7 +440,7 @@ def _annotations(result: CompareResult) -> list[Annotation]:
     if gates:
         answers = {g.undecided_counts_as if g.answer == "undecided" else g.answer for g in gates}
         undecided = any(g.answer == "undecided" for g in gates)
-        level = "error" if "fail" in answers else "warning" if undecided else "notice"
+        level = "error" if answers & {"fail", "no-answer"} else "warning" if undecided else "notice"
     text = [*gate(result), headline(result)]
     return [
         Annotation(level=level, title=f"ortune: {result.new.label}", lines=text),

@@ -111,7 +111,7 @@ def document(envelope: Envelope[DiagnoseResult]) -> Document:
         ]
         base = sides.value(result.figures, result.estimand) if result.figures else ""
         rows = [[Cell("as it is"), Cell(""), Cell(base), Cell(""), Cell("")]]
-        rows += [_row(each, together=each is result.together) for each in tried]
+        rows += [_row(result, each, together=each is result.together) for each in tried]
         blocks.append(table(columns, rows, dense=True))
     faster = [each for each in result.tried if each.comparison and each.comparison.verdict == "faster"]
     pays = {code for each in faster for code in each.codes}
@@ -127,7 +127,7 @@ def document(envelope: Envelope[DiagnoseResult]) -> Document:
     return Document(title=f"diagnosis of {result.side.label}", blocks=blocks, annotations=annotations)
 
 
-def _row(each: TriedFix, *, together: bool) -> list[Cell]:
+def _row(result: DiagnoseResult, each: TriedFix, *, together: bool) -> list[Cell]:
     name = "all together" if together else ", ".join(each.codes)
     change_ = "" if together else _change(each)
     if each.comparison is None or each.figures is None:
@@ -139,7 +139,7 @@ def _row(each: TriedFix, *, together: bool) -> list[Cell]:
     return [
         Cell(name),
         Cell(change_),
-        Cell(sides.value(each.figures, found.estimand)),
+        Cell(sides.beside(result.figures, each.figures, found)),
         Cell(difference),
         Cell(_VERDICTS.get(found.verdict, found.verdict), tone=tones.get(found.verdict, "")),
     ]

@@ -30,6 +30,7 @@ from ortune.report.brief import plan_words
 from ortune.report.document import Column
 from ortune.report.numbers import duration, memory, percent
 from ortune.report.profile_tables import category_words
+from ortune.report.sides import beside as figure_beside
 from ortune.report.sides import value as figure_value
 from ortune.report.stored_words import STATES, machine, when
 
@@ -213,9 +214,9 @@ def _row(session: StoredSession) -> tuple[str, ...]:
     base = value(found.base_figures, found.estimand)
     if found.new is None:
         return (*head, base, "", "nothing better found")
-    new = value(found.new_figures, found.estimand)
     if found.comparison is None:
-        return (*head, base, new, "wrong outputs: not timed")
+        return (*head, base, value(found.new_figures, found.estimand), "wrong outputs: not timed")
+    new = figure_beside(found.base_figures, found.new_figures, found.comparison)
     standing = "" if found.settled else ", not confirmed"
     claim = f"{interval_words(found.comparison)}, {found.comparison.verdict}{standing}"
     return (*head, base, new, claim)

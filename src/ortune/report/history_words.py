@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ortune.records import Comparison, Envelope, HistoryResult, ReleaseRow
+from ortune.records import Comparison, Envelope, Figures, HistoryResult, ReleaseRow
 from ortune.report import sides
 from ortune.report.answer_commands import lines, told_line
 from ortune.report.checks import checks, control_words
@@ -44,7 +44,7 @@ def document(envelope: Envelope[HistoryResult]) -> Document:
     blocks: list[Block] = [
         *stopped(envelope),
         Line(headline(result), tone),
-        table(columns, [_row(row, result.estimand) for row in result.rows], dense=True),
+        table(columns, _rows(result), dense=True),
         *checks(result.controls, result.whole, result.findings),
         Code(title="next", lines=_next(envelope), commands=True),
     ]
@@ -58,7 +58,17 @@ def _next(envelope: Envelope[HistoryResult]) -> list[str]:
     return [*([result.why] if result.why else []), *lines(told_line(result.session, envelope.store))]
 
 
-def _row(row: ReleaseRow, estimand: str) -> tuple[str, ...]:
+def _rows(result: HistoryResult) -> list[tuple[str, ...]]:
+    rows, before = [], None  # the figures that stand above
+    for row in result.rows:
+        rows.append(_row(row, result.estimand, before))
+        if row.figures is not None:
+            before = row.figures if rows[-1][1] else None
+    return rows
+
+
+def _row(row: ReleaseRow, estimand: str, before: Figures | None) -> tuple[str, ...]:
+    """A release; without its figure where that shows another change than the paired one beside it."""
     if row.figures is None:
         return (row.release, _NOTHING, row.failed, _NOTHING, _NOTHING, _NOTHING)
     found, figures, outputs = row.since_previous, row.figures, row.outputs
@@ -66,7 +76,8 @@ def _row(row: ReleaseRow, estimand: str) -> tuple[str, ...]:
     peak = memory(figures.peak_bytes) if figures.peak_bytes else _NOTHING
     alone = f"single observation: {row.failed}" if row.failed else _NOTHING
     since = alone if found is None else f"{_interval(found)}, {found.verdict}"
-    return (row.release, sides.value(figures, estimand), since, duration(figures.load_ns), peak, differ)
+    value = sides.beside(before, figures, found) if found and before else sides.value(figures, estimand)
+    return (row.release, value, since, duration(figures.load_ns), peak, differ)
 
 
 def _details(result: HistoryResult) -> list[tuple[str, str]]:

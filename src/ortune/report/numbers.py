@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import math
+import re
+
+NOMINAL = 0.95
+"""The level of every interval that is shown; of several claims at once together."""
 
 
 def duration(nanoseconds: float) -> str:
@@ -48,8 +52,22 @@ def change(ratio: float) -> str:
 
 
 def span(ratio_low: float, ratio_high: float | None) -> str:
-    """An interval as signed changes: "-1.2 % to +0.4 %"."""
-    return f"{change(ratio_low)} to {change(ratio_high) if ratio_high is not None else 'anything'}"
+    """An interval as signed changes: "-1.2 % to +0.4 %"; an end that nothing bounds is said in words."""
+    if ratio_high is None:
+        return f"{change(ratio_low)} or more" if ratio_low else "no bound"
+    return f"{change(ratio_low)} to {change(ratio_high)}" if ratio_low else f"up to {change(ratio_high)}"
+
+
+def interval_name(level: float) -> str:
+    """What an interval is called: "95 % interval", which an exact test of few blocks reaches or exceeds."""
+    return f"{95 if level >= NOMINAL - 1e-6 else 100 * level:.0f} % interval"
+
+
+def rounding(text: str) -> float:
+    """By how much a number may be off as it is written, as a share of it: half a unit of its last digit."""
+    found = re.match(r"[\d,]+(?:\.(\d+))?", text)
+    value = float(found[0].replace(",", "")) if found else 0.0
+    return 0.5 * 10.0 ** -len((found and found[1]) or "") / value if value else 0.0
 
 
 def rate(nanoseconds: float) -> str:

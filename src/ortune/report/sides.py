@@ -2,18 +2,30 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from ortune.records import Comparison, Figures, Guard
+from ortune.records import CaseResult, Comparison, Figures, Guard
 from ortune.report.document import Cell, Column, Table, Tone, table
-from ortune.report.numbers import change, duration, memory, rate, span
+from ortune.report.numbers import (
+    NOMINAL,
+    change,
+    duration,
+    interval_name,
+    memory,
+    rate,
+    rounding,
+    span,
+)
 
+UNPROVEN = 1.05
+"""Factor by which two figures may be apart from a ratio that has no interval."""
 _LATENCY = re.compile(r"(p\d+) latency")
 FIRST_LOAD = "first load (writes its cache)"
 DRIFTED = (
-    "changes are paired, block by block: where performance drifted, medians of each side alone tell less"
+    "empty where performance drifted: the medians of each side do not show the paired change beside them"
 )
 
 
@@ -27,9 +39,15 @@ class Changed:
     tone: Tone = ""
     note: str = ""
 
-    def contradicts(self, ratio: float) -> bool:
-        """Whether medians that are so far apart went the other way."""
-        return self.ratio is not None and (self.ratio - 1) * (ratio - 1) < 0
+    def agrees(self, a: float, b: float, texts: Sequence[str]) -> bool:
+        """Whether two figures, as they are written, are apart as the interval says; without one, as the ratio."""
+        if self.ratio is None:
+            return True
+        low, high = self.low, self.high
+        if low is None and high is None:
+            low, high = self.ratio / UNPROVEN, self.ratio * UNPROVEN
+        off = 1 + sum(rounding(text) for text in texts)
+        return (low or 0.0) / off <= b / a <= (high or math.inf) * off
 
 
 def statistic(estimand: str) -> str:
@@ -74,14 +92,27 @@ def value(figures: Figures | None, estimand: str) -> str:
             return rate(compared_ns(figures)) if is_rate(estimand) else duration(compared_ns(figures))
 
 
+def beside(base: Figures | None, new: Figures | None, found: Comparison) -> str:
+    """The new side's figure; "" where its ratio to the base's lies outside the interval of the paired change."""
+    return values(base, new, found).rpartition(" -> ")[2]
+
+
 def values(base: Figures | None, new: Figures | None, found: Comparison) -> str:
-    """Both sides' figure ("11.0 ms -> 9.90 ms"); "" where these medians contradict the paired change."""
+    """Both sides' figure ("11.0 ms -> 9.90 ms"); "" where the interval of the paired change excludes their ratio."""
     if base is None or new is None:
         return ""
     a, b = _number(base, found.estimand), _number(new, found.estimand)
-    if not a or not b or _changed(found).contradicts(b / a):
+    texts = value(base, found.estimand), value(new, found.estimand)
+    if not a or not b or not _changed(found).agrees(a, b, texts):
         return ""
-    return f"{value(base, found.estimand)} -> {value(new, found.estimand)}"
+    return " -> ".join(texts)
+
+
+def case_value(case: CaseResult) -> str:
+    """The new side's time at one shape of a mix; "" where the medians contradict the paired change."""
+    base, new = duration(case.base_ns), duration(case.new_ns)
+    changed = Changed(ratio=case.ratio, low=case.ratio_low or None, high=case.ratio_high)
+    return new if changed.agrees(case.base_ns, case.new_ns, (base, new)) else ""
 
 
 def as_shown(found: Comparison) -> tuple[float, float, float | None]:
@@ -106,22 +137,22 @@ def sides_table(
     names, figures = [name for name, _ in sides], [each for _, each in sides]
     base = dict(sides).get(against, figures[0])
     changes = dict(_changes(found)) if found else {}
-    rows, drifted = [], False
+    rows, drifted, at = [], False, names.index(against) if against in names else 0
     for name, texts, numbers in _rows(figures, estimand, base):
         changed = changes.get(name)
+        if changed and numbers and not changed.agrees(*numbers, (texts[at], texts[-1])):
+            # Two times that show another change than the one beside them: only the change is shown.
+            drifted, texts[-1] = True, ""
         row: list[Cell | str] = [name, *texts]
         if found:
-            if changed and numbers and changed.contradicts(numbers[1] / numbers[0]):
-                drifted = True
             row += _cells(changed, inverse=is_rate(name))
         rows.append(row)
     columns = [Column("", "label"), *(Column(name) for name in names)]
     notes = []
     if found:
-        level = f"{100 * found.level:.3g} %"
         columns += [Column(f"vs {against}"), Column("95 % interval", "text")]
-        if abs(found.level - 0.95) > 0.01:
-            notes.append(f"the interval of {statistic(estimand)} is one of {level}")
+        if found.level < NOMINAL - 0.01:
+            notes.append(f"too few blocks for 95 %: {statistic(estimand)} has a {interval_name(found.level)}")
         notes += [DRIFTED] if drifted else []
     return table(columns, rows, notes=notes)
 
@@ -132,25 +163,25 @@ def _rows(
     """Name, a text a side, and the numbers of base and last side where they can be held against a change."""
     last = figures[-1]
     first = statistic(estimand)
-    own = _number(base, estimand), _number(last, estimand)
-    known = (own[0], own[1]) if own[0] and own[1] else None
     # What was compared comes first, whatever it is.
+    known = _both(_number(base, estimand), _number(last, estimand))
     yield first, [value(f, estimand) for f in figures], known
     if first != "p50":
-        yield (
-            "p50",
-            [duration(f.latency_ns) for f in figures],
-            (base.latency_ns, last.latency_ns) if base.latency_ns else None,
-        )
+        yield "p50", [duration(f.latency_ns) for f in figures], _both(base.latency_ns, last.latency_ns)
     if first != "p95" and all(f.p95_ns for f in figures):
-        yield "p95", [duration(f.p95_ns or 0) for f in figures], None
+        yield "p95", [duration(f.p95_ns or 0) for f in figures], _both(base.p95_ns, last.p95_ns)
     if first != "CPU time per run":
-        yield "CPU time per run", [duration(f.cpu_per_run_ns) for f in figures], None
+        cpu = _both(base.cpu_per_run_ns, last.cpu_per_run_ns)
+        yield "CPU time per run", [duration(f.cpu_per_run_ns) for f in figures], cpu
     if first != "peak memory":
-        yield "peak memory", [memory(f.peak_bytes) for f in figures], None
-    yield "load time", [duration(f.load_ns) for f in figures], None
+        yield "peak memory", [memory(f.peak_bytes) for f in figures], _both(base.peak_bytes, last.peak_bytes)
+    yield "load time", [duration(f.load_ns) for f in figures], _both(base.load_ns, last.load_ns)
     if any(f.first_load_ns for f in figures):
         yield FIRST_LOAD, [duration(f.first_load_ns) if f.first_load_ns else "" for f in figures], None
+
+
+def _both(a: float | None, b: float | None) -> tuple[float, float] | None:
+    return (a, b) if a and b else None
 
 
 def _number(figures: Figures, estimand: str) -> float | None:
@@ -169,9 +200,8 @@ def _changed(found: Comparison) -> Changed:
     tones: dict[str, Tone] = {"faster": "good", "slower": "bad"}
     if found.ratio_high is None and not found.ratio_low:
         return Changed(ratio=found.ratio, note="too few blocks")
-    return Changed(
-        ratio=found.ratio, low=found.ratio_low, high=found.ratio_high, tone=tones.get(found.verdict, "")
-    )
+    low, high = found.ratio_low, found.ratio_high
+    return Changed(ratio=found.ratio, low=low, high=high, tone=tones.get(found.verdict, ""))
 
 
 def _changes(found: Comparison) -> Iterator[tuple[str, Changed]]:

@@ -46,7 +46,7 @@ from ortune.report.document import (
     stopped,
     table,
 )
-from ortune.report.numbers import change, duration, memory, percent, size, span, three
+from ortune.report.numbers import change, duration, interval_name, memory, percent, size, span, three
 from ortune.report.placement_words import placed, places
 
 NAMED = 6  # plans in a list, at most
@@ -161,9 +161,21 @@ def _gain(result: TuneResult) -> str:
     if found.verdict != "faster":
         interval = span(found.ratio_low, found.ratio_high)
         return f"no gain shown by {result.winner.describe()} ({interval}), {blocks_words(found)}"
-    both = two_sides.values(result.default_figures, result.winner_figures, found)
+    both = both_values(result)
     both = f": {both}" if both else ""
     return f"{gain_words(found)} ({bounds(found)}){both}, {blocks_words(found)}, with {_named(result)}"
+
+
+def both_values(result: TuneResult) -> str:
+    """What is replaced and what replaces it ("11.0 ms -> 9.90 ms"); "" where the paired change is another one."""
+    base = result.current_figures if today(result) is not None else result.default_figures
+    found = deciding(result)
+    return two_sides.values(base, result.winner_figures or result.default_figures, found) if found else ""
+
+
+def interval_of(found: Comparison) -> str:
+    """What its interval is called; of two claims, against the default and against today, it is one for both."""
+    return interval_name(found.level)
 
 
 def _named(result: TuneResult) -> str:
@@ -205,11 +217,13 @@ def _against_today(result: TuneResult) -> list[str]:
         return [f"{now} today: {found_nothing}", *_refused(result), default, _seen(result)]
     if found is None:
         return [f"{now} today; the winner was not compared with it", default]
+    both = both_values(result)
     if found.verdict != "faster":
         interval = span(found.ratio_low, found.ratio_high)
-        text = f"{now} today, {new} with {result.winner.describe()}: no gain shown ({interval})"
+        text = f"{now} today, {f'{new} ' if both else ''}with {result.winner.describe()}: no gain shown ({interval})"
         return [f"{text}, {blocks_words(found)}", _seen(result), default]
-    text = f"{now} today -> {new} ({times(1 / found.ratio)}, {bounds(found)}), {blocks_words(found)}"
+    gain = f" -> {new} ({times(1 / found.ratio)}, " if both else f": {gain_words(found)} ("
+    text = f"{now} today{gain}{bounds(found)}), {blocks_words(found)}"
     if result.winner != result.default:
         text += f", with {_named(result)}"
     if result.winner == result.default:

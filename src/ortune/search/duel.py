@@ -72,7 +72,7 @@ class Design:
     Attributes:
         sequential: Watched after every block; False is a fixed number of blocks and an exact test.
         n_blocks: Blocks at most (sequential) or exactly (fixed).
-        controlled: The first blocks carry the controls. Without them nothing can be claimed: figures alone are told.
+        controlled: The first blocks carry the controls. What is found without them passes no gate.
     """
 
     sequential: bool
@@ -88,21 +88,21 @@ def least_blocks(alpha: float) -> int:
 def design(trial_ns: float, rules: Rules, spent_ns: float = 0.0, n_new: int = 1) -> Design:
     """How many blocks the budget holds at that cost a trial.
 
-    Where it holds too few for any test, as many as it does hold without controls, one at least: their figures are told.
+    Where it holds too few for any test beside the controls, these are left out: an exact test comes before its checks.
+    Where it does not hold the fewest blocks of a test either, as many as it does, one at least: their figures are told.
     """
     full, plain = (1 + n_new + len(CONTROLS)) * trial_ns, (1 + n_new) * trial_ns
     budget_ns = rules.budget_ns - spent_ns
     least = least_blocks(rules.share(n_new))
     if budget_ns < least * full:
-        return Design(
-            sequential=False, n_blocks=max(1, min(least - 1, int(budget_ns / plain))), controlled=False
-        )
+        n = min(rules.max_blocks, int(budget_ns / plain))
+        return Design(sequential=False, n_blocks=max(1, n), controlled=False)
     later = max(0.0, budget_ns - controls.CALIBRATION_BLOCKS * full) / (1.1 * plain)
     n = min(rules.max_blocks, int(controls.CALIBRATION_BLOCKS + later))
     # The sequential test needs about ten blocks to say anything; where few more fit, an exact test says more.
     if budget_ns >= controls.CALIBRATION_BLOCKS * full and n >= least + 8:
         return Design(sequential=True, n_blocks=n)
-    few = min(rules.max_blocks, controls.CALIBRATION_BLOCKS, int(budget_ns / full))
+    few = min(rules.max_blocks, max(least, controls.CALIBRATION_BLOCKS), int(budget_ns / full))
     return Design(sequential=False, n_blocks=few)
 
 
@@ -182,7 +182,8 @@ def run(
         duel.ended = "failed"
         return duel
     if not plan.sequential:
-        duel.ended = "blocks"
+        _go_on_to_the_least(duel, one_block, rules, plan, clock, start, stop)
+        duel.ended = "stopped" if stop() and not plan.controlled else "blocks"
         return duel
     assert judgement is not None
     calibrated(judgement, duel.blocks)
@@ -208,6 +209,34 @@ def run(
             dearest_ns = max(dearest_ns, clock() - began)
     duel.controls += controls.late_controls(duel.ratios(IDENTICAL))
     return duel
+
+
+def _go_on_to_the_least(
+    duel: Duel,
+    one_block: Callable[[Sequence[str], Literal["calibration", "race"]], bool],
+    rules: Rules,
+    plan: Design,
+    clock: Callable[[], int],
+    start: int,
+    stop: Callable[[], bool],
+) -> None:
+    """Up to the fewest blocks of an exact test where the time lasts: trials may be cheaper than the first was.
+
+    When it ends follows from the time that both sides take together, which is the same whichever of them is the faster
+    one: the exact test holds.
+    """
+    if plan.controlled:
+        return
+    least = min(rules.max_blocks, least_blocks(rules.share(len(duel.arms))))
+    # The dearest so far is what the next one may cost.
+    while (
+        duel.live
+        and sum(not b.dropped for b in duel.blocks) < least
+        and len(duel.blocks) < 2 * least
+        and not stop()
+        and clock() - start + max(duel.block_ns) * (1 + len(duel.live)) / 2 <= rules.budget_ns
+    ):
+        one_block((), "calibration")
 
 
 def decided(duel: Duel, rules: Rules, plan: Design, arm: str = NEW) -> bool:
@@ -240,46 +269,61 @@ def decided(duel: Duel, rules: Rules, plan: Design, arm: str = NEW) -> bool:
     return verdict != "inconclusive"
 
 
-def _method(plan: Design) -> Literal["sequence", "sign-flip"]:
-    return "sequence" if plan.sequential else "sign-flip"
+def _method(duel: Duel, plan: Design, arm: str, alpha: float) -> Literal["sequence", "sign-flip"]:
+    """The test that tells: an exact one too where the clock ended a sequence before it could have found anything."""
+    n = len(duel.ratios(arm))
+    short = duel.ended in ("budget", "blocks") and n < evidence.least_blocks(alpha)
+    return "sequence" if plan.sequential and not short else "sign-flip"
+
+
+def _missing(duel: Duel, plan: Design, arm: str, alpha: float) -> int:
+    """Blocks that are still needed before any difference could be found; 0 where there are enough."""
+    exact = _method(duel, plan, arm, alpha) == "sign-flip"
+    least = least_blocks(alpha) if exact else evidence.least_blocks(alpha)
+    return max(0, least - len(duel.ratios(arm)))
 
 
 def _smallest(duel: Duel, plan: Design, arm: str, n_blocks: int, alpha: float) -> float:
     """The smallest effect that so many blocks find."""
+    method = _method(duel, plan, arm, alpha)
     return detect.smallest_effect(
-        duel.scale(arm), n_blocks, alpha, method=_method(plan), prior_scale=duel.prior_scale
+        duel.scale(arm), n_blocks, alpha, method=method, prior_scale=duel.prior_scale
     )
 
 
 def gate(
     duel: Duel, rules: Rules, plan: Design, undecided: Literal["pass", "fail"] = "pass", *, arm: str = NEW
 ) -> Gate:
-    """fail: a regression beyond the threshold is proven; pass: it is ruled out; else undecided."""
+    """fail: a regression beyond the threshold is proven; pass: it is ruled out; else undecided.
+
+    No answer at all where there are fewer blocks than any claim needs, and no pass without controls.
+    """
     assert rules.threshold_ratio is not None
     theta = float(np.log1p(rules.threshold_ratio))
     d, alpha = duel.ratios(arm), rules.share(len(duel.arms))
-    answer: Literal["pass", "fail", "undecided"] = "undecided"
-    if plan.sequential:
+    answer: Literal["pass", "fail", "undecided", "no-answer"] = "undecided"
+    reason: Literal["", "too-few-blocks", "controls-not-run"] = ""
+    if duel.ended and _missing(duel, plan, arm, alpha):
+        answer, reason = "no-answer", "too-few-blocks"
+    elif _method(duel, plan, arm, alpha) == "sequence":
         limit = -np.log(alpha)
         if evidence.log_evidence_above(d, theta, duel.prior_scale) >= limit:
             answer = "fail"
         elif evidence.log_evidence_below(d, theta, duel.prior_scale) >= limit:
             answer = "pass"
-    elif _enough(plan, d, alpha):
+    else:
         interval = pairs.sign_flip_interval(d, 1 - alpha)
         answer = "fail" if interval.low > theta else "pass" if interval.high < theta else "undecided"
+    if not plan.controlled and answer in ("pass", "undecided"):
+        answer, reason = "no-answer", "controls-not-run"
     provable = _smallest(duel, plan, arm, plan.n_blocks, alpha) if plan.controlled else math.inf
     return Gate(
         threshold_ratio=rules.threshold_ratio,
         answer=answer,
         undecided_counts_as=undecided,
         provable_ratio=provable if np.isfinite(provable) else None,
+        reason=reason,
     )
-
-
-def _enough(plan: Design, d: np.ndarray, alpha: float) -> bool:
-    """Whether an exact test of so many blocks could find anything, and its controls were there."""
-    return plan.controlled and len(d) >= least_blocks(alpha)
 
 
 def conclude_all(duel: Duel, rules: Rules, plan: Design) -> dict[str, Comparison]:
@@ -305,9 +349,9 @@ def conclude_all(duel: Duel, rules: Rules, plan: Design) -> dict[str, Comparison
 def _p(duel: Duel, plan: Design, arm: str, alpha: float) -> float:
     """Of "no difference". An e-value's inverse is a p-value that may be read after every block."""
     d = duel.ratios(arm)
-    if plan.sequential:
+    if _method(duel, plan, arm, alpha) == "sequence":
         return min(1.0, float(np.exp(-evidence.log_evidence(d, 0.0, duel.prior_scale))))
-    return pairs.sign_flip(d) if _enough(plan, d, alpha) else 1.0
+    return 1.0 if _missing(duel, plan, arm, alpha) else pairs.sign_flip(d)
 
 
 def conclude(
@@ -316,28 +360,27 @@ def conclude(
     """The comparison that the blocks support. Guards are added by the caller, who has the trials."""
     d, alpha = duel.ratios(arm), rules.alpha if alpha is None else alpha
     p = e_value = None
-    if plan.sequential:
+    method, missing = _method(duel, plan, arm, alpha), _missing(duel, plan, arm, alpha)
+    if method == "sequence":
         interval = evidence.confidence_sequence(d, alpha, duel.prior_scale)
         e_value = float(np.exp(min(700.0, evidence.log_evidence(d, 0.0, duel.prior_scale))))
-    elif _enough(plan, d, alpha):
+    elif not missing:
         interval = pairs.sign_flip_interval(d, 1 - alpha)
         p = pairs.sign_flip(d)
     else:
         interval = intervals.Interval(low=-math.inf, centre=float(d.mean()), high=math.inf, level=1 - alpha)
     verdict = intervals.verdict(interval, rules.delta_ratio)
-    smallest = math.inf
-    if plan.sequential or _enough(plan, d, alpha):
-        smallest = _smallest(duel, plan, arm, len(d), alpha)
-    more = None
-    if verdict == "inconclusive":
-        more = detect.more_blocks(d, interval, rules.delta_ratio, alpha, duel.prior_scale, _method(plan))
+    smallest = math.inf if missing else _smallest(duel, plan, arm, len(d), alpha)
+    more = missing or None
+    if verdict == "inconclusive" and not missing:
+        more = detect.more_blocks(d, interval, rules.delta_ratio, alpha, duel.prior_scale, method)
     return Comparison(
         estimand=WORDS[duel.estimand],
         ratio=interval.ratio,
         ratio_low=interval.ratio_low,
         ratio_high=interval.ratio_high if np.isfinite(interval.ratio_high) else None,
         level=interval.level,
-        method="confidence sequence" if plan.sequential else "sign-flip",
+        method="confidence sequence" if method == "sequence" else "sign-flip",
         n_blocks=len(d),
         n_dropped=_n_dropped(duel, arm),
         evidence=e_value,

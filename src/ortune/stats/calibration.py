@@ -129,7 +129,8 @@ def guard(
         )
     values = as_blocks(d, f"{figure} log ratios", at_least=0)
     if values.size < LEAST_GROUPS:
-        note = f"not known: {values.size} blocks, {LEAST_GROUPS} needed"
+        n = "1 block" if values.size == 1 else f"{values.size} blocks"
+        note = f"not known: {n}, {LEAST_GROUPS} needed"
         return Guard(figure=figure, limit_ratio=limit, known=False, note=note)
     interval = wilcoxon_interval(values, level)
     return Guard(

@@ -89,6 +89,14 @@ def evidence_path(
     return _log_e(np.cumsum(z, axis=-1), np.cumsum(z * z, axis=-1), above=above)
 
 
+def least_blocks(alpha: float = 0.05) -> int:
+    """The fewest blocks in which the evidence can reach 1 / alpha: every block at the clip, all on one side."""
+    n, limit = 1, -np.log(alpha)
+    while _log_e(np.array([CLIP * n]), np.array([CLIP * CLIP * n]))[0] < limit:
+        n += 1
+    return n
+
+
 def log_evidence(d: ArrayLike, theta: float = 0.0, prior_scale: float | None = None) -> float:
     """Log evidence after the last block that the centre is not theta: at 1/alpha, reject at level alpha."""
     values = as_blocks(d, at_least=0)

@@ -143,4 +143,4 @@ def _gate(raced: Raced, new: New) -> Gate | None:
         return gate
     gate = duel.gate(state, raced.rules, raced.design, raced.counts_as, arm=new.arm)
     ok = new.difference is not None and new.difference.ok
-    return gate if ok else msgspec.structs.replace(gate, answer="fail")
+    return gate if ok else msgspec.structs.replace(gate, answer="fail", reason="")

@@ -15,7 +15,7 @@ import msgspec
 import numpy as np
 
 from ortune import __version__, rules, targets
-from ortune.errors import OrtuneError, UsageError
+from ortune.errors import MeasurementError, OrtuneError, UsageError
 from ortune.fleet import runtimes
 from ortune.model.open import open_model
 from ortune.profiling.gpu import kernels_a_run
@@ -182,6 +182,7 @@ class _Run:
         self.scratch, self.log = scratch, kept.log
         self.start = time.monotonic_ns()
         self.starts: list[Measured] = []  # of A alone
+        self.before_ns = 0  # until the first block
         for new in news:
             new.pairs = pairing.pair_inputs(a.model.ir, new.side.model.ir, options.mapped, new.name)
         self.baseline = Baseline(a, options.feeds, scratch, kept.log, watch.say, kept.machine)
@@ -361,6 +362,7 @@ class _Run:
     def _design(self, trial_ns: float, n_new: int) -> duel.Design:
         left_ns = self._left_ns()
         before = self.baseline.trial_ns
+        self.before_ns = time.monotonic_ns() - self.start
         n_arms = 1 + n_new + len(duel.CONTROLS)
         self.baseline.shorten(left_ns / (controls.CALIBRATION_BLOCKS * n_arms) * before / trial_ns)
         trial_ns *= self.baseline.trial_ns / before
@@ -368,12 +370,26 @@ class _Run:
         blocks = f"up to {design.n_blocks} blocks"
         if not design.controlled:
             n = "one block" if design.n_blocks == 1 else f"{design.n_blocks} blocks"
-            blocks = f"{n}, too few to prove anything,"
+            least = duel.least_blocks(self.rules.share(n_new))
+            what = "controls not run" if design.n_blocks >= least else f"too few for a claim ({least} needed)"
+            blocks = f"{n}, {what},"
         self.watch.say(
             f"one trial {trial_ns / 1e9:.2f} s, {self.baseline.executor.timing.turns.describe()}; "
             f"{blocks} in {self.options.budget_s:.0f} s"
         )
         return design
+
+    def _enough_s(self, state: duel.Duel | None, design: duel.Design | None) -> float | None:
+        """A budget that holds the fewest blocks of a claim with their controls; None where this one did."""
+        if state is None or design is None or not state.block_ns:
+            return None
+        least = duel.least_blocks(self.rules.share(len(state.arms)))
+        fewest = min((len(state.ratios(arm)) for arm in state.arms if arm not in state.failed), default=0)
+        if design.controlled and fewest >= least:
+            return None
+        trial_ns = float(np.median(state.block_ns)) / 2
+        arms = 1 + len(state.arms) + len(duel.CONTROLS)
+        return 1e-9 * (self.before_ns + least * arms * trial_ns)
 
     def _on_block(self, state: duel.Duel, design: duel.Design, block: Block) -> None:
         self.log.add(
@@ -425,6 +441,7 @@ class _Run:
             candidates=tuple(ranked) if len(ranked) > 1 else (),
             session=self.log.id,
             elapsed_s=(time.monotonic_ns() - self.start) / 1e9,
+            enough_s=self._enough_s(state, design),
         )
         interrupted = state is not None and state.ended == "stopped"
         return Envelope(
@@ -447,7 +464,7 @@ def progress_line(state: duel.Duel, design: duel.Design, block: Block) -> str:
     """Where the comparison stands, for a progress line."""
     n = len(state.blocks)
     if block.phase == "calibration":
-        what = "calibrating (A/A check and positive control)" if design.controlled else "too few for a claim"
+        what = "calibrating (A/A check and positive control)" if design.controlled else "controls not run"
         return f"block {n}: {what}"
     parts = []
     for arm in state.arms if len(state.arms) == 1 else state.live:
@@ -460,10 +477,12 @@ def progress_line(state: duel.Duel, design: duel.Design, block: Block) -> str:
 
 
 def exit_code(envelope: Envelope[CompareResult]) -> int:
-    """0 done; 1 a gate failed, or outputs cannot be compared."""
+    """0 done; 1 a gate failed, or outputs cannot be compared; 3 a gate whose budget can decide nothing."""
     result = envelope.result
     sides = [(c.outputs, c.gate) for c in result.candidates] or [(result.outputs, result.gate)]
     if any(outputs is not None and not outputs.comparable for outputs, _ in sides):
         return 1
     answers = [g.undecided_counts_as if g.answer == "undecided" else g.answer for _, g in sides if g]
-    return 1 if "fail" in answers else 0
+    if "fail" in answers:
+        return 1
+    return MeasurementError.exit_code if "no-answer" in answers else 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ortune.records import CaseResult, Envelope, TuneResult
+from ortune.report import sides
 from ortune.report import tune_words as words
 from ortune.report.html import svg
 from ortune.report.numbers import duration
@@ -36,7 +37,7 @@ def _row(case: CaseResult, scale: svg.Scale) -> dict[str, object]:
         "name": case.case,
         "weight": f"{case.weight:.2f}",
         "base": duration(case.base_ns),
-        "new": duration(case.new_ns),
+        "new": sides.case_value(case),
         "factor": words.times(1 / case.ratio),
         "interval": interval,
         "plot": svg.picture(f"{case.case}: {words.times(1 / case.ratio)} ({interval})", marks),

@@ -67,7 +67,7 @@ def _gauge(result: TuneResult, found: Comparison) -> Markup:
     marks += svg.labels(scale, [one if t == 1 else words.times(t) for t in scale.ticks], y=53)
     base = "what runs today" if now else "the default"
     inside = words.bounds(found)
-    alt = f"Against {base}: {words.times(1 / found.ratio)}, {100 * found.level:.0f} % interval {inside}"
+    alt = f"Against {base}: {words.times(1 / found.ratio)}, {words.interval_of(found)} {inside}"
     return svg.picture(alt, marks, height=58, kind="gauge")
 
 
@@ -81,7 +81,7 @@ def _steps(result: TuneResult) -> list[tuple[str, str, str]]:
     return [
         (role, points.role_words(result, role), sides.value(found, result.estimand))
         for role in points.roles(result)
-        if (found := figures[role]) is not None
+        if (found := figures[role]) is not None and (role != "winner" or words.both_values(result))
     ]
 
 
@@ -94,7 +94,7 @@ def _sure(result: TuneResult, found: Comparison | None) -> list[tuple[str, str]]
     kind = "fresh" if found.phase == "confirm" else "race"
     dropped = f", {found.n_dropped} dropped" if found.n_dropped else ""
     return [
-        (f"{100 * found.level:.0f} % interval", words.bounds(found)),
+        (words.interval_of(found), words.bounds(found)),
         ("blocks", f"{found.n_blocks} {kind}{dropped}"),
         ("minimum detectable effect", percent(found.smallest_effect_ratio)),
         (
