@@ -61,6 +61,38 @@ class Block(Record, frozen=True, kw_only=True):
     dropped: str = ""
 
 
+class GridSteps(Record, frozen=True, kw_only=True):
+    """How far an output that comes from QuantizeLinear is from its reference, in steps of its quantization grid.
+
+    Attributes:
+        scale: The step; of several scales the largest.
+        most: Steps between the two where they are farthest apart.
+        share: Of the elements that differ by a step or more.
+        same: At most one step, in no more than about half of the elements.
+    """
+
+    scale: float
+    most: int
+    share: float
+    same: bool
+
+
+class SliceError(Record, frozen=True, kw_only=True):
+    """How far neighbouring slices of an output, along one axis, are from their reference.
+
+    Attributes:
+        first, last: Of the indices on the axis.
+        relative_l2: Of the worst of them, to its own reference; where that is nearly zero, to a floor from the whole.
+        dead: "zero" or "constant" where the candidate is that and the reference varies; "" where it is neither.
+    """
+
+    axis: int
+    first: int
+    last: int
+    relative_l2: float
+    dead: Literal["", "zero", "constant"] = ""
+
+
 class OutputError(Record, frozen=True, kw_only=True):
     """How far one floating-point output is from its reference.
 
@@ -74,6 +106,9 @@ class OutputError(Record, frozen=True, kw_only=True):
         limit: Of the relative L2, for "the same".
         silent: The reference is nearly zero all over (its root mean square is below 1e-5), so that distances are those
             to that floor and tell little.
+        steps: Where the output comes from QuantizeLinear on both sides, and differs.
+        worst_slice: Along all axes of moderate length; None where the output has none.
+        dead_slices: Those whose values the candidate lost, whatever the distance of the whole is.
     """
 
     name: str
@@ -85,6 +120,9 @@ class OutputError(Record, frozen=True, kw_only=True):
     n_rows: int = 0
     limit: float = 0.0
     silent: bool = False
+    steps: GridSteps | None = None
+    worst_slice: SliceError | None = None
+    dead_slices: tuple[SliceError, ...] = ()
 
 
 class NonFiniteOutput(Record, frozen=True, kw_only=True):

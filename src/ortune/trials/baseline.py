@@ -11,7 +11,7 @@ import msgspec
 import numpy as np
 
 from ortune import rewrites
-from ortune.analysis import outputs
+from ortune.analysis import grids, outputs
 from ortune.errors import MeasurementError, UsageError
 from ortune.inputs import workload
 from ortune.knobs.cpu.graph_optimization_level import KNOB as OPTIMIZATION
@@ -109,6 +109,7 @@ class Baseline:
         if machine.pod:
             self.note(f"in an emulated pod: {machine.pod.how}")
         self.kinds = outputs.output_kinds(side.model.ir)
+        self.grids = grids.output_grids(side.model.ir)
         self.refs: tuple[FeedRef, ...] = ()
         self.moments = False
         self._own: list[OutputDifference] | None = None
@@ -479,8 +480,9 @@ class Baseline:
         if self._own is None:
             settings = {**self.side.plan.settings, OPTIMIZATION.name: "disable"}
             plan = msgspec.structs.replace(self.side.plan, settings=settings)
+            steps = grids.input_grids(self.side.model.ir)
             moved = tuple(
-                rounding.moved_feed(ref, self.scratch / "moved" / str(i), self.work.seed)
+                rounding.moved_feed(ref, self.scratch / "moved" / str(i), self.work.seed, steps)
                 for i, ref in enumerate(self.refs)
             )
             outcomes = [
@@ -529,6 +531,7 @@ class Baseline:
                 reference / name,
                 outputs / name,
                 kinds=self.kinds,
+                grids=self.grids,
                 # A budget has limits of its own: then only what has nothing in common fails here.
                 tolerance=(asked.number or SOMETHING_IN_COMMON) if asked else None,
                 rows=asked.of_rows if asked else None,

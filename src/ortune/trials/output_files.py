@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Literal
@@ -98,6 +99,15 @@ def pieces(*arrays: Array) -> Iterator[tuple[Array, ...]]:
     flat = [array.reshape(-1) for array in arrays]
     for start in range(0, flat[0].size, CHUNK):
         yield tuple(np.asarray(array[start : start + CHUNK]) for array in flat)
+
+
+def blocks(shape: tuple[int, ...]) -> Iterator[tuple[slice, ...]]:
+    """Boxes that cover an array of one dimension or more, in order, each of no more elements than a piece."""
+    split = next(i for i in range(len(shape)) if math.prod(shape[i + 1 :]) <= CHUNK)
+    rows = max(1, CHUNK // max(1, math.prod(shape[split + 1 :])))
+    for outer in np.ndindex(*shape[:split]):
+        for start in range(0, shape[split], rows):
+            yield (*(slice(i, i + 1) for i in outer), slice(start, start + rows))
 
 
 def _float8_values(onnx_type: str) -> Array:

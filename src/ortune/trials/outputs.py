@@ -26,8 +26,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
+import msgspec
 import numpy as np
 
+from ortune.analysis.grids import Grid
 from ortune.errors import OrtuneError
 from ortune.inputs.value_files import StoredValue
 from ortune.records import NonFiniteOutput, OutputDifference, OutputError
@@ -50,12 +52,21 @@ from ortune.trials.output_files import (
     pieces,
     read_outputs,
 )
+from ortune.trials.output_slices import in_words, slice_errors
+from ortune.trials.output_steps import dequantized, grid_steps
 
 # Largest relative L2 distance, and largest error as a share of the largest |reference|. Two float8 values
 # that rounded apart differ by a whole step of their few bits.
 LIMITS = {"float16": (1e-2, 1e-2), "bfloat16": (1e-2, 1e-2)}
 LIMITS |= {name: (1.05 * 2.0**-bits, 1.05 * 2.0**-bits) for name, (_, bits, _, _) in FLOAT8.items()}
 DEFAULT_LIMITS = (1e-4, 1e-3)
+
+SLICE_LIMIT = 1e3
+"""Times the limit of the whole is that of a slice, where the user gave none: rounding is as large in slices that are a
+thousand times smaller."""
+MOST_OF_SLICE = 0.5
+SLICE_OF_TOLERANCE = 2.0
+"""Times the user's own number: chance alone makes the error of few elements half as large again."""
 
 DIFFERING_SHARE = 0.01  # of indices or rows, where ties are near
 FEWEST_FOR_MOMENTS = 30
@@ -79,6 +90,8 @@ class _Found:
         inexact: Every failure is one that some tolerance accepts.
         floats: Floating-point outputs so far.
         may_be_nonfinite: The user accepts outputs without a finite element.
+        grids: Of the reference's outputs that come from QuantizeLinear, by name.
+        tolerance: The user's number, for outputs of kind "values".
     """
 
     relative_l2: float = 0.0
@@ -90,6 +103,8 @@ class _Found:
     inexact: bool = True
     floats: int = 0
     may_be_nonfinite: bool = False
+    grids: Mapping[str, Grid] = field(default_factory=dict)
+    tolerance: float | None = None
     ways: set[str] = field(default_factory=set)
     outputs: list[OutputError] = field(default_factory=list)
     nonfinite: list[NonFiniteOutput] = field(default_factory=list)
@@ -131,6 +146,7 @@ def compare_outputs(
     candidate: Path,
     *,
     kinds: Mapping[str, str] | None = None,
+    grids: Mapping[str, Grid] | None = None,
     tolerance: float | None = None,
     rows: float | None = None,
     as_moments: bool = False,
@@ -143,6 +159,7 @@ def compare_outputs(
         reference: Folder left by the baseline's worker.
         candidate: Folder left by the candidate's worker; further outputs there are ignored.
         kinds: Outputs that are no plain values, by name: "set", "indices" or "moments".
+        grids: Quantization grids of the reference's outputs, by name.
         tolerance: Replaces the limit of the relative L2 distance; that of the largest error becomes ten
             times as much. For all floating-point types.
         rows: The same for outputs of kind "set", where another is meant for these.
@@ -167,7 +184,7 @@ def compare_outputs(
         raise OrtuneError(f"the tolerance must be a positive number, not {tolerance}", do="e.g. 1e-3")
     before, after = read_outputs(reference), read_outputs(candidate)
     before = {name: value for name, value in before.items() if name not in without}
-    found = _Found(may_be_nonfinite=allow_nonfinite)
+    found = _Found(may_be_nonfinite=allow_nonfinite, grids=grids or {}, tolerance=tolerance)
     ways = {name: "moments" if as_moments else kinds.get(name, "values") for name in before}
     # Sets and indices of integers come last: they are forgiven more where the scores agree.
     order = sorted(
@@ -199,10 +216,14 @@ def compare_outputs(
         nonfinite=tuple(found.nonfinite),
         nonfinite_reference=sum(output.unusable_reference for output in found.nonfinite),
         nonfinite_candidate=sum(output.unusable_candidate for output in found.nonfinite),
-        accepting_tolerance=accepting(found.relative_l2, found.max_error)
-        if found.what and found.inexact and not wrong
-        else None,
+        accepting_tolerance=_accepting(found) if found.what and found.inexact and not wrong else None,
     )
+
+
+def _accepting(found: _Found) -> float:
+    """The tolerance that accepts every output, and the worst slice of each."""
+    slices = [each.worst_slice.relative_l2 for each in found.outputs if each.worst_slice is not None]
+    return accepting(max([found.relative_l2, *slices]), found.max_error)
 
 
 def _compare_output(
@@ -250,10 +271,11 @@ def _compare_arrays(
     elif way == "set":
         _compare_set(found, label, arrays, types, _limits(types, tol))
     elif family(types[0]) == "float":
-        decoded = ((decode(a, types[0]), decode(b, types[1])) for a, b in pieces(old, new))
-        _compare_floats(found, label, decoded, _limits(types, tol), top1(arrays, types))
+        _compare_floats(found, label, arrays, types, tol)
     elif way == "indices":
         _compare_indices(found, label, arrays, types)
+    elif (grid := found.grids.get(label)) is not None and grid.integers and grid.axis is None:
+        _compare_quantized(found, label, arrays, types, grid, tol)
     else:
         _compare_equal(found, label, arrays)
 
@@ -286,20 +308,62 @@ def _compare_maps(
         if np.isfinite(values[0]).all() and not np.isfinite(values[1]).all():
             found.fail(f"output {name!r} has values that are not finite, and had none")
         return
-    _compare_floats(found, name, iter([values]), limits)
+    if (error := _distance(found, name, iter([values]), limits)) is not None:
+        _judge(found, error, limits)
     for key in old.keys() - set(numbers):
         if old[key] != new[key]:
             found.fail(f"output {name!r} is {new[key]!r} at {key}, where it was {old[key]!r}", wrong=False)
 
 
 def _compare_floats(
+    found: _Found, label: str, arrays: tuple[Array, Array], types: tuple[str, str], tol: float | None
+) -> None:
+    """The distance of the whole, of each slice, and in steps where the reference is on a grid."""
+    limits = _limits(types, tol)
+    decoded = ((decode(a, types[0]), decode(b, types[1])) for a, b in pieces(*arrays))
+    error = _distance(found, label, decoded, limits)
+    if error is None:
+        return
+    agreeing = top1(arrays, types)
+    if agreeing is not None:
+        error = msgspec.structs.replace(error, top1=agreeing[0], n_rows=agreeing[1])
+    if error.max_error:
+        grid = found.grids.get(label)
+        worst, dead = slice_errors(arrays, types, error.relative_l2)
+        error = msgspec.structs.replace(
+            error,
+            steps=None if grid is None else grid_steps(arrays, types, grid),
+            worst_slice=worst,
+            dead_slices=dead,
+        )
+    _judge(found, error, limits)
+
+
+def _compare_quantized(
     found: _Found,
     label: str,
-    decoded: Iterator[tuple[Array, Array]],
-    limits: tuple[float, float],
-    agreeing: tuple[float, int] | None = None,
+    arrays: tuple[Array, Array],
+    types: tuple[str, str],
+    grid: Grid,
+    tol: float | None,
 ) -> None:
-    """Relative L2 distance and largest error; non-finite values must agree in place and sign."""
+    """Integers that QuantizeLinear made, as the numbers that they stand for."""
+    limits = _limits(types, tol)
+    decoded = ((dequantized(a, grid), dequantized(b, grid)) for a, b in pieces(*arrays))
+    error = _distance(found, label, decoded, limits)
+    if error is not None:
+        steps = grid_steps(arrays, types, grid) if error.max_error else None
+        _judge(found, msgspec.structs.replace(error, steps=steps), limits)
+
+
+def _distance(
+    found: _Found, label: str, decoded: Iterator[tuple[Array, Array]], limits: tuple[float, float]
+) -> OutputError | None:
+    """Relative L2 distance and largest error; non-finite values must agree in place and sign.
+
+    Returns:
+        None where they do not, and where there are no finite values.
+    """
     found.floats += 1
     error2 = norm2 = theirs2 = product = worst = largest = 0.0
     count = start = 0
@@ -310,7 +374,7 @@ def _compare_floats(
         if not same.all():
             at = int(np.flatnonzero(rest)[np.flatnonzero(~same)[0]])
             found.fail(f"output {label!r} is {new[at]} at element {start + at}, where it was {old[at]}")
-            return
+            return None
         start += old.size
         if finite.any():
             a = old[finite]
@@ -325,39 +389,59 @@ def _compare_floats(
             largest = max(largest, float(np.abs(a).max()))
             count += a.size
     if count == 0:
-        return
+        return None
     max_error = min(worst / max(largest, FLOOR), sys.float_info.max)  # JSON has no infinity
     floor = FLOOR * math.sqrt(count)
     norm, silent = max(math.sqrt(norm2), floor), norm2 < floor * floor
     # Where the squares of huge doubles overflow, the largest error is all there is to go by.
     relative_l2 = math.sqrt(error2) / norm if math.isfinite(error2 + norm2) else max_error
-    found.relative_l2 = max(found.relative_l2, relative_l2)
-    found.max_error = max(found.max_error, max_error)
     lengths = math.sqrt(norm2) * math.sqrt(theirs2)
     cosine = None
     if math.isfinite(lengths) and math.isfinite(product) and lengths > 0.0 and not silent:
         cosine = max(-1.0, min(1.0, product / lengths))
-        found.cosine = cosine if found.cosine is None else min(found.cosine, cosine)
-    found.outputs.append(
-        OutputError(
-            name=label,
-            relative_l2=relative_l2,
-            max_error=max_error,
-            cosine=cosine,
-            snr_db=-20.0 * math.log10(relative_l2) if relative_l2 > 0.0 else None,
-            top1=None if agreeing is None else agreeing[0],
-            n_rows=0 if agreeing is None else agreeing[1],
-            limit=limits[0],
-            silent=silent,
-        )
+    return OutputError(
+        name=label,
+        relative_l2=relative_l2,
+        max_error=max_error,
+        cosine=cosine,
+        snr_db=-20.0 * math.log10(relative_l2) if relative_l2 > 0.0 else None,
+        limit=limits[0],
+        silent=silent,
     )
+
+
+def _judge(found: _Found, error: OutputError, limits: tuple[float, float]) -> None:
+    """Notes an output's error, and holds it to the limits; one step of a quantization grid is no difference."""
+    found.outputs.append(error)
+    found.relative_l2 = max(found.relative_l2, error.relative_l2)
+    found.max_error = max(found.max_error, error.max_error)
+    if error.cosine is not None:
+        found.cosine = error.cosine if found.cosine is None else min(found.cosine, error.cosine)
+    if error.steps is not None and error.steps.same:
+        return
+    if error.dead_slices:
+        what = f"output {error.name!r}: {in_words(error.dead_slices)}, where the reference varies"
+        found.fail(what)
+    wrong = error.relative_l2 >= NOTHING_IN_COMMON
     for figure, value, limit in (
-        ("relative L2 distance", relative_l2, limits[0]),
-        ("largest error over the largest value", max_error, limits[1]),
+        ("relative L2 distance", error.relative_l2, limits[0]),
+        ("largest error over the largest value", error.max_error, limits[1]),
     ):
         if value > limit:
-            what = f"output {label!r} differs: {figure} {value:.2g}, limit {limit:.2g}"
-            found.fail(what, wrong=relative_l2 >= NOTHING_IN_COMMON, inexact=True)
+            what = f"output {error.name!r} differs: {figure} {value:.2g}, limit {limit:.2g}"
+            found.fail(what, wrong=wrong, inexact=True)
+    worst, limit = error.worst_slice, slice_limit(limits[0], found.tolerance)
+    if worst is not None and worst.relative_l2 > limit:
+        far = f"relative L2 distance {worst.relative_l2:.2g} in row {worst.first} of axis {worst.axis}"
+        what = f"output {error.name!r} differs: {far}, limit {limit:.2g}"
+        found.fail(what, wrong=wrong, inexact=True)
+
+
+def slice_limit(limit: float, tolerance: float | None) -> float:
+    """Of the relative L2 of a slice, by that of the whole, or by the user's own number where there is one."""
+    if tolerance is None:
+        return min(SLICE_LIMIT * limit, MOST_OF_SLICE)
+    return math.inf if tolerance == SOMETHING_IN_COMMON else SLICE_OF_TOLERANCE * tolerance
 
 
 def _compare_equal(found: _Found, label: str, arrays: tuple[Array, Array]) -> None:

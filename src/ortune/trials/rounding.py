@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import msgspec
 import numpy as np
 
+from ortune.analysis.grids import Grid
 from ortune.inputs import feed_files
-from ortune.records import FeedRef, OutputDifference
+from ortune.records import FeedRef, OutputDifference, OutputError
 from ortune.trials.output_figures import accepting
 from ortune.trials.output_files import Array
-from ortune.trials.outputs import DEFAULT_LIMITS
+from ortune.trials.outputs import DEFAULT_LIMITS, slice_limit
 
 FORGIVEN = 3.0
 """Times what rounding alone moves the outputs: orders of sums differ among themselves too."""
 DOUBTED = 0.1
 """Of the limit for "the same": beyond it, the model itself must move as much, or nearly so."""
 NEARLY = 0.1
+STEPPED = 0.01
+"""Of the elements of an input that is quantized first of all, which are moved by a step of its grid. Two right ways of
+computing a quantized model round as many values inside to the neighbour, and that grows on its way."""
 
 
 def one_step(array: Array, draw: np.random.Generator) -> Array:
@@ -28,32 +32,73 @@ def one_step(array: Array, draw: np.random.Generator) -> Array:
         return np.where(np.isfinite(array), np.nextafter(array, towards), array)
 
 
-def moved_feed(ref: FeedRef, folder: Path, seed: int) -> FeedRef:
-    """The feed with its floating-point inputs one step away; integers stay."""
+def moved_feed(ref: FeedRef, folder: Path, seed: int, grids: Mapping[str, Grid] | None = None) -> FeedRef:
+    """The feed with its floating-point inputs one step away; integers stay.
+
+    Args:
+        ref: The feed.
+        folder: Where the other one is written.
+        seed: Of up or down.
+        grids: Of inputs that are quantized first of all: some elements move by a step of theirs.
+    """
     draw = np.random.default_rng(seed)
     feeds = feed_files.read_feeds(Path(ref.path))
     for name, value in feeds.items():
         if isinstance(value, np.ndarray) and value.dtype.kind == "f":
-            feeds[name] = one_step(value, draw)
+            moved = one_step(value, draw)
+            feeds[name] = (
+                _one_grid_step(moved, max(grids[name].scales), draw) if grids and name in grids else moved
+            )
     feed_files.write_feeds(folder, feeds)
     return msgspec.structs.replace(ref, path=str(folder))
 
 
+def _one_grid_step(array: Array, scale: float, draw: np.random.Generator) -> Array:
+    """A few elements moved by a step of the grid, one at least."""
+    if not array.size:
+        return array
+    flat = array.reshape(-1).copy()
+    at = draw.choice(flat.size, max(1, int(STEPPED * flat.size)), replace=False)
+    flat[at] += np.where(draw.random(at.size) < 0.5, -scale, scale).astype(array.dtype)
+    return flat.reshape(array.shape)
+
+
 def doubtful(found: OutputDifference) -> bool:
     """Whether outputs pass as the same, and by so little that the model itself is to be asked."""
-    return found.ok and any(output.relative_l2 > DOUBTED * output.limit for output in found.outputs)
+    return found.ok and any(
+        output.relative_l2 > DOUBTED * output.limit and not _steps_explain(output) for output in found.outputs
+    )
+
+
+def _steps_explain(output: OutputError) -> bool:
+    """Whether the output is on a quantization grid and no further away than rounding to it explains."""
+    return output.steps is not None and output.steps.same
+
+
+def _within(output: OutputError) -> bool:
+    """Whether an output is the same by the usual limits."""
+    whole = output.relative_l2 <= output.limit and output.max_error <= max(output.limit, DEFAULT_LIMITS[1])
+    return whole and _of_slice(output) <= slice_limit(output.limit, None)
+
+
+def _of_slice(output: OutputError) -> float:
+    return output.worst_slice.relative_l2 if output.worst_slice is not None else 0.0
 
 
 def forgiven(found: OutputDifference, own: Sequence[OutputDifference]) -> OutputDifference:
     """As the same, where the model itself moves as much when it is merely rounded otherwise."""
     for output in found.outputs:
-        if output.relative_l2 <= output.limit and output.max_error <= max(output.limit, DEFAULT_LIMITS[1]):
+        if _steps_explain(output) or _within(output):
             continue
         # Each for itself: that another output of the model is sensitive excuses nothing in this one.
         mine = [same for each in own for same in each.outputs if same.name == output.name]
         if output.relative_l2 > FORGIVEN * max((same.relative_l2 for same in mine), default=0.0):
             return found
         if output.max_error > FORGIVEN * max((same.max_error for same in mine), default=0.0):
+            return found
+        if _of_slice(output) > max(
+            slice_limit(output.limit, None), FORGIVEN * max(map(_of_slice, mine), default=0.0)
+        ):
             return found
     return msgspec.structs.replace(found, ok=True, what="", accepting_tolerance=None)
 
@@ -72,6 +117,8 @@ def tightened(found: OutputDifference, own: Sequence[OutputDifference]) -> Outpu
             (same.relative_l2 for each in own for same in each.outputs if same.name == output.name),
             default=0.0,
         )
+        if _steps_explain(output):
+            continue
         if output.relative_l2 > DOUBTED * output.limit and mine < NEARLY * output.relative_l2:
             what = (
                 f"output {output.name!r} differs: relative L2 distance {output.relative_l2:.2g}, where rounding moves "

@@ -11,6 +11,7 @@ import msgspec
 
 from ortune.errors import UsageError
 from ortune.records import NonFiniteOutput, OutputDifference, OutputError
+from ortune.trials.outputs import slice_limit
 
 _PART = re.compile(
     r"(l2|cosine|snr|top1|metric)\s*(<=|>=)\s*(\d+(?:\.\d+)?(?:e-?\d+)?)\s*(db|%|)", re.IGNORECASE
@@ -151,6 +152,8 @@ def _nonfinite(found: Sequence[OutputDifference]) -> Iterator[NonFiniteOutput]:
 def _both(one: OutputError, other: OutputError) -> OutputError:
     """An output with two inputs: the worse of each figure, and the rows of both."""
     further = max(one, other, key=lambda each: each.relative_l2)
+    slices = [each.worst_slice for each in (one, other) if each.worst_slice is not None]
+    steps = [each.steps for each in (one, other) if each.steps is not None]
     rows = one.n_rows + other.n_rows
     return msgspec.structs.replace(
         further,
@@ -159,6 +162,9 @@ def _both(one: OutputError, other: OutputError) -> OutputError:
         top1=sum((each.top1 or 0.0) * each.n_rows for each in (one, other)) / rows if rows else None,
         n_rows=rows,
         silent=one.silent and other.silent,
+        steps=max(steps, key=lambda each: (not each.same, each.most, each.share), default=None),
+        worst_slice=max(slices, key=lambda each: each.relative_l2, default=None),
+        dead_slices=one.dead_slices or other.dead_slices,
     )
 
 
@@ -190,6 +196,12 @@ def _missed(found: Sequence[OutputDifference], asked: Tolerance) -> Iterator[str
         name = output.name
         if asked.relative_l2 is not None and output.relative_l2 > asked.relative_l2:
             yield f"output {name!r} differs: relative L2 {output.relative_l2:.2g}, limit {asked.relative_l2:.2g}"
+        worst = output.worst_slice
+        if asked.relative_l2 is not None and worst is not None:
+            limit = slice_limit(output.limit, asked.relative_l2)
+            if worst.relative_l2 > limit:
+                far = f"relative L2 {worst.relative_l2:.2g} in row {worst.first} of axis {worst.axis}"
+                yield f"output {name!r} differs: {far}, limit {limit:.2g}"
         if asked.snr_db is not None and output.snr_db is not None and output.snr_db < asked.snr_db:
             yield f"output {name!r} differs: SNR {output.snr_db:.1f} dB, at least {asked.snr_db:g} dB is asked for"
         if asked.cosine is not None and output.cosine is not None and output.cosine < asked.cosine:

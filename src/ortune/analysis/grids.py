@@ -1,0 +1,137 @@
+"""Quantization grids: which values of a graph can only be whole steps of a constant scale.
+
+Behind QuantizeLinear a value is an integer times its scale. Two right ways to compute what goes in round a tie, or what
+is nearly one, to neighbours on the grid; so such values are compared in steps. Operators that only move, select or cut
+off values leave them on the grid; any other operator ends it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import onnx_ir as ir
+
+from ortune.analysis.dataflow import Flow
+from ortune.model.graphs import op_set
+
+__all__ = ["Grid", "grids", "input_grids", "output_grids"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Grid:
+    """The numbers that a value can be: (integer - zero point) * scale.
+
+    Attributes:
+        scales: One, or one for each index of ``axis``.
+        zero_points: As many; 0 where there is none.
+        axis: Dimension of the value that the scales belong to; None for one scale. May count from the end.
+        integers: The value holds the integers themselves, not yet multiplied.
+    """
+
+    scales: tuple[float, ...]
+    zero_points: tuple[int, ...]
+    axis: int | None = None
+    integers: bool = False
+
+
+_ELEMENTWISE = op_set("Identity Relu Clip Dropout MaxPool GlobalMaxPool")
+"""These keep the dimensions, or at least which of them are channels."""
+_MOVES = _ELEMENTWISE | op_set(
+    "Reshape Flatten Squeeze Unsqueeze Slice Gather GatherElements GatherND Split Expand Tile DepthToSpace "
+    "SpaceToDepth Pad ReverseSequence Compress ReduceMax ReduceMin Trilu"
+)
+_JOINS = op_set("Concat Max Min")
+
+# Where operators on quantized values have the scale of their result; the zero point comes next.
+_RESULT_SCALE = {
+    "QLinearConv": 6,
+    "QLinearMatMul": 6,
+    "QLinearAdd": 6,
+    "QLinearMul": 6,
+    "QGemm": 7,
+    "QLinearWhere": 7,
+    "QLinearConcat": 0,
+    "QLinearSigmoid": 3,
+    "QLinearLeakyRelu": 3,
+    "QLinearSoftmax": 3,
+    "QLinearAveragePool": 3,
+    "QLinearGlobalAveragePool": 3,
+    "QLinearReduceMean": 3,
+}
+
+
+def grids(model: ir.Model) -> dict[str, Grid]:
+    """The grid of every value that is on one, by the value's name; constants are on none, for they do not move."""
+    flow: Flow[Grid | None] = Flow(bottom=None, join=_join, transfer=_transfer)
+    flow.run(model, lambda value: None)
+    return {str(value.name): grid for value, grid in flow.states.items() if grid is not None}
+
+
+def output_grids(model: ir.Model) -> dict[str, Grid]:
+    """The grid of each graph output that is on one, by the output's name."""
+    known = grids(model)
+    return {name: known[name] for name in (str(v.name) for v in model.graph.outputs) if name in known}
+
+
+def input_grids(model: ir.Model) -> dict[str, Grid]:
+    """The grid onto which each graph input is rounded first of all, by the input's name."""
+    rounded = {}
+    for value in model.graph.inputs:
+        users = [use.node for use in value.uses()]
+        steps = [_scaled(node, 1) for node in users if node.op_type == "QuantizeLinear"]
+        if steps and len(steps) == len(users) and steps[0] is not None:
+            rounded[str(value.name)] = steps[0]
+    return rounded
+
+
+def _transfer(
+    node: ir.Node, inputs: list[Grid | None], inside: list[Grid | None] | None
+) -> list[Grid | None]:
+    if inside is not None:
+        return inside
+    op, first = node.op_type, inputs[0] if inputs else None
+    if op == "QuantizeLinear" or op in _RESULT_SCALE:
+        grid = _scaled(node, _RESULT_SCALE.get(op, 1))
+        return [grid and replace(grid, integers=True)]
+    if first is None:
+        return []
+    if op == "DequantizeLinear":
+        return [_scaled(node, 1) if first.integers else None]
+    if op == "Transpose":
+        return [_transposed(node, first)]
+    moved = op in _MOVES and (first.axis is None or op in _ELEMENTWISE)
+    nearest = op == "Resize" and node.attributes.get_string("mode", "nearest") == "nearest"
+    joined = op in _JOINS and all(grid == first for grid in inputs)
+    return [first] * len(node.outputs) if moved or nearest or joined else []
+
+
+def _scaled(node: ir.Node, at: int) -> Grid | None:
+    """The grid whose scale is a node's input at this place, and the zero point the next; None where it varies."""
+    if node.attributes.get_int("block_size", 0) or len(node.inputs) <= at:
+        return None
+    scale, zero = (
+        ir.convenience.get_const_tensor(value) if value is not None else None
+        for value in (node.inputs[at], node.inputs[at + 1] if len(node.inputs) > at + 1 else None)
+    )
+    if scale is None or scale.size == 0 or len(scale.shape) > 1:
+        return None
+    scales = tuple(map(float, scale.numpy().reshape(-1)))
+    if not all(0.0 < each < float("inf") for each in scales):
+        return None
+    zeros = (0,) * len(scales)
+    if zero is not None and zero.dtype.is_integer() and zero.size == len(scales):
+        zeros = tuple(map(int, zero.numpy().reshape(-1)))
+    axis = node.attributes.get_int("axis", 1) if len(scales) > 1 else None
+    return Grid(scales=scales, zero_points=zeros, axis=axis)
+
+
+def _transposed(node: ir.Node, grid: Grid) -> Grid | None:
+    if grid.axis is None:
+        return grid
+    order = list(node.attributes.get_ints("perm", ()))
+    axis = grid.axis + len(order) if grid.axis < 0 else grid.axis
+    return replace(grid, axis=order.index(axis)) if axis in order else None
+
+
+def _join(a: Grid | None, b: Grid | None) -> Grid | None:
+    return a if a == b else None

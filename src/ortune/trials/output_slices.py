@@ -1,0 +1,195 @@
+"""Slices of an output: the rows of a detector, classes, channels, time steps, each with an error of its own.
+
+One number for a whole tensor hides what is small in it: beside boxes of hundreds of pixels, scores from 0 to 1 may all
+be lost. So the distance is also taken of each slice along each axis of moderate length.
+
+A slice that is small beside the whole may be lost without harm: the background of a heat map, a class that is not in
+the picture. Values such as its own are then lost in the other slices too. So a small slice counts where such values are
+rare in the others, or fare far better there.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from ortune.records import SliceError
+from ortune.trials.output_figures import FLOOR
+from ortune.trials.output_files import Array, blocks, decode
+
+MOST_SLICES = 256
+"""Of an axis: more are places, pixels or anchors, and no kinds of thing; and work and memory stay bounded."""
+FEWEST = 16
+"""Elements of a slice of which something can be said."""
+FLOOR_SHARE = 1e-3
+"""Of the whole's root mean square: a slice that is smaller is compared as if it were as large."""
+SMALL = 0.1
+"""Of the whole's root mean square: what is lost in a slice below it may be lost everywhere."""
+STANDS_OUT = 3.0
+"""Times the error of the whole."""
+COMMON = 0.1
+"""Share of the values elsewhere that lie in the range of a slice: with fewer its values are of a kind of their own."""
+FARES_WORSE = 3.0
+"""Times the largest error of such values elsewhere."""
+MARGIN = 3.0
+"""Times its spread, on either side of a slice's range: values there still tell how such values fare."""
+STILL = 1e-3
+"""Of the reference's spread: a candidate that spreads less is constant."""
+LEAST_SPREAD = 1e-5
+"""Of the whole's largest value: a reference that spreads less is constant itself."""
+LOST = 0.1
+"""Relative L2 of a slice from which on a constant is no approximation of it."""
+
+
+@dataclass(slots=True)
+class _Axis:
+    """What is summed up of the slices along one axis."""
+
+    axis: int
+    error2: Array
+    norm2: Array
+    worst2: Array
+    low: Array
+    high: Array
+    new_low: Array
+    new_high: Array
+
+    @classmethod
+    def empty(cls, axis: int, n: int) -> _Axis:
+        up, down = np.full(n, np.inf), np.full(n, -np.inf)
+        return cls(axis, np.zeros(n), np.zeros(n), np.zeros(n), up, down, up.copy(), down.copy())
+
+    def add(self, at: slice, old: Array, new: Array, error2: Array, norm2: Array) -> None:
+        """Takes in a box of finite values, their squared errors, and squares."""
+        others = tuple(i for i in range(old.ndim) if i != self.axis)
+        self.error2[at] += error2.sum(axis=others)
+        self.norm2[at] += norm2.sum(axis=others)
+        self.worst2[at] = np.maximum(self.worst2[at], error2.max(axis=others))
+        self.low[at] = np.minimum(self.low[at], old.min(axis=others))
+        self.high[at] = np.maximum(self.high[at], old.max(axis=others))
+        self.new_low[at] = np.minimum(self.new_low[at], new.min(axis=others))
+        self.new_high[at] = np.maximum(self.new_high[at], new.max(axis=others))
+
+
+def slice_errors(
+    arrays: tuple[Array, Array], types: tuple[str, str], relative_l2: float
+) -> tuple[SliceError | None, tuple[SliceError, ...]]:
+    """The worst slice of an output, and those that are dead.
+
+    Args:
+        arrays: Reference and candidate, of one shape.
+        types: Their ONNX types.
+        relative_l2: The distance of the whole.
+
+    Returns:
+        None, and none, where no axis has slices of which something can be said.
+    """
+    shape = arrays[0].shape
+    axes = [
+        _Axis.empty(axis, n)
+        for axis, n in enumerate(shape)
+        if 2 <= n <= MOST_SLICES and arrays[0].size >= FEWEST * n
+    ]
+    if not axes or types[0].startswith("complex"):
+        return None, ()
+    for box in blocks(shape):
+        old, new = (decode(np.asarray(a[box]), t) for a, t in zip(arrays, types, strict=True))
+        finite = np.isfinite(old) & np.isfinite(new)
+        if not finite.all():
+            old, new = np.where(finite, old, 0.0), np.where(finite, new, 0.0)
+        with np.errstate(over="ignore"):
+            error2, norm2 = np.square(new - old), np.square(old)
+            for each in axes:
+                each.add(_within(box, each.axis), old, new, error2, norm2)
+    rms = math.sqrt(float(axes[0].norm2.sum()) / arrays[0].size)
+    if not FLOOR <= rms < math.inf:
+        return None, ()  # nearly nothing, or too much to square: distances tell little
+    worst: list[SliceError] = []
+    dead: list[SliceError] = []
+    for each in axes:
+        errors, still, counts = _judged(each, arrays, types, rms, relative_l2)
+        dead += _runs(each, errors, still)
+        if counts.any():
+            at = int(np.where(counts, errors, -1.0).argmax())
+            worst.append(SliceError(axis=each.axis, first=at, last=at, relative_l2=float(errors[at])))
+    return max(worst, key=lambda each: each.relative_l2, default=None), tuple(dead)
+
+
+def _judged(
+    each: _Axis, arrays: tuple[Array, Array], types: tuple[str, str], rms: float, relative_l2: float
+) -> tuple[Array, Array, Array]:
+    """Of each slice along an axis: its relative L2, whether it is dead, and whether it counts."""
+    count = arrays[0].size / each.norm2.size
+    peak = max(float(np.abs(each.low).max()), float(np.abs(each.high).max()))
+    norms = np.sqrt(each.norm2)
+    errors = np.sqrt(each.error2) / np.maximum(norms, max(FLOOR_SHARE * rms, FLOOR) * math.sqrt(count))
+    spread = each.high - each.low
+    varies = spread > np.maximum(
+        STILL * np.maximum(np.abs(each.low), np.abs(each.high)), max(LEAST_SPREAD * peak, FLOOR)
+    )
+    still = varies & (each.new_high - each.new_low <= STILL * spread) & (np.sqrt(each.error2) > LOST * norms)
+    apart = still | (errors > STANDS_OUT * relative_l2)
+    doubtful = np.flatnonzero(apart & (norms < SMALL * rms * math.sqrt(count)))
+    counts = np.ones(errors.size, dtype=bool)
+    if doubtful.size:
+        counts[doubtful] = _on_its_own(each, arrays, types, doubtful, ~apart)
+    return errors, still & counts, counts
+
+
+def _on_its_own(
+    each: _Axis, arrays: tuple[Array, Array], types: tuple[str, str], slices: Array, whole: Array
+) -> Array:
+    """Whether values such as these slices have are rare in the whole slices, or far better off there."""
+    low, high = each.low[slices], each.high[slices]
+    margin = MARGIN * (high - low)
+    n_within, elsewhere, total = np.zeros(slices.size), np.zeros(slices.size), 0
+    for box in blocks(arrays[0].shape):
+        kept = whole[_within(box, each.axis)]
+        old, new = (
+            np.compress(kept, decode(np.asarray(a[box]), t), axis=each.axis).reshape(-1)
+            for a, t in zip(arrays, types, strict=True)
+        )
+        order = np.argsort(old)
+        old, error = old[order], np.nan_to_num(np.abs(new - old)[order])
+        n_within += np.searchsorted(old, high, "right") - np.searchsorted(old, low, "left")
+        first, last = np.searchsorted(old, low - margin, "left"), np.searchsorted(old, high + margin, "right")
+        for i, (start, stop) in enumerate(zip(first, last, strict=True)):
+            elsewhere[i] = max(elsewhere[i], error[start:stop].max(initial=0.0))
+        total += old.size
+    rare = n_within < COMMON * max(1, total)
+    return np.asarray(rare | (np.sqrt(each.worst2[slices]) > FARES_WORSE * elsewhere))
+
+
+def _within(box: tuple[slice, ...], axis: int) -> slice:
+    """The part of an axis that a box covers."""
+    return box[axis] if axis < len(box) else slice(None)
+
+
+def _runs(each: _Axis, errors: Array, dead: Array) -> Iterator[SliceError]:
+    """Dead slices, neighbours as one."""
+    zero = (each.new_low == 0.0) & (each.new_high == 0.0)
+    at = np.flatnonzero(dead)
+    breaks = np.flatnonzero((np.diff(at) != 1) | (zero[at[1:]] != zero[at[:-1]])) + 1
+    for run in np.split(at, breaks) if at.size else ():
+        yield SliceError(
+            axis=each.axis,
+            first=int(run[0]),
+            last=int(run[-1]),
+            relative_l2=float(errors[run].max()),
+            dead="zero" if zero[run[0]] else "constant",
+        )
+
+
+def in_words(slices: tuple[SliceError, ...]) -> str:
+    """Dead slices, and what they are: "rows 4 to 11 of axis 1 are all zero"; of several runs the first three."""
+    first = slices[0]
+    alike = [each for each in slices if (each.axis, each.dead) == (first.axis, first.dead)]
+    runs = [f"{e.first}" if e.first == e.last else f"{e.first} to {e.last}" for e in alike]
+    shown = runs if len(runs) <= 3 else [*runs[:3], f"{len(runs) - 3} more"]
+    text = " and ".join(filter(None, [", ".join(shown[:-1]), shown[-1]]))
+    one = len(alike) == 1 and first.first == first.last
+    kind = "all zero" if first.dead == "zero" else "constant"
+    return f"{'row' if one else 'rows'} {text} of axis {first.axis} {'is' if one else 'are'} {kind}"

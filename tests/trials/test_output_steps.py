@@ -1,0 +1,194 @@
+"""Values behind QuantizeLinear, compared in steps of their scale."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import onnx_ir as ir
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+from ortune.analysis.grids import Grid, grids, input_grids, output_grids
+from ortune.inputs.feed_files import read_feeds, write_feeds
+from ortune.records import FeedRef, OutputDifference
+from ortune.report.compare_outputs import outputs
+from ortune.trials.outputs import compare_outputs
+from ortune.trials.rounding import doubtful, forgiven, moved_feed
+from ortune.trials.tolerance import worst_of
+from ortune.worker.values import write_outputs
+
+RNG = np.random.default_rng(5)
+SCALE = 0.06
+STEPS = RNG.integers(0, 256, (8, 40, 30))
+ONE = Grid(scales=(SCALE,), zero_points=(100,))
+
+
+def difference(
+    folder: Path, old: np.ndarray, new: np.ndarray, grid: Grid | None = ONE, tolerance: float | None = None
+) -> OutputDifference:
+    kinds = {"f": "float" if old.dtype == np.float32 else "float16", "u": "uint8"}
+    for side, value in (("a", old), ("b", new)):
+        write_outputs(str(folder / side), ["y"], [f"tensor({kinds[old.dtype.kind]})"], [value])
+    return compare_outputs(
+        folder / "a", folder / "b", grids={"y": grid} if grid is not None else {}, tolerance=tolerance
+    )
+
+
+def floats(steps: np.ndarray, dtype: type = np.float32) -> np.ndarray:
+    return ((steps.astype(dtype) - dtype(100)) * dtype(SCALE)).astype(dtype)
+
+
+def moved(share: float, by: int = 1) -> np.ndarray:
+    """As many elements, up or down."""
+    draw = np.random.default_rng(by)
+    signs = np.where(draw.random(STEPS.shape) < 0.5, -by, by)
+    return np.clip(STEPS + np.where(draw.random(STEPS.shape) < share, signs, 0), 0, 255)
+
+
+@pytest.mark.parametrize("share", [1e-3, 0.23, 0.48])
+@pytest.mark.parametrize("kind", ["float", "half", "integers"])
+def test_one_step_of_the_grid_is_the_same(tmp_path: Path, share: float, kind: str) -> None:
+    old, new, grid = STEPS.astype(np.uint8), moved(share).astype(np.uint8), ONE
+    if kind == "integers":
+        grid = Grid(scales=(SCALE,), zero_points=(100,), integers=True)
+    else:
+        dtype = np.float32 if kind == "float" else np.float16
+        old, new = floats(old, dtype), floats(new, dtype)
+    for tolerance in (None, 1e-6):
+        found = difference(tmp_path, old, new, grid, tolerance)
+        assert found.ok and not doubtful(found), found.what
+        steps = found.outputs[0].steps
+        assert steps is not None and (steps.scale, steps.most) == (SCALE, 1)
+        assert steps.share == pytest.approx(share, abs=0.02)
+    if share == 0.23:
+        assert outputs(found).startswith("outputs at most one step of 0.06 apart, in 2")
+        assert outputs(found).endswith(" % of the elements")
+
+
+@pytest.mark.parametrize(("share", "by"), [(0.6, 1), (1.0, 1), (0.001, 2), (0.3, 20)])
+def test_more_than_rounding_explains_is_a_difference(tmp_path: Path, share: float, by: int) -> None:
+    new = floats(moved(share, by))
+    found = difference(tmp_path, floats(STEPS), new)
+    assert not found.ok
+    steps = found.outputs[0].steps
+    assert steps is not None and steps.most == by and not steps.same
+    assert f"up to {'1 step' if by == 1 else f'{by} steps'} of 0.06 in" in outputs(found)
+    assert difference(tmp_path, floats(STEPS), new, tolerance=1.0).ok
+    assert not worst_of([found, difference(tmp_path, floats(STEPS), floats(moved(0.1)))]).ok
+
+
+def test_a_few_elements_may_all_be_a_step_apart(tmp_path: Path) -> None:
+    assert difference(tmp_path, floats(np.array([120, 90])), floats(np.array([121, 89]))).ok
+    assert not difference(tmp_path, floats(np.array([120, 90])), floats(np.array([122, 90]))).ok
+
+
+def test_a_candidate_that_is_on_another_grid_is_compared_as_any_other(tmp_path: Path) -> None:
+    """A float model differs from its quantized form by less than a step everywhere."""
+    new = floats(STEPS) + RNG.uniform(-0.03, 0.03, STEPS.shape).astype(np.float32)
+    found = difference(tmp_path, floats(STEPS), new)
+    assert not found.ok and found.outputs[0].steps is None
+    assert difference(tmp_path, floats(STEPS), new, None).what == found.what
+
+
+def test_scales_by_channel_count_each_in_its_own_steps(tmp_path: Path) -> None:
+    scales = tuple(0.01 * 2.0**i for i in range(8))
+    grid = Grid(scales=scales, zero_points=(0,) * 8, axis=0)
+    by_channel = np.float32(scales).reshape(8, 1, 1)
+    found = difference(tmp_path, STEPS.astype("f") * by_channel, moved(0.2).astype("f") * by_channel, grid)
+    assert found.ok and found.outputs[0].steps is not None
+    wrong = STEPS.astype("f") * by_channel
+    wrong[0, 3, 3] += 3 * scales[0]
+    found = difference(tmp_path, STEPS.astype("f") * by_channel, wrong, grid)
+    assert found.ok  # within the limit of any float output
+    assert found.outputs[0].steps is not None and found.outputs[0].steps.most == 3
+    elsewhere = Grid(scales=scales, zero_points=(0,) * 8, axis=1)
+    assert difference(tmp_path, floats(STEPS), floats(moved(0.2)), elsewhere).outputs[0].steps is None
+
+
+def graph(*nodes: str, opset: int = 17) -> ir.Model:
+    """A model of nodes written as "y = Op(a, b) attribute=1"; x is its input, and the last value its output."""
+    made = []
+    for text in nodes:
+        result, _, rest = text.partition(" = ")
+        operator, _, rest = rest.partition("(")
+        inputs, _, rest = rest.partition(")")
+        attributes = dict(pair.split("=") for pair in rest.split())
+        plain = {
+            k: [int(n) for n in v.split(",")] if "," in v else int(v) if v.lstrip("-").isdigit() else v
+            for k, v in attributes.items()
+        }
+        made.append(helper.make_node(operator, inputs.split(", "), result.split(", "), **plain))
+    weights = [
+        numpy_helper.from_array(np.float32(0.5), "s"),
+        numpy_helper.from_array(np.uint8(7), "z"),
+        numpy_helper.from_array(np.float32([0.5, 0.25]), "ss"),
+        numpy_helper.from_array(np.uint8([0, 0]), "zz"),
+        numpy_helper.from_array(np.int64([4, 2]), "shape"),
+    ]
+    last = made[-1].output[0]
+    of = helper.make_tensor_value_info
+    text = helper.make_graph(
+        made,
+        "g",
+        [of("x", TensorProto.FLOAT, [2, 4]), of("t", TensorProto.FLOAT, [])],
+        [of(last, TensorProto.FLOAT, None)],
+        weights,
+    )
+    return ir.serde.deserialize_model(helper.make_model(text, opset_imports=[helper.make_opsetid("", opset)]))
+
+
+ON = ("q = QuantizeLinear(x, s, z)", "d = DequantizeLinear(q, s, z)")
+
+
+@pytest.mark.parametrize(
+    ("after", "on_grid"),
+    [
+        (["y = Identity(d)"], True),
+        (["r = Reshape(d, shape)", "m = Relu(r)", "y = Transpose(m)"], True),
+        (["y = Concat(d, d) axis=0"], True),
+        (["y = Add(d, d)"], False),
+        (["y = Sigmoid(d)"], False),
+        (["y = Concat(d, x) axis=0"], False),
+        (["y = Gather(s, q)"], False),
+    ],
+)
+def test_operators_that_move_values_leave_them_on_their_grid(after: list[str], on_grid: bool) -> None:
+    found = output_grids(graph(*ON, *after))
+    assert found == ({"y": Grid(scales=(0.5,), zero_points=(7,))} if on_grid else {})
+
+
+def test_grids_are_those_of_constant_scales() -> None:
+    found = grids(graph(*ON, "y = Identity(d)"))
+    assert found["q"].integers and not found["d"].integers and "x" not in found
+    assert output_grids(graph("q = QuantizeLinear(x, t, z)", "y = DequantizeLinear(q, t, z)")) == {}
+    assert output_grids(graph("y = QLinearAdd(q, s, z, q, s, z, s, z)"))["y"].integers
+    by_channel = graph(
+        "q = QuantizeLinear(x, ss, zz) axis=0",
+        "d = DequantizeLinear(q, ss, zz) axis=0",
+        "y = Transpose(d) perm=1,0",
+    )
+    assert output_grids(by_channel) == {"y": Grid(scales=(0.5, 0.25), zero_points=(0, 0), axis=1)}
+    assert output_grids(graph("y = DequantizeLinear(w, s, z)")) == {}
+
+
+def test_inputs_that_are_quantized_move_by_a_step_in_a_few_elements(tmp_path: Path) -> None:
+    steps = input_grids(graph(*ON, "y = Identity(d)"))
+    assert steps == {"x": Grid(scales=(0.5,), zero_points=(7,))}
+    assert input_grids(graph(*ON, "y = Add(d, x)")) == {}
+    x = RNG.normal(size=(40, 50)).astype(np.float32)
+    write_feeds(tmp_path / "a", {"x": x})
+    ref = moved_feed(FeedRef(name="c", path=str(tmp_path / "a")), tmp_path / "b", 0, steps)
+    after = read_feeds(Path(ref.path))["x"]
+    assert isinstance(after, np.ndarray) and after.dtype == np.float32
+    by = np.abs(after - x)
+    assert int((by > 0.4).sum()) == 20 and float(by.max()) == pytest.approx(0.5, abs=1e-5)
+
+
+def test_what_steps_explain_is_not_held_to_rounding(tmp_path: Path) -> None:
+    """A second output that is sensitive is forgiven for what it moves itself; one that is on a grid needs none."""
+    near = difference(tmp_path / "near", floats(STEPS), floats(moved(0.2)))
+    far = difference(tmp_path / "far", floats(STEPS), floats(moved(0.2, 5)))
+    assert near.ok and not far.ok
+    assert not forgiven(far, [near]).ok
+    assert forgiven(far, [far]).ok
