@@ -30,6 +30,7 @@ from ortune.analysis.outputs import output_kinds, random_ops, value_dependent_op
 from ortune.bundle import format as bundle_format
 from ortune.errors import OrtuneError
 from ortune.inputs import run_cost, user_feeds, workload
+from ortune.inputs.feed_files import write_feeds
 from ortune.inputs.feeds import make_feeds
 from ortune.locks import file as lock_file
 from ortune.locks.check import differences
@@ -46,7 +47,7 @@ HERE = Path(__file__).parent
 EXTREMES: tuple[Any, ...] = (
     None, True, -1, 0, 0.5, 1e308, -1e308, 2**31, 2**63 - 1, 2**63, -(2**63) - 1, 10**30, "", "x", "\0", "\ud800",
     "a" * 5000, "../escape", "/tmp/escape", "..\\escape", "%s", "<script>", "\x1b[31m", "nan", [], {}, [[[]]],
-    {"a": 1}, [None], ["x"], [-1, 2**62], "1x2", "9" * 400,
+    {"a": 1}, [None], ["x"], [-1, 2**62], "1x2", "9" * 400, float("inf"), float("nan"), [float("inf")],
 )  # fmt: skip
 _SMALL = 1 << 20
 """Elements of inputs that are made here: larger ones take seconds, and what refuses them has tests of its own."""
@@ -233,8 +234,15 @@ def kinds(folder: Path) -> list[Kind]:
     np.savez(folder / "x.npz", x=np.zeros((2, 4), np.float32))
     np.savez_compressed(folder / "packed.npz", x=np.zeros((2, 4), np.float32))
     np.save(folder / "x.npy", np.zeros((2, 4), np.float32))
+    np.save(folder / "big.npy", np.zeros((2, 4), ">f4"))
+    np.save(folder / "date.npy", np.zeros((2, 4), "M8[s]"))
+    write_feeds(folder, {"x": np.zeros((2, 4), np.float32)})
+    (folder / "0.npy").unlink()
     (folder / "input_0.pb").write_bytes(
         numpy_helper.from_array(np.zeros((2, 4), np.float32)).SerializeToString()
+    )
+    (folder / "input_1.pb").write_bytes(
+        numpy_helper.from_list([np.zeros((2, 4), np.float32)] * 2).SerializeToString()
     )
     data = Path(onnx.__file__).parent / "backend" / "test" / "data"
     light = sorted(path for path in data.rglob("model.onnx") if path.stat().st_size < 100_000)
@@ -264,9 +272,26 @@ def kinds(folder: Path) -> list[Kind]:
         Kind(name="trace", seeds=traces, read=_read_trace, damages=JSON),
         Kind(
             name="inputs",
-            seeds=[folder / name for name in ("x.npz", "packed.npz", "x.npy", "input_0.pb")],
+            seeds=[
+                folder / name
+                for name in (
+                    "x.npz",
+                    "packed.npz",
+                    "x.npy",
+                    "big.npy",
+                    "date.npy",
+                    "input_0.pb",
+                    "input_1.pb",
+                )
+            ],
             read=lambda path: _read_inputs(path, known.ir),
             damages=BYTES,
+        ),
+        Kind(
+            name="feeds",
+            seeds=[folder / "feeds.json"],
+            read=lambda path: _read_inputs(path, known.ir),
+            damages=JSON,
         ),
     ]
 
@@ -332,12 +357,15 @@ def _read_trace(path: Path) -> None:
 
 def _read_inputs(path: Path, model: Any) -> None:
     at = path
-    if path.suffix == ".pb":
+    if path.suffix in (".pb", ".json"):
         at = path.parent / "set"
         at.mkdir()
-        path.rename(at / "input_0.pb")
+        path.rename(at / ("input_0.pb" if path.suffix == ".pb" else "feeds.json"))
+        np.save(at / "0.npy", np.zeros((2, 4), np.float32))
     feeds = user_feeds.load(at, model)
-    [np.asarray(value).sum() for value in feeds[0].values() if value is not None]
+    with tempfile.TemporaryDirectory() as written:
+        write_feeds(Path(written), feeds[0])
+    workload.propose(model, inputs_path=at)
 
 
 def refuse(code: int) -> None:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from ortune.errors import InputError
 from ortune.inputs.feeds import FeedValue
-from ortune.inputs.value_files import VERSION, load_array, read_index
+from ortune.inputs.value_files import HEADER_ERRORS, VERSION, load_array, read_index
 
 Array = NDArray[Any]
 
@@ -70,7 +70,7 @@ def read_feeds(folder: Path) -> dict[str, FeedValue]:
             feeds[value.name] = (
                 None if value.kind == "none" else found if value.kind == "sequence" else found[0]
             )
-        except (OSError, ValueError, KeyError, IndexError, EOFError, MemoryError, TypeError) as error:
+        except (OSError, ValueError, *HEADER_ERRORS) as error:
             raise InputError(
                 f"the feeds cannot be read: {error}",
                 where=str(folder),

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import lzma
 import re
+import struct
 import zipfile
 import zlib
 from collections.abc import Mapping
@@ -23,7 +25,7 @@ from ortune.inputs.semantics import dtype_of, element_type
 from ortune.inputs.value_files import HEADER_ERRORS, load_array
 
 _UNREADABLE = (
-    OSError, ValueError, *HEADER_ERRORS, zipfile.BadZipFile, zlib.error, RuntimeError,
+    OSError, ValueError, *HEADER_ERRORS, zipfile.BadZipFile, zlib.error, lzma.LZMAError, struct.error, RuntimeError,
 )  # fmt: skip
 """What a damaged file ends in; RuntimeError where an archive wants a password."""
 
@@ -31,6 +33,10 @@ _LAYOUT = (
     "an .npz with one array an input, an .npy for a single input, a folder of these, "
     "or a folder with input_0.pb, input_1.pb …"
 )
+
+
+_TENSOR_TYPES = frozenset(onnx.TensorProto.DataType.values()) - {onnx.TensorProto.UNDEFINED}
+_OF_TENSORS = ("name", "elem_type", "tensor_values")
 
 
 def load(path: Path, ir_model: ir.Model, option: str = "--inputs") -> list[dict[str, FeedValue]]:
@@ -80,7 +86,7 @@ def _from_numpy(path: Path, where: str) -> Mapping[str, FeedValue] | list[FeedVa
             return [load_array(path)]
         _require_holdable(path, where)
         with np.load(path, allow_pickle=False) as loaded:
-            return {name: loaded[name] for name in loaded.files}
+            found = {name: loaded[name] for name in loaded.files}
     except _UNREADABLE as error:
         raise InputError(
             f"it cannot be read without running code from it: {error}"
@@ -89,6 +95,14 @@ def _from_numpy(path: Path, where: str) -> Mapping[str, FeedValue] | list[FeedVa
             where=where,
             do=f"give {_LAYOUT}",
         ) from error
+    others = [name for name, value in found.items() if not isinstance(value, np.ndarray)]
+    if others:
+        raise InputError(
+            f"{', '.join(map(repr, others))} is no array",
+            where=where,
+            do="save it with numpy.savez, which puts arrays alone into it",
+        )
+    return found
 
 
 def _require_holdable(path: Path, where: str) -> None:
@@ -108,29 +122,53 @@ def _from_protobuf(folder: Path) -> list[FeedValue]:
 
 
 def _value_of(path: Path) -> FeedValue:
-    """One ``input_N.pb``: a tensor, or else a sequence or an optional."""
+    """One ``input_N.pb``: a tensor, or else a sequence of tensors."""
     try:
         raw = files.read(path)
     except OSError as error:
         raise InputError(f"it cannot be read: {error.strerror}", where=str(path)) from error
     try:
         tensor = onnx.TensorProto.FromString(raw)
-        if tensor.data_location == onnx.TensorProto.EXTERNAL:
-            raise InputError(
-                "its values lie in another file", where=str(path), do="save it with its values (raw_data)"
-            )
-        if tensor.data_type in onnx.TensorProto.DataType.values()[1:]:
-            array: Array = numpy_helper.to_array(tensor)
-            return array.astype(np.str_) if array.dtype == object else array
-    except (DecodeError, ValueError, TypeError):
+        if tensor.data_location == onnx.TensorProto.EXTERNAL or tensor.data_type in _TENSOR_TYPES:
+            return _array(tensor, path)
+    except (DecodeError, *HEADER_ERRORS, ValueError):
         pass  # it may still be another kind of value
     try:
-        sequence = numpy_helper.to_list(onnx.SequenceProto.FromString(raw))
-        return [np.asarray(element) for element in sequence]
-    except (DecodeError, ValueError, TypeError) as error:
+        sequence = onnx.SequenceProto.FromString(raw)
+        sequence.DiscardUnknownFields()
+        if sequence.ByteSize() < len(raw):
+            raise ValueError("it is damaged, or of a kind that onnx does not know")
+        others = [field.name for field, _ in sequence.ListFields() if field.name not in _OF_TENSORS]
+        if others or sequence.elem_type not in (onnx.SequenceProto.UNDEFINED, onnx.SequenceProto.TENSOR):
+            raise InputError(
+                "it is a sequence of something else than tensors, and no such value can be fed",
+                where=str(path),
+                do=f"give {_LAYOUT}",
+            )
+        return [_array(element, path) for element in sequence.tensor_values]
+    except (DecodeError, *HEADER_ERRORS, ValueError) as error:
         raise InputError(
             f"it is neither a tensor nor a sequence: {error}", where=str(path), do=f"give {_LAYOUT}"
         ) from error
+
+
+def _array(tensor: onnx.TensorProto, path: Path) -> Array:
+    """The values of a tensor, all of which it must hold itself: a name of another file is never followed.
+
+    Raises:
+        InputError: They lie elsewhere.
+        ValueError and others: It makes no sense.
+    """
+    if tensor.data_location == onnx.TensorProto.EXTERNAL or tensor.external_data:
+        raise InputError(
+            "its values lie in another file", where=str(path), do="save it with its values (raw_data)"
+        )
+    if tensor.data_type not in _TENSOR_TYPES:
+        raise ValueError(f"its element type is {tensor.data_type}, which is none")
+    if any(size < 0 for size in tensor.dims):
+        raise ValueError(f"its shape is {'x'.join(map(str, tensor.dims))}")
+    array: Array = numpy_helper.to_array(tensor)
+    return array
 
 
 def _named(
@@ -166,40 +204,76 @@ def _checked(raw: dict[str, FeedValue], values: list[ir.Value], where: str) -> d
         dtype = dtype_of(value)
         if given is None and "optional(" in dtype:
             continue
-        if isinstance(given, list) != ("seq(" in dtype):
+        if isinstance(given, list) != ("seq(" in dtype) or given is None:
             raise InputError(
                 f"the model takes {dtype} here",
                 where=f"{where}, input {name!r}",
                 do="give such a value",
             )
-        arrays = given if isinstance(given, list) else [given] if given is not None else []
-        for position, array in enumerate(arrays):
-            arrays[position] = _same_bits(array, dtype)
-            _check_type(arrays[position], dtype, name, where)
+        place = f"{where}, input {name!r}"
+        arrays = [_typed(array, dtype, place) for array in (given if isinstance(given, list) else [given])]
+        raw[name] = arrays if isinstance(given, list) else arrays[0]
         if not isinstance(given, list):
-            raw[name] = arrays[0]
             _check_shape(arrays[0], input_sizes(value), symbols, name, where)
     return raw
+
+
+def _typed(array: Array, dtype: str, where: str) -> Array:
+    """An array of the type that the model takes, as this machine has it.
+
+    Raises:
+        InputError: It is of another type, or of one that no model has.
+    """
+    if array.nbytes > MOST_BYTES:
+        raise InputError(
+            f"it has {array.nbytes / 2**30:.1f} GiB, and at most {MOST_BYTES >> 30} GiB are fed",
+            where=where,
+            do="give fewer values",
+        )
+    if not array.dtype.isnative:  # as a machine of the other byte order saved it
+        array = array.astype(array.dtype.newbyteorder("="))
+    array = _same_bits(_text(array, where), dtype)
+    _check_type(array, dtype, where)
+    return array
+
+
+def _text(array: Array, where: str) -> Array:
+    """Texts as numpy holds them, from bytes or objects too; all else as it is."""
+    if array.dtype.kind not in "SOU":
+        return array
+    try:
+        listed = [each.decode() if isinstance(each, bytes) else each for each in array.ravel().tolist()]
+        if not all(isinstance(each, str) and each.encode() is not None for each in listed):
+            raise ValueError("some are of another kind")
+    except (ValueError, SystemError) as error:
+        raise InputError(
+            f"it holds objects that are no texts: {error}", where=where, do="save texts"
+        ) from error
+    return np.array(listed, np.str_).reshape(array.shape)
 
 
 def _same_bits(array: Array, dtype: str) -> Array:
     """Bits that numpy stored in place of bfloat16 or float8 (an .npz cannot hold these types) get their type."""
     element = element_type(dtype)
     stored = {"bfloat16": "uint16"}.get(element, "uint8" if element.startswith("float8") else "")
-    if stored and array.dtype.kind in "Vu" and array.dtype.itemsize == np.dtype(stored).itemsize:
+    plain = array.dtype.kind in "Vu" and not array.dtype.names and not array.dtype.subdtype
+    if stored and plain and array.dtype.itemsize == np.dtype(stored).itemsize:
         return array.view(numpy_dtype(element))
     return array
 
 
-def _check_type(array: Array, dtype: str, name: str, where: str) -> None:
+def _check_type(array: Array, dtype: str, where: str) -> None:
     wanted = element_type(dtype)
-    found = onnx_type(array) if array.dtype != object else "object"
+    try:
+        found = onnx_type(array)
+    except TypeError:  # dates, records and others that no model has
+        found = str(array.dtype)
     if found == wanted:
         return
     cast = "np.str_" if wanted == "string" else f"np.{np.dtype(numpy_dtype(wanted)).name}"
     raise InputError(
         f"it is {found} and the model takes {wanted}",
-        where=f"{where}, input {name!r}",
+        where=where,
         do=f"convert it before saving: array.astype({cast})",
     )
 

@@ -45,7 +45,8 @@ class StoredValue:
 
 
 HEADER_ERRORS = (
-    EOFError, TypeError, KeyError, OverflowError, MemoryError, RecursionError, SyntaxError, tokenize.TokenError,
+    EOFError, TypeError, KeyError, IndexError, AttributeError, OverflowError, MemoryError, RecursionError, SyntaxError,
+    tokenize.TokenError,
 )  # fmt: skip
 """What numpy ends in, besides OSError and ValueError, where a header is damaged or claims anything."""
 
@@ -76,7 +77,7 @@ def read_index(folder: Path, what: Literal["feeds", "outputs"]) -> list[StoredVa
         if listed["version"] != VERSION:
             raise ValueError(f"version {listed['version']} is not {VERSION}")
         return [_entry(folder, entry) for entry in listed[what]]
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+    except (OSError, ValueError, *HEADER_ERRORS) as error:
         raise InputError(f"the {what} cannot be read: {error}", where=str(index), do="run again") from error
 
 
@@ -125,6 +126,10 @@ def _entry(folder: Path, entry: dict[str, object]) -> StoredValue:
     shapes = entry.get("shape") or []
     if not isinstance(files, list) or not isinstance(shapes, list):
         raise TypeError("an entry's files or shape is no list")
+    if not all(
+        isinstance(entry[part], str) and str(entry[part]).encode() for part in ("name", "kind", "onnx_type")
+    ):
+        raise TypeError("an entry's name, kind or type is no text")
     if entry["kind"] == "tensor":
         shapes = [shapes] if shapes else []
     return StoredValue(
