@@ -58,20 +58,20 @@ JOBS = {
     "make it faster": Job(
         verbs=("tune",),
         answer=re.compile(
-            r"\dx (faster|less|the) |\(\d[\d.]*x, |no improvement found|already the best|"
+            r"\dx (faster|less|the) |\(\d[\d.]*x, |no improvement found|nothing was tested|already the best|"
             r"no change proposed|no gain shown"
         ),
         words=lambda name: ["tune", _path(name), "--no-bundle"],
     ),
     "which of these three files": Job(
         verbs=("compare",),
-        answer=re.compile(r"[B-D] (is|needs|starts) [\d.]+x|no difference|outputs are wrong"),
+        answer=re.compile(r"[B-D] (is|needs|starts) [\d.]+x|no difference|inconclusive: B|outputs are wrong"),
         words=lambda name: ["compare", *_three(name)],
     ),
     "did my change make it slower": Job(
         verbs=("compare", "lock"),
         answer=re.compile(
-            r"B (is|needs|starts) [\d.]+x|no difference|outputs are wrong|unchanged|->|as locked"
+            r"B (is|needs|starts) [\d.]+x|no difference|inconclusive: B|outputs are wrong|unchanged|->|as locked"
         ),
         words=lambda name: ["compare", _path(name), "--b-set", "level=basic"],
     ),

@@ -71,7 +71,7 @@ def with_guards(*guards: Guard) -> Envelope:
         ("default-best", "keep"),
         ("current-best", "keep"),
         ("with-current", "ship"),
-        ("bare", "keep"),
+        ("bare", "unproven"),
     ],
 )
 def test_decision_of_a_tuning(kind: str, decision: str) -> None:

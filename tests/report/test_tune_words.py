@@ -8,10 +8,12 @@ import msgspec
 import pytest
 from golden_tune_parts import confirmed
 
-from ortune.records import Control, Guard, Plan, ProviderSpec
+from ortune.records import Control, Envelope, Guard, Plan, ProviderSpec, StoredSession
+from ortune.report import brief, history
 from ortune.report import tune_words as words
 from ortune.report.checks import guard_state
 from ortune.report.html import page
+from ortune.report.html.tune import verdict
 
 
 def said(kind: str) -> str:
@@ -177,8 +179,71 @@ def test_the_gain_is_named_after_what_was_compared(estimand: str, part: str) -> 
 
 def test_nothing_tried_claims_nothing() -> None:
     text = said("bare")
-    facts(text, "no other configuration was tried", "nothing fits")
+    assert text == "nothing was tested: nothing fits"
     assert not any(claim in text for claim in ("best", "faster", "confirmed", " %"))
+
+
+def untested(kind: str = "default") -> Envelope:
+    """A tuning whose time was over after calibrating."""
+    left = tuple(
+        msgspec.structs.replace(c, fate="not-tried", why="the budget did not hold it", ratio=None, n_blocks=0)
+        for c in golden_tune.candidates()
+        if c.fate not in ("default", "current")
+    )
+    changes = {"candidates": left, "smallest_effect_ratio": None, "against_current": None}
+    if kind == "default":
+        return golden_tune.default_best(**changes)
+    none = {"winner": golden_tune.CURRENT, "winner_figures": None, "settings": ()}
+    return golden_tune.with_current(**changes, **none, against_default=None)
+
+
+@pytest.mark.parametrize("kind", ["default", "today"])
+def test_nothing_tested_is_never_keep_the_default(kind: str) -> None:
+    envelope = untested(kind)
+    text = words.headline(envelope.result)
+    facts(text, "nothing was tested: the time was over before any other configuration ran")
+    found = brief.make(envelope, {}, spins=lambda plan: True)
+    assert found is not None
+    assert found.decision == "unproven" and found.answer.startswith("nothing was tested")
+    assert any("--budget 10m" in step for step in found.next_steps)
+    large = verdict.title(envelope.result)
+    assert large == "Nothing was tested"
+    page_text = page.render(envelope)
+    for claim in ("already the best", "Keep the default", "Keep what you have", "no improvement found"):
+        assert claim not in text + page_text
+    session = StoredSession(id="x", verb="tune", state="done", document=envelope)
+    assert "nothing better found" not in history.rows([session])[0]
+
+
+@pytest.mark.parametrize(("share", "best"), [(0.83, False), (0.2, False), (None, False), (0.05, True)])
+def test_what_runs_is_the_best_only_where_a_gain_would_have_been_seen(
+    share: float | None, best: bool
+) -> None:
+    for envelope in (
+        golden_tune.default_best(smallest_effect_ratio=share),
+        msgspec.structs.replace(
+            golden_tune.KINDS["current-best"],
+            result=msgspec.structs.replace(
+                golden_tune.KINDS["current-best"].result, smallest_effect_ratio=share
+            ),
+        ),
+    ):
+        found = brief.make(envelope, {}, spins=lambda plan: True)
+        assert found is not None
+        text = words.headline(envelope.result)
+        assert ("already the best" in text, "no improvement found among" in text) == (best, not best)
+        assert verdict.title(envelope.result).startswith("Keep " if best else "No improvement found")
+        assert found.decision == ("keep" if best else "unproven")
+
+
+def test_configurations_that_all_failed_are_no_proof() -> None:
+    failed = tuple(
+        msgspec.structs.replace(c, fate="failed", ratio=None, n_blocks=0)
+        for c in golden_tune.candidates()
+        if c.fate not in ("default", "current", "not-tried")
+    )
+    text = words.headline(golden_tune.default_best(candidates=failed, smallest_effect_ratio=0.01).result)
+    assert f"no improvement found among {len(failed)} configurations, which all failed" in text
 
 
 def test_what_would_have_been_seen_falls_back_on_the_known_wait() -> None:

@@ -7,7 +7,14 @@ from typing import Literal
 from ortune.records.base import Record
 
 VerdictName = Literal[
-    "faster", "slower", "equivalent", "inconclusive", "wrong-output", "invalid", "functional-only"
+    "faster",
+    "slower",
+    "equivalent",
+    "inconclusive",
+    "nothing-tested",
+    "wrong-output",
+    "invalid",
+    "functional-only",
 ]
 
 

@@ -53,6 +53,8 @@ class Answer:
         hardware_bound: The new side's model file is bound to the kind of CPU it was made on; None where the document
             does not say.
         allowed: Guards that were let through.
+        standing: Of a tuning that changes nothing, how sure that is.
+        reproduce: Of a tuning, its command.
     """
 
     base_name: str
@@ -72,6 +74,8 @@ class Answer:
     allowed: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     bundle: str = ""
+    standing: tune_words.Standing | None = None
+    reproduce: str = ""
 
 
 def answer(envelope: Envelope[Record]) -> Answer | None:
@@ -133,6 +137,8 @@ def _tuned(result: TuneResult) -> Answer:
         allowed=result.allowed,
         notes=result.notes,
         bundle=result.bundle,
+        standing=tune_words.standing(result) if kept else None,
+        reproduce=result.reproduce,
     )
 
 

@@ -26,13 +26,25 @@ from ortune.records import (
 )
 from ortune.report import sides, tune_words
 from ortune.report.answer import Answer, answer
-from ortune.report.answer_commands import compare_line, objective_options, tune_line, workload_options
+from ortune.report.answer_commands import (
+    compare_line,
+    objective_options,
+    tune_line,
+    with_budget,
+    workload_options,
+)
 from ortune.report.brief_cpus import pauses_note
 from ortune.report.brief_risks import risks
 from ortune.report.numbers import change, duration, memory, span
 from ortune.report.tune_words import times
 
 LOAD_PER_S = 100.0
+UNSURE: dict[str | None, str] = {
+    "nothing-tested": "nothing was tested: keep what runs, or tune with a larger budget",
+    "not-shown": "no improvement found, and one may have been missed: keep what runs, or measure longer",
+}
+"""Of a tuning that changes nothing, where that is not known to be right."""
+LONGER_S = 600
 Decision = Literal["ship", "keep", "unproven", "stop"]
 
 
@@ -101,7 +113,7 @@ def _decision(found: Answer) -> Decision:
     if found.outputs is not None and not found.outputs.ok and found.new is not None:
         return "stop"
     if found.new is None:
-        return "keep"
+        return "unproven" if found.standing in UNSURE else "keep"
     if compared is None or compared.verdict in ("inconclusive", "invalid"):
         return "unproven"
     if compared.verdict in ("slower", "equivalent"):
@@ -120,7 +132,7 @@ def _answer(found: Answer, decision: Decision) -> str:
         failed = found.outputs is not None and not found.outputs.ok
         return f"do not change over: {wrong if failed else 'a guard failed'}"
     if decision == "unproven":
-        return "no gain is proven: keep what runs, or measure longer"
+        return UNSURE.get(found.standing, "no gain is proven: keep what runs, or measure longer")
     if compared is not None and compared.verdict == "slower":
         return "the change makes it slower: keep what runs"
     if compared is not None and compared.verdict == "equivalent":
@@ -228,6 +240,9 @@ def _row(
 
 def _next(found: Answer, decision: Decision, work: Workload | None) -> Sequence[str]:
     new = found.new
+    if decision == "unproven" and new is None:
+        longer = with_budget(found.reproduce, LONGER_S)
+        return ("keep what runs", *([f"to find out: {shlex.join(longer)}"] if longer else []))
     if decision == "ship" and found.bundle:
         return (f"ship the bundle {found.bundle}", *_proof_line(found, work))
     if decision == "ship" and new is not None:

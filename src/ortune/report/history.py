@@ -39,6 +39,7 @@ NO_CLAIM = (
 )
 UNKNOWN = "not known"
 MOST_ROWS = 8  # operators of profiles side by side
+STANDING = {"nothing-tested": "nothing was tested", "not-shown": "no improvement found"}
 NOT_COMPARABLE = "their times must not be compared"
 
 
@@ -213,7 +214,7 @@ def _row(session: StoredSession) -> tuple[str, ...]:
         return (*head, profiled, "", state)
     base = value(found.base_figures, found.estimand)
     if found.new is None:
-        return (*head, base, "", "nothing better found")
+        return (*head, base, "", STANDING.get(found.standing or "best", "nothing better found"))
     if found.comparison is None:
         return (*head, base, value(found.new_figures, found.estimand), "wrong outputs: not timed")
     new = figure_beside(found.base_figures, found.new_figures, found.comparison)

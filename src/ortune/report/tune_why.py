@@ -84,7 +84,7 @@ def next_commands(result: TuneResult) -> list[str]:
     if any(c.fate == "not-tried" and "budget" in c.why for c in result.candidates):
         budget = f"{round(MORE * result.budget.budget_s)}s"
         found.append([*_without(again, {"--budget"}), "--budget", budget])
-    if not result.allowed:
+    if not result.allowed and not words.nothing_tested(result):
         found.append([*again, "--allow", "numerics"])
     model, options = again[2], again[3:]
     kept = _only(options, FED)

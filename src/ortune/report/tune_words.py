@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Literal
 
 import msgspec
 
@@ -54,6 +55,8 @@ LONGEST_PLAN, LONGEST_LEADER = 70, 40
 """Characters of a plan that a headline names: one that is shipped, and one that is not. A longer one is counted."""
 MORE_TIME = 4.0
 """Times the budget that is offered where plans were not tested."""
+MOST_UNSEEN = 0.1
+"""The largest minimum detectable effect, as a share, with which what runs may be called the best."""
 FATES: dict[PlanStatus, str] = {
     "winner": "winner",
     "default": "the default",
@@ -213,7 +216,9 @@ def _against_today(result: TuneResult) -> list[str]:
     new = two_sides.value(result.winner_figures or result.default_figures, estimand)
     default = f"the untouched default would be {two_sides.value(result.default_figures, estimand)}"
     if result.winner == result.current:
-        found_nothing = _nothing_better(result, "already the best of") if tried(result.candidates) else "kept"
+        if nothing_tested(result):
+            return [f"{now} today: {_untested_words(result)}", default]
+        found_nothing = _nothing_better(result, "already the best of")
         return [f"{now} today: {found_nothing}", *_refused(result), default, _seen(result)]
     if found is None:
         return [f"{now} today; the winner was not compared with it", default]
@@ -232,26 +237,57 @@ def _against_today(result: TuneResult) -> list[str]:
 
 
 def _default_best(result: TuneResult) -> list[str]:
+    if nothing_tested(result):
+        return [_untested_words(result)]
     parts = [_nothing_better(result, "the default is already the best of")]
-    if not tried(result.candidates):
-        parts = ["no improvement found: no other configuration was tried"]
-        if not result.budget.n_trials:
-            return [*parts, result.budget.promise]
-        if _left_out(result.candidates):
-            parts = [f"{parts[0]} before the time was over"]
     found = result.refused.comparison.verdict if result.refused else None
     return [*parts, *_refused(result), *([_seen(result)] if found != "faster" else [])]
 
 
-def _nothing_better(result: TuneResult, best: str) -> str:
-    """Already the best, only where no plan is left that may be better; else that nothing better was proven.
+def nothing_tested(result: TuneResult) -> bool:
+    """Whether no other configuration ran: that is no answer, and nothing is the best of none."""
+    compared = (result.against_default, result.against_current, result.refused)
+    return not tried(result.candidates) and not result.fell and all(each is None for each in compared)
 
-    Where it is not known which difference would have been seen, none was ruled out.
+
+def _untested_words(result: TuneResult) -> str:
+    """That nothing was tested, and why not."""
+    why = "no other configuration is possible or allowed here"
+    if not result.budget.n_trials and result.budget.promise:
+        why = result.budget.promise
+    elif _left_out(result.candidates) or not result.budget.n_trials:
+        why = "the time was over before any other configuration ran"
+    elif not_made := [c.why for c in result.candidates if c.fate == "not-tried" and c.why]:
+        why = not_made[0]
+    return f"nothing was tested: {why}"
+
+
+Standing = Literal["nothing-tested", "no-change", "not-shown", "best"]
+
+
+def standing(result: TuneResult) -> Standing:
+    """How sure it is that nothing is better than what runs, where that stays.
+
+    The best, only where no plan is left that may be better and a gain that matters would have been seen: where it is
+    not known which difference that is, or only one of half the time, none was ruled out.
     """
     found = result.refused.comparison.verdict if result.refused else None
+    if nothing_tested(result):
+        return "nothing-tested"
     if found == "faster":
+        return "no-change"
+    least = _least_seen(result)
+    ran = any(c.n_blocks for c in tried(result.candidates))
+    missed = least is None or least > MOST_UNSEEN or not ran
+    return "not-shown" if found == "inconclusive" or result.fell or missed else "best"
+
+
+def _nothing_better(result: TuneResult, best: str) -> str:
+    """Already the best, or what falls short of that."""
+    how = standing(result)
+    if how == "no-change":
         return f"no change proposed, after {_tried_words(result)}"
-    if found == "inconclusive" or result.fell or not _detectable(result):
+    if how == "not-shown":
         return f"no improvement found among {_tried_words(result)}"
     return f"{best} {_tried_words(result)}"
 
@@ -293,6 +329,10 @@ def _leader(result: TuneResult) -> str:
 def _tried_words(result: TuneResult) -> str:
     n = len(tried(result.candidates))
     which = ["the one configuration tried" if n == 1 else f"{n} configurations"]
+    if n and not any(c.n_blocks for c in tried(result.candidates)):
+        which = [
+            "the one configuration tried, which failed" if n == 1 else f"{n} configurations, which all failed"
+        ]
     which += [f"for these {len(result.cases)} shapes"] if len(result.cases) > 1 else []
     return " ".join([*which, *([result.conditions] if result.conditions else [])])
 
@@ -309,14 +349,19 @@ def _seen(result: TuneResult) -> str:
 
 def _detectable(result: TuneResult) -> str:
     """The same; "" where it is not known."""
-    found = result.refused.comparison if result.refused else deciding(result)
-    share = found.smallest_effect_ratio if found else result.smallest_effect_ratio
+    share = _least_seen(result)
     if share is not None:
         return f"minimum detectable effect {percent(share)}"
     for control in result.controls:
         if control.name == "spike-in" and control.detected and control.expected_ratio:
             return f"the positive control, a wait of {change(control.expected_ratio)}, was detected"
     return ""
+
+
+def _least_seen(result: TuneResult) -> float | None:
+    """The minimum detectable effect, as a share."""
+    found = result.refused.comparison if result.refused else deciding(result)
+    return found.smallest_effect_ratio if found else result.smallest_effect_ratio
 
 
 def support(result: TuneResult) -> list[str]:
@@ -539,7 +584,7 @@ def document(envelope: Envelope[TuneResult]) -> Document:
             Line(result.left_aside),
             Line(untested(result), "faint"),
             Pairs(rows=[("bundle", result.bundle)] if result.bundle else []),
-            Code(title="to paste", lines=code_lines(result.code) if _replaces(result) else ()),
+            Code(title="to paste", lines=code_lines(result.code) if replaces(result) else ()),
             Code(title="next", lines=_next(envelope), commands=True),
         ],
         support=[
@@ -598,7 +643,7 @@ def untested(result: TuneResult) -> str:
     return f"not tested: {', '.join(parts)} (-v lists them)" if parts else ""
 
 
-def _replaces(result: TuneResult) -> bool:
+def replaces(result: TuneResult) -> bool:
     """Whether what is to be pasted is another session than the one that runs."""
     return result.winner != (today(result) or result.default)
 
@@ -609,9 +654,9 @@ def _next(envelope: Envelope[TuneResult]) -> list[str]:
     more: list[str] = []
     if _left_out(result.candidates):
         more = with_budget(result.reproduce, MORE_TIME * result.budget.budget_s)
-    prove = ["ortune", "compare", operand(result.bundle)] if result.bundle and _replaces(result) else []
+    prove = ["ortune", "compare", operand(result.bundle)] if result.bundle and replaces(result) else []
     ran = msgspec.structs.replace(result.side, plan=result.default)  # a browser's is no profile of a process
-    why = [] if _replaces(result) else profile_line(ran, envelope.workload)
+    why = [] if replaces(result) else profile_line(ran, envelope.workload)
     unproven = [f.plan for f in _mended(result) if f.plan is not None and not _shipped(result, f.plan)]
     measure = [change_line(result.reproduce, result.default, plan) for plan in unproven[:1]]
     return lines(*measure, more, prove, why, told_line(result.session, envelope.store))
@@ -622,7 +667,7 @@ def _tone(result: TuneResult) -> Tone:
     if found is not None and found.verdict == "faster" and found.phase == "confirm":
         invented = result.calibration is not None and not result.calibration.source and fewer_bits(result)
         return "unsure" if invented or any(g.failed for g in found.guards) else "good"
-    return "strong"
+    return "strong" if standing(result) in ("best", "no-change") else "unsure"
 
 
 def base_name(result: TuneResult) -> str:

@@ -412,7 +412,9 @@ def _tune(
         model=model.ref,
         workload=baseline.work,
         status="interrupted" if run.stopped else "ok",
-        verdict=run.search.verdict(changes=result.changes),
+        verdict="nothing-tested"
+        if tune_words.nothing_tested(result)
+        else run.search.verdict(changes=result.changes),
         result=result,
     )
 

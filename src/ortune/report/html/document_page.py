@@ -154,7 +154,7 @@ def _large(result: CompareResult) -> str:
     found = result.comparison
     if found is None:
         return "Not timed"
-    words = {"equivalent": "No difference", "inconclusive": "Undecided", "invalid": "No claim"}
+    words = {"equivalent": "No difference", "inconclusive": "Inconclusive", "invalid": "No claim"}
     plain = words.get(found.verdict) or f"{result.name} is {speed(found.ratio)}"
     return plain if result.outputs.ok else f"{plain}; outputs differ"
 

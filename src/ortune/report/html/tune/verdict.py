@@ -14,6 +14,8 @@ from ortune.report.tune_words import code_lines
 ORDER = 0
 TITLE = "Verdict"
 NOTE = ""
+UNSURE = {"nothing-tested": "Nothing was tested", "not-shown": "No improvement found"}
+"""What is said in place of "Keep the default", which is an answer."""
 METHODS = {"wilcoxon": "Wilcoxon signed-rank", "sign-flip": "exact sign-flip test"}
 
 
@@ -29,7 +31,8 @@ def content(envelope: Envelope[TuneResult]) -> dict[str, object] | None:
         "steps": _steps(result),
         "sure": _sure(result, found),
         "support": words.support(result),
-        "code": code_lines(result.code),
+        "code": code_lines(result.code) if words.replaces(result) else (),
+        "kept": "today's plan" if words.today(result) is not None else "the default",
         "bundle": result.bundle,
         "headline": result.headline or words.headline(result),
         "interrupted": envelope.status == "interrupted",
@@ -44,7 +47,8 @@ def title(result: TuneResult) -> str:
 def _large(result: TuneResult, found: Comparison | None) -> tuple[str, str]:
     """The factor and what it is of; words where there is no gain to name."""
     if result.winner == result.current or (result.winner == result.default and words.today(result) is None):
-        return "", "Keep what you have" if words.today(result) else "Keep the default"
+        keep = "Keep what you have" if words.today(result) else "Keep the default"
+        return "", UNSURE.get(words.standing(result), keep)
     if found is None or found.verdict != "faster":
         return "", "No gain shown"
     standing = " than today" if words.today(result) is not None else ""
@@ -90,7 +94,8 @@ def _sure(result: TuneResult, found: Comparison | None) -> list[tuple[str, str]]
     if found is None:
         n = len(words.tried(result.candidates))
         share = result.smallest_effect_ratio
-        return [("plans tried", str(n)), *([("minimum detectable effect", percent(share))] if share else [])]
+        seen = percent(share) if share else "not known"
+        return [("configurations tested", str(n)), *([("minimum detectable effect", seen)] if n else [])]
     kind = "fresh" if found.phase == "confirm" else "race"
     dropped = f", {found.n_dropped} dropped" if found.n_dropped else ""
     return [
