@@ -13,10 +13,10 @@ from ortune.analysis.mapping import originals
 from ortune.bisection.looked_at import Eyes, Running, nudged
 from ortune.bisection.matching import match
 from ortune.bisection.not_finite import first_of
-from ortune.bisection.partings import held_against, partings
+from ortune.bisection.partings import held_against, ordered, partings, stepped
 from ortune.knobs.cpu.graph_optimization_level import KNOB as LEVEL
 from ortune.model.open import OpenModel, open_model
-from ortune.records import FeedRef, NotFinite, Parting, Plan, ValuePair
+from ortune.records import FeedRef, GridDifference, NotFinite, Parting, Plan, ValuePair
 from ortune.targets.task import Limits
 from ortune.targets.tool import ToolProcess
 from ortune.trials.executor import Executor
@@ -83,12 +83,17 @@ class Found:
     """What was found.
 
     Attributes:
+        partings: The decisive one in front.
+        first: The first in the order of A's nodes, where that is another one.
+        stepped: Values on one grid are steps of it apart.
         values: Every pair, in the order of A's nodes.
         n_values_a, n_values_b: Values that were looked at.
         bodies: Some nodes have graphs of their own.
     """
 
     partings: tuple[Parting, ...]
+    first: Parting | None
+    stepped: GridDifference | None
     not_finite: tuple[NotFinite, ...]
     values: tuple[ValuePair, ...]
     n_values_a: int
@@ -120,12 +125,15 @@ def find(
     seen_a, seen_b = eyes.look(a, "A"), eyes.look(b, "B")
     moved = eyes.look(nudged(a, folder / "moved", seed), "A, inputs moved by one step of rounding")
     line("comparing the values")
-    values = held_against(a, match(a, b, seen_a, seen_b, joined), seen_a, seen_b, moved)
+    compared = held_against(a, b, match(a, b, seen_a, seen_b, joined), seen_a, seen_b, moved)
+    places, earliest = ordered(partings(a, b, compared, seen_a, seen_b))
     first = [first_of(a, seen_a, "A"), first_of(b, seen_b, "B")]
     return Found(
-        partings=partings(a, b, values, seen_a, seen_b),
+        partings=places,
+        first=earliest,
+        stepped=stepped(a, b, compared),
         not_finite=tuple(each for each in first if each is not None),
-        values=tuple(values.values()),
+        values=tuple(compared.values.values()),
         n_values_a=len(seen_a),
         n_values_b=len(seen_b),
         bodies=a.bodies or b.bodies,

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from itertools import zip_longest
 
 import onnx_ir as ir
 
@@ -22,6 +23,12 @@ CARRIERS = op_set("Cast DequantizeLinear Identity QuantizeLinear")
 """What they make stands for what goes in, as another type has it."""
 NEAR = 1e-2
 """Relative L2 below which two values are the same but for some error; unrelated ones are about 1.4 apart."""
+NEAR_ENOUGH = 0.2
+"""The same where nothing else comes as near: what goes through a coarser type on its way, say."""
+RIVAL = 3.0
+"""Times as far: what is nearer than that could be meant as well."""
+NAMED_NEAR = 0.5
+"""The same of two values with one name: exporters that count give one name to different values."""
 SORTED_NEAR = 1e-4
 FIGURES_NEAR = 1e-5
 FEWEST = 16
@@ -60,7 +67,7 @@ def match(
     """
     found = _Matching(seen_a, seen_b, *(_makers(side) for side in (a, b)))
     for mine, theirs in outputs.items():
-        if mine in seen_a and theirs in seen_b:
+        if found.comparable(mine, theirs):
             found.take(mine, theirs, "name")
     names = [str(v.name) for node in a.nodes for v in node.outputs if v.name in seen_a]
     called = {theirs: mine for mine, theirs in outputs.items()}
@@ -78,6 +85,10 @@ def match(
             break
         known = found.by_key(names, sides, known)
     _by_structure(a, b, found, joined, known)
+    roots = _carried_from(b)
+    nearest = [name for name in names if found.by_nearest(name, roots)]
+    if nearest:
+        _by_structure(a, b, found, joined, known)
     return {name: found.pairs[name] for name in names if name in found.pairs}
 
 
@@ -113,6 +124,13 @@ class _Matching:
             return False
         return a.shape == b.shape and family(a.onnx_type) == family(b.onnx_type)
 
+    def comparable(self, mine: str, theirs: str) -> bool:
+        """Whether two values could stand for each other, but for their lengths, which may depend on values."""
+        a, b = self.seen_a.get(mine), self.seen_b.get(theirs)
+        if a is None or b is None:
+            return False
+        return len(a.shape) == len(b.shape) and family(a.onnx_type) == family(b.onnx_type)
+
     def by_key(
         self, names: Iterable[str], sides: tuple[Keying, Keying], known: tuple[Keys, Keys] | None = None
     ) -> tuple[Keys, Keys]:
@@ -145,9 +163,9 @@ class _Matching:
                 free.remove(other)
         return keys_a, keys_b
 
-    def by_equal_name(self, name: str) -> None:
+    def by_equal_name(self, name: str, near: float = NEAR) -> None:
         """A name that both have, of values that are alike: exporters that count give one name to different values."""
-        if self.fits(name, name) and relative_l2(self.seen_a[name], self.seen_b[name]) <= NEAR:
+        if self.fits(name, name) and relative_l2(self.seen_a[name], self.seen_b[name]) <= near:
             self.take(name, name, "name")
 
     def by_elements(self, name: str) -> None:
@@ -171,6 +189,33 @@ class _Matching:
             best = min(same, key=less_like)
             self.take(name, best, "values", any_order=not self.fits(name, best))
 
+    def by_nearest(self, name: str, roots: Mapping[str, str]) -> bool:
+        """The value of B that is much nearer than all others; of those that only carry one on, the nearest.
+
+        Args:
+            name: In A.
+            roots: What values of B carry on in another type.
+        """
+        mine = self.seen_a[name]
+        if name in self.pairs or mine.size < FEWEST or _flat(mine):
+            return False
+        distances = {
+            other: relative_l2(mine, self.seen_b[other])
+            for other in self._by_size[mine.size]
+            if other not in self.taken
+            and self.fits(name, other)
+            and alike(mine, self.seen_b[other], NEAR_ENOUGH)
+        }
+        if not distances or len(distances) > MOST_COMPARED:
+            return False
+        best = min(distances, key=lambda other: distances[other])
+        limit = min(NEAR_ENOUGH, RIVAL * distances[best])
+        rivals = {roots.get(other, other) for other, distance in distances.items() if distance <= limit}
+        if distances[best] > NEAR_ENOUGH or rivals != {roots.get(best, best)}:
+            return False
+        self.take(name, best, "values")
+        return True
+
     def _distance(self, name: str, other: str) -> float | None:
         """How far two values are apart; None where they are two."""
         mine, theirs = self.seen_a[name], self.seen_b[other]
@@ -186,6 +231,16 @@ class _Matching:
 def _makers(side: Running) -> dict[str, str]:
     """The operator that makes each value."""
     return {str(v.name): node.op_type for node in side.nodes for v in node.outputs}
+
+
+def _carried_from(side: Running) -> dict[str, str]:
+    """Of values that stand for another one in another type, the name of that one."""
+    roots: dict[str, str] = {}
+    for node in side.nodes:
+        if node.op_type in CARRIERS and node.inputs and node.inputs[0] is not None:
+            source = str(node.inputs[0].name)
+            roots[str(node.outputs[0].name)] = roots.get(source, source)
+    return roots
 
 
 def _flat(value: Seen) -> bool:
@@ -214,22 +269,34 @@ def _by_structure(
     Returns:
         Whether any were found.
     """
+    roots_a, roots_b = _carried_from(a), _carried_from(b)
     readers: dict[str, list[ir.Node]] = defaultdict(list)
     for node in b.nodes:
-        for value in dict.fromkeys(v for v in node.inputs if v is not None):
-            readers[str(value.name)].append(node)
+        read = [str(v.name) for v in node.inputs if v is not None]
+        for name in dict.fromkeys([*read, *(roots_b[name] for name in read if name in roots_b)]):
+            readers[name].append(node)
     partners = {**joined, **{pair.a: pair.b for pair in found.pairs.values()}}
     keys_a, keys_b = known
 
+    def counterpart(mine: ir.Value | None) -> str | None:
+        """What stands for an input in B, or for what it carries on."""
+        name = "" if mine is None else str(mine.name)
+        return partners.get(name) or partners.get(roots_a.get(name, ""))
+
     def same_input(mine: ir.Value | None, theirs: ir.Value | None) -> bool:
-        if mine is None or theirs is None:
-            return mine is theirs
-        if str(mine.name) in partners:
-            return partners[str(mine.name)] == theirs.name
+        # One that may be left out, and is given on one side.
+        if mine is None:
+            return theirs is None or _is_stored(theirs, keys_b)
+        if theirs is None:
+            return _is_stored(mine, keys_a)
+        other = counterpart(mine)
+        if other is not None:
+            return other in (theirs.name, roots_b.get(str(theirs.name)))
         return _is_stored(mine, keys_a) and _is_stored(theirs, keys_b)
 
     def same_inputs(node: ir.Node, other: ir.Node) -> bool:
-        if all(map(same_input, node.inputs, other.inputs)):
+        pairs = zip_longest(node.inputs, other.inputs)
+        if all(same_input(mine, theirs) for mine, theirs in pairs):
             return True
         swapped = len(node.inputs) == 2 and other.op_type == node.op_type in COMMUTATIVE
         return swapped and all(map(same_input, node.inputs, reversed(other.inputs)))
@@ -246,11 +313,11 @@ def _by_structure(
 
     def partner(node: ir.Node, *, same: bool) -> ir.Node | None:
         """The node of B on the counterparts of this one's inputs that is most like it: the same operator, or any."""
-        starts = [partners[str(v.name)] for v in node.inputs if v is not None and str(v.name) in partners]
+        starts = [name for v in node.inputs if (name := counterpart(v)) is not None]
         fitting = []
         for other in readers[starts[0]] if starts else ():
             alike_ones = (other.op_type, other.domain) == (node.op_type, node.domain)
-            if len(other.inputs) != len(node.inputs) or (same and not alike_ones):
+            if (len(other.inputs) != len(node.inputs) and not alike_ones) or (same and not alike_ones):
                 continue
             free = any(str(v.name) not in found.taken for v in other.outputs)
             if free and same_inputs(node, other):
@@ -261,9 +328,10 @@ def _by_structure(
             else next(iter(fitting), None)
         )
 
-    def join(node: ir.Node, other: ir.Node | None) -> None:
+    def join(node: ir.Node, other: ir.Node | None, *, same: bool) -> None:
+        fitting = found.comparable if same else found.fits
         for mine, theirs in zip(node.outputs, other.outputs if other else (), strict=False):
-            if found.fits(str(mine.name), str(theirs.name)):
+            if fitting(str(mine.name), str(theirs.name)):
                 found.take(str(mine.name), str(theirs.name), "structure")
 
     count = 0
@@ -271,11 +339,10 @@ def _by_structure(
         names = [str(v.name) for v in node.outputs if v.name in found.seen_a]
         was = len(found.pairs)
         if any(name not in found.pairs for name in names):
-            join(node, partner(node, same=True))
+            join(node, partner(node, same=True), same=True)
             for name in names:
-                if found.fits(name, name):
-                    found.take(name, name, "name")
-            join(node, partner(node, same=False))
+                found.by_equal_name(name, NAMED_NEAR)
+            join(node, partner(node, same=False), same=False)
         partners |= {name: found.pairs[name].b for name in names if name in found.pairs}
         count += len(found.pairs) > was
         if count == most:

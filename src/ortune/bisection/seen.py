@@ -17,6 +17,9 @@ KEPT = 1 << 18
 FARTHEST = 1e9
 """Relative L2 of what has no common measure: against nothing but zeros, or values that are not finite elsewhere."""
 
+LONGEST_AXIS = 512
+SLICE_FLOOR = 1e-3
+
 _PRECISION = {"float16": 2.0**-7, "bfloat16": 2.0**-4, "double": 2.0**-46}
 """Eight steps of the coarse types, 64 of the others: what a few sums in another order amount to."""
 _USUAL_PRECISION = 2.0**-17
@@ -91,15 +94,18 @@ def precision(a: Seen, b: Seen) -> float:
     return min(_PRECISION.get(each.onnx_type, _USUAL_PRECISION) for each in (a, b))
 
 
-def relative_l2(a: Seen, b: Seen, *, any_order: bool = False) -> float:
+def relative_l2(a: Seen, b: Seen, *, any_order: bool = False, zero: float = 0.0) -> float:
     """How far a value is from another of the same size, relative to the first.
 
     Args:
         a: The reference.
         b: Held against it.
         any_order: Compare them sorted: what is the same in another layout.
+        zero: The integer that stands for zero.
     """
     old, new = a.values(), b.values()
+    if old.size != new.size:
+        return FARTHEST
     if any_order:
         old, new = np.sort(old), np.sort(new)
     finite = np.isfinite(old) & np.isfinite(new)
@@ -110,10 +116,76 @@ def relative_l2(a: Seen, b: Seen, *, any_order: bool = False) -> float:
         return FARTHEST
     with np.errstate(over="ignore"):
         error = float(np.linalg.norm(new[finite] - old[finite]))
-        norm = float(np.linalg.norm(old[finite]))
+        norm = float(np.linalg.norm(old[finite] - zero))
     if error == 0.0:
         return 0.0
     return FARTHEST if norm == 0.0 or not math.isfinite(error) else min(FARTHEST, error / norm)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorstSlice:
+    """Of all slices across one axis, the one that is farthest from its reference: a channel, a row."""
+
+    relative_l2: float
+    axis: int
+    index: int
+
+
+def worst_slice(a: Seen, b: Seen) -> WorstSlice | None:
+    """The worst of all slices along axes of moderate length; None where there are none, or not every element is kept.
+
+    A slice that is nearly zero beside the others is measured against a thousandth of what they have.
+    """
+    if not (a.whole and b.whole) or a.shape != b.shape:
+        return None
+    old, new = (each.values().reshape(a.shape) for each in (a, b))
+    if not (np.isfinite(old).all() and np.isfinite(new).all()):
+        return None
+    worst = None
+    with np.errstate(over="ignore", invalid="ignore"):
+        error2, norm2 = (new - old) ** 2, old**2
+        for axis, length in enumerate(a.shape):
+            if not 2 <= length <= LONGEST_AXIS or a.size == length:
+                continue
+            others = tuple(i for i in range(old.ndim) if i != axis)
+            errors, norms = error2.sum(axis=others), norm2.sum(axis=others)
+            floor = SLICE_FLOOR**2 * float(norms.mean())
+            shares = errors / np.maximum(norms, floor) if floor else np.zeros(length)
+            at = int(np.argmax(shares))
+            share = math.sqrt(float(shares[at]))
+            if math.isfinite(share) and (worst is None or share > worst.relative_l2):
+                worst = WorstSlice(relative_l2=share, axis=axis, index=at)
+    return worst
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Steps:
+    """How far two values on one quantization grid are apart, in its steps.
+
+    Attributes:
+        most: Largest difference.
+        typical: Root of the mean of their squares.
+        share: Of the elements, those that are half a step apart or more.
+    """
+
+    most: float
+    typical: float
+    share: float
+
+
+def in_steps(a: Seen, b: Seen, step: float) -> Steps | None:
+    """The difference in steps of a grid; None where there is none to tell."""
+    old, new = a.values(), b.values()
+    if old.size != new.size or not old.size:
+        return None
+    apart = np.abs(new - old) / step
+    if not np.isfinite(apart).all():
+        return None
+    return Steps(
+        most=float(apart.max()),
+        typical=float(np.sqrt((apart**2).mean())),
+        share=float((apart >= 0.5).mean()),
+    )
 
 
 def differing_share(a: Seen, b: Seen) -> float:

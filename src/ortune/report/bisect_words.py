@@ -9,15 +9,17 @@ from ortune.records import (
     BisectResult,
     Envelope,
     GraphNode,
+    GridSteps,
     MatchedBy,
     NodeChange,
     NotFinite,
     Parting,
     ValuePair,
+    WeightFault,
 )
 from ortune.report.compare_outputs import outputs
 from ortune.report.document import Annotation, Cell, Column, Document, Line, Pairs, Points, Table, Tone, table
-from ortune.report.numbers import shorten
+from ortune.report.numbers import percent, shorten
 
 MOST_NODES = 4
 MOST_PARTINGS = 5
@@ -36,18 +38,25 @@ def headline(result: BisectResult) -> str:
             "matched"
         )
     first = result.partings[0]
-    apart = _apart(first.value)
-    return f"the values part {_within(first)}: {apart}, with inputs that are equal"
+    if _grows(first):
+        return f"the values break {_place(first)}: {_apart(first.value)}, after {_error(first.before)} in what goes in"
+    return f"the values part {_place(first)}: {_apart(first.value)}, with inputs that are equal"
 
 
-def _within(parting: Parting) -> str:
+def _grows(parting: Parting) -> bool:
+    """Whether what goes in is apart already, and by far less."""
+    return not all(pair.equal for pair in parting.inputs)
+
+
+def _place(parting: Parting) -> str:
     if not parting.a:
         return f"at {_nodes(parting.b)}, which A does not have"
     if not parting.b:
         return f"at {_nodes(parting.a)}, which B does not have"
-    if len(parting.a) == len(parting.b) == 1:
-        return f"at {_node(parting.a[0])}"
-    return f"within {_nodes(parting.a)}, in B {_nodes(parting.b)}"
+    mine, theirs = parting.at or parting.a[-1], parting.at_b or parting.b[-1]
+    if (mine.name, mine.operator) == (theirs.name, theirs.operator) or len(parting.a) == len(parting.b) == 1:
+        return f"at {_node(mine)}"
+    return f"at {_node(mine)}, in B {_node(theirs)}"
 
 
 def notes(result: BisectResult) -> list[str]:
@@ -88,16 +97,49 @@ def _some(names: Sequence[str]) -> str:
 
 
 def _apart(pair: ValuePair) -> str:
+    if pair.shape_b is not None:
+        return f"other shapes, {_shape(pair.shape)} in A and {_shape(pair.shape_b)} in B"
     if pair.relative_l2 is None:
         return "values that are not finite, or no longer zero"
-    return f"relative L2 {pair.relative_l2:.2g}, where rounding explains {pair.limit:.1g}"
+    if pair.steps is not None:
+        return f"{steps(pair.steps)} (relative L2 {pair.relative_l2:.2g})"
+    if pair.slice is not None and pair.slice.relative_l2 > 4 * pair.relative_l2 > 0:
+        worst = f", and {pair.slice.relative_l2:.2g} at index {pair.slice.first} of axis {pair.slice.axis}"
+    else:
+        worst = ""
+    return f"relative L2 {pair.relative_l2:.2g}{worst}, where rounding explains {pair.limit:.1g}"
+
+
+def steps(apart: GridSteps) -> str:
+    """A difference on a quantization grid: "at most 1 step of 0.06 in 23 % of the elements"."""
+    count = "1 step" if apart.most == 1 else f"{apart.most} steps"
+    share = percent(apart.share, 0 if apart.share >= 0.02 else 2)
+    return f"at most {count} of {apart.scale:.2g} in {share} of the elements"
+
+
+def _shape(shape: Sequence[int]) -> str:
+    return "x".join(map(str, shape)) or "a scalar"
+
+
+def _error(figure: float | None) -> str:
+    return "values that are not finite" if figure is None else f"{figure:.2g}"
+
+
+def weight_fault(found: WeightFault) -> str:
+    """A stored value that cannot hold what it should."""
+    what = f"{found.side}: weight {shorten(found.name, 60)} ({found.onnx_type})"
+    if found.kind == "not-finite":
+        return f"{what}: {found.n} of {found.size} values are NaN or infinite"
+    if found.kind == "saturated":
+        return f"{what}: {found.n} of {found.size} values are saturated at the ends of {found.onnx_type}"
+    return f"{what}: 1 scale for all channels leaves {found.n} of {found.size} at most 2 steps"
 
 
 def change(found: NodeChange) -> str:
     """What two nodes have that is not the same."""
     if found.part == "weight":
         how = (
-            "has another shape"
+            "has another shape, or values that are not finite"
             if found.relative_l2 is None
             else f"differs: relative L2 {found.relative_l2:.2g}"
         )
@@ -141,7 +183,7 @@ def _steps(result: BisectResult) -> Table:
             (
                 f"{shorten(pair.node or pair.a, 50)} ({pair.operator})",
                 Cell(
-                    "not finite" if pair.relative_l2 is None else f"{pair.relative_l2:.1e}",
+                    _figure(pair),
                     tone="" if pair.equal else "bad",
                 ),
                 f"{pair.limit:.1e}",
@@ -152,8 +194,14 @@ def _steps(result: BisectResult) -> Table:
     )  # fmt: skip
 
 
+def _figure(pair: ValuePair) -> str:
+    if pair.shape_b is not None:
+        return "other shape"
+    return "not finite" if pair.relative_l2 is None else f"{pair.relative_l2:.1e}"
+
+
 def _further(partings: Sequence[Parting]) -> list[str]:
-    rest = [f"{_within(p)}: {_apart(p.value)}" for p in partings[1 : 1 + MOST_PARTINGS]]
+    rest = [f"{_place(p)}: {_apart(p.value)}" for p in partings[1 : 1 + MOST_PARTINGS]]
     more = len(partings) - 1 - len(rest)
     return rest + ([f"and {more} more (--json has them)"] if more > 0 else [])
 
@@ -169,7 +217,15 @@ def document(envelope: Envelope[BisectResult]) -> Document:
             ("values", f"{result.n_values_a} in A, {result.n_values_b} in B, {_matched(result.values)}")
         )
     if result.partings:
-        changes = [change(each) for each in result.partings[0].changes]
+        answer = result.partings[0]
+        changes = [change(each) for each in answer.changes] + [weight_fault(each) for each in answer.weights]
+        if result.first is not None:
+            rows.append(("first difference", f"{_place(result.first)}: {_apart(result.first.value)}"))
+        rows += [
+            (f"nodes in {letter}", _nodes(nodes))
+            for letter, nodes in (("A", answer.a), ("B", answer.b))
+            if len(nodes) > 1
+        ]
         further = _further(result.partings)
     return Document(
         title="ortune bisect",
@@ -178,7 +234,7 @@ def document(envelope: Envelope[BisectResult]) -> Document:
             Points(items=changes),
             Pairs(rows=rows),
             *([_steps(result)] if result.partings else []),
-            Points(title="values part anew, from inputs that are equal", items=further),
+            Points(title="further places where values part", items=further),
             Points(
                 title="first values that are not finite", items=[not_finite(n) for n in result.not_finite]
             ),

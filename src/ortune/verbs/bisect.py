@@ -169,6 +169,7 @@ class _Run:
                 result,
                 graphs=graphs,
                 partings=found.partings,
+                first=found.first,
                 not_finite=found.not_finite,
                 values=found.values,
                 n_values_a=found.n_values_a,
