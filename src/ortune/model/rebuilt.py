@@ -50,9 +50,9 @@ class Rebuilt:
             if _QUANTISED.fullmatch(node.op_type):
                 self._biases.update(node.input)
 
-    def floats(self, values: Sequence[float], name: str) -> Sequence[float]:
-        """A list of numbers in an attribute of that name."""
-        if len(values) <= FEW or name == "scales":
+    def floats(self, values: Sequence[float], *, most: int) -> Sequence[float]:
+        """A list of numbers in an attribute, which stay where there are no more than ``most``."""
+        if len(values) <= most:
             self.n_kept += 1
             return values
         array = np.asarray(values, np.float32)
@@ -75,15 +75,21 @@ class Rebuilt:
             return self._files.tensor(tensor).numpy()
         return numpy_helper.to_array(tensor)
 
-    def dense(self, tensor: TensorProto, name: str) -> TensorProto:
-        """All its numbers: as they are where they stay, else of a seed; texts become others."""
+    def dense(self, tensor: TensorProto, name: str, *, stays: bool | None = None) -> TensorProto:
+        """All its numbers: as they are where they stay, else of a seed; texts become others.
+
+        Args:
+            tensor: The tensor.
+            name: Of the value that it is.
+            stays: Whether its numbers do; None where their count and who reads them say it.
+        """
         made = TensorProto(data_type=tensor.data_type, dims=tensor.dims)
         if tensor.data_type == TensorProto.STRING:
             self.n_rebuilt += 1
             made.string_data.extend(self._text(text) for text in tensor.string_data)
             return made
         values = self._array(tensor)
-        if self.stays(tensor, name):
+        if self.stays(tensor, name) if stays is None else stays:
             self.n_kept += 1
         elif not whole_bytes(tensor):
             self.n_rebuilt += 1

@@ -7,27 +7,22 @@ when it loads them, so that they stay initializers for every optimisation, at an
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import onnx
-from onnx import AttributeProto, TensorProto, defs
+from onnx import AttributeProto, TensorProto
 
 from ortune.errors import ModelError
+from ortune.model import operators
 from ortune.model.graphs import op_set
 from ortune.model.onnx_file import read_proto
-from ortune.model.rebuilt import Rebuilt, whole_bytes
+from ortune.model.rebuilt import FEW, Rebuilt, whole_bytes
 from ortune.model.tensors import WeightFiles
-
-_PUBLIC = op_set(
-    "ai.onnx ai.onnx.ml ai.onnx.training ai.onnx.preview ai.onnx.preview.training com.microsoft com.microsoft.nchwc "
-    "com.microsoft.experimental com.ms.internal.nhwc ai.onnx.contrib"
-) | {""}
-_SCHEMAS = frozenset({"", "ai.onnx", "ai.onnx.ml"})
-"""Domains all of whose operators this module knows by name."""
 
 _WORDS = op_set(
     """NOTSET SAME_UPPER SAME_LOWER VALID constant reflect edge wrap nearest linear cubic bilinear bicubic half_pixel
@@ -37,13 +32,32 @@ _WORDS = op_set(
     Softplus none add mul max min sum mean avg DCR CRD LEFT RIGHT tanh gelu relu silu swish swiglu identity fastgelu
     output_half_pixel LINEAR POLY RBF SIGMOID NONE SOFTMAX LOGISTIC SOFTMAX_ZERO PROBIT SUM AVERAGE MIN MAX L1 L2
     BRANCH_LEQ BRANCH_LT BRANCH_GTE BRANCH_GT BRANCH_EQ BRANCH_NEQ LEAF TF IDF TFIDF LOWER UPPER TO_FLOAT TO_STRING
-    TO_INT64 DENSE SPARSE NCHW NHWC BSNH BNSH"""
+    TO_INT64 DENSE SPARSE NCHW NHWC BSNH BNSH up down RGB BGR Grayscale linear gated delta gated_delta cosine
+    euclidean sqeuclidean PER_TENSOR PER_CHANNEL int8 int4 fp8 fp4"""
 )
 """Values of text attributes that operators give a meaning to; they tell nothing of a model's owner."""
 
-_KEYS = op_set("cats_int64s keys_int64s values_int64s classlabels_ints classlabels_int64s pool_int64s")
-"""Attributes whose integers are the owner's own."""
+_CHOICES = op_set(
+    """auto_pad mode padding_mode direction activations activation activation_type reduction norm post_transform
+    kernel_type nodes_modes aggregate_function cast_to map_form coordinate_transformation_mode nearest_mode
+    keep_aspect_ratio_policy round_mode approximate pixel_format update_rule case_change_action metric quant_type
+    k_quant_type v_quant_type gate_activation beta_activation kv_cache_layout"""
+)
+"""Attributes whose texts are one of those."""
 
+_OF_TREES = re.compile(
+    r"(nodes|class|target|leaf|tree)_\w+|vectors_per_class|inputdimensions|membership_values"
+)
+"""Attributes of ``ai.onnx.ml`` whose integers are what the operator does; all others are the owner's own."""
+_ML = "ai.onnx.ml"
+
+_Whose = Literal["public", "call", "own"]
+"""Whether an operator's schema has an attribute, a function of the model that is called, or nobody but the owner."""
+_PUBLIC: _Whose = "public"
+_CALL: _Whose = "call"
+_OWN: _Whose = "own"
+MOST_RANK = 8
+"""Lists that are as long as shapes."""
 
 _PLAIN = frozenset(
     {
@@ -100,10 +114,11 @@ class _Maker:
         self.source, self.where = proto, where
         self.names = _Names()
         # Where ONNX Runtime has the operator itself, a function of that name has its attributes.
-        public = [f for f in proto.functions if _is_public(f.domain, f.name)]
         kept = [
-            *(a for f in public for a in f.attribute),
-            *(a.name for f in public for a in f.attribute_proto),
+            name
+            for f in proto.functions
+            for name in (*f.attribute, *(a.name for a in f.attribute_proto))
+            if name in (operators.attributes(f.domain, f.name) or ())
         ]
         self.names.known["a"] = {name: name for name in kept}
         self.functions = {(f.domain, f.name, f.overload): self._called(f) for f in proto.functions}
@@ -132,13 +147,13 @@ class _Maker:
 
     def _called(self, function: onnx.FunctionProto) -> tuple[str, str, str]:
         """A function's new domain, name and overload; one that stands in for a public operator keeps its name."""
-        if _is_public(function.domain, function.name):
+        if operators.attributes(function.domain, function.name) is not None:
             return function.domain, function.name, self.names.of("o", function.overload)
         key = "\0".join((function.domain, function.name, function.overload))
         return "local", self.names.of("F", key), ""
 
     def _domain(self, domain: str) -> str:
-        return domain if domain in _PUBLIC else self.names.of("domain", domain)
+        return domain if domain in operators.PUBLIC_DOMAINS else self.names.of("domain", domain)
 
     def _opsets(self, source: Iterable[onnx.OperatorSetIdProto], target: Any) -> None:
         for each in source:
@@ -161,7 +176,7 @@ class _Maker:
         target.output.extend(map(self._value, source.output))
         target.attribute.extend(self.names.of("a", name) for name in source.attribute)
         for attribute in source.attribute_proto:
-            self._attribute(attribute, target.attribute_proto.add(), None)
+            self._attribute(attribute, target.attribute_proto.add(), None, _CALL)
             target.attribute_proto[-1].name = self.names.of("a", attribute.name)
         for info in source.value_info:
             self._info(info, target.value_info.add())
@@ -199,20 +214,22 @@ class _Maker:
                 return
         node = target.add(name=self.names.of("n", source.name or f"\0{len(self.names.known.get('n', ()))}"))
         call = self.functions.get((source.domain, source.op_type, source.overload))
+        public = operators.attributes(source.domain, source.op_type)
         if call is not None:
             node.domain, node.op_type, node.overload = call
-        elif _is_public(source.domain, source.op_type):
+        elif public is not None:
             node.domain, node.op_type = source.domain, source.op_type
         else:
-            node.domain = self._domain(source.domain) if source.domain not in _SCHEMAS else source.domain
+            node.domain = self._domain(source.domain)
             node.op_type = self.names.of("Op", f"{source.domain}\0{source.op_type}")
             self.own[node.op_type] += 1
         node.input.extend(map(self._value, source.input))
         node.output.extend(map(self._value, source.output))
-        named = call is None and node.op_type == source.op_type
         for attribute in source.attribute:
-            made = onnx.AttributeProto(name=attribute.name if named else self.names.of("a", attribute.name))
-            self._attribute(attribute, made, source)
+            known = (public or {}).get(attribute.name)
+            meant = known is not None and known in (0, attribute.type or _kind_of(attribute))
+            made = onnx.AttributeProto(name=attribute.name if meant else self.names.of("a", attribute.name))
+            self._attribute(attribute, made, source, _PUBLIC if meant else _CALL if call else _OWN)
             node.attribute.append(made)
 
     def _info(self, source: onnx.ValueInfoProto, target: onnx.ValueInfoProto) -> None:
@@ -241,7 +258,11 @@ class _Maker:
     # --- attributes
 
     def _attribute(
-        self, source: onnx.AttributeProto, target: onnx.AttributeProto, node: onnx.NodeProto | None
+        self,
+        source: onnx.AttributeProto,
+        target: onnx.AttributeProto,
+        node: onnx.NodeProto | None,
+        whose: _Whose,
     ) -> None:
         """Its type and value; the name is given already."""
         target.type = source.type or _kind_of(source)  # type: ignore[assignment]
@@ -249,12 +270,13 @@ class _Maker:
             target.ref_attr_name = self.names.of("a", source.ref_attr_name)
             return
         kind, name = target.type, source.name
+        stays = None if whose == _PUBLIC and (node is None or node.domain != _ML) else False
         if kind in _PLAIN:
-            self._plain(source, target)
+            self._plain(source, target, node, whose)
         elif kind == AttributeProto.TENSOR:
-            self._tensor_attribute(source, target, node)
+            self._tensor_attribute(source, target, node, whose)
         elif kind == AttributeProto.TENSORS:
-            target.tensors.extend(self.tensors.dense(tensor, "") for tensor in source.tensors)
+            target.tensors.extend(self.tensors.dense(tensor, "", stays=stays) for tensor in source.tensors)
         elif kind == AttributeProto.SPARSE_TENSOR:
             target.sparse_tensor.CopyFrom(self.tensors.sparser(source.sparse_tensor, ""))
         elif kind == AttributeProto.GRAPH:
@@ -271,44 +293,63 @@ class _Maker:
                 do="Upgrade ortune's onnx package, or export the model again.",
             )
 
-    def _plain(self, source: onnx.AttributeProto, target: onnx.AttributeProto) -> None:
-        """Numbers and texts."""
+    def _plain(
+        self,
+        source: onnx.AttributeProto,
+        target: onnx.AttributeProto,
+        node: onnx.NodeProto | None,
+        whose: _Whose,
+    ) -> None:
+        """Numbers and texts: as they are where an operator's schema gives them a meaning, else others."""
         kind, name = target.type, source.name
+        domain, op_type = (node.domain, node.op_type) if node is not None else ("", "")
+        public = whose == _PUBLIC
         if kind == AttributeProto.INT:
-            target.i = source.i
+            target.i = source.i if whose != _OWN else 0
         elif kind == AttributeProto.FLOAT:
-            target.f = source.f
+            target.f = source.f if whose != _OWN else 0.0
         elif kind == AttributeProto.STRING:
-            target.s = self._text(source.s, name)
+            equation = public and op_type == "Einsum" and name == "equation"
+            target.s = _letters(source.s) if equation else self._text(source.s, name, public=public)
         elif kind == AttributeProto.STRINGS:
-            target.strings.extend(self._text(text, name) for text in source.strings)
+            target.strings.extend(self._text(text, name, public=public) for text in source.strings)
         elif kind == AttributeProto.FLOATS:
-            target.floats.extend(self.tensors.floats(source.floats, name))
+            few = FEW if whose != _OWN and not (domain == _ML and not _OF_TREES.fullmatch(name)) else 0
+            sizes = public and op_type == "Upsample" and name == "scales"
+            target.floats.extend(self.tensors.floats(source.floats, most=MOST_RANK if sizes else few))
         else:
-            target.ints.extend(_ordinals(source.ints) if name in _KEYS else source.ints)
+            stays = public and name != "pool_int64s" and (domain != _ML or _OF_TREES.fullmatch(name))
+            stays = stays or (whose == _CALL and len(source.ints) <= MOST_RANK)
+            target.ints.extend(source.ints if stays else _ordinals(source.ints))
 
-    def _text(self, text: bytes, name: str) -> bytes:
-        known = text.decode(errors="replace")
-        if known in _WORDS or not known:
+    def _text(self, text: bytes, name: str, *, public: bool) -> bytes:
+        if public and name in _CHOICES and text.decode(errors="replace") in _WORDS:
             return text
-        if name == "equation":
-            return _letters(known).encode()
-        return self._other_text(text)
+        return b"en_US" if public and name == "locale" and text else self._other_text(text)
 
     def _other_text(self, text: bytes) -> bytes:
         return self.names.of("s", text.decode(errors="replace")).encode()
 
     def _tensor_attribute(
-        self, source: onnx.AttributeProto, target: onnx.AttributeProto, node: onnx.NodeProto | None
+        self,
+        source: onnx.AttributeProto,
+        target: onnx.AttributeProto,
+        node: onnx.NodeProto | None,
+        whose: _Whose,
     ) -> None:
-        constant = node is not None and node.op_type == "Constant" and source.name == "value"
+        constant = (
+            whose == _PUBLIC and node is not None and node.op_type == "Constant" and source.name == "value"
+        )
         read_as = node.output[0] if node is not None and constant else ""
         may_be_sparse = constant and self.opset >= _SPARSE_CONSTANT_OPSET and whole_bytes(source.t)
         if may_be_sparse and not self.tensors.stays(source.t, read_as):
             target.name, target.type = "sparse_value", AttributeProto.SPARSE_TENSOR
             target.sparse_tensor.CopyFrom(self.tensors.sparse(source.t, ""))
             return
-        target.t.CopyFrom(self.tensors.dense(source.t, read_as))
+        stays = None  # as its size and what reads it say
+        if whose == _OWN or (node is not None and node.domain == _ML):
+            stays = whose == _PUBLIC and source.name == "nodes_modes"
+        target.t.CopyFrom(self.tensors.dense(source.t, read_as, stays=stays))
 
     # --- tensors
 
@@ -322,19 +363,7 @@ class _Maker:
 
 
 def _standard(opsets: Iterable[onnx.OperatorSetIdProto]) -> int:
-    return max((each.version for each in opsets if each.domain in ("", "ai.onnx")), default=0)
-
-
-def _is_public(domain: str, op_type: str) -> bool:
-    if domain not in _SCHEMAS:
-        return domain in _PUBLIC
-    return bool(defs.has(op_type, "" if domain == "ai.onnx" else domain)) or op_type in _OLD
-
-
-_OLD = op_set(
-    "ATen Affine Crop DynamicSlice GRUUnit GivenTensorFill ImageScaler ParametricSoftplus Scale ScaledTanh"
-)
-"""Operators that ONNX once had under the standard domain, and ONNX Runtime has still."""
+    return max((each.version for each in opsets if each.domain in operators.STANDARD), default=0)
 
 
 def _kind_of(attribute: onnx.AttributeProto) -> int:
@@ -356,11 +385,12 @@ def _ordinals(numbers: Iterable[int]) -> list[int]:
     return [known.setdefault(each, len(known)) for each in numbers]
 
 
-def _letters(equation: str) -> str:
-    """An einsum equation with its letters in the order of the alphabet, as far as that keeps its meaning."""
+def _letters(equation: bytes) -> bytes:
+    """An einsum equation with other letters, in the same order: that of the alphabet may be the result's."""
     known: dict[str, str] = {}
-    new: Callable[[str], str] = lambda c: known.setdefault(c, chr(ord("a") + len(known)))  # noqa: E731
-    if "->" not in equation or len({c for c in equation if c.isalpha()}) > 26:
-        # Without an arrow the order of the letters is that of the result.
-        return "".join(c for c in equation if c.isalpha() or c in " .,->")
-    return "".join(new(c) if c.isalpha() else c for c in equation if c.isalpha() or c in ".,->")
+    text = "".join(
+        c for c in equation.decode(errors="replace") if c.isascii() and (c.isalpha() or c in ".,->")
+    )
+    for first, letters in (("a", filter(str.islower, text)), ("A", filter(str.isupper, text))):
+        known |= {c: chr(ord(first) + place) for place, c in enumerate(sorted(set(letters)))}
+    return "".join(known.get(c, c) for c in text).encode()

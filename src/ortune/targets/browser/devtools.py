@@ -143,7 +143,6 @@ class DevTools:
         # Told from here on, so that no crash is missed, however early.
         self._call("Target.setDiscoverTargets", "", limit_s, {"discover": True})
         self._call("Browser.setDownloadBehavior", "", limit_s, {"behavior": "deny"})
-        self._target = ""  # what opens from here on is ours
         made = self._call("Target.createTarget", "", limit_s, {"url": url})["targetId"]
         with self._lock:
             self._target = made
@@ -310,7 +309,7 @@ class DevTools:
             self._workers.discard(found["sessionId"])
         elif method == "Target.targetCreated":
             info = found["targetInfo"]
-            if self._target and info["type"] == "page" and info["targetId"] != self._target:
+            if info["type"] == "page" and info.get("openerId"):  # another's, where flags did not keep it away
                 self._send("Target.closeTarget", "", {"targetId": info["targetId"]})
                 self._happened(PageEvent(kind="log", level="warning", text="closed: a window that it opened"))
         elif method == "Fetch.requestPaused":

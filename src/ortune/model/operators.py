@@ -1,0 +1,48 @@
+"""Which operators and attributes are public: those of ONNX's schemas, and those that ONNX Runtime brings."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from functools import cache
+from importlib.resources import files
+
+from onnx import defs
+
+STANDARD = frozenset({"", "ai.onnx"})
+PUBLIC_DOMAINS = STANDARD | {
+    "ai.onnx.ml", "ai.onnx.training", "ai.onnx.preview", "ai.onnx.preview.training", "com.microsoft",
+    "com.microsoft.nchwc", "com.microsoft.experimental", "com.ms.internal.nhwc", "ai.onnx.contrib",
+}  # fmt: skip
+
+_OLD = {
+    "ATen": "operator overload_name", "Affine": "alpha beta", "Crop": "border scale", "DynamicSlice": "",
+    "GRUUnit": "activations", "GivenTensorFill": "values extra_shape input_as_shape shape",
+    "ImageScaler": "bias scale", "ParametricSoftplus": "alpha beta", "Scale": "scale", "ScaledTanh": "alpha beta",
+}  # fmt: skip
+"""Operators that ONNX once had under the standard domain, and ONNX Runtime has still."""
+
+
+def attributes(domain: str, op_type: str) -> Mapping[str, int] | None:
+    """The attributes of all versions of a public operator, with their types; None of another.
+
+    A type is 0 where it is not known, or differs between versions.
+    """
+    return _schemas().get(("" if domain in STANDARD else domain, op_type))
+
+
+@cache
+def _schemas() -> dict[tuple[str, str], dict[str, int]]:
+    found: dict[tuple[str, str], dict[str, int]] = {}
+    for name, words in _OLD.items():
+        found["", name] = dict.fromkeys(words.split(), 0)
+    for schema in defs.get_all_schemas_with_history():
+        known = found.setdefault((schema.domain, schema.name), {})
+        for name, attribute in schema.attributes.items():
+            kind = int(attribute.type.value)  # type: ignore[attr-defined]
+            known[name] = kind if known.get(name, kind) == kind else 0  # another in another version
+    contrib = json.loads(files(__package__).joinpath("contrib_operators.json").read_text(encoding="utf-8"))
+    for domain, operators in contrib.items():
+        for name, words in operators.items():
+            found[domain, name] = dict.fromkeys(words.split(), 0)
+    return found
