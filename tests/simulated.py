@@ -20,16 +20,17 @@ class Field(OneByOne):
         self.memory: dict[str, float] = {}
         self.rng = np.random.default_rng(seed)
         self.noise = noise
+        self.trial_ns = TRIAL_NS
         self.now = 0
         self.failing: dict[str, str] = {}
         self.hanging: dict[str, int] = {}
         self.calls: list[str] = []
 
     def trial(self, arm: str) -> Outcome:
-        self.now += TRIAL_NS
+        self.now += self.trial_ns
         self.calls.append(arm)
         if arm in self.hanging:
-            self.now += self.hanging[arm] - TRIAL_NS
+            self.now += self.hanging[arm] - self.trial_ns
             return Failed(plan=arm, reason="timeout", what="not done", elapsed_ns=self.hanging[arm])
         if arm in self.failing:
             return Failed(plan=arm, reason="crash", what=self.failing[arm])
@@ -44,4 +45,4 @@ class Field(OneByOne):
             n_runs=15,
             peak_bytes=int(10**8 * self.memory.get(arm, 1.0)),
         )
-        return Measured(plan=arm, done=done, elapsed_ns=TRIAL_NS)
+        return Measured(plan=arm, done=done, elapsed_ns=self.trial_ns)

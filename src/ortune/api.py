@@ -6,6 +6,7 @@ import importlib
 import inspect
 import pkgutil
 import re
+import time
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from typing import TYPE_CHECKING, Any
@@ -43,12 +44,13 @@ def function(verb: str) -> Callable[..., Answer[Record]]:
     fields = {each.name: each for each in option_fields(module.Options)}
 
     def call(*args: Any, **kwargs: Any) -> Answer[Record]:
+        began_s = time.monotonic()
         given = signature.bind(
             *args, **{renamed.get(name, name): value for name, value in kwargs.items()}
         ).arguments
         watcher = given.pop("watcher", None)
         spelled = {name: as_written(fields[name], value) for name, value in given.items() if name in fields}
-        return answered(run(module, module.Options(**spelled), watcher))
+        return answered(run(module, module.Options(**spelled), watcher, began_s))
 
     call.__name__ = call.__qualname__ = verb
     call.__module__ = "ortune"

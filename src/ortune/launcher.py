@@ -24,6 +24,18 @@ OUTPUT_BYTES = 4 << 20
 """Of what a command prints the end is kept, this much of each stream: the last words tell how it ended."""
 
 
+def started_s() -> float:
+    """When this process was started, on the monotonic clock; now, where the system does not tell."""
+    now_s = time.monotonic()
+    try:
+        # After the program's name, which may hold anything; in ticks since the machine was started.
+        told = Path("/proc/self/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2]
+        age_s = time.clock_gettime(time.CLOCK_BOOTTIME) - int(told.split()[19]) / os.sysconf("SC_CLK_TCK")
+    except (OSError, AttributeError, ValueError, IndexError):
+        return now_s
+    return now_s - max(0.0, age_s)
+
+
 def program(name: str, path: str | None = None) -> str:
     """Where a command lies, "" where it is not.
 

@@ -153,6 +153,7 @@ def usual() -> TuneResult:
             race_s=55,
             confirm_s=40,
             n_trials=163,
+            enough_s=360,
         ),
         points=blocks(0.9),
         code=CODE,
@@ -259,6 +260,21 @@ def default_best(**changes: object) -> Envelope:
         "default_profile": golden_profile.usual(),
     }
     return tuned(**{**none, **changes})
+
+
+def exploratory(ratio: float = 0.9, **changes: object) -> Envelope:
+    """A budget that held a look at two plans, and no confirmation."""
+    one, *others = candidates()
+    best = msgspec.structs.replace(
+        one, fate="retired", ratio=ratio, ratio_low=None, ratio_high=None, n_blocks=2
+    )
+    rest = tuple(msgspec.structs.replace(c, fate="not-tried", ratio=None, n_blocks=0) for c in others)
+    budget = BudgetReport(
+        budget_s=40, trial_s=1.5, promise="", n_trials=6, race_s=14, enough_s=150, exploratory=True
+    )
+    return default_best(
+        candidates=(best, *rest), budget=budget, controls=(), smallest_effect_ratio=None, **changes
+    )
 
 
 def refused(comparison: Comparison) -> Refused:
@@ -382,6 +398,7 @@ def bare() -> Envelope:
 KINDS: dict[str, Envelope] = {
     "winner": tuned(),
     "default-best": default_best(),
+    "exploratory": exploratory(),
     "not-confirmed": default_best(refused=refused(confirmed(0.99, 0.97, 1.01)), points=blocks(0.99)),
     "with-current": with_current(),
     "current-best": with_current(

@@ -72,6 +72,7 @@ def with_guards(*guards: Guard) -> Envelope:
         ("current-best", "keep"),
         ("with-current", "ship"),
         ("bare", "unproven"),
+        ("exploratory", "unproven"),
     ],
 )
 def test_decision_of_a_tuning(kind: str, decision: str) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import golden
 import golden_tune
 import msgspec
@@ -9,7 +11,7 @@ import pytest
 from golden_tune_parts import confirmed
 
 from ortune.records import Control, Envelope, Guard, Plan, ProviderSpec, StoredSession
-from ortune.report import brief, history
+from ortune.report import brief, history, markdown
 from ortune.report import tune_words as words
 from ortune.report.checks import guard_state
 from ortune.report.html import page
@@ -84,6 +86,22 @@ def test_a_shape_that_the_winner_loses_stands_in_the_headline() -> None:
     lost = msgspec.structs.replace(result.cases[0], ratio=1.05, ratio_low=1.02, ratio_high=1.08)
     text = words.headline(msgspec.structs.replace(result, cases=(lost, *result.cases[1:])))
     assert "; SLOWER at seq=16: +5.0 % (+2.0 % to +8.0 %); " in text
+
+
+def test_plans_that_were_seen_and_not_confirmed_are_no_claim_and_one_budget_confirms_them() -> None:
+    text = said("exploratory")
+    facts(
+        text, "exploratory", "looks 1.11x faster in p50", "2 blocks, unconfirmed", "rerun with --budget 150s"
+    )
+    assert "no improvement" not in text and "best" not in text
+    slower = words.headline(golden_tune.exploratory(1.02).result)
+    facts(slower, "exploratory", "nothing looks faster", "unconfirmed", "--budget 150s")
+    envelope = golden_tune.KINDS["exploratory"]
+    rendered = page.render(envelope)
+    assert "Nothing confirmed" in rendered
+    asked = "120s"  # stands in the commands that ask for something else
+    for text in (rendered, markdown.render(words.document(envelope))):
+        assert {*re.findall(r"--budget (\w+)", text)} - {asked} == {"150s"}
 
 
 def test_a_challenger_that_does_not_confirm_is_told_and_claims_nothing() -> None:
@@ -205,7 +223,8 @@ def test_nothing_tested_is_never_keep_the_default(kind: str) -> None:
     found = brief.make(envelope, {}, spins=lambda plan: True)
     assert found is not None
     assert found.decision == "unproven" and found.answer.startswith("nothing was tested")
-    assert any("--budget 10m" in step for step in found.next_steps)
+    enough = f"--budget {envelope.result.budget.enough_s or 600:.0f}s"
+    assert any(enough in step for step in found.next_steps)
     large = verdict.title(envelope.result)
     assert large == "Nothing was tested"
     page_text = page.render(envelope)

@@ -188,7 +188,7 @@ def test_a_page_is_warmed_up_however_small_the_budget(
     # Later pages begin compiled, as the one after this: what it took is what they are taken to take.
     baseline.executor.last = msgspec.structs.replace(loaded, elapsed_ns=1_000_000)
     told: list[float] = []
-    assert not baseline.pilot("latency", 0.0, lambda trial_ns: bool(told.append(trial_ns)))
+    assert not baseline.pilot("latency", lambda: 0.0, lambda trial_ns: bool(told.append(trial_ns)))
     assert baseline.look_runs == 1 and baseline.first.done.cases[0].warmup_runs > 0
     assert 0 < told[0] < baseline.first.elapsed_ns / 2
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ortune.records import BrowserPlace
+from ortune.records import BrowserPlace, Failed
 from ortune.store.db import Store
-from ortune.trials.replay import PLACES, ROW, Places, read
+from ortune.trials.replay import AFTER, PASSED, PLACES, ROW, Places, read
 
 
 def test_what_a_browser_offered_is_known_with_the_time_that_it_took(tmp_path: Path) -> None:
@@ -22,3 +22,32 @@ def test_what_a_browser_offered_is_known_with_the_time_that_it_took(tmp_path: Pa
     assert replay.decided() == seen.ended_ns
     replay.reached(0)
     assert replay.decided() == seen.ended_ns
+
+
+def test_what_is_no_trial_takes_time_too_and_a_session_that_goes_on_decides_by_it(tmp_path: Path) -> None:
+    with Store(tmp_path) as store:
+        log = store.begin("tune", "tune m", {"model": "m.onnx"})
+        log.add(AFTER, 2.5)
+        for number, ended_ns in enumerate((1_000, 3_000, 6_000)):
+            outcome = Failed(plan="p", reason="crash", what="")
+            trial = {
+                "trial": str(number),
+                "arm": "base",
+                "plan_id": "p",
+                "outcome": outcome,
+                "ended_ns": ended_ns,
+            }
+            log.add("outcome", trial)
+            log.add("block", {"index": number, "phase": "race", "order": ["base"]})
+            log.add(PASSED, {"ended_ns": ended_ns + 500})
+        log.add("outcome", trial | {"ended_ns": 9_000})  # of a block that was cut
+        replay = read(store.events(log.id))
+    assert replay.after_s == 2.5
+    decided = []
+    for _ in range(3):
+        assert replay.next("base", "p") is not None
+        ended_ns = replay.pass_on()
+        decided.append(replay.decided())
+    # What followed the last trial comes anew, and is journalled anew.
+    assert decided[:2] == [1_500, 3_500]
+    assert ended_ns == decided[2] >= 6_000

@@ -313,3 +313,14 @@ def test_the_command_is_said_with_everything_that_mattered(tmp_path: Path) -> No
     said = {"--set intra=2", "--shape x:1x3", "--dim seq=16:1,32:3", "--gap 30ms", "--sessions 2", "--cpus 2"}
     said |= {"--memory 1g", "--shared-pool", "--runs 9", "--budget 60"}
     assert set(" ".join(words[3:]).replace(" --", "\n--").splitlines()) == said
+
+
+def test_a_budget_that_holds_no_process_of_its_own_tells_what_the_pilot_timed(
+    model: Path, tmp_path: Path
+) -> None:
+    found = ortune.bench(
+        model, dim=["rows=2"], python=sys.executable, budget="0.1s", store=tmp_path / "store"
+    )
+    (row,) = found.result.rows
+    assert row.n_processes == 1 and row.median_ns.single and row.median_ns.value > 0
+    assert found.status == "ok"

@@ -59,11 +59,14 @@ def options(
     """Options before the verb."""
 
 
-def register(*asked: str, for_help: bool = False) -> None:
-    """Makes the commands that are asked for; where none is, what ``ortune --help`` says of each."""
+def register(*asked: str, for_help: bool = False, whole: bool = False) -> None:
+    """Makes the commands that are asked for; where none is, what ``ortune --help`` says of each.
+
+    ``whole``: this process does nothing else.
+    """
     app.registered_commands = [made for made in app.registered_commands if made.name not in verbs()]
     for name in filter(asked.__contains__, verbs()):
-        app.command(name=name)(command(name, for_help=for_help))
+        app.command(name=name)(command(name, for_help=for_help, whole=whole))
     for name in () if asked else verbs():  # to read all of them takes a tenth of a second
         app.command(name=name, help=short_help(name))(_elsewhere)
 
@@ -81,7 +84,7 @@ def main() -> None:
         # A file or a pipe gets UTF-8, which JSON is; a terminal that lacks a character shows its number.
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(encoding=None if stream.isatty() else "utf-8", errors="backslashreplace")
-    sys.exit(_run(sys.argv[1:] or ["--help"]))
+    sys.exit(_run(sys.argv[1:] or ["--help"], whole=True))
 
 
 def _open_closed_streams() -> None:
@@ -98,12 +101,12 @@ def _open_closed_streams() -> None:
             setattr(sys, name, open(number, "r" if number == 0 else "w", encoding="utf-8", closefd=False))  # noqa: SIM115
 
 
-def _run(arguments: Sequence[str]) -> int:
-    """Runs a verb and returns the exit code."""
+def _run(arguments: Sequence[str], *, whole: bool = False) -> int:
+    """Runs a verb and returns the exit code; ``whole``: this process does nothing else."""
     try:
         _require_utf8(arguments)
         arguments = _with_look(_with_files(arguments))
-        register(*_verb(arguments), for_help=arguments[1:] in (["-h"], ["--help"]))
+        register(*_verb(arguments), for_help=arguments[1:] in (["-h"], ["--help"]), whole=whole)
         if HELP & {*_options(arguments)}:
             return _help(arguments)
         _require_folder()

@@ -61,8 +61,11 @@ def _light(node: ast.stmt) -> bool:
     return isinstance(node, ast.ClassDef) and node.name == "Options"
 
 
-def command(verb: str, *, for_help: bool = False) -> Callable[..., None]:
-    """A verb as a function that typer understands; for its help it cannot run."""
+def command(verb: str, *, for_help: bool = False, whole: bool = False) -> Callable[..., None]:
+    """A verb as a function that typer understands; for its help it cannot run.
+
+    ``whole``: this process does nothing else, so that all of its time is the verb's.
+    """
     from ortune.verbs._options import Argument, Option, option_fields
 
     module = options_alone(verb) if for_help else importlib.import_module(f"ortune.verbs.{verb}")
@@ -72,15 +75,16 @@ def command(verb: str, *, for_help: bool = False) -> Callable[..., None]:
     def run(**given: Any) -> None:
         form = given.pop("format")
         as_json = given.pop("as_json")
-        whole = given.pop("verbose")
+        verbose = given.pop("verbose")
         output = None if own_output else given.pop("output")
         with reporting(verb, as_json or form == "json"):
             form = chosen_format(form, as_json, module.FORMATS)
             if output is not None:
                 files.require_writable(Path(output), "--output")
-            envelope, options = _run(module, given, form)
+            began_s = _started_s() if whole else None
+            envelope, options = _run(module, given, form, began_s)
             place = getattr(options, "answer", None) if own_output else output
-            _write(verb, envelope, form, place, whole=whole)
+            _write(verb, envelope, form, place, whole=verbose)
             if envelope.error:
                 e = envelope.error
                 tell(verb, OrtuneError(e.what, where=e.where, do=e.do, code=e.code), as_json=False)
@@ -106,6 +110,12 @@ def command(verb: str, *, for_help: bool = False) -> Callable[..., None]:
     return run
 
 
+def _started_s() -> float:
+    from ortune.launcher import started_s
+
+    return started_s()
+
+
 def _paragraphs(doc: str) -> str:
     """A docstring as typer shows it best: a line a paragraph."""
     return "\n\n".join(" ".join(part.split()) for part in _kept(doc).split("\n\n"))
@@ -118,7 +128,7 @@ def _kept(text: str) -> str:
     return escape(text)
 
 
-def _run(module: Any, given: dict[str, Any], form: str) -> tuple[Envelope[Any], Any]:
+def _run(module: Any, given: dict[str, Any], form: str, began_s: float | None) -> tuple[Envelope[Any], Any]:
     from ortune import Watcher
     from ortune.verbs._page import run
 
@@ -129,7 +139,7 @@ def _run(module: Any, given: dict[str, Any], form: str) -> tuple[Envelope[Any], 
     stop = StopRequest(say, module.STOPPING)
     with stop.listening(), say.progress() as progress:
         watcher = Watcher(say=say, stop=stop, line=progress, draw=say.draw, begin=stop.begin)
-        return run(module, options, watcher), options
+        return run(module, options, watcher, began_s), options
 
 
 def _write(verb: str, envelope: Envelope[Any], form: str, output: str | Path | None, *, whole: bool) -> None:

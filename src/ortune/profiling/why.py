@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 import msgspec
 
+from ortune.errors import MeasurementError
 from ortune.profiling.gpu import gpu_difference
 from ortune.profiling.nodes import Origins, counterparts_of, origins
 from ortune.profiling.processes import Process, profile, profiled_arm, runs_for, slowdown
@@ -30,6 +31,7 @@ def why(
     line: Callable[[str], None],
     *,
     processes: int = PROCESSES,
+    each_s: float = 0.0,
     left_s: Callable[[], float] = lambda: math.inf,
 ) -> ProfileDifference:
     """Where the time went, B minus A.
@@ -42,18 +44,20 @@ def why(
         plain_ns: B minus A without the profiler; None where that is not known.
         line: Says which process it is.
         processes: Of each side at most, one at least.
+        each_s: What a process of each side takes, before the first has shown it.
         left_s: Seconds that are left: no process is begun in less time than the one before took.
 
     Raises:
+        MeasurementError: The time that is left holds no process.
         OrtuneError: A side does not run under the profiler.
     """
     found: tuple[list[Process], list[Process]] = ([], [])
     runs = min(
         runs_for(ns, side.model.info.n_nodes, TIMED_NS) for ns, side in zip(latencies_ns, sides, strict=True)
     )
-    took_s = 0.0
+    took_s = each_s
     for turn in range(processes):
-        if turn and took_s > left_s():
+        if took_s > left_s():
             break
         began = time.monotonic()
         line(f"looking where the time went, process {turn + 1} of {processes}")
@@ -63,6 +67,10 @@ def why(
             mine.append(process)
             path.unlink(missing_ok=True)
         took_s = time.monotonic() - began
+    if not found[0]:
+        raise MeasurementError(
+            f"{max(0.0, left_s()):.0f} s are left, and a profile of both takes {took_s:.0f} s"
+        )
     known = [_origins(baseline, side, mine[0]) for side, mine in zip(sides, found, strict=True)]
     same = sides[0].label == sides[1].label
     labels = [f"{s.label} ({s.plan.describe()})" if same else s.label for s in sides]

@@ -80,15 +80,21 @@ class BudgetReport(Record, frozen=True, kw_only=True):
 
     Attributes:
         promise: The sentence printed before starting.
+        before_s: Until the first block: starting, the pilot, the profile, rewriting.
+        enough_s: The budget that holds what this one did not; 0 where it held all.
+        exploratory: It held no confirmation, or no repeat of controls that failed: plans were seen, and none claimed.
     """
 
     budget_s: float
     trial_s: float
     promise: str
+    before_s: float = 0.0
     calibration_s: float = 0.0
     race_s: float = 0.0
     confirm_s: float = 0.0
     n_trials: int = 0
+    enough_s: float = 0.0
+    exploratory: bool = False
 
 
 class TradeRow(Record, frozen=True, kw_only=True):

@@ -154,8 +154,7 @@ def with_budget(command: str, seconds: float) -> list[str]:
     if not words:
         return []
     _drop(words, "--budget")
-    time = f"{seconds / 60:.0f}m" if seconds >= 120 else f"{seconds:.0f}s"
-    return [*words, "--budget", time]
+    return [*words, "--budget", f"{seconds:.0f}s"]
 
 
 def change_line(command: str, default: Plan, change: Plan) -> list[str]:

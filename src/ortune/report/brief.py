@@ -69,7 +69,8 @@ def make(
     if found is None:
         return None
     load = LOAD_PER_S if load_per_s is None else load_per_s
-    decision = _decision(found)
+    budget = envelope.result.budget if isinstance(envelope.result, TuneResult) else None
+    decision = "unproven" if budget and budget.exploratory else _decision(found)
     note = pauses_note(envelope.workload, load, _timed(found), spins)
     figures, cpus = _figures(found, load, claimed=not note)
     return Brief(
@@ -86,7 +87,7 @@ def make(
         cpus_there=envelope.host.effective_cpus if envelope.host else None,
         cpus_note=note if cpus else "",
         risks=tuple(risks(found, safety, bound, envelope.status == "interrupted")),
-        next_steps=tuple(_next(found, decision, envelope.workload)),
+        next_steps=tuple(_next(found, decision, envelope.workload, budget.enough_s if budget else 0.0)),
     )
 
 
@@ -238,10 +239,10 @@ def _row(
     )
 
 
-def _next(found: Answer, decision: Decision, work: Workload | None) -> Sequence[str]:
+def _next(found: Answer, decision: Decision, work: Workload | None, enough_s: float) -> Sequence[str]:
     new = found.new
     if decision == "unproven" and new is None:
-        longer = with_budget(found.reproduce, LONGER_S)
+        longer = with_budget(found.reproduce, enough_s or LONGER_S)
         return ("keep what runs", *([f"to find out: {shlex.join(longer)}"] if longer else []))
     if decision == "ship" and found.bundle:
         return (f"ship the bundle {found.bundle}", *_proof_line(found, work))

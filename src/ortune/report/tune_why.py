@@ -13,8 +13,6 @@ from ortune.report.profile_tables import category_words
 LEAST_PART = 0.1
 """Of the whole difference, from which on a category or a node is named."""
 NAME = 60
-MORE = 3
-"""Times the budget that is proposed where it did not hold all plans."""
 FED = {
     "--shape",
     "--dim",
@@ -81,8 +79,8 @@ def next_commands(result: TuneResult) -> list[str]:
     if again[:2] != ["ortune", "tune"]:
         return []
     found = []
-    if any(c.fate == "not-tried" and "budget" in c.why for c in result.candidates):
-        budget = f"{round(MORE * result.budget.budget_s)}s"
+    if result.budget.enough_s:
+        budget = f"{result.budget.enough_s:.0f}s"
         found.append([*_without(again, {"--budget"}), "--budget", budget])
     if not result.allowed and not words.nothing_tested(result):
         found.append([*again, "--allow", "numerics"])

@@ -53,8 +53,6 @@ from ortune.report.placement_words import placed, places
 NAMED = 6  # plans in a list, at most
 LONGEST_PLAN, LONGEST_LEADER = 70, 40
 """Characters of a plan that a headline names: one that is shipped, and one that is not. A longer one is counted."""
-MORE_TIME = 4.0
-"""Times the budget that is offered where plans were not tested."""
 MOST_UNSEEN = 0.1
 """The largest minimum detectable effect, as a share, with which what runs may be called the best."""
 FATES: dict[PlanStatus, str] = {
@@ -71,6 +69,8 @@ FATES: dict[PlanStatus, str] = {
 
 def headline(result: TuneResult) -> str:
     """The answer in at most two lines: how much faster, how sure, by what; or that there is nothing to gain."""
+    if result.budget.exploratory and not nothing_tested(result):
+        return "; ".join(_exploratory(result))
     if today(result) is not None:
         parts = _against_today(result)
     elif result.winner == result.default:
@@ -234,6 +234,24 @@ def _against_today(result: TuneResult) -> list[str]:
     if result.winner == result.default:
         return [text, "the untouched default is the best"]
     return [text]
+
+
+def _exploratory(result: TuneResult) -> list[str]:
+    """What looks fastest where nothing could be confirmed, why not, and the budget that confirms it."""
+    seen = [c for c in tried(result.candidates) if c.ratio is not None]
+    best = min(seen, key=lambda c: c.ratio or 1.0, default=None)
+    n = len(tried(result.candidates))
+    which = "the one configuration tried" if n == 1 else f"{n} configurations tried"
+    if best is not None and best.ratio is not None and best.ratio < 1 - result.worth_ratio:
+        blocks = f"{best.n_blocks} block{'s' if best.n_blocks > 1 else ''}"
+        gain = f"{times(1 / best.ratio)} {gain_unit(best.ratio, result.estimand)}"
+        text = f"exploratory: {best.plan.describe()} looks {gain} ({blocks}, unconfirmed)"
+    else:
+        text = f"exploratory: nothing looks faster than the default among the {which} (unconfirmed)"
+    short = f"{result.budget.budget_s:.0f} s are too short to"
+    failed = any(not control.ok for control in result.controls)
+    why = f"{short} repeat the failed checks" if failed else f"{short} confirm one change"
+    return [text, f"{why}, rerun with --budget {result.budget.enough_s:.0f}s"]
 
 
 def _default_best(result: TuneResult) -> list[str]:
@@ -652,8 +670,8 @@ def _next(envelope: Envelope[TuneResult]) -> list[str]:
     """What proves the winner again, or finds more; what supports the answer."""
     result = envelope.result
     more: list[str] = []
-    if _left_out(result.candidates):
-        more = with_budget(result.reproduce, MORE_TIME * result.budget.budget_s)
+    if result.budget.enough_s:
+        more = with_budget(result.reproduce, result.budget.enough_s)
     prove = ["ortune", "compare", operand(result.bundle)] if result.bundle and replaces(result) else []
     ran = msgspec.structs.replace(result.side, plan=result.default)  # a browser's is no profile of a process
     why = [] if replaces(result) else profile_line(ran, envelope.workload)
@@ -694,7 +712,12 @@ def _places(result: TuneResult) -> list[tuple[str, str]]:
 def spent(result: TuneResult) -> str:
     """What the run took: trials, and seconds by phase."""
     b = result.budget
-    phases = (("calibration", b.calibration_s), ("race", b.race_s), ("confirmation", b.confirm_s))
+    phases = (
+        ("start and pilot", b.before_s),
+        ("calibration", b.calibration_s),
+        ("race", b.race_s),
+        ("confirmation", b.confirm_s),
+    )
     parts = [f"{name} {seconds:.0f} s" for name, seconds in phases if seconds]
     if b.n_trials:
         parts.insert(0, f"{b.n_trials} trials")

@@ -6,6 +6,7 @@ the race. A budget too small takes fewer plans, never fewer blocks.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from ortune.search.controls import CALIBRATION_BLOCKS
@@ -27,6 +28,10 @@ IN_CALIBRATION = 5
 TRY_SHARE = 0.75
 """Of the race, for the first blocks of each plan; what then leads needs time to be built upon."""
 CONFIRM_SHARE = 0.3
+PROFILED_TRIALS = 4.6
+"""Trials that a profile of two plans takes, each with and without the profiler, which costs something itself."""
+NEXT = 1.2
+"""Times what trials took of late, that the next ones may well take: no block is begun that would then end too late."""
 SPARE = 1.06
 """Trials after the pilot cost a little more than the pilot said: new plans load more slowly, disks are busy."""
 
@@ -42,6 +47,11 @@ class Split:
 
     plans: int
     confirm_ns: float
+
+
+def calibration_ns(trial_ns: float, references: int) -> float:
+    """What the controls take, once."""
+    return CALIBRATION_BLOCKS * (references + 2) * trial_ns * SPARE
 
 
 def tries(plans: int, references: int) -> float:
@@ -76,7 +86,7 @@ def divide(budget_ns: float, trial_ns: float, *, wanted: int, references: int) -
         references: 1, or 2 where the user's current plan runs in every block too.
     """
     cost = trial_ns * SPARE
-    calibration = CALIBRATION_BLOCKS * (references + 2) * cost
+    calibration = calibration_ns(trial_ns, references)
     least, most = (n * (references + 1) * cost for n in (LEAST_CONFIRM, MOST_CONFIRM))
     # The check alone comes on top.
     confirm = max(CONFIRM_SHARE * budget_ns, least)
@@ -85,6 +95,27 @@ def divide(budget_ns: float, trial_ns: float, *, wanted: int, references: int) -
     if race < tries(1, references) * cost:
         return None
     return Split(plans=_plans(race, cost, wanted, references), confirm_ns=confirm)
+
+
+def exploratory(left_ns: float, trial_ns: float, *, wanted: int, references: int) -> int:
+    """Plans that are seen beside the default where no confirmation fits; 0 where not even one block of one does.
+
+    Half of the time is for the first blocks, so that what leads gets further ones; two plans get theirs in any case.
+    """
+    cost = trial_ns * NEXT
+
+    def takes(plans: int, blocks: int) -> float:
+        return blocks * (plans + -(-plans // FIELD) * references) * cost
+
+    plans = 0
+    while plans < wanted and takes(plans + 1, ROUNDS[0]) <= left_ns * (1.0 if plans < 2 else 0.5):
+        plans += 1
+    return plans or int(wanted > 0 and takes(1, 1) <= left_ns)
+
+
+def enough_s(needed_ns: float) -> int:
+    """A budget that holds what takes so long, in whole tens of seconds: no run takes as long as the last."""
+    return math.ceil(1.2e-9 * needed_ns / 10) * 10
 
 
 def repeat(
@@ -104,7 +135,7 @@ def repeat(
         and the fewest blocks of a confirmation take: 0 where it holds them.
     """
     cost = trial_ns * SPARE
-    held = _plans(race_ns - CALIBRATION_BLOCKS * (references + 2) * cost, cost, wanted, references)
+    held = _plans(race_ns - calibration_ns(trial_ns, references), cost, wanted, references)
     return held, max(0.0, least_trials(1, references) * cost - left_ns)
 
 
@@ -119,7 +150,7 @@ def _plans(race_ns: float, cost_ns: float, wanted: int, references: int) -> int:
 def needed_ns(plans: int, trial_ns: float, references: int) -> float:
     """The budget that would hold that many plans."""
     cost = trial_ns * SPARE
-    calibration = CALIBRATION_BLOCKS * (references + 2) * cost
+    calibration = calibration_ns(trial_ns, references)
     race = tries(plans, references) * cost / (TRY_SHARE if plans > 1 else 1.0)
     least = calibration + race + LEAST_CONFIRM * (references + 1) * cost
     return max(least, (calibration + race) / (1 - CONFIRM_SHARE))

@@ -40,19 +40,41 @@ def ablate(race: Race, winner: Entry, without: Sequence[Entry]) -> dict[str, np.
     return {e.arm: log_ratios(mine, e.arm, race.estimand, base=winner.arm) for e in without}
 
 
-def confirm(race: Race, winner: Entry, n_blocks: int, on_block: Callable[[Block, int], None]) -> list[Block]:
+def confirm(
+    race: Race,
+    winner: Entry,
+    n_blocks: int,
+    on_block: Callable[[Block, int], None],
+    *,
+    end_ns: float = math.inf,
+    last_ns: float = math.inf,
+) -> list[Block]:
     """Fresh blocks of baseline, winner (and current), their number fixed beforehand.
 
-    Where a stop is asked for, it ends with the ninth block, or with the one that runs. That choice cannot follow the
-    figures: nobody is shown any before the last block.
+    Where a stop is asked for, it ends with the ninth block, or with the one that runs; where blocks take longer than
+    was thought, with the ninth after ``end_ns``, and at ``last_ns`` in any case. That choice cannot follow the figures:
+    nobody is shown any before the last block, and how long a block takes does not tell which side of it is called B.
+
+    Args:
+        race: Whose means run it.
+        winner: What is to be confirmed.
+        n_blocks: How many.
+        on_block: Is told of each block, and of their number.
+        end_ns: By the race's clock, when it should be over.
+        last_ns: When it must be.
     """
     arms = [BASE, winner.arm, *([CURRENT] if race.with_current else [])]
     blocks: list[Block] = []
     attempts = 0
     failed = 0
+    took_ns = 0
     while True:
-        wanted = min(n_blocks, LEAST_CONFIRM) if race.stop() else n_blocks
+        began = race.clock()
+        hurried = race.stop() or began + took_ns > end_ns
+        wanted = min(n_blocks, LEAST_CONFIRM) if hurried else n_blocks
         if sum(not b.dropped for b in blocks) >= wanted or attempts >= wanted + 3:
+            break
+        if began + took_ns > last_ns:
             break
         attempts += 1
         with_control = [*arms, IDENTICAL] if attempts % CONTROL_EVERY == 1 else arms
@@ -60,6 +82,7 @@ def confirm(race: Race, winner: Entry, n_blocks: int, on_block: Callable[[Block,
         if block is not None:
             blocks.append(block)
             on_block(block, n_blocks)
+        took_ns = race.clock() - began
         failed = len(failures(blocks, winner.arm))
         if failed >= FAILURES_RETIRE:
             last = failures(blocks, winner.arm)[-1]
@@ -81,7 +104,10 @@ def alone(
     arms = [CURRENT if race.with_current else BASE, winner.arm]
     fits = int(left_ns / (len(arms) * trial_ns))
     blocks: list[Block] = []
+    end_ns = race.clock() + left_ns
     for i in range(min(MOST_ALONE, fits) if fits >= LEAST_ALONE and not race.stop() else 0):
+        if race.clock() + len(arms) * trial_ns > end_ns:
+            break
         block = run_block(race.execute, arms, race.rng, first + i, "confirm", alone=True)
         assert block is not None
         blocks.append(block)

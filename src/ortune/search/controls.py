@@ -141,7 +141,7 @@ def calibrate(
     stop: Callable[[], bool],
     on_block: Callable[[Block], None],
     also: Callable[[], Sequence[str]] = lambda: (),
-    again: Callable[[], None] = lambda: None,
+    again: Callable[[], bool] = lambda: True,
 ) -> tuple[Judgement, list[Block]]:
     """Nine blocks of the references and both controls, once repeated where the controls fail.
 
@@ -153,16 +153,14 @@ def calibrate(
         stop: Whether a stop was asked for.
         on_block: Is told of each block.
         also: What takes its turns in the next block too.
-        again: Is told before they are repeated.
+        again: Asked before they are repeated: whether there is time for it. Else their judgement is not ``ok``.
 
     Raises:
         MeasurementError: The controls failed twice, or the baseline cannot be measured.
         Interrupted: A stop was asked for.
     """
     blocks: list[Block] = []
-    for repeated in (False, True):
-        if repeated:
-            again()
+    for _ in range(2):
         mine: list[Block] = []
         while sum(not b.dropped for b in mine) < CALIBRATION_BLOCKS:
             index = len(blocks) + len(mine)
@@ -176,7 +174,9 @@ def calibrate(
         judgement = judge(mine, fixed)
         if judgement.ok:
             return judgement, [*blocks, *mine]
-        blocks += dropped(mine)
+        first, blocks = not blocks, [*blocks, *dropped(mine)]
+        if first and not again():
+            return judgement, blocks
     raise failed(again=True)
 
 

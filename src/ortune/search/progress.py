@@ -19,9 +19,9 @@ def forecast(
     spent_ns: int,
     trial_ns: float,
     load_ns: float,
-    references: int,
+    enough_s: int,
 ) -> str:
-    """Trials, plans and precision that the budget holds, and the budget that would hold every plan."""
+    """Trials, plans and precision that the budget holds, and the budget that would hold every plan: ``enough_s``."""
     confirmed = detect.smallest_effect(USUAL_SCALE, budget.LEAST_CONFIRM, method="wilcoxon")
     left_ns = max(0.0, budget_s * 1e9 - spent_ns)
     text = (
@@ -31,18 +31,35 @@ def forecast(
     )
     if split.plans == wanted:
         return text
-    minutes = max(1, round((budget.needed_ns(wanted, trial_ns, references) + spent_ns) / 60e9 + 0.5))
-    return f"{text}; all {wanted}: {minutes} min (--budget {minutes}m)"
+    return f"{text}; for all {wanted}: --budget {enough_s}s"
 
 
-def repeat_status(plans: int, dropped: int, beyond_ns: float) -> str:
-    """What it takes that the controls are repeated, out of the race or beyond the budget."""
-    text = "the A/A check or the positive control failed; both are repeated"
-    if dropped:
-        text += f", and the budget then holds {plans - dropped} of the {plans} plans"
+def nothing_held(trial_ns: float, budget_s: float, enough_s: int) -> str:
+    """That the time holds no block of anything but the default, and which budget holds a search."""
+    return (
+        f"one trial takes {trial_ns / 1e9:.1f} s: the {budget_s:.0f} s budget holds not even one other "
+        f"plan (--budget {enough_s}s does)"
+    )
+
+
+def explored(plans: int, wanted: int, *, left_ns: float, needed_ns: float, enough_s: int) -> str:
+    """That plans are seen and none is confirmed, with the arithmetic."""
+    n = f"{plans} of {wanted} plans" if wanted > 1 else "the one plan"
+    return (
+        f"{left_ns / 1e9:.0f} s are left, and to confirm one plan takes {needed_ns / 1e9:.0f} s: "
+        f"{n} measured without a claim (--budget {enough_s}s confirms one)"
+    )
+
+
+def repeat_status(plans: int, dropped: int, beyond_ns: float, enough_s: int) -> str:
+    """What it takes that the controls are repeated, out of the race; or that there is no time for it."""
+    text = "the A/A check or the positive control failed"
     if beyond_ns:
-        text += f": with the confirmation that takes about {beyond_ns / 1e9:.0f} s more than the budget"
-    return text
+        more = f"to repeat both and confirm a plan takes {beyond_ns / 1e9:.0f} s more than are left"
+        return f"{text}: {more}, so plans are measured without a claim (--budget {enough_s}s holds it)"
+    if dropped:
+        return f"{text}; both are repeated, and the budget then holds {plans - dropped} of the {plans} plans"
+    return f"{text}; both are repeated"
 
 
 def race_status(race: Race) -> str:

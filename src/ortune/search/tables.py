@@ -96,7 +96,12 @@ def _summary(name: str) -> str:
 
 
 def candidates(
-    search: Search, proposed: Sequence[Entry], shipped: Plan, refused: Refused | None
+    search: Search,
+    proposed: Sequence[Entry],
+    shipped: Plan,
+    refused: Refused | None,
+    *,
+    exploring: bool = False,
 ) -> tuple[Candidate, ...]:
     """Every plan that was proposed or made on the way, with its figures and what became of it; fastest first."""
     found = []
@@ -117,7 +122,7 @@ def candidates(
         elif status is None and not entry.ratios:
             status, why = "not-tried", "the budget did not hold it"
         elif status is None:
-            status, why = "retired", "another plan was faster"
+            status, why = "retired", "seen, and not confirmed" if exploring else "another plan was faster"
         interval = pairs.wilcoxon_interval(np.asarray(entry.ratios)) if len(entry.ratios) >= 2 else None
         found.append(
             Candidate(

@@ -51,7 +51,9 @@ LEAST_PATIENCE_S = 2.0
 LEAST_LOAD_S = 60.0  # of a first run, or a rewrite, however small the budget
 PILOT_RUNS = 5  # of a trial that is to show that a plan runs, what it costs and what it gives
 LOOK_SHARE = 0.1  # of the time left, the most that one step of the pilot takes where it can be made shorter
-LEAST_LOOK_NS = 3e9  # that whether latency depends on values may take in any case: a start and some runs
+LEAST_LOOK_NS = (
+    3e9  # that whether latency depends on values may take where so much is left: a start and some runs
+)
 STARTS = 2  # further processes that show how long a plan takes to load and to run first, besides the pilot's
 
 
@@ -60,7 +62,7 @@ def patience_s(trial_ns: float, left_ns: float) -> float:
     return max(LEAST_PATIENCE_S, 5e-9 * trial_ns, HANG_SHARE * 1e-9 * left_ns)
 
 
-def _run_ns(trial: Measured) -> float:
+def run_ns(trial: Measured) -> float:
     """What a run of every case took, by every caller, its gap included."""
     done = trial.done
     return done.wall_ns * len(done.cases) * done.n_callers / done.n_runs
@@ -150,23 +152,27 @@ class Baseline:
             self.executor.most_alive = self.machine.most_alive(self.executor.last.done.peak_bytes)
 
     def pilot(
-        self, objective: str, left_s: float = math.inf, holds: Callable[[float], bool] = lambda _: True
+        self,
+        objective: str,
+        left_s: Callable[[], float] = lambda: math.inf,
+        holds: Callable[[float], bool] = lambda _: True,
+        rest: Callable[[], float] = lambda: 0.0,
     ) -> bool:
         """Times the baseline alone, then beside itself; compares the two, and tries three kinds of feed.
 
         Args:
             objective: What counts.
-            left_s: Of the budget: what does not fit is made shorter, or left out with a note.
+            left_s: Of the budget, whenever it is asked: what does not fit is made shorter, or left out with a note.
             holds: Asked after the first trial, with the nanoseconds that the shortest trial takes: whether the rest
                 is worth its time.
+            rest: Trials that what comes after needs at least: before they are cut, what can be left out is.
 
         Returns:
             What ``holds`` said.
         """
         self._least_runs = P95_REQUESTS if objective == "p95" else 0
         base = self.arm(BASE)
-        left_ns = left_s * 1e9
-        self.look_runs = self._runs_to_look(LOOK_SHARE * left_ns)
+        self.look_runs = self.runs_to_look(LOOK_SHARE * left_s() * 1e9)
         # The first run was one, but for V8, which compiles WebAssembly again: until then a run takes far longer.
         in_wasm = self.side.plan.provider_names[0] == "wasm"
         warmup = 1 if self.look_runs == PILOT_RUNS or in_wasm else 0
@@ -190,38 +196,48 @@ class Baseline:
         )
         if self.executor.most_alive == 1 and objective not in FROM_START:
             self.note("memory does not hold two of its processes at once: trials run one after another")
-        turns_ns = (self.look_runs + warmup) * _run_ns(self.first)
+        turns_ns = (self.look_runs + warmup) * run_ns(self.first)
         elapsed_ns = self.first.elapsed_ns
         if in_wasm and self.machine.remote is None and isinstance(loaded, Measured):
             # Later pages begin with what V8 compiled in this one: they are more like the page that only loaded.
             elapsed_ns = min(elapsed_ns, loaded.elapsed_ns + int(turns_ns))
-        self._time_by(self.first, turns_ns, elapsed_ns)
-        left_ns -= self.first.elapsed_ns
-        least = pilot.shortened(self._turns, self.start_ns, self._run_ns, 0.0, self._least_runs)
+        self.time_by(self.first, turns_ns, elapsed_ns)
+        least = self._least_turns()
         if self.first.done.page is not None and self.first.done.page.software:
             # Its times are nobody's: one page tells all that can be told.
             self._use(least)
             self.question_page(base, self.first)
             self.expect(self.trial_ns)
             return False
-        if not holds(self.start_ns + pilot.turns_ns(least, self._run_ns)):
+        if not holds(self.least_trial_ns):
             self._use(least)
             return False
-        self.shorten(LOOK_SHARE * left_ns / 2)
+        self.shorten(LOOK_SHARE * left_s() * 1e9 / 2)
+        rest_ns = rest() * self.least_trial_ns
+        self._run_again(base, left_s() * 1e9 - rest_ns)
+        self._use(self._turns)
+        self.question_page(base, self.first)
+        left_ns = left_s() * 1e9
+        self.question_values(base, min(max(LEAST_LOOK_NS, LOOK_SHARE * left_ns), left_ns - rest_ns))
+        self.expect(self.trial_ns)
+        return True
+
+    def _run_again(self, base: Arm, most_ns: float) -> None:
+        """The baseline beside itself: what that costs, and whether it answers the same.
+
+        Without time for it, a model that draws no numbers is taken to be its own equal.
+        """
         self.executor.arms = {BASE: base, IDENTICAL: self.arm(IDENTICAL)}
         names = [BASE, IDENTICAL][: self.executor.most_alive]
+        if most_ns < len(names) * self.trial_ns and not outputs.random_ops(self.side.model.ir):
+            return
         found = self.executor(names, lambda: False, keep=[BASE])
         assert found is not None
         second, *_ = (self.require_measured(base, outcome) for outcome in found)
         # Of the two the one that no stall made longer: what a budget holds is told from it.
         elapsed_ns = min(outcome.elapsed_ns for outcome in found)
-        self._time_by(second, pilot.turns_ns(self.executor.timing.turns, _run_ns(second)), elapsed_ns)
-        self._use(self._turns)
+        self.time_by(second, pilot.turns_ns(self.executor.timing.turns, run_ns(second)), elapsed_ns)
         self.notice_randomness(second)
-        self.question_page(base, self.first)
-        self.question_values(base, max(LEAST_LOOK_NS, LOOK_SHARE * (left_ns - elapsed_ns)))
-        self.expect(self.trial_ns)
-        return True
 
     def notice_randomness(self, again: Measured) -> None:
         """Outputs are compared by moments from now on where the baseline, run again, differs from itself."""
@@ -235,7 +251,7 @@ class Baseline:
                 "outputs are compared by shape, finiteness and moments"
             )
 
-    def _runs_to_look(self, most_ns: float) -> int:
+    def runs_to_look(self, most_ns: float) -> int:
         """Timed runs of the first timed trial, as the run before it says: one at least."""
         last = self.executor.last
         if not isinstance(last, Measured):
@@ -243,10 +259,18 @@ class Baseline:
         run_ns = sum(case.first_ns for case in last.done.cases)
         return max(1, int(min(PILOT_RUNS, (most_ns - last.elapsed_ns) / max(1, run_ns))))
 
-    def _time_by(self, trial: Measured, turns_ns: float, elapsed_ns: float) -> None:
+    def time_by(self, trial: Measured, turns_ns: float, elapsed_ns: float) -> None:
         """Takes what a start and a run cost from a trial that took so long, of which its turns took so much."""
-        self._run_ns = _run_ns(trial)
+        self._run_ns = run_ns(trial)
         self.start_ns = max(1e6, elapsed_ns - turns_ns)
+
+    def _least_turns(self) -> Turns:
+        return pilot.shortened(self._turns, self.start_ns, self._run_ns, 0.0, self._least_runs)
+
+    @property
+    def least_trial_ns(self) -> float:
+        """What the shortest trial takes that makes sense."""
+        return self.start_ns + pilot.turns_ns(self._least_turns(), self._run_ns)
 
     @property
     def functional_only(self) -> bool:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import random
-import time
 from collections.abc import Callable, Sequence
 
 from ortune.records import Block
 from ortune.search.blocks import BASE, run_block
 from ortune.search.controls import CALIBRATION_BLOCKS
 from ortune.trials.baseline import Baseline
+from ortune.trials.clock import Clock
 from ortune.trials.watcher import Watcher
 
 LEAST_BLOCKS, MOST_BLOCKS = 9, 40
@@ -18,25 +18,9 @@ SPARE = 1.3
 """Of the time that blocks should take, so that those that are promised fit."""
 
 
-class Clock:
-    """The time of one command, which runs from when this is made."""
-
-    def __init__(self, budget_s: float) -> None:
-        self.budget_s, self._start = budget_s, time.monotonic()
-
-    @property
-    def spent_s(self) -> float:
-        """Of the budget, until now."""
-        return time.monotonic() - self._start
-
-    @property
-    def left_s(self) -> float:
-        """Of the budget; below 0 beyond it."""
-        return self.budget_s - self.spent_s
-
-    def holds(self, trial_ns: float) -> bool:
-        """Whether the time that is left holds the fewest blocks of one change, of trials that take so long."""
-        return _least_trials(3) * trial_ns <= self.left_s * 1e9
+def holds(clock: Clock, trial_ns: float) -> bool:
+    """Whether the time that is left holds the fewest blocks of one change, of trials that take so long."""
+    return _least_trials(3) * trial_ns <= clock.left_s * 1e9
 
 
 def _least_trials(n_arms: int) -> int:

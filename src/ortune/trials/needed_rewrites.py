@@ -42,7 +42,7 @@ def needed(
     row = tuple(row)
     spare = [spec for spec in row if rewrites.find(spec.name).stage == rewrites.CLEAN_UP]
     # A provider of its own compiles its part, and that is in no file.
-    if not spare or everywhere.providers or baseline.side.model.info.size_bytes > MOST_BYTES:
+    if limit_s <= 0 or not spare or everywhere.providers or baseline.side.model.info.size_bytes > MOST_BYTES:
         return row
     ends = time.monotonic() + limit_s
     without = [tuple(spec for spec in row if spec is not left_out) for left_out in spare]

@@ -38,6 +38,10 @@ PLACES = "places"
 """Journalled before the race: where else in a browser the model runs, as far as there was time to see."""
 ROW = "row"
 """Journalled before the race: which rewrites are raced together, which a graph saved in time decides."""
+PASSED = "passed"
+"""Journalled with the time, after what is no trial and takes time too: rewriting, profiling, comparing outputs."""
+AFTER = "after"
+"""Journalled first: what is kept of the budget for the answer."""
 NO_MODEL = "no-model"
 """Journalled when a rewritten model could not be made."""
 
@@ -55,6 +59,10 @@ _outcomes: msgspec.json.Decoder[Outcome] = msgspec.json.Decoder(Outcome)
 class _DifferenceEvent(msgspec.Struct):
     key: str
     difference: OutputDifference
+
+
+class _PassedEvent(msgspec.Struct):
+    ended_ns: int
 
 
 class _NoModelEvent(msgspec.Struct):
@@ -75,6 +83,7 @@ _TOLD: dict[str, tuple[str, Any]] = {
     FINDINGS: ("findings", tuple[Finding, ...]),
     PLACES: ("places", Places),
     ROW: ("row", tuple[RewriteSpec, ...]),
+    AFTER: ("after_s", float),
 }
 """What is journalled before the race, by the kind of its event: what keeps it, and its type."""
 
@@ -105,6 +114,9 @@ class Replay:
         findings: What rules found then; None where they were not asked.
         places: Where else in a browser the model runs, and when that was seen; None where it was not asked.
         row: The rewrites that were raced together; None where that was not settled.
+        after_s: What was kept of the budget for the answer; None for a new session.
+        passed: What is no trial ended then, each with the number of trials before it.
+        since_ns: When what is measured now began, on the monotonic clock.
         played: Trials played back.
         live: A trial was measured since, so that what comes now is new.
     """
@@ -118,15 +130,17 @@ class Replay:
     findings: tuple[Finding, ...] | None = None
     places: Places | None = None
     row: tuple[RewriteSpec, ...] | None = None
+    after_s: float | None = None
+    passed: deque[tuple[int, int]] = field(default_factory=deque)
+    since_ns: int = field(default_factory=time.monotonic_ns)
     played: int = 0
     live: bool = False
     _passed_ns: int = 0
     _decided_ns: int = 0
-    _since: int = field(default_factory=time.monotonic_ns)
 
     def clock(self) -> int:
         """Nanoseconds since the session began: the stored times while trials are played, then real time."""
-        return self._passed_ns + (0 if self.trials else time.monotonic_ns() - self._since)
+        return self._passed_ns + (0 if self.trials else time.monotonic_ns() - self.since_ns)
 
     def ended(self) -> int:
         """A trial was measured: the time of its end, which is stored with it."""
@@ -139,8 +153,17 @@ class Replay:
         if self.trials:
             self._passed_ns = max(self._passed_ns, ended_ns)
 
+    def pass_on(self) -> int | None:
+        """What is no trial has ended: the time, to be journalled; None where it is in the journal."""
+        if not self.trials:
+            return self.ended()
+        if self.passed:
+            _, ended_ns = self.passed.popleft()
+            self.reached(ended_ns)
+        return None
+
     def decided(self) -> int:
-        """When the last trial ended: decisions rest on this alone, so that a replay takes the same ones."""
+        """When the last step ended: decisions rest on what is journalled, so that a replay takes the same ones."""
         return self._decided_ns
 
     def next(self, arm: str, plan_id: str) -> Outcome | None:
@@ -151,12 +174,12 @@ class Replay:
         if (self.trials[0].arm, self.trials[0].plan_id) != (arm, plan_id):
             self.trials.clear()
             self.live = True
-            self._since = time.monotonic_ns()
+            self.since_ns = time.monotonic_ns()
             return None
         played = self.trials.popleft()
         self._passed_ns = self._decided_ns = played.ended_ns
         self.played += 1
-        self._since = time.monotonic_ns()
+        self.since_ns = time.monotonic_ns()
         return _outcomes.decode(played.outcome)
 
 
@@ -178,6 +201,9 @@ def read(events: list[Event]) -> Replay:
         elif event.kind == "difference":
             difference = msgspec.json.decode(event.body, type=_DifferenceEvent)
             replay.differences[difference.key] = difference.difference
+        elif event.kind == PASSED:
+            passed = msgspec.json.decode(event.body, type=_PassedEvent)
+            replay.passed.append((len(replay.trials), passed.ended_ns))
         elif event.kind == NO_MODEL:
             failed = msgspec.json.decode(event.body, type=_NoModelEvent)
             replay.no_models[failed.key] = failed.what
@@ -197,3 +223,6 @@ def _cut(replay: Replay, whole: int) -> None:
     """Leaves out a block that was cut in the middle: it was, or will be, measured again."""
     while whole and len(replay.trials) > whole:
         replay.trials.pop()
+    # What came after the last trial that is played back comes anew.
+    while replay.passed and replay.passed[-1][0] >= len(replay.trials):
+        replay.passed.pop()

@@ -64,7 +64,7 @@ def make_result(run: Tuning) -> TuneResult:
     alone = measured(search.alone, winner.arm) or search.starts if winner else []
     written = run.baseline.executor.first_load_ns(winner.arm, winner.plan) if winner else None
     seen = tuple(points(search))
-    found = candidates(search, run.entries, shipped, refused)
+    found = candidates(search, run.entries, shipped, refused, exploring=run.exploring)
     return TuneResult(
         side=msgspec.structs.replace(run.side.record, plan=Plan()),
         default=run.side.plan,
@@ -116,9 +116,12 @@ def make_result(run: Tuning) -> TuneResult:
             trial_s=run.baseline.trial_ns / 1e9,
             promise=run.forecast,
             calibration_s=run.spent["calibration"] / 1e9,
+            before_s=run.spent["before"] / 1e9,
             race_s=run.spent["race"] / 1e9,
             confirm_s=run.spent["confirm"] / 1e9,
             n_trials=sum(len(b.trials) for b in [*search.blocks, *search.alone]),
+            enough_s=run.enough_s,
+            exploratory=run.exploring,
         ),
         points=seen,
         precision=quantising.table(

@@ -22,31 +22,35 @@ from ortune.records import (
 from ortune.rewrites import find as find_rewrite
 from ortune.search import budget, confirm, controls
 from ortune.search.blocks import BASE, IDENTICAL, SPIKE, log_ratios, measured
-from ortune.search.figures import OBJECTIVES, without_latencies
+from ortune.search.figures import LATENCIES, OBJECTIVES, TIMES, without_latencies
 from ortune.search.first_turns import FirstTurns
 from ortune.search.plan_edits import changed, merge
-from ortune.search.progress import forecast, race_status, repeat_status
+from ortune.search.progress import explored, forecast, nothing_held, race_status, repeat_status
 from ortune.search.proposals import Proposed
 from ortune.search.race import CURRENT, Entry, Race, expected
 from ortune.search.refine import ablate, combine, explore, try_rest
 from ortune.search.state import Search
 from ortune.targets.task import Limits
 from ortune.trials.baseline import Baseline, patience_s
-from ortune.trials.replay import NO_MODEL, SEEN, Replay
+from ortune.trials.replay import AFTER, NO_MODEL, PASSED, SEEN, Replay
 from ortune.trials.rewriting import Models
 from ortune.trials.tolerance import Tolerance
 from ortune.trials.watcher import Watcher
 
 NUMERICS_TOLERANCE = Tolerance(text="0.05", number=0.05)
 """Relative L2 distance of what --allow numerics lets through where no --tolerance is given."""
-BEFORE_SHARE = 0.5
-"""Of the time, the most for what comes before the race and can be left out: of the pilot, the profile, the row."""
+WHY_PROCESSES, WHY_SHARE = 3, 0.1
+"""Profiled processes that tell why the winner won, and what of the time they may take."""
+EXPLORED_SCALE = 0.05
+"""Of blocks, log units, where no calibration has told: as beside a neighbour."""
+BEYOND = 1.1
+"""Times the budget, the most that a confirmation which has begun may take it to."""
 LEAST_SHARE = 0.55
 """Of the time, for calibration, first blocks and confirmation together: the rest is for what the first blocks find."""
 
 
 class Tuning:
-    """One tuning while it runs: ``enter``, ``calibrate``, ``race`` and ``confirm``, in this order.
+    """One tuning while it runs: ``enter``, ``calibrate``, ``race`` and ``confirm``, in this order, or ``explore``.
 
     Attributes:
         search: What was measured.
@@ -54,6 +58,8 @@ class Tuning:
         refused: What was not, and why.
         precision: The models of fewer bits that were tried; ``calibration`` is what they were made with.
         forecast: What the budget was said to hold.
+        enough_s: The budget that holds what this one did not; 0 where it held all.
+        exploring: Plans are seen, and none is confirmed.
         spent: Nanoseconds by phase.
         stopped: By hand, with something left undone.
     """
@@ -69,6 +75,7 @@ class Tuning:
         allowed: Sequence[str],
         budget_s: float,
         current: Plan | None,
+        after_s: float = 0.0,
     ) -> None:
         """Takes a baseline that was not run yet.
 
@@ -81,10 +88,15 @@ class Tuning:
             allowed: Safety classes and guards that are let through.
             budget_s: For everything.
             current: What the user runs today, None for the default where nothing was said.
+            after_s: Of the budget, what is kept for the answer.
         """
         self.baseline, self.replay, self.watch = baseline, replay, watch
         self.budget_s, self.required, self.current = budget_s, Plan(), current
-        self.after_s = 0.0  # of the budget, for what is done once the winner is confirmed
+        if replay.after_s is None:
+            replay.after_s = after_s
+            baseline.log.add(AFTER, after_s)
+        self.delivery_s = replay.after_s
+        self.why_processes, self.why_s = 0, 0.0
         self.clock, self.log, self.side = replay.clock, baseline.log, baseline.side
         baseline.executor.recorded = replay.next
         baseline.executor.ended = replay.ended
@@ -114,8 +126,8 @@ class Tuning:
         self.refused: tuple[str, ...] = ()
         self.precision: list[PrecisionRow] = []
         self.calibration: Calibration | None = None
-        self.forecast = ""
-        self.spent = {"calibration": 0, "race": 0, "confirm": 0}
+        self.forecast, self.enough_s, self.exploring = "", 0, False
+        self.spent = {"before": 0, "calibration": 0, "race": 0, "confirm": 0}
         self.stopped = False
 
     # --- before the race
@@ -123,11 +135,14 @@ class Tuning:
     def enter(self, proposed: Sequence[Proposed], refused: Sequence[str], *, required: Plan) -> bool:
         """Enters as many of the plans as the budget holds, and says so before it is spent; False: not even one.
 
-        The answer is then what the pilot saw of the default, undecided, with the budget that a search needs.
+        The answer is then what the pilot saw of the default, undecided, with the budget that a search needs. Where it
+        holds no confirmation, ``exploring`` is set, and the plans are those that can be seen.
         """
         self.required, self.refused = required, tuple(refused)
         self.entries = self._entries(proposed)
+        self.pass_on()
         left = self.before_ns
+        self.spent["before"] = self.replay.decided()
         race, wanted = self.search.race, len(self.entries)
         first = sum(e.expected <= expected(FIRST) for e in self.entries)
         # Shorter trials rather than fewer plans: what is not tried cannot win.
@@ -138,10 +153,11 @@ class Tuning:
             left, trial_ns, wanted=wanted, references=race.references
         )  # as the interrupted session decided, where there was one
         if split is None:
-            self.refuse(budget.needed_ns(1, trial_ns, race.references) + self.clock())
-            return False
+            return self._explores(left, wanted)
         if self.replay.split is None:
             self.log.add("split", split)
+        if split.plans < wanted:
+            self.enough_s = self._enough_s(wanted, trial_ns)
         self.forecast = forecast(
             split,
             wanted,
@@ -149,7 +165,7 @@ class Tuning:
             spent_ns=self.clock(),
             trial_ns=trial_ns,
             load_ns=self.baseline.first.done.load_ns,
-            references=race.references,
+            enough_s=self.enough_s,
         )
         self.watch.say(self.forecast)
         race.first_trial_ns = trial_ns
@@ -159,44 +175,90 @@ class Tuning:
             race.add(entry)
         return True
 
-    def holds(self, trial_ns: float) -> bool:
-        """Whether what is left of the budget holds one plan, of trials that take so long."""
-        references = self.search.race.references
-        return budget.divide(self.before_ns, trial_ns, wanted=1, references=references) is not None
+    def keep_for_why(self, objective: str) -> None:
+        """Keeps time for the processes that tell why the winner won; none that a search would miss."""
+        each_s = budget.PROFILED_TRIALS * self.baseline.first.elapsed_ns / 1e9
+        if objective in TIMES:
+            self.why_processes = min(WHY_PROCESSES, int(1e-9 * self.spare_ns(WHY_SHARE) / each_s))
+        self.why_s = self.why_processes * each_s
 
-    def refuse(self, need_ns: float | None = None) -> None:
-        """Says that the budget holds no other plan, and which one does.
-
-        Args:
-            need_ns: That budget. None before the pilot was through: in a larger one what else comes before the race
-                takes its share.
-        """
-        race, trial_ns = self.search.race, self.baseline.trial_ns
-        if need_ns is None:
-            need_ns = budget.needed_ns(1, trial_ns, race.references) + self.clock()
-            need_ns /= 1 - BEFORE_SHARE
-        self.forecast = (
-            f"one trial takes {trial_ns / 1e9:.1f} s: the {self.budget_s:.0f} s budget holds not even one other "
-            f"plan (--budget {int(need_ns / 1e9) + 5}s does)"
-        )
+    def _explores(self, left_ns: float, wanted: int) -> bool:
+        """Enters the plans that can be seen where none can be confirmed; False: not even one."""
+        race = self.search.race
+        # The shortest trials: more plans, and more blocks of each.
+        self.baseline.shorten(0.0)
+        trial_ns = self.baseline.trial_ns
+        plans = budget.exploratory(left_ns, trial_ns, wanted=wanted, references=race.references)
+        if not plans:
+            self.refuse()
+            return False
+        self.exploring, self.enough_s = True, self._enough_s(1, trial_ns)
+        needed_ns = budget.needed_ns(1, trial_ns, race.references)
+        self.forecast = explored(plans, wanted, left_ns=left_ns, needed_ns=needed_ns, enough_s=self.enough_s)
         self.watch.say(self.forecast)
+        self._uncontrolled(EXPLORED_SCALE)
+        race.first_trial_ns = trial_ns
+        self._arms()
+        race.deadline = int(self._end_ns)
+        for entry in self.entries[:plans]:
+            race.add(entry)
+        return True
+
+    def holds(self, trial_ns: float) -> bool:
+        """Whether what is left of the budget holds a block of one plan, of trials that take so long."""
+        references = self.search.race.references
+        return budget.exploratory(self.before_ns, trial_ns, wanted=1, references=references) > 0
+
+    @property
+    def least_trials(self) -> float:
+        """Trials that what comes after the pilot needs at least."""
+        return budget.needed_ns(1, 1.0, self.search.race.references)
+
+    def spare_ns(self, share: float) -> float:
+        """What a step may take that can be left out: so much of the time left, and nothing that a search needs.
+
+        Where no search fits there is none to spare: the plans that can be seen have all of it.
+        """
+        beyond_ns = self.before_ns - self.least_trials * self.baseline.least_trial_ns
+        return max(0.0, min(share * self.before_ns, beyond_ns))
+
+    def _enough_s(self, plans: int, trial_ns: float, more_ns: float = 0.0) -> int:
+        """The budget that holds so many plans, and what else is to come beside what was spent before the race."""
+        needed_ns = budget.needed_ns(plans, trial_ns, self.search.race.references) + more_ns
+        before_ns = self.spent["before"] or self.clock()
+        return budget.enough_s(needed_ns + before_ns + 1e9 * (self.delivery_s + self.why_s))
+
+    def refuse(self) -> None:
+        """Says that the budget holds no other plan, and which one does."""
+        trial_ns = self.baseline.trial_ns
+        self.enough_s = self._enough_s(1, trial_ns)
+        self.forecast = nothing_held(trial_ns, self.budget_s, self.enough_s)
+        self.watch.say(self.forecast)
+        self._uncontrolled(0.0)
+
+    def _uncontrolled(self, scale: float) -> None:
+        """What is told without a calibration: by the usual statistic, and nothing of it a claim."""
+        race = self.search.race
+        race.estimand, race.scale = OBJECTIVES[race.objective] or LATENCIES[0], scale
         self.search.judgement = controls.Judgement(
-            estimand=OBJECTIVES[race.objective] or "median",
-            controls=(),
-            scale=0.0,
-            within=0.0,
-            between=0.0,
+            estimand=race.estimand, controls=(), scale=scale, within=0.0, between=0.0
         )
+
+    def pass_on(self) -> None:
+        """What is no trial has ended: the time that it took is known to all decisions from now on."""
+        ended_ns = self.replay.pass_on()
+        if ended_ns is not None:
+            self.log.add(PASSED, {"ended_ns": ended_ns})
 
     @property
     def before_ns(self) -> float:
-        """Left before the race; by the clock of what was measured, so that a session that goes on decides the same."""
+        """Left before the race; by the clock of what is journalled, so that a session that goes on decides the same."""
         return self._end_ns - self.replay.decided()
 
     @property
     def _end_ns(self) -> float:
         """When the winner is to be confirmed."""
-        return (self.budget_s - self.after_s) * 1e9
+        return (self.budget_s - self.delivery_s - self.why_s) * 1e9
 
     def _entries(self, proposed: Sequence[Proposed]) -> list[Entry]:
         """What is proposed, each with what the user asked for in it; what then says the same twice, once."""
@@ -236,16 +298,21 @@ class Tuning:
         first_turns = FirstTurns(race=race, room=room)
 
         def on_block(block: Block) -> None:
+            race.spent(block, self.replay.decided() - before[-1])
             race.see(block)
             first_turns.see(block)
-            race.spent(block, self.replay.decided() - before[-1])
             before.append(self.replay.decided())
             self._after(block, f"calibrating, block {block.index + 1} of nine")
 
-        def again() -> None:
+        def again() -> bool:
             plans = sum(entry.live for entry in race.entries.values())
             dropped, beyond_ns = first_turns.again(self._end_ns, self.typical_ns)
-            self.watch.say(repeat_status(plans, len(dropped), beyond_ns))
+            if beyond_ns:
+                self.exploring = True
+                calibrations_ns = budget.calibration_ns(self.typical_ns, race.references)
+                self.enough_s = self._enough_s(1, self.typical_ns, more_ns=calibrations_ns)
+            self.watch.say(repeat_status(plans, len(dropped), beyond_ns, self.enough_s))
+            return not self.exploring
 
         search.judgement, blocks = controls.calibrate(
             race.execute,
@@ -259,8 +326,15 @@ class Tuning:
         )
         search.calibration = [without_latencies(block) for block in blocks]
         search.controls = list(search.judgement.controls)
-        self.spent["calibration"] = self.clock() - began
+        # Plans had their first turns in the same blocks: that is the race's part.
+        trials = [trial.arm for block in blocks for trial in block.trials]
+        raced = sum(arm in race.entries for arm in trials) / max(1, len(trials))
+        self.spent["race"] = int(raced * (self.clock() - began))
+        self.spent["calibration"] = self.clock() - began - self.spent["race"]
         race.estimand, race.scale = search.judgement.estimand, search.judgement.scale
+        if self.exploring:
+            race.deadline = int(self._end_ns)
+            return
         self.baseline.retime(search.judgement, measured(blocks, BASE))
         race.earlier = search.calibration
         for block in search.calibration:
@@ -283,6 +357,15 @@ class Tuning:
             search.winner, search.ablation = ablate(race, search.winner, self.required)
         if race.with_current and self.required == self.side.plan:
             search.consider_default()
+        self.spent["race"] += self.clock() - began
+        self.stopped = self.watch.stop()
+
+    def explore(self) -> None:
+        """As many blocks of the plans as the time holds, most of what leads: without controls nothing is claimed."""
+        began, race = self.clock(), self.search.race
+        waiting = [entry for entry in self.entries if entry.arm not in race.entries]
+        race.screen(list(race.entries.values()))
+        try_rest(race, waiting)
         self.spent["race"] = self.clock() - began
         self.stopped = self.watch.stop()
 
@@ -300,8 +383,12 @@ class Tuning:
         model, failed = self.model_of(entry.plan)
         if model is None:
             entry.retire("not-tried", f"its model could not be made: {failed}")
-            return
-        self.baseline.executor.arms[entry.arm] = self.baseline.arm(entry.arm, plan=entry.plan, model=model)
+        else:
+            self.baseline.executor.arms[entry.arm] = self.baseline.arm(
+                entry.arm, plan=entry.plan, model=model
+            )
+        if entry.plan.rewrites:
+            self.pass_on()
 
     def model_of(self, plan: Plan, limit_s: float | None = None) -> tuple[Path | None, str]:
         """The model that a plan runs; None and why where it cannot be made: that costs its plan alone."""
@@ -337,6 +424,7 @@ class Tuning:
         found = self.baseline.difference(trial, entry.arm, arm, tolerance, entry.plan.rewrites)
         # Dozens of plans with large outputs would fill a disk.
         shutil.rmtree(trial.outputs_path, ignore_errors=True)
+        self.pass_on()
         return found
 
     def _after(self, block: Block, sentence: str) -> None:
@@ -371,6 +459,7 @@ class Tuning:
             raise Interrupted("stopped before any plan was measured; nothing is claimed")
 
     def _confirm(self, leader: Entry) -> None:
+        self.pass_on()
         began, decided = self.clock(), self.replay.decided()
         search, race, end_ns = self.search, self.search.race, self._end_ns
         race.deadline = int(end_ns)
@@ -390,6 +479,8 @@ class Tuning:
             winner,
             n,
             lambda block, total: self._after(block, f"confirming on {total} fresh blocks: {name}"),
+            end_ns=end_ns,
+            last_ns=end_ns + 1e9 * (BEYOND - 1) * self.budget_s,
         )
         if winner.live:
             search.alone = confirm.alone(

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from ortune.records import Block
+from ortune.trials.clock import Stopwatch
 
 if TYPE_CHECKING:
     from ortune.search import duel  # all of the search: verbs that measure nothing are watched too
@@ -23,6 +24,7 @@ class Watcher:
         line: Gets the progress line of verbs that make their own.
         draw: Gets the lines of a drawing, for whoever has a place for it.
         begin: Is told that a wait is over, and nothing known yet: a stop is one at once again.
+        clock: Runs since the invocation began.
     """
 
     say: Callable[[str], None] = lambda sentence: None
@@ -31,6 +33,7 @@ class Watcher:
     line: Callable[[str], None] = lambda text: None
     draw: Callable[[Sequence[str]], None] = lambda drawing: None
     begin: Callable[[], None] = lambda: None
+    clock: Stopwatch = field(default_factory=Stopwatch)
 
     def progress(self, sentence: str, spent_s: float, budget_s: float) -> None:
         """A progress line: the figures first, so that a narrow terminal cuts the sentence alone.

@@ -6,26 +6,29 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ortune.trials.clock import Stopwatch
+from ortune.trials.watcher import Watcher
 from ortune.verbs._options import Kept, path, require_places
 
 if TYPE_CHECKING:
     from ortune.records import Envelope
     from ortune.store.db import SessionLog
-    from ortune.trials.watcher import Watcher
 
 
-def run(verb: Any, options: Any, watcher: Watcher | None) -> Envelope[Any]:
+def run(verb: Any, options: Any, watcher: Watcher | None, began_s: float | None = None) -> Envelope[Any]:
     """Runs a verb and writes the page that was asked for; what is kept writes its own, once its answer is stored.
 
     Args:
         verb: Its module.
         options: What was asked.
         watcher: Is told what happens.
+        began_s: When the invocation began, on the monotonic clock; None is now.
 
     Raises:
         UsageError: A file that was asked for cannot be written; where that can be seen before anything is done, it is.
         OrtuneError: As the verb itself.
     """
+    watcher = replace(watcher or Watcher(), clock=Stopwatch(began_s))
     require_places(options)
     page = path(getattr(options, "report", None))  # a verb without words of its own has no page
     found: Envelope[Any]

@@ -11,7 +11,9 @@ from typing import Any, TypeVar
 import msgspec
 
 from ortune.errors import StoreError
+from ortune.fleet import made
 from ortune.fleet.environment import clean_environment, recorded
+from ortune.fleet.packages import recipe
 from ortune.records import Envelope, Record
 from ortune.store import lock
 from ortune.store.db import SessionLog, Store
@@ -84,11 +86,21 @@ class Session:
             self.watch.say(self.log.trouble)
 
 
-def exclusive(
-    what: str, watch: Watcher, *, wait: bool, budget_s: float | None = None
-) -> contextlib.AbstractContextManager[None]:
-    """The lock of the machine, for whatever would be another measurement's noise."""
-    return lock.measuring(what, wait=wait, say=watch.say, line=watch.line, budget_s=budget_s)
+@contextlib.contextmanager
+def exclusive(what: str, watch: Watcher, *, wait: bool, budget_s: float | None = None) -> Iterator[None]:
+    """The lock of the machine, for whatever would be another measurement's noise; waiting for it costs no budget."""
+    held = lock.measuring(what, wait=wait, say=watch.say, line=watch.line, budget_s=budget_s)
+    with contextlib.ExitStack() as stack:
+        with watch.clock.stopped():
+            stack.enter_context(held)
+        yield
+
+
+def make_runtime(named: str | None, watch: Watcher) -> None:
+    """Makes the environment that is named, where it is to be made: once, and so of no budget."""
+    if named is not None and recipe(named) is not None:
+        with watch.clock.stopped():
+            made.require(named, watch.say)
 
 
 def rewriting_limits(options: OnePlan) -> Limits:
@@ -105,6 +117,7 @@ def resolver(
     limits = rewriting_limits(options)
 
     def resolved(side: SideText, **more: Any) -> Resolved:
+        make_runtime(side.runtime, watch)
         watch.line(f"reading {side.text or 'the same model'}")
         found = resolve(
             side,

@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 import random
 import shlex
-import time
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated
@@ -30,8 +29,9 @@ from ortune.stats.processes import LEAST_PROCESSES
 from ortune.targets.browser.remote import browser_name, heat
 from ortune.targets.machine import Machine
 from ortune.trials import pilot
-from ortune.trials.baseline import Baseline
+from ortune.trials.baseline import LOOK_SHARE, PILOT_RUNS, Baseline, run_ns
 from ortune.trials.bench_result import CaseTrial, make_result
+from ortune.trials.clock import Clock
 from ortune.trials.executor import Timing
 from ortune.trials.scratch import scratch_folder
 from ortune.trials.sides import Resolved, SideText, require_unchanged
@@ -167,11 +167,12 @@ class _Run:
     def __init__(self, o: OneBench, watch: Watcher, side: Resolved, scratch: Path, kept: Session) -> None:
         self.options, self.watch, self.side, self.scratch, self.log = o, watch, side, scratch, kept.log
         self.kept = kept
-        self.start = time.monotonic_ns()
+        self.clock = Clock(o.budget_s, watch.clock)
         self.baseline = Baseline(side, o.feeds, scratch, kept.log, watch.say, kept.machine)
         self.trials: list[CaseTrial] = []
         self.failed: list[tuple[str, Failed]] = []
         self.given_up: list[str] = []
+        self.looks: list[Measured] = []  # at each shape, what the pilot timed
 
     def go(self) -> Envelope[BenchResult]:
         """Pilot, processes, figures."""
@@ -195,7 +196,7 @@ class _Run:
             self.failed,
             [*self.given_up, *self._heat()],
             self.log.id,
-            (time.monotonic_ns() - self.start) / 1e9,
+            self.clock.spent_s,
             command(self.kept.verb, self.options),
         )
         return Envelope(
@@ -220,7 +221,11 @@ class _Run:
         """How each shape's processes spend their time, and what one costs, nanoseconds."""
         baseline = self.baseline
         base = baseline.arm(BASE)
-        baseline.executor.timing = Timing(runs=5, warmup_runs=1, warmup_ns=0, warmup_cap_ns=2_000_000_000)
+        runs = baseline.runs_to_look(LOOK_SHARE * self.clock.left_s * 1e9)
+        warmup = 1 if runs == PILOT_RUNS else 0
+        baseline.executor.timing = Timing(
+            runs=runs, warmup_runs=warmup, warmup_ns=0, warmup_cap_ns=2_000_000_000
+        )
         baseline.answer_natively()
         # A page's outputs are questioned: one that keeps them here spares another.
         first = baseline.require_measured(
@@ -228,52 +233,64 @@ class _Run:
         )
         baseline.executor.timing = pilot.timing_for(first)
         baseline.question_page(base, first)
-        baseline.question_values(base)
-        left = max(0.0, self.options.budget_s * 1e9 - (time.monotonic_ns() - self.start)) / len(
-            baseline.work.cases
-        )
+        self.looks = [one_case(first, i, baseline.work.gap_ns) for i in range(len(baseline.work.cases))]
+        baseline.time_by(first, (warmup + runs) * run_ns(first), first.elapsed_ns)
+        baseline.question_values(base, LOOK_SHARE * self.clock.left_s * 1e9)
+        left = max(0.0, self.clock.left_s * 1e9) / len(baseline.work.cases)
         timings, costs = [], []
         for i, case in enumerate(baseline.work.cases):
-            alone = one_case(first, i, baseline.work.gap_ns)
+            alone = self.looks[i]
             timing = pilot.timing_for(alone)
             request_ns = alone.done.wall_ns / alone.done.n_runs
             process_ns = float(alone.elapsed_ns - alone.done.wall_ns)
             callers = baseline.work.callers * baseline.work.sessions
             runs = self.options.runs or requests(timing.runs, left, process_ns, request_ns, callers)
+            if self.options.runs is None and self.options.processes is None:
+                runs = max(1, min(runs, int((left / LEAST_PROCESSES - process_ns) / request_ns)))
             timings.append(replace(timing, runs=runs))
             costs.append(process_ns + runs * request_ns)
-            fits = max(LEAST_PROCESSES, min(MOST_PROCESSES, int(left / costs[-1])))
+            fits = max(1, min(MOST_PROCESSES, int(left / costs[-1])))
             name = f"{case.name}: " if len(baseline.work.cases) > 1 else ""
             more = " or more" if callers > 1 else ""  # a caller that is through goes on until the last is
-            processes = self.options.processes or f"about {fits}"
-            self.watch.say(f"{name}{processes} processes of {runs * callers} requests{more}")
+            n = self.options.processes or fits
+            about = "" if self.options.processes or fits == 1 else "about "
+            processes = "1 process" if n == 1 else f"{about}{n} processes"
+            self.watch.say(f"{name}{processes} of {runs * callers} requests{more}")
         baseline.expect(max(costs))
         needed_s = sum(costs) * (self.options.processes or LEAST_PROCESSES) / 1e9
         if needed_s > left * len(costs) / 1e9:
-            self.watch.say(f"that takes about {math.ceil(needed_s)} s, more than the budget holds")
+            asked = self.options.processes or self.options.runs
+            instead = "" if asked else ", so no figure has an interval"
+            self.watch.say(
+                f"{self.options.processes or LEAST_PROCESSES} processes take about {math.ceil(needed_s)} s, "
+                f"more than the budget holds{instead}"
+            )
         return timings, costs
 
     def _measure(self, timings: list[Timing], costs: list[float]) -> bool:
         """Rounds of one process a shape, in random order so that drift hits all alike. True when stopped."""
         order = random.Random(self.options.feeds.seed)
-        end = self.start + int(self.options.budget_s * 1e9)
         cases = self.baseline.work.cases
         live = list(range(len(cases)))
+        asked = self.options.processes or self.options.runs
+        if not asked and sum(costs) > self.clock.left_s * 1e9:
+            # What the pilot timed is all that the budget holds.
+            self.trials = [CaseTrial(index=i, case=i, trial=trial) for i, trial in enumerate(self.looks)]
+            return False
         in_a_row = [0] * len(cases)
         rounds = 0
         while live and rounds < (self.options.processes or MOST_PROCESSES):
             round_ns = sum(costs[i] for i in live)
-            late = time.monotonic_ns() + round_ns > end
-            if self.options.processes is None and rounds >= LEAST_PROCESSES and late:
+            late = round_ns > self.clock.left_s * 1e9
+            if self.options.processes is None and rounds and late:
                 break
             rounds += 1
             for i in order.sample(live, len(live)):
                 if self.watch.stop():
                     return True
                 case = cases[i].name
-                spent_s = (time.monotonic_ns() - self.start) / 1e9
                 sentence = f"process {len(self.trials) + 1}, round {rounds}: {case}"
-                self.watch.progress(sentence, spent_s, self.options.budget_s)
+                self.watch.progress(sentence, self.clock.spent_s, self.clock.budget_s)
                 outcome = self._process(i, timings[i], self.baseline.refs[i], rounds)
                 costs[i] = float(outcome.elapsed_ns)
                 in_a_row[i] = 0 if isinstance(outcome, Measured) else in_a_row[i] + 1

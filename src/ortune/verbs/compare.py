@@ -6,7 +6,7 @@ import contextlib
 import random
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Literal
@@ -41,10 +41,12 @@ from ortune.report.sides import compared_ns
 from ortune.rules.measurement import software_adapter
 from ortune.search import controls, duel
 from ortune.search.blocks import BASE, IDENTICAL, LETTERS, NEW, SPIKE, awake, failures, measured
+from ortune.search.budget import PROFILED_TRIALS
 from ortune.search.figures import OBJECTIVES, TIMES, describe, require_objective
 from ortune.stats import evidence
 from ortune.trials import pairing, pilot
-from ortune.trials.baseline import Baseline, require_page
+from ortune.trials.baseline import STARTS, Baseline, require_page
+from ortune.trials.clock import DELIVERY, Clock
 from ortune.trials.compare_result import New, Raced, rank
 from ortune.trials.scratch import scratch_folder
 from ortune.trials.sides import Resolved, require_unchanged
@@ -67,6 +69,7 @@ from ortune.verbs._sides import Sides
 
 FORMATS = ("text", "json", "github", "markdown", "html")
 WEBGPU = "webgpu"  # as onnxruntime-web calls it
+AFTER_SHARE = 0.2  # of the budget, the most that is kept for what comes after the last block
 STOPPING = "stopping after this trial, then telling what is known; Ctrl-C again stops at once"
 
 
@@ -180,7 +183,9 @@ class _Run:
     ) -> None:
         self.options, self.watch, self.a, self.news = options, watch, a, news
         self.scratch, self.log = scratch, kept.log
-        self.start = time.monotonic_ns()
+        self.clock = Clock(options.budget_s, watch.clock)
+        self.delivery_s = self.after_s = DELIVERY * self.clock.spent_s
+        self.tells_why = not options.no_why and options.objective in TIMES
         self.starts: list[Measured] = []  # of A alone
         self.before_ns = 0  # until the first block
         for new in news:
@@ -205,7 +210,12 @@ class _Run:
             renamed = ", ".join(f"{a} -> {b}" for b, a in new.pairs.items() if a != b)
             if renamed:
                 self.watch.say(f"inputs paired: {renamed}")
-        baseline.pilot(self.options.objective, self._left_ns() / 1e9)
+        baseline.pilot(
+            self.options.objective,
+            lambda: self.clock.left_s,
+            # Each new side is run once by itself, then a block of all.
+            rest=lambda: 2 * len(self.news) + 1,
+        )
         baseline.notes += in_browser("A", baseline.first.done)
         for new in self.news:
             self._try(new)
@@ -215,6 +225,7 @@ class _Run:
         alone_ns = float(np.mean([baseline.first.elapsed_ns, *(new.trials[0].elapsed_ns for new in timed)]))
         baseline.expect(max(baseline.trial_ns, *(new.trials[0].elapsed_ns for new in timed)))
         trial_ns = baseline.trial_ns * max(1.0, alone_ns / baseline.first.elapsed_ns)
+        self._keep_time(trial_ns, len(timed))
         design = self._design(trial_ns, len(timed))
         executor.arms = {
             BASE: baseline.arm(BASE),
@@ -226,13 +237,13 @@ class _Run:
             executor,
             self.rules,
             design,
-            rng=random.Random(f"{self.options.seed}-{self.start}"),
-            clock=time.monotonic_ns,
+            rng=random.Random(f"{self.options.seed}-{time.monotonic_ns()}"),
+            clock=lambda: int(1e9 * self.clock.spent_s),
             arms=[new.arm for new in timed],
             stop=self.watch.stop,
             on_block=lambda d, block: self._on_block(d, design, block),
             calibrated=lambda judgement, blocks: self._retime(judgement, blocks, design, len(timed)),
-            started_ns=self.start,
+            started_ns=0,
         )
         self._starts(state, design)
         require_unchanged(self.a, *(new.side for new in self.news))
@@ -297,7 +308,8 @@ class _Run:
             new.first_load_ns = self.baseline.executor.first_load_ns(new.arm)
         # A side that keeps something on disk has been seen to write it, and not yet, alone, to load with it.
         wrote = self.baseline.executor.first_load_ns(BASE) or any(new.first_load_ns for new in raced)
-        more = state.ended != "stopped" and (design.controlled or wrote) and raced
+        held = self.clock.left_s * 1e9 > STARTS * (1 + len(raced)) * self.baseline.start_ns
+        more = held and state.ended != "stopped" and (design.controlled or wrote) and raced
         arms = [new.contestant for new in raced if new.contestant]
         base, *others = self.baseline.starts(self.baseline.arm(BASE), *arms) if more else [[]]
         self.starts = [self.baseline.first, *base]
@@ -317,8 +329,7 @@ class _Run:
         """Where a proven difference lies: profiles tell it of the time of runs, not of memory, CPU time or a start."""
         result = envelope.result
         proven = envelope.status == "ok" and envelope.verdict in ("faster", "slower")
-        told = not self.options.no_why and self.options.objective in TIMES
-        if not (told and proven and result.base_figures and result.new_figures):
+        if not (self.tells_why and proven and result.base_figures and result.new_figures):
             return envelope
         a, b = result.base_figures, result.new_figures
         latencies = (a.latency_ns, b.latency_ns)
@@ -330,8 +341,17 @@ class _Run:
         ordered = sides if envelope.verdict == "faster" else sides[::-1]
         result = msgspec.structs.replace(result, causes=self._causes(*ordered))
         try:
-            found = worded(why(self.baseline, sides, arms, latencies, plain, self.watch.line), result.name)
-            result = msgspec.structs.replace(result, why=found)
+            found = why(
+                self.baseline,
+                sides,
+                arms,
+                latencies,
+                plain,
+                self.watch.line,
+                each_s=self._why_s(self.baseline.trial_ns),
+                left_s=lambda: self.clock.left_s - self.delivery_s,
+            )
+            result = msgspec.structs.replace(result, why=worded(found, result.name))
         except (OrtuneError, OSError) as error:
             # An answer is not lost because its reason is: by a disk that fills up, say.
             said = error.what if isinstance(error, OrtuneError) else str(error)
@@ -356,17 +376,28 @@ class _Run:
         known = {finding.code for finding in healthy}
         return tuple(finding for finding in found if finding.code not in known)
 
+    def _why_s(self, trial_ns: float) -> float:
+        """What a profiled process of each side takes."""
+        return PROFILED_TRIALS * trial_ns / 1e9
+
+    def _keep_time(self, trial_ns: float, n_new: int) -> None:
+        """Takes from the budget of the blocks what comes after them: starts alone, a look at why, the answer."""
+        self.after_s = self.delivery_s + STARTS * (1 + n_new) * self.baseline.start_ns / 1e9
+        self.after_s += self._why_s(trial_ns) if self.tells_why else 0.0
+        budget_s = self.options.budget_s - min(self.after_s, AFTER_SHARE * self.options.budget_s)
+        self.rules = replace(self.rules, budget_ns=int(budget_s * 1e9))
+
     def _left_ns(self) -> int:
-        return self.rules.budget_ns - (time.monotonic_ns() - self.start)
+        return int(self.rules.budget_ns - 1e9 * self.clock.spent_s)
 
     def _design(self, trial_ns: float, n_new: int) -> duel.Design:
         left_ns = self._left_ns()
         before = self.baseline.trial_ns
-        self.before_ns = time.monotonic_ns() - self.start
+        self.before_ns = int(1e9 * self.clock.spent_s)
         n_arms = 1 + n_new + len(duel.CONTROLS)
         self.baseline.shorten(left_ns / (controls.CALIBRATION_BLOCKS * n_arms) * before / trial_ns)
         trial_ns *= self.baseline.trial_ns / before
-        design = duel.design(trial_ns, self.rules, time.monotonic_ns() - self.start, n_new)
+        design = duel.design(trial_ns, self.rules, 1e9 * self.clock.spent_s, n_new)
         blocks = f"up to {design.n_blocks} blocks"
         if not design.controlled:
             n = "one block" if design.n_blocks == 1 else f"{design.n_blocks} blocks"
@@ -389,15 +420,15 @@ class _Run:
             return None
         trial_ns = float(np.median(state.block_ns)) / 2
         arms = 1 + len(state.arms) + len(duel.CONTROLS)
-        return 1e-9 * (self.before_ns + least * arms * trial_ns)
+        return 1e-9 * (self.before_ns + least * arms * trial_ns) + self.after_s
 
     def _on_block(self, state: duel.Duel, design: duel.Design, block: Block) -> None:
         self.log.add(
             "block", {"index": block.index, "phase": block.phase, "order": [t.arm for t in block.trials]}
         )
         self.watch.block(state, design, block)
-        spent_s = (time.monotonic_ns() - self.start) / 1e9
-        self.watch.progress(progress_line(state, design, block), spent_s, self.options.budget_s)
+        line = progress_line(state, design, block)
+        self.watch.progress(line, self.clock.spent_s, self.options.budget_s)
 
     def _frames(self, blocks: Sequence[Block]) -> list[str]:
         """What the main thread's figure is to who looks at the page."""
@@ -440,7 +471,7 @@ class _Run:
             name=first.name,
             candidates=tuple(ranked) if len(ranked) > 1 else (),
             session=self.log.id,
-            elapsed_s=(time.monotonic_ns() - self.start) / 1e9,
+            elapsed_s=self.clock.spent_s,
             enough_s=self._enough_s(state, design),
         )
         interrupted = state is not None and state.ended == "stopped"

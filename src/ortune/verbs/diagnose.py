@@ -42,7 +42,8 @@ from ortune.search.blocks import BASE, IDENTICAL, SPIKE, awake, log_ratios, meas
 from ortune.search.figures import OBJECTIVES, WORDS, describe, figure, require_objective
 from ortune.search.plan_edits import merge, together
 from ortune.trials.baseline import Baseline, patience_s
-from ortune.trials.fixed_blocks import Clock, fit, fixed_blocks, held
+from ortune.trials.clock import Clock
+from ortune.trials.fixed_blocks import fit, fixed_blocks, held, holds
 from ortune.trials.pilot import describe as failure
 from ortune.trials.rewriting import Models
 from ortune.trials.scratch import scratch_folder
@@ -248,7 +249,7 @@ class _Diagnosis:
 
     def __init__(self, options: Options, watch: Watcher, baseline: Baseline, kept: Session) -> None:
         self.options, self.watch, self.baseline, self.kept = options, watch, baseline, kept
-        self.clock = Clock(options.budget_s)
+        self.clock = Clock(options.budget_s, watch.clock)
         self.asked = words(options, without=("budget", "allow", "fail_on"))
         self.side: Resolved = baseline.side
         self.models = Models(self.side, baseline.scratch, tuple(options.feeds.custom_ops), watch.say)
@@ -263,7 +264,7 @@ class _Diagnosis:
         self.watch.line("running the model for the first time")
         self.baseline.settle(self.options.budget_s)
         self.watch.line("timing a few runs, to plan the session")
-        self.baseline.pilot(self.options.objective, self.clock.left_s, self.clock.holds)
+        self.baseline.pilot(self.options.objective, lambda: self.clock.left_s, self._holds)
         told = self._profile()
         found = self._findings(told)
         fixes, not_tried = self._fixes(found)
@@ -284,6 +285,9 @@ class _Diagnosis:
             self._race([fix.arm for fix in fixes if fix.runs])
         require_unchanged(self.side)
         return self._envelope(found, fixes, not_tried, told)
+
+    def _holds(self, trial_ns: float) -> bool:
+        return holds(self.clock, trial_ns)
 
     def _profile(self) -> ProfileResult | None:
         """One process under the profiler; None where it does not run there, or the budget does not hold it."""

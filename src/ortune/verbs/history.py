@@ -34,7 +34,8 @@ from ortune.search import confirm, controls
 from ortune.search.blocks import BASE, IDENTICAL, SPIKE, awake, log_ratios, measured
 from ortune.search.figures import OBJECTIVES, WORDS, describe, require_objective
 from ortune.trials.baseline import Baseline
-from ortune.trials.fixed_blocks import Clock, fixed_blocks, held
+from ortune.trials.clock import Clock
+from ortune.trials.fixed_blocks import fixed_blocks, held, holds
 from ortune.trials.pilot import describe as failure
 from ortune.trials.scratch import scratch_folder
 from ortune.trials.sides import SideText, require_unchanged, resolve
@@ -104,7 +105,8 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[HistoryRes
     """
     watch = watcher or Watcher()
     with scratch_folder() as scratch, session("history", options, watch) as kept:
-        runtimes, missing = _runtimes(options, watch)
+        with watch.clock.stopped():  # made once, and so of no budget
+            runtimes, missing = _runtimes(options, watch)
         text = SideText(text=str(options.model), runtime=f"onnxruntime=={next(iter(runtimes))}")
         side = resolve(text, common=options.plan, scratch=scratch, say=watch.say)
         with kept.measuring(side.label):
@@ -143,7 +145,7 @@ class _History:
         kept: Session,
     ) -> None:
         self.options, self.watch, self.baseline, self.runtimes = options, watch, baseline, runtimes
-        self.missing, self.kept, self.clock = missing, kept, Clock(options.budget_s)
+        self.missing, self.kept, self.clock = missing, kept, Clock(options.budget_s, watch.clock)
         self.outputs: dict[str, OutputDifference] = {}
         self.looked: dict[str, Measured] = {}  # of each release, the trial that showed that it runs
         self.blocks: list[Block] = []
@@ -152,7 +154,11 @@ class _History:
     def go(self) -> Envelope[HistoryResult]:
         baseline, executor = self.baseline, self.baseline.executor
         baseline.settle(self.options.budget_s)
-        baseline.pilot(self.options.objective, self.clock.left_s, self.clock.holds)
+        baseline.pilot(
+            self.options.objective,
+            lambda: self.clock.left_s,
+            lambda trial_ns: holds(self.clock, trial_ns),
+        )
         baseline.require_real_times()
         newest, *others = self.runtimes
         arms = {BASE: baseline.arm(BASE), IDENTICAL: baseline.arm(IDENTICAL)}

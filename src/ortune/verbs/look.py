@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import os
 import shlex
-import time
 from collections import Counter
 from dataclasses import dataclass
 from functools import cached_property
@@ -102,7 +101,7 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[LookResult
     Raises:
         OrtuneError: The model cannot be opened, or an option cannot be used.
     """
-    watch, start = watcher or Watcher(), time.monotonic()
+    watch = watcher or Watcher()
     with scratch_folder() as scratch:
         try:
             text = SideText(
@@ -113,10 +112,8 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[LookResult
             )
             side = resolver(options, scratch, watch)(text)
         except RuntimeNotFound as error:
-            return _Look(options, watch, _unrun(str(options.model), scratch), None, scratch, start).envelope(
-                error
-            )
-        return _Look(options, watch, side.model, side, scratch, start).go()
+            return _Look(options, watch, _unrun(str(options.model), scratch), None, scratch).envelope(error)
+        return _Look(options, watch, side.model, side, scratch).go()
 
 
 def _unrun(text: str, scratch: Path) -> OpenModel:
@@ -192,10 +189,8 @@ class _Look:
         model: OpenModel,
         side: Resolved | None,
         scratch: Path,
-        start: float,
     ) -> None:
         self.options, self.watch, self.model, self.side, self.scratch = options, watch, model, side, scratch
-        self.start = start
         self.machine = Machine(browser=options.in_browser)
         self.left_out: list[str] = []
         self.needed_s = 0.0  # of a budget that holds what was left out for want of time
@@ -214,10 +209,8 @@ class _Look:
             with session("look", self.options, self.watch, self.machine) as kept:
                 failure: OrtuneError | None = None
                 log = kept.begin(f"{self.result.model.sha256} {self.side.plan.id}", model=self.side.label)
-                asked = time.monotonic()
                 try:
                     with kept.measuring(self.side.label):
-                        self.start += time.monotonic() - asked  # waiting for another ortune is no looking
                         self._run(self.side, log)
                 except errors.Interrupted:
                     raise
@@ -347,7 +340,7 @@ class _Look:
         return self.options.budget_s - self._spent_s()
 
     def _spent_s(self) -> float:
-        return time.monotonic() - self.start
+        return self.watch.clock.spent_s
 
     def envelope(self, error: OrtuneError | None) -> Envelope[LookResult]:
         """The document with what is known so far."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -45,6 +44,7 @@ from ortune.trace.steady import warmup_runs
 from ortune.trace.table import Trace, as_one_run
 from ortune.trials import pairing
 from ortune.trials.baseline import LEAST_LOAD_S, Baseline
+from ortune.trials.clock import Clock
 from ortune.trials.input_options import InputOptions
 from ortune.trials.scratch import scratch_folder
 from ortune.trials.sides import Resolved, SideText
@@ -174,7 +174,7 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[ProfileRes
     Raises:
         OrtuneError: Nothing could be profiled or read.
     """
-    watch, start = watcher or Watcher(), time.monotonic()
+    watch = watcher or Watcher()
     wanted = Deliverables(
         exports=export.parse(options.export),
         page=path(options.report),
@@ -188,7 +188,7 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[ProfileRes
         options = replace(options, against=options.subject)
     with scratch_folder() as scratch:
         flow = _Traces if traces else _Models
-        return flow(options, watch, scratch, start, wanted).go()
+        return flow(options, watch, scratch, wanted).go()
 
 
 def _page(envelope: Envelope[ProfileResult], timeline: Timeline) -> str:
@@ -228,10 +228,8 @@ def _told(
 class _Traces:
     """Traces that others made."""
 
-    def __init__(
-        self, options: Options, watch: Watcher, scratch: Path, start: float, wanted: Deliverables
-    ) -> None:
-        self.options, self.watch, self.start, self.wanted = options, watch, start, wanted
+    def __init__(self, options: Options, watch: Watcher, scratch: Path, wanted: Deliverables) -> None:
+        self.options, self.watch, self.wanted = options, watch, wanted
 
     def go(self) -> Envelope[ProfileResult]:
         trace, found, result = self._one(str(self.options.subject))
@@ -250,7 +248,7 @@ class _Traces:
                 log = store.begin(
                     "profile", f"profile {self.options.subject}", {"model": str(self.options.subject)}
                 )
-            result = msgspec.structs.replace(result, session=log.id, elapsed_s=time.monotonic() - self.start)
+            result = msgspec.structs.replace(result, session=log.id, elapsed_s=self.watch.clock.spent_s)
             envelope = Envelope(
                 schema="ortune/profile/1",
                 ortune=__version__,
@@ -280,16 +278,9 @@ class _Traces:
 class _Models:
     """Models, run here."""
 
-    def __init__(
-        self, options: Options, watch: Watcher, scratch: Path, start: float, wanted: Deliverables
-    ) -> None:
-        self.options, self.watch, self.scratch, self.start, self.wanted = (
-            options,
-            watch,
-            scratch,
-            start,
-            wanted,
-        )
+    def __init__(self, options: Options, watch: Watcher, scratch: Path, wanted: Deliverables) -> None:
+        self.options, self.watch, self.scratch, self.wanted = options, watch, scratch, wanted
+        self.clock = Clock(options.budget_s, watch.clock)
         self.work: Workload | None = None
         self.shown: Process | None = None
         self.no_peak = NOT_MEASURED
@@ -311,7 +302,7 @@ class _Models:
             log = kept.begin(key, model=sides[0].label)
             with kept.measuring(sides[0].label):
                 result = self._measured(sides, log, kept.machine)
-            result = msgspec.structs.replace(result, session=log.id, elapsed_s=time.monotonic() - self.start)
+            result = msgspec.structs.replace(result, session=log.id, elapsed_s=self.watch.clock.spent_s)
             envelope = Envelope(
                 schema="ortune/profile/1",
                 ortune=__version__,
@@ -329,7 +320,6 @@ class _Models:
 
     def _measured(self, sides: Sequence[Resolved], log: SessionLog, machine: Machine) -> ProfileResult:
         baselines: list[Baseline] = []
-        began = time.monotonic()
         for number, side in enumerate(sides):
             folder = self.scratch / f"side-{number}"
             folder.mkdir()
@@ -342,12 +332,11 @@ class _Models:
                     baseline.executor.last.elapsed_ns, least_s=max(LEAST_LOAD_S, self.options.budget_s)
                 )
         self.work = baselines[0].work
-        left_ns = (self.options.budget_s - (time.monotonic() - began)) * 1e9
         first = _web_page(baselines[0])
         software = first is not None and first.software
         # Once a machine, and so of no budget; what a GPU took that is software is held against no machine's peak.
         peak = None if software else self._peak(sides[0], machine)
-        processes = self._processes(baselines, left_ns)
+        processes = self._processes(baselines)
         # Of several processes the middle one is told in full; names in the profile may differ between them.
         order = sorted(processes[0], key=lambda p: p.found.mean_wall_ns)
         shown = self.shown = order.pop(len(order) // 2)
@@ -419,7 +408,7 @@ class _Models:
             self.no_peak = error.what
             return None
 
-    def _processes(self, baselines: Sequence[Baseline], left_ns: float) -> list[list[Process]]:
+    def _processes(self, baselines: Sequence[Baseline]) -> list[list[Process]]:
         """Profiled processes of every side, turn by turn, so that drift hits all alike.
 
         As many, with as many runs, as the time that is left holds; one of the fewest runs in any case.
@@ -433,7 +422,7 @@ class _Models:
             latencies.append(figure(first, "median") or first.done.cases[0].first_ns)
 
         def runs_of(processes: int) -> int:
-            most_ns = left_ns / processes / len(baselines)
+            most_ns = self.clock.left_s * 1e9 / processes / len(baselines)
             sides = zip(baselines, latencies, strict=True)
             return min(runs_within(baseline, latency, most_ns) for baseline, latency in sides)
 

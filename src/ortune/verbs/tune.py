@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import shlex
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -39,6 +40,7 @@ from ortune.records import (
 from ortune.report import headroom_words, tune_words
 from ortune.report.difference_words import worded
 from ortune.search.blocks import BASE
+from ortune.search.budget import PROFILED_TRIALS
 from ortune.search.figures import FROM_START, TIMES, figure, require_objective
 from ortune.search.guards import GUARDS
 from ortune.search.plan_edits import merge
@@ -54,6 +56,7 @@ from ortune.trials.across import (
     without_feature,
 )
 from ortune.trials.baseline import Baseline
+from ortune.trials.clock import DELIVERY
 from ortune.trials.needed_rewrites import needed
 from ortune.trials.replay import FINDINGS, PLACES, PROFILE, RESUMED, ROW, Places, Replay, read
 from ortune.trials.scratch import scratch_folder
@@ -96,15 +99,8 @@ from ortune.verbs._session import Session, session
 PROFILED_NODES = 10
 PROFILE_SHARE = 0.2
 """Of the time left at most, for the profile that the search begins with."""
-WHY_PROCESSES, WHY_SHARE = 3, 0.1
-"""Of a tuning, the processes that tell why the winner won, and the most that they may take of the budget."""
-WHY_TRIALS = (
-    4.6  # that each of them takes: both plans with and without the profiler, which costs something itself
-)
-"""Profiled processes of winner and base, and what of the budget they may take beyond it."""
-
 ROW_SHARE = 0.1
-"""Of the budget at most, for seeing which rewrites of the row do nothing of their own."""
+"""Of the time left at most, for seeing which rewrites of the row do nothing of their own."""
 
 FORMATS = ("text", "json", "markdown", "github", "html")
 BUDGET, BROWSER_BUDGET = "3m", "10m"
@@ -347,12 +343,12 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[TuneResult
                 machine = stack.enter_context(browser_elsewhere(options, names, scratch, watch))
             kept = stack.enter_context(session("tune", options, watch, machine))
             with kept.measuring(side.label):
-                # Journal and clock begin with the lock: waiting for another ortune costs nothing of the budget.
-                replay = _journal(kept, side, options)
+                replay = _journal(kept, side, options, watch)
                 baseline = Baseline(side, options.feeds, scratch, kept.log, watch.say, kept.machine)
                 run, envelope = _tune(options, everywhere, baseline, replay, watch)
-            # Where nothing could be tried there is nothing to ship.
-            ships = options.directory is not None and envelope.result.budget.n_trials > 0
+            # Where nothing could be tried, or nothing confirmed, there is nothing to ship.
+            tested = envelope.result.budget.n_trials > 0 and not envelope.result.budget.exploratory
+            ships = options.directory is not None and tested
             return kept.keep(_bundle(run, envelope, options) if ships else envelope)
 
 
@@ -375,11 +371,14 @@ def _tune(
         allowed=options.allow,
         budget_s=options.budget_s,
         current=options.today,
+        after_s=DELIVERY * watch.clock.spent_s,
     )
     watch.line("running the model for the first time")
     baseline.settle(options.budget_s)
     watch.line("timing a few runs, to plan the session")
-    enough = baseline.pilot(options.objective, run.before_ns / 1e9, run.holds)
+    enough = baseline.pilot(
+        options.objective, lambda: run.before_ns / 1e9, run.holds, lambda: run.least_trials
+    )
     baseline.require_real_times()
     headroom: Headroom | None = None
     profiled: ProfileResult | None = None
@@ -388,6 +387,7 @@ def _tune(
         watch.line("trying what else the browser offers")
         places = _places(run, races=enough)
     if enough:
+        run.keep_for_why(options.objective)
         watch.line("profiling, to see where the time goes")
         headroom, profiled = _headroom(run, options)
         _search(run, everywhere, options, profiled, places)
@@ -474,13 +474,17 @@ def _search(
         run.models.feeds, run.calibration = inputs.calibrating, inputs.told
         tried = quantising.Quantising(run, inputs)
         proposed, run.precision = tried.chosen(proposed), tried.rows
-    _, run.after_s = _why_costs(run, options)
     # What the user asks for is part of every plan that is tried, and never ablated.
     asked = merge(Plan(rewrites=pinned, settings=rewrites.settings_for(pinned)), everywhere)
-    if run.enter(proposed, refused, required=asked):
+    if not run.enter(proposed, refused, required=asked):
+        return
+    if not run.exploring:
         run.calibrate()
-        run.race(baseline.host.effective_cpus)
-        run.confirm()
+    if run.exploring:
+        run.explore()
+        return
+    run.race(baseline.host.effective_cpus)
+    run.confirm()
 
 
 def _places(run: Tuning, *, races: bool) -> tuple[BrowserPlace, ...]:
@@ -502,8 +506,9 @@ def _headroom(run: Tuning, options: Options) -> tuple[Headroom | None, ProfileRe
     latency = figure(run.baseline.first, "median")
     if latency is None or options.objective not in TIMES:
         return None, None
-    most_ns = PROFILE_SHARE * run.before_ns
+    most_ns = run.spare_ns(PROFILE_SHARE)
     profiled = short_profile(run.baseline, latency, options.folder, most_ns=most_ns)
+    run.pass_on()
     if profiled is None or profiled.headroom is None:
         return None, None
     found = headroom_words.worded(profiled.headroom)
@@ -523,7 +528,8 @@ def _row(run: Tuning, everywhere: Plan, target: str, objective: str) -> tuple[Re
     row = rewrites.row(model.ir, workload=work, objective=objective, target=target)
     if objective in TIMES:
         run.watch.line("optimising the graph with each rewrite left out")
-        row = needed(run.baseline, run.models, row, everywhere, ROW_SHARE * run.budget_s)
+        row = needed(run.baseline, run.models, row, everywhere, run.spare_ns(ROW_SHARE) / 1e9)
+        run.pass_on()
     run.log.add(ROW, row)
     return row
 
@@ -562,15 +568,6 @@ def _short(profiled: ProfileResult) -> ProfileResult:
     )
 
 
-def _why_costs(run: Tuning, options: Options) -> tuple[int, float]:
-    """Processes that will tell why the winner won, and the seconds kept for them."""
-    each_s = WHY_TRIALS * run.baseline.first.elapsed_ns / 1e9
-    if options.objective not in TIMES:
-        return 0, 0.0
-    processes = min(WHY_PROCESSES, int(WHY_SHARE * options.budget_s / each_s))
-    return processes, processes * each_s
-
-
 def _why(run: Tuning, options: Options, result: TuneResult) -> ProfileDifference | None:
     """Where the winner's gain lies; None where there is no winner, or where telling it takes long."""
     executor, leader = run.baseline.executor, run.search.winner
@@ -580,8 +577,7 @@ def _why(run: Tuning, options: Options, result: TuneResult) -> ProfileDifference
     if not result.changes or leader is None or leader.plan != result.winner or beside not in executor.arms:
         return None
     base, new = executor.arms[beside], executor.arms[leader.arm]
-    processes, _ = _why_costs(run, options)
-    if not processes or run.watch.stop() or result.winner_figures is None:
+    if not run.why_processes or run.watch.stop() or result.winner_figures is None:
         return None
     latencies = (figures.latency_ns, result.winner_figures.latency_ns)
     sides = [replace(run.side, plan=a.plan, runs=a.model, runtime=a.runtime) for a in (base, new)]
@@ -593,9 +589,10 @@ def _why(run: Tuning, options: Options, result: TuneResult) -> ProfileDifference
             latencies,
             None,
             run.watch.line,
-            processes=processes,
+            processes=run.why_processes,
+            each_s=PROFILED_TRIALS * run.baseline.trial_ns / 1e9,
             # They may take far longer than was thought: 23 s for 10 where a neighbour came and went.
-            left_s=lambda: options.budget_s - run.clock() / 1e9,
+            left_s=lambda: options.budget_s - run.clock() / 1e9 - run.delivery_s,
         )
     except (OrtuneError, OSError):
         return None  # an answer is not lost because its reason is
@@ -678,7 +675,7 @@ def _stamp(inputs: Path | None) -> str:
     return repr([(str(f), f.stat().st_size, f.stat().st_mtime_ns) for f in files if f.is_file()])
 
 
-def _journal(kept: Session, side: Resolved, options: Options) -> Replay:
+def _journal(kept: Session, side: Resolved, options: Options, watch: Watcher) -> Replay:
     """Begins a new session, or goes on with one: what it measured."""
     same = replace(
         options,
@@ -713,7 +710,7 @@ def _journal(kept: Session, side: Resolved, options: Options) -> Replay:
         raise UsageError("there is no store to resume from", where="--resume", do="name it with --store PATH")
     if store is None or resume is None:
         kept.begin(key, model=side.label)
-        return Replay()
+        return Replay(since_ns=time.monotonic_ns() - int(1e9 * watch.clock.spent_s))
     wanted = [s.id for s in store.sessions(f"tune {key}") if resume in ("newest", s.id)]
     damaged = ""
     for id_ in wanted:

@@ -1,0 +1,54 @@
+"""The clock of an invocation: it runs from the start of the process, and stands still while another measures."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pytest
+
+from ortune import launcher
+from ortune.store import lock
+from ortune.trials.clock import Clock, Stopwatch
+from ortune.trials.watcher import Watcher
+from ortune.verbs._session import exclusive
+
+
+@pytest.fixture
+def now(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """The monotonic clock, which goes where it is set."""
+    at = [100.0]
+    monkeypatch.setattr("time.monotonic", lambda: at[0])
+    return at
+
+
+def test_what_is_spent_counts_from_the_start_and_may_pass_the_budget(now: list[float]) -> None:
+    clock = Clock(10.0, Stopwatch(97.0))
+    assert (clock.spent_s, clock.left_s) == (3.0, 7.0)
+    now[0] = 112.0
+    assert (clock.spent_s, clock.left_s) == (15.0, -5.0)
+
+
+def test_waiting_for_another_ortune_costs_nothing_and_measuring_does(
+    now: list[float], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ORTUNE_LOCK", str(tmp_path / "lock"))
+    watch = Watcher(line=lambda text: now.__setitem__(0, now[0] + 30.0))
+
+    def other_ends(_: float) -> None:
+        other.__exit__(None, None, None)
+
+    other = lock.measuring("compare", wait=False, say=lambda text: None)
+    other.__enter__()
+    monkeypatch.setattr("time.sleep", other_ends)
+    now[0] += 2.0
+    with exclusive("tune", watch, wait=True):
+        now[0] += 5.0
+    assert now[0] == 137.0
+    assert watch.clock.spent_s == 7.0
+
+
+def test_a_process_knows_when_it_was_started() -> None:
+    started_s = launcher.started_s()
+    assert started_s <= time.monotonic()
+    assert abs(launcher.started_s() - started_s) < 1.0  # the same, whenever it is asked
