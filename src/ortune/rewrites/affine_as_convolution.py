@@ -20,7 +20,7 @@ import numpy as np
 import onnx_ir as ir
 
 from ortune.records import Workload
-from ortune.rewrites import _affine
+from ortune.rewrites import _affine, affine_into_weights
 from ortune.rewrites._base import Proposed, Rewrite, RewriteResult
 from ortune.rewrites._graph import Array, Editor, constant, is_op, least_rank, only_user, scopes_of
 
@@ -93,12 +93,23 @@ def _chain(node: ir.Node) -> _Chain | None:
         step = only_user(value)
     if value is given or value.is_graph_output() or not any(is_op(u.node, "Conv") for u in value.uses()):
         return None
+    if _into_weights(node, value):
+        return None
     return _Chain(
         x=given,
         y=value,
         scale=np.broadcast_to(scale, (channels,)),
         shift=np.broadcast_to(shift, (channels,)),
         first=node,
+    )
+
+
+def _into_weights(first: ir.Node, end: ir.Value) -> bool:
+    """Whether the convolution before a chain takes its first node up, or the one behind it its last."""
+    source = next((v.producer() for v in first.inputs if v is not None and constant(v) is None), None)
+    user, last = only_user(end), end.producer()
+    return (is_op(source, "Conv") and source is not None and affine_into_weights.after(source) is first) or (
+        is_op(user, "Conv") and user is not None and affine_into_weights.before(user) is last
     )
 
 
@@ -162,7 +173,7 @@ REWRITE = Rewrite(
     name="affine-as-convolution",
     summary="scales and shifts between convolutions become 1x1 convolutions by channel",
     safety="exact",
-    stage=3,
+    stage=5,
     change=_change,
     proposes=_proposes,
 )

@@ -2,7 +2,8 @@
 
 What it is: Mul, Div, Add, Sub with a constant and BatchNormalization are a scale and a shift by channel. After a Conv,
     ConvTranspose, Gemm or MatMul with constant weights they become part of weights and bias; before one too, a shift
-    only where no padding stands between. Weights that several products share stay as they are: each would need a copy
+    only where no padding stands between. What ONNX Runtime fuses by itself keeps its parts: the half of a Gelu, the
+    factors of a normalisation. Weights that several products share stay as they are: each would need a copy
     of its own. Who reads but the shape of the product is served by the new one as well. Who
     reads its numbers is not: a second product would cost more than the normalisation does.
 Why it costs: each reads and writes the whole tensor for a product and a sum. ONNX Runtime folds some of them, after a
@@ -24,6 +25,7 @@ from ortune.records import Workload
 from ortune.rewrites import _affine
 from ortune.rewrites._base import Proposed, Rewrite, RewriteResult
 from ortune.rewrites._graph import Editor, is_op, least_rank, only_user, scopes_of
+from ortune.rewrites._ort_fusions import fused
 
 _MOST_CHANNELS = 1 << 24  # numbers of a weight that are looked at: larger ones take longer than they give
 _MOST_COPIED = (
@@ -45,7 +47,7 @@ def after(node: ir.Node, editor: Editor | None = None, *, copied: bool = False) 
     if made is None or user is None:
         return None
     found = _affine.affine(user, max(made.rank, least_rank(node.outputs[0])))
-    if found is None or found.x is not node.outputs[0]:
+    if found is None or found.x is not node.outputs[0] or fused(user):
         return None
     new = _affine.after(made, found)
     if new is None:
@@ -64,7 +66,7 @@ def before(node: ir.Node, editor: Editor | None = None, *, copied: bool = False)
     if made is None or given is None or source is None or only_user(given) is not node:
         return None
     found = _affine.affine(source, max(made.rank, least_rank(given)))
-    if found is None or found.y is not given:
+    if found is None or found.y is not given or fused(source):
         return None
     if not (is_op(source, "BatchNormalization") or _same_shape(found, made)):
         return None
@@ -164,7 +166,7 @@ REWRITE = Rewrite(
     name="affine-into-weights",
     summary="constant scales, shifts and batch normalisations go into the weights beside them",
     safety="exact",
-    stage=2,
+    stage=4,
     change=_change,
     proposes=_proposes,
 )

@@ -24,6 +24,7 @@ import onnx_ir as ir
 from ortune.records import Workload
 from ortune.rewrites._base import Proposed, Rewrite, RewriteResult
 from ortune.rewrites._graph import Array, Editor, constant, is_op, least_rank, scopes_of, until_none
+from ortune.rewrites._ort_fusions import fusion_at
 from ortune.rewrites._probe import ELEMENTWISE, between, bounded, spread
 
 _STANDARD_OPSET = 20  # from here on Gelu is an operator of the standard
@@ -107,21 +108,10 @@ def _checked(
     limit = bounded(nodes)
     if limit is not None:
         return f"{what} is kept above a number by {limit.op_type} {limit.name!r}"
-    if _is_fused_anyway(anchor, y):
+    end = y.producer()
+    if end is not None and anchor.op_type == "Erf" and fusion_at(end) is not None:
         return f"ONNX Runtime fuses {what} by itself"
     return _Match(x=x, y=y, by_tanh=anchor.op_type == "Tanh")
-
-
-def _is_fused_anyway(anchor: ir.Node, y: ir.Value) -> bool:
-    """Whether ONNX Runtime makes a Gelu by itself: of ``Mul(Mul(x, Add(Erf(Div), 1)), 0.5)``."""
-    divided = anchor.inputs[0].producer() if anchor.inputs[0] is not None else None
-    half = y.producer()
-    if anchor.op_type != "Erf" or not is_op(divided, "Div") or half is None or not is_op(half, "Mul"):
-        return False
-    products = [v.producer() for v in half.inputs if v is not None and constant(v) is None]
-    if len(products) != 1 or not is_op(products[0], "Mul") or products[0] is None:
-        return False
-    return any(is_op(v.producer(), "Add") for v in products[0].inputs if v is not None)
 
 
 def _walk(model: ir.Model, editor: Editor | None) -> tuple[int, list[str]]:

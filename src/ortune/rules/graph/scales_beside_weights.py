@@ -21,10 +21,10 @@ import onnx_ir as ir
 
 from ortune.model.graphs import nodes
 from ortune.records import Finding
+from ortune.rewrites import gelu, hard_swish
 from ortune.rewrites._affine import PRODUCTS
 from ortune.rewrites._graph import constant, is_op, only_user
 from ortune.rewrites.affine_into_weights import REWRITE, after, before
-from ortune.rewrites.hard_swish import written_out
 from ortune.rules._fixes import sure_of
 from ortune.rules._words import counted, name_of
 from ortune.rules.facts import Facts
@@ -53,7 +53,9 @@ def find(facts: Facts) -> Iterator[Finding]:
     """Everywhere in the model."""
     if facts.model is None:
         return
-    others = {*written_out(facts.model.ir)}  # the quotient of an activation, which is told of as a whole
+    # The quotient or half of an activation, which is told of as a whole.
+    anchors = (node for node in nodes(facts.model.ir) if is_op(node, "Erf", "Tanh"))
+    others = {*hard_swish.written_out(facts.model.ir), *map(gelu.written_out, anchors)}
     products = [node for node in nodes(facts.model.ir) if is_op(node, *PRODUCTS)]
     found = [scale for node in products for scale in _beside(node) if scale not in others]
     if found:
