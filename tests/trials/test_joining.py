@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -20,9 +22,9 @@ IDS, FLOAT, HALF = TensorProto.INT64, TensorProto.FLOAT, TensorProto.FLOAT16
 Values = list[tuple[str, int]]
 
 
-def model(path: Path, inputs: Values, outputs: Values) -> onnx_ir.Model:
+def model(path: Path, inputs: Values, outputs: Values, shape: Sequence[int | str] = (1, 8)) -> onnx_ir.Model:
     """Each output is made of the first input; nobody runs it."""
-    infos = [[helper.make_tensor_value_info(n, t, [1, 8]) for n, t in each] for each in (inputs, outputs)]
+    infos = [[helper.make_tensor_value_info(n, t, shape) for n, t in each] for each in (inputs, outputs)]
     nodes = [helper.make_node("Cast", [inputs[0][0]], [name], to=kind) for name, kind in outputs]
     graph = helper.make_graph(nodes, "g", *infos)
     onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
@@ -31,8 +33,12 @@ def model(path: Path, inputs: Values, outputs: Values) -> onnx_ir.Model:
 
 @pytest.fixture
 def make(tmp_path: Path):
-    def make(inputs: Values, outputs: Values = (("y", FLOAT),)) -> onnx_ir.Model:  # type: ignore[assignment]
-        return model(tmp_path / f"{len(list(tmp_path.iterdir()))}.onnx", inputs, list(outputs))
+    def make(
+        inputs: Values,
+        outputs: Values = (("y", FLOAT),),  # type: ignore[assignment]
+        shape: Sequence[int | str] = (1, 8),
+    ) -> onnx_ir.Model:
+        return model(tmp_path / f"{len(list(tmp_path.iterdir()))}.onnx", inputs, list(outputs), shape)
 
     return make
 
@@ -68,3 +74,54 @@ def test_outputs_meet_by_name_then_by_order_and_kind(make) -> None:
     a = make([("x", FLOAT)], [("scores", FLOAT), ("label", IDS), ("mask", FLOAT)])
     b = make([("x", FLOAT)], [("top", IDS), ("mask", FLOAT), ("probabilities", HALF), ("more", FLOAT)])
     assert pairing.pair_outputs(a, b) == {"mask": "mask", "top": "label", "probabilities": "scores"}
+
+
+@pytest.mark.parametrize(
+    ("of_a", "of_b", "words"),
+    [
+        (
+            (1, 3, 640, 640),
+            (1, 3, 384, 640),
+            "do other work: input 'x' is 1x3x640x640 in A, and 1x3x384x640 in C",
+        ),
+        ((1, 3, 64, 64), (8, 3, 64, 64), "do other work: input 'x' is 1x3x64x64 in A, and 8x3x64x64 in C"),
+        ((1, 128), (1, 512), "do other work"),
+        (("n", 3, 64, 64), ("n", 3, 32, 32), "is ?x3x64x64 in A, and ?x3x32x32 in C"),
+        ((1, 3, 64, 32), (1, 64, 32, 3), "take their input in other layouts"),
+    ],
+)
+@pytest.mark.parametrize("name", ["x", "image"])
+def test_sides_made_for_other_sizes_are_told_as_that(
+    make, name: str, of_a: tuple[int, ...], of_b: tuple[int, ...], words: str
+) -> None:
+    a, b = make([("x", FLOAT)], shape=of_a), make([(name, FLOAT)], shape=of_b)
+    words = words if name == "x" else words.replace(", and ", f", and {name!r} ")
+    with pytest.raises(InputError, match=re.escape(words)):
+        pairing.pair_inputs(a, b, {}, "C")
+    assert pairing.pair_inputs(a, make([(name, FLOAT)], shape=["a", "b", "c", "d"][: len(of_a)]), {})
+
+
+def test_inputs_that_the_other_side_cannot_take_come_with_the_size_it_takes(make, tmp_path: Path) -> None:
+    a, b = make([("x", FLOAT)], shape=["n", 8]), make([("x", FLOAT)], shape=[4, 8])
+    feed_files.write_feeds(tmp_path / "feeds", {"x": np.zeros((1, 8), np.float32)})
+    refs = [FeedRef(name="", path=str(tmp_path / "feeds"), weight=1.0)]
+    with pytest.raises(InputError, match="input 'x' is 1x8 for A, and 4x8 in B") as caught:
+        pairing.feeds_for(refs, b, pairing.pair_inputs(a, b, {}), tmp_path / "out")
+    assert caught.value.do == "choose A's sizes: --shape x:4x8"
+
+
+def test_maps_of_classes_meet_the_tensor_of_scores(make) -> None:
+    """ZipMap's output has no type of a tensor, and comes after what fits by its own."""
+    maps = make([("x", FLOAT)], [("scores", FLOAT), ("label", IDS)])
+    maps.graph.outputs[0].type = maps.graph.outputs[0].shape = None
+    tensors = make([("x", FLOAT)], [("top", IDS), ("probabilities", FLOAT)])
+    assert pairing.pair_outputs(maps, tensors) == {"top": "label", "probabilities": "scores"}
+    zipped = onnx_ir.Node("ai.onnx.ml", "ZipMap", [tensors.graph.inputs[0]])
+    zipped.attributes["classlabels_strings"] = onnx_ir.AttrStrings("classlabels_strings", ["no", "yes"])
+    zipped.outputs[0].name = "probabilities"
+    tensors.graph.append(zipped)
+    tensors.graph.outputs[1] = zipped.outputs[0]
+    assert pairing.joint_labels({}, tensors, {"probabilities": "scores"}) == {"scores": ("no", "yes")}
+    assert pairing.joint_labels({"scores": ("a",)}, tensors, {"probabilities": "scores"}) == {
+        "scores": ("a",)
+    }

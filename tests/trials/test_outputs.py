@@ -259,7 +259,7 @@ def test_sequences_and_absent_optionals(compare):
     assert "2 elements" not in compare(old, old).what
     assert compare(old, {**old, "y": ([X], "float")}).what == "output 'y' has 1 elements, not 2"
     assert compare(old, {**old, "y": ([X, X[0] + 1], "float")}).what.startswith("output 'y[1]' differs")
-    assert compare(old, {**old, "o": (X, "float")}).what == "output 'o' is a tensor, not a none"
+    assert compare(old, {**old, "o": (X, "float")}).what == "output 'o' is a tensor, where it was absent"
 
 
 def test_maps_compare_key_by_key(compare):
@@ -277,6 +277,36 @@ def test_maps_compare_key_by_key(compare):
 
 SCORES = np.sort(RNG.random((4, 20)).astype(np.float32))[:, ::-1]
 CHOSEN = np.argsort(RNG.random((4, 1000)))[:, :20]
+
+
+def maps(table, keys):
+    return ([dict(zip(keys, map(float, row), strict=True)) for row in table], "float")
+
+
+def test_a_list_of_maps_is_compared_with_a_tensor_by_keys(compare):
+    """Columns are in the order of ZipMap's labels, where that is known, else of the keys; 10 comes after 9."""
+    table = RNG.dirichlet(np.ones(12), 5).astype(np.float32)
+    numbers, words = [str(i) for i in range(12)], list("lkjihgfedcba")
+    other = table.copy()
+    other[3, 10] += 0.2
+    for keys, labels in ((numbers, {}), (words, {"p": tuple(words)}), (sorted(words), {})):
+        for old, new, wrong in (
+            (maps(table, keys), table, other),
+            (table, maps(table, keys), maps(other, keys)),
+        ):
+            found = compare({"p": old}, {"p": new}, labels=labels)
+            assert found.ok and found.relative_l2 == 0.0, found.what
+            found = compare({"p": old}, {"p": wrong}, labels=labels)
+            assert not found.ok and found.comparable and "'p' differs: relative L2" in found.what
+    assert not compare({"p": maps(table, words)}, {"p": table}).ok  # which is in another order
+    one = maps(table[:1], numbers)
+    assert compare({"p": one}, {"p": table[0]}).ok
+    assert compare({"p": one}, {"p": table[:, :11]}).what == "output 'p' has shape [5, 11], not [1, 12]"
+    text = ([{"label": "cat"}], "string")
+    assert "no table of classes" in compare({"p": text}, {"p": table}).what
+    uneven = ([{"a": 1.0}, {"b": 2.0}], "float")
+    assert "no table of classes" in compare({"p": uneven}, {"p": table}).what
+    assert "no table of classes" in compare({"p": one}, {"p": table}, labels={"p": tuple(words)}).what
 
 
 def test_near_ties_of_topk_do_not_fail(compare):

@@ -19,6 +19,7 @@ from ortune.model.graphs import cast_to, element_type, op_set
 __all__ = [
     "OutputComparison",
     "OutputKind",
+    "class_labels",
     "output_comparisons",
     "output_kinds",
     "random_ops",
@@ -122,6 +123,21 @@ _KEEPS_SCORES = op_set(
 def output_kinds(model: ir.Model) -> dict[str, OutputKind]:
     """The kind of each graph output, by the output's name, in the graph's order."""
     return {name: found.kind for name, found in output_comparisons(model).items()}
+
+
+def class_labels(model: ir.Model) -> dict[str, tuple[str, ...]]:
+    """The classes of each graph output that ZipMap makes, in the order of the columns that it maps, as text."""
+    found = {}
+    for value in model.graph.outputs:
+        node = value.producer()
+        while node is not None and node.op_type == "Identity" and node.inputs[0] is not None:
+            node = node.inputs[0].producer()
+        if node is None or node.op_type != "ZipMap":
+            continue
+        numbers = node.attributes.get_ints("classlabels_int64s", ())
+        texts = node.attributes.get_strings("classlabels_strings", ())
+        found[value.name or ""] = tuple(map(str, numbers or texts))
+    return found
 
 
 def output_comparisons(model: ir.Model) -> dict[str, OutputComparison]:

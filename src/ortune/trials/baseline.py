@@ -112,6 +112,7 @@ class Baseline:
             self.note(f"in an emulated pod: {machine.pod.how}")
         self.kinds = outputs.output_kinds(side.model.ir)
         self.grids = grids.output_grids(side.model.ir)
+        self.labels = outputs.class_labels(side.model.ir)
         self.refs: tuple[FeedRef, ...] = ()
         self.moments = False
         self._own: list[OutputDifference] | None = None
@@ -556,6 +557,7 @@ class Baseline:
                 outputs / name,
                 kinds=self.kinds,
                 grids=self.grids,
+                labels=self.labels,
                 # A budget has limits of its own: then only what has nothing in common fails here.
                 tolerance=(asked.number or SOMETHING_IN_COMMON) if asked else None,
                 rows=asked.of_rows if asked else None,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -108,6 +108,29 @@ def moments(array: Array, onnx_type: str) -> tuple[float, float, int]:
             squares += float(((finite - finite.mean()) ** 2).sum()) + step**2 * count * finite.size / total
             mean, count = mean + step * finite.size / total, total
     return mean, math.sqrt(squares / count) if count else 0.0, bad
+
+
+def columns_of(maps: Any, labels: Sequence[str]) -> Array | None:
+    """A list of maps from classes to numbers as a table, a row for each map and a column for each class.
+
+    Args:
+        maps: As read from JSON; all have the same keys.
+        labels: The classes in the order of the columns; none for the order of the keys.
+
+    Returns:
+        None where the maps are no such table.
+    """
+    if not isinstance(maps, list) or not all(isinstance(each, dict) for each in maps):
+        return None
+    keys = set(maps[0]) if maps else set(labels)
+    if labels and set(labels) != keys:
+        return None
+    whole = all(key.removeprefix("-").isdigit() for key in keys)
+    order = labels or sorted(keys, key=int if whole else str)
+    rows = [[each.get(key) for key in order] for each in maps if each.keys() == keys]
+    if len(rows) < len(maps) or not all(isinstance(v, int | float) for row in rows for v in row):
+        return None
+    return np.array(rows, dtype=np.float64).reshape(len(maps), len(order))
 
 
 def leaves(value: Any, place: str = "") -> Iterator[tuple[str, Any]]:

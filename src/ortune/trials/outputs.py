@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -36,6 +36,7 @@ from ortune.records import NonFiniteOutput, OutputDifference, OutputError
 from ortune.trials.output_figures import (
     FLOOR,
     accepting,
+    columns_of,
     leaves,
     moments,
     nonfinite,
@@ -73,6 +74,7 @@ FEWEST_FOR_MOMENTS = 30
 NOTHING_IN_COMMON = 1.0  # relative L2: zeros would be as near
 SOMETHING_IN_COMMON = math.nextafter(NOTHING_IN_COMMON, 0.0)  # the most of a budget that sets no limit to it
 FEWEST_TO_JUDGE = 4  # values that all differ, of which it is said: one label that flipped is still an answer
+_KINDS = {"tensor": "a tensor", "sequence": "a sequence", "none": "absent", "json": "a list of maps"}
 WIDEST_TABLE = 8  # columns of a table of positions; NonMaxSuppression gives 3
 
 _ANY_COUNT = ("set", "indices", "moments")  # these compare what they can of outputs whose length varies
@@ -91,6 +93,7 @@ class _Found:
         floats: Floating-point outputs so far.
         may_be_nonfinite: The user accepts outputs without a finite element.
         grids: Of the reference's outputs that come from QuantizeLinear, by name.
+        labels: Classes of outputs that are maps on one side, in the order of the other's columns, by name.
         tolerance: The user's number, for outputs of kind "values".
     """
 
@@ -104,6 +107,7 @@ class _Found:
     floats: int = 0
     may_be_nonfinite: bool = False
     grids: Mapping[str, Grid] = field(default_factory=dict)
+    labels: Mapping[str, Sequence[str]] = field(default_factory=dict)
     tolerance: float | None = None
     ways: set[str] = field(default_factory=set)
     outputs: list[OutputError] = field(default_factory=list)
@@ -147,6 +151,7 @@ def compare_outputs(
     *,
     kinds: Mapping[str, str] | None = None,
     grids: Mapping[str, Grid] | None = None,
+    labels: Mapping[str, Sequence[str]] | None = None,
     tolerance: float | None = None,
     rows: float | None = None,
     as_moments: bool = False,
@@ -160,6 +165,8 @@ def compare_outputs(
         candidate: Folder left by the candidate's worker; further outputs there are ignored.
         kinds: Outputs that are no plain values, by name: "set", "indices" or "moments".
         grids: Quantization grids of the reference's outputs, by name.
+        labels: Classes of outputs that are maps on one side, in the order of the other's columns, by name; in that of
+            the keys where they are not given.
         tolerance: Replaces the limit of the relative L2 distance; that of the largest error becomes ten
             times as much. For all floating-point types.
         rows: The same for outputs of kind "set", where another is meant for these.
@@ -184,7 +191,9 @@ def compare_outputs(
         raise OrtuneError(f"the tolerance must be a positive number, not {tolerance}", do="e.g. 1e-3")
     before, after = read_outputs(reference), read_outputs(candidate)
     before = {name: value for name, value in before.items() if name not in without}
-    found = _Found(may_be_nonfinite=allow_nonfinite, grids=grids or {}, tolerance=tolerance)
+    found = _Found(
+        may_be_nonfinite=allow_nonfinite, grids=grids or {}, labels=labels or {}, tolerance=tolerance
+    )
     ways = {name: "moments" if as_moments else kinds.get(name, "values") for name in before}
     # Sets and indices of integers come last: they are forgiven more where the scores agree.
     order = sorted(
@@ -234,8 +243,10 @@ def _compare_output(
 ) -> None:
     old, new = pair
     name = old.name
-    if old.kind != new.kind:
-        found.fail(f"output {name!r} is a {new.kind}, not a {old.kind}")
+    if {old.kind, new.kind} == {"json", "tensor"}:
+        _compare_maps_with_tensor(found, way, pair, tol)
+    elif old.kind != new.kind:
+        found.fail(f"output {name!r} is {_of_kind(new)}, where it was {_of_kind(old)}")
     elif len(old.files) != len(new.files):
         found.fail(f"output {name!r} has {len(new.files)} elements, not {len(old.files)}")
     elif old.kind in ("json", "map-list"):
@@ -247,6 +258,31 @@ def _compare_output(
             label = f"{name}[{i}]" if old.kind == "sequence" else name
             arrays = (load_array(file1), load_array(file2))
             _compare_arrays(found, label, way, arrays, (old.onnx_type, new.onnx_type), tol)
+
+
+def _of_kind(value: StoredValue) -> str:
+    return _KINDS.get(value.kind, value.kind)
+
+
+def _compare_maps_with_tensor(
+    found: _Found, way: str, pair: tuple[StoredValue, StoredValue], tol: float | None
+) -> None:
+    """A map for each row on one side, a column for each class on the other."""
+    name, maps = pair[0].name, next(each for each in pair if each.kind == "json")
+    columns = columns_of(load_json(maps.files[0]), found.labels.get(name, ()))
+    if columns is None:
+        found.fail(
+            f"output {name!r} is a tensor on one side, and maps that are no table of classes on the other"
+        )
+        return
+    old, new = (columns if each is maps else load_array(each.files[0]) for each in pair)
+    if old.size == new.size and 1 in columns.shape:
+        old, new = (
+            old.reshape(columns.shape),
+            new.reshape(columns.shape),
+        )  # one row, or class, may have no axis
+    types = ["float" if each is maps else each.onnx_type for each in pair]
+    _compare_arrays(found, name, way, (old, new), (types[0], types[1]), tol)
 
 
 def _compare_arrays(

@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import onnx_ir
 
+from ortune.analysis.outputs import class_labels
 from ortune.analysis.symbolic_sizes import feedable
 from ortune.errors import InputError
 from ortune.inputs import feed_files
@@ -41,7 +42,8 @@ def pair_inputs(
         name: What B is called.
 
     Raises:
-        InputError: An input of B is left without a partner, or a given name does not exist.
+        InputError: An input of B is left without a partner, a given name does not exist, or the two are made for
+            inputs of other sizes.
     """
     theirs, ours = feedable(a), feedable(b)
     their_names, our_names = [v.name for v in theirs], [v.name for v in ours]
@@ -60,6 +62,8 @@ def pair_inputs(
         if value.name in pairs:
             continue
         partner = next((v for v in free if _fits(v, value)), None)
+        if partner is None and len(free) == 1 and _kind(free[0]) == _kind(value) is not None:
+            raise other_work(free[0], value, name)
         if partner is None:
             raise InputError(
                 f"no input of A fits input {value.name!r} of {name}, which is {dtype_of(value)}",
@@ -68,7 +72,30 @@ def pair_inputs(
             )
         pairs[str(value.name)] = str(partner.name)
         free.remove(partner)
+    by_name = {str(v.name): v for v in theirs}
+    for value in ours:
+        partner = by_name[pairs[str(value.name)]]
+        if not _same_sizes(partner, value):
+            raise other_work(partner, value, name)
     return pairs
+
+
+def other_work(a: onnx_ir.Value, b: onnx_ir.Value, name: str) -> InputError:
+    """The error for two sides that are made for inputs of other sizes."""
+    there = "" if a.name == b.name else f"{b.name!r} "
+    sizes = f"input {a.name!r} is {_sizes(a)} in A, and {there}{_sizes(b)} in {name}"
+    of_a, of_b = list(a.shape or ()), list(b.shape or ())
+    if of_a[:1] + of_a[2:] + of_a[1:2] == of_b or of_b[:1] + of_b[2:] + of_b[1:2] == of_a:
+        what = f"A and {name} take their input in other layouts: {sizes}"
+        return InputError(what, do="compare models of one layout")
+    return InputError(
+        f"A and {name} do other work: {sizes}",
+        do="compare models made for one size, or time each by itself with ortune bench",
+    )
+
+
+def _sizes(value: onnx_ir.Value) -> str:
+    return "x".join(map(_size, value.shape or ())) or "a scalar"
 
 
 def pair_outputs(a: onnx_ir.Model, b: onnx_ir.Model) -> dict[str, str]:
@@ -78,11 +105,20 @@ def pair_outputs(a: onnx_ir.Model, b: onnx_ir.Model) -> dict[str, str]:
     pairs = {name: name for name in ours if name in theirs}
     free = [name for name in theirs if name not in pairs]
     for name, value in ours.items():
-        partner = next((each for each in free if name not in pairs and _fits(theirs[each], value)), None)
+        fits = [each for each in free if name not in pairs and _fits(theirs[each], value)]
+        # What is no tensor, such as a list of maps, fits anything: it comes last.
+        partner = min(fits, key=lambda each: _kind(theirs[each]) is None, default=None)
         if partner is not None:
             pairs[name] = partner
             free.remove(partner)
     return pairs
+
+
+def joint_labels(
+    of_a: Mapping[str, tuple[str, ...]], b: onnx_ir.Model, pairs: Mapping[str, str]
+) -> dict[str, tuple[str, ...]]:
+    """The classes of outputs that are maps on a side, by their names in A; A's own where both have them."""
+    return {pairs.get(name, name): labels for name, labels in class_labels(b).items()} | dict(of_a)
 
 
 def _kind(value: onnx_ir.Value) -> str | None:
@@ -96,6 +132,11 @@ def _fits(a: onnx_ir.Value, b: onnx_ir.Value) -> bool:
     kinds = _kind(a), _kind(b)
     if None not in kinds and kinds[0] != kinds[1]:
         return False
+    return _same_sizes(a, b)
+
+
+def _same_sizes(a: onnx_ir.Value, b: onnx_ir.Value) -> bool:
+    """Whether no dimension is another number in the other."""
     if a.shape is None or b.shape is None:
         return True
     if len(a.shape) != len(b.shape):
@@ -115,6 +156,7 @@ def feeds_for(
         InputError: The values of an input of A are none for its partner in B.
     """
     types = {str(v.name): dtype_of(v) for v in feedable(model)}
+    sizes = {str(v.name): v.shape for v in feedable(model)}
     out = []
     for i, ref in enumerate(refs):
         feeds = feed_files.read_feeds(Path(ref.path))
@@ -122,6 +164,12 @@ def feeds_for(
         same = pairs.keys() == feeds.keys()
         for ours, source in pairs.items():
             value, wanted = feeds[source], types[ours]
+            if isinstance(value, np.ndarray) and not _takes(sizes[ours], value.shape):
+                fixed, theirs = ("x".join(map(_size, shape)) for shape in (sizes[ours] or (), value.shape))
+                raise InputError(
+                    f"A and {name} would do other work: input {ours!r} is {theirs} for A, and {fixed} in {name}",
+                    do=f"choose A's sizes: --shape {source}:{fixed.replace('?', '1')}",
+                )
             if isinstance(value, np.ndarray) and feed_files.onnx_type(value) != wanted:
                 given = feed_files.onnx_type(value)
                 if given not in CASTS or wanted not in CASTS or family(given) != family(wanted):
@@ -137,6 +185,17 @@ def feeds_for(
         feed_files.write_feeds(place, changed)
         out.append(FeedRef(name=ref.name, path=str(place), weight=ref.weight))
     return tuple(out)
+
+
+def _takes(shape: onnx_ir.Shape | None, of: tuple[int, ...]) -> bool:
+    """Whether a declared shape leaves room for this one; a scalar's or an unknown rank is left to the runtime."""
+    if shape is None or len(shape) != len(of):
+        return True
+    return all(not isinstance(d, int) or d == n for d, n in zip(shape, of, strict=True))
+
+
+def _size(dimension: int | onnx_ir.SymbolicDim) -> str:
+    return str(dimension) if isinstance(dimension, int) else "?"
 
 
 def rename_outputs(folder: Path, pairs: Mapping[str, str]) -> None:

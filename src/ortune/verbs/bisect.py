@@ -110,6 +110,7 @@ class _Run:
         )
         for case in baseline.work.cases:
             pairing.rename_outputs(Path(trial.outputs_path) / case.name, outputs)
+        baseline.labels = pairing.joint_labels(baseline.labels, theirs, outputs)
         baseline.first = first
         difference = baseline.difference(trial, rewritten=self.b.plan.rewrites)
         if difference.ok and (difference.relative_l2 == 0.0 or self.options.tolerance is not None):

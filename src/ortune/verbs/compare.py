@@ -293,6 +293,7 @@ class _Run:
         renames = pairing.pair_outputs(self.a.model.ir, new.side.model.ir)
         for case in baseline.work.cases:
             pairing.rename_outputs(Path(trial.outputs_path) / case.name, renames)
+        baseline.labels = pairing.joint_labels(baseline.labels, new.side.model.ir, renames)
         baseline.live_with(trial)
         baseline.notes += in_browser(new.name, trial.done)
         new.trials = [trial]
