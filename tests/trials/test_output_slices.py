@@ -71,6 +71,18 @@ def test_a_dead_slice_is_named_and_accepted_by_no_tolerance(
         assert asked is not None and not judged([found], asked).ok
 
 
+def test_dead_columns_of_rows_in_any_order_are_named(tmp_path: Path) -> None:
+    rows = np.concatenate([BOXES[0].T, SCORES[0, :2].T], 1)[:60].astype(np.float32)
+    for side, value in (("a", rows), ("b", rows[::-1][3:] * np.float32([1, 1, 1, 1, 0, 1]))):
+        write_outputs(str(tmp_path / side), ["y"], ["tensor(float)"], [value])
+    for tolerance in (None, 0.5):
+        found = compare_outputs(tmp_path / "a", tmp_path / "b", kinds={"y": "set"}, tolerance=tolerance)
+        assert found.what == "output 'y': row 4 of axis 1 is all zero, where the reference varies"
+        assert (found.comparable, found.accepting_tolerance) == (False, None)
+    same = compare_outputs(tmp_path / "a", tmp_path / "a", kinds={"y": "set"})
+    assert same.ok
+
+
 def test_several_runs_of_dead_slices_are_counted(tmp_path: Path) -> None:
     new = DETECTOR.copy()
     for row in (5, 7, 9, 10):

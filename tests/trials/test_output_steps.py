@@ -182,7 +182,7 @@ def test_inputs_that_are_quantized_move_by_a_step_in_a_few_elements(tmp_path: Pa
     after = read_feeds(Path(ref.path))["x"]
     assert isinstance(after, np.ndarray) and after.dtype == np.float32
     by = np.abs(after - x)
-    assert int((by > 0.4).sum()) == 20 and float(by.max()) == pytest.approx(0.5, abs=1e-5)
+    assert int((by > 0.4).sum()) == 80 and float(by.max()) == pytest.approx(0.5, abs=1e-5)
 
 
 def test_what_steps_explain_is_not_held_to_rounding(tmp_path: Path) -> None:

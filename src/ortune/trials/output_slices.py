@@ -14,6 +14,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+import msgspec
 import numpy as np
 
 from ortune.records import SliceError
@@ -116,6 +117,26 @@ def slice_errors(
             at = int(np.where(counts, errors, -1.0).argmax())
             worst.append(SliceError(axis=each.axis, first=at, last=at, relative_l2=float(errors[at])))
     return max(worst, key=lambda each: each.relative_l2, default=None), tuple(dead)
+
+
+def dead_columns(old: Array, new: Array, *, axis: int) -> tuple[SliceError, ...]:
+    """The dead columns of rows in no fixed order, of which there may be more on a side; each column is sorted.
+
+    Args:
+        old: Rows of the reference.
+        new: Rows of the candidate, as wide.
+        axis: What the columns are called.
+    """
+    rows = min(len(old), len(new))
+    if rows < FEWEST:
+        return ()
+    places = [np.linspace(0, len(each) - 1, rows).round().astype(int) for each in (old, new)]
+    a, b = (np.sort(each, axis=0)[at] for each, at in zip((old, new), places, strict=True))
+    with np.errstate(over="ignore", invalid="ignore"):
+        norm = float(np.linalg.norm(np.nan_to_num(a)))
+        far = float(np.linalg.norm(np.nan_to_num(b - a))) / max(norm, FLOOR)
+    _, dead = slice_errors((a, b), ("double", "double"), far)
+    return tuple(msgspec.structs.replace(each, axis=axis) for each in dead if each.axis == 1)
 
 
 def _judged(

@@ -53,7 +53,7 @@ from ortune.trials.output_files import (
     pieces,
     read_outputs,
 )
-from ortune.trials.output_slices import in_words, slice_errors
+from ortune.trials.output_slices import dead_columns, in_words, slice_errors
 from ortune.trials.output_steps import dequantized, grid_steps
 
 # Largest relative L2 distance, and largest error as a share of the largest |reference|. Two float8 values
@@ -551,6 +551,9 @@ def _compare_set(
     old, new = (a.reshape(-1, width) if width else a.reshape(0, 1) for a in (old, new))
     rows = max(len(old), len(new))
     allowed = max(int(DIFFERING_SHARE * rows), 1 if rows >= 4 or scores_agree else 0)
+    if is_float and (dead := dead_columns(old, new, axis=max(0, arrays[0].ndim - 1))):
+        found.fail(f"output {label!r}: {in_words(dead)}, where the reference varies")
+        return
     unmatched = unmatched_rows(old, new, limits[1] if is_float else 0.0)
     if unmatched > allowed:
         found.differ(

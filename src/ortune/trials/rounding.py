@@ -20,7 +20,7 @@ FORGIVEN = 3.0
 DOUBTED = 0.1
 """Of the limit for "the same": beyond it, the model itself must move as much, or nearly so."""
 NEARLY = 0.1
-STEPPED = 0.01
+STEPPED = 0.04
 """Of the elements of an input that is quantized first of all, which are moved by a step of its grid. Two right ways of
 computing a quantized model round as many values inside to the neighbour, and that grows on its way."""
 
