@@ -196,6 +196,7 @@ def compare(
     metric: str | None = ...,
     max_blocks: int | None = ...,
     inject_wait: str | float | None = ...,
+    allow: Sequence[str] | str | Mapping[str, object] = ...,
     no_why: bool = ...,
     threshold: str | float | None = ...,
     undecided: str = ...,

@@ -94,9 +94,10 @@ class Answer(Envelope[ResultT_co], Generic[ResultT_co], frozen=True, kw_only=Tru
         return self.schema.split("/")[1]
 
     def _document(self) -> Document:
+        from ortune.report.finding_words import alerted
+
         words = importlib.import_module(f"ortune.report.{self._verb}_words")
-        document: Document = words.document(self)
-        return document
+        return alerted(words.document(self), self)
 
 
 def tables(result: Any) -> list[str]:

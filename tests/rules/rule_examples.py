@@ -22,7 +22,9 @@ from ortune.records import (
     CategoryName,
     Host,
     InputChoice,
+    LevelCheck,
     NodeTime,
+    NonFiniteOutput,
     OperatorProfile,
     OperatorTime,
     OutputDifference,
@@ -317,6 +319,19 @@ def queued(computing: float) -> Facts:
     return replace(facts, profile=busy)
 
 
+def level_check(*, wrong: bool) -> LevelCheck:
+    """Outputs that are 0.2 away, where rounding moves them by 0.01."""
+    return LevelCheck(
+        level="all",
+        reference="disable",
+        wrong=wrong,
+        outputs=OutputDifference(ok=False, relative_l2=0.2),
+        moved_relative_l2=0.01,
+        right="basic",
+        node="fc",
+    )
+
+
 EXAMPLES = {
     "ENV001": Example(
         bad=lambda _: runtime(overlapping={"onnxruntime": "1.31.1", "onnxruntime-gpu": "1.30.0"}),
@@ -560,6 +575,17 @@ EXAMPLES = {
     "MSR011": Example(
         bad=lambda _: Facts(page=PageSeen(browser="Chromium 156", isolated=True, visible=False)),
         good=lambda _: Facts(page=PageSeen(browser="Chromium 156", isolated=True)),
+    ),
+    "MSR012": Example(
+        bad=lambda _: Facts(level_check=level_check(wrong=True)),
+        where=("fc",),
+        good=lambda _: Facts(level_check=level_check(wrong=False)),
+    ),
+    "MSR013": Example(
+        bad=lambda _: Facts(
+            nonfinite=[NonFiniteOutput(name="y", n_elements=8, nonfinite_reference=8, unusable_reference=8)]
+        ),
+        good=lambda _: Facts(nonfinite=[NonFiniteOutput(name="y", n_elements=8, nonfinite_reference=3)]),
     ),
     "WEB018": Example(
         bad=lambda _: Facts(native=OutputDifference(ok=False, relative_l2=0.2, what="y differs by 0.2")),

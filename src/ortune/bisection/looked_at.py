@@ -17,10 +17,9 @@ from ortune.inputs import feed_files
 from ortune.model.graphs import subgraphs
 from ortune.model.save import save_model
 from ortune.records import FeedRef, GraphNode, Measured, Plan, Runtime
-from ortune.trials import pilot
+from ortune.trials import pilot, rounding
 from ortune.trials.executor import Arm, Executor
 from ortune.trials.output_files import read_outputs
-from ortune.trials.rounding import moved_feed, one_step
 
 PART_BYTES = 256 << 20
 """Values of one process, which has them all in its memory at once, and once more as numpy's."""
@@ -28,8 +27,6 @@ UNKNOWN_BYTES = 16 << 20
 MOST_AT_ONCE = 256
 MOST_FAILURES = 40
 """Parts that fail, as they do where a value cannot be an output, before the graph is given up."""
-SMALL_WEIGHT = 1 << 16
-"""Elements of a weight that is moved by one step to see how rounding grows; large ones would be copied again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,15 +132,8 @@ class Eyes:
 
 def nudged(running: Running, folder: Path, seed: int) -> Running:
     """The same with inputs and small weights one step of their type away: what rounding makes of its values."""
-    draw = np.random.default_rng(seed)
-    graph = running.graph.clone()
-    for value in graph.graph.initializers.values():
-        tensor = value.const_value
-        if tensor is None or tensor.size > SMALL_WEIGHT:
-            continue
-        if tensor.dtype in (ir.DataType.FLOAT, ir.DataType.FLOAT16, ir.DataType.DOUBLE):
-            value.const_value = ir.Tensor(one_step(tensor.numpy(), draw), name=tensor.name)
-    return replace(running, graph=graph, feed=moved_feed(running.feed, folder, seed))
+    graph = rounding.nudged(running.graph, seed) or running.graph
+    return replace(running, graph=graph, feed=rounding.moved_feed(running.feed, folder, seed))
 
 
 def _is_constant(node: ir.Node) -> bool:

@@ -152,11 +152,13 @@ def _write(verb: str, envelope: Envelope[Any], form: str, output: str | Path | N
 
         write_text(pages.render(envelope), place, safe=True)
         return
+    from ortune.report.finding_words import alerted
+
     words = importlib.import_module(f"ortune.report.{verb}_words")
     if form == "sarif":
         write_text(words.sarif(envelope), place, safe=True)
     else:
-        write_document(words.document(envelope), form, place, whole=whole)
+        write_document(alerted(words.document(envelope), envelope), form, place, whole=whole)
 
 
 def _parameter(name: str, kind: Any, default: Any, shown: Any) -> inspect.Parameter:

@@ -78,12 +78,15 @@ class CompareResult(Record, frozen=True, kw_only=True):
     """``result`` of ``ortune compare --json``.
 
     ``comparison`` and the figures are None when the new side's outputs cannot be compared with the base's: nothing was
-    timed then. Outputs that differ beyond the tolerance are not ``outputs.ok``, and timed all the same.
+    timed then. Where the base's outputs are wrong, ``outputs`` is how far the new side's are from those of the model
+    without optimisation. Outputs that differ beyond the tolerance are not ``outputs.ok``, and timed all the same.
     ``why`` is where a proven difference lies, from profiled processes of their own; None without one.
 
     Attributes:
         causes: What rules find in the model or the plan of the slower side alone, where a difference is proven.
         name: What the new side is called: "B", or of several that which is told first.
+        wrong_sides: Sides of which nothing is claimed: ONNX Runtime's optimiser makes their outputs wrong, or these are
+            no numbers.
         candidates: Where several sides were held against the base: all of them, the fastest first. What stands beside
             it is said of the first of them.
         enough_s: A budget that holds the fewest blocks of a claim, with their controls; None where this one did.
@@ -104,6 +107,7 @@ class CompareResult(Record, frozen=True, kw_only=True):
     failures: tuple[Failed, ...] = ()
     gate: Gate | None = None
     name: str = "B"
+    wrong_sides: tuple[str, ...] = ()
     candidates: tuple[ComparedSide, ...] = ()
     why: ProfileDifference | None = None
     causes: tuple[Finding, ...] = ()

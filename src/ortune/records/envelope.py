@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Generic, Literal, TypeGuard, TypeVar
 
 from ortune.records.base import Record
+from ortune.records.finding import Finding
 from ortune.records.machine import Host
 from ortune.records.model import Workload
 
@@ -33,7 +34,9 @@ class Envelope(Record, Generic[ResultT_co], frozen=True, kw_only=True):
 
     Attributes:
         schema: "ortune/<verb>/1".
-        status: "ok", "interrupted" (with what is known) or "error".
+        status: "ok", "interrupted" (with what is known), "error", or "default-wrong": what was asked for was done, and
+            the optimiser of ONNX Runtime makes the model's outputs wrong with the settings that were measured.
+        alerts: What is read before all else: outputs that are wrong, or no numbers.
         store: Where the session is kept, where that is not the usual place.
         result: What the verb found, of a type of its own; None where nothing but an error is told.
     """
@@ -43,8 +46,9 @@ class Envelope(Record, Generic[ResultT_co], frozen=True, kw_only=True):
     host: Host | None = None
     model: ModelRef | None = None
     workload: Workload | None = None
-    status: Literal["ok", "interrupted", "error"]
+    status: Literal["ok", "interrupted", "error", "default-wrong"]
     verdict: str | None = None
+    alerts: tuple[Finding, ...] = ()
     result: ResultT_co = None  # type: ignore[assignment]  # an Envelope[None] where it is left out
     error: ErrorInfo | None = None
     store: str = ""

@@ -39,6 +39,9 @@ class Brought(Record, frozen=True, kw_only=True):
 FUNCTIONAL_ONLY = "MSR006"
 """Code of the finding that is read before all others: a GPU is software, and what they say of time is nobody's."""
 
+DEFAULT_WRONG, NOT_FINITE = "MSR012", "MSR013"
+"""Codes of the two findings that are said before all else: the outputs are wrong, or no numbers."""
+
 
 class Finding(Record, frozen=True, kw_only=True):
     """A rule's claim about a model, a machine or a run.

@@ -190,6 +190,28 @@ class OutputDifference(Record, frozen=True, kw_only=True):
     nonfinite_candidate: int = 0
 
 
+class LevelCheck(Record, frozen=True, kw_only=True):
+    """The outputs of a plan against those of the same model that ONNX Runtime's optimiser has not touched.
+
+    Attributes:
+        level: Of optimisation, of the plan.
+        reference: The level held against: "disable", or "basic" where the model does not run without optimisation.
+        wrong: They are far beyond what rounding explains.
+        outputs: How far they are apart.
+        moved_relative_l2: By which rounding alone moves the reference; None where that was not asked, or not known.
+        right: The highest level whose outputs are right.
+        node: From which on the outputs of a wrong plan are others; "" where that is not known.
+    """
+
+    level: str
+    reference: str
+    wrong: bool
+    outputs: OutputDifference
+    moved_relative_l2: float | None = None
+    right: str
+    node: str = ""
+
+
 class Figures(Record, frozen=True, kw_only=True):
     """Medians over a side's trials; each is a description, the claim is in ``Comparison``.
 

@@ -182,6 +182,8 @@ class TuneResult(Record, frozen=True, kw_only=True):
 
     Attributes:
         default: What all is held against: ``Plan()``, and in a browser the target's execution provider alone.
+        wrong_default: What was asked for as the default, where ONNX Runtime's optimiser makes its outputs wrong: it was
+            timed, and all is held against ``default``, the highest level whose outputs are right.
         winner: The plan to ship; the default when that is best.
         changes: It is another one than what runs today (the default, where ``--current`` was not given).
         against_default: Confirmation of the winner against the default on fresh blocks; None when it is the default.
@@ -262,6 +264,7 @@ class TuneResult(Record, frozen=True, kw_only=True):
     why: ProfileDifference | None = None
     runtime: Runtime | None = None
     adoption: Adoption | None = None
+    wrong_default: Plan | None = None
     placement: tuple[Placement, ...] = ()
     precision: tuple[PrecisionRow, ...] = ()
     calibration: Calibration | None = None

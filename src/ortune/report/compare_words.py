@@ -55,6 +55,8 @@ from ortune.report.placement_words import placed
 def headline(result: CompareResult) -> str:
     """The answer in at most two lines: what is claimed, what could have been seen where nothing was, the outputs."""
     comparison = result.comparison
+    if _is_wrong(result):
+        return _wrong(result)
     if comparison is None and finding_words.functional_only(result.findings):
         return f"functional only, so nothing was timed: {outputs(result.outputs)}"
     if comparison is None:
@@ -70,6 +72,23 @@ def rerun(result: CompareResult) -> str:
         return ""
     controls = "" if result.comparison and no_interval(result.comparison) else "controls not run, "
     return f"{controls}rerun with {enough(result.enough_s)}"
+
+
+def _is_wrong(result: CompareResult) -> bool:
+    """Whether one of the two sides that are told is wrong."""
+    return bool({"A", result.name} & {*result.wrong_sides})
+
+
+def _wrong(result: CompareResult) -> str:
+    """Whose outputs are wrong: nothing is claimed of what they take."""
+    of = " and ".join(f"{name}'s" for name in result.wrong_sides)
+    text = f"{of} outputs are wrong"
+    if result.name not in result.wrong_sides:
+        text += f", {result.name}'s are right" if result.outputs.ok else f", {result.name}'s differ"
+    if result.comparison is None:
+        return f"{text}; nothing was timed"
+    both = sides.values(result.base_figures, result.new_figures, result.comparison)
+    return f"{text}; no speed-up is claimed{f' ({both})' if both else ''}"
 
 
 def claim(result: CompareResult) -> str:
@@ -354,6 +373,8 @@ def _more_rows(result: CompareResult) -> list[tuple[str, str, str]]:
 
 
 def _tone(result: CompareResult) -> Tone:
+    if _is_wrong(result):
+        return "bad"
     tone = TONES[result.comparison.verdict if result.comparison else "wrong-output"]
     # What is faster and no longer the same is for its user to judge.
     return "unsure" if tone == "good" and not result.outputs.ok else tone

@@ -5,14 +5,25 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import Any
 
 import msgspec
 
-from ortune.records import FUNCTIONAL_ONLY, Brought, Finding, LookFact, LookResult, ProfileResult
+from ortune.records import (
+    FUNCTIONAL_ONLY,
+    Brought,
+    Envelope,
+    Finding,
+    LookFact,
+    LookResult,
+    ProfileResult,
+)
 from ortune.report.answer_commands import plan_options
-from ortune.report.document import Annotation
+from ortune.report.document import Annotation, Document, Line
 from ortune.report.numbers import factor, shorten
 
+NO_CLAIMS = "not timed: the outputs are not finite (--allow non-finite measures them all the same)"
 NAMED = 3
 GROUNDS = 2
 LONGEST_NAME = 60
@@ -69,6 +80,22 @@ def rows(findings: Iterable[Finding]) -> list[tuple[str, str]]:
 def caveats(findings: Iterable[Finding]) -> list[str]:
     """Findings about the measurement itself: a verdict is not read without them."""
     return [sentence(f, evidence=False) for f in findings if about_measurement(f)]
+
+
+def alerts(envelope: Envelope[Any]) -> list[str]:
+    """What is said before all else, a sentence each."""
+    return [sentence(alert, evidence=False) for alert in envelope.alerts]
+
+
+def alerted(document: Document, envelope: Envelope[Any]) -> Document:
+    """The document with what is said before all else at its head."""
+    if not envelope.alerts:
+        return document
+    return replace(
+        document,
+        before=[*document.before, *(Line(text, "bad") for text in alerts(envelope))],
+        annotations=[*to_annotate(envelope.alerts), *document.annotations],
+    )
 
 
 def functional_only(findings: Sequence[Finding]) -> bool:

@@ -8,7 +8,7 @@ import msgspec
 
 from ortune.errors import UsageError
 from ortune.records import Envelope, IssueReport, ProfileResult, ReportResult, StoredSession, holds
-from ortune.report import brief_words, history, skeleton_words, stored_words
+from ortune.report import brief_words, finding_words, history, skeleton_words, stored_words
 from ortune.report.answer import KINDS
 from ortune.report.document import Block, Cell, Code, Column, Document, Line, Pairs, Points, table
 from ortune.report.numbers import shorten_end
@@ -93,7 +93,7 @@ def _told(session: StoredSession) -> Document:
     kind = KINDS.get(session.verb)
     stored = session.document
     if kind is not None and holds(stored, kind.result):
-        return replace(kind.document(stored), before=before)
+        return finding_words.alerted(replace(kind.document(stored), before=before), stored)
     columns = [
         Column(stored_words.SO_FAR_HEADS[0], "text"),
         *(Column(head) for head in stored_words.SO_FAR_HEADS[1:]),

@@ -69,16 +69,22 @@ FATES: dict[PlanStatus, str] = {
 
 def headline(result: TuneResult) -> str:
     """The answer in at most two lines: how much faster, how sure, by what; or that there is nothing to gain."""
+    wrong = [_wrong_default(result)] if result.wrong_default is not None else []
     if result.budget.exploratory and not nothing_tested(result):
-        return "; ".join(_exploratory(result))
+        return "; ".join([*wrong, *_exploratory(result)])
     if today(result) is not None:
-        parts = _against_today(result)
+        parts = [*wrong, *_against_today(result)]
     elif result.winner == result.default:
-        return "; ".join(_default_best(result))
+        return "; ".join([*wrong, *_default_best(result)])
     else:
-        parts = [*([result.caution] if result.caution else []), _gain(result)]
+        parts = [*wrong, *([result.caution] if result.caution else []), _gain(result)]
     final = _final(result)
     return "; ".join([*parts, *lost_shapes(result), *final, *([said] if (said := outputs(result)) else [])])
+
+
+def _wrong_default(result: TuneResult) -> str:
+    """That the default is wrong, and what is right in its place."""
+    return f"the default's outputs are wrong, those of {result.default.describe()} are right"
 
 
 def fewer_bits(result: TuneResult) -> PrecisionRow | None:

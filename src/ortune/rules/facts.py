@@ -11,6 +11,9 @@ from ortune.records import (
     CaseTimes,
     CategoryName,
     Host,
+    LevelCheck,
+    NonFiniteOutput,
+    NotFinite,
     OperatorProfile,
     OutputDifference,
     PageSeen,
@@ -39,6 +42,8 @@ class Facts:
         page: The browser's page that it ran in.
         asked: Options of a session that a program was seen to ask for, by their names in onnxruntime-web.
         native: How far the outputs there are from those of the CPU outside of a browser.
+        level_check: The outputs against those of the model without optimisation.
+        nonfinite: Outputs of a run that hold NaN or infinities; ``not_finite`` is where they come from.
         kinds: Times of one process by kind of invented feed.
         host: The machine.
         topology: Kinds of core and memory nodes.
@@ -57,6 +62,9 @@ class Facts:
     page: PageSeen | None = None
     asked: Mapping[str, str] = field(default_factory=dict)
     native: OutputDifference | None = None
+    level_check: LevelCheck | None = None
+    nonfinite: Sequence[NonFiniteOutput] = ()
+    not_finite: NotFinite | None = None
     kinds: Sequence[CaseTimes] = ()
     host: Host | None = None
     topology: Topology = field(default_factory=Topology)

@@ -184,6 +184,11 @@ class SessionLog:
         self._store = store
         self.seq = 0
 
+    @property
+    def folder(self) -> Path | None:
+        """Where it is kept; None where it is not."""
+        return self._store.folder if self._store else None
+
     def add(self, kind: str, record: Any) -> None:
         """Journals one record."""
         store = self._store

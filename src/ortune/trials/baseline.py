@@ -14,13 +14,14 @@ from ortune import rewrites
 from ortune.analysis import grids, outputs
 from ortune.errors import MeasurementError, UsageError
 from ortune.inputs import workload
-from ortune.knobs.cpu.graph_optimization_level import KNOB as OPTIMIZATION
 from ortune.records import (
     CaseTimes,
     FeedRef,
     Finding,
     Host,
+    LevelCheck,
     Measured,
+    NonFiniteOutput,
     Outcome,
     OutputDifference,
     Plan,
@@ -41,6 +42,7 @@ from ortune.targets.turns import Turns
 from ortune.trials import metric, pilot, rounding
 from ortune.trials.executor import Arm, Executor, Timing
 from ortune.trials.input_options import InputOptions
+from ortune.trials.levels import Levels
 from ortune.trials.outputs import SOMETHING_IN_COMMON, compare_outputs
 from ortune.trials.sides import Resolved
 from ortune.trials.tolerance import Tolerance, judged, worst_of
@@ -50,6 +52,7 @@ HANG_SHARE = 0.25  # of the time left: the most that one hang, or one slow rewri
 LEAST_PATIENCE_S = 2.0
 LEAST_LOAD_S = 60.0  # of a first run, or a rewrite, however small the budget
 PILOT_RUNS = 5  # of a trial that is to show that a plan runs, what it costs and what it gives
+LEVEL_SHARE = 1.5  # of the first run's time: what one without optimisation takes
 LOOK_SHARE = 0.1  # of the time left, the most that one step of the pilot takes where it can be made shorter
 LEAST_LOOK_NS = (
     3e9  # that whether latency depends on values may take where so much is left: a start and some runs
@@ -89,6 +92,10 @@ class Baseline:
         look_runs: Timed runs of a trial that only looks: fewer than usual where they are long beside the budget.
         first: The trial whose outputs are the reference.
         moments: The baseline differs from itself, so outputs are compared by moments.
+        nonfinite: Outputs that hold NaN or infinities.
+        wrong_plan: What was asked for, where its outputs are wrong and another level is run in its place.
+        level_check: The outputs against those of the model without optimisation; None where that was not asked.
+        alerts: What is said before all else.
     """
 
     def __init__(
@@ -115,6 +122,12 @@ class Baseline:
         self.labels = outputs.class_labels(side.model.ir)
         self.refs: tuple[FeedRef, ...] = ()
         self.moments = False
+        self.alerts: list[Finding] = []
+        self.nonfinite: tuple[NonFiniteOutput, ...] = ()
+        self.level_check: LevelCheck | None = None
+        self._checked = False
+        self.wrong_plan: Plan | None = None
+        self._outputs = Path("-")
         self._own: list[OutputDifference] | None = None
         self._metric_of: dict[Path, float] = {}
         self._native: Outcome | None = None
@@ -143,7 +156,14 @@ class Baseline:
         self.limit(max(LEAST_LOAD_S, limit_s))
         model = self.side.model.ir
         self.work = pilot.settle_workload(
-            self.executor, lambda refs: self.arm(BASE, refs=refs), model, self.work, self.scratch, self.say
+            self.executor,
+            lambda refs: self.arm(BASE, refs=refs),
+            model,
+            self.work,
+            self.scratch,
+            self.say,
+            # A page sends them, which takes time: the one that is timed does it.
+            keep_outputs=not self.side.plan.is_web,
         )
         self.say(workload.describe(self.work))
         if self.options.save_workload:
@@ -151,6 +171,68 @@ class Baseline:
         self.refs = pilot.write_case_feeds(model, self.work, self.scratch / "feeds")
         if isinstance(self.executor.last, Measured):
             self.executor.most_alive = self.machine.most_alive(self.executor.last.done.peak_bytes)
+            self._outputs = Path(self.executor.last.outputs_path or "-")
+        self.levels = Levels(self.side, self.refs, self.executor, self.work, self.scratch / "levels")
+
+    def question_outputs(self, left_ns: float = math.inf) -> None:
+        """Asks whether the outputs are numbers, and the model's own; outputs in a browser are held against the CPU's.
+
+        Args:
+            left_ns: Of the budget: a run without optimisation that it does not hold is left out, with a note.
+        """
+        if self.side.plan.is_web:
+            return
+        found = self.outputs()
+        self.nonfinite = self.compared(found, found, self.refs, None).nonfinite
+        last = self.executor.last
+        needed_ns = LEVEL_SHARE * last.elapsed_ns if last is not None else 0.0
+        self._checked = True
+        self.level_check = self.levels.known(self.host, self.log.folder)
+        if self.level_check is None and needed_ns > left_ns:
+            self.note(
+                "outputs were not compared with those of the model without optimisation: the budget does not hold "
+                f"the {needed_ns / 1e9:.0f} s that it takes"
+            )
+        elif self.level_check is None:
+            self.level_check = self.levels.check(found, self.host, self.log.folder)
+
+    def checked_level(self) -> LevelCheck | None:
+        """How the outputs compare with those of the model without optimisation; None where that tells nothing."""
+        if not self._checked:
+            self.question_outputs()
+        return self.level_check
+
+    def step_down(self) -> None:
+        """Goes on at the highest level whose outputs are right, where those of its own are not."""
+        check = self.level_check
+        if check is None or not check.wrong:
+            return
+        self.wrong_plan = self.side.plan
+        plan = self.levels.plan(check.right)
+        there = self.levels.outputs(check.right)
+        self.side = replace(self.side, plan=plan)
+        self.levels = Levels(self.side, self.refs, self.executor, self.work, self.scratch / "lower-levels")
+        self.level_check, self._outputs = None, there or Path("-")
+
+    @property
+    def claims(self) -> bool:
+        """Whether anything may be claimed of how fast the outputs come: not of what is no number."""
+        return self.options.allow_nonfinite or not any(o.unusable_reference for o in self.nonfinite)
+
+    def outputs(self) -> Path:
+        """The folder of what the side as it is gives for its inputs; made again where a resumed session lacks it."""
+        if not self._outputs.is_dir():
+            base = self.arm(BASE)
+            trial = self.require_measured(
+                base, self.executor.trial(base, runs=0, keep_outputs=True, fresh=True)
+            )
+            self._outputs = Path(trial.outputs_path)
+        return self._outputs
+
+    @property
+    def wrong(self) -> bool:
+        """Whether the optimiser is known to have made something else of the model."""
+        return self.level_check is not None and self.level_check.wrong
 
     def pilot(
         self,
@@ -467,7 +549,6 @@ class Baseline:
         without = self.left_out(rewritten)
         if key and key in self.known_differences:
             return self.known_differences[key]
-        self.reference()
         if not Path(trial.outputs_path).is_dir():
             arm = again or self.arm(BASE)
             trial = self.require_measured(
@@ -486,9 +567,9 @@ class Baseline:
 
     def _by_own_rounding(self, found: OutputDifference) -> OutputDifference:
         """The verdict where the model's own rounding decides it: more than usual, or far less."""
-        if found.ok:
-            return rounding.tightened(found, self._own_differences())
         own = self._own_differences()
+        if found.ok:
+            return rounding.tightened(found, own)
         better = rounding.forgiven(found, own)
         moves = rounding.moves(own)
         note = (
@@ -501,24 +582,18 @@ class Baseline:
         return better
 
     def _own_differences(self) -> list[OutputDifference]:
-        """The baseline against itself: without ONNX Runtime's optimiser, and with inputs one step of rounding away."""
+        """What rounding alone makes of the outputs, and the optimiser where it does no more than that."""
         if self._own is None:
-            settings = {**self.side.plan.settings, OPTIMIZATION.name: "disable"}
-            plan = msgspec.structs.replace(self.side.plan, settings=settings)
-            steps = grids.input_grids(self.side.model.ir)
-            moved = tuple(
-                rounding.moved_feed(ref, self.scratch / "moved" / str(i), self.work.seed, steps)
-                for i, ref in enumerate(self.refs)
-            )
-            outcomes = [
-                self.executor.trial(arm, runs=0, keep_outputs=True, fresh=True)
-                for arm in (self.arm("own", plan=plan), self.arm("moved", refs=moved))
-            ]
-            self._own = [self._difference(each, None) for each in outcomes if isinstance(each, Measured)]
+            check, moved = self.checked_level(), self.levels.moved()
+            right = [check.outputs] if check is not None and not check.wrong else []
+            self._own = [each for each in (*right, moved) if each is not None]
         return self._own
 
     def reference(self) -> Path:
-        """The folder of the baseline's outputs; made again where they went with an interrupted session."""
+        """The folder of the outputs that others are held against: the baseline's own, where these are right."""
+        found = self.levels.reference() if self.wrong else None
+        if found is not None:
+            return found[1]
         if not Path(self.first.outputs_path).is_dir():
             base = self.arm(BASE)
             self.first = self.require_measured(
@@ -538,9 +613,7 @@ class Baseline:
     def _difference(
         self, trial: Measured, tolerance: Tolerance | None, without: Collection[str] = ()
     ) -> OutputDifference:
-        return self.compared(
-            Path(self.first.outputs_path), Path(trial.outputs_path), self.refs, tolerance, without
-        )
+        return self.compared(self.reference(), Path(trial.outputs_path), self.refs, tolerance, without)
 
     def compared(
         self,
@@ -563,6 +636,7 @@ class Baseline:
                 rows=asked.of_rows if asked else None,
                 as_moments=self.moments,
                 without=without,
+                allow_nonfinite=self.options.allow_nonfinite,
             )
             for name in (ref.name for ref in refs)
         ]

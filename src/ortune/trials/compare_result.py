@@ -37,6 +37,7 @@ class New:
         contestant: None before its inputs are written.
         trials: Those alone, which show how long it takes to start; its outputs are the first one's.
         difference: Of its outputs from the base's; None where it does not run.
+        wrong: ONNX Runtime's optimiser makes its outputs wrong.
         failed: Why it does not run.
         first_load_ns: Of the load that wrote what a setting keeps on disk; None without one.
     """
@@ -47,6 +48,7 @@ class New:
     contestant: Arm | None = None
     trials: list[Measured] = field(default_factory=list)
     difference: OutputDifference | None = None
+    wrong: bool = False
     failed: Failed | None = None
     first_load_ns: float | None = None
 
@@ -58,7 +60,7 @@ class New:
     @property
     def comparable(self) -> bool:
         """Whether its times say anything beside the base's."""
-        return self.difference is not None and self.difference.comparable
+        return self.difference is not None and (self.difference.comparable or self.wrong)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,6 +17,7 @@ class InputOptions:
     Attributes:
         sessions, callers: Sessions in one process, and threads that call each.
         pod: The container that is emulated, None for none.
+        allow_nonfinite: Outputs may be NaN or infinite.
         data: Further inputs of the user's, to calibrate quantised models on and to see their error.
     """
 
@@ -34,3 +35,4 @@ class InputOptions:
     tolerance: Tolerance | None = None
     metric: str = ""
     data: Path | None = None
+    allow_nonfinite: bool = False

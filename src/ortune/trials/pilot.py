@@ -56,8 +56,12 @@ def settle_workload(
     proposal: Workload,
     folder: Path,
     say: Callable[[str], None],
+    *,
+    keep_outputs: bool = False,
 ) -> Workload:
     """Tries the proposed inputs for real and corrects them from what ONNX Runtime says.
+
+    With ``keep_outputs`` the executor's last outcome says where they lie.
 
     Raises:
         InputError: No inputs were found that run; names the input and the flag.
@@ -66,7 +70,7 @@ def settle_workload(
     work, last = proposal, ""
     for attempt in range(FEED_TRIES):
         refs = write_case_feeds(model, work, folder / f"try-{attempt}")
-        outcome = executor.trial(arm(refs), runs=0)
+        outcome = executor.trial(arm(refs), runs=0, keep_outputs=keep_outputs)
         if isinstance(outcome, Measured):
             return work
         raise_if_unrunnable(outcome, arm(refs))

@@ -1,4 +1,4 @@
-"""What rounding can make of outputs: inputs one step of their type away, and which difference that explains."""
+"""What rounding can make of outputs: inputs and weights one step away, and which difference that explains."""
 
 from __future__ import annotations
 
@@ -7,9 +7,11 @@ from pathlib import Path
 
 import msgspec
 import numpy as np
+import onnx_ir as ir
 
 from ortune.analysis.grids import Grid
 from ortune.inputs import feed_files
+from ortune.model.graphs import op_set
 from ortune.records import FeedRef, OutputDifference, OutputError
 from ortune.trials.output_figures import accepting
 from ortune.trials.output_files import Array
@@ -23,16 +25,33 @@ NEARLY = 0.1
 STEPPED = 0.04
 """Of the elements of an input that is quantized first of all, which are moved by a step of its grid. Two right ways of
 computing a quantized model round as many values inside to the neighbour, and that grows on its way."""
+FAR, FAR_OF_FEW_BITS = 10.0, 3.0
+"""Times as far as one step of rounding moves the outputs: beyond it something else was computed. Every sum on the way
+is rounded too; a step of few bits is as much as the rounding of all values of a model that few bits hold."""
+BY_VALUE = 0.1
+"""Relative L2 beyond which outputs are others where nothing could tell how far rounding moves them."""
+OF_FEW_BITS = op_set(
+    "ConvInteger DequantizeLinear DynamicQuantizeLinear DynamicQuantizeMatMul MatMulInteger MatMulIntegerToFloat "
+    "MatMulNBits QAttention QGemm QLinearConv QLinearMatMul QuantizeLinear"
+)
+"""Operators of models whose values, or weights, few bits hold: these round far more coarsely than their types."""
+STEP_OF_FEW_BITS = 2.0**-8
+SMALL_WEIGHT = 1 << 16
+"""Elements of a weight that is moved by one step to see how rounding grows; large ones would be copied again."""
 
 
-def one_step(array: Array, draw: np.random.Generator) -> Array:
-    """Every finite number moved to a neighbour in its type, up or down."""
+def one_step(array: Array, draw: np.random.Generator, step: float = 0.0) -> Array:
+    """Every finite number moved, up or down: to a neighbour in its type, or by up to that share of itself."""
+    if step:
+        return (array * (1 + step * draw.uniform(-1, 1, array.shape))).astype(array.dtype)
     towards = np.where(draw.random(array.shape) < 0.5, -np.inf, np.inf).astype(array.dtype)
     with np.errstate(over="ignore"):
         return np.where(np.isfinite(array), np.nextafter(array, towards), array)
 
 
-def moved_feed(ref: FeedRef, folder: Path, seed: int, grids: Mapping[str, Grid] | None = None) -> FeedRef:
+def moved_feed(
+    ref: FeedRef, folder: Path, seed: int, grids: Mapping[str, Grid] | None = None, step: float = 0.0
+) -> FeedRef:
     """The feed with its floating-point inputs one step away; integers stay.
 
     Args:
@@ -40,12 +59,13 @@ def moved_feed(ref: FeedRef, folder: Path, seed: int, grids: Mapping[str, Grid] 
         folder: Where the other one is written.
         seed: Of up or down.
         grids: Of inputs that are quantized first of all: some elements move by a step of theirs.
+        step: A share of the largest element by which all move instead, at most.
     """
     draw = np.random.default_rng(seed)
     feeds = feed_files.read_feeds(Path(ref.path))
     for name, value in feeds.items():
         if isinstance(value, np.ndarray) and value.dtype.kind == "f":
-            moved = one_step(value, draw)
+            moved = _by_share(value, draw, step) if step else one_step(value, draw)
             feeds[name] = (
                 _one_grid_step(moved, max(grids[name].scales), draw) if grids and name in grids else moved
             )
@@ -61,6 +81,55 @@ def _one_grid_step(array: Array, scale: float, draw: np.random.Generator) -> Arr
     at = draw.choice(flat.size, max(1, int(STEPPED * flat.size)), replace=False)
     flat[at] += np.where(draw.random(at.size) < 0.5, -scale, scale).astype(array.dtype)
     return flat.reshape(array.shape)
+
+
+def _by_share(array: Array, draw: np.random.Generator, step: float) -> Array:
+    """Every number moved by up to that share of the largest finite one."""
+    finite = array[np.isfinite(array)]
+    most = step * float(np.abs(finite).max()) if finite.size else 0.0
+    return (array + most * draw.uniform(-1, 1, array.shape)).astype(array.dtype)
+
+
+def nudged(model: ir.Model, seed: int, step: float = 0.0) -> ir.Model | None:
+    """A copy whose small weights are one step away; None where it has none that can be."""
+    draw = np.random.default_rng(seed)
+    copy, moved = model.clone(), False
+    for value in copy.graph.initializers.values():
+        tensor = value.const_value
+        if tensor is None or tensor.size > SMALL_WEIGHT:
+            continue
+        if tensor.dtype in (ir.DataType.FLOAT, ir.DataType.FLOAT16, ir.DataType.DOUBLE):
+            value.const_value = ir.Tensor(one_step(tensor.numpy(), draw, step), name=tensor.name)
+            moved = True
+    return copy if moved else None
+
+
+def far_beyond(found: OutputDifference, moved: OutputDifference | None, *, few_bits: bool) -> bool:
+    """Whether outputs that are not the same are not merely rounded otherwise.
+
+    Args:
+        found: Against a reference.
+        moved: The reference with inputs and weights one step away against itself; None where that is not known.
+        few_bits: That step was one of few bits.
+    """
+    if found.nonfinite_reference and not found.nonfinite_candidate:
+        return False  # an overflow of the reference is no answer to hold another against
+    dead = any(output.dead_slices for output in found.outputs)
+    if moved is None:
+        return found.accepting_tolerance is None or found.relative_l2 >= BY_VALUE
+    if found.accepting_tolerance is None and not dead:
+        # Another label, row or shape, or NaN: no matter of a distance. What rounding alone turns over is none of it.
+        return moved.ok or moved.accepting_tolerance is not None
+    if dead and not few_bits:
+        return not any(output.dead_slices for output in moved.outputs)
+    times = FAR_OF_FEW_BITS if few_bits else FAR
+    mine = {output.name: output.relative_l2 for output in moved.outputs}
+    # By the whole of an output: a single element may be turned over by a step that none of those moved just then.
+    return any(
+        output.relative_l2 > max(output.limit, times * mine.get(output.name, 0.0))
+        for output in found.outputs
+        if not _steps_explain(output)
+    )
 
 
 def doubtful(found: OutputDifference) -> bool:

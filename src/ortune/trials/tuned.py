@@ -68,11 +68,12 @@ def make_result(run: Tuning) -> TuneResult:
     return TuneResult(
         side=msgspec.structs.replace(run.side.record, plan=Plan()),
         default=run.side.plan,
+        wrong_default=run.baseline.wrong_plan,
         objective=race.objective,
         estimand=WORDS[estimand],
         worth_ratio=race.worth,
         winner=shipped,
-        changes=shipped != _stays(search),
+        changes=shipped != _stays(search) or (run.baseline.wrong_plan is not None and search.current is None),
         fallback=fallback(
             shipped,
             default=search.default,

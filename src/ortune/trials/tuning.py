@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from ortune.errors import Interrupted, MeasurementError, OrtuneError
+from ortune.knobs.cpu.graph_optimization_level import KNOB as LEVEL
 from ortune.knobs.propose import FIRST
 from ortune.records import (
     Block,
@@ -132,6 +133,22 @@ class Tuning:
 
     # --- before the race
 
+    def step_down(self) -> None:
+        """Where the default is wrong, all is held against the highest level that is right; the default is timed beside.
+
+        What runs today and is wrong in the same way is no base either.
+        """
+        baseline, search = self.baseline, self.search
+        level = LEVEL.name
+        asked = baseline.side.plan.settings.get(level, LEVEL.default)
+        baseline.step_down()
+        if baseline.wrong_plan is None:
+            return
+        self.side, search.default = baseline.side, baseline.side.plan
+        if self.current is not None and self.current.settings.get(level, LEVEL.default) == asked:
+            self.current = search.current = None
+        search.race.with_current = self.current not in (None, search.default)
+
     def enter(self, proposed: Sequence[Proposed], refused: Sequence[str], *, required: Plan) -> bool:
         """Enters as many of the plans as the budget holds, and says so before it is spent; False: not even one.
 
@@ -228,11 +245,11 @@ class Tuning:
         before_ns = self.spent["before"] or self.clock()
         return budget.enough_s(needed_ns + before_ns + 1e9 * (self.delivery_s + self.why_s))
 
-    def refuse(self) -> None:
-        """Says that the budget holds no other plan, and which one does."""
+    def refuse(self, why: str = "") -> None:
+        """Says that the budget holds no other plan, and which one does; or why nothing is raced in any."""
         trial_ns = self.baseline.trial_ns
-        self.enough_s = self._enough_s(1, trial_ns)
-        self.forecast = nothing_held(trial_ns, self.budget_s, self.enough_s)
+        self.enough_s = 0 if why else self._enough_s(1, trial_ns)
+        self.forecast = why or nothing_held(trial_ns, self.budget_s, self.enough_s)
         self.watch.say(self.forecast)
         self._uncontrolled(0.0)
 
@@ -263,6 +280,7 @@ class Tuning:
     def _entries(self, proposed: Sequence[Proposed]) -> list[Entry]:
         """What is proposed, each with what the user asked for in it; what then says the same twice, once."""
         entries: dict[str, Entry] = {}
+        wrong = self.baseline.wrong_plan
         if self.current is not None and self.search.race.with_current:
             plan = merge(self.required, self.current)
             entries[plan.id] = Entry(plan=plan, origin="what runs today", expected=expected(1.0))
@@ -272,7 +290,11 @@ class Tuning:
                 self.refused += (f"{each.plan.describe()}: cannot stand beside what was asked for",)
             elif made.id not in entries and (made != self.required or each.plan == Plan()):
                 entries[made.id] = Entry(plan=made, origin=each.origin, expected=expected(each.prior))
-        return list(entries.values())
+        found = list(entries.values())
+        if wrong is not None:
+            # Timed for whoever runs it today; its outputs keep it from being shipped.
+            found.insert(1, Entry(plan=wrong, origin="the untouched default", expected=expected(1.0)))
+        return found
 
     def _arms(self) -> None:
         baseline = self.baseline

@@ -362,6 +362,8 @@ Metric = Annotated[
         "Your own measure of outputs, higher is better, for --tolerance 'metric>=99%'. Runs your code.", RUN,
     ),
 ]  # fmt: skip
+NON_FINITE = "non-finite"
+"""Allows claims on outputs that are NaN or infinite."""
 Budget = Annotated[str | float, Option("--budget", "2m", "Time for all measuring.", RUN)]
 NoWait = Annotated[
     bool, Option("--no-wait", "", "Fail at once when another ortune is measuring.", RUN, again=False)
@@ -444,6 +446,7 @@ class Feeding:
             tolerance=tolerance,
             metric=metric,
             data=path(given("data")),
+            allow_nonfinite=NON_FINITE in given("allow", ()),
         )
 
 

@@ -36,6 +36,7 @@ from ortune.trials.executor import Timing
 from ortune.trials.scratch import scratch_folder
 from ortune.trials.sides import Resolved, SideText, require_unchanged
 from ortune.trials.watcher import Watcher
+from ortune.verbs._first_run import alerted, settle
 from ortune.verbs._options import (
     RUN,
     Load,
@@ -176,7 +177,7 @@ class _Run:
 
     def go(self) -> Envelope[BenchResult]:
         """Pilot, processes, figures."""
-        self.baseline.settle(self.options.budget_s)
+        settle(self.baseline, self.options.budget_s, lambda: self.clock.left_s, self.watch.line)
         timings, costs = self._pilot()
         stopped = self._measure(timings, costs)
         require_unchanged(self.side)
@@ -199,7 +200,7 @@ class _Run:
             self.clock.spent_s,
             command(self.kept.verb, self.options),
         )
-        return Envelope(
+        envelope = Envelope(
             schema=f"ortune/{self.kept.verb}/1",
             ortune=__version__,
             host=self.baseline.host,
@@ -208,6 +209,7 @@ class _Run:
             status="interrupted" if stopped else "ok",
             result=result,
         )
+        return alerted(envelope, self.baseline)
 
     def _heat(self) -> list[str]:
         """What a device elsewhere lost while it grew warm; nothing tells its temperature."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import random
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -52,8 +52,10 @@ from ortune.trials.scratch import scratch_folder
 from ortune.trials.sides import Resolved, require_unchanged
 from ortune.trials.watcher import Watcher
 from ortune.verbs._elsewhere import Elsewhere, browser_elsewhere
+from ortune.verbs._first_run import alerted, question_side, settle
 from ortune.verbs._options import (
     GATE,
+    NON_FINITE,
     RUN,
     Downloaded,
     Kept,
@@ -92,6 +94,10 @@ class Options(Elsewhere, Kept, Load, Downloaded, Sides):
     inject_wait: Annotated[
         str | float | None, Option("--inject-wait", "5%", "For testing: a busy wait in each run of B.", RUN)
     ] = None
+    allow: Annotated[
+        Sequence[str],
+        Option("--allow", "WHAT", "non-finite: measure outputs that are NaN or infinite too.", RUN),
+    ] = ()
     no_why: Annotated[
         bool, Option("--no-why", "", "Do not profile both sides after a proven difference.", RUN)
     ] = False
@@ -133,6 +139,9 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[CompareRes
     """
     watch = watcher or Watcher()
     require_objective(options.objective)
+    for name in options.allow:
+        if name != NON_FINITE:
+            raise UsageError(f"{name!r} is nothing that can be allowed", where="--allow", do=NON_FINITE)
     with scratch_folder() as scratch:
         base, news = _sides(options, scratch, watch)
         watch.say(_measuring_with(base, news))
@@ -201,7 +210,7 @@ class _Run:
 
     def go(self) -> Envelope[CompareResult]:
         baseline, executor = self.baseline, self.baseline.executor
-        baseline.settle(self.options.budget_s)
+        settle(baseline, self.options.budget_s, lambda: self._left_ns() / 1e9, self.watch.line, "A")
         for new in self.news:
             folder, model = self.scratch / "feeds", new.side.model.ir
             refs = pairing.feeds_for(baseline.refs, model, new.pairs, folder, new.name)
@@ -219,7 +228,7 @@ class _Run:
         baseline.notes += in_browser("A", baseline.first.done)
         for new in self.news:
             self._try(new)
-        timed = [new for new in self.news if new.comparable]
+        timed = [new for new in self.news if new.comparable and baseline.claims]
         if not timed or self._functional_only(timed):
             return self._envelope(None, None)
         alone_ns = float(np.mean([baseline.first.elapsed_ns, *(new.trials[0].elapsed_ns for new in timed)]))
@@ -298,6 +307,8 @@ class _Run:
         baseline.notes += in_browser(new.name, trial.done)
         new.trials = [trial]
         new.difference = baseline.difference(trial, rewritten=new.side.plan.rewrites)
+        if not new.difference.ok:
+            new.wrong = question_side(baseline, new.side, new.contestant.feeds, self.watch.line, new.name)
         if new.comparable:
             told = [*(setting(r, new.side.plan) for r in trial.done.read_back), outputs(new.difference)]
             self.watch.say(f"{new.name} ran: {'; '.join(told)}")
@@ -470,22 +481,40 @@ class _Run:
             failures=(*failures(blocks, BASE), *first.failures),
             gate=first.gate,
             name=first.name,
+            wrong_sides=tuple(self._wrong_sides()),
             candidates=tuple(ranked) if len(ranked) > 1 else (),
             session=self.log.id,
             elapsed_s=self.clock.spent_s,
             enough_s=self._enough_s(state, design),
         )
         interrupted = state is not None and state.ended == "stopped"
-        return Envelope(
+        envelope = Envelope(
             schema="ortune/compare/1",
             ortune=__version__,
             host=self.baseline.host,
             model=self.a.model.ref,
             workload=self.baseline.work,
             status="interrupted" if interrupted else "ok",
-            verdict=first.comparison.verdict if first.comparison else _untimed(first.outputs),
+            verdict="wrong-output"
+            if {"A", result.name} & {*result.wrong_sides}
+            else first.comparison.verdict
+            if first.comparison
+            else _untimed(first.outputs),
             result=result,
         )
+        return alerted(envelope, self.baseline)
+
+    def _wrong_sides(self) -> Iterator[str]:
+        """Sides of which nothing is claimed, by name."""
+        if self.baseline.wrong or not self.baseline.claims:
+            yield "A"
+        for new in self.news:
+            found = new.difference
+            if found is None:
+                continue
+            numbers = self.options.feeds.allow_nonfinite or not found.nonfinite_candidate
+            if new.wrong or not numbers:
+                yield new.name
 
 
 def _untimed(outputs: OutputDifference) -> VerdictName:
@@ -513,6 +542,8 @@ def exit_code(envelope: Envelope[CompareResult]) -> int:
     result = envelope.result
     sides = [(c.outputs, c.gate) for c in result.candidates] or [(result.outputs, result.gate)]
     if any(outputs is not None and not outputs.comparable for outputs, _ in sides):
+        return 1
+    if result.wrong_sides:
         return 1
     answers = [g.undecided_counts_as if g.answer == "undecided" else g.answer for _, g in sides if g]
     if "fail" in answers:

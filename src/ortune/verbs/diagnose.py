@@ -33,7 +33,7 @@ from ortune.records import (
     ProfileResult,
     TriedFix,
 )
-from ortune.report import diagnose_words, headroom_words
+from ortune.report import diagnose_words, finding_words, headroom_words
 from ortune.report.answer_commands import plan_options
 from ortune.report.finding_words import measurable
 from ortune.rules import Facts
@@ -49,9 +49,11 @@ from ortune.trials.rewriting import Models
 from ortune.trials.scratch import scratch_folder
 from ortune.trials.sides import Resolved, SideText, require_unchanged
 from ortune.trials.watcher import Watcher
+from ortune.verbs._first_run import alerted, settle
 from ortune.verbs._options import (
     GATE,
     MODEL,
+    NON_FINITE,
     RUN,
     AnyPath,
     Argument,
@@ -113,7 +115,10 @@ class Options(Kept, Load, OnePlan):
     allow: Annotated[
         Sequence[str],
         Option(
-            "--allow", "WHAT", "Measure fixes that are not exact too: numerics, behaviour. Repeatable.", RUN
+            "--allow",
+            "WHAT",
+            "Measure fixes that are not exact too: numerics, behaviour; or outputs that are non-finite. Repeatable.",
+            RUN,
         ),
     ] = ()
     fail_on: Annotated[
@@ -124,9 +129,11 @@ class Options(Kept, Load, OnePlan):
     def allowed(self) -> frozenset[str]:
         """The safety classes of fixes that are measured."""
         for name in self.allow:
-            if name not in ("numerics", "behaviour"):
+            if name not in ("numerics", "behaviour", NON_FINITE):
                 raise UsageError(
-                    f"{name!r} is no class of fixes", where="--allow", do="numerics or behaviour"
+                    f"{name!r} is nothing that can be allowed",
+                    where="--allow",
+                    do=f"numerics, behaviour or {NON_FINITE}",
                 )
         return frozenset({"exact", *self.allow})
 
@@ -262,14 +269,18 @@ class _Diagnosis:
     def go(self) -> Envelope[DiagnoseResult]:
         """From the first run to the document."""
         self.watch.line("running the model for the first time")
-        self.baseline.settle(self.options.budget_s)
+        settle(self.baseline, self.options.budget_s, lambda: self.clock.left_s, self.watch.line)
+        self.baseline.step_down()
+        self.side = self.baseline.side
         self.watch.line("timing a few runs, to plan the session")
         self.baseline.pilot(self.options.objective, lambda: self.clock.left_s, self._holds)
         told = self._profile()
         found = self._findings(told)
         fixes, not_tried = self._fixes(found)
         # What could not be raced is not even tried: that takes time too. On a GPU that is software nothing is.
-        if self.baseline.functional_only:
+        if not self.baseline.claims:
+            self.no_time = finding_words.NO_CLAIMS
+        elif self.baseline.functional_only:
             self.no_time = diagnose_words.NOT_TIMED
             for fix in fixes:
                 self._try(fix)
@@ -484,13 +495,13 @@ class _Diagnosis:
             controls=tuple(self.controls),
             notes=(*self.baseline.work.notes, *self.baseline.notes, *awake(self.blocks)),
             fail_on=self.options.severity,
-            failed=_fails(ordered, self.options.severity),
+            failed=_fails((*self.baseline.alerts, *ordered), self.options.severity),
             reproduce=command("diagnose", self.options),
             tune=shlex.join(["ortune", "tune", *self.asked]),
             session=self.kept.log.id,
             elapsed_s=self.clock.spent_s,
         )
-        return Envelope(
+        envelope = Envelope(
             schema="ortune/diagnose/1",
             ortune=__version__,
             host=self.baseline.host,
@@ -504,6 +515,7 @@ class _Diagnosis:
             else None,
             result=result,
         )
+        return alerted(envelope, self.baseline)
 
 
 def _order(finding: Finding) -> tuple[int, float, float]:

@@ -40,6 +40,7 @@ from ortune.trials.baseline import Baseline
 from ortune.trials.scratch import scratch_folder
 from ortune.trials.sides import Resolved
 from ortune.trials.watcher import Watcher
+from ortune.verbs._first_run import alerted, settle
 from ortune.verbs._options import (
     RUN,
     AnyPath,
@@ -104,6 +105,7 @@ def run(options: Options | None = None, watcher: Watcher | None = None) -> Envel
     reports = tuple(report(r, o.in_browser) for r in found)
     usable = next((r for r in found if not r.error), None)
     noise: NoiseReport | None = None
+    baseline: Baseline | None = None
     peak: MachinePeak | None = None
     work: Workload | None = None
     ref: ModelRef | None = None
@@ -122,7 +124,8 @@ def run(options: Options | None = None, watcher: Watcher | None = None) -> Envel
             if o.model:
                 ref = model.ref
             try:
-                noise, work, kept = _measured(side, o, scratch, watch, machine)
+                baseline, noise, kept = _measured(side, o, scratch, watch, machine)
+                work = baseline.work
                 peak = _peak(usable, o, scratch, watch, machine)
             except BusyError as error:
                 if o.no_wait:
@@ -150,6 +153,8 @@ def run(options: Options | None = None, watcher: Watcher | None = None) -> Envel
             runtimes.not_started(found),
         ),
     )
+    if baseline is not None:
+        envelope = alerted(envelope, baseline)
     if kept:
         _keep(o.folder, kept, envelope, watch)
     return envelope
@@ -206,16 +211,16 @@ def _peak(
 
 def _measured(
     side: Resolved, o: Options, scratch: Path, watch: Watcher, machine: Machine
-) -> tuple[NoiseReport, Workload, str]:
-    """The noise, journalled like every measurement, and the session's id ("" where it is not kept)."""
+) -> tuple[Baseline, NoiseReport, str]:
+    """What was run, and the noise, journalled like every measurement; the session's id, "" where it is not kept."""
     with session("doctor", o, watch, machine) as kept, exclusive("doctor", watch, wait=False):
         log = kept.begin(side.model.info.sha256, model=side.label)
         baseline = Baseline(side, o.feeds, scratch, log, watch.say, machine)
-        baseline.settle(60.0)
+        settle(baseline, 60.0, line=watch.line)
         baseline.pilot("latency")
         noise = _noise(baseline, side.runtime, watch)
         log.add("result", noise)
-        return noise, baseline.work, "" if log.trouble else log.id
+        return baseline, noise, "" if log.trouble else log.id
 
 
 def _noise(baseline: Baseline, runtime: Runtime, watch: Watcher) -> NoiseReport:

@@ -40,6 +40,7 @@ from ortune.trials.pilot import describe as failure
 from ortune.trials.scratch import scratch_folder
 from ortune.trials.sides import SideText, require_unchanged, resolve
 from ortune.trials.watcher import Watcher
+from ortune.verbs._first_run import alerted, settle
 from ortune.verbs._options import (
     MODEL,
     AnyPath,
@@ -153,7 +154,7 @@ class _History:
 
     def go(self) -> Envelope[HistoryResult]:
         baseline, executor = self.baseline, self.baseline.executor
-        baseline.settle(self.options.budget_s)
+        settle(baseline, self.options.budget_s, lambda: self.clock.left_s, self.watch.line)
         baseline.pilot(
             self.options.objective,
             lambda: self.clock.left_s,
@@ -270,7 +271,7 @@ class _History:
             session=self.kept.log.id,
             elapsed_s=self.clock.spent_s,
         )
-        return Envelope(
+        envelope = Envelope(
             schema="ortune/history/1",
             ortune=__version__,
             host=baseline.host,
@@ -280,3 +281,4 @@ class _History:
             verdict=whole.verdict if whole else "inconclusive",
             result=result,
         )
+        return alerted(envelope, baseline)

@@ -21,11 +21,14 @@ from ortune.records import Envelope, LockResult, Plan, Snapshot
 from ortune.report import lock_words
 from ortune.report.answer_commands import settings_of
 from ortune.search.plan_edits import merge
+from ortune.store.db import SessionLog
 from ortune.targets.machine import Machine
+from ortune.trials.baseline import LEAST_LOAD_S, Baseline
 from ortune.trials.input_options import InputOptions
 from ortune.trials.scratch import scratch_folder
 from ortune.trials.sides import Resolved, SideText, resolve
 from ortune.trials.watcher import Watcher
+from ortune.verbs._first_run import alerted, settle
 from ortune.verbs._options import (
     GATE,
     OUT,
@@ -138,6 +141,10 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[LockResult
         watch.say(f"looking with {runtimes.describe(side.runtime)}")
         watch.line("running the model")
         inputs, kept = _inputs(options, was)
+        place = scratch / "first-run"
+        place.mkdir()
+        baseline = Baseline(side, inputs, place, SessionLog(None, ""), watch.line, machine)
+        settle(baseline, LEAST_LOAD_S, line=watch.line)
         now = take(side, inputs, scratch, watch, machine, stored=stored, given=given, kept=kept)
     if was is None:
         write(path, now, typed=options.output is not None)
@@ -162,7 +169,7 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[LockResult
             tolerance_ratio=found.tolerance_ratio,
         )
         verdict = "changed" if any(c.fails for c in found.changes) else "unchanged"
-    return Envelope(
+    envelope = Envelope(
         schema="ortune/lock/1",
         ortune=__version__,
         host=machine.host,
@@ -171,6 +178,7 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[LockResult
         verdict=verdict,
         result=result,
     )
+    return alerted(envelope, baseline)
 
 
 def _side(

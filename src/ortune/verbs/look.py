@@ -51,6 +51,7 @@ from ortune.trials.pilot import describe
 from ortune.trials.scratch import scratch_folder
 from ortune.trials.sides import Resolved, SideText
 from ortune.trials.watcher import Watcher
+from ortune.verbs._first_run import alerted, settle
 from ortune.verbs._options import (
     RUN,
     AnyPath,
@@ -195,6 +196,7 @@ class _Look:
         self.left_out: list[str] = []
         self.needed_s = 0.0  # of a budget that holds what was left out for want of time
         self.work: Workload | None = None
+        self.baseline: Baseline | None = None
         self.timing: LookTiming | None = None
         self.profile: OperatorProfile | None = None
         self.headroom: Headroom | None = None
@@ -222,10 +224,14 @@ class _Look:
             return self.envelope(error)
 
     def _run(self, side: Resolved, log: SessionLog) -> None:
-        baseline = _OneCaller(side, self.options.feeds, self.scratch, log, self.watch.line, self.machine)
+        baseline = self.baseline = _OneCaller(
+            side, self.options.feeds, self.scratch, log, self.watch.line, self.machine
+        )
         self._count(baseline.work)
         self.watch.line("running the model")
-        baseline.settle(self.options.budget_s)
+        known = len(baseline.notes)
+        settle(baseline, self.options.budget_s, self._left_s, self.watch.line)
+        self.left_out += baseline.notes[known:]
         self._count(baseline.work)
         first = baseline.executor.last
         assert isinstance(first, Measured)
@@ -360,7 +366,7 @@ class _Look:
             next_commands=tuple(self._next(error, {finding.name for finding in found})),
             elapsed_s=self._spent_s(),
         )
-        return Envelope(
+        envelope = Envelope(
             schema="ortune/look/1",
             ortune=__version__,
             host=self.machine.host,
@@ -372,6 +378,7 @@ class _Look:
             if error
             else None,
         )
+        return alerted(envelope, *([self.baseline] if self.baseline else []))
 
     def _findings(self) -> tuple[Finding, ...]:
         """What stands out in the model and its run; what the machine is like is doctor's to say."""

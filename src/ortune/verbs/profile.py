@@ -49,6 +49,7 @@ from ortune.trials.input_options import InputOptions
 from ortune.trials.scratch import scratch_folder
 from ortune.trials.sides import Resolved, SideText
 from ortune.trials.watcher import Watcher
+from ortune.verbs._first_run import alerted, settle
 from ortune.verbs._options import (
     MODEL,
     OUT,
@@ -282,6 +283,7 @@ class _Models:
         self.options, self.watch, self.scratch, self.wanted = options, watch, scratch, wanted
         self.clock = Clock(options.budget_s, watch.clock)
         self.work: Workload | None = None
+        self.baselines: list[Baseline] = []
         self.shown: Process | None = None
         self.no_peak = NOT_MEASURED
 
@@ -314,19 +316,20 @@ class _Models:
                 result=result,
             )
             assert self.shown is not None
+            envelope = alerted(envelope, *self.baselines)
             envelope = deliver(envelope, self.shown.trace, self.shown.path, self.wanted, log, _page)
             kept.say_trouble()
         return envelope
 
     def _measured(self, sides: Sequence[Resolved], log: SessionLog, machine: Machine) -> ProfileResult:
-        baselines: list[Baseline] = []
+        baselines = self.baselines
         for number, side in enumerate(sides):
             folder = self.scratch / f"side-{number}"
             folder.mkdir()
             feeds = self._as_first(baselines[0], side, folder) if baselines else self.options.feeds
             baseline = Baseline(side, feeds, folder, log, self.watch.say, machine)
             baselines.append(baseline)
-            baseline.settle(self.options.budget_s)
+            settle(baseline, self.options.budget_s, lambda: self.clock.left_s, self.watch.line)
             if baseline.executor.last is not None:
                 baseline.expect(
                     baseline.executor.last.elapsed_ns, least_s=max(LEAST_LOAD_S, self.options.budget_s)

@@ -37,7 +37,7 @@ from ortune.records import (
     RewriteSpec,
     TuneResult,
 )
-from ortune.report import headroom_words, tune_words
+from ortune.report import finding_words, headroom_words, tune_words
 from ortune.report.difference_words import worded
 from ortune.search.blocks import BASE
 from ortune.search.budget import PROFILED_TRIALS
@@ -74,8 +74,10 @@ from ortune.trials.tuned import code_rewritten, make_result
 from ortune.trials.tuning import Tuning
 from ortune.trials.watcher import Watcher
 from ortune.verbs._elsewhere import Elsewhere, browser_elsewhere
+from ortune.verbs._first_run import alerted, settle
 from ortune.verbs._options import (
     MODEL,
+    NON_FINITE,
     OUT,
     RUN,
     AnyPath,
@@ -174,7 +176,7 @@ class Options(Elsewhere, Kept, Load, Downloaded, OnePlan):
         Option(
             "--allow",
             "WHAT",
-            "Let through: numerics, behaviour, or a guard (mean, p95, memory, cpu). Repeatable.",
+            "Let through: numerics, behaviour, non-finite (outputs), or a guard (mean, p95, memory, cpu). Repeatable.",
             RUN,
         ),
     ] = ()
@@ -280,13 +282,13 @@ class Options(Elsewhere, Kept, Load, Downloaded, OnePlan):
                 do="leave it or --no-bundle out",
             )
         self.require_there([self.target, *self.others], self.objective, pod=self.feeds.pod is not None)
-        known = {"numerics", "behaviour", *GUARDS, *knobs.all_knobs(), *rewrites.all_rewrites()}
+        known = {"numerics", "behaviour", NON_FINITE, *GUARDS, *knobs.all_knobs(), *rewrites.all_rewrites()}
         for name in self.allow:
             if name not in known:
                 raise UsageError(
                     f"{name!r} is nothing that can be allowed",
                     where="--allow",
-                    do=f"numerics, behaviour, {', '.join(GUARDS)}, or the name of a setting or rewrite",
+                    do=f"numerics, behaviour, {NON_FINITE}, {', '.join(GUARDS)}, or the name of a setting or rewrite",
                 )
         if self.data is not None and self.tolerance is None and not self._fewer_bits:
             raise UsageError(
@@ -374,7 +376,11 @@ def _tune(
         after_s=DELIVERY * watch.clock.spent_s,
     )
     watch.line("running the model for the first time")
-    baseline.settle(options.budget_s)
+    settle(baseline, options.budget_s, lambda: options.budget_s - run.clock() / 1e9, watch.line)
+    run.step_down()
+    if baseline.wrong_plan is not None:
+        everywhere = merge(everywhere, Plan(settings=baseline.side.plan.settings))
+    run.pass_on()
     watch.line("timing a few runs, to plan the session")
     enough = baseline.pilot(
         options.objective, lambda: run.before_ns / 1e9, run.holds, lambda: run.least_trials
@@ -386,7 +392,9 @@ def _tune(
     if options.target == targets.WEB:
         watch.line("trying what else the browser offers")
         places = _places(run, races=enough)
-    if enough:
+    if not baseline.claims:
+        run.refuse(finding_words.NO_CLAIMS)
+    elif enough:
         run.keep_for_why(options.objective)
         watch.line("profiling, to see where the time goes")
         headroom, profiled = _headroom(run, options)
@@ -405,7 +413,7 @@ def _tune(
         default_profile=run.replay.profile or (profiled and _short(profiled)),
         why=_why(run, options, result),
     )
-    return run, Envelope(
+    envelope = Envelope(
         schema="ortune/tune/1",
         ortune=__version__,
         host=baseline.host,
@@ -417,6 +425,7 @@ def _tune(
         else run.search.verdict(changes=result.changes),
         result=result,
     )
+    return run, alerted(envelope, baseline)
 
 
 def _search(

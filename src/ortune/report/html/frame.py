@@ -45,6 +45,7 @@ def page(
     session: str = "",
     origin: str = "",
     scripts: Sequence[str] = ("page.js",),
+    alerts: Sequence[str] = (),
     **shown: object,
 ) -> str:
     """A page as one HTML document; it fetches nothing.
@@ -60,6 +61,7 @@ def page(
         session: The id of what it tells, where it is stored.
         origin: Of the subject: what was measured, and where.
         scripts: Files; only these may run: a browser refuses any other by its digest.
+        alerts: What is said before all else.
         shown: What the template shows.
     """
     code = "".join(map(_file, scripts))
@@ -74,6 +76,7 @@ def page(
             ortune=ortune,
             session=session,
             origin=origin,
+            alerts=alerts,
             style=Markup("".join(map(_file, ("frame.css", *styles)))),
             script=Markup(code),
             script_digest=base64.b64encode(hashlib.sha256(code.encode()).digest()).decode(),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ortune.records import Envelope, TuneResult
+from ortune.report import finding_words
 from ortune.report.html import frame
 from ortune.report.html import tune as folder
 from ortune.report.html.tune.verdict import title
@@ -25,6 +26,7 @@ def render(envelope: Envelope[TuneResult], *, stored: str = "") -> str:
         origin=f"{result.estimand}{machine}, {result.side.runtime.build}",
         title=title(result),
         stored=stored,
+        alerts=finding_words.alerts(envelope),
         basis="Times are candidate against baseline in randomised blocks of fresh processes; "
         "a factor above 1x is better.",
         ortune=envelope.ortune,

@@ -7,6 +7,7 @@ from typing import Any
 
 from ortune.printable import visible
 from ortune.records import Envelope, ProfileResult, ReportResult, TuneResult, holds
+from ortune.report import finding_words
 from ortune.report.html import document_page, page, profile_page
 
 
@@ -32,4 +33,5 @@ def render(envelope: Envelope[Any], *, stored: str = "") -> str:
         return profile_page.render(
             envelope, timeline, stored=stored, no_timeline="" if timeline else profile_page.NO_TIMELINE
         )
-    return document_page.render(words.document(envelope), verb, envelope, stored=stored)
+    document = finding_words.alerted(words.document(envelope), envelope)
+    return document_page.render(document, verb, envelope, stored=stored)

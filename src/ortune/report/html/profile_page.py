@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ortune.records import Envelope, ProfileDifference, ProfileResult, Timeline
-from ortune.report import difference_words, stored_words
+from ortune.report import difference_words, finding_words, stored_words
 from ortune.report import profile_words as words
 from ortune.report.html import frame
 from ortune.report.html import profile as folder
@@ -56,6 +56,7 @@ def render(
         headroom=result.headroom.sentence if result.headroom else "",
         facts=_facts(envelope),
         damage=words.damage(result),
+        alerts=finding_words.alerts(envelope),
         interrupted=envelope.status == "interrupted",
         stored=stored,
         sections=shown,

@@ -48,6 +48,8 @@ def _large(result: TuneResult, found: Comparison | None) -> tuple[str, str]:
     """The factor and what it is of; words where there is no gain to name."""
     if result.budget.exploratory and not words.nothing_tested(result):
         return "", "Nothing confirmed"
+    if result.wrong_default is not None and result.winner == result.default:
+        return "", f"Set {result.default.describe()}"
     if result.winner == result.current or (result.winner == result.default and words.today(result) is None):
         keep = "Keep what you have" if words.today(result) else "Keep the default"
         return "", UNSURE.get(words.standing(result), keep)

@@ -1,0 +1,53 @@
+"""An output holds NaN, or infinities where nothing else is.
+
+What it is: the first run gave elements that are no numbers. Minus infinity among finite numbers is none of these: it is
+    how scores are masked.
+Why it costs: such outputs are no answer, and no two of them can be compared; a faster NaN is no gain.
+Evidence: the elements counted, the node that makes the first of them, and the stored value that it comes from.
+Fix and its safety: advice: a value that the type holds, such as -1e4 for a mask in float16, or real inputs.
+Example: a mask of -1e9 converted to float16 is -infinity, and 0 times that is NaN
+References: IEEE 754, section 7.2, "Invalid operation".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ortune.records import NOT_FINITE, Finding, NotFinite
+from ortune.rules.facts import Facts
+
+CODE = NOT_FINITE
+
+
+def find(facts: Facts) -> Iterator[Finding]:
+    """Where a run gave them."""
+    held = [output for output in facts.nonfinite if output.unusable_reference]
+    if not held:
+        return
+    first, more = held[0], len(held) - 1
+    others = f" and in {more} more output{'s' if more > 1 else ''}" if more else ""
+    of = "all" if first.nonfinite_reference == first.n_elements else f"{first.nonfinite_reference} of"
+    elements = "element" if first.n_elements == 1 else "elements"
+    source = facts.not_finite
+    invented = facts.work is not None and not facts.work.inputs_path
+    mend = "store a finite value in its place" if source and source.weight else "correct the model"
+    yield Finding(
+        code=CODE,
+        severity="error",
+        what=f"outputs are not finite: {first.name!r} is NaN or infinite in {of} {first.n_elements} {elements}{others}"
+        f"{_from(source)}",
+        where=tuple(name for name in (source.node.name, source.weight) if name) if source else (),
+        evidence=", ".join(output.name for output in held),
+        fix=mend + (", or give real inputs (--inputs PATH)" if invented else ""),
+    )
+
+
+def _from(source: NotFinite | None) -> str:
+    """The node and the stored value that they come from."""
+    if source is None:
+        return ""
+    node = f", from node {source.node.name or source.node.value!r} ({source.node.operator}) on"
+    if not source.weight:
+        return node
+    values = "NaN" if source.weight_n_nan else "an infinity" if source.weight_n_inf == 1 else "infinities"
+    return f"{node}; weight {source.weight!r} ({source.weight_type}) holds {values}"

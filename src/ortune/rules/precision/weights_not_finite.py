@@ -1,0 +1,82 @@
+"""A stored value is NaN, or infinite where 0 times it is NaN.
+
+What it is: an initializer holds NaN, or an infinity that goes into a product.
+Why it costs: NaN goes through every operator to the outputs. An infinity in a mask that is added is meant; in a product
+    it makes NaN of each zero beside it.
+Evidence: the elements, counted, with their type.
+Fix and its safety: advice: a value that the type holds, such as -1e4 for a mask in float16.
+Example: a mask of -1e9 converted to float16 is -infinity
+References: IEEE 754, section 7.2, "Invalid operation".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import onnx
+import onnx_ir as ir
+
+from ortune.model.graphs import nodes, op_set
+from ortune.records import Finding
+from ortune.rules.facts import Facts
+
+CODE = "PRC006"
+
+_PRODUCTS = op_set("Conv ConvTranspose Einsum Gemm MatMul Mul")
+_FLOATS = (ir.DataType.FLOAT16, ir.DataType.FLOAT, ir.DataType.DOUBLE, ir.DataType.BFLOAT16)
+_MOST = 1 << 22
+"""Elements of a value that is looked at; a run tells of a larger one."""
+
+
+def _model(operator: str) -> onnx.ModelProto:
+    low = onnx.helper.make_tensor("bad_low", onnx.TensorProto.FLOAT, [], [float("-inf")])
+    sides = [onnx.helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, [1, 8]) for name in ("x", "y")]
+    node = onnx.helper.make_node(operator, ["x", "bad_low"], ["y"], name="masked")
+    graph = onnx.helper.make_graph([node], "g", sides[:1], sides[1:], [low])
+    return onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 17)], ir_version=8)
+
+
+def bad() -> onnx.ModelProto:
+    """A mask that is multiplied by minus infinity."""
+    return _model("Mul")
+
+
+def good() -> onnx.ModelProto:
+    """One to which it is added."""
+    return _model("Add")
+
+
+def find(facts: Facts) -> Iterator[Finding]:
+    """In initializers and constants of floating-point types."""
+    if facts.model is None:
+        return
+    read: dict[ir.Value, list[ir.Node]] = {}
+    for node in nodes(facts.model.ir):
+        for value in node.inputs:
+            if value is not None:
+                read.setdefault(value, []).append(node)
+    for value, readers in read.items():
+        tensor = ir.convenience.get_const_tensor(value)
+        if tensor is None or tensor.dtype not in _FLOATS or tensor.size > _MOST:
+            continue
+        numbers = tensor.numpy().astype(np.float64)
+        n_nan, n_inf = int(np.isnan(numbers).sum()), int(np.isinf(numbers).sum())
+        product = next((node for node in readers if node.op_type in _PRODUCTS), None)
+        if not n_nan and (not n_inf or product is None):
+            continue
+        name = str(value.name)
+        holds, n = ("NaN", n_nan) if n_nan else ("an infinity", n_inf)
+        share = holds if tensor.size == 1 else f"{holds} in {n} of {tensor.size} elements"
+        into = (
+            f", and 0 times infinity is NaN in node {product.name or product.op_type!r} ({product.op_type})"
+            if product is not None and not n_nan
+            else ""
+        )
+        yield Finding(
+            code=CODE,
+            severity="error",
+            what=f"weight {name!r} ({tensor.dtype.name.lower()}) holds {share}{into}",
+            where=(name,),
+            fix="store a finite value that the type holds, such as -1e4 for a mask in float16",
+        )

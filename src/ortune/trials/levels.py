@@ -1,0 +1,207 @@
+"""Are the outputs of a plan the model's own? Held against a run that ONNX Runtime's optimiser has not touched."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import msgspec
+
+from ortune.analysis.grids import input_grids, output_grids
+from ortune.analysis.outputs import output_kinds, random_ops
+from ortune.knobs.cpu.graph_optimization_level import KNOB as LEVEL
+from ortune.model.graphs import nodes
+from ortune.model.save import save_model
+from ortune.records import FeedRef, Host, LevelCheck, Measured, OutputDifference, Plan, Workload
+from ortune.store import checks
+from ortune.trials import rounding
+from ortune.trials.executor import Arm, Executor
+from ortune.trials.outputs import compare_outputs
+from ortune.trials.sides import Resolved
+from ortune.trials.tolerance import worst_of
+
+NONE, LOWEST = "disable", "basic"
+"""The level of the reference, and the one in its place where a model does not run without any optimisation."""
+MOST_BYTES = 1 << 30
+"""Of a model whose weights are moved: a larger one would be written to the disk once more."""
+
+
+class Levels:
+    """One side by level of optimisation: each is run at most once, untimed, and kept as its outputs.
+
+    Args:
+        side: The model with its plan.
+        refs: What it is fed.
+        executor: Whose processes run it.
+        work: Seed and custom operators.
+        folder: Scratch, to be made.
+    """
+
+    def __init__(
+        self, side: Resolved, refs: Sequence[FeedRef], executor: Executor, work: Workload, folder: Path
+    ) -> None:
+        self._side, self._refs, self._executor = side, tuple(refs), executor
+        self._work, self._folder = work, folder
+        self._outputs: dict[str, Path | None] = {}
+        self._moved: dict[float, OutputDifference | None] = {}
+
+    @property
+    def own(self) -> str:
+        """The level of the side's plan."""
+        return str(self._side.plan.settings.get(LEVEL.name, LEVEL.default))
+
+    def plan(self, level: str) -> Plan:
+        """The side's plan at another level."""
+        plan = self._side.plan
+        return msgspec.structs.replace(plan, settings={**plan.settings, LEVEL.name: level})
+
+    def outputs(self, level: str) -> Path | None:
+        """The folder of the outputs at a level; None where the model does not run there."""
+        if level not in self._outputs:
+            self._outputs[level] = self._run(level, self._side.runs, self._refs)
+        return self._outputs[level]
+
+    def reference(self) -> tuple[str, Path] | None:
+        """The lowest level that runs, with its outputs; None where that is the side's own, or none does."""
+        for level in (NONE, LOWEST):
+            if level == self.own:
+                return None
+            folder = self.outputs(level)
+            if folder is not None:
+                return level, folder
+        return None
+
+    def moved(self, step: float = 0.0) -> OutputDifference | None:
+        """How far one step of rounding, of inputs and small weights, moves the reference; None: not known.
+
+        Args:
+            step: As a share of the values; 0 for one step of their types, and of the grids of inputs that have one.
+        """
+        if step not in self._moved:
+            self._moved[step] = self._rounded(step)
+        return self._moved[step]
+
+    def known(self, host: Host, store_folder: Path | None) -> LevelCheck | None:
+        """What an earlier session saw of the same model, plan, inputs and build on a processor like this one."""
+        return checks.load(store_folder, self._key(host)) if store_folder else None
+
+    def check(self, outputs: Path | None, host: Host, store_folder: Path | None) -> LevelCheck | None:
+        """Whether outputs are the model's own; None where there is nothing to hold them against.
+
+        Args:
+            outputs: What the side gave for its inputs; None: it is run.
+            host: Where that was.
+            store_folder: Where the answer is kept for later sessions; None keeps nothing.
+        """
+        found = self.reference()
+        outputs = outputs or self.outputs(self.own)
+        if found is None or outputs is None:
+            return None
+        level, folder = found
+        difference = self._compared(folder, outputs)
+        wrong = not self._right(difference)
+        moved = self._moved.get(self._step)
+        answer = LevelCheck(
+            level=self.own,
+            reference=level,
+            wrong=wrong,
+            outputs=difference,
+            moved_relative_l2=moved.relative_l2 if moved else None,
+            right=self._highest_right(level, folder) if wrong else self.own,
+        )
+        self.keep(answer, host, store_folder)
+        return answer
+
+    def keep(self, answer: LevelCheck, host: Host, store_folder: Path | None) -> None:
+        """Keeps an answer for later sessions."""
+        if store_folder:
+            checks.keep(store_folder, self._key(host), answer)
+
+    @property
+    def _step(self) -> float:
+        """What a model of few bits takes for one step of rounding, as a share of the largest value; else 0."""
+        few_bits = any(node.op_type in rounding.OF_FEW_BITS for node in nodes(self._side.model.ir))
+        return rounding.STEP_OF_FEW_BITS if few_bits else 0.0
+
+    def _right(self, found: OutputDifference) -> bool:
+        return found.ok or not rounding.far_beyond(found, self.moved(self._step), few_bits=self._step > 0.0)
+
+    def _highest_right(self, reference: str, folder: Path) -> str:
+        """The highest level below the side's own whose outputs are right; the reference's own always are."""
+        choices = LEVEL.choices
+        for level in reversed(choices[choices.index(reference) + 1 : choices.index(self.own)]):
+            there = self.outputs(level)
+            if there is not None and self._right(self._compared(folder, there)):
+                return level
+        return reference
+
+    def _compared(self, reference: Path, outputs: Path) -> OutputDifference:
+        model = self._side.model.ir
+        kinds, grids, random = output_kinds(model), output_grids(model), bool(random_ops(model))
+        return worst_of(
+            [
+                compare_outputs(
+                    reference / ref.name, outputs / ref.name, kinds=kinds, grids=grids, as_moments=random
+                )
+                for ref in self._refs
+            ]
+        )
+
+    def _rounded(self, step: float) -> OutputDifference | None:
+        found = self.reference()
+        if found is None:
+            return None
+        level, folder = found
+        self._folder.mkdir(parents=True, exist_ok=True)
+        model = self._nudged(step)
+        steps = input_grids(self._side.model.ir)
+        refs = tuple(
+            rounding.moved_feed(
+                ref, self._folder / f"moved-{i}", self._work.seed, None if step else steps, step
+            )
+            for i, ref in enumerate(self._refs)
+        )
+        there = self._run(level, model or self._side.runs, refs)
+        if model is not None:
+            model.unlink()
+        return None if there is None else self._compared(folder, there)
+
+    def _nudged(self, step: float) -> Path | None:
+        """The model with small weights one step away; None where that moves nothing, or costs too much."""
+        info = self._side.model.info
+        plain = self._side.runs == self._side.model.path and info.format != "ort"
+        if not plain or info.size_bytes + info.external_bytes > MOST_BYTES:
+            return None
+        graph = rounding.nudged(self._side.model.ir, self._work.seed, step)
+        if graph is None:
+            return None
+        path = self._folder / "moved.onnx"
+        save_model(graph, path)
+        return path
+
+    def _run(self, level: str, model: Path, refs: tuple[FeedRef, ...]) -> Path | None:
+        plan = self.plan(level)
+        arm = Arm(
+            name=f"level-{level}", plan=plan, model=model, runtime=self._side.runtime_of(plan), feeds=refs
+        )
+        outcome = self._executor.trial(arm, runs=0, keep_outputs=True, fresh=True)
+        return Path(outcome.outputs_path) if isinstance(outcome, Measured) else None
+
+    def _key(self, host: Host) -> str:
+        """What the answer depends on: the model, its plan, what it is fed, the build and the kind of processor."""
+        side, digest = self._side, hashlib.sha256()
+        files = [Path(library) for library in self._work.custom_ops]
+        files += [file for ref in self._refs for file in sorted(Path(ref.path).iterdir())]
+        build = side.runtime_of(side.plan).build
+        for part in (side.model.info.sha256, side.plan.id, build, host.machine, *host.features):
+            digest.update(f"{part}\n".encode())
+        for content in _digests(files):
+            digest.update(content)
+        return digest.hexdigest()[:32]
+
+
+def _digests(files: Sequence[Path]) -> Iterator[bytes]:
+    for file in files:
+        with file.open("rb") as stream:
+            yield hashlib.file_digest(stream, "sha256").digest()

@@ -1,0 +1,143 @@
+"""What is said of a model before anything is timed: outputs that are wrong, or no numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import ortune
+from ortune.model.open import open_model
+from ortune.records import DEFAULT_WRONG, NOT_FINITE, Plan
+from ortune.rules import Facts, findings
+from ortune.store.db import SessionLog, Store
+from ortune.targets.machine import Machine
+from ortune.trials.baseline import Baseline
+from ortune.trials.input_options import InputOptions
+from ortune.trials.scratch import scratch_folder
+from ortune.trials.sides import SideText, resolve
+from ortune.verbs import _first_run
+from ortune.verbs.compare import exit_code
+from wrong_models import gemm, not_finite
+
+MACHINE = Machine()
+
+
+def asked(
+    model: Path, store: Path | None = None, look: Callable[[Baseline], None] = lambda _: None
+) -> Baseline:
+    """A model that was run once and asked about its outputs."""
+    with scratch_folder() as scratch:
+        side = resolve(SideText(text=str(model)), common=Plan(), scratch=scratch)
+        log = Store(store).begin("look", "look", {}) if store else SessionLog(None, "")
+        baseline = Baseline(side, InputOptions(), scratch, log, lambda text: None, MACHINE)
+        _first_run.settle(baseline, 60.0)
+        look(baseline)
+        return baseline
+
+
+@pytest.mark.parametrize(
+    ("form", "node"),
+    [({}, "fc"), ({"per_row": True}, "fc"), ({"before": True, "per_row": True, "bias_scale": 0.0005}, "fc")],
+    ids=["a bias with its own scale", "transposed, a scale a row", "behind one that is right"],
+)
+def test_a_default_that_the_optimiser_made_wrong_is_told_with_node_and_level(
+    form: dict[str, bool], node: str, tmp_path: Path
+) -> None:
+    (alert,) = asked(gemm(tmp_path / "m.onnx", **form)).alerts
+    assert alert.code == DEFAULT_WRONG
+    assert alert.severity == "error"
+    assert alert.where == (node,)
+    assert "--set level=basic" in alert.fix
+
+
+def test_one_step_of_the_grid_apart_is_healthy(tmp_path: Path) -> None:
+    baseline = asked(gemm(tmp_path / "m.onnx", bias_scale=None))
+    assert not baseline.alerts
+    assert baseline.level_check is not None
+    assert baseline.level_check.outputs.relative_l2 > 1e-3
+
+
+def test_what_is_known_of_a_model_is_not_asked_again(tmp_path: Path) -> None:
+    wrong, healthy = gemm(tmp_path / "wrong.onnx"), gemm(tmp_path / "m.onnx", bias_scale=None)
+    first = [asked(model, tmp_path / "store") for model in (wrong, healthy)]
+
+    def ran_once(baseline: Baseline) -> None:
+        assert len([f for f in baseline.scratch.iterdir() if (f / "outputs").is_dir()]) == 1
+
+    again = [asked(model, tmp_path / "store", ran_once) for model in (wrong, healthy)]
+    assert [b.alerts for b in first] == [b.alerts for b in again]
+
+
+def test_a_comparison_names_the_wrong_side_whichever_it_is(tmp_path: Path) -> None:
+    model = gemm(tmp_path / "m.onnx")
+    sides = {"A": (["level=all"], ["level=basic"]), "B": (["level=basic"], ["level=all"])}
+    for name, (a, b) in sides.items():
+        answer = ortune.compare(
+            model, a_set=a, b_set=b, budget=20, no_why=True, store=tmp_path / "store", max_blocks=6
+        )
+        assert answer.verdict == "wrong-output"
+        assert answer.result.wrong_sides == (name,)
+        assert answer.result.comparison is not None  # timed all the same
+        assert answer.result.outputs.ok == (name == "A")
+        assert answer.alerts[0].what.startswith(f"{name}: outputs are wrong")
+        assert exit_code(answer) == 1
+        assert answer.status == "default-wrong"
+        first, *_ = answer.summary().splitlines()
+        assert first.startswith(f"{DEFAULT_WRONG} {name}: outputs are wrong")
+
+
+def test_a_first_look_says_it_before_all_else(tmp_path: Path) -> None:
+    page = tmp_path / "page.html"
+    answer = ortune.look(gemm(tmp_path / "m.onnx"), budget=20, store=tmp_path / "store", report=page)
+    assert answer.status == "default-wrong"
+    assert answer.result.timing is not None
+    assert answer.summary().startswith(f"{DEFAULT_WRONG} outputs are wrong")
+    assert page.read_text().index(DEFAULT_WRONG) < page.read_text().index("<h1>")
+    stored = ortune.report(answer.result.session, store=tmp_path / "store")
+    assert f"{DEFAULT_WRONG} outputs are wrong" in stored.summary().partition("p50")[0]
+
+
+@pytest.mark.parametrize("kind", ["mask", "overflow", "logarithm", "division", "weight"])
+def test_outputs_that_are_no_numbers_are_told_with_where_they_come_from(kind: str, tmp_path: Path) -> None:
+    baseline = asked(not_finite(tmp_path / "m.onnx", kind))
+    (alert,) = baseline.alerts
+    assert alert.code == NOT_FINITE
+    assert alert.where[0] == "bad", alert.what
+    assert not baseline.claims
+    assert {"mask": "low", "weight": "held"}.get(kind, "") in alert.what
+
+
+def test_a_mask_among_finite_scores_is_meant(tmp_path: Path) -> None:
+    baseline = asked(not_finite(tmp_path / "m.onnx", "masked"))
+    assert baseline.claims
+    assert not baseline.alerts
+
+
+def test_nothing_is_claimed_of_no_numbers_unless_that_is_allowed(tmp_path: Path) -> None:
+    model = not_finite(tmp_path / "m.onnx", "mask")
+    refused, allowed = (
+        ortune.compare(
+            model,
+            b_set=["intra=1"],
+            budget=20,
+            no_why=True,
+            max_blocks=6,
+            store=tmp_path / "store",
+            allow=allow,
+        )
+        for allow in ([], ["non-finite"])
+    )
+    assert refused.verdict == "wrong-output"
+    assert refused.result.comparison is None
+    assert exit_code(refused) == 1
+    assert refused.alerts[0].code == allowed.alerts[0].code == NOT_FINITE
+    assert allowed.result.comparison is not None
+    assert exit_code(allowed) == 0
+
+
+@pytest.mark.parametrize(("kind", "holds"), [("mask", True), ("weight", True), ("masked", False)])
+def test_the_file_alone_tells_of_weights_that_are_no_numbers(kind: str, holds: bool, tmp_path: Path) -> None:
+    model = open_model(not_finite(tmp_path / "m.onnx", kind))
+    assert ("PRC006" in {finding.code for finding in findings(Facts(model=model))}) == holds
