@@ -147,6 +147,14 @@ def is_file(path: Path | str) -> bool:
     return os.path.isfile(path)  # noqa: PTH113 -- Path.is_file raises for such names
 
 
+def inside(path: Path, folder: Path) -> bool:
+    """Whether what a path leads to lies in a folder, wherever links go on their way."""
+    try:
+        return Path(os.path.realpath(path)).is_relative_to(os.path.realpath(folder))
+    except ValueError:  # a zero byte in its name
+        return False
+
+
 def is_folder(path: Path | str) -> bool:
     """Whether a folder is there; False for every name that none can have."""
     return os.path.isdir(path)  # noqa: PTH112

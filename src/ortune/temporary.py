@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 PREFIX, ALIVE = "ortune-", "alive"
+_SOCKET = "SingletonSocket"
 _LONGEST = 40  # a socket's path has 107 characters at most
 
 
@@ -47,9 +48,11 @@ def remove_sockets(place: Path) -> None:
 
     It is the folder of a socket, to which a link leads; it is there where the folder's own name is too long for one.
     """
-    for link in place.rglob("SingletonSocket"):
+    for folder, _, names in os.walk(place):  # links to nowhere too
+        if _SOCKET not in names:
+            continue
         with contextlib.suppress(OSError):
-            found = link.readlink().parent
+            found = Path(folder, _SOCKET).readlink().parent
             if "chrom" in found.name.lower() and found.parent == short() and _own(found, stat.S_ISDIR):
                 shutil.rmtree(found)
 

@@ -103,8 +103,9 @@ def _lfs_object(top: Path, pointer: bytes, where: str) -> Path:
         raise ModelError("is a damaged Git LFS pointer", where=where)
     oid = found.group(1).decode()
     common = _text(top, "rev-parse", "--git-common-dir", where=where)
-    path = (top / common / "lfs" / "objects" / oid[:2] / oid[2:4] / oid).resolve()
-    if not path.is_file():
+    objects = (top / common / "lfs" / "objects").resolve()
+    path = objects / oid[:2] / oid[2:4] / oid
+    if path.resolve() != path or not files.is_file(path):  # a link may lead to any file of the user's
         revision = where.rpartition("@")[2].removeprefix("origin/")
         raise ModelError(
             "its Git LFS object is not here",

@@ -105,6 +105,10 @@ class FileTensor(ir.ExternalTensor):
         return
 
 
+MOST_AXES = 64
+"""Of numpy."""
+
+
 class WeightFiles:
     """The files that one model's weights lie in: the model itself and its external data."""
 
@@ -191,6 +195,12 @@ def payload_bytes(proto: onnx.TensorProto, where: str) -> int | None:
         ModelError: The type is unknown or a dimension is negative.
     """
     name = proto.name or "(unnamed)"
+    if len(proto.dims) > MOST_AXES:
+        raise ModelError(
+            f"Tensor {name!r} has {len(proto.dims)} dimensions, and at most {MOST_AXES} can be read.",
+            where=where,
+            do="Export the model with fewer dimensions.",
+        )
     if any(dim < 0 for dim in proto.dims):
         raise ModelError(
             f"Tensor {name!r} has a negative dimension: {list(proto.dims)}.",

@@ -25,6 +25,7 @@ _OBJECTIVES = {
     "p95": "p95",
     "throughput": "throughput",
 }
+_MOST_LINES = 1000
 _OF_TUNE = ("--budget", "--current", "--targets", "--data", "--worth", "--allow")
 """Options of a tuning that are none of a comparison, or another one's; each has a value."""
 
@@ -150,7 +151,7 @@ def told_line(session: str, store: str) -> list[str]:
 
 def with_budget(command: str, seconds: float) -> list[str]:
     """A command line with another budget; [] for what is none."""
-    words = _words(command)
+    words = words_of(command)
     if not words:
         return []
     _drop(words, "--budget")
@@ -165,7 +166,7 @@ def change_line(command: str, default: Plan, change: Plan) -> list[str]:
         default: What it held all against.
         change: What is changed.
     """
-    words = _words(command)
+    words = words_of(command)
     if words[1:2] != ["tune"]:
         return []
     words[1] = "compare"
@@ -177,13 +178,20 @@ def change_line(command: str, default: Plan, change: Plan) -> list[str]:
     return [*words, *plan_options(change, "--b-")]
 
 
-def _words(command: str) -> list[str]:
-    """The last line of a document's command; [] where it is none of ours: an older one may hold anything."""
-    try:
-        words = shlex.split(command.strip().rpartition("\n")[2])
-    except ValueError:
-        return []
-    return words if words[:1] == ["ortune"] else []
+def words_of(command: str) -> list[str]:
+    """The last of a document's commands; [] where it is none of ours: an older one may hold anything.
+
+    A command has several lines where a name in it has line ends.
+    """
+    words, rest = list[str](), ""
+    for line in command.strip().split("\n")[:_MOST_LINES]:
+        rest += line
+        try:
+            words = shlex.split(rest)
+            rest = ""
+        except ValueError:  # a quote that is still open
+            rest += "\n"
+    return words if words[:1] == ["ortune"] and not rest else []
 
 
 def _drop(words: list[str], flag: str) -> None:

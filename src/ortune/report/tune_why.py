@@ -7,6 +7,7 @@ import shlex
 from ortune.records import ProfileDifference, TuneResult
 from ortune.report import difference_words as differences
 from ortune.report import tune_words as words
+from ortune.report.answer_commands import words_of
 from ortune.report.numbers import duration, shorten
 from ortune.report.profile_tables import category_words
 
@@ -74,8 +75,7 @@ def left(result: TuneResult) -> list[tuple[str, str]]:
 
 def next_commands(result: TuneResult) -> list[str]:
     """Without a winner: the commands that reach what this tuning did not."""
-    lines = result.reproduce.strip().splitlines()
-    again = shlex.split(lines[-1]) if lines and lines[-1].count("'") % 2 == 0 else []
+    again = words_of(result.reproduce)
     if again[:2] != ["ortune", "tune"]:
         return []
     found = []

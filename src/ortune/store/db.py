@@ -85,6 +85,8 @@ class Store:
                 )
             # Proves now, not after an hour of measuring, that events can be written.
             self._db.execute("BEGIN IMMEDIATE")
+            self._db.execute("INSERT INTO session VALUES ('', '', '', '', '')")
+            self._db.execute("INSERT INTO event VALUES ('', 0, '', '', '', NULL)")
             self._db.execute("ROLLBACK")
         except (OSError, sqlite3.Error) as error:
             raise StoreError(
@@ -131,25 +133,36 @@ class Store:
     def resume(self, session: str) -> SessionLog:
         """Goes on with a stored session."""
         log = SessionLog(self, session)
-        log.seq = self._db.execute(
-            "SELECT COALESCE(MAX(seq), 0) FROM event WHERE session = ?", (session,)
-        ).fetchone()[0]
+        ((log.seq,),) = self._read("SELECT COALESCE(MAX(seq), 0) FROM event WHERE session = ?", session)
         return log
 
     def sessions(self, key: str | None = None) -> list[SessionHead]:
         """Stored sessions, newest first."""
         where, values = ("WHERE key = ?", (key,)) if key is not None else ("", ())
-        rows = self._db.execute(
-            f"SELECT id, at, verb, key, header FROM session {where} ORDER BY at DESC", values
-        )
+        rows = self._read(f"SELECT id, at, verb, key, header FROM session {where} ORDER BY at DESC", *values)
         return [SessionHead(id=r[0], at=r[1], verb=r[2], key=r[3], header=r[4].encode()) for r in rows]
 
     def events(self, session: str) -> list[Event]:
         """Everything that happened in a session, in order."""
-        rows = self._db.execute(
-            "SELECT seq, at, kind, body, blob FROM event WHERE session = ? ORDER BY seq", (session,)
+        rows = self._read(
+            "SELECT seq, at, kind, body, blob FROM event WHERE session = ? ORDER BY seq", session
         )
         return [Event(seq=r[0], at=r[1], kind=r[2], body=self._body(r[3], r[4])) for r in rows]
+
+    def _read(self, question: str, *values: str) -> list[tuple[Any, ...]]:
+        """All rows of an answer.
+
+        Raises:
+            StoreError: The database is damaged.
+        """
+        try:
+            return self._db.execute(question, values).fetchall()
+        except sqlite3.Error as error:
+            raise StoreError(
+                f"cannot be read: {error}",
+                where=str(self.folder),
+                do="choose another place with --store PATH",
+            ) from error
 
     def append(self, session: str, seq: int, kind: str, record: Any) -> None:
         """Adds one event; raises sqlite3.Error or OSError."""

@@ -18,7 +18,7 @@ from ortune.records import Host, Timeline
 from ortune.store.db import DATABASE, Event, SessionHead, Store
 from ortune.store.places import data_folder
 
-UNREADABLE = (OSError, zlib.error, sqlite3.Error, msgspec.MsgspecError, UnicodeDecodeError)
+UNREADABLE = (OSError, zlib.error, StoreError, sqlite3.Error, msgspec.MsgspecError, UnicodeDecodeError)
 """What a damaged session raises while it is read."""
 
 

@@ -22,6 +22,11 @@ MOST_ALIVE = 8  # processes of a block; more would only make its rounds longer
 ALIVE_SHARE = 0.7  # of the memory left: a plan may take more than the default
 
 
+def memory_bytes() -> int:
+    """Of this machine, whatever holds it; 0 where the system does not tell."""
+    return platform.host().memory_bytes
+
+
 class Machine:
     """This machine.
 

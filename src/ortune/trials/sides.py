@@ -14,7 +14,7 @@ from ortune.bundle import format as bundle_format
 from ortune.bundle import machine
 from ortune.bundle.settings import tuned_on
 from ortune.bundle.shared import refused_option, thread_cap
-from ortune.errors import MeasurementError, UsageError
+from ortune.errors import MeasurementError, ModelError, UsageError
 from ortune.fleet import made
 from ortune.fleet.packages import recipe
 from ortune.model import from_git
@@ -22,6 +22,7 @@ from ortune.model.open import OpenModel, open_model
 from ortune.records import BundleInfo, Measured, Plan, ProviderSpec, Runtime, Side, Value, read_json
 from ortune.search.plan_edits import merge
 from ortune.targets.browser.setup import BrowserSetup, ort_web
+from ortune.targets.machine import memory_bytes
 from ortune.targets.task import Limits
 from ortune.targets.tool import ToolProcess
 
@@ -145,6 +146,7 @@ def resolve(
                 plan = merge(plan, _unbound(info) if foreign else bundle_plan(info))
         else:
             model, label = open_model(path), path.name
+    _require_holdable(model)
     plan = merge(plan, Plan(settings=knobs.parse_settings(list(side.settings))))
     plan = merge(plan, Plan(rewrites=tuple(rewrites.parse(text) for text in side.rewrites)))
     plan = _on_target(plan, side)
@@ -174,6 +176,20 @@ def resolve(
             say(f"rewriting {label}: {', '.join(r.name for r in plan.rewrites)}")
             runs = rewrites.apply_all(model, plan.rewrites, scratch / "rewritten", tool)
     return Resolved(label=label, model=model, plan=plan, runtime=runtime, runs=runs)
+
+
+def _require_holdable(model: OpenModel) -> None:
+    """Refuses, before its weights are read for the first time, a model that this machine cannot hold."""
+    # Each tensor counts: several may lie at one place of a file.
+    held = model.facts.size_bytes + sum(tensor.length or 0 for tensor in model.external)
+    most = memory_bytes()
+    if held > most > 0:
+        gib = f"{held / 2**30:,.0f} GiB of weights, and this machine has {most / 2**30:,.0f} GiB of memory"
+        raise ModelError(
+            f"The model has {gib}.",
+            where=str(model.path),
+            do="Run it where there is more, or quantize its weights.",
+        )
 
 
 def _on_target(plan: Plan, side: SideText) -> Plan:

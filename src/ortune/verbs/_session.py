@@ -41,6 +41,7 @@ class Session:
         log: The journal; one that keeps nothing until ``begin``.
         page: Where the answer goes as a page, beside it; None makes none.
         place: Of the store, where it is not the usual one.
+        told: What could not be kept, as it was said.
     """
 
     verb: str
@@ -52,6 +53,7 @@ class Session:
     log: SessionLog
     page: Path | None = None
     place: Path | None = None
+    told: str = ""
 
     def measuring(self, label: str = "") -> contextlib.AbstractContextManager[None]:
         """The lock of the machine: two measurements at once are each other's noise."""
@@ -64,6 +66,7 @@ class Session:
             environment = recorded(clean_environment())
             header = {**names, "host": self.machine.host, "environment": environment}
             self.log = self.store.begin(self.verb, f"{self.verb} {key}", header)
+            self.say_trouble()
         return self.log
 
     def keep(self, envelope: Envelope[R]) -> Envelope[R]:
@@ -81,9 +84,10 @@ class Session:
         return envelope
 
     def say_trouble(self) -> None:
-        """Says what could not be kept."""
-        if self.log.trouble:
-            self.watch.say(self.log.trouble)
+        """Says what could not be kept, once."""
+        if self.log.trouble not in ("", self.told):
+            self.told = self.log.trouble
+            self.watch.say(self.told)
 
 
 @contextlib.contextmanager

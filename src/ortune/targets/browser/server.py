@@ -10,6 +10,7 @@ import contextlib
 import http.server
 import json
 import math
+import os
 import secrets
 import socket
 import socketserver
@@ -23,6 +24,8 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any, Protocol
 from urllib.parse import unquote
+
+from ortune.files import inside, open_file
 
 POLL_S = 20.0  # a page asks again after so long without a message
 BEAT_S = 0.5
@@ -160,8 +163,8 @@ class Request(http.server.BaseHTTPRequestHandler):
     def file(self, path: Path, *, keeps: str = "no-store") -> bool:
         """Answers with a file, and says how long a browser may keep it; False where it is not there."""
         try:
-            size = path.stat().st_size
-            source = path.open("rb")
+            source = open_file(path)  # a pipe would hold this thread for ever
+            size = os.fstat(source.fileno()).st_size
         except OSError:
             self.answer(404)
             return False
@@ -501,9 +504,10 @@ def token_of(url: str) -> str:
 
 
 def build_of(dist: Path, name: str) -> Path | None:
-    """A file of onnxruntime-web that a page may have; None for whatever else it asks for."""
-    plain = "/" not in name and "\\" not in name and Path(name).suffix in TYPES
-    return dist / name if plain else None
+    """A file of onnxruntime-web that a page may have; None for what else it asks for, and for links elsewhere."""
+    if "/" in name or "\\" in name or "\0" in name or Path(name).suffix not in TYPES:
+        return None
+    return path if inside(path := dist / name, dist) else None
 
 
 def _number(request: Request) -> str:

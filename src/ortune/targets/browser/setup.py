@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from ortune import launcher, temporary
+from ortune import files, launcher, temporary
 from ortune.errors import RuntimeNotFound
 from ortune.fleet.environment import clean_environment
 from ortune.records import Runtime
@@ -128,8 +128,9 @@ def of_runtime(runtime: Runtime) -> OrtWeb | None:
 
 def _version(package: Path) -> str:
     try:
-        found = json.loads((package / "package.json").read_text(encoding="utf-8"))["version"]
-    except (OSError, ValueError, KeyError, TypeError):
+        about = package / "package.json"
+        found = json.loads(files.read(about) if files.inside(about, package) else b"{}")["version"]
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return ""
     return found if isinstance(found, str) else ""
 

@@ -1,7 +1,8 @@
 """Tables as CSV: one row an execution, or one row a node. A cell is empty where a figure is not known.
 
-A text that a spreadsheet would take for a formula (it begins with ``=``, ``+``, ``-``, ``@``, a tab or a carriage
-return) gets an apostrophe before it.
+A text that a spreadsheet would take for a formula (it begins with ``=``, ``+``, ``-``, ``@``, one of these as wide as
+an ideograph, or white space) gets an apostrophe before it. Texts are quoted: where columns are parted by semicolons, a
+text with one would else begin a cell within.
 """
 
 from __future__ import annotations
@@ -64,7 +65,7 @@ NODES: dict[str, str] = {
 }
 """Columns of a node and what they hold."""
 
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+_FORMULA = frozenset("=+-@\uff1d\uff0b\uff0d\uff20")
 _CHUNK = 1 << 14
 _NUMBERS = ("start_ns", "duration_ns", "self_ns", "wait_ns", "imbalance_ns", "helpers", "parent", "output_bytes",
             "parameter_bytes", "activation_bytes", "in_use_bytes", "held_bytes")  # fmt: skip
@@ -124,10 +125,11 @@ def write_nodes(trace: Trace, result: ProfileResult, file: BinaryIO) -> None:
 
 
 def _text(text: str) -> str:
-    return f"'{text}" if text.startswith(_FORMULA) else text
+    first = text[:1]
+    return f"'{text}" if first in _FORMULA or first.isspace() or not first.isprintable() else text
 
 
 def _write(file: BinaryIO, rows: Iterable[Iterable[object]]) -> None:
     page = io.StringIO(newline="")
-    csv.writer(page, lineterminator="\n").writerows(rows)
+    csv.writer(page, lineterminator="\n", quoting=csv.QUOTE_NONNUMERIC).writerows(rows)
     file.write(page.getvalue().encode("utf-8", "backslashreplace"))
