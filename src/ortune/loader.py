@@ -57,7 +57,7 @@ def load(
     providers: Sequence[Provider] | None = None,
     custom_ops: Sequence[str | os.PathLike[str]] = (),
 ) -> InferenceSession:
-    """The session of a bundle, configured as it was measured to be fastest.
+    """The session of a bundle, configured as it was measured.
 
     Warns on another CPU than the one that was tuned on; a model that is bound to its CPU and its ONNX Runtime is
     replaced by the plain one where either is another. Warns too when the process was started without the variables

@@ -13,11 +13,14 @@ from onnx import numpy_helper
 
 from conftest import Bundle, matmul
 from ortune.bundle import format as bundle_format
+from ortune.bundle.languages import emit_all
+from ortune.bundle.settings import portable, resolve
 from ortune.bundle.snippet import python_lines
+from ortune.bundle.web import javascript_lines
 from ortune.errors import OrtuneError, UsageError
 from ortune.inputs import user_feeds
 from ortune.model.open import open_model
-from ortune.records import Case, Plan, ProviderSpec, Workload
+from ortune.records import BundleInfo, Case, Comparison, Plan, ProviderSpec, Value, Workload
 
 FEEDS = {"x": np.ones((2, 64), np.float32)}
 
@@ -240,6 +243,67 @@ def test_snippet_says_what_to_start_with() -> None:
         "# transparent_huge_pages=never: start it from a program that called prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0)",
     ]
     assert python_lines(Plan(settings={"transparent_huge_pages": "system"})) == python_lines(Plan())
+
+
+@pytest.mark.parametrize(("preloaded", "arena"), [("", True), ("/usr/lib/libmimalloc.so.2", False)])
+def test_pasted_code_turns_the_arena_off_only_beside_the_allocator_that_makes_it_pay(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, preloaded: str, arena: bool
+) -> None:
+    model = matmul(tmp_path / "m.onnx")
+    text = python_lines(Plan(settings={"allocator": "mimalloc", "enable_cpu_mem_arena": False}), str(model))
+    monkeypatch.setenv("LD_PRELOAD", preloaded)
+    names: dict[str, object] = {}
+    exec(compile(text, "snippet", "exec"), names)
+    options = names["session"].get_session_options()  # type: ignore[attr-defined]
+    assert options.enable_cpu_mem_arena is arena
+    # What pays by itself needs nothing beside it.
+    assert "if " not in python_lines(Plan(settings={"enable_cpu_mem_arena": False}))
+
+
+def test_pasted_code_has_every_channel_of_a_plan_or_says_what_is_lost() -> None:
+    text = python_lines(
+        Plan(settings={"call_style": "io_binding", "memory_arena_shrinkage": "cpu:0"}),
+        custom_ops=("/lib/ops.so",),
+    )
+    assert "options.register_custom_ops_library('/lib/ops.so')" in text
+    assert "session.run_with_iobinding(binding, run_options)" in text and "loses" in text
+    page = Plan(settings={"web_threads": 4}, providers=(ProviderSpec(name="wasm"),))
+    assert "cross-origin isolated" in javascript_lines(page)
+    alone = Plan(settings={"web_threads": 1}, providers=page.providers)
+    assert "cross-origin isolated" not in javascript_lines(alone)
+    both = Plan(providers=(ProviderSpec(name="webgpu"), *page.providers))
+    assert "Where webgpu is not there: wasm" in javascript_lines(both)
+
+
+PROOF = Comparison(
+    estimand="p50 latency", ratio=0.9, ratio_low=0.88, ratio_high=0.92, level=0.95, method="wilcoxon",
+    n_blocks=16, smallest_effect_ratio=0.02, phase="confirm", verdict="faster",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("proof", "settings", "claim"),
+    [
+        (None, {}, "with the default settings: no better ones were confirmed"),
+        (None, {"intra_op_num_threads": 1}, "settings that were not confirmed to be better"),
+        (
+            msgspec.structs.replace(PROOF, verdict="inconclusive"),
+            {"intra_op_num_threads": 1},
+            "settings that were not confirmed to be better",
+        ),
+        (PROOF, {"intra_op_num_threads": 1}, "settings that were confirmed to be better than the default"),
+    ],
+)
+def test_code_claims_no_more_than_the_proof(
+    proof: Comparison | None, settings: dict[str, Value], claim: str
+) -> None:
+    plan = portable(Plan(settings=settings))
+    info = BundleInfo(
+        schema="ortune/bundle/1", model="m.onnx", sha256="", plan=plan, applied=resolve(plan), proof=proof
+    )
+    for name, text in emit_all(info).items():
+        assert claim in text.partition("\n\n")[0] or claim in text[:600], name
+        assert "measured to be fastest" not in text
 
 
 def test_a_rewrite_that_changed_nothing_ships_a_copy_of_the_users_model(

@@ -296,6 +296,16 @@ def test_triton(tmp_path: Path) -> None:
     assert "# Triton cannot set: options of OpenVINOExecutionProvider" in text
 
 
+def test_triton_keeps_its_arena_where_the_allocator_that_makes_it_pay_is_not_in_its_process(
+    tmp_path: Path,
+) -> None:
+    settings: dict[str, Value] = {"allocator": "mimalloc", "enable_cpu_mem_arena": False}
+    text = made(matmul(tmp_path / "net.onnx"), settings)["deploy/config.pbtxt"]
+    assert "parameters" not in pbtxt(text)
+    assert '# parameters { key: "enable_mem_arena" value: { string_value: "0" } }' in text
+    assert "# Only where Triton is started with mimalloc preloaded" in text
+
+
 def test_triton_takes_tensors_alone(tmp_path: Path) -> None:
     kinds = [
         helper.make_tensor_value_info('a"\\ü', TensorProto.INT64, []),

@@ -15,6 +15,7 @@ from ortune.knobs.spinning import spins
 from ortune.printable import visible
 from ortune.records import (
     Brief,
+    Control,
     Envelope,
     Guard,
     OutputDifference,
@@ -24,8 +25,8 @@ from ortune.records import (
     RewriteSpec,
     StoredSession,
 )
-from ortune.report import brief, brief_words, markdown
-from ortune.report.html import points
+from ortune.report import brief, brief_words, compare_words, markdown, tune_words
+from ortune.report.html import page, points
 from ortune.report.html.brief import render
 
 SAFETY = {"intra_op_num_threads": "exact", "allow_spinning": "exact", "graph_optimization_level": "exact"}
@@ -135,7 +136,7 @@ def test_a_saving_is_claimed_only_where_the_interval_shows_one() -> None:
     unsure = msgspec.structs.replace(CPU, ratio_high=1.02)
     costs = msgspec.structs.replace(CPU, ratio=1.2, ratio_low=1.1, ratio_high=1.3)
     for guards, words in (
-        ((unsure,), "none shown"),
+        ((unsure,), "inconclusive"),
         ((costs,), "costs "),
         ((), "not known: medians, no interval"),
     ):
@@ -240,6 +241,50 @@ def test_settings_that_were_only_set_are_named() -> None:
         "look",
         "not verified: allow_spinning",
     )
+
+
+MISSED = tuple(
+    msgspec.structs.replace(c, detected=False) if c.name == "spike-in" else c for c in golden.CONTROLS
+)
+
+
+@pytest.mark.parametrize(
+    ("controls", "level", "told"),
+    [
+        (golden.CONTROLS, "fine", "confirmed on 16 fresh blocks; controls passed"),
+        (MISSED, "look", "did not show in its 9 blocks"),
+        ((), "look", "controls not run"),
+    ],
+)
+def test_controls_passed_only_where_each_did(controls: tuple[Control, ...], level: str, told: str) -> None:
+    found = risks(made(golden_tune.tuned(controls=controls)))["proof"]
+    assert found[0] == level and told in found[1]
+    assert ("passed" in found[1]) == (level == "fine")
+
+
+def test_too_few_blocks_have_no_ends_and_claim_nothing() -> None:
+    few = golden.comparison(
+        ratio=1.73, ratio_low=0.0, ratio_high=None, n_blocks=1, verdict="inconclusive", guards=()
+    )
+    envelope = golden.compared(comparison=few, controls=(), gate=None)
+    text = " ".join(golden.printed(brief_words.document(made(envelope), session(envelope)), 140).split())
+    assert "p50 latency looks +73.0 % in 1 block, too few for an interval" in text
+    for wrong in ("-100.0 %", "anything", "any ", "none shown", "no difference", "1 blocks"):
+        assert wrong not in text
+
+
+@pytest.mark.parametrize("level", [0.961, 0.9531, 0.975])
+def test_a_page_has_one_level_of_its_intervals(level: float) -> None:
+    envelope = golden_tune.tuned(
+        against_default=msgspec.structs.replace(confirmed(0.9, 0.885, 0.917), level=level)
+    )
+    for text in (
+        made(envelope).evidence,
+        page.render(envelope),
+        golden.printed(tune_words.document(envelope), 140, whole=True),
+        compare_words.headline(golden.compared(comparison=golden.comparison(level=level)).result),
+    ):
+        assert {*re.findall(r"(\d[\d.]*) % interval", text)} <= {"95"}
 
 
 def test_an_early_stop_and_an_unquiet_machine_are_told() -> None:

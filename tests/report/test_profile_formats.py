@@ -168,7 +168,7 @@ def test_what_is_within_noise_is_no_difference() -> None:
     found = msgspec.structs.replace(golden_profile.difference(), low_ns=-1e5)
     head = difference_headline(found)
     assert head.startswith(
-        "no difference shown: 58.9 ms -> 62.1 ms a run, profiled (95 % interval -100 us to +3.70 ms)"
+        "inconclusive: 58.9 ms -> 62.1 ms a run, profiled (95 % interval -100 us to +3.70 ms)"
     )
     # What is new is no noise, whatever its interval.
     assert "of single nodes 2 differ, above all /encoder" in head and "B takes" not in head

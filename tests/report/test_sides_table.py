@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import golden
+import msgspec
 import pytest
 
 from ortune.records import (
@@ -135,6 +136,60 @@ def test_a_diagnosis_names_what_was_compared_and_what_was_changed() -> None:
     assert "fix of change p25 difference as it is 10.0 ms SES002 graph_optimization_level=all 9.00 ms" in text
     assert "SES002 graph optimisations end at the level basic" in text
     assert "ortune report 20261123-abcdef -v" in text
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "told"),
+    [
+        (("inconclusive",), "the one fix that was measured is not confirmed to pay"),
+        (("inconclusive", "slower"), "none of the 2 fixes that were measured is confirmed to pay"),
+        (("equivalent", "slower"), "none of the 2 fixes that were measured pays"),
+        (("equivalent",), "the one fix that was measured does not pay"),
+    ],
+)
+def test_a_fix_that_was_not_confirmed_is_not_said_not_to_pay(verdicts: tuple[str, ...], told: str) -> None:
+    tried = tuple(
+        TriedFix(
+            codes=("SES002",), plan=Plan(), figures=golden.figures(19e6),
+            comparison=golden.comparison(ratio=1.73, ratio_low=0.8, ratio_high=2.2, verdict=verdict),
+        )
+        for verdict in verdicts
+    )  # fmt: skip
+    result = DiagnoseResult(
+        side=golden.side(), estimand=QUARTILE, figures=golden.figures(11e6), tried=tried,
+        findings=(Finding(code="SES002", what="a finding"),),
+        controls=(msgspec.structs.replace(golden.CONTROLS[1], detected=False),),
+    )  # fmt: skip
+    assert diagnose_words.headline(result).endswith(told)
+    envelope = Envelope(schema="ortune/diagnose/1", ortune="0.1.0", status="ok", result=result)
+    text = " ".join(golden.printed(diagnose_words.document(envelope), 120).split())
+    assert "passed" not in text and "did not show in its 9 blocks" in text
+
+
+@pytest.mark.parametrize(
+    ("verdict", "told"),
+    [
+        ("inconclusive", "inconclusive: no release is confirmed to change its p25"),
+        ("equivalent", "no release changed its p25"),
+    ],
+)
+def test_a_history_says_no_change_only_where_that_was_shown(verdict: str, told: str) -> None:
+    found = golden.comparison(estimand=QUARTILE, ratio=1.73, ratio_low=0.8, ratio_high=2.2, verdict=verdict)
+    newest = ReleaseRow(release="1.31.1", figures=golden.figures(11e6), since_previous=found)
+    result = HistoryResult(side=golden.side(), estimand=QUARTILE, rows=(newest,), changed=(), whole=None)
+    assert history_words.headline(result).startswith(told)
+
+
+def test_a_release_whose_median_shows_another_change_has_the_change_alone() -> None:
+    found = golden.comparison(estimand=QUARTILE, ratio=0.722, ratio_low=0.714, ratio_high=0.809)
+    rows_ = (
+        ReleaseRow(release="1.22.1", figures=golden.figures(12.1e6)),
+        ReleaseRow(release="1.31.1", figures=golden.figures(9.88e6), since_previous=found),
+    )
+    result = HistoryResult(side=golden.side(), estimand=QUARTILE, rows=rows_, changed=("1.31.1",), whole=None)
+    envelope = Envelope(schema="ortune/history/1", ortune="0.1.0", status="ok", result=result)
+    text = " ".join(golden.printed(history_words.document(envelope), 120).split())
+    assert "1.22.1 12.1 ms" in text and "9.88 ms" not in text and "-27.8 % (-28.6 % to -19.1 %)" in text
 
 
 def test_a_history_names_what_was_compared() -> None:

@@ -2,15 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from ortune.bundle.languages.python import LANGUAGE, given, once
-from ortune.bundle.settings import COMMANDS, measured, named, of, process_line, providers, resolve
+from ortune.bundle.settings import (
+    COMMANDS,
+    measured,
+    named,
+    needs_allocator,
+    of,
+    process_line,
+    providers,
+    resolve,
+)
 from ortune.bundle.shared import as_text
 from ortune.records import Applied, Plan
 
 
-def python_lines(plan: Plan, model: str = "model.onnx", libraries: Mapping[str, str] | None = None) -> str:
+def python_lines(
+    plan: Plan,
+    model: str = "model.onnx",
+    libraries: Mapping[str, str] | None = None,
+    custom_ops: Sequence[str] = (),
+) -> str:
     """The plan as Python: session options, the session, and what must stand before the program's command.
 
     Args:
@@ -18,14 +32,19 @@ def python_lines(plan: Plan, model: str = "model.onnx", libraries: Mapping[str, 
         model: Path of the model, as the user writes it.
         libraries: Where each allocator's library lies on this machine: distributions seldom ship the bare
             ``libNAME.so``, and a wrong name is only warned of.
+        custom_ops: Libraries with the model's custom operators.
 
     Returns:
         Lines without a final line break.
     """
     settings = measured(resolve(plan))
-    options = [line for setting in settings if (line := LANGUAGE.statement(setting))]
-    lines = [*_start(settings, libraries or {}), "import onnxruntime as ort", "", *once(settings)]
-    lines += ["options = ort.SessionOptions()", *dict.fromkeys(options)] if options else []
+    options = [line for s in settings if not needs_allocator(s, settings) and (line := LANGUAGE.statement(s))]
+    held = [line for s in settings if needs_allocator(s, settings) and (line := LANGUAGE.statement(s))]
+    lines = [*_start(settings, libraries or {}), *(["import os", ""] if held else [])]
+    lines += ["import onnxruntime as ort", "", *once(settings)]
+    options += [f"options.register_custom_ops_library({library!r})" for library in custom_ops]
+    options = [*dict.fromkeys(options), *_with_allocator(held, settings)]
+    lines += ["options = ort.SessionOptions()", *options] if options else []
     chosen = given(providers(plan, settings))
     lines.append(
         f"session = ort.InferenceSession({model!r}{', options' if options else ''}, providers={chosen!r})"
@@ -35,10 +54,24 @@ def python_lines(plan: Plan, model: str = "model.onnx", libraries: Mapping[str, 
         lines.append("run_options = ort.RunOptions()  # session.run(names, feeds, run_options)")
         lines += [f"run_options.add_run_config_entry({s.key!r}, {as_text(s.value)!r})" for s in runs]
     if any((s.channel, s.value) == ("call_style", "io_binding") for s in settings):
-        lines.append(
-            "binding = session.io_binding()  # keep it, and call as run() of the bundle's load.py does"
-        )
+        lines += [
+            "binding = session.io_binding()  # keep it; session.run instead loses what bound inputs and outputs gain",
+            "# a call: binding.bind_cpu_input(name, array) of each input, binding.bind_output(name) of each output,",
+            f"#     session.run_with_iobinding(binding{', run_options' if runs else ''}), "
+            "binding.copy_outputs_to_cpu()",
+        ]
     return "\n".join(lines)
+
+
+def _with_allocator(statements: Sequence[str], settings: tuple[Applied, ...]) -> list[str]:
+    """Statements that are right only with the plan's allocator, which stands in no line that is pasted."""
+    if not statements:
+        return []
+    (name, *_) = [as_text(s.value) for s in of(settings, "preload")]
+    return [
+        f"if {name!r} in os.environ.get('LD_PRELOAD', ''):  # without {name} this makes it slower",
+        *(f"    {line}" for line in statements),
+    ]
 
 
 def _start(settings: tuple[Applied, ...], libraries: Mapping[str, str]) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import PurePosixPath
 
 import onnx_ir as ir
@@ -9,7 +10,7 @@ import onnx_ir as ir
 from ortune import knobs
 from ortune.analysis.symbolic_sizes import feedable
 from ortune.bundle.languages._literals import QUOTES, Quote, comment, utf8
-from ortune.bundle.settings import CPU, named
+from ortune.bundle.settings import CPU, named, needs_allocator, of
 from ortune.bundle.shared import as_text
 from ortune.records import Applied, BundleInfo
 
@@ -111,12 +112,26 @@ def _optimization(info: BundleInfo, names: list[str]) -> list[str]:
 def _parameters(applied: tuple[Applied, ...]) -> list[str]:
     return [
         f"parameters {{ key: {_quoted(name)} value: {{ string_value: {_quoted(text)} }} }}"
-        for name, text in _set(applied)
+        for name, text in _set([s for s in applied if not needs_allocator(s, applied)])
         if name != GRAPH_LEVEL
+    ] + _with_allocator(applied)
+
+
+def _with_allocator(applied: tuple[Applied, ...]) -> list[str]:
+    """Parameters that are right only with the plan's allocator, which Triton's own process must be started with."""
+    held = [s for s in applied if needs_allocator(s, applied)]
+    allocators = ", ".join(as_text(s.value) for s in of(applied, "preload"))
+    return [
+        line
+        for name, text in _set(held)
+        for line in (
+            f"# Only where Triton is started with {allocators} preloaded (deploy/env); without it this is slower:",
+            f"# parameters {{ key: {_quoted(name)} value: {{ string_value: {_quoted(text)} }} }}",
+        )
     ]
 
 
-def _set(applied: tuple[Applied, ...]) -> list[tuple[str, str]]:
+def _set(applied: Sequence[Applied]) -> list[tuple[str, str]]:
     """What must be written of the settings, by the backend's names."""
     return [(knobs.find(s.knob).triton, text) for s in applied if (text := _spelled(s))]
 

@@ -15,12 +15,13 @@ from dataclasses import dataclass, replace
 import onnx_ir as ir
 
 from ortune.bundle.languages._literals import comment
-from ortune.bundle.languages._source import templates
+from ortune.bundle.languages._source import claim, templates
 from ortune.bundle.settings import measured, resolve
 from ortune.bundle.shared import thread_cap
 from ortune.knobs.in_page import in_page
 from ortune.knobs.web.web_build import DEFAULTS
 from ortune.knobs.web.web_build import KNOB as BUILD
+from ortune.knobs.web.web_isolation import KNOB as _ISOLATION
 from ortune.knobs.web.web_threads import KNOB as THREADS
 from ortune.model.open import OpenModel
 from ortune.records import Applied, BundleInfo, Plan, ProviderSpec
@@ -38,6 +39,7 @@ FILES = ("load.web.mjs", "load.web.d.mts")
 SERVED = ("nginx.conf", "vite.config.mjs", "express.mjs", "isolate.js")
 """What gives a page its headers, in ``deploy/``."""
 
+ISOLATION = _ISOLATION.name
 _PLAIN = frozenset(string.ascii_letters + string.digits + "-._~/")
 _TYPES = {
     "FLOAT": "float32", "DOUBLE": "float64", "FLOAT16": "float16", "STRING": "string", "BOOL": "bool",
@@ -90,6 +92,7 @@ def web_files(info: BundleInfo, model: OpenModel, plain: OpenModel) -> dict[str,
         "q": json.dumps,
         "comment": comment,
         "info": info,
+        "claim": claim(info),
         "choices": chain,
         "models": models,
         "inputs": _typed(v for v in model.ir.graph.inputs if not v.is_initializer()),
@@ -123,7 +126,17 @@ def javascript_lines(plan: Plan, model: str = "model.onnx") -> str:
         model: Path of the model, as the user writes it.
     """
     first = choices(plan, measured(resolve(plan)))[0]
-    lines = [f"import * as ort from {json.dumps(first.build)};", ""]
+    lines = []
+    if first.provider == "wasm" and first.threads != "1" and plan.settings.get(ISOLATION) is not False:
+        lines.append(
+            "// Serve the page cross-origin isolated (COOP and COEP headers): else it has one thread."
+        )
+    if len(plan.providers) > 1:
+        others = ", ".join(p.name for p in plan.providers[1:])
+        lines.append(
+            f"// Where {first.provider} is not there: {others}, which a bundle's load.web.mjs tries next."
+        )
+    lines += [f"import * as ort from {json.dumps(first.build)};", ""]
     lines += [f"ort.{statement};" for statement in first.env]
     lines.append(f"const session = await ort.InferenceSession.create({json.dumps(model)}, {first.options});")
     if first.inputs:

@@ -34,8 +34,8 @@ from ortune.report.answer_commands import (
     workload_options,
 )
 from ortune.report.brief_cpus import pauses_note
-from ortune.report.brief_risks import risks
-from ortune.report.numbers import change, duration, memory, span
+from ortune.report.brief_risks import blocks, risks
+from ortune.report.numbers import change, duration, interval_name, memory, span
 from ortune.report.tune_words import times
 
 LOAD_PER_S = 100.0
@@ -45,6 +45,8 @@ UNSURE: dict[str | None, str] = {
 }
 """Of a tuning that changes nothing, where that is not known to be right."""
 LONGER_S = 600
+SAME = 0.01
+"""Half-width of an interval, as a share, within which a change is none."""
 Decision = Literal["ship", "keep", "unproven", "stop"]
 
 
@@ -145,13 +147,16 @@ def _evidence(found: Answer) -> str:
     compared = found.comparison
     if compared is None:
         return "nothing was timed" if found.new is not None else ""
-    level = f"{100 * compared.level:.0f} % interval"
-    blocks = f"{compared.n_blocks} {'fresh ' if compared.phase == 'confirm' else ''}blocks"
+    level, n = interval_name(compared.level), blocks(compared)
     figure = compared.estimand.partition(" (")[0]
     if compared.verdict == "faster":
-        return f"{figure} by a factor of {times(1 / compared.ratio)}, {level} {tune_words.bounds(compared)}, {blocks}"
+        return (
+            f"{figure} by a factor of {times(1 / compared.ratio)}, {level} {tune_words.bounds(compared)}, {n}"
+        )
+    if compared.ratio_high is None and not compared.ratio_low:
+        return f"{figure} looks {change(compared.ratio)} in {n}, too few for an interval"
     interval = span(compared.ratio_low, compared.ratio_high)
-    return f"{figure} {change(compared.ratio)}, {level} {interval}, {blocks}"
+    return f"{figure} {change(compared.ratio)}, {level} {interval}, {n}"
 
 
 def _whole_answer(envelope: Envelope[Record]) -> str:
@@ -289,18 +294,26 @@ def bounds(figure: BriefFigure) -> str:
     low, high = figure.ratio_low, figure.ratio_high
     if low is None and high is None:
         return "medians, no interval"
-    ends = (
-        number(figure, figure.today * low) if low else "0",
-        number(figure, figure.today * high) if high else "any",
-    )
-    return f"{ends[0]} to {ends[1]}"
+    if not low and high is None:
+        return "too few blocks for an interval"
+    ends = [number(figure, figure.today * end) for end in (low, high) if end]
+    if len(ends) == 2:
+        return f"{ends[0]} to {ends[1]}"
+    return f"{ends[0]} or more" if low else f"up to {ends[0]}"
+
+
+def unshown(figure: BriefFigure) -> str:
+    """What is known of a change whose interval holds none: that there is none, where the interval is as narrow."""
+    low, high = figure.ratio_low, figure.ratio_high
+    narrow = low is not None and high is not None and low >= 1 - SAME and high <= 1 + SAME
+    return "no change" if narrow else "inconclusive"
 
 
 def saving(figure: BriefFigure) -> str:
-    """What is saved, with its interval: "0.48 (0.40 to 0.55)"; "none shown" where the interval holds zero."""
+    """What is saved, with its interval: "0.48 (0.40 to 0.55)"; whether there is none where it holds zero."""
     low, high = figure.ratio_low, figure.ratio_high
     if figure.ratio_low is None or not figure.shown:
-        return "none shown" if low is not None else "not known: medians, no interval"
+        return unshown(figure) if low is not None else "not known: medians, no interval"
     ratio = figure.ratio
     word = "saves" if ratio < 1 else "costs"
     saved = [abs(figure.today * (1 - r)) for r in (ratio, low or 0.0, ratio if high is None else high)]

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Literal
 
-from ortune.records import BriefRisk, Guard
+from ortune.records import BriefRisk, Comparison, Guard
 from ortune.report.answer import Answer
-from ortune.report.checks import GUARD_NAMES, guard_state
+from ortune.report.checks import GUARD_NAMES, guard_state, trouble
 from ortune.report.compare_outputs import alike
 from ortune.report.finding_words import about_measurement
 from ortune.report.tune_words import guard
@@ -45,21 +45,32 @@ def _risk(name: str, level: Level, what: str) -> BriefRisk:
     return BriefRisk(name=name, level=level, what=what)
 
 
+def blocks(found: Comparison) -> str:
+    """What a comparison rests on: "1 block", "16 fresh blocks"."""
+    fresh = "fresh " if found.phase == "confirm" else ""
+    return f"{found.n_blocks} {fresh}block{'' if found.n_blocks == 1 else 's'}"
+
+
 def _proof(found: Answer) -> BriefRisk:
     compared = found.comparison
     if compared is None:
         return _risk("proof", "stop", "none: it was never timed against what runs")
-    where = f"{compared.n_blocks} {'fresh ' if compared.phase == 'confirm' else ''}blocks"
+    where = blocks(compared)
     if compared.verdict == "faster" and found.settled:
-        passed = "; the machine passed its controls" if found.controls else ""
         how = "confirmed" if compared.phase == "confirm" else "shown"
-        return _risk("proof", "fine", f"{how} on {where}{passed}")
+        told = [text for text in map(trouble, found.controls) if text]
+        if not found.controls:
+            told = ["controls not run"]
+        level: Level = "look" if told else "fine"
+        return _risk("proof", level, "; ".join([f"{how} on {where}", *(told or ["controls passed"])]))
     if not found.settled:
         return _risk("proof", "look", f"not confirmed: race data of {where}, which flatters the winner")
     words = {
         "slower": "shown to be slower",
         "equivalent": "shown to make no difference",
-        "inconclusive": "not shown: the interval includes no change",
+        "inconclusive": "inconclusive: the interval includes no change"
+        if compared.ratio_low or compared.ratio_high is not None
+        else "inconclusive: too few blocks for an interval",
     }
     text = words.get(compared.verdict, compared.verdict)
     return _risk("proof", "stop" if compared.verdict == "slower" else "look", f"{text}, {where}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ortune.records import Brief, BriefFigure, StoredSession
 from ortune.report import stored_words
-from ortune.report.brief import bounds, number, saving
+from ortune.report.brief import bounds, number, saving, unshown
 from ortune.report.document import Cell, Column, Document, Line, Pairs, Tone, table
 from ortune.report.numbers import change
 
@@ -54,7 +54,7 @@ CPU_NOTE = "CPU time per run, as measured, times the load; without headroom, que
 def figure_cells(figure: BriefFigure) -> tuple[str, ...]:
     """Name, today, tuned, its interval, the change."""
     values = number(figure, figure.today), number(figure, figure.tuned)
-    told_change = change(figure.ratio) if figure.ratio_low is None or figure.shown else "none shown"
+    told_change = change(figure.ratio) if figure.ratio_low is None or figure.shown else unshown(figure)
     return figure.name, *values, bounds(figure), told_change
 
 

@@ -24,7 +24,7 @@ def checks(
         more: What else limits the claim, "" for nothing.
     """
     missing = "controls not run" if found is not None and not controls else ""
-    limits = [text for text in (missing, *map(_control, controls), *_guards(found), *more) if text]
+    limits = [text for text in (missing, *map(trouble, controls), *_guards(found), *more) if text]
     lines = []
     if limits:
         lines = [Line(f"checks: {'; '.join(limits)}", "look")]
@@ -34,7 +34,8 @@ def checks(
     return [*lines, *(Line(text, "look") for text in about)]
 
 
-def _control(control: Control) -> str:
+def trouble(control: Control) -> str:
+    """What is wrong with a control: it failed, or the wait did not show; "" where it passed."""
     if control.name == "spike-in":
         if not control.ok:
             return f"the positive control, a wait of {change(control.expected_ratio or 1)}, was MISSED"

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from ortune.records import DiagnoseResult, Envelope, Finding, TriedFix
 from ortune.report import finding_words, page_words, sides
 from ortune.report.answer_commands import lines, told_line
-from ortune.report.checks import control_words
+from ortune.report.checks import trouble
 from ortune.report.document import (
     Annotation,
     Block,
@@ -29,7 +29,7 @@ _VERDICTS = {
     "faster": "verified",
     "slower": "slower",
     "equivalent": "does not help",
-    "inconclusive": "not shown to help",
+    "inconclusive": "inconclusive",
 }
 NAMED = 3
 
@@ -74,11 +74,13 @@ def headline(result: DiagnoseResult) -> str:
     if finding_words.functional_only(result.findings):
         return f"functional only, the GPU is software, so nothing was timed: {stands_out}"
     if measured:
-        return (
-            f"{stands_out}; none of the {measured} fixes that were measured pays"
-            if measured > 1
-            else (f"{stands_out}; the one fix that was measured does not pay")
-        )
+        # What was not confirmed may pay all the same.
+        unsure = any(each.comparison and each.comparison.verdict == "inconclusive" for each in result.tried)
+        which = f"none of the {measured} fixes" if measured > 1 else "the one fix"
+        told = ("is" if measured > 1 else "is not") + " confirmed to pay"
+        if not unsure:
+            told = "pays" if measured > 1 else "does not pay"
+        return f"{stands_out}; {which} that {'were' if measured > 1 else 'was'} measured {told}"
     return f"{stands_out}; none has a fix that could be measured" if n else stands_out
 
 
@@ -159,7 +161,7 @@ def _told(finding: Finding, result: DiagnoseResult, pays: set[str]) -> str:
     if finding.code in pays:
         fix = " -> its fix pays"
     elif finding.verified is not None:
-        fix = " -> its fix was measured and is not shown to help"
+        fix = f" -> its fix was measured: {_VERDICTS.get(finding.verified.verdict, 'inconclusive')}"
     elif finding.code in result.not_tried:
         ground = finding_words.estimate(finding)
         fix = (
@@ -173,12 +175,9 @@ def _told(finding: Finding, result: DiagnoseResult, pays: set[str]) -> str:
 def _details(result: DiagnoseResult) -> Iterator[tuple[str, str]]:
     if result.estimand:
         yield "statistic", result.estimand
-    troubled = [c for c in result.controls if not c.ok]
     if result.controls:
-        yield (
-            "checks",
-            "; ".join(control_words(troubled)) if troubled else "passed: A/A check, positive control",
-        )
+        troubled = "; ".join(text for text in map(trouble, result.controls) if text)
+        yield "checks", troubled or "passed: A/A check, positive control"
     for text in result.notes:
         yield "note", text
 

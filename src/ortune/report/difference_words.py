@@ -23,6 +23,8 @@ _QUANTIZING = frozenset({"QuantizeLinear", "DequantizeLinear", "DynamicQuantizeL
 _BECAME = " -> "  # between the operators of one node on both sides
 DISTURBED = 1.3  # times as long as without the profiler, or as short, from which on that is said
 UNLIKE = 0.25  # of the larger difference, from which on it is said that profiles show another
+SAME = 0.02
+"""Half-width of an interval, as a share of the run, within which two runs take the same time."""
 OWNER = 0.1  # of the whole difference, from which on a node is called its largest part
 
 
@@ -37,7 +39,7 @@ def sentence(found: ProfileDifference, name: str = "B") -> str:
     both = f"{duration(found.a_wall_ns)} -> {duration(found.b_wall_ns)}"
     times = f"{both} a run, profiled ({'; '.join(_beside(found, more))})"
     if no_difference(found):
-        return f"no difference shown: {times}{_alone(found)}"
+        return f"{'no difference' if _same(found) else 'inconclusive'}: {times}{_alone(found)}"
     part = f" ({percent(abs(more) / found.a_wall_ns)})" if found.a_wall_ns else ""
     which = " in these two processes" if _over_runs(found) else ""
     text = f"{name} takes {_more(more, part)} than A{which}: {times}"
@@ -63,6 +65,12 @@ def no_reason(why: str) -> str:
 def no_difference(found: ProfileDifference) -> bool:
     """Whether the whole run takes as long on both sides, as far as is known."""
     return _no_change(found.b_wall_ns - found.a_wall_ns, found.low_ns, found.high_ns)
+
+
+def _same(found: ProfileDifference) -> bool:
+    """Whether the interval of the whole is so narrow that no difference that matters is left."""
+    ends = (found.low_ns, found.high_ns)
+    return all(end is not None and abs(end) <= SAME * found.a_wall_ns for end in ends)
 
 
 def _more(ns: float, part: str = "") -> str:

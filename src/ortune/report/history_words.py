@@ -24,7 +24,13 @@ def headline(result: HistoryResult) -> str:
     rows = {row.release: row.since_previous for row in result.rows}
     changes = [f"{name} is {_words(found)}" for name in result.changed if (found := rows[name]) is not None]
     of = sides.statistic(result.estimand)
-    parts = ["; ".join(changes) or f"no release was shown to change its {of}"]
+    unsure = any(found is not None and found.verdict == "inconclusive" for found in rows.values())
+    same = (
+        f"inconclusive: no release is confirmed to change its {of}"
+        if unsure
+        else f"no release changed its {of}"
+    )
+    parts = ["; ".join(changes) or same]
     if all(row.failed for row in result.rows):
         parts = [f"no two releases were compared: {result.rows[0].failed}"]
     if result.whole is not None:

@@ -133,7 +133,11 @@ def make_result(run: Tuning) -> TuneResult:
         hardware_bound=any(find_rewrite(r.name).hardware_bound for r in shipped.rewrites),
         allowed=race.allowed,
         code=code_without_bundle(
-            shipped, run.side.model.path, run.models.made(shipped), run.baseline.machine.allocators
+            shipped,
+            run.side.model.path,
+            run.models.made(shipped),
+            run.baseline.machine.allocators,
+            tuple(run.baseline.work.custom_ops),
         ),
         session=run.log.id,
         elapsed_s=run.clock() / 1e9,
@@ -265,7 +269,13 @@ def _guarded(search: Search) -> str:
     return f"{best.plan.describe()} was ahead of the default in the race ({ahead}) and was left aside: {best.why}"
 
 
-def code_without_bundle(plan: Plan, model: Path, made: Path | None, allocators: Mapping[str, str]) -> str:
+def code_without_bundle(
+    plan: Plan,
+    model: Path,
+    made: Path | None,
+    allocators: Mapping[str, str],
+    custom_ops: Sequence[str] = (),
+) -> str:
     """The lines to paste where the place of a bundle is not known.
 
     Args:
@@ -273,25 +283,30 @@ def code_without_bundle(plan: Plan, model: Path, made: Path | None, allocators: 
         model: The user's file.
         made: What the plan runs, ``model`` itself where its rewrites changed nothing; None where it has none.
         allocators: Those of this machine, with their libraries.
+        custom_ops: Libraries with the model's custom operators.
     """
     if made in (None, model):
-        return _lines(plan, model.name, allocators)
+        return _lines(plan, model.name, allocators, custom_ops)
     # No file is called so: these lines must not load the model of before.
-    return code_rewritten(plan, f"{model.stem}-rewritten.onnx", allocators)
+    return code_rewritten(plan, f"{model.stem}-rewritten.onnx", allocators, custom_ops)
 
 
-def code_rewritten(plan: Plan, model: str, allocators: Mapping[str, str]) -> str:
+def code_rewritten(
+    plan: Plan, model: str, allocators: Mapping[str, str], custom_ops: Sequence[str] = ()
+) -> str:
     """The lines to paste for a rewritten model at that place, which is named as what it is."""
     names = ", ".join(spec.name for spec in plan.rewrites)
-    lines = _lines(plan, model, allocators)
+    lines = _lines(plan, model, allocators, custom_ops)
     if plan.is_web:
         return f"// the model as rewritten ({names}), which a bundle holds\n{lines}"
     return f"# the model as rewritten ({names}), which a bundle holds\n{lines}"
 
 
-def _lines(plan: Plan, model: str, allocators: Mapping[str, str]) -> str:
+def _lines(plan: Plan, model: str, allocators: Mapping[str, str], custom_ops: Sequence[str]) -> str:
     """In the language of where it runs."""
-    return javascript_lines(plan, model) if plan.is_web else python_lines(plan, model, allocators)
+    if plan.is_web:
+        return javascript_lines(plan, model)
+    return python_lines(plan, model, allocators, custom_ops)
 
 
 def _caution(run: Tuning) -> str:

@@ -638,7 +638,12 @@ def _bundle(run: Tuning, envelope: Envelope[TuneResult], options: Options) -> En
         # Pasted as they are, the lines must load the model that was measured, whose place is known only now.
         result = msgspec.structs.replace(
             result,
-            code=code_rewritten(result.winner, str(path / info.model), run.baseline.machine.allocators),
+            code=code_rewritten(
+                result.winner,
+                str(path / info.model),
+                run.baseline.machine.allocators,
+                run.baseline.work.custom_ops,
+            ),
         )
         try:
             files.write(report, render(msgspec.structs.replace(envelope, result=result)))

@@ -154,6 +154,7 @@ class Language:
             "lines": lines,
             "comment": comment,
             "info": info,
+            "claim": claim(info),
             "plain_model": info.plain_model if info.hardware_bound else "",
             "machine": MACHINES.get(host.machine, host.machine) if host else "",
             "cpu": host.cpu if host else "",
@@ -288,6 +289,15 @@ class Language:
 
     def _instead(self, lacked: str) -> str:
         return {**INSTEAD, **self.instead}[lacked].format(self.name)
+
+
+def claim(info: BundleInfo) -> str:
+    """What the code may say of its settings: no more than the bundle's proof does."""
+    if info.proof is not None and (info.proof.verdict, info.proof.phase) == ("faster", "confirm"):
+        return "with the settings that were confirmed to be better than the default"
+    if not info.plan.settings and not info.plan.rewrites:
+        return "with the default settings: no better ones were confirmed"
+    return "with settings that were not confirmed to be better than the default"
 
 
 def lines(statements: Sequence[str], indent: int) -> str:

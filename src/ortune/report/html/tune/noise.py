@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ortune.records import Envelope, TuneResult
-from ortune.report.checks import control_words
+from ortune.records import Control, Envelope, TuneResult
+from ortune.report.checks import control_words, trouble
 from ortune.report.html import points, svg
 
 ORDER = 90
@@ -24,7 +24,7 @@ def content(envelope: Envelope[TuneResult]) -> dict[str, object] | None:
     """The controls, the default over time, dropped blocks with their reasons."""
     result = envelope.result
     controls = [
-        (CONTROL_NAMES[c.name], "; ".join(control_words([c])), c.n_blocks, "passed" if c.ok else "FAILED")
+        (CONTROL_NAMES[c.name], "; ".join(control_words([c])), c.n_blocks, _outcome(c))
         for c in result.controls
     ]
     dropped: dict[str, int] = {}
@@ -40,6 +40,13 @@ def content(envelope: Envelope[TuneResult]) -> dict[str, object] | None:
         "figure": figure,
         "worth": f"{100 * result.worth_ratio:.1f} %",
     }
+
+
+def _outcome(control: Control) -> str:
+    """Of one control, in a word or two."""
+    if not control.ok:
+        return "FAILED"
+    return "did not show" if trouble(control) else "passed"
 
 
 def _drift(result: TuneResult) -> dict[str, object] | None:
