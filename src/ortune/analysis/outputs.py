@@ -14,7 +14,7 @@ import onnx_ir as ir
 
 from ortune.analysis.dataflow import Flow
 from ortune.analysis.randomness import is_random, random_ops, value_dependent_ops
-from ortune.model.graphs import cast_to, element_type, op_set
+from ortune.model.graphs import cast_to, element_type, name_of, op_set
 
 __all__ = [
     "OutputComparison",
@@ -152,7 +152,7 @@ def output_comparisons(model: ir.Model) -> dict[str, OutputComparison]:
         kinds[value.name or ""] = OutputComparison(
             kind=state.kind,
             paired=_paired(model, value, source) if source is not None else "",
-            source=_name(source) if source is not None else "",
+            source=name_of(source) if source is not None else "",
         )
     return kinds
 
@@ -273,7 +273,3 @@ def _shown(value: ir.Value) -> list[ir.Value]:
             break
         chain.append(before)
     return chain
-
-
-def _name(node: ir.Node) -> str:
-    return node.name or (node.outputs[0].name if node.outputs else "") or ""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import onnx_ir as ir
 
 from ortune.analysis.dataflow import Flow
-from ortune.model.graphs import nodes, op_set, subgraphs
+from ortune.model.graphs import name_of, nodes, op_set, subgraphs
 
 RANDOM = op_set(
     "RandomNormal RandomNormalLike RandomUniform RandomUniformLike Multinomial Bernoulli Sampling"
@@ -118,4 +118,4 @@ def _join(a: _State, b: _State) -> _State:
 
 
 def _named(node: ir.Node) -> tuple[str, str]:
-    return (node.name or (node.outputs[0].name if node.outputs else "") or "", node.op_type)
+    return name_of(node), node.op_type

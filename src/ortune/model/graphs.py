@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
@@ -15,6 +16,8 @@ MAP_TYPE = "ortune.onnx_type"
 MAP_TYPE_PROTO = "ortune.onnx_type_proto"
 """Key in ``Value.meta`` for that type itself, so that it can be written again."""
 
+SHARES_NAME = "ortune.shares_name"
+"""Key in ``Node.meta`` of a node whose name is another node's too."""
 
 _MOST_CALLS = 64
 _MOST_NODES = 10_000_000
@@ -29,6 +32,26 @@ def subgraphs(node: ir.Node) -> Iterator[ir.Graph]:
             yield attribute.as_graph()
         elif kind == ir.AttributeType.GRAPHS and not attribute.is_ref():
             yield from attribute.as_graphs()
+
+
+def own_name(node: ir.Node) -> str:
+    """The node's name; "" where it has none, or one of white space alone, which names nothing."""
+    name = node.name or ""
+    return name if name.strip() else ""
+
+
+def name_of(node: ir.Node) -> str:
+    """The node's name; of one without, or whose name others of its model have too, that of its first output."""
+    name = "" if SHARES_NAME in node.meta else own_name(node)
+    return name or next((value.name for value in node.outputs if value.name), "") or node.op_type
+
+
+def mark_shared_names(model: ir.Model) -> None:
+    """Writes into the ``meta`` of nodes that others have their names: such a name tells nobody which node is meant."""
+    counts = Counter(filter(None, map(own_name, nodes(model))))
+    for node in nodes(model) if len(counts) < counts.total() else ():
+        if counts[own_name(node)] > 1:
+            node.meta[SHARES_NAME] = True
 
 
 def op_set(names: str) -> frozenset[str]:

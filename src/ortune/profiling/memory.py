@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import msgspec
 import onnx_ir as ir
 
-from ortune.model.graphs import op_set, subgraphs
+from ortune.model.graphs import op_set, own_name, subgraphs
 from ortune.records import Case, MemoryProfile
 from ortune.trace.memory import BEFORE, Lifetime, Resident, liveness, memory
 from ortune.trace.table import NO_PARENT, Trace
@@ -58,7 +58,7 @@ def lifetimes(graph: ir.Graph, case: Case, keys: Mapping[str, str], trace: Trace
         zip(zip(trace.name.texts, trace.nodes.op_type, strict=True), trace.nodes.outputs, strict=True)
     )
     named = [
-        (node.name or keys.get(f"{node.op_type}#{place}", f"{node.op_type}#{place}"), node)
+        (own_name(node) or keys.get(f"{node.op_type}#{place}", f"{node.op_type}#{place}"), node)
         for place, node in enumerate(graph)
     ]
     ran = _starts(trace)

@@ -26,6 +26,7 @@ from ortune.analysis.mapping import (
 from ortune.errors import ModelError, OrtuneError
 from ortune.inputs import workload
 from ortune.knobs.cpu.graph_optimization_level import KNOB as LEVEL
+from ortune.model.graphs import own_name
 from ortune.model.open import open_model
 from ortune.profiling.memory import Lifetimes, lifetimes
 from ortune.records import Plan, ProfiledNode, Workload
@@ -242,10 +243,10 @@ def _as_in_trace(graph: ir.Graph, trace: Trace) -> tuple[Place, ...]:
         Where these nodes stand, for the profiles of other processes.
     """
     nodes = list(graph)
-    kinds = numbered_kinds([(node.name or "", node.op_type) for node in nodes])
+    kinds = numbered_kinds([(own_name(node), node.op_type) for node in nodes])
     kinds |= numbered_kinds(list(zip(trace.name.texts, trace.nodes.op_type, strict=True)))
-    moving = [node for node in nodes if (stem(node.name or ""), node.op_type) in kinds]
-    stable = {node for node in nodes if node.name} - set(moving)
+    moving = [node for node in nodes if (stem(own_name(node)), node.op_type) in kinds]
+    stable = {node for node in nodes if own_name(node)} - set(moving)
     places = tuple(_place(node, stable) for node in moving)
     names = {number: name for name, number in assigned(trace, places).items()}
     for number, node in enumerate(moving):
@@ -258,7 +259,7 @@ def _place(node: ir.Node, stable: set[ir.Node]) -> Place:
     reads = [made for value in node.inputs if value is not None and (made := value.producer()) is not None]
     feeds = [use.node for value in node.outputs for use in value.uses()]
     return Place(
-        kind=(stem(node.name or ""), node.op_type),
+        kind=(stem(own_name(node)), node.op_type),
         before=_nearest(reads, stable, lambda each: each.predecessors()),
         after=_nearest(feeds, stable, lambda each: each.successors()),
         reads=tuple(each.name or "" for each in reads if each in stable),

@@ -55,10 +55,12 @@ class Finding(Record, frozen=True, kw_only=True):
         share_ratio: Of the run that it is about, and so the most that a fix can win; None where that is not known.
         share_from: Where that is from: "profile" (a run that was measured) or "cost" (an estimate from the operations
             and bytes of the nodes).
+        least_ratio: The least that a run with the fix takes, over one without: what the fix does not change stays.
+            None where nothing bounds it.
         fix: What to do, in words or as a command; "" where nothing need be done.
         plan: What to change, as settings and rewrites that can be measured; None where it needs the user's hands.
         safety: Of the fix.
-        brought: What the same fix brought on other models, the surest first: an estimate of what it brings on this one.
+        brought: What the same fix brought on models alike in kind and size, the surest first.
         verified: The fix against what was without it; None until it was measured.
     """
 
@@ -71,6 +73,7 @@ class Finding(Record, frozen=True, kw_only=True):
     severity: Severity = "warning"
     share_ratio: float | None = None
     share_from: Literal["profile", "cost"] = "profile"
+    least_ratio: float | None = None
     plan: Plan | None = None
     safety: FixSafety = "advice"
     brought: tuple[Brought, ...] = ()

@@ -30,6 +30,7 @@ class NodeCost(Record, frozen=True, kw_only=True):
 
     Attributes:
         name: The node's name; "" where it has none.
+        called: What findings call it: its name, else that of its first output; "" in older documents.
         domain: "" is ONNX's own.
         inside: Names of the If, Loop and Scan nodes around it, outermost first, joined by "/"; "" in the main graph.
         times: How often one run of the model executes it, as far as totals go: a loop's trip count, 0 in the branch
@@ -43,6 +44,7 @@ class NodeCost(Record, frozen=True, kw_only=True):
     """
 
     name: str
+    called: str = ""
     op_type: str
     domain: str = ""
     inside: str = ""

@@ -27,6 +27,8 @@ NO_CLAIMS = "not timed: the outputs are not finite (--allow non-finite measures 
 NAMED = 3
 GROUNDS = 2
 LONGEST_NAME = 60
+BOUNDED = 0.2
+"""Of the run: where a fix may leave less, its share bounds nothing worth saying."""
 
 
 def sentence(finding: Finding, *, evidence: bool = True) -> str:
@@ -57,19 +59,22 @@ def _names(word: str, name: str) -> bool:
 
 
 def estimate(finding: Finding) -> str:
-    """What the same fix brought elsewhere; "" where nothing is known, or where it was measured here."""
-    if finding.verified is not None or not finding.brought:
+    """What bounds the fix, then what it brought on models alike; "" where neither is known, or it was measured."""
+    if finding.verified is not None:
         return ""
-    told = [_brought(each) for each in finding.brought[:GROUNDS]]
-    return f"estimate: {', '.join(told)}"
+    told = []
+    if finding.least_ratio is not None and finding.least_ratio >= BOUNDED:
+        about = "" if finding.share_from == "profile" else "about "
+        told.append(f"at most {about}{factor(1 / finding.least_ratio)}x, by that share")
+    told += [_brought(each) for each in finding.brought[:GROUNDS]]
+    return f"estimate: {', '.join(told)}" if told else ""
 
 
 def _brought(each: Brought) -> str:
-    model = f"one made for it ({each.model})" if each.made else each.model
     others = f" together with {' and '.join(each.others)}" if each.others else ""
     doubt = "" if each.proven else ", not proven"
     interval = f"{factor(1 / each.ratio_high)}-{factor(1 / each.ratio_low)}"
-    return f"{factor(1 / each.ratio)}x ({interval}{doubt}) as on {model}{others}"
+    return f"{factor(1 / each.ratio)}x ({interval}{doubt}) as on {each.model}{others}, alike in kind and size"
 
 
 def rows(findings: Iterable[Finding]) -> list[tuple[str, str]]:

@@ -23,6 +23,7 @@ from ortune.rewrites._base import (
     Rewrite,
     RewriteResult,
 )
+from ortune.rewrites._changed import changed_nodes
 from ortune.rewrites._known import remembering
 from ortune.rewrites._marks import MODEL_KEY, NODE_KEY, made_by
 from ortune.rewrites._quantized import FAMILY
@@ -45,6 +46,7 @@ __all__ = [
     "all_rewrites",
     "apply_all",
     "canonical",
+    "changed_nodes",
     "completed",
     "find",
     "in_order",

@@ -107,11 +107,8 @@ class Rule:
         return self.doc.strip().partition("\n")[0].rstrip(".")
 
     def findings(self, facts: Facts) -> list[Finding]:
-        """What it finds, with its name and what the same fix brought elsewhere."""
-        return [
-            msgspec.structs.replace(finding, name=self.name, brought=prize.brought(finding))
-            for finding in self.find(facts)
-        ]
+        """What it finds, with its name."""
+        return [msgspec.structs.replace(finding, name=self.name) for finding in self.find(facts)]
 
 
 @cache
@@ -217,7 +214,9 @@ def found_by(asked: Sequence[Rule], facts: Facts) -> tuple[Finding, ...]:
     """What these rules find, in the same order; of what one of them joins, that one alone."""
     found = {rule: rule.findings(facts) for rule in asked}
     joined = {code for rule, mine in found.items() if mine for code in rule.joins}
-    told = (finding for rule, mine in found.items() if rule.code not in joined for finding in mine)
+    told = tuple(finding for rule, mine in found.items() if rule.code not in joined for finding in mine)
+    if facts.profile is not None and facts.model is not None:
+        told = prize.estimated(told, facts.model.ir, facts.profile)
     return tuple(sorted(told, key=_weight))
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 
 import onnx_ir as ir
 
+from ortune.model import graphs
 from ortune.records import ProfiledNode, fused_with
 
 KINDS = 3
@@ -14,6 +15,8 @@ NAMED = 3
 _NAMES = 2
 _NAME_LENGTH = 32
 _LONGEST = 100
+
+name_of = graphs.name_of
 
 
 def percent(share: float) -> str:
@@ -58,11 +61,6 @@ def counted_names(found: Sequence[tuple[str, str]]) -> str:
     counts = Counter(op for _, op in found)
     kinds = listed((f"{n} {op}" for op, n in counts.most_common()), KINDS)
     return f"{kinds} ({listed(name for name, _ in found)})"
-
-
-def name_of(node: ir.Node) -> str:
-    """Its name, or that of its first output."""
-    return node.name or (node.outputs[0].name if node.outputs else "") or ""
 
 
 def called(node: ProfiledNode) -> str:

@@ -1,40 +1,60 @@
-"""How much a finding is about, and what its fix has brought elsewhere: what can be said before anything is measured.
+"""How much a finding is about, and what its fix can win: what can be said before anything is measured.
 
-``brought.json`` holds what fixes were measured to bring; ``tools/make_brought.py`` makes it of ``docs/results.md``.
+The share of the nodes that the fix changes bounds it: what is left of the run stays as it is. What the same fix was
+measured to bring is told of models alike in kind and size alone. ``brought.json`` holds that, and what these models
+are made of; ``tools/make_brought.py`` makes it of ``docs/results.md``.
 """
 
 from __future__ import annotations
 
 import functools
-from collections import defaultdict
+from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 
 import msgspec
+import onnx_ir as ir
 
-from ortune.records import Brought, Finding, ModelCost
+from ortune import rewrites
+from ortune.model.graphs import nodes, parameters
+from ortune.records import Brought, Finding, ModelCost, ProfileResult
+from ortune.rules._concerned import named_nodes, share_of_run, share_of_work
 
 TABLE = Path(__file__).parent / "brought.json"
 
-OPERATIONS_A_BYTE = 16.0
-"""What a core computes while it moves one byte from memory: 50 to 100 GFLOP/s against 3 to 6 GB/s. A share needs no
-more than the order of it."""
-
 SHARE_MAY_BE = 3.0
-"""How many times its estimated share a part may really take: small nodes cost more than their operations and bytes,
-and a finding names some of the nodes of a pattern."""
+"""How many times its estimated share a part may really take: small nodes cost more than their operations and bytes."""
+
+ALIKE = 0.7
+"""Operators that two models of one kind have in common, of all that either has."""
+AS_LARGE = 1.5
+"""How many times as many parameters the larger of two models of one size has at most."""
+MOST_NODES = 5_000
+"""Of a larger model it is not worked out which nodes a rewrite changes."""
+
+
+class Kind(msgspec.Struct, frozen=True, kw_only=True):
+    """What a model is made of.
+
+    Attributes:
+        operators: How many nodes there are of each.
+        parameters: Numbers among the weights.
+    """
+
+    operators: dict[str, int]
+    parameters: int
 
 
 class Measured(msgspec.Struct, frozen=True, kw_only=True):
     """The table.
 
     Attributes:
-        rules: What the fix of a rule brought, by the rule's code.
         rewrites: What a rewrite brought, by its name.
+        models: What the real models are made of, by their names.
     """
 
-    rules: dict[str, list[Brought]] = {}
     rewrites: dict[str, list[Brought]] = {}
+    models: dict[str, Kind] = {}
 
 
 @functools.cache
@@ -43,47 +63,71 @@ def measured() -> Measured:
     return msgspec.json.decode(TABLE.read_bytes(), type=Measured)
 
 
-def brought(finding: Finding) -> tuple[Brought, ...]:
-    """What the finding's fix brought where it was measured; nothing where it has none that can be.
+def kind_of(model: ir.Model) -> Kind:
+    """What a model is made of."""
+    operators = Counter(node.op_type for node in nodes(model))
+    return Kind(
+        operators=dict(sorted(operators.items())), parameters=sum(tensor.size for tensor in parameters(model))
+    )
 
-    Left out is what this model cannot gain, because the part that the finding is about is too small a share of it.
+
+def alike(one: Kind, other: Kind) -> bool:
+    """Whether two models are alike in kind and size."""
+    a, b = Counter(one.operators), Counter(other.operators)
+    sizes = sorted((one.parameters, other.parameters))
+    return (a & b).total() >= ALIKE * (a | b).total() and sizes[1] <= AS_LARGE * sizes[0]
+
+
+def brought(finding: Finding, kind: Kind) -> tuple[Brought, ...]:
+    """What the finding's fix brought on models alike, the surest first; nothing where it is no rewrite.
+
+    Left out is what this model cannot gain, because the part that the fix changes is too small a share of it.
     """
-    if finding.plan is None:
+    if finding.plan is None or len(finding.plan.rewrites) != 1 or finding.plan.settings:
         return ()
     table = measured()
-    known = list(table.rules.get(finding.code, ()))
-    if len(finding.plan.rewrites) == 1 and not finding.plan.settings:
-        known += table.rewrites.get(finding.plan.rewrites[0].name, ())
-    possible = (each for each in known if _possible(each, finding))
-    return tuple(sorted(possible, key=lambda each: (each.made, not each.proven, bool(each.others))))
+    known = table.rewrites.get(finding.plan.rewrites[0].name, ())
+    least = finding.least_ratio or 0.0
+    fitting = (each for each in known if each.ratio >= least and alike(table.models[each.model], kind))
+    return tuple(sorted(fitting, key=lambda each: (not each.proven, bool(each.others))))
 
 
-def _possible(each: Brought, finding: Finding) -> bool:
-    """Whether it brought no more than is there to win in the part that the finding is about."""
-    if finding.share_ratio is None:
-        return True
-    share = finding.share_ratio * (SHARE_MAY_BE if finding.share_from == "cost" else 1.0)
-    return each.ratio >= 1 - share
-
-
-def estimated(findings: Iterable[Finding], cost: ModelCost) -> tuple[Finding, ...]:
-    """The findings; those about nodes have the share of the model's operations and bytes that these take.
+def estimated(
+    findings: Iterable[Finding], model: ir.Model, known: ModelCost | ProfileResult
+) -> tuple[Finding, ...]:
+    """The findings with the share of the run that they are about, what bounds their fix, and what it brought elsewhere.
 
     Args:
         findings: Those that have a share already keep it.
-        cost: Of the model, node by node.
+        model: What they are about.
+        known: Of the model: its operations and bytes node by node, or a profiled run.
     """
-    work: dict[str, float] = defaultdict(float)
-    for node in cost.nodes:
-        moved = node.bytes_read + node.bytes_written
-        work[node.name] += node.times * max(node.flops, OPERATIONS_A_BYTE * moved)
-    total = sum(work.values())
-    return tuple(_with_share(finding, work, total) for finding in findings)
+    if sum(1 for _ in nodes(model)) > MOST_NODES:
+        return tuple(findings)
+    kind = kind_of(model)
+    bounded = (_bounded(finding, model, known) for finding in findings)
+    return tuple(msgspec.structs.replace(each, brought=brought(each, kind)) for each in bounded)
 
 
-def _with_share(finding: Finding, work: dict[str, float], total: float) -> Finding:
-    concerned = sum(work.get(name, 0.0) for name in {*finding.where} if name)
-    if finding.share_ratio is not None or not concerned or not total:
+def _bounded(finding: Finding, model: ir.Model, known: ModelCost | ProfileResult) -> Finding:
+    if finding.share_ratio is not None:
+        bounded = finding.plan is not None and finding.share_ratio < 1
+        return msgspec.structs.replace(finding, least_ratio=1 - finding.share_ratio if bounded else None)
+    plan = finding.plan
+    by_rewrites = plan is not None and bool(plan.rewrites) and not plan.settings
+    changed = [rewrites.changed_nodes(model, spec) for spec in plan.rewrites] if plan and by_rewrites else []
+    concerned = [*dict.fromkeys([*named_nodes(finding, model), *(n for some in changed for n in some)])]
+    if isinstance(known, ProfileResult):
+        shares = share_of_run(concerned, model, known)
+    else:
+        share = share_of_work(concerned, model, known)
+        shares = None if share is None else (share, min(1.0, SHARE_MAY_BE * share))
+    if shares is None:
         return finding
-    found = msgspec.structs.replace(finding, share_ratio=concerned / total, share_from="cost")
-    return msgspec.structs.replace(found, brought=brought(found))
+    return msgspec.structs.replace(
+        finding,
+        share_ratio=shares[0],
+        share_from="profile" if isinstance(known, ProfileResult) else "cost",
+        # A setting, or a rewrite by a tool, can make more faster than what is named.
+        least_ratio=1 - shares[1] if changed and all(changed) and shares[1] < 1 else None,
+    )

@@ -256,7 +256,7 @@ class _Check:
         work = self._work(opened)
         if work is None or not work.cases:
             return found
-        return prize.estimated(found, run_cost(opened.ir, work)[1])
+        return prize.estimated(found, opened.ir, run_cost(opened.ir, work)[1])
 
     def _work(self, opened: OpenModel) -> Workload | None:
         """What the model would be fed; None where that cannot be told without running it."""

@@ -11,7 +11,7 @@ from ortune.analysis.cost.call import MOST_WORK, Uncounted
 from ortune.analysis.cost.growth import Growth
 from ortune.analysis.cost.known import Counter
 from ortune.analysis.shape_rule_helpers import int_of, ints_of
-from ortune.model.graphs import op_set, subgraphs
+from ortune.model.graphs import name_of, op_set, own_name, subgraphs
 from ortune.records import NodeCost
 
 _ENDLESS = 1 << 31
@@ -20,9 +20,11 @@ _ENDLESS = 1 << 31
 
 def count(counter: Counter, node: ir.Node, inside: str) -> list[NodeCost]:
     """The record of a node with subgraphs, itself without work, and those of all nodes in them."""
-    name = node.name or node.op_type
+    name = own_name(node) or node.op_type
     below = f"{inside}/{name}" if inside else name
-    own = NodeCost(name=node.name or "", op_type=node.op_type, domain=node.domain, inside=inside)
+    own = NodeCost(
+        name=own_name(node), called=name_of(node), op_type=node.op_type, domain=node.domain, inside=inside
+    )
     kind = _KINDS.get(node.op_type) if node.domain in ("", "ai.onnx") else None
     try:
         if kind is None:

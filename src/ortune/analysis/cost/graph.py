@@ -18,7 +18,7 @@ from ortune.analysis.cost.values import Array
 from ortune.analysis.randomness import RANDOM
 from ortune.analysis.shape_inference import visit
 from ortune.analysis.shape_rule_helpers import int_of
-from ortune.model.graphs import op_set, subgraphs, type_text
+from ortune.model.graphs import name_of, op_set, own_name, subgraphs, type_text
 from ortune.records import NodeCost
 
 FOLDED = "fed by constants alone: not counted, it can be worked out once"
@@ -112,7 +112,8 @@ class GraphCounter(Counter):
             opset=opset,
         )
         plain = NodeCost(
-            name=node.name or "",
+            name=own_name(node),
+            called=name_of(node),
             op_type=node.op_type,
             domain=node.domain,
             inside=inside,
@@ -193,7 +194,9 @@ class GraphCounter(Counter):
         return call.inputs if gone or rest else found
 
     def _counted(self, plain: NodeCost, call: Call, note: str) -> NodeCost:
-        fields = {name: getattr(plain, name) for name in ("name", "op_type", "domain", "inside", "times")}
+        fields = {
+            name: getattr(plain, name) for name in ("name", "called", "op_type", "domain", "inside", "times")
+        }
         formula = formula_of(plain.domain, plain.op_type)
         try:
             if formula is None:

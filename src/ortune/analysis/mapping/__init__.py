@@ -11,6 +11,7 @@ from __future__ import annotations
 from ortune.analysis.mapping.blocks import own_shapes
 from ortune.analysis.mapping.build import originals
 from ortune.analysis.mapping.inherit import inherited, placed, remarks, weights
+from ortune.analysis.mapping.model_view import step_names
 from ortune.analysis.mapping.pairing import counterparts
 from ortune.analysis.mapping.result import Mapping, as_logged
 
@@ -23,5 +24,6 @@ __all__ = [
     "own_shapes",
     "placed",
     "remarks",
+    "step_names",
     "weights",
 ]

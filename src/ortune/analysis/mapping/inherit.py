@@ -9,7 +9,7 @@ import onnx_ir as ir
 
 from ortune.analysis.cost.graph import FOLDED
 from ortune.analysis.mapping.result import Mapping
-from ortune.model.graphs import op_set
+from ortune.model.graphs import op_set, own_name
 from ortune.records import NodeCost
 
 _BODIES = op_set("If Loop Scan SequenceMap")
@@ -80,7 +80,7 @@ def costs_by_name(costs: Sequence[NodeCost]) -> dict[str, list[NodeCost]]:
 def placed(graph: ir.Graph, path: str = "") -> Iterator[tuple[str, ir.Node]]:
     """Every node of a graph without functions, with the name that ``view`` gives it."""
     for place, node in enumerate(graph):
-        name = node.name or f"{path}{node.op_type}#{place}"
+        name = own_name(node) or f"{path}{node.op_type}#{place}"
         yield name, node
         for attribute in node.attributes.values():
             if attribute.type == ir.AttributeType.GRAPH and not attribute.is_ref():

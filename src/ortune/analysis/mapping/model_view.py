@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 import onnx_ir as ir
 
-from ortune.model.graphs import subgraphs
+from ortune.model.graphs import own_name, subgraphs
 
 ONNX = ("", "ai.onnx")
 
@@ -138,7 +138,7 @@ class ModelView:
                 value = known[given] = body.values[name] if is_input else self._value(given, body, known)
                 value.constant, value.tensor = True, given.const_value
         nodes = list(graph)
-        self._used.update(node.name for node in nodes if node.name)
+        self._used.update(filter(None, map(own_name, nodes)))
         place = _Place(path, names)
         index = 0
         for node in nodes:
@@ -171,7 +171,7 @@ class ModelView:
             return
         step = Step(
             name=name,
-            given=node.name or "",
+            given=own_name(node),
             node=node,
             body=body,
             order=len(self.steps),
@@ -212,7 +212,7 @@ class ModelView:
             if formal not in inside:
                 # ONNX Runtime too gives what a function returns the name that the caller uses.
                 inside[formal] = self._value(actual, body, known)
-        names = {inner: self._unique(inner.name or "node") for inner in _with_inner(function)}
+        names = {inner: self._unique(own_name(inner) or "node") for inner in _with_inner(function)}
         within = _Place("", names, place)
         self._calling.append(node.op_identifier())
         for inner in function:
@@ -246,6 +246,14 @@ class ModelView:
         return found
 
 
+def step_names(model: ir.Model) -> dict[ir.Node, frozenset[str]]:
+    """The names of the steps that each node is: of one in a function a step for each call; without those that call."""
+    found: dict[ir.Node, frozenset[str]] = {}
+    for step in ModelView(model).steps:
+        found[step.node] = found.get(step.node, frozenset()) | {step.name}
+    return found
+
+
 class _Place:
     """Counts the nodes of a graph and names them; those of a function count where it is called."""
 
@@ -259,7 +267,7 @@ class _Place:
         while place._around is not None:
             place = place._around
         place._count += 1
-        given = self._names.get(node) or node.name
+        given = self._names.get(node) or own_name(node)
         return given or f"{place._path}{node.op_type}#{place._count}"
 
 

@@ -15,6 +15,8 @@ from collections.abc import Iterator
 
 from ortune.records import Finding, Plan, RewriteSpec
 from ortune.rewrites.initializers_out_of_inputs import REWRITE
+from ortune.rules._concerned import readers, share_of_run
+from ortune.rules._words import percent
 from ortune.rules.facts import Facts
 
 CODE = "GRA002"
@@ -41,21 +43,14 @@ def find(facts: Facts) -> Iterator[Finding]:
 
 
 def _share(facts: Facts, weights: set[str]) -> float | None:
-    """Share of the profiled run in nodes that read one of these, or what is made of them alone; None without one."""
-    run = facts.profile
-    if run is None or not run.wall_ns or facts.model is None:
+    """Share of the profiled run in nodes that read one of these, or what is made of them alone; None: not known."""
+    if facts.profile is None or facts.model is None:
         return None
-    known, readers = set(weights), set()
-    for node in facts.model.ir.graph:
-        read = [value.name or "" for value in node.inputs if value is not None]
-        if known & set(read):
-            readers.add(node.name or "")
-            if known >= set(read):
-                known |= {value.name or "" for value in node.outputs}
-    ran = (node for node in run.nodes if readers & {node.name, *node.originals})
-    return sum(node.time_ns for node in ran) / run.wall_ns
+    model = facts.model.ir
+    found = share_of_run(readers(model, weights), model, facts.profile)
+    return None if found is None else found[0]
 
 
 def _reads(share: float | None) -> str:
     """How much it is about."""
-    return "" if share is None else f"nodes that read them take {share:.0%} of the run".replace("%", " %")
+    return "" if share is None else f"nodes that read them take {percent(share)} of the run"

@@ -19,7 +19,7 @@ import onnx
 import onnx.parser
 import onnx_ir as ir
 
-from ortune.model.graphs import graphs, op_set
+from ortune.model.graphs import graphs, name_of, op_set
 from ortune.records import Finding
 from ortune.rules._words import short
 from ortune.rules.facts import Facts
@@ -60,11 +60,7 @@ def find(facts: Facts) -> Iterator[Finding]:
         found = [weight for weight in often if longest[weight] >= _STEPS]
         if found:
             steps = max(longest[weight] for weight in found)
-            names = {
-                node.name or node.outputs[0].name or ""
-                for node in graph
-                if _product(node) and node.inputs[1] in found
-            }
+            names = {name_of(node) for node in graph if _product(node) and node.inputs[1] in found}
             yield Finding(
                 code=CODE,
                 what=f"{steps} steps written out one after another, all with the weights {short(found[0].name or '')}",

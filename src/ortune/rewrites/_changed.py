@@ -1,0 +1,31 @@
+"""Which nodes of a model a rewrite would change or take away."""
+
+from __future__ import annotations
+
+import onnx_ir as ir
+
+from ortune.errors import OrtuneError
+from ortune.model.graphs import nodes
+from ortune.records import RewriteSpec
+from ortune.rewrites._checks import node_signature
+from ortune.rewrites._registry import find
+
+
+def changed_nodes(model: ir.Model, spec: RewriteSpec) -> list[ir.Node]:
+    """The nodes that are others or gone afterwards; none of a rewrite in the tool process, which nobody foresees.
+
+    Args:
+        model: Is not changed.
+        spec: The rewrite.
+    """
+    rewrite = find(spec.name)
+    if rewrite.change is None:
+        return []
+    copy = model.clone()
+    try:
+        rewrite.change(copy, rewrite.with_defaults(spec.params))
+    except OrtuneError:
+        return []
+    held: list[object] = []
+    after = {node_signature(node, held, by_identity=False) for node in nodes(copy)}
+    return [node for node in nodes(model) if node_signature(node, held, by_identity=False) not in after]

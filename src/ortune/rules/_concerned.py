@@ -1,0 +1,85 @@
+"""The nodes that a finding is about, and how much of a run they take: by identity, never by empty or shared names."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Sequence
+from functools import lru_cache
+
+import onnx_ir as ir
+
+from ortune.analysis.mapping import step_names
+from ortune.model.graphs import name_of, nodes
+from ortune.records import Finding, ModelCost, ProfileResult
+
+OPERATIONS_A_BYTE = 16.0
+"""What a core computes while it moves one byte from memory: 50 to 100 GFLOP/s against 3 to 6 GB/s. A share needs no
+more than the order of it."""
+
+
+def named_nodes(finding: Finding, model: ir.Model) -> list[ir.Node]:
+    """The nodes that a finding names; none where a name is also another node's, or a weight's."""
+    by_name = _by_name(model)
+    tensors = {value.name for value in (*model.graph.inputs, *model.graph.initializers.values())}
+    named = Counter(name for name in finding.where if name in by_name and name not in tensors)
+    if any(n != len(by_name[name]) for name, n in named.items()):
+        return []
+    return [node for name in named for node in by_name[name]]
+
+
+def readers(model: ir.Model, names: Collection[str]) -> list[ir.Node]:
+    """The nodes of the main graph that read one of these values, or what is made of them alone."""
+    known, found = set(names), []
+    for node in model.graph:
+        read = {value.name or "" for value in node.inputs if value is not None}
+        if known & read:
+            found.append(node)
+            if known >= read:
+                known |= {value.name or "" for value in node.outputs}
+    return found
+
+
+def share_of_run(
+    concerned: Sequence[ir.Node], model: ir.Model, run: ProfileResult
+) -> tuple[float, float] | None:
+    """How much of a profiled run these nodes take, and how much they may take at most: what nobody can map is theirs.
+
+    None where that is not known: none of them is in the profile by its name, or a name is also another node's.
+    """
+    steps = _steps(model)
+    mine = {name for node in concerned for name in steps.get(node, ())}
+    if mine & {name for node, names in steps.items() if node not in {*concerned} for name in names}:
+        return None
+    ran = [node for node in run.nodes if mine.intersection(node.originals or (node.name,))]
+    if not ran or not run.wall_ns:
+        return None
+    time_ns = sum(node.time_ns for node in ran)
+    unmapped_ns = sum(n.time_ns for n in run.nodes if n.name in {*run.unmapped} and not n.originals)
+    return time_ns / run.wall_ns, min(1.0, (time_ns + unmapped_ns) / run.wall_ns)
+
+
+def share_of_work(concerned: Sequence[ir.Node], model: ir.Model, cost: ModelCost) -> float | None:
+    """How much of the operations and bytes of a run these nodes take; None where a name is also another node's."""
+    by_name = _by_name(model)
+    mine = Counter(map(name_of, concerned))
+    if any(n != len(by_name[name]) for name, n in mine.items()):
+        return None
+    total = part = 0.0
+    for node in cost.nodes:
+        work = node.times * max(node.flops, OPERATIONS_A_BYTE * (node.bytes_read + node.bytes_written))
+        total += work
+        part += work if node.called in mine else 0.0
+    return part / total if part and total else None
+
+
+@lru_cache(maxsize=1)
+def _by_name(model: ir.Model) -> dict[str, list[ir.Node]]:
+    found: dict[str, list[ir.Node]] = {}
+    for node in nodes(model):
+        found.setdefault(name_of(node), []).append(node)
+    return found
+
+
+@lru_cache(maxsize=1)
+def _steps(model: ir.Model) -> dict[ir.Node, frozenset[str]]:
+    return step_names(model)
