@@ -252,7 +252,8 @@ def cannot_feed(ir_model: ir.Model, workload: Workload, error_text: str) -> Inpu
     culprit = next((c for c in case.inputs if named is not None and c.name == named[1]), unsure[0])
     shape = "x".join(map(str, culprit.shape)) or "scalar"
     declared = {v.name: v for v in ir_model.graph.inputs}[culprit.name].shape
-    flag = f"--shape '{culprit.name}:{shape}' with the right sizes, or " if culprit.shape else ""
+    free = declared is None or any(not isinstance(size, int) for size in declared)
+    flag = f"--shape {culprit.name}:... with other sizes than {shape}, or " if culprit.shape and free else ""
     return InputError(
         f"no working value was found in {workload.tries + 1} tries; the last was {shape} {culprit.dtype} "
         f"for {declared if declared is not None else 'an undeclared shape'}, and ONNX Runtime said: "

@@ -61,8 +61,13 @@ def all_knobs() -> dict[str, Knob]:
     }
 
 
-def find(name: str) -> Knob:
-    """The knob with that name or alias; UsageError names the nearest ones, by ONNX Runtime's own keys too."""
+def find(name: str, where: str = "--set") -> Knob:
+    """The knob with that name or alias; UsageError names the nearest ones, by ONNX Runtime's own keys too.
+
+    Args:
+        name: Of a setting.
+        where: The option or the file that names it.
+    """
     import difflib
 
     knobs = all_knobs()
@@ -73,56 +78,62 @@ def find(name: str) -> Knob:
             return knob
     names = {alias: knob.name for knob in knobs.values() for alias in (knob.name, *knob.aliases, knob.key)}
     near = dict.fromkeys(names[each] for each in difflib.get_close_matches(name, names, n=3)) or sorted(knobs)
-    raise UsageError(f"no setting is called {name!r}", where="--set", do=f"did you mean {', '.join(near)}?")
+    raise UsageError(f"no setting is called {name!r}", where=where, do=f"did you mean {', '.join(near)}?")
 
 
-def parse_value(knob: Knob, text: str) -> Value:
+def parse_value(knob: Knob, text: str, where: str = "--set") -> Value:
     """Text from the command line or a plan file as the knob's own type; UsageError says what is allowed."""
     value = text.strip()
     if knob.kind == "bool":
         yes, no = ("1", "true", "on", "yes"), ("0", "false", "off", "no")
         if value.lower() in yes + no:
             return value.lower() in yes
-        raise _refused(knob, text, "0 or 1")
+        raise _refused(knob, where, text, "0 or 1")
     if knob.kind == "int":
         try:
             number = int(value)
         except ValueError:
-            raise _refused(knob, text, "an integer") from None
+            raise _refused(knob, where, text, "an integer") from None
         if knob.minimum is not None and number < knob.minimum:
-            raise _refused(knob, text, f"at least {knob.minimum}")
+            raise _refused(knob, where, text, f"at least {knob.minimum}")
         if number > knob.maximum:
-            raise _refused(knob, text, f"at most {knob.maximum}")
+            raise _refused(knob, where, text, f"at most {knob.maximum}")
         return number
     if knob.choices and value.lower() not in knob.choices:
-        raise _refused(knob, text, " | ".join(knob.choices))
+        raise _refused(knob, where, text, " | ".join(knob.choices))
     if knob.pattern and not re.fullmatch(knob.pattern, value):
-        raise _refused(knob, text, f"what matches {knob.pattern}")
+        raise _refused(knob, where, text, f"what matches {knob.pattern}")
     return value.lower() if knob.choices else value
 
 
-def parse_settings(pairs: list[str]) -> dict[str, Value]:
-    """``KNOB=VALUE`` pairs as a plan's settings, names made canonical and conflicts refused."""
+def parse_settings(pairs: list[str], where: str = "--set") -> dict[str, Value]:
+    """``KNOB=VALUE`` pairs as a plan's settings, names made canonical and conflicts refused.
+
+    Args:
+        pairs: As they were written.
+        where: The option or the file that they are from, for errors.
+    """
     settings: dict[str, Value] = {}
     for pair in pairs:
         name, sign, text = pair.partition("=")
         if not sign:
-            raise UsageError(f"{pair!r} is not KNOB=VALUE", where="--set", do="write e.g. --set intra=4")
-        knob = find(name.strip())
-        settings[knob.name] = parse_value(knob, text)
-    return check_conflicts(settings)
+            example = f"{where} intra=4" if where.startswith("--") else "intra=4"
+            raise UsageError(f"{pair!r} is not KNOB=VALUE", where=where, do=f"write e.g. {example}")
+        knob = find(name.strip(), where)
+        settings[knob.name] = parse_value(knob, text, where)
+    return check_conflicts(settings, where)
 
 
-def check_conflicts(settings: dict[str, Value]) -> dict[str, Value]:
+def check_conflicts(settings: dict[str, Value], where: str = "--set") -> dict[str, Value]:
     """The settings unchanged, or UsageError when two of them exclude each other."""
     for name in settings:
         for other in find(name).conflicts:
             if other in settings:
                 raise UsageError(
-                    f"{name} and {other} exclude each other", where="--set", do="leave one of them out"
+                    f"{name} and {other} exclude each other", where=where, do="leave one of them out"
                 )
     return settings
 
 
-def _refused(knob: Knob, text: str, allowed: str) -> UsageError:
-    return UsageError(f"{text!r} is not a value of {knob.name}", where="--set", do=f"allowed: {allowed}")
+def _refused(knob: Knob, where: str, text: str, allowed: str) -> UsageError:
+    return UsageError(f"{text!r} is not a value of {knob.name}", where=where, do=f"allowed: {allowed}")

@@ -16,6 +16,7 @@ References: ONNX operators; ONNX Runtime documentation, "Graph Optimizations", o
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import TypeGuard
 
@@ -274,11 +275,37 @@ def _counts(done: _Folding) -> str:
     return " and ".join(counts)
 
 
+def _is_constant(value: ir.Value) -> bool:
+    """Whether nobody can make it another one: an initializer that no caller overrides, or a Constant's."""
+    if value.producer() is not None:
+        return is_op(value.producer(), "Constant")
+    return value.is_initializer() and not value.is_graph_input()
+
+
+def _left(model: ir.Model) -> str:
+    """Which nodes have constants alone for inputs, and why they are left."""
+    why: Counter[str] = Counter()
+    for node in (n for scope, opset in scopes_of(model) if opset >= _LEAST_OPSET for n in scope):
+        read = [value for value in node.inputs if value is not None]
+        if not read or not all(_is_constant(value) for value in read):
+            continue
+        if any(value.is_graph_output() for value in node.outputs):
+            why["makes an output of the model"] += 1
+        elif not is_op(node, *_FOLDED):
+            why[f"{node.op_type} is not computed here"] += 1
+        else:
+            why["its numbers are too many, or of a type that is not computed here"] += 1
+    if not why:
+        return "no node has constants alone for inputs"
+    n, parts = why.total(), ", ".join(f"{text} ({n})" for text, n in why.most_common())
+    return f"{n} {'nodes have' if n > 1 else 'node has'} constants alone for inputs and stay{'s' * (n == 1)}: {parts}"
+
+
 def _change(model: ir.Model, params: Mapping[str, str]) -> RewriteResult:
     done = _fold(model, int(params["limit"]))
     reasons = tuple(done.reasons)
     if not (done.folded or done.branches):
-        why = reasons or ("no node has constants alone for inputs, and no size that is asked for is known",)
+        why = reasons or (f"{_left(model)}, and no size that is asked for is known",)
         return RewriteResult(modified=False, what="Nothing was changed.", reasons=why)
     return RewriteResult(modified=True, what=f"Computed {_counts(done)} once.", reasons=reasons)
 

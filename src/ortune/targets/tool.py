@@ -30,8 +30,11 @@ _DO: Mapping[FailureReason, str] = {
     "no-runtime": "Check --runtime: it must have onnxruntime installed.",
     "disk-full": "Free space there, or set TMPDIR to a folder with more.",
     "out-of-memory": "Free memory, or leave the rewrite out.",
-    "timeout": "Leave the rewrite out for this model.",
+    "input-error": "Give inputs that the model takes (--inputs, --shape, --dim), or leave the rewrite out.",
+    "run-error": "Give inputs that the model takes (--inputs, --shape, --dim), or leave the rewrite out.",
 }
+_LOOKING = ("levels", "graphs", "peaks")
+"""Tasks that no rewrite needs."""
 
 
 class ToolFailed(OrtuneError):
@@ -40,8 +43,10 @@ class ToolFailed(OrtuneError):
     exit_code = 2
     default_code = "tool"
 
-    def __init__(self, what: str, *, where: str, reason: FailureReason) -> None:
-        do = _DO.get(reason, "See whether ONNX Runtime loads the model at all; if so, leave the rewrite out.")
+    def __init__(self, what: str, *, task: str, where: str, reason: FailureReason) -> None:
+        do = _DO.get(reason, "Leave the rewrite out for this model.")
+        if task in _LOOKING and "rewrite" in do:
+            do = "Load it alone with the same onnxruntime to see whether the fault is the model's."
         super().__init__(what, where=where, do=do, code=f"tool-{reason}")
         self.reason: FailureReason = reason
 
@@ -91,7 +96,7 @@ class ToolProcess:
         try:
             settings = applied(self.plan, self.runtime)
         except CannotApply as error:
-            raise ToolFailed(str(error), where=place, reason=error.reason) from error
+            raise ToolFailed(str(error), task=task, where=place, reason=error.reason) from error
         request = ToolRequest(
             task=task,
             model=str(source.absolute()),
@@ -116,7 +121,7 @@ class ToolProcess:
         if isinstance(worker.end, ToolDone):
             return worker.end.what
         assert isinstance(worker.end, TrialError)
-        raise ToolFailed(worker.end.what, where=place, reason=worker.end.reason)
+        raise ToolFailed(worker.end.what, task=task, where=place, reason=worker.end.reason)
 
 
 def _content(feed: FeedRef) -> str:

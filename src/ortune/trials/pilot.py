@@ -141,11 +141,10 @@ def remedy(outcome: Failed, *, in_page: bool = False) -> str:
         return "leave that setting out, or give it what it needs"
     if in_page and outcome.reason in _IN_PAGE:
         return _IN_PAGE[outcome.reason]
-    load = "an operator may need --custom-ops LIB or a newer onnxruntime"
-    if "InferenceError" in outcome.what:
-        # ONNX Runtime knows the operator, and refuses what it is given: other dimensions decide that, as in the
-        # branch of an If that is made for another rank.
-        load = "export the model for these shapes, or leave its dimensions free (no --dim, --shape)"
+    load = next(
+        (do for words, do in _NOT_LOADED if re.search(words, outcome.what, re.IGNORECASE)), _NOT_LOADED_ELSE
+    )
+    refused = next((do for words, do in _NOT_APPLIED if words in outcome.what), _LACKS_IT)
     return {
         "load-error": load,
         "unsupported": load,
@@ -155,12 +154,60 @@ def remedy(outcome: Failed, *, in_page: bool = False) -> str:
         "out-of-memory": "give smaller inputs (--shape, --dim) or run where there is more memory",
         "disk-full": "free space in the temporary folder, or set TMPDIR",
         "hidden": "leave the page in front and the screen awake, and measure again",
-        "not-applied": "leave it out, or use an onnxruntime that has it (--runtime); ortune doctor lists them",
+        "not-applied": refused,
         "unknown-key": "leave it out, or use an onnxruntime that knows it (--runtime)",
         "protocol": "see what that interpreter prints by itself; the worker's stdout is ortune's alone",
     }.get(outcome.reason, "run it alone with the same onnxruntime to see whether the crash is its own")
 
 
+_NOT_LOADED = (
+    # A file that was there when the model was opened.
+    (
+        r"no.?such.?file|file doesn't exist|does not exist|cannot get file size",
+        "put the file back, and run it again",
+    ),
+    (
+        r"not a registered function|no op registered|no schema registered|unregistered|not registered",
+        "name the operator's library with --custom-ops LIB, or use a newer onnxruntime (--runtime)",
+    ),
+    (
+        r"could not find an implementation|not.?implemented",
+        "use an onnxruntime that computes this operator for these types (--runtime), or export the model with others",
+    ),
+    # ONNX Runtime knows the operator, and refuses what it is given: other dimensions decide that, as in the branch of
+    # an If that is made for another rank.
+    (
+        r"InferenceError",
+        "export the model for these shapes, or leave its dimensions free (no --dim, --shape)",
+    ),
+    (
+        r"custom.?op|dlopen|shared object|LoadLibrary",
+        "name a library that this onnxruntime loads with --custom-ops LIB",
+    ),
+    (r"permission denied", "make the file readable, and run it again"),
+    (
+        r"invalid model|invalid.?graph|invalid.?protobuf|protobuf parsing|type error",
+        "export the model again; onnx.checker.check_model shows what is wrong with it",
+    ),
+    (
+        r"cannot be fed|cannot feed",
+        "use an onnxruntime that feeds this type (--runtime), or export the model with another",
+    ),
+)
+"""What helps where ONNX Runtime does not load a model, by what it says."""
+_NOT_LOADED_ELSE = "load it alone with the same onnxruntime to see whether the fault is the model's"
+_LACKS_IT = "leave it out, or use an onnxruntime that has it (--runtime); ortune doctor lists them"
+_NOT_APPLIED = (
+    ("has no attribute", _LACKS_IT),
+    (
+        "this build has it",
+        "leave its options out or give them other values; its libraries or devices may be missing too",
+    ),
+    ("took none of the nodes", "leave it out: it takes no node of this model"),
+    ("was refused", "leave it out, or give it another value"),
+    ("did not arrive", "leave it out, or give it another value"),
+)
+"""What helps where a setting or a provider was not applied, by what was said of it."""
 _LACKING = "name a browser or an onnxruntime-web that has what is missing: --browser PATH, --headful, --ort-web VERSION"
 _IN_PAGE = {
     "load-error": _LACKING,

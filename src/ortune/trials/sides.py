@@ -73,6 +73,7 @@ class SideText:
 
     Attributes:
         text: May be None for all but A: A's model.
+        option: What named the settings, as errors say.
         runtime: What the user named.
         target: Where this side alone runs; None for where all do.
         ort_web: The onnxruntime-web of this side alone; None for that of all.
@@ -80,6 +81,7 @@ class SideText:
 
     text: str | None
     settings: Sequence[str] = ()
+    option: str = "--set"
     rewrites: Sequence[str] = ()
     runtime: str | None = None
     target: str | None = None
@@ -147,7 +149,7 @@ def resolve(
         else:
             model, label = open_model(path), path.name
     _require_holdable(model)
-    plan = merge(plan, Plan(settings=knobs.parse_settings(list(side.settings))))
+    plan = merge(plan, Plan(settings=knobs.parse_settings(list(side.settings), side.option)))
     plan = merge(plan, Plan(rewrites=tuple(rewrites.parse(text) for text in side.rewrites)))
     plan = _on_target(plan, side)
     if side.ort_web is not None and not plan.is_web:
@@ -163,7 +165,7 @@ def resolve(
     rewriting = bool(plan.rewrites) and not (side.text and bundle_format.is_bundle(Path(side.text)))
     if rewriting:
         plan = merge(Plan(settings=rewrites.settings_for(plan.rewrites)), plan)
-    plan = canonical(plan)
+    plan = canonical(plan, "settings taken together")
     if rewriting:
         tool = ToolProcess(
             runtime=runtime,
@@ -270,10 +272,10 @@ def read_plan(path: Path) -> Plan:
         raise UsageError(
             f"has no part called {unknown[0]!r}; a plan has {known}", where=str(path), do=example
         )
-    return canonical(plan)
+    return canonical(plan, str(path))
 
 
-def canonical(plan: Plan) -> Plan:
+def canonical(plan: Plan, where: str = "the plan") -> Plan:
     """The plan with aliases resolved and values in their knobs' own types.
 
     Plans come from files, so this is the gate: what is on no closed list is refused.
@@ -291,7 +293,7 @@ def canonical(plan: Plan) -> Plan:
                 do=f"leave it out; a plan can set: {known}",
             )
     pairs = [f"{name}={value}" for name, value in plan.settings.items()]
-    return msgspec.structs.replace(plan, settings=knobs.parse_settings(pairs))
+    return msgspec.structs.replace(plan, settings=knobs.parse_settings(pairs, where))
 
 
 def bundle_plan(info: BundleInfo) -> Plan:

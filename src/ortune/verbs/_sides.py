@@ -103,6 +103,7 @@ class TwoSides(OnePlan):
         return SideText(
             text=None if text is None else str(text),
             settings=tuple(getattr(self, f"{letter}_set")),
+            option=f"--{letter}-set",
             rewrites=[*self.rewrite, *getattr(self, f"{letter}_rewrite")],
             runtime=named(getattr(self, f"{letter}_runtime")) or named(self.runtime),
             target=getattr(self, f"{letter}_target"),

@@ -295,6 +295,7 @@ class _Models:
             text = SideText(
                 text=str(o.against),
                 settings=tuple(o.b_set),
+                option="--b-set",
                 rewrites=(*o.rewrite, *o.b_rewrite),
                 runtime=named(o.b_runtime or o.runtime),
             )

@@ -252,8 +252,8 @@ class Options(Elsewhere, Kept, Load, Downloaded, OnePlan):
                 where="--current",
                 do="default, 'intra=4,spin=0', a plan.json or a NAME.ortune",
             )
-        settings = knobs.parse_settings([part for part in text.split(",") if part.strip()])
-        return canonical(merge(self.default, Plan(settings=settings)))
+        settings = knobs.parse_settings([part for part in text.split(",") if part.strip()], "--current")
+        return canonical(merge(self.default, Plan(settings=settings)), "--current")
 
     @cached_property
     def pinned(self) -> tuple[RewriteSpec, ...]:

@@ -121,7 +121,7 @@ class Trial:
         threads_after = probes.thread_count()
         if threads_before is not None and threads_after is not None:
             self.added = (threads_after - threads_before) // len(self.sessions)
-        _require_providers(self.sessions[0], request["providers"])
+        _require_providers(self.sessions[0], request["providers"], ort.get_available_providers())
         self.placement = _placement(self.sessions[0], request["providers"])
         settings.files = None if files is None else (files, probes.files(request["applied"]) or 0)
         link.phase = "running"
@@ -186,13 +186,14 @@ def _import_onnxruntime() -> Any:
     return onnxruntime
 
 
-def _require_providers(session: Any, requested: List[Dict[str, Any]]) -> None:
+def _require_providers(session: Any, requested: List[Dict[str, Any]], available: List[str]) -> None:
     """ONNX Runtime falls back to the CPU without failing; a plan that asks for a provider must get it."""
     missing = [p["name"] for p in requested if p["name"] not in session.get_providers()]
     if missing:
-        raise Stop(
-            "not-applied", "%s fell back to %s" % (missing[0], ", ".join(session.get_providers())), missing[0]
-        )
+        what = "%s fell back to %s" % (missing[0], ", ".join(session.get_providers()))
+        if missing[0] in available:
+            what += ": this build has it, and it did not start"
+        raise Stop("not-applied", what, missing[0])
 
 
 def _placement(session: Any, requested: List[Dict[str, Any]]) -> List[Dict[str, Any]]:

@@ -75,7 +75,7 @@ def _optimize(ort: Any, request: Dict[str, Any]) -> str:
     options.add_session_config_entry(entry % "min_size_in_bytes", "1024")
     providers = channels.providers(request["providers"], settings.provider_options)
     session = ort.InferenceSession(request["model"], options, providers=providers)
-    trial._require_providers(session, request["providers"])
+    trial._require_providers(session, request["providers"], ort.get_available_providers())
     if not os.path.exists(request["output"]):
         raise Stop("unsupported", "onnxruntime %s created the session and wrote no model" % ort.__version__)
     left_out = " without %s" % without.replace(";", ", ") if without else ""
@@ -102,7 +102,7 @@ def _levels(ort: Any, request: Dict[str, Any]) -> str:
         options.add_session_config_entry(entry % "file_name", level + ".data")
         providers = channels.providers(request["providers"], settings.provider_options)
         session = ort.InferenceSession(request["model"], options, providers=providers)
-        trial._require_providers(session, request["providers"])
+        trial._require_providers(session, request["providers"], ort.get_available_providers())
         if not os.path.exists(options.optimized_model_filepath):
             raise Stop(
                 "unsupported", "onnxruntime %s created the session and wrote no model" % ort.__version__

@@ -1,0 +1,163 @@
+"""What an error says to do is true in each way that it is reached."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import onnx.parser
+import onnxruntime as ort
+import pytest
+
+import ortune
+from ortune.errors import UsageError
+from ortune.inputs import workload
+from ortune.inputs.trial_fixes import cannot_feed
+from ortune.model.open import open_model
+from ortune.records import Failed
+from ortune.rewrites import find
+from ortune.targets.tool import ToolFailed
+from ortune.trials import pilot
+
+HEAD = '<ir_version: 8, opset_import: ["" : 17]>'
+GOOD = f"{HEAD} g (float[1,4] x) => (float[1,4] y) {{ y = Relu (x) }}"
+
+
+def failed(what: str, *, reason: str = "load-error", phase: str = "loading") -> Failed:
+    return Failed(plan="", reason=reason, what=what, phase=phase)  # type: ignore[arg-type]
+
+
+def said_of(path: Path) -> str:
+    """What ONNX Runtime says of a file that it does not load."""
+    with pytest.raises(Exception) as caught:
+        ort.InferenceSession(str(path), providers=["CPUExecutionProvider"])
+    return f"{type(caught.value).__name__}: {caught.value}"
+
+
+def model_of_kind(kind: str, folder: Path) -> Path:
+    path = folder / "m.onnx"
+    model = onnx.parser.parse_model(GOOD)
+    if kind == "vanished":
+        return path
+    if kind == "data vanished":
+        weights = onnx.numpy_helper.from_array(np.ones((1, 4096), np.float32), "w")
+        model.graph.initializer.append(weights)
+        model.graph.node[0].CopyFrom(onnx.helper.make_node("Add", ["x", "w"], ["y"]))
+        model.graph.input[0].type.tensor_type.shape.dim[1].dim_value = 4096
+        model.graph.output[0].type.tensor_type.shape.dim[1].dim_value = 4096
+        onnx.save(model, path, save_as_external_data=True, location="w.data")
+        (folder / "w.data").unlink()
+        return path
+    if kind == "unknown":
+        model.graph.node[0].op_type = "Mystery"
+    if kind == "foreign":
+        model.graph.node[0].domain = "somebody"
+        model.opset_import.append(onnx.helper.make_opsetid("somebody", 1))
+    if kind == "invalid":
+        model.graph.node[0].input[0] = "nobody"
+    if kind == "no kernel":
+        for value in (*model.graph.input, *model.graph.output):
+            value.type.tensor_type.elem_type = onnx.TensorProto.BFLOAT16
+    onnx.save(model, path)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("kind", "told"),
+    [
+        ("vanished", "put the file back"),
+        ("data vanished", "put the file back"),
+        ("unknown", "--custom-ops"),
+        ("foreign", "--custom-ops"),
+        ("invalid", "export the model again"),
+        ("no kernel", "for these types"),
+    ],
+)
+def test_of_a_model_that_does_not_load(kind: str, told: str, tmp_path: Path) -> None:
+    what = said_of(model_of_kind(kind, tmp_path))
+    do = pilot.remedy(failed(what, reason="unsupported" if "NotImplemented" in what else "load-error"))
+    assert told in do, what
+    assert ("--custom-ops" in do) == (kind in ("unknown", "foreign"))
+
+
+@pytest.mark.parametrize(
+    ("what", "told", "not_told"),
+    [
+        ("session.x='7' was refused: invalid value", "another value", "onnxruntime that has it"),
+        ("x=1 was refused: 'SessionOptions' object has no attribute 'x'", "onnxruntime that has it", "value"),
+        ("CUDAExecutionProvider fell back to CPUExecutionProvider", "onnxruntime that has it", "value"),
+        (
+            "A fell back to B: this build has it, and it did not start",
+            "other values",
+            "onnxruntime that has it",
+        ),
+        ("A took none of the nodes: all run on B", "takes no node", "onnxruntime that has it"),
+    ],
+)
+def test_of_what_was_not_applied(what: str, told: str, not_told: str) -> None:
+    do = pilot.remedy(failed(what, reason="not-applied"))
+    assert told in do and not_told not in do
+
+
+@pytest.mark.parametrize(
+    ("verb", "options", "where"),
+    [
+        (ortune.bench, {"set": ["intraa=4"]}, "--set"),
+        (ortune.bench, {"plan": "p.json"}, "p.json"),
+        (ortune.compare, {"b_set": ["intraa=4"]}, "--b-set"),
+        (ortune.compare, {"b_set": ["intra=many"]}, "--b-set"),
+        (ortune.compare, {"b": "p.json"}, "p.json"),
+        (ortune.profile, {"b_set": ["intraa=4"]}, "--b-set"),
+        (ortune.tune, {"current": "intraa=4"}, "--current"),
+    ],
+)
+def test_a_setting_is_refused_where_it_was_written(
+    verb: Callable[..., Any],
+    options: dict[str, Any],
+    where: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    onnx.save(onnx.parser.parse_model(GOOD), "m.onnx")
+    Path("p.json").write_text('{"settings": {"intra_op_num_threadz": 4}}')
+    with pytest.raises(UsageError) as caught:
+        verb("m.onnx", **options)
+    assert caught.value.where == where
+
+
+@pytest.mark.parametrize("sizes", ["1,4", "N,4", "N,M"])
+def test_a_shape_that_failed_is_not_what_is_advised(sizes: str, tmp_path: Path) -> None:
+    onnx.save(onnx.parser.parse_model(GOOD.replace("1,4", sizes)), tmp_path / "m.onnx")
+    model = open_model(tmp_path / "m.onnx").ir
+    work = workload.propose(model)
+    error = cannot_feed(model, work, "Reshape failed")
+    tried = "x".join(map(str, work.cases[0].inputs[0].shape))
+    assert f"x:{tried}" not in error.do and "--inputs" in error.do
+    assert ("--shape" in error.do) == (sizes != "1,4"), "sizes that are fixed cannot be given"
+
+
+def test_nodes_with_constants_alone_that_are_left_are_counted(tmp_path: Path) -> None:
+    text = f"""{HEAD} g (float[1,4] x) => (float[1,4] y, float[1,4] z) <float[1,4] a = {{1,2,3,4}}>
+        {{ s = Elu (a)  y = Add (x, s)  z = Add (a, a) }}"""
+    result = find("constant-folding").apply(onnx_ir_of(text, tmp_path))
+    assert not result.modified and "2 nodes have constants alone for inputs and stay: " in result.reasons[0]
+    assert "Elu is not computed here (1)" in result.reasons[0]
+    none = find("constant-folding").apply(onnx_ir_of(GOOD, tmp_path))
+    assert none.reasons[0].startswith("no node has constants alone for inputs")
+
+
+def onnx_ir_of(text: str, folder: Path):  # type: ignore[no-untyped-def]
+    onnx.save(onnx.parser.parse_model(text), folder / "f.onnx")
+    return open_model(folder / "f.onnx").ir
+
+
+def test_a_tool_that_fails_advises_what_was_asked_of_it() -> None:
+    rewrite = ToolFailed("no operator to quantise", task="static-int8", where="m", reason="unsupported")
+    assert rewrite.do == "Leave the rewrite out for this model."
+    assert "--inputs" in ToolFailed("no", task="static-int8", where="m", reason="input-error").do
+    assert "rewrite" not in ToolFailed("no", task="levels", where="m", reason="load-error").do
+    assert "rewrite" not in ToolFailed("no", task="levels", where="m", reason="timeout").do
