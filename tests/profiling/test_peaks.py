@@ -9,8 +9,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
+import ortune
 from ortune import platform
-from ortune.errors import Interrupted
+from ortune.errors import Interrupted, MeasurementError
 from ortune.fleet.runtimes import probe
 from ortune.profiling import peaks
 from ortune.profiling.peaks import FILE, load_peak, measure_peak, thread_counts
@@ -19,6 +20,7 @@ from ortune.targets.machine import Machine
 from ortune.targets.tool import ToolFailed
 from ortune.verbs.doctor import Options
 from ortune.verbs.doctor import run as doctor
+from web_models import convolutions
 
 HOST = platform.host()
 
@@ -34,6 +36,7 @@ def measured(store: Path) -> MachinePeak:
     with pytest.MonkeyPatch.context() as patch:
         # What a neighbour disturbed is as good here, and so is what the arrays leave in a cache.
         patch.setattr(peaks, "_RETRIES", 0)
+        patch.setattr(peaks, "_QUIET_SHARE", 1e9)
         patch.setattr(peaks, "_MOST_ARRAY", peaks._LEAST_ARRAY)
         return measure_peak(probe(sys.executable), store / "scratch", store, Machine(), seconds=0.05)
 
@@ -96,6 +99,70 @@ def test_the_version_is_told_and_a_peak_of_an_older_ortune_is_taken(
 def test_a_broken_file_is_no_peak(text: str, tmp_path: Path) -> None:
     (tmp_path / FILE).write_text(text, encoding="latin-1")
     assert load_peak(HOST, tmp_path) is None
+
+
+class Beside(Machine):
+    """This machine, where programs of others have so many CPUs."""
+
+    others = 0.0
+    at_s = 0.0
+
+    def sensors(self) -> platform.Snapshot:
+        self.at_s += 1.0
+        return platform.Snapshot(
+            at_ns=int(1e9 * self.at_s), busy_us=int(1e6 * self.others * self.at_s), own_us=0
+        )
+
+
+def test_beside_others_nothing_is_measured_kept_or_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(peaks, "_RETRIES", 0)
+    machine = Beside()
+    machine.others = HOST.cores - 0.5
+    with pytest.raises(MeasurementError, match="other programs took"):
+        measure_peak(probe(sys.executable), tmp_path, tmp_path, machine, seconds=0.02)
+    assert load_peak(HOST, tmp_path) is None
+
+
+def test_others_on_cpus_that_trials_may_not_use_take_none() -> None:
+    machine = Beside()
+    machine.others = 3.0
+    machine.host = msgspec.structs.replace(HOST, cores=8, logical=8, effective_cpus=4)
+    assert machine.taken_cpus(machine.sensors()) == 0.0
+    machine.host = msgspec.structs.replace(HOST, cores=4, logical=8, effective_cpus=4)
+    assert machine.taken_cpus(machine.sensors()) == pytest.approx(3.0)
+
+
+def test_a_second_measurement_agrees_where_it_finds_no_more(measured: MachinePeak) -> None:
+    assert measured.quiet and not measured.agreed
+    assert peaks._agree(measured, measured)
+    more = {threads: 1.2 * rate for threads, rate in measured.int8_ops_per_s.items()}
+    assert not peaks._agree(measured, msgspec.structs.replace(measured, int8_ops_per_s=more))
+    assert not peaks._agree(measured, msgspec.structs.replace(measured, ort_version="0.1"))
+
+
+def test_a_peak_that_nodes_exceed_is_measured_again(
+    measured: MachinePeak, store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Taken beside a neighbour, a tenth of what the machine can do was stored."""
+    monkeypatch.setattr(peaks, "_RETRIES", 0)
+    monkeypatch.setattr(peaks, "_QUIET_SHARE", 1e9)
+    monkeypatch.setattr(peaks, "_MOST_ARRAY", peaks._LEAST_ARRAY)
+    (key, entry), *_ = msgspec.json.decode((store / FILE).read_bytes()).items()
+    for kind in ("flops_per_s", "int8_ops_per_s", "bytes_per_s"):
+        entry["peak"][kind] = {threads: rate / 1000 for threads, rate in entry["peak"][kind].items()}
+    entry["peak"]["elementwise_bytes_per_s"] /= 1000
+    (tmp_path / FILE).write_bytes(msgspec.json.encode({key: entry}))
+    said: list[str] = []
+    model = convolutions(tmp_path / "m.onnx")
+    found = ortune.profile(
+        model, store=tmp_path, runtime=sys.executable, budget="20s", watcher=ortune.Watcher(say=said.append)
+    ).result
+    assert any("measuring it again" in sentence for sentence in said)
+    again = load_peak(HOST, tmp_path)
+    assert again is not None and again == found.peak and not again.agreed
+    assert again.flops_per_s[1] > 10 * entry["peak"]["flops_per_s"]["1"]
 
 
 def test_stopped_before_it_began(tmp_path: Path) -> None:

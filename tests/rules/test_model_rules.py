@@ -26,6 +26,7 @@ from rule_examples import (
     profile,
     ran,
     signed,
+    unequal,
     weight,
     work,
 )
@@ -291,6 +292,19 @@ def test_waiting_that_a_neighbour_causes_is_no_fault_of_the_threads() -> None:
     assert beside("")
     assert not beside("the CPUs were waited for 98 % of the time", **{"thread-wait": 0.05})
     assert beside("the CPUs were waited for 98 % of the time", **{"thread-wait": 0.15})
+
+
+def test_runs_that_a_neighbour_made_slow_are_no_fault_of_uneven_parts() -> None:
+    rule = rules.find_rule("THR006")
+    facts = unequal(2.0, ran("conv", imbalance_ns=1e5), ran("relu"))
+    assert facts.profile is not None and rule.findings(facts)
+
+    def beside(busy: str) -> bool:
+        run = msgspec.structs.replace(facts.profile, headroom=Headroom(settings_ratio=0.0, busy=busy))
+        return bool(rule.findings(replace(facts, profile=run)))
+
+    assert beside("")
+    assert not beside("the CPUs were waited for 98 % of the time")
 
 
 def test_how_far_a_node_is_from_its_roofline_is_the_most_where_others_had_the_cpus() -> None:

@@ -223,7 +223,7 @@ def test_the_budget_that_is_suggested_holds_what_was_left_out(
     def taken(budget_s: float) -> tuple[_Look, list[str]]:
         nonlocal now
         now, profiled = 0.0, list[str]()
-        found = _Look(Options(model="m.onnx", budget=budget_s), Watcher(), model, None, tmp_path, now)
+        found = _Look(Options(model="m.onnx", budget=budget_s), Watcher(), model, None, tmp_path)
         monkeypatch.setattr(found, "_profile", lambda *_: profiled.append("profile"))
         trials = Trials()
         baseline: Any = SimpleNamespace(arm=str, executor=trials, require_measured=lambda _, outcome: outcome)
@@ -316,7 +316,7 @@ def test_every_command_that_is_suggested_can_be_typed(
 ) -> None:
     model = dense(tmp_path / "m.onnx", inputs=[INFO("x", FLOAT, ["rows", 96]), INFO("w", FLOAT, [96, 96])])
     asked = Options(model=str(model), target=target, set=["intra=2"], dim=["rows=8"])
-    taken = _Look(asked, Watcher(), open_model(model), None, tmp_path, 0.0)
+    taken = _Look(asked, Watcher(), open_model(model), None, tmp_path)
     taken.needed_s = 30.0
     lines = taken._next(None, {"too-many-threads", "depends-on-values"})
     found = measurable(taken._findings(), words(asked, without=("budget",)))

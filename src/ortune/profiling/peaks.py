@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -11,7 +12,7 @@ from pathlib import Path
 import msgspec
 
 from ortune import files
-from ortune.errors import Interrupted, StoreError
+from ortune.errors import Interrupted, MeasurementError, StoreError
 from ortune.profiling import peak_models
 from ortune.records import Applied, Host, MachinePeak, Record, Runtime
 from ortune.store.places import data_folder
@@ -30,6 +31,9 @@ _LEAST_SECONDS = 0.12
 
 _SCALES = 0.7  # of the products: what shares out its work worse than this was disturbed
 _RETRIES = 2
+
+_QUIET_SHARE = 0.1  # of the CPUs that others may take meanwhile
+_RISEN = 1.05  # times the stored rates, from which on a second measurement has found more
 
 _SIDE, _LARGE_SIDE = 512, 1536  # not 1024: rows of 4096 bytes get into each other's way in a cache
 _MANY_THREADS = 4  # beyond these the small product is over too soon to be shared out well
@@ -115,21 +119,34 @@ def measure_peak(
 
     Raises:
         ToolFailed: A process crashed, found too little memory, or took too long.
+        MeasurementError: Other programs had the CPUs, so that what was found is no peak; nothing is kept of it.
         Interrupted: Stopped before all was measured.
     """
     host = machine.host
     counts = thread_counts(host.effective_cpus)
     say(f"measuring the peaks of this machine, with {' and '.join(map(str, counts))} threads")
     rates: dict[int, _Rates] = {}
+    most_taken, looked = _QUIET_SHARE * host.effective_cpus, True
     for threads in counts:
         asked = _asked(threads, len(counts), machine, seconds)
+        least_taken = math.inf
         for _ in range(1 + _RETRIES):
             if stop():
                 raise Interrupted("stopped before the peaks were measured")
+            before = machine.sensors()
             found = _measured(runtime, scratch, asked)
+            taken = machine.taken_cpus(before)
+            looked = looked and taken is not None
+            least_taken = min(least_taken, taken or 0.0)
             rates[threads] = _better(rates.get(threads, found), found)
-            if not _disturbed(rates, threads):
+            if least_taken <= most_taken and not _disturbed(rates, threads):
                 break
+        if least_taken > most_taken:
+            raise MeasurementError(
+                f"other programs took {least_taken:.1f} of {host.effective_cpus} CPUs while it was measured",
+                do="ortune doctor, when the machine is quiet",
+                code="busy",
+            )
     peak = MachinePeak(
         cpu=host.cpu,
         flops_per_s=_best({n: found.float32 for n, found in rates.items()}),
@@ -140,6 +157,11 @@ def measure_peak(
         taken=datetime.now(UTC).isoformat(timespec="seconds"),
         how=_how(runtime, rates[counts[-1]]),
         ort_version=runtime.ort_version,
+        quiet=True if looked else None,
+    )
+    known = load_peak(host, store_folder, runtime.ort_version)
+    peak = msgspec.structs.replace(
+        peak, agreed=known is not None and bool(known.quiet) and _agree(known, peak)
     )
     _keep(store_folder, host, runtime.ort_version, peak, say)
     return peak
@@ -148,6 +170,15 @@ def measure_peak(
 def thread_counts(cpus: int) -> tuple[int, ...]:
     """1, 2, 4, ... and the number of CPUs itself."""
     return (*(1 << n for n in range(cpus.bit_length()) if 1 << n < cpus), cpus)
+
+
+def _agree(known: MachinePeak, peak: MachinePeak) -> bool:
+    """Whether a second measurement found no more than the first."""
+    return known.ort_version == peak.ort_version and all(
+        rate <= _RISEN * getattr(known, kind).get(threads, 0.0)
+        for kind in ("flops_per_s", "int8_ops_per_s", "bytes_per_s")
+        for threads, rate in getattr(peak, kind).items()
+    )
 
 
 def _better(one: _Rates, other: _Rates) -> _Rates:

@@ -109,6 +109,7 @@ def result_of(
         busy=seen.busy if seen else "",
         no_peak=no_peak or known.trouble,
         peak_of=_other_version(peak, side),
+        peak_doubted=peak is not None and not peak.agreed,
     )
     undisturbed = found.fast_categories()
     fast_ns = sum(c.ns for c in undisturbed)

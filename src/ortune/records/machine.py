@@ -159,6 +159,8 @@ class MachinePeak(Record, frozen=True, kw_only=True):
         taken: When, ISO 8601.
         how: What was run for it.
         ort_version: With which ONNX Runtime.
+        quiet: Other programs left the CPUs alone meanwhile; None where an older version did not look.
+        agreed: A second measurement found no more, so that what is faster has its work over-counted.
     """
 
     cpu: str
@@ -170,3 +172,5 @@ class MachinePeak(Record, frozen=True, kw_only=True):
     taken: str = ""
     how: str = ""
     ort_version: str = ""
+    quiet: bool | None = None
+    agreed: bool = False

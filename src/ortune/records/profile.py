@@ -266,7 +266,7 @@ class Headroom(Record, frozen=True, kw_only=True):
         parts: That share by category.
         kernels_ratio: Time floor over kernel time: how near the kernels are to the peak of the threads that they may
             use; None where not known, or ``settings_ratio`` is None.
-        kernels_least: ``kernels_ratio`` is the least that it can be: other programs had the CPUs.
+        kernels_least: In older documents: the ratio is the least that it can be, as other programs had the CPUs.
         plain_kernels_ratio: The same at least, if the run without the profiler were kernels alone; 0.0 where that run
             is not known.
         unbounded: Why nothing bounds what can be won (weights among the inputs, optimisation off), "" where the floors

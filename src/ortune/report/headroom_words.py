@@ -132,7 +132,7 @@ def _kernels(found: Headroom) -> str:
         return f"less than half of the run is kernels: {remedy} before faster kernels do"
     if found.kernels_ratio is None:
         faster = "they are faster than the stored one (ortune doctor measures it again)"
-        why = found.no_peak or (faster if found.beyond_peak else "")
+        why = found.no_peak or found.busy or (faster if found.beyond_peak else "")
         return f"how near the kernels are to {whose} peak is not known{f': {why}' if why else ''}"
     if covered < COVERED:
         return f"how near the kernels are to {whose} peak is known for only {round(100 * covered)} % of their time"
@@ -144,10 +144,10 @@ def _kernels(found: Headroom) -> str:
         )
     what = "memory bandwidth" if found.memory_bound else "peak"
     partly = f" in the {round(100 * covered)} % of their time that is known" if covered < PROVEN else ""
-    known = ", ".join(text for text in (found.busy, found.peak_of) if text)
+    known = f" ({found.peak_of})" if found.peak_of else ""
     return (
-        f"the kernels run at {round(100 * found.kernels_ratio)} %{' or more' if found.busy else ''} of {whose} {what}"
-        f"{partly}{f' ({known})' if known else ''}{_next(found, found.kernels_ratio)}"
+        f"the kernels run at {round(100 * found.kernels_ratio)} % of {whose} {what}{partly}{known}"
+        f"{_next(found, found.kernels_ratio)}"
     )
 
 

@@ -98,6 +98,14 @@ class Machine:
         throttling = self.pod.throttling() if self.pod else ()
         return replace(now, throttling=throttling) if throttling else now
 
+    def taken_cpus(self, since: platform.Snapshot) -> float | None:
+        """CPUs that programs of others had since then, of those that trials may use; None: the system does not tell."""
+        found = platform.between(since, self.sensors())
+        if found.others_cpu_us is None or not found.elapsed_ns:
+            return None
+        spare = self.host.cores - self.host.effective_cpus
+        return max(0.0, found.others_cpu_us * 1e3 / found.elapsed_ns - spare)
+
     def memory_left_bytes(self) -> int | None:
         """Bytes that may still be taken now; None where the system does not tell."""
         return platform.memory_left_bytes()

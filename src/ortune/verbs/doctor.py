@@ -204,7 +204,7 @@ def _peak(
     try:
         with exclusive("doctor", watch, wait=False):
             return measure_peak(runtime, scratch, o.folder, machine, say=watch.say, stop=watch.stop)
-    except (ToolFailed, BusyError) as error:
+    except (ToolFailed, BusyError, MeasurementError) as error:
         watch.say(f"the peaks of this machine were not measured: {error.what}")
         return None
 

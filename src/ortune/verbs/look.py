@@ -6,7 +6,7 @@ import math
 import os
 import shlex
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Annotated
@@ -46,6 +46,7 @@ from ortune.trace.operators import by_node, by_operator, kept_runs, run_time_ns
 from ortune.trace.ort_profile import read_profile
 from ortune.trials.baseline import Baseline
 from ortune.trials.bench_result import load_words
+from ortune.trials.clock import Stopwatch
 from ortune.trials.executor import Arm, Timing
 from ortune.trials.pilot import describe
 from ortune.trials.scratch import scratch_folder
@@ -102,7 +103,8 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[LookResult
     Raises:
         OrtuneError: The model cannot be opened, or an option cannot be used.
     """
-    watch = watcher or Watcher()
+    # The budget of a look is of its runs: what it leaves out must not follow from how long Python takes to start.
+    watch = replace(watcher or Watcher(), clock=Stopwatch())
     with scratch_folder() as scratch:
         try:
             text = SideText(

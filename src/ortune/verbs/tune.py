@@ -345,7 +345,7 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[TuneResult
                 machine = stack.enter_context(browser_elsewhere(options, names, scratch, watch))
             kept = stack.enter_context(session("tune", options, watch, machine))
             with kept.measuring(side.label):
-                replay = _journal(kept, side, options, watch)
+                replay = _journal(kept, side, options)
                 baseline = Baseline(side, options.feeds, scratch, kept.log, watch.say, kept.machine)
                 run, envelope = _tune(options, everywhere, baseline, replay, watch)
             # Where nothing could be tried, or nothing confirmed, there is nothing to ship.
@@ -689,7 +689,7 @@ def _stamp(inputs: Path | None) -> str:
     return repr([(str(f), f.stat().st_size, f.stat().st_mtime_ns) for f in files if f.is_file()])
 
 
-def _journal(kept: Session, side: Resolved, options: Options, watch: Watcher) -> Replay:
+def _journal(kept: Session, side: Resolved, options: Options) -> Replay:
     """Begins a new session, or goes on with one: what it measured."""
     same = replace(
         options,
@@ -724,7 +724,7 @@ def _journal(kept: Session, side: Resolved, options: Options, watch: Watcher) ->
         raise UsageError("there is no store to resume from", where="--resume", do="name it with --store PATH")
     if store is None or resume is None:
         kept.begin(key, model=side.label)
-        return Replay(since_ns=time.monotonic_ns() - int(1e9 * watch.clock.spent_s))
+        return Replay(since_ns=time.monotonic_ns() - int(1e9 * kept.watch.clock.spent_s))
     wanted = [s.id for s in store.sessions(f"tune {key}") if resume in ("newest", s.id)]
     damaged = ""
     for id_ in wanted:

@@ -33,6 +33,8 @@ def find(facts: Facts) -> Iterator[Finding]:
     spread = run.variance.spread_ratio if run and run.variance else None
     if run is None or spread is None or spread < _UNEQUAL or not run.wall_ns:
         return
+    if run.headroom is not None and run.headroom.busy:
+        return  # other programs hold threads up, and smaller parts do not end them
     if facts.plan.is_web or facts.plan.settings.get(KNOB.name):
         return
     late = sorted(
