@@ -143,6 +143,7 @@ def test_numbers_that_are_not_finite_are_counted(compare):
         assert not found.ok and found.comparable and found.accepting_tolerance is None
         assert found.nonfinite_reference == X.size
         assert found.what == "output 'y' has no finite element on either side, so nothing was compared"
+        assert told.outputs(found) == found.what
         assert compare({"y": all_of_it, "x": X}, {"y": all_of_it, "x": X}, allow_nonfinite=True).ok
     found = compare({"y": X}, {"y": lost})
     assert not found.comparable and (found.nonfinite_reference, found.nonfinite_candidate) == (0, X.size)

@@ -12,6 +12,8 @@ STANDS_OUT = 3.0
 
 def outputs(found: OutputDifference) -> str:
     """How equal the outputs are, and how they were compared; beyond the tolerance, what accepts the difference."""
+    if any(each.nonfinite_reference == each.n_elements for each in found.nonfinite) and not found.ok:
+        return error(found)  # nothing was compared
     if not found.ok:
         accepting = found.accepting_tolerance
         accepts = "" if accepting is None or accepting >= 1.0 else f": --tolerance {accepting:g} accepts it"
