@@ -48,7 +48,9 @@ class Graph:
         """A bias behind DequantizeLinear, cut off at the ends of int32."""
         limits = np.iinfo(np.int32)
         values = np.clip(np.round(bias / scale), limits.min, limits.max).astype(np.int32)
-        return self.add("DequantizeLinear", self.stored(values, "bias"), self.stored(np.float32(scale)))
+        return self.add(
+            "DequantizeLinear", self.stored(values, f"bias{len(self.nodes)}"), self.stored(np.float32(scale))
+        )
 
     def save(self, path: Path, shape: Sequence[int], made: Sequence[int], opset: int = 17) -> Path:
         """The model from ``x`` to ``y``."""

@@ -9,7 +9,7 @@ import numpy as np
 import onnx_ir as ir
 
 from ortune.analysis.grids import Grid, grids
-from ortune.bisection.grids import INTEGERS, behind_grids, step_of, zero_of
+from ortune.bisection.grids import INTEGERS, QUANTIZING, behind_grids, step_of, zero_of
 from ortune.bisection.looked_at import Running, described, operator
 from ortune.bisection.matching import CARRIERS, NEAR, Pair, paired_before
 from ortune.bisection.seen import (
@@ -54,8 +54,11 @@ GRID_MOVES = 4.0
 """The same behind a quantization, where what moves a value is a few elements that were rounded to the next step."""
 MOST_MOVES = 0.1
 """Relative L2 that is taken for rounding at the most, where a value does not move nearly as far by itself."""
-ONE_STEP = 1.01
-"""Steps of a grid: an element was rounded to the next one."""
+STEPS_ONCE, STEPS_EACH = 0.25, 0.75
+"""Root of the mean square, in steps of a grid, that rounding makes of values on it: at all, and by each quantization on
+the way. A processor whose products of 8 bits saturate is a little below; a bias that is read wrong is far above."""
+WORST_STEPS = 4.0
+"""Times as many, of the worst slice."""
 _PRODUCTS = ("Attention", "Conv", "Einsum", "GRU", "Gemm", "LSTM", "MatMul", "RNN")
 _JUMPING = op_set("ArgMax ArgMin Ceil Floor NonMaxSuppression Round Sign TopK")
 """A little before these is much behind them, or nothing."""
@@ -68,12 +71,12 @@ class Compared:
     Attributes:
         values: By the name in A.
         moves: How far a value of A moves when what goes in moves by one step of rounding; relative L2.
-        typical: Of values on one grid, the root of the mean of the squares of their steps.
+        steps: Of values on one grid that are not the same.
     """
 
     values: dict[str, ValuePair] = field(default_factory=dict)
     moves: dict[str, float] = field(default_factory=dict)
-    typical: dict[str, float] = field(default_factory=dict)
+    steps: dict[str, Steps] = field(default_factory=dict)
 
 
 def held_against(
@@ -116,10 +119,13 @@ def held_against(
         if mine.shape == theirs.shape and distance > 0.0 and not pair.sorted:
             apart = _steps(mine, theirs, grid, scales[1].get(pair.b))
             if apart is not None:
-                equal = apart.most <= ONE_STEP
-                compared.typical[name] = apart.typical
+                equal = _rounded(apart, 1)
+                compared.steps[name] = apart
                 steps = GridSteps(
-                    scale=step_of(grid) or 1.0, most=round(apart.most), share=apart.share, same=equal
+                    scale=step_of(grid) or 1.0,
+                    most=round(apart.most),
+                    share=apart.share,
+                    same=round(apart.most) <= 1,
                 )
             elif family(mine.onnx_type) == "float":
                 worst = _worst_slice(mine, theirs)
@@ -171,6 +177,12 @@ def _steps(mine: Seen, theirs: Seen, grid: Grid | None, other: Grid | None) -> S
     return in_steps(mine, theirs, 1.0 if integers or step is None else step)
 
 
+def _rounded(steps: Steps, quantizations: int) -> bool:
+    """Whether rounding explains so many steps behind so many quantizations."""
+    limit = STEPS_ONCE + STEPS_EACH * max(1, quantizations)
+    return steps.typical <= limit and steps.worst <= WORST_STEPS * limit
+
+
 def _worst_slice(mine: Seen, theirs: Seen) -> SliceError | None:
     worst = worst_slice(mine, theirs)
     if worst is None:
@@ -216,7 +228,8 @@ def partings(
         inputs = {p.a: p for p in (*(values[n] for n in into), *(by_b[n] for n in into_b))}
         weights = _weights([node, *before], [theirs, *before_b])
         goes_in = tuple(inputs.values())
-        if not _parts(pair, node, goes_in, compared, faulty=bool(weights)):
+        several = max(map(_quantizations, ([node, *before], [theirs, *before_b])))
+        if not _parts(pair, node, goes_in, compared, faulty=bool(weights), quantizations=several):
             continue
         if _heals([v for v in node.outputs if str(v.name) == pair.a], values):
             continue  # a step on another way to the same values
@@ -250,6 +263,7 @@ def _parts(
     compared: Compared,
     *,
     faulty: bool,
+    quantizations: int,
 ) -> bool:
     """Whether what comes out is farther apart than what goes in explains.
 
@@ -257,6 +271,9 @@ def _parts(
     rounded to the next step: then it is a break only if it shows, and no value of the same place grows so by itself
     when what goes in is moved by one step of rounding. Less is enough where a weight is at fault.
     """
+    steps = compared.steps.get(pair.a)
+    if steps is not None and _rounded(steps, quantizations):
+        return False
     moves = compared.moves
     equal, whole = all(p.equal for p in inputs), max(map(_whole, inputs), default=0.0)
     if pair.shape_b is not None:
@@ -266,12 +283,17 @@ def _parts(
     if equal:
         return _worst(pair) > max(GROWTH, BREAK * own) * whole
     rounded = family(pair.onnx_type) != "float" and pair.steps is None
-    if node.op_type in _JUMPING or rounded or compared.typical.get(pair.a, 1.0) < 1.0:
+    if node.op_type in _JUMPING or rounded:
         return False
     # Beyond 1 nothing is left of a value, so no growth is told from there.
     after = min(_whole(pair), 1.0)
     before = FAULTY_BREAK * whole if faulty else BREAK * own * max(map(_worst, inputs), default=0.0)
     return after > max(SHOWN, before)
+
+
+def _quantizations(nodes: Sequence[ir.Node]) -> int:
+    """How many of these nodes round to a grid."""
+    return sum(node.op_type.startswith(QUANTIZING) for node in nodes)
 
 
 def ordered(places: Sequence[Parting]) -> tuple[tuple[Parting, ...], Parting | None]:
@@ -301,7 +323,8 @@ def stepped(a: Running, b: Running, compared: Compared) -> GridDifference | None
     node = next(node for node in a.nodes for value in node.outputs if str(value.name) == apart[0].a)
     _, before = paired_before(node.inputs, set(values) - _carried(node, values))
     steps = max((pair.steps for pair in apart if pair.steps), key=lambda each: (each.most, each.share))
-    return GridDifference(node=_at([*before, node], [], a, b), steps=steps)
+    ours = sorted({node, *before}, key=list(a.graph.graph).index)
+    return GridDifference(node=_at(ours, [], a, b), steps=steps)
 
 
 def _carried(node: ir.Node, values: Mapping[str, ValuePair]) -> set[str]:

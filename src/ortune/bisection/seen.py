@@ -165,11 +165,13 @@ class Steps:
     Attributes:
         most: Largest difference.
         typical: Root of the mean of their squares.
+        worst: The same of the slice that is farthest apart, across any axis of moderate length.
         share: Of the elements, those that are half a step apart or more.
     """
 
     most: float
     typical: float
+    worst: float
     share: float
 
 
@@ -181,9 +183,17 @@ def in_steps(a: Seen, b: Seen, step: float) -> Steps | None:
     apart = np.abs(new - old) / step
     if not np.isfinite(apart).all():
         return None
+    typical = worst = float(np.sqrt((apart**2).mean()))
+    if a.whole and b.whole and a.shape == b.shape:
+        squares = (apart**2).reshape(a.shape)
+        for axis, length in enumerate(a.shape):
+            if 2 <= length <= LONGEST_AXIS and length < a.size:
+                others = tuple(i for i in range(squares.ndim) if i != axis)
+                worst = max(worst, float(np.sqrt(squares.mean(axis=others).max())))
     return Steps(
         most=float(apart.max()),
-        typical=float(np.sqrt((apart**2).mean())),
+        typical=typical,
+        worst=worst,
         share=float((apart >= 0.5).mean()),
     )
 

@@ -30,6 +30,8 @@ AROUND = 3
 
 def headline(result: BisectResult) -> str:
     """The answer in one sentence."""
+    if not result.partings and result.stepped is not None:
+        return f"no finding: {steps(result.stepped.steps)}, from {_short(result.stepped.node)} on"
     if result.outputs.ok and not result.partings:
         return f"nothing to find: {outputs(result.outputs)}"
     if not result.partings:
@@ -38,9 +40,22 @@ def headline(result: BisectResult) -> str:
             "matched"
         )
     first = result.partings[0]
+    apart = _apart(first.value)
+    if result.wrong:
+        place = next(filter(None, (first.at, first.at_b)))
+        return f"{_side(result)} is wrong from {_short(place)} on: {apart}"
     if _grows(first):
-        return f"the values break {_place(first)}: {_apart(first.value)}, after {_error(first.before)} in what goes in"
-    return f"the values part {_place(first)}: {_apart(first.value)}, with inputs that are equal"
+        return f"the values break at {_place(first)}: {apart}, after {_error(first.before)} in what goes in"
+    return f"the values part at {_place(first)}: {apart}, with inputs that are equal"
+
+
+def _side(result: BisectResult) -> str:
+    """The wrong side with its level, where it is the optimiser that makes it so."""
+    side = result.base if result.wrong == "A" else result.new
+    if result.graphs != "optimised":
+        return result.wrong
+    level = side.plan.settings.get("graph_optimization_level")
+    return f"{result.wrong} ({'default level' if level is None else f'level {level}'})"
 
 
 def _grows(parting: Parting) -> bool:
@@ -50,13 +65,13 @@ def _grows(parting: Parting) -> bool:
 
 def _place(parting: Parting) -> str:
     if not parting.a:
-        return f"at {_nodes(parting.b)}, which A does not have"
+        return f"{_nodes(parting.b)}, which A does not have"
     if not parting.b:
-        return f"at {_nodes(parting.a)}, which B does not have"
+        return f"{_nodes(parting.a)}, which B does not have"
     mine, theirs = parting.at or parting.a[-1], parting.at_b or parting.b[-1]
     if (mine.name, mine.operator) == (theirs.name, theirs.operator) or len(parting.a) == len(parting.b) == 1:
-        return f"at {_node(mine)}"
-    return f"at {_node(mine)}, in B {_node(theirs)}"
+        return f"{_node(mine)}"
+    return f"{_node(mine)}, in B {_node(theirs)}"
 
 
 def notes(result: BisectResult) -> list[str]:
@@ -68,6 +83,12 @@ def notes(result: BisectResult) -> list[str]:
         found.append(
             "with the optimiser off the two are equal: looked at are the graphs that ONNX Runtime makes of them"
         )
+    if result.judged_by == "float64":
+        found.append(
+            f"{result.wrong} is wrong: the outputs of the other side are those of the model in float64"
+        )
+    if result.judged_by == "optimiser-off":
+        found.append(f"{result.wrong} is wrong: the outputs of the other side are those without optimisation")
     if result.bodies:
         found.append("bodies of If, Loop and Scan are not looked into: such a node is one step")
     return found
@@ -83,6 +104,12 @@ def _node(node: GraphNode) -> str:
     own = f", which stands for {_some(node.of)}" if node.of and node.of != (node.name,) else ""
     inside = " (its bodies were not looked into)" if node.bodies else ""
     return f"{name} ({node.operator}){own}{inside}"
+
+
+def _short(node: GraphNode) -> str:
+    """A node by one name: the user's own, where it stands for some of them."""
+    own = next(iter(node.of), node.name) or f"the node that makes {shorten(node.value, 60)}"
+    return f"{shorten(own, 80)} ({node.operator})"
 
 
 def _nodes(nodes: Sequence[GraphNode]) -> str:
@@ -201,7 +228,7 @@ def _figure(pair: ValuePair) -> str:
 
 
 def _further(partings: Sequence[Parting]) -> list[str]:
-    rest = [f"{_place(p)}: {_apart(p.value)}" for p in partings[1 : 1 + MOST_PARTINGS]]
+    rest = [f"at {_place(p)}: {_apart(p.value)}" for p in partings[1 : 1 + MOST_PARTINGS]]
     more = len(partings) - 1 - len(rest)
     return rest + ([f"and {more} more (--json has them)"] if more > 0 else [])
 
@@ -220,11 +247,11 @@ def document(envelope: Envelope[BisectResult]) -> Document:
         answer = result.partings[0]
         changes = [change(each) for each in answer.changes] + [weight_fault(each) for each in answer.weights]
         if result.first is not None:
-            rows.append(("first difference", f"{_place(result.first)}: {_apart(result.first.value)}"))
+            rows.append(("first difference", f"at {_place(result.first)}: {_apart(result.first.value)}"))
         rows += [
             (f"nodes in {letter}", _nodes(nodes))
             for letter, nodes in (("A", answer.a), ("B", answer.b))
-            if len(nodes) > 1
+            if len(nodes) > 1 or any(node.of for node in nodes)
         ]
         further = _further(result.partings)
     return Document(

@@ -10,7 +10,10 @@ from typing import Literal
 import msgspec
 
 from ortune import __version__
+from ortune.analysis.grids import grids
+from ortune.bisection.exact import exact_outputs
 from ortune.bisection.find import Found, Side, find
+from ortune.bisection.judge import numbers, wrong_side
 from ortune.errors import ModelError, UsageError
 from ortune.fleet import runtimes
 from ortune.model.open import open_model
@@ -30,6 +33,7 @@ from ortune.verbs._options import NoWait, Page, Seed, Tolerance
 from ortune.verbs._session import exclusive, resolver
 from ortune.verbs._sides import TwoSides
 
+Judged = tuple[Literal["", "A", "B"], Literal["", "optimiser-off", "float64"]]
 FORMATS = ("text", "json", "github", "markdown", "html")
 STOPPING = ""
 
@@ -124,13 +128,37 @@ class _Run:
         notes = []
         found = self._found(sides, joined, optimised=False)
         graphs: Literal["files", "optimised"] = "files"
-        if not (difference.ok or found.partings) and any(side.optimised for side in sides):
+        # Within the limits a quantized model may be by steps of its grids, which the optimised graphs alone tell.
+        asked = not difference.ok or any(grids(model.ir) for model in models)
+        if not found.partings and asked and any(side.optimised for side in sides):
             try:
                 made = self._found(sides, joined, optimised=True)
                 found, graphs = made, "optimised"
             except ToolFailed as error:
                 notes.append(bisect_words.not_saved(error.what))
-        return self._envelope(difference, found, graphs, notes)
+        same = (
+            self.a.model.ref.sha256 == self.b.model.ref.sha256
+            and self.a.plan.rewrites == self.b.plan.rewrites
+        )
+        place = baseline.work.cases[worst].name
+        judged: Judged = ("", "")
+        if found.partings and (same or graphs == "optimised"):
+            judged = self._judged(
+                sides[0], Path(first.outputs_path) / place, Path(trial.outputs_path) / place
+            )
+        return self._envelope(difference, found, graphs, notes, judged)
+
+    def _judged(self, side: Side, a: Path, b: Path) -> Judged:
+        """The wrong side and what shows it: A's model in double precision, or without ONNX Runtime's optimiser."""
+        exact = exact_outputs(side.model.ir, side.feed)
+        if exact is not None and (wrong := wrong_side(a, b, exact)):
+            return wrong, "float64"
+        arm = self.baseline.arm("off", plan=side.plan_off, refs=(side.feed,))
+        off = self.baseline.executor.trial(arm, runs=0, keep_outputs=True, fresh=True)
+        if not isinstance(off, Measured):
+            return "", ""
+        wrong = wrong_side(a, b, numbers(Path(off.outputs_path) / side.feed.name))
+        return wrong, "optimiser-off" if wrong else ""
 
     def _worst(self, first: Measured, trial: Measured) -> int:
         """The case in which the outputs are farthest apart."""
@@ -163,6 +191,7 @@ class _Run:
         found: Found | None = None,
         graphs: Literal["", "files", "optimised"] = "",
         notes: Sequence[str] = (),
+        judged: Judged = ("", ""),
     ) -> Envelope[BisectResult]:
         result = BisectResult(base=self.a.record, new=self.b.record, outputs=difference)
         if found is not None:
@@ -171,6 +200,9 @@ class _Run:
                 graphs=graphs,
                 partings=found.partings,
                 first=found.first,
+                stepped=found.stepped,
+                wrong=judged[0],
+                judged_by=judged[1],
                 not_finite=found.not_finite,
                 values=found.values,
                 n_values_a=found.n_values_a,

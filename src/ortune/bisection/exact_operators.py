@@ -1,0 +1,45 @@
+"""Quantization for ONNX's own reference, which knows it from opset 19 on alone, and not in double precision."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from onnx.reference.op_run import OpRun
+
+from ortune.trials.output_files import Array
+
+
+def _along(array: Array, values: Array, axis: int) -> Array:
+    """One number, or one for each index of an axis, in a shape that fits the array."""
+    if values.size == 1:
+        return values.reshape(())
+    return values.reshape([-1 if i == axis % array.ndim else 1 for i in range(array.ndim)])
+
+
+class QuantizeLinear(OpRun):
+    """Rounded to the nearest step, of two the even one, and cut off at the ends of the type."""
+
+    op_domain = ""
+
+    def _run(
+        self, x: Array, scale: Array, zero: Array | None = None, axis: int = 1, **_: Any
+    ) -> tuple[Array]:
+        zero = np.zeros(1, np.uint8) if zero is None else zero
+        limits = np.iinfo(zero.dtype)
+        steps = np.rint(x / _along(x, scale, axis)) + _along(x, zero, axis).astype(np.float64)
+        return (np.clip(steps, limits.min, limits.max).astype(zero.dtype),)
+
+
+class DequantizeLinear(OpRun):
+    """Integers less the zero point, times the scale."""
+
+    op_domain = ""
+
+    def _run(
+        self, x: Array, scale: Array, zero: Array | None = None, axis: int = 1, **_: Any
+    ) -> tuple[Array]:
+        steps = x.astype(np.float64)
+        if zero is not None:
+            steps = steps - _along(x, zero, axis).astype(np.float64)
+        return (steps * _along(x, scale, axis),)
