@@ -13,6 +13,7 @@ import onnxruntime as ort
 import pytest
 
 import ortune
+from ortune import knobs
 from ortune.errors import UsageError
 from ortune.inputs import workload
 from ortune.inputs.trial_fixes import cannot_feed
@@ -160,4 +161,11 @@ def test_a_tool_that_fails_advises_what_was_asked_of_it() -> None:
     assert rewrite.do == "Leave the rewrite out for this model."
     assert "--inputs" in ToolFailed("no", task="static-int8", where="m", reason="input-error").do
     assert "rewrite" not in ToolFailed("no", task="levels", where="m", reason="load-error").do
-    assert "rewrite" not in ToolFailed("no", task="levels", where="m", reason="timeout").do
+    assert "quiet" in ToolFailed("no", task="levels", where="m", reason="timeout").do
+    assert "memory" in ToolFailed("no", task="levels", where="m", reason="out-of-memory").do
+
+
+def test_nothing_near_is_no_did_you_mean() -> None:
+    with pytest.raises(UsageError) as caught:
+        knobs.find("qqqqqq", "--b-set")
+    assert caught.value.do.startswith("the settings are ") and caught.value.where == "--b-set"

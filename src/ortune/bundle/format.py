@@ -28,9 +28,13 @@ def read(path: Path) -> BundleInfo:
     try:
         info = read_json(files.read(index), BundleInfo)
     except OSError as error:
-        raise UsageError(
-            f"not a bundle: {error.strerror}", where=str(index), do="give the folder NAME.ortune"
-        ) from error
+        missing = isinstance(error, FileNotFoundError | NotADirectoryError)
+        what, do = (
+            ("not a bundle", "give the folder NAME.ortune")
+            if missing
+            else ("cannot be read", "make it readable")
+        )
+        raise UsageError(f"{what}: {error.strerror}", where=str(index), do=do) from error
     except msgspec.DecodeError as error:
         raise UsageError(f"cannot be read: {error}", where=str(index), do="make the bundle again") from error
     if info.schema != SCHEMA:

@@ -211,8 +211,13 @@ def _failed(wanted: Recipe, output: str) -> RuntimeNotFound:
         )
     lines = [line.strip() for line in output.splitlines() if line.strip()]
     errors = [line for line in lines if line.lower().startswith("error")] or lines[-1:] or ["no message"]
+    do = "mend that, and try again"
+    if "space" in output.lower():
+        do = "free space, and try again"
+    elif "venv" in output or "ensurepip" in output:
+        do = "install uv or python3-venv, and try again"
     return RuntimeNotFound(
-        f"it could not be made: {errors[-1]}", where=where, do="free space, or install uv or python3-venv"
+        f"it could not be made: {errors[-1]}", where=where, do=f"{do}: ortune runtime add {wanted.name}"
     )
 
 

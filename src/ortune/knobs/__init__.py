@@ -77,8 +77,9 @@ def find(name: str, where: str = "--set") -> Knob:
         if name in knob.aliases:
             return knob
     names = {alias: knob.name for knob in knobs.values() for alias in (knob.name, *knob.aliases, knob.key)}
-    near = dict.fromkeys(names[each] for each in difflib.get_close_matches(name, names, n=3)) or sorted(knobs)
-    raise UsageError(f"no setting is called {name!r}", where=where, do=f"did you mean {', '.join(near)}?")
+    near = dict.fromkeys(names[each] for each in difflib.get_close_matches(name, names, n=3))
+    do = f"did you mean {', '.join(near)}?" if near else f"the settings are {', '.join(sorted(knobs))}"
+    raise UsageError(f"no setting is called {name!r}", where=where, do=do)
 
 
 def parse_value(knob: Knob, text: str, where: str = "--set") -> Value:

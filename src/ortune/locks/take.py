@@ -225,8 +225,7 @@ def _levels(
     try:
         tool("levels", side.runs, folder, {"levels": ",".join(names)})
     except ToolFailed as error:
-        do = "See whether ONNX Runtime loads the model: ortune doctor MODEL."
-        raise ModelError(error.what, where=str(side.runs), do=do, code=error.code) from error
+        raise ModelError(error.what, where=str(side.runs), do=error.do, code=error.code) from error
     saved = {name: saved_graph(folder / f"{name}.onnx") for name in names}
     saved[level] = saved_graph(scratch / "run" / SAVED)
     observed = observed_sizes(profile, saved[level].graph) if profile else {}

@@ -192,5 +192,5 @@ def raise_if_base_fails(blocks: Sequence[Block], references: Sequence[str] = (BA
         raise MeasurementError(
             f"the base cannot be measured: {failed[-1].what}",
             where=failed[-1].phase,
-            do="see the log in --json",
+            do="ortune bench MODEL shows whether it runs by itself",
         )

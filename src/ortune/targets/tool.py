@@ -35,6 +35,10 @@ _DO: Mapping[FailureReason, str] = {
 }
 _LOOKING = ("levels", "graphs", "peaks")
 """Tasks that no rewrite needs."""
+_DO_LOOKING: Mapping[FailureReason, str] = {
+    "out-of-memory": "Free memory, and run it again.",
+    "timeout": "Run it again when the machine is quiet.",
+}
 
 
 class ToolFailed(OrtuneError):
@@ -46,7 +50,9 @@ class ToolFailed(OrtuneError):
     def __init__(self, what: str, *, task: str, where: str, reason: FailureReason) -> None:
         do = _DO.get(reason, "Leave the rewrite out for this model.")
         if task in _LOOKING and "rewrite" in do:
-            do = "Load it alone with the same onnxruntime to see whether the fault is the model's."
+            do = _DO_LOOKING.get(
+                reason, "Load it alone with the same onnxruntime to see whether the fault is the model's."
+            )
         super().__init__(what, where=where, do=do, code=f"tool-{reason}")
         self.reason: FailureReason = reason
 
