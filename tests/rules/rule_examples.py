@@ -286,9 +286,7 @@ def stopped(periods: int) -> tuple[Throttling, ...]:
     return (Throttling(group="/app", nr_periods=1000, nr_throttled=periods, throttled_us=9),)
 
 
-def branches(*, chosen: bool) -> list[onnx.NodeProto]:
-    if not chosen:
-        return [PRODUCT]
+def branches() -> list[onnx.NodeProto]:
     branch = helper.make_graph([node("Neg", ["x"], ["n"], name="neg")], "b", [], [info("n", FLOAT, None)])
     return [node("If", ["yes"], ["y"], then_branch=branch, else_branch=branch, name="choice")]
 
@@ -376,7 +374,11 @@ EXAMPLES = {
         good=plain,
     ),
     "GRA003": Example(
-        bad=lambda folder: facts_of(folder, branches(chosen=True), [YES]), where=("choice",), good=plain
+        bad=lambda folder: facts_of(
+            folder, branches(), inputs=[info("x", FLOAT, [8, 96]), info("yes", TensorProto.BOOL, [])]
+        ),
+        where=("choice",),
+        good=lambda folder: facts_of(folder, branches(), [YES]),
     ),
     "GRA004": Example(bad=lambda folder: plain(folder, opset=11), good=plain),
     "GRA005": Example(

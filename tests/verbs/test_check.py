@@ -69,6 +69,18 @@ def test_a_finding_is_a_line_and_fails_the_check(folder: Path) -> None:
     assert asked("check", "m.onnx", "--fail-on", "never").exit_code == 0
 
 
+@pytest.mark.parametrize("code", ["GRA022", "SHP004"])
+def test_what_the_file_alone_shows_is_a_note_without_being_asked_for(folder: Path, code: str) -> None:
+    example = rules.find_rule(code)
+    assert example.bad is not None and example.good is not None
+    onnx.save(example.bad(), "bad.onnx")
+    onnx.save(example.good(), "good.onnx")
+    bad, good = document("check", "bad.onnx", "good.onnx")["models"]
+    assert [each["severity"] for each in bad["findings"] if each["code"] == code] == ["note"]
+    assert code not in [each["code"] for each in good.get("findings", ())]
+    assert asked("check", "bad.onnx", "--select", code).exit_code == 0
+
+
 def test_a_clean_model_passes(folder: Path) -> None:
     write(folder, CLEAN)
     said = asked("check", "m.onnx")

@@ -9,7 +9,7 @@ With every symbol known the same walk checks a choice of sizes without running t
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -50,6 +50,7 @@ class Walk:
     """The state of one walk; operators read and extend it. ``shapes`` holds those that are given or computed."""
 
     keep: Callable[[str], int]
+    free: Collection[ir.Value] = ()
     symbols: set[str] = field(default_factory=set)
     bound: dict[str, Size] = field(default_factory=dict)
     shapes: dict[ir.Value, Shape] = field(default_factory=dict)
@@ -135,10 +136,14 @@ class Walk:
             return None
         if value in self.contents:
             return tuple(None if d is None else self.settle(d) for d in self.contents[value])
-        array = constant(value)
+        array = self.constant(value)
         if array is None or array.dtype.kind not in "iub" or array.size > _MAX_CONTENT:
             return None
         return tuple(Size((), int(x)) for x in array.ravel())
+
+    def constant(self, value: ir.Value | None) -> NDArray[np.generic] | None:
+        """As ``constant``, but for what is ``free``: initializers whose values are not believed."""
+        return None if value in self.free else constant(value)
 
     def numbers(self, value: ir.Value | None) -> list[int] | None:
         """The elements of a small integer tensor where all are plain numbers."""

@@ -13,8 +13,9 @@ from typing import Literal
 import onnx_ir as ir
 
 from ortune.analysis.dataflow import Flow
-from ortune.analysis.randomness import is_random, random_ops, value_dependent_ops
+from ortune.analysis.randomness import random_ops, value_dependent_ops
 from ortune.model.graphs import cast_to, element_type, name_of, op_set
+from ortune.model.randomness import is_random
 
 __all__ = [
     "OutputComparison",

@@ -8,12 +8,7 @@ import onnx_ir as ir
 
 from ortune.analysis.dataflow import Flow
 from ortune.model.graphs import name_of, nodes, op_set, subgraphs
-
-RANDOM = op_set(
-    "RandomNormal RandomNormalLike RandomUniform RandomUniformLike Multinomial Bernoulli Sampling"
-)
-_DROPOUTS = {"Dropout": 2, "BiasDropout": 4, "BitmaskDropout": 2, "BitmaskBiasDropout": 4}
-"""Operators that are random in training mode only, and which of their inputs says so."""
+from ortune.model.randomness import is_random
 
 # The values decide how much comes out, or how much there is to do, however the shapes are.
 _BY_VALUES = op_set(
@@ -46,18 +41,6 @@ _SIZES: dict[str, tuple[int, ...]] = {
     "HammingWindow": (0,),
     "BlackmanWindow": (0,),
 }
-
-
-def is_random(node: ir.Node) -> bool:
-    """Whether a node's result changes from run to run."""
-    if node.op_type in RANDOM:
-        return True
-    at = _DROPOUTS.get(node.op_type, len(node.inputs))
-    training = node.inputs[at] if at < len(node.inputs) else None
-    if training is None:
-        return False
-    mode = ir.convenience.get_const_tensor(training)
-    return mode is None or bool(mode.numpy().any())
 
 
 def random_ops(model: ir.Model) -> list[tuple[str, str]]:

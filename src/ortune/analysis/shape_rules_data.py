@@ -232,7 +232,7 @@ def _gather_elements(walk: Walk, node: ir.Node) -> Shape | None:
 
 
 def _one_hot(walk: Walk, node: ir.Node) -> Shape | None:
-    depth = constant(input_of(node, 1))
+    depth = walk.constant(input_of(node, 1))
     indices = input_of(node, 0)
     shape = walk.shape(indices)
     if depth is None or depth.size != 1 or indices is None:
@@ -301,7 +301,7 @@ def _resize(walk: Walk, node: ir.Node) -> Shape | None:
     sizes = walk.content(input_of(node, 3))
     if sizes and len(sizes) == len(x):
         return sizes
-    scales = constant(input_of(node, 1 if node.op_type == "Upsample" or len(node.inputs) == 2 else 2))
+    scales = walk.constant(input_of(node, 1 if node.op_type == "Upsample" or len(node.inputs) == 2 else 2))
     if scales is None or scales.size != len(x):
         return (None,) * len(x)
     out: list[Dim] = []

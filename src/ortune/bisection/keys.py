@@ -15,6 +15,7 @@ import onnx_ir as ir
 from ortune.analysis.digest import digest, tensor_digest
 from ortune.bisection.looked_at import Running
 from ortune.model.graphs import held_tensor, op_set
+from ortune.model.randomness import is_random
 
 COMMUTATIVE = op_set("Add And BitwiseAnd BitwiseOr BitwiseXor Equal Max Mean Min Mul Or Sum Xor")
 """Exporters write what these take in either order."""
@@ -64,7 +65,7 @@ class Keying:
                 found.fixed.add(name)
         for node in graph:
             given = self._node(node, found)
-            fixed = all(v is None or str(v.name) in found.fixed for v in node.inputs) and not _is_random(node)
+            fixed = all(v is None or str(v.name) in found.fixed for v in node.inputs) and not is_random(node)
             for place, value in enumerate(node.outputs):
                 name = str(value.name)
                 if name in paired:
@@ -113,7 +114,3 @@ def attributes(node: ir.Node) -> tuple[tuple[str, str], ...]:
         for name in sorted(node.attributes)
         if not node.attributes[name].is_ref() and node.attributes[name].type not in _HELD
     )
-
-
-def _is_random(node: ir.Node) -> bool:
-    return node.op_type.startswith("Random") or node.op_type in ("Bernoulli", "Multinomial")

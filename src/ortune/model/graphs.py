@@ -231,6 +231,20 @@ def attribute_tensors(attribute: ir.Attr) -> Iterable[ir.TensorProtocol]:
     return ()
 
 
+FREE_INITIALIZERS_IR = 4
+"""The first IR version whose initializers need not be graph inputs."""
+
+
+def overridable(model: ir.Model) -> frozenset[ir.Value]:
+    """Initializers that each call may feed other values for, which ONNX Runtime therefore takes for no constants.
+
+    They are graph inputs too. Below IR version 4 all initializers must be, and ONNX Runtime takes them for constants.
+    """
+    if model.ir_version < FREE_INITIALIZERS_IR:
+        return frozenset()
+    return frozenset(value for value in model.graph.inputs if value.name in model.graph.initializers)
+
+
 def in_order(model: ir.Model) -> bool:
     """Whether every node comes after the nodes it reads from, also from inside subgraphs."""
     return all(_in_order(graph, set()) for graph in scopes(model))

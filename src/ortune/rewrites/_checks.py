@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import onnx_ir as ir
 
-from ortune.model.graphs import attribute_tensors, graphs, scopes, subgraphs
+from ortune.model.graphs import FREE_INITIALIZERS_IR, attribute_tensors, graphs, scopes, subgraphs
 
 Signature = tuple[object, ...]
 Names = tuple[dict[str, ir.Value], ...]
@@ -62,10 +62,6 @@ class Picture:
             for node in graph
             if node_signature(node, held, by_identity) not in known
         ]
-
-
-FREE_INITIALIZERS_IR = 4
-"""The first IR version whose initializers need not be graph inputs."""
 
 
 def node_signature(node: ir.Node, held: list[object], by_identity: bool) -> Signature:

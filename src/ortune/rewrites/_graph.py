@@ -9,14 +9,19 @@ import numpy as np
 import onnx_ir as ir
 from numpy.typing import NDArray
 
-from ortune.model.graphs import graphs, held_tensor, nested, nodes, op_set, scopes, subgraphs
-from ortune.rewrites._checks import FREE_INITIALIZERS_IR
+from ortune.model.graphs import (
+    FREE_INITIALIZERS_IR,
+    graphs,
+    held_tensor,
+    nested,
+    nodes,
+    scopes,
+    subgraphs,
+)
 
 Scope = ir.Graph | ir.Function
 Array = NDArray[np.float64]
 
-RANDOM = op_set("RandomNormal RandomNormalLike RandomUniform RandomUniformLike Multinomial Bernoulli Dropout")
-"""Operators that draw numbers, or may: another number each time they are run."""
 FLOATS = frozenset({ir.DataType.FLOAT, ir.DataType.FLOAT16, ir.DataType.DOUBLE})
 _RANKED = {
     "Conv": 3,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import onnx_ir as ir
 
-from ortune.model.graphs import nodes
-from ortune.rewrites._checks import FREE_INITIALIZERS_IR, Picture, Signature, node_signature
+from ortune.model.graphs import FREE_INITIALIZERS_IR, nodes
+from ortune.rewrites._checks import Picture, Signature, node_signature
 
 NODE_KEY = "ortune.rewrite"
 """Metadata of a node that a rewrite made or changed: the names, separated by commas."""

@@ -24,7 +24,7 @@ import numpy as np
 import onnx
 import onnx_ir as ir
 
-from ortune.model.graphs import op_set
+from ortune.model.graphs import nodes, op_set
 from ortune.records import Workload
 from ortune.rewrites._base import CLEAN_UP, Param, Proposed, Rewrite, RewriteResult
 from ortune.rewrites._graph import Editor, constant, is_op, scopes_of
@@ -52,8 +52,8 @@ _LIMIT = Param(
 class _Folding:
     """One pass after another, until nothing changes."""
 
-    def __init__(self, model: ir.Model, limit_bytes: int) -> None:
-        self.model, self.limit_bytes = model, limit_bytes
+    def __init__(self, model: ir.Model, limit_bytes: int, *, as_ort: bool = False) -> None:
+        self.model, self.limit_bytes, self.as_ort = model, limit_bytes, as_ort
         self.editor = Editor(model)
         self.folded = self.sizes = self.branches = 0
         self.reasons: dict[str, None] = {}
@@ -89,7 +89,7 @@ class _Folding:
 
     def _branch(self, node: ir.Node) -> None:
         condition = constant(node.inputs[0])
-        if condition is None or condition.size != 1:
+        if condition is None or condition.size != 1 or self.as_ort:
             return
         taken = node.attributes["then_branch" if condition.reshape(-1)[0] else "else_branch"]
         if taken.is_ref() or not can_be_inlined(taken.as_graph()):
@@ -101,6 +101,8 @@ class _Folding:
 
     def _sizes(self, node: ir.Node, opset: int) -> list[np.ndarray] | None:
         """What a node that asks for sizes gives, where all that it asks for are known."""
+        if self.as_ort and not (is_op(node, "Shape") and _whole(self._dims(node.inputs[0]))):
+            return None  # it knows the sizes of a tensor all together or not at all, and asks Shape alone
         if is_op(node, "Size"):
             dims = self._dims(node.inputs[0])
             return [np.array(np.prod(dims, dtype=np.int64))] if _whole(dims) else None
@@ -261,6 +263,21 @@ def _as_inferred(
         if any(size not in (None, other) for size, other in zip(sizes, array.shape, strict=True)):
             return False
     return True
+
+
+def known_branches(model: ir.Model) -> dict[ir.Node, ir.Graph]:
+    """The Ifs whose conditions ONNX Runtime computes when a session is made, each with the branch that it takes."""
+    copy = model.clone()
+    pairs = [(own, other) for own, other in zip(nodes(model), nodes(copy), strict=True) if is_op(own, "If")]
+    if not pairs:
+        return {}
+    _Folding(copy, _MOST_NUMBERS, as_ort=True).run()
+    conditions = {own: constant(other.inputs[0]) for own, other in pairs}
+    return {
+        node: node.attributes["then_branch" if found.reshape(-1)[0] else "else_branch"].as_graph()
+        for node, found in conditions.items()
+        if found is not None and found.size == 1
+    }
 
 
 def _fold(model: ir.Model, limit_kib: int) -> _Folding:

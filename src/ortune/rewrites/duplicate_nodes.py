@@ -19,12 +19,11 @@ from collections.abc import Iterable, Mapping, Sequence
 import onnx_ir as ir
 
 from ortune.model.graphs import attribute_tensors, graphs, stored_bytes, subgraphs
+from ortune.model.randomness import is_random
 from ortune.records import Workload
 from ortune.rewrites._base import CLEAN_UP, Proposed, Rewrite, RewriteResult
-from ortune.rewrites._graph import RANDOM, Editor, scopes_of
+from ortune.rewrites._graph import Editor, scopes_of
 
-_LEFT = RANDOM | {"Constant"}
-"""These differ, or may; equal constants are for whoever reads them to compare."""
 _DOMAINS = ("", "ai.onnx", "com.microsoft")
 _MOST_READ_BYTES = 1 << 30
 _SMALL_BYTES = 1024  # constants of attributes are compared up to this
@@ -74,7 +73,10 @@ def _merge_nodes(editor: Editor, model: ir.Model) -> int:
         for node in list(scope):
             # A name for another output is not computed twice.
             named = node.op_type == "Identity" and node.outputs[0].is_graph_output()
-            if node.domain not in _DOMAINS or node.op_type in _LEFT or any(subgraphs(node)) or named:
+            if node.domain not in _DOMAINS or any(subgraphs(node)) or named:
+                continue
+            # Equal constants are for whoever reads them to compare; what a function does is not looked into.
+            if node.op_type == "Constant" or is_random(node) or node.op_identifier() in model.functions:
                 continue
             attributes = _attributes(node.attributes.values())
             if attributes is None or node.graph is not scope:

@@ -19,18 +19,18 @@ from collections.abc import Mapping, Sequence
 
 import onnx_ir as ir
 
+from ortune.model.graphs import FREE_INITIALIZERS_IR, overridable
 from ortune.records import Workload
 from ortune.rewrites._base import Param, Proposed, Rewrite, RewriteResult
-from ortune.rewrites._checks import FREE_INITIALIZERS_IR
 
 
-def _overridable(model: ir.Model) -> list[ir.Value]:
+def _in_inputs(model: ir.Model) -> list[ir.Value]:
     return [value for value in model.graph.inputs if value.name in model.graph.initializers]
 
 
 def _change(model: ir.Model, params: Mapping[str, str]) -> RewriteResult:
     kept = set(filter(None, params["keep"].split("+")))
-    found = _overridable(model)
+    found = _in_inputs(model)
     moved = [value for value in found if value.name not in kept]
     unknown = sorted(kept - {value.name for value in found})
     reasons = tuple(f"{name!r} is no initializer among the inputs, so it cannot be kept" for name in unknown)
@@ -54,11 +54,10 @@ def _change(model: ir.Model, params: Mapping[str, str]) -> RewriteResult:
 def _proposes(model: ir.Model, workload: Workload | None) -> Sequence[Proposed]:
     cases = workload.cases if workload else ()
     fed = {choice.name for case in cases for choice in case.inputs}
-    found = [value.name or "" for value in _overridable(model)]
+    found = [value.name or "" for value in overridable(model)]
     keep = sorted(fed.intersection(found))
     count = len(found) - len(keep)
-    # Below IR version 4 ONNX Runtime takes them for constants all the same.
-    if not count or model.ir_version < FREE_INITIALIZERS_IR or any("+" in name for name in keep):
+    if not count or any("+" in name for name in keep):
         return []
     reason = f"{count} of its weights are graph inputs, so that ONNX Runtime takes them for unknown"
     return [({"keep": "+".join(keep)} if keep else {}, reason)]

@@ -19,9 +19,10 @@ import numpy as np
 import onnx_ir as ir
 
 from ortune.model.graphs import nested
+from ortune.model.randomness import is_random
 from ortune.records import Workload
 from ortune.rewrites._base import CLEAN_UP, Param, Proposed, Rewrite, RewriteResult
-from ortune.rewrites._graph import RANDOM, Editor, constant, holds, is_op, scopes_of
+from ortune.rewrites._graph import Editor, constant, holds, is_op, scopes_of
 from ortune.rewrites._inline import Inlined, can_be_inlined, nodes_within
 
 _MOST = Param(
@@ -58,9 +59,7 @@ class _Drawing:
 
     def __call__(self, graph: ir.Graph | ir.Function) -> bool:
         return any(
-            is_op(node, *RANDOM) or node.op_identifier() in self._called
-            for each in nested(graph)
-            for node in each
+            is_random(node) or node.op_identifier() in self._called for each in nested(graph) for node in each
         )
 
 

@@ -15,10 +15,10 @@ from ortune.analysis.cost.call import MOST_WORK, Call, Count, Dims, Executions, 
 from ortune.analysis.cost.known import Counter
 from ortune.analysis.cost.registry import formula_of
 from ortune.analysis.cost.values import Array
-from ortune.analysis.randomness import RANDOM
 from ortune.analysis.shape_inference import visit
 from ortune.analysis.shape_rule_helpers import int_of
 from ortune.model.graphs import name_of, op_set, own_name, subgraphs, type_text
+from ortune.model.randomness import is_random
 from ortune.records import NodeCost
 
 FOLDED = "fed by constants alone: not counted, it can be worked out once"
@@ -313,7 +313,7 @@ class GraphCounter(Counter):
     def _fold(self, node: ir.Node) -> bool:
         """Whether constants alone feed the node; its outputs are then constants too."""
         fed = [value for value in node.inputs if value is not None]
-        if node.op_type in RANDOM or not all(map(self._is_constant, fed)):
+        if is_random(node) or not all(map(self._is_constant, fed)):
             return False
         if not fed and node.op_type != "Constant":
             return False

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 
 from ortune.analysis.mapping.carried_values import CarriedValues
 from ortune.analysis.mapping.model_view import ModelView, Step, Value, attributes, contents
-from ortune.analysis.randomness import RANDOM
 from ortune.model.graphs import op_set
+from ortune.model.randomness import is_random
 
 _SHAPES = op_set("Shape Size")
 QUANTIZERS = op_set("QuantizeLinear DequantizeLinear")
@@ -57,7 +57,7 @@ class Segments:
     def _is_static(self, step: Step) -> bool:
         if step.op_type in _SHAPES:
             return True
-        if step.bodies or step.op_type in RANDOM:
+        if step.bodies or is_random(step.node):
             return False
         reads = [self._carried.same(value) for value in step.reads()]
         return bool(reads) and all(
@@ -67,7 +67,7 @@ class Segments:
     def _merge_twins(self, original: ModelView) -> None:
         kinds: dict[tuple[object, ...], list[Step]] = {}
         for step in original.steps:
-            if step.bodies or step.op_type in RANDOM or not step.outputs:
+            if step.bodies or is_random(step.node) or not step.outputs:
                 continue
             twins = self.twins[step] = kinds.setdefault(self._key(step), [])
             twins.append(step)

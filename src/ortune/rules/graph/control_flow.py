@@ -2,7 +2,8 @@
 
 What it is: If, Loop, Scan and SequenceMap run graphs of their own.
 Why it costs: ONNX Runtime optimises each body by itself and nothing across its edge; a loop runs its nodes one by one,
-    as often as it goes round.
+    as often as it goes round. An If whose condition is constant, or computed from constants and known shapes, it
+    replaces by the branch that is taken when a session is made: nothing is said of that.
 Evidence: the operators, by name.
 Fix and its safety: advice: where a branch or a number of rounds is always the same, export the model with it fixed.
 Example: the body of a decoder that is unrolled once at export
@@ -11,10 +12,15 @@ References: ONNX operator documentation, "If", "Loop" and "Scan".
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
-from ortune.model.graphs import nodes, op_set
+import onnx_ir as ir
+
+from ortune.knobs.cpu.graph_optimization_level import KNOB
+from ortune.model.graphs import op_set, scopes, subgraphs
 from ortune.records import Finding
+from ortune.rewrites._graph import holds, is_op
+from ortune.rewrites.constant_folding import known_branches
 from ortune.rules._words import counted, name_of
 from ortune.rules.facts import Facts
 
@@ -24,9 +30,12 @@ _OPERATORS = op_set("If Loop Scan SequenceMap")
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Everywhere in the model, bodies and functions included."""
-    walked = nodes(facts.model.ir) if facts.model else ()
-    found = [node for node in walked if node.op_type in _OPERATORS and not node.domain]
+    """Everywhere in the model, bodies and functions included, but for an If whose branch is known and what is in it."""
+    if facts.model is None:
+        return
+    optimises = facts.plan.settings.get(KNOB.name) != "disable"
+    known = known_branches(facts.model.ir) if optimises and holds(facts.model.ir, "If") else {}
+    found = [node for scope in scopes(facts.model.ir) for node in _left(scope, known)]
     if found:
         yield Finding(
             code=CODE,
@@ -34,3 +43,15 @@ def find(facts: Facts) -> Iterator[Finding]:
             what=f"control flow, not optimised across: {counted(found)}",
             where=tuple(name_of(node) for node in found),
         )
+
+
+def _left(graph: ir.Graph | ir.Function, known: Mapping[ir.Node, ir.Graph]) -> Iterator[ir.Node]:
+    """Control flow of a graph and of those in it, of a known If only that of the branch that is taken."""
+    for node in graph:
+        if node in known:
+            yield from _left(known[node], known)
+            continue
+        if is_op(node, *_OPERATORS):
+            yield node
+        for body in subgraphs(node):
+            yield from _left(body, known)

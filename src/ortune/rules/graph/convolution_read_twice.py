@@ -24,7 +24,6 @@ from ortune.rules._words import counted, listed, name_of
 from ortune.rules.facts import Facts
 
 CODE = "GRA022"
-TIER = "if-measured"
 
 _FUSED = ("BatchNormalization", "Relu", "LeakyRelu", "Clip", "Tanh")
 _HEAD = """

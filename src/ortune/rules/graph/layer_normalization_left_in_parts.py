@@ -22,7 +22,7 @@ from dataclasses import dataclass
 import onnx_ir as ir
 
 from ortune.analysis.constraints import constant
-from ortune.model.graphs import nodes, op_set
+from ortune.model.graphs import nodes, op_set, overridable
 from ortune.model.open import OpenModel
 from ortune.records import Finding
 from ortune.rewrites._graph import is_op, least_rank, only_user, other_input, scalar
@@ -95,6 +95,7 @@ def find(facts: Facts) -> Iterator[Finding]:
 
 def _reasons(model: OpenModel) -> dict[ir.Node, str]:
     """Why each layer normalisation is not fused, by the node that ends it."""
+    free = overridable(model.ir)
     moved = model.facts.opsets.get("", 0) < _OPERATOR_OPSET
     why: dict[ir.Node, str] = {}
     known: set[ir.Node | None] = set()
@@ -102,7 +103,7 @@ def _reasons(model: OpenModel) -> dict[ir.Node, str]:
         parts = _parts(node)
         if parts is not None:
             known |= {parts.variance, parts.mean}
-            if reason := _reason(node, parts) or (_moved(node, parts) if moved else ""):
+            if reason := _reason(node, parts, free) or (_moved(node, parts) if moved else ""):
                 why[node] = reason
     others = (
         node
@@ -140,7 +141,7 @@ class _Parts:
     root: ir.Node
 
 
-def _reason(node: ir.Node, parts: _Parts) -> str:
+def _reason(node: ir.Node, parts: _Parts, free: Collection[ir.Value]) -> str:
     """Why a quotient that ends a layer normalisation is not fused; "" where it is."""
     difference, root, variance, square = parts.difference, parts.root, parts.variance, parts.square
     axes = _axes(variance)
@@ -157,13 +158,13 @@ def _reason(node: ir.Node, parts: _Parts) -> str:
     }
     if any(unknown.values()) or not last:
         return next((reason for reason, holds in unknown.items() if holds), "")
-    return _epsilon(parts) or _shared(node, parts) or _scale(node)
+    return _epsilon(parts, free) or _shared(node, parts) or _scale(node)
 
 
-def _epsilon(parts: _Parts) -> str:
+def _epsilon(parts: _Parts, free: Collection[ir.Value]) -> str:
     """What is wrong with what is added to the variance."""
     added = other_input(parts.total, parts.variance.outputs[0])
-    return "" if constant(added) is not None else "epsilon is not a constant"
+    return "epsilon is not a constant" if added in free or constant(added) is None else ""
 
 
 def _shared(node: ir.Node, parts: _Parts) -> str:

@@ -18,7 +18,7 @@ import onnx_ir as ir
 
 from ortune.analysis.constraints import constant
 from ortune.knobs.cpu.constant_folding_max_bytes import KNOB
-from ortune.model.graphs import nodes, op_set
+from ortune.model.graphs import nodes, op_set, overridable
 from ortune.records import WEB_TARGETS, Finding, Plan
 from ortune.rules._words import counted, name_of
 from ortune.rules.facts import Facts
@@ -54,10 +54,11 @@ def find(facts: Facts) -> Iterator[Finding]:
     """Everywhere in the model."""
     if facts.model is None or KNOB.name in facts.plan.settings:
         return
+    free = overridable(facts.model.ir)
     sizes = {
         node: size
         for node in nodes(facts.model.ir, functions=False)
-        if (size := _bytes(node)) >= _LEAST_BYTES
+        if free.isdisjoint(node.inputs) and (size := _bytes(node)) >= _LEAST_BYTES
     }
     found = [node for node, size in sizes.items() if size <= _MOST_BYTES]
     if found:

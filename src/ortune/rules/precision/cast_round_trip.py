@@ -15,7 +15,7 @@ from collections.abc import Iterator
 import onnx_ir as ir
 
 from ortune.knobs.cpu.cast_chain_elimination import KNOB
-from ortune.model.graphs import cast_to, nodes
+from ortune.model.graphs import cast_to, nodes, overridable
 from ortune.records import WEB_TARGETS, Finding, Plan
 from ortune.rewrites._graph import only_user
 from ortune.rules._words import counted, name_of
@@ -51,10 +51,12 @@ def find(facts: Facts) -> Iterator[Finding]:
     if facts.model is None or facts.target in WEB_TARGETS or facts.plan.settings.get(KNOB.name):
         return
     found: list[ir.Node] = []
+    free = overridable(facts.model.ir)
     for node in nodes(facts.model.ir):
-        if cast_to(node) in _SMALL and node.inputs[0] is not None and node.inputs[0].const_value is None:
+        given = node.inputs[0] if cast_to(node) in _SMALL else None
+        if given is not None and (given.const_value is None or given in free):
             back = only_user(node.outputs[0])
-            if back is not None and cast_to(back) == ir.DataType.FLOAT and not _is_small(node.inputs[0]):
+            if back is not None and cast_to(back) == ir.DataType.FLOAT and not _is_small(given):
                 found += [node, back]
     if found:
         yield Finding(

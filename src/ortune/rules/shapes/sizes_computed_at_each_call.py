@@ -28,7 +28,6 @@ from ortune.rules._words import counted, name_of
 from ortune.rules.facts import Facts
 
 CODE = "SHP004"
-TIER = "if-measured"
 
 _MANY = 5
 _ARITHMETIC = op_set(
