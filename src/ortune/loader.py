@@ -1,7 +1,7 @@
 """``ortune.load``: a bundle's model with its settings, for programs that have onnxruntime and need nothing else.
 
-Only the standard library, ``ortune.errors``, ``printable``, ``bundle.machine`` and ``shared`` are imported, and
-onnxruntime when a bundle is loaded. Code that lies in the bundle is not run, and of ``ortune.json`` only the plan
+Only the standard library, ``ortune.errors``, ``files``, ``printable``, ``bundle.machine`` and ``shared`` are imported,
+and onnxruntime when a bundle is loaded. Code that lies in the bundle is not run, and of ``ortune.json`` only the plan
 counts: what its settings do follows from ortune's own list of them.
 """
 
@@ -16,6 +16,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
+from ortune import files
 from ortune.bundle.machine import (
     allocator_library,
     cpus,
@@ -163,7 +164,7 @@ def _index(folder: Path) -> dict[str, Any]:
     index = folder / INDEX
     again = "make the bundle again"
     try:
-        info = json.loads(index.read_text(encoding="utf-8"))
+        info = json.loads(files.read(index).decode())
     except OSError as error:
         raise UsageError(
             f"not a bundle: {error.strerror}", where=str(index), do="give the folder NAME.ortune"

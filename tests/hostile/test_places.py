@@ -24,7 +24,7 @@ from onnx import helper
 import ortune
 from git_repository import commit, git
 from ortune import temporary
-from ortune.errors import ModelError, StoreError
+from ortune.errors import ModelError, StoreError, UsageError
 from ortune.model import from_git
 from ortune.model.open import open_model
 from ortune.report.answer_commands import words_of
@@ -123,6 +123,14 @@ def test_an_object_of_git_lfs_is_a_file_of_its_own(tmp_path: Path, link: str) ->
         return
     with pytest.raises(ModelError, match="its Git LFS object is not here"):
         from_git.checkout(str(folder / "m.ort"), "main", tmp_path / "out")
+
+
+def test_a_pipe_in_place_of_a_bundle_is_not_waited_for(tmp_path: Path) -> None:
+    bundle = tmp_path / "m.ortune"
+    bundle.mkdir()
+    os.mkfifo(bundle / "ortune.json")
+    with pytest.raises(UsageError):
+        ortune.load(bundle)
 
 
 # --- sizes

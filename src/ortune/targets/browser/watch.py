@@ -56,7 +56,7 @@ _MOST_NS = 1 << 62
 _PIECE = 2 << 20
 BESIDES_S = 30.0
 """Beyond the time of watching: the browser's start and end, the page's load, and the reading of models."""
-_LOAD_S, _END_S = 16.0, 4.0  # of these the start with the load, and what comes after the reading
+_LOAD_S, _END_S = 14.0, 9.0  # of these the start with the load, and what comes after the reading
 _ASKED_S = 3.0
 _BEAT_S = 0.1
 _SAMPLE_US = 1000
