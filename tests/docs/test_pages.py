@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import re
 from pathlib import Path
 
@@ -41,3 +42,25 @@ def test_a_file_to_make_is_named_where_titles_are_not_shown(page: Path) -> None:
     text = page.read_text(encoding="utf-8")
     for before, name in re.findall(r'((?:[^\n]+\n)+)\n```\w+ title="([^"]+)"', text):
         assert name in before, f"say {name} in the text above its block"
+
+
+CLAIM = re.compile(
+    r"([\d.]+)x (?P<way>faster|slower) (?:than A )?in p\d+(?: \((?P<a>[\d.]+)-(?P<b>[\d.]+)\))?"
+    r": (?P<was>[\d.]+) (?P<was_unit>us|ms|s) -> (?P<now>[\d.]+) (?P<now_unit>us|ms|s)"
+    r"(?: \(95 % interval (?P<c>[\d.]+)-(?P<d>[\d.]+))?"
+)
+UNITS = {"us": 1e-6, "ms": 1e-3, "s": 1.0}
+HALF_A_DIGIT = 1.005
+
+
+def test_two_times_that_a_page_shows_are_as_far_apart_as_the_claim_beside_them() -> None:
+    found = 0
+    for path in [*sorted((ROOT / "docs").rglob("*.md")), ROOT / "README.md", ROOT / "docs" / "answer.svg"]:
+        text = html.unescape(re.sub(r"<[^>]+>", " ", path.read_text(encoding="utf-8")))
+        for claim in CLAIM.finditer(" ".join(text.split())):
+            was, now = (float(claim[name]) * UNITS[claim[f"{name}_unit"]] for name in ("was", "now"))
+            factor = was / now if claim["way"] == "faster" else now / was
+            low, high = (float(claim[one] or claim[other]) for one, other in ("ac", "bd"))
+            assert low / HALF_A_DIGIT <= factor <= high * HALF_A_DIGIT, f"{path.name}: {claim[0]}"
+            found += 1
+    assert found > 5
