@@ -260,6 +260,9 @@ def test_controls_passed_only_where_each_did(controls: tuple[Control, ...], leve
     found = risks(made(golden_tune.tuned(controls=controls)))["proof"]
     assert found[0] == level and told in found[1]
     assert ("passed" in found[1]) == (level == "fine")
+    whole = made(golden.compared(controls=controls, comparison=golden.comparison(guards=()), gate=None))
+    assert whole.decision == ("ship" if controls else "unproven")
+    assert ("controls not run" in whole.answer) == (not controls)
 
 
 def test_too_few_blocks_have_no_ends_and_claim_nothing() -> None:

@@ -123,7 +123,7 @@ def _decision(found: Answer) -> Decision:
         return "keep"
     if any(g.failed and g.figure not in found.allowed for g in compared.guards):
         return "stop"
-    return "ship" if found.settled else "unproven"
+    return "ship" if found.settled and found.controls else "unproven"
 
 
 def _answer(found: Answer, decision: Decision) -> str:
@@ -135,7 +135,10 @@ def _answer(found: Answer, decision: Decision) -> str:
         failed = found.outputs is not None and not found.outputs.ok
         return f"do not change over: {wrong if failed else 'a guard failed'}"
     if decision == "unproven":
-        return UNSURE.get(found.standing, "no gain is proven: keep what runs, or measure longer")
+        unproven = "no gain is proven: keep what runs, or measure longer"
+        if found.settled and not found.controls:
+            unproven = f"controls not run, so {unproven}"
+        return UNSURE.get(found.standing, unproven)
     if compared is not None and compared.verdict == "slower":
         return "the change makes it slower: keep what runs"
     if compared is not None and compared.verdict == "equivalent":

@@ -347,7 +347,8 @@ def _next(envelope: Envelope[CompareResult]) -> list[str]:
     result = envelope.result
     c, work = result.comparison, envelope.workload
     again: list[str] = []
-    if c is not None and c.verdict == "inconclusive" and not result.candidates:
+    open_ = c is not None and (c.verdict == "inconclusive" or result.enough_s)
+    if c is not None and open_ and not result.candidates:
         said = work and as_said(work)
         again = compare_line(result.base, result.new, said, c.estimand, result.notes)
         again += _longer(result, c) if again else []
@@ -376,8 +377,9 @@ def _tone(result: CompareResult) -> Tone:
     if _is_wrong(result):
         return "bad"
     tone = TONES[result.comparison.verdict if result.comparison else "wrong-output"]
-    # What is faster and no longer the same is for its user to judge.
-    return "unsure" if tone == "good" and not result.outputs.ok else tone
+    # What is faster and no longer the same is for its user to judge, and so is what no control stands behind.
+    doubtful = not result.outputs.ok or not result.controls
+    return "unsure" if tone == "good" and doubtful else tone
 
 
 def ranking(result: CompareResult) -> Table:

@@ -218,7 +218,8 @@ def _row(session: StoredSession) -> tuple[str, ...]:
     if found.comparison is None:
         return (*head, base, value(found.new_figures, found.estimand), "wrong outputs: not timed")
     new = figure_beside(found.base_figures, found.new_figures, found.comparison)
-    standing = "" if found.settled else ", not confirmed"
+    standing = "" if found.controls else ", controls not run"
+    standing = standing if found.settled else ", not confirmed"
     claim = f"{interval_words(found.comparison)}, {found.comparison.verdict}{standing}"
     return (*head, base, new, claim)
 

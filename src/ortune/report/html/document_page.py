@@ -30,6 +30,9 @@ class Part:
     blocks: list[tuple[str, Any]]
 
 
+PROVEN = ("faster", "slower", "equivalent")
+
+
 def render(document: Document, verb: str, envelope: Envelope[Any] | None = None, *, stored: str = "") -> str:
     """The page as one HTML document; it fetches nothing.
 
@@ -156,7 +159,10 @@ def _large(result: CompareResult) -> str:
         return "Not timed"
     words = {"equivalent": "No difference", "inconclusive": "Inconclusive", "invalid": "No claim"}
     plain = words.get(found.verdict) or f"{result.name} is {speed(found.ratio)}"
-    return plain if result.outputs.ok else f"{plain}; outputs differ"
+    limits = [] if result.outputs.ok else ["outputs differ"]
+    if found.verdict in PROVEN and not result.controls:
+        limits.append("controls not run")
+    return "; ".join([plain, *limits])
 
 
 def _forest(result: CompareResult) -> dict[str, Any] | None:
@@ -174,15 +180,17 @@ def _forest(result: CompareResult) -> dict[str, Any] | None:
         return None
     scale = svg.factor_scale([1 / v for *_, c in drawn for v in (c.ratio, c.ratio_low, c.ratio_high) if v])
     return {
-        "rows": [_row(name, label, c, scale) for name, label, c in drawn],
+        "rows": [_row(name, label, c, scale, controlled=bool(result.controls)) for name, label, c in drawn],
         "axis": svg.axis(scale, lambda t: "A" if t == 1 else times(t)),
     }
 
 
-def _row(name: str, label: str, found: Comparison, scale: svg.Scale) -> dict[str, object]:
+def _row(
+    name: str, label: str, found: Comparison, scale: svg.Scale, *, controlled: bool
+) -> dict[str, object]:
     low = 1 / found.ratio_high if found.ratio_high else None
     high = 1 / found.ratio_low if found.ratio_low else None
-    sure = found.verdict in ("faster", "slower", "equivalent")
+    sure = controlled and found.verdict in PROVEN
     kind = {"faster": "winner", "slower": "bad"}.get(found.verdict, "other")
     interval = factors(found.ratio_low, found.ratio_high)
     marks = [
