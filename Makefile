@@ -24,6 +24,7 @@ test: check  ## Lint, types and every test that takes seconds (a few minutes in 
 test-long: $(READY)  ## What takes an hour or more, on a quiet machine; its tables belong into docs/results.md.
 	$(BIN)/python -m pytest -m long
 	$(BIN)/python benchmarks/self_comparison.py
+	$(BIN)/python benchmarks/self_comparison.py --crowded --runs 200
 	$(BIN)/python benchmarks/true_differences.py
 	$(BIN)/python benchmarks/search_quality.py
 	$(BIN)/python benchmarks/shipped_bundles.py

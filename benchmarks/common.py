@@ -21,6 +21,7 @@ from zoo import model_path
 
 __all__ = [
     "CONDITIONS",
+    "CROWDED",
     "busy_core",
     "disguised_copy",
     "model_path",
@@ -69,6 +70,8 @@ def weights_as_inputs(model: Path, folder: Path) -> Path:
 
 CONDITIONS = ("quiet", "comes and goes", "one core taken")
 """What else runs: nothing of ours; a neighbour with phases; a process that never rests."""
+CROWDED = "load 20"
+"""Twenty processes that never rest."""
 
 
 @contextlib.contextmanager
@@ -76,6 +79,11 @@ def neighbour(condition: str) -> Iterator[None]:
     """One of the conditions, for as long as it lasts."""
     if condition == "quiet":
         yield
+    elif condition == CROWDED:
+        with contextlib.ExitStack() as stack:
+            for _ in range(20):
+                stack.enter_context(running("while True: pass"))
+            yield
     elif condition == "one core taken":
         with busy_core():
             yield

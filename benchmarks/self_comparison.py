@@ -2,12 +2,14 @@
 
     python benchmarks/self_comparison.py [--runs 100] [--waits 20] [--models silero-vad,oww-embedding]
         [--conditions quiet,...] [--other-names]
+    python benchmarks/self_comparison.py --crowded [--runs 60]
 
 A model is compared with itself in another file, and with that and a busy wait of 5 % and of 2 % in each run; or, with
 ``--other-names``, with a copy whose nodes and values have other names, which need not be as fast. On a quiet machine,
 beside a neighbour that comes and goes, and beside a process that holds one core all the time. The kinds are
-interleaved, so that a phase of the machine hits all of them. Rows are kept in a file: what was measured before is not
-measured again.
+interleaved, so that a phase of the machine hits all of them. With ``--crowded`` the model meets itself alone, within a
+minute, beside twenty busy processes: there trials are dear, and an exact test of few blocks decides. Rows are kept in a
+file: what was measured before is not measured again.
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import ortune
-from common import CONDITIONS, disguised_copy, model_path, neighbour, same_again
+from common import CONDITIONS, CROWDED, disguised_copy, model_path, neighbour, same_again
 from ortune.errors import MeasurementError
 
 
@@ -79,7 +81,11 @@ def main() -> None:
     parser.add_argument("--conditions", default=",".join(CONDITIONS))
     parser.add_argument("--rows", type=Path, default=Path(__file__).parent / "rows" / "self_comparison.jsonl")
     parser.add_argument("--other-names", action="store_true")
+    parser.add_argument("--crowded", action="store_true")
     asked = parser.parse_args()
+    alone = asked.other_names or asked.crowded
+    conditions = [CROWDED] if asked.crowded else asked.conditions.split(",")
+    more = {"budget": "60s"} if asked.crowded else {}
     names = asked.models.split(",")
     folder = Path(tempfile.mkdtemp(prefix="ortune-bench-"))
     models = {name: model_path(name) for name in names}
@@ -87,16 +93,16 @@ def main() -> None:
     copies = {name: copy(models[name], folder) for name in names}
     every = max(1, asked.runs // max(1, asked.waits))
     rows = [json.loads(line) for line in asked.rows.read_text().splitlines()] if asked.rows.exists() else []
-    for condition in asked.conditions.split(","):
+    for condition in conditions:
         done = sum((r["condition"], r["kind"]) == (condition, usual) for r in rows)
         with neighbour(condition):
             for i in range(done, asked.runs):
                 name = names[i % len(names)]
                 kinds = [(usual, 0.0)]
-                if not asked.other_names and i % every == 0 and i // every < asked.waits:
+                if not alone and i % every == 0 and i // every < asked.waits:
                     kinds += [("+5 %", 0.05), ("+2 %", 0.02)]
                 for kind, wait in kinds:
-                    row = one(models[name], copies[name], folder, inject_wait=wait, no_why=True)
+                    row = one(models[name], copies[name], folder, inject_wait=wait, no_why=True, **more)
                     rows.append(row | {"condition": condition, "kind": kind, "model": name})
                     with asked.rows.open("a") as f:
                         f.write(json.dumps(rows[-1]) + "\n")

@@ -398,6 +398,7 @@ def _tune(
         run.keep_for_why(options.objective)
         watch.line("profiling, to see where the time goes")
         headroom, profiled = _headroom(run, options)
+        run.pass_on()  # a session that goes on has it in its journal, and the time that it took
         _search(run, everywhere, options, profiled, places)
     else:
         run.refuse()
@@ -445,6 +446,7 @@ def _search(
     pinned = tuple(rewrites.completed(spec, model.ir, baseline.work) for spec in options.pinned)
     held, target = facts.facts_of(model.ir), targets.of(everywhere)
     row = _row(run, everywhere, target.name, objective)
+    run.pass_on()
     proposed, refused = propose(
         held,
         rewrites.proposals(
@@ -517,7 +519,6 @@ def _headroom(run: Tuning, options: Options) -> tuple[Headroom | None, ProfileRe
         return None, None
     most_ns = run.spare_ns(PROFILE_SHARE)
     profiled = short_profile(run.baseline, latency, options.folder, most_ns=most_ns)
-    run.pass_on()
     if profiled is None or profiled.headroom is None:
         return None, None
     found = headroom_words.worded(profiled.headroom)
@@ -538,7 +539,6 @@ def _row(run: Tuning, everywhere: Plan, target: str, objective: str) -> tuple[Re
     if objective in TIMES:
         run.watch.line("optimising the graph with each rewrite left out")
         row = needed(run.baseline, run.models, row, everywhere, run.spare_ns(ROW_SHARE) / 1e9)
-        run.pass_on()
     run.log.add(ROW, row)
     return row
 
