@@ -27,10 +27,10 @@ FEWEST = 16
 """Elements of a slice of which something can be said."""
 FLOOR_SHARE = 1e-3
 """Of the whole's root mean square: a slice that is smaller is compared as if it were as large."""
-SMALL = 0.1
-"""Of the whole's root mean square: what is lost in a slice below it may be lost everywhere."""
-STANDS_OUT = 3.0
+STANDS_OUT = 2.0
 """Times the error of the whole."""
+LEAST = 1e-4
+"""Relative L2 of a slice below which nobody asks whether it stands out."""
 COMMON = 0.1
 """Share of the values elsewhere that lie in the range of a slice: with fewer its values are of a kind of their own."""
 FARES_WORSE = 3.0
@@ -152,8 +152,8 @@ def _judged(
         STILL * np.maximum(np.abs(each.low), np.abs(each.high)), max(LEAST_SPREAD * peak, FLOOR)
     )
     still = varies & (each.new_high - each.new_low <= STILL * spread) & (np.sqrt(each.error2) > LOST * norms)
-    apart = still | (errors > STANDS_OUT * relative_l2)
-    doubtful = np.flatnonzero(apart & (norms < SMALL * rms * math.sqrt(count)))
+    apart = still | (errors > max(STANDS_OUT * relative_l2, LEAST))
+    doubtful = np.flatnonzero(apart & (norms < rms * math.sqrt(count)))
     counts = np.ones(errors.size, dtype=bool)
     if doubtful.size:
         counts[doubtful] = _on_its_own(each, arrays, types, doubtful, ~apart)
