@@ -164,6 +164,7 @@ def test_the_lines_to_paste_are_javascript(tmp_path: Path) -> None:
     lines = javascript_lines(plan, "net.onnx")
     assert lines == javascript_lines(portable(plan), "net.onnx")
     assert lines.splitlines() == [
+        "// Serve the page cross-origin isolated (COOP and COEP headers): else it has one thread.",
         'import * as ort from "onnxruntime-web/wasm";',
         "",
         "ort.env.wasm.numThreads = 2;",
