@@ -141,3 +141,34 @@ def test_nothing_is_claimed_of_no_numbers_unless_that_is_allowed(tmp_path: Path)
 def test_the_file_alone_tells_of_weights_that_are_no_numbers(kind: str, holds: bool, tmp_path: Path) -> None:
     model = open_model(not_finite(tmp_path / "m.onnx", kind))
     assert ("PRC006" in {finding.code for finding in findings(Facts(model=model))}) == holds
+
+
+def test_a_tuning_ships_a_level_that_is_right(tmp_path: Path) -> None:
+    model = gemm(tmp_path / "m.onnx")
+    answer = ortune.tune(model, budget=15, output=tmp_path, store=tmp_path / "store", current="default")
+    found = answer.result
+    assert answer.status == "default-wrong"
+    assert found.wrong_default == Plan()
+    assert found.winner.settings["graph_optimization_level"] == "basic"
+    assert found.default.settings == {"graph_optimization_level": "basic"}
+    assert answer.alerts[0].code == DEFAULT_WRONG
+    wrong = [each for each in found.candidates if each.plan == Plan()]
+    assert all(each.fate in ("wrong-output", "not-tried") for each in wrong)
+    assert wrong or not found.budget.n_trials
+    if found.bundle:
+        assert '"graph_optimization_level": "basic"' in (Path(found.bundle) / "ortune.json").read_text()
+
+
+def test_a_tuning_races_nothing_on_no_numbers(tmp_path: Path) -> None:
+    model = not_finite(tmp_path / "m.onnx", "weight")
+    answer = ortune.tune(model, budget=15, bundle=False, store=tmp_path / "store")
+    assert answer.result.budget.n_trials == 0
+    assert answer.alerts[0].code == NOT_FINITE
+    assert "--allow non-finite" in answer.result.headline
+
+
+def test_a_diagnosis_goes_on_at_the_level_that_is_right(tmp_path: Path) -> None:
+    answer = ortune.diagnose(gemm(tmp_path / "m.onnx"), budget=10, store=tmp_path / "store", fail_on="error")
+    assert answer.status == "default-wrong"
+    assert answer.result.failed
+    assert "SES002" not in {finding.code for finding in answer.result.findings}

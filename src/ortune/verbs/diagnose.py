@@ -334,7 +334,8 @@ class _Diagnosis:
         facts = Facts(
             model=self.side.model,
             work=self.baseline.work,
-            plan=self.side.plan,
+            # Of a level that was stepped down from nothing else is to be said.
+            plan=self.baseline.wrong_plan or self.side.plan,
             target=self.options.target,
             ort_version=self.side.runtime.ort_version,
             profile=told,
