@@ -110,14 +110,14 @@ def test_a_budget_that_holds_no_race_is_kept_and_said(tmp_path: Path) -> None:
 
 def test_a_healthy_model_has_nothing_to_fix(tmp_path: Path) -> None:
     model = activations(tmp_path / "m.onnx", weights_are_inputs=False)
-    result = ortune.diagnose(model, budget="5s", store=tmp_path / "store").result
+    result = ortune.diagnose(model, budget="10s", store=tmp_path / "store").result
     assert result.tried == () and result.together is None
     assert not [f for f in result.findings if f.plan is not None]
     assert result.figures is not None and result.profile is not None
 
 
 def test_options_are_read_before_anything_runs() -> None:
-    with pytest.raises(UsageError, match="no class of fixes"):
+    with pytest.raises(UsageError, match="nothing that can be allowed"):
         diagnose.Options(model="m.onnx", allow=["everything"])
     with pytest.raises(UsageError, match="no severity"):
         diagnose.Options(model="m.onnx", fail_on="all")
