@@ -86,6 +86,7 @@ def test_the_side_that_the_optimiser_made_wrong_is_named(
     answer = ortune.bisect(product(tmp_path / "m.onnx", 0.001), **side)
     found = answer.result
     assert (answer.verdict, found.wrong, found.judged_by) == ("found", wrong, "float64")
+    assert answer.status == "default-wrong"
     assert found.headline.startswith(f"{wrong} (default level) is wrong from fc (")
 
 

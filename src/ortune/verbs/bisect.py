@@ -217,7 +217,7 @@ class _Run:
             host=self.machine.host,
             model=self.a.model.ref,
             workload=self.baseline.work,
-            status="ok",
+            status="default-wrong" if result.wrong and result.graphs == "optimised" else "ok",
             verdict="found" if result.partings else "same" if difference.ok else "not-found",
             result=result,
         )
