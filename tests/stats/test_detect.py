@@ -47,7 +47,7 @@ def test_the_exact_tests_see_what_the_closed_form_says(method, test, n):
 
 
 def test_too_few_blocks_can_see_nothing():
-    assert smallest_effect(0.01, 9) == math.inf
+    assert smallest_effect(0.01, 7) == math.inf
     assert smallest_effect(0.01, 5, method="wilcoxon") == math.inf
     assert smallest_effect(0.01, 5, method="sign-flip") == math.inf
     assert smallest_effect(0.01, 6, method="sign-flip") < 0.05

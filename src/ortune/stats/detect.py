@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ortune.errors import OrtuneError
-from ortune.stats.evidence import CLIP, DEFAULT_SCALE, FIRST_BLOCKS, RHO, SCALE_FLOOR
+from ortune.stats.evidence import CLIP, DEFAULT_SCALE, FIRST_BLOCKS, SCALE_FLOOR, log_e, stakes
 from ortune.stats.intervals import Interval, as_blocks, robust_scale, verdict
 from ortune.stats.pairs import rank_sum_distribution
 
@@ -155,15 +155,23 @@ def _power(
 
 
 def _sequence_power(shift: float, scale: float, n: int, alpha: float, prior_scale: float | None) -> float:
-    """P(log e >= log(1/alpha) at block n), S being about normal and V about its mean."""
+    """P(log e >= log(1/alpha) at block n), S being about normal and the stakes about their mean."""
     first = min(n, FIRST_BLOCKS)
     prior = max(SCALE_FLOOR, DEFAULT_SCALE if prior_scale is None else prior_scale)
-    mean = variance = v = 0.0
+    mean = variance = 0.0
+    staked = np.zeros(1)
     for count, unit in ((first, prior), (n - first, max(SCALE_FLOOR, scale))):
         z = np.clip((shift + scale * _GRID) / unit, -CLIP, CLIP)
         m1, m2 = float(z @ _WEIGHT), float((z * z) @ _WEIGHT)
-        mean, variance, v = mean + count * m1, variance + count * (m2 - m1 * m1), v + count * m2
-    needed = math.sqrt(2.0 * (v + RHO) * (math.log(1.0 / alpha) + 0.5 * math.log1p(v / RHO)))
+        mean, variance = mean + count * m1, variance + count * (m2 - m1 * m1)
+        staked = staked + count * (stakes(z) @ _WEIGHT)
+    # The evidence grows with S, which n clipped blocks bound.
+    sums = np.linspace(0.0, CLIP * n, 257)
+    reached = log_e(sums, staked[:, None])
+    limit = math.log(1.0 / alpha)
+    if reached[-1] < limit:
+        return 0.0
+    needed = float(np.interp(limit, reached, sums))
     return _NORMAL.cdf((mean - needed) / math.sqrt(max(variance, 1e-12)))
 
 
