@@ -23,7 +23,7 @@ RECORDED = ROOT / "tests" / "stats" / "data" / "turns.json"
 LIMIT = math.log(1 / 0.05)
 EFFECTS = (0.0, 0.01, 0.02, 0.05)
 BLOCKS = (20, 60)
-STREAMS = 300
+STREAMS = 1000
 SEED = 20
 
 

@@ -111,10 +111,17 @@ def test_no_noise_ends_as_equivalent_and_names_what_would_have_been_seen() -> No
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_no_difference_is_not_said_before_one_of_that_size_could_be_seen(seed: int) -> None:
+def test_equivalent_is_said_as_soon_as_the_interval_lies_inside(seed: int) -> None:
     state = fight(Machine(seed, {}, noise=0.01), rules())
-    found = duel.conclude(state, rules(), duel.Design(sequential=True, n_blocks=60))
-    assert found.verdict != "equivalent" or state.ended != "verdict" or found.smallest_effect_ratio <= 0.01
+    plan = duel.Design(sequential=True, n_blocks=60)
+    found = duel.conclude(state, rules(), plan)
+    if found.verdict == "equivalent":
+        assert 0.99 <= found.ratio_low < found.ratio_high <= 1.01
+        del state.blocks[-1:]
+        fewer = duel.Duel(estimand=state.estimand, blocks=state.blocks, prior_scale=state.prior_scale)
+        assert len(state.blocks) < 9 or not duel.decided(fewer, rules(), plan)
+    else:
+        assert state.ended in ("blocks", "verdict")
 
 
 def test_the_budget_is_kept() -> None:

@@ -261,12 +261,8 @@ def decided(duel: Duel, rules: Rules, plan: Design, arm: str = NEW) -> bool:
     )
     if not (none or (low and high)):
         return False
-    verdict = intervals.verdict(evidence.confidence_sequence(d, alpha, duel.prior_scale), rules.delta_ratio)
-    if verdict == "equivalent":
-        # "No difference" is worth what could have been seen: a few more blocks where that is more than the verdict's
-        # own width.
-        return _smallest(duel, plan, arm, len(d), alpha) <= rules.delta_ratio
-    return verdict != "inconclusive"
+    interval = evidence.confidence_sequence(d, alpha, duel.prior_scale)
+    return intervals.verdict(interval, rules.delta_ratio) != "inconclusive"
 
 
 def _method(duel: Duel, plan: Design, arm: str, alpha: float) -> Literal["sequence", "sign-flip"]:

@@ -102,8 +102,9 @@ def evidence_path(
 
 def least_blocks(alpha: float = 0.05) -> int:
     """The fewest blocks in which the evidence can reach 1 / alpha: every block at the clip, all on one side."""
-    n, limit = 1, -np.log(alpha)
-    while _log_e(np.array([CLIP * n]), np.array([CLIP * CLIP * n]))[0] < limit:
+    n, limit = 1, -math.log(alpha)
+    staked = stakes(np.array([CLIP]))
+    while log_e(np.array([CLIP * n]), n * staked)[0] < limit:
         n += 1
     return n
 
