@@ -23,6 +23,9 @@ Method = Literal["sequence", "wilcoxon", "sign-flip"]
 _NORMAL = NormalDist()
 _GRID = np.linspace(-8.0, 8.0, 801)
 _WEIGHT = np.exp(-0.5 * _GRID**2) / np.exp(-0.5 * _GRID**2).sum()
+_SPARSE = 16
+"""Of the grid, the points at which stakes are averaged: smooth, and six times as many as the other figures."""
+_SPARSE_WEIGHT = _WEIGHT[::_SPARSE] / _WEIGHT[::_SPARSE].sum()
 _CDF = np.vectorize(_NORMAL.cdf, otypes=[np.float64])
 
 
@@ -164,13 +167,16 @@ def _sequence_power(shift: float, scale: float, n: int, alpha: float, prior_scal
         z = np.clip((shift + scale * _GRID) / unit, -CLIP, CLIP)
         m1, m2 = float(z @ _WEIGHT), float((z * z) @ _WEIGHT)
         mean, variance = mean + count * m1, variance + count * (m2 - m1 * m1)
-        staked = staked + count * (stakes(z) @ _WEIGHT)
-    # The evidence grows with S, which n clipped blocks bound.
-    sums = np.linspace(0.0, CLIP * n, 257)
-    reached = log_e(sums, staked[:, None])
-    limit = math.log(1.0 / alpha)
-    if reached[-1] < limit:
-        return 0.0
+        staked = staked + count * (stakes(z[::_SPARSE]) @ _SPARSE_WEIGHT)
+    # The evidence grows with S, which n clipped blocks bound: two grids, the second within a step of the first.
+    limit, low, high = math.log(1.0 / alpha), 0.0, CLIP * n
+    for _ in range(2):
+        sums = np.linspace(low, high, 17)
+        reached = log_e(sums, staked[:, None])
+        if reached[-1] < limit:
+            return 0.0
+        step = max(1, int(np.searchsorted(reached, limit)))
+        low, high = float(sums[step - 1]), float(sums[step])
     needed = float(np.interp(limit, reached, sums))
     return _NORMAL.cdf((mean - needed) / math.sqrt(max(variance, 1e-12)))
 

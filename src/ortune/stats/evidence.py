@@ -4,11 +4,11 @@ With z_t = clip((d_t - theta) / s_t, -2, 2) and S = sum z, bets of sizes b with 
 
     e = 1/2 + 1/2 sum over b of w_b cosh(b S) / prod over t of cosh(b z_t)
 
-Each term of the sum is the mean of two bets, one on each sign: exp(b z) / cosh(b z) = 1 + tanh(b z) has the mean 1 where z is
-symmetric about 0. Half of the wealth is never at stake, so e is never below 1/2. So e is an e-process for "the log ratios are symmetric about theta" as long as s_t is known before
-block t. Every scale here therefore comes from earlier blocks only, and the median absolute deviation is taken about
-their own median: the scales are then the same for every theta, which lets one set of scales serve the inversion. The
-evidence may be read after every block.
+Each term of the sum is the mean of two bets, one on each sign: exp(b z) / cosh(b z) = 1 + tanh(b z) has the mean 1
+where z is symmetric about 0. Half of the wealth is never at stake, so e is never below 1/2. So e is an e-process for
+"the log ratios are symmetric about theta" as long as s_t is known before block t. Every scale here therefore comes from
+earlier blocks only, and the median absolute deviation is taken about their own median: the scales are then the same for
+every theta, which lets one set of scales serve the inversion. The evidence may be read after every block.
 
 Since cosh(x) <= exp(x^2 / 2), a bet never earns less than exp(b z - b^2 z^2 / 2), the term of the self-normalised
 normal mixture (de la Pena 1999), and far more where blocks agree. Betting against a null is Waudby-Smith and Ramdas
@@ -168,9 +168,7 @@ def log_cosh(x: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.asarray(size + np.log1p(np.exp(-2.0 * size)) - math.log(2.0))
 
 
-def log_e(
-    s: NDArray[np.float64], staked: NDArray[np.float64], *, above: bool = False
-) -> NDArray[np.float64]:
+def log_e(s: NDArray[np.float64], staked: NDArray[np.float64], *, above: bool = False) -> NDArray[np.float64]:
     """Log evidence from S (...) and the sum of the stakes (bets, ...): of bets on both signs, or on positive shifts."""
     signed = np.multiply.outer(BETS, s)
     gains = (signed if above else log_cosh(signed)) - staked
