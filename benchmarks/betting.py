@@ -1,6 +1,6 @@
 """Bets on the sign of each block against the normal mixture that came before: how soon, and how often wrongly.
 
-    python benchmarks/betting.py [--streams 3000]    prints Markdown; the tables belong into docs/results.md
+    python benchmarks/betting.py [--streams 1000]    prints Markdown; the tables belong into docs/results.md
 
 The streams are those of ``tests/stats/streams.py``, watched after every block: nothing differs in them, or the effect
 that a column names. The normal mixture, and the two processes that were tried and not taken, live here alone:
@@ -124,7 +124,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--streams", type=int, default=3000)
+    parser.add_argument("--streams", type=int, default=1000)
     streams = parser.parse_args().streams
     heads = " | ".join(f"+{100 * effect:.0f} %" for effect in EFFECTS)
     print(f"| evidence | false claims by block 60 | by block 200 (worst kind) | {heads} |")

@@ -99,7 +99,7 @@ def design(trial_ns: float, rules: Rules, spent_ns: float = 0.0, n_new: int = 1)
         return Design(sequential=False, n_blocks=max(1, n), controlled=False)
     later = max(0.0, budget_ns - controls.CALIBRATION_BLOCKS * full) / (1.1 * plain)
     n = min(rules.max_blocks, int(controls.CALIBRATION_BLOCKS + later))
-    # The sequential test needs about ten blocks to say anything; where few more fit, an exact test says more.
+    # The sequential test needs eight blocks to say anything; where few more fit, an exact test says more.
     if budget_ns >= controls.CALIBRATION_BLOCKS * full and n >= least + 8:
         return Design(sequential=True, n_blocks=n)
     few = min(rules.max_blocks, max(least, controls.CALIBRATION_BLOCKS), int(budget_ns / full))
