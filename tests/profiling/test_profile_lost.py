@@ -13,6 +13,7 @@ import pytest
 import ortune
 from ortune.records import ProfileResult
 from ortune.report import profile_words
+from ortune.trace.events import one_event
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "trace"))
 
@@ -174,3 +175,53 @@ def test_nodes_of_one_name_and_operator_stay_apart(tmp_path: Path) -> None:
     ]
     result, _ = told(tmp_path / "t.json", [json.dumps(each) for each in changed])
     assert [(n.name, n.time_ns) for n in result.nodes[:2]] == [("same", 1_500_000), ("same", 900_000)]
+
+
+@pytest.mark.parametrize("replayed", [range(3, RUNS), range(1, RUNS), range(4, 7)], ids=str)
+def test_runs_that_a_device_replays_lost_nothing(tmp_path: Path, replayed: range) -> None:
+    changed = []
+    for each in events():
+        if each["cat"] != "Node":
+            changed.append(each)
+        elif each["ts"] // SPAN not in replayed:
+            provider = {**each["args"], "provider": "CUDAExecutionProvider"}
+            changed.append({**each, "args": provider})
+    result, first = told(tmp_path / "t.json", [json.dumps(each) for each in changed])
+    assert not [text for text in first if "damaged" in text] and result.trace.n_runs == RUNS
+    lines = [json.dumps(each) for each in changed if not each["name"].startswith("mid")]
+    lines += [json.dumps(each) for each in changed if each["name"].startswith("mid") and each["ts"] > SPAN]
+    _, first = told(tmp_path / "lost.json", lines)
+    assert bool([text for text in first if "1 of 12 runs" in text]) == (1 not in replayed)
+
+
+@pytest.mark.parametrize("late", [range(7), range(2), range(11)], ids=str)
+def test_a_node_of_a_body_that_seems_to_begin_after_its_loop_makes_no_run_a_damaged_one(
+    tmp_path: Path, late: range
+) -> None:
+    lines = []
+    for number in range(RUNS):
+        start = number * SPAN
+        loop = [node("loop", "Loop", start + 10, 90), node("body", "Add", start + 20, 5)]
+        loop += [node("body", "Add", start + (100 if number in late else 90), 5)]
+        lines += [json.dumps(each) for each in (*loop, node("end", "Relu", start + 120, 50), run(start, 200))]
+    _, first = told(tmp_path / "t.json", lines)
+    assert not first
+    _, first = told(tmp_path / "lost.json", [*lines[:3], *lines[4:]])
+    assert first == [f"the trace is damaged: 1 of {RUNS} runs lost events and is left out"]
+
+
+@pytest.mark.parametrize("pids", [("host0", "host1"), (7, "host1"), ("host0", 7)], ids=str)
+def test_processes_may_have_names(tmp_path: Path, pids: tuple[int | str, int | str]) -> None:
+    both = [{**each, "pid": pids[0]} for each in events()]
+    both += [{**each, "pid": pids[1]} for each in events(prefix="other_", begin=3000)]
+    both.sort(key=lambda each: float(each["ts"]))
+    result, first = told(tmp_path / "t.json", [json.dumps(each) for each in both])
+    assert len(first) == 1 and first[0].startswith("the trace lacks ")
+    assert [n.name for n in result.nodes[:2]] == ["other_mid", "other_stem"] and result.trace.n_runs == RUNS
+
+
+@pytest.mark.parametrize("change", ['"args": {"op_name": 7}, "x"', '"args": 7, "x"'])
+def test_a_comma_too_many_is_told_beside_an_argument_that_is_not_as_expected(change: str) -> None:
+    text = f'{{"cat": "Node", "name": "a_kernel_time", "dur": 1, "ts": 1, {change}: [],}}'
+    decoded = one_event(text.encode())
+    assert decoded is not None and decoded.mended

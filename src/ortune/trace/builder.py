@@ -81,7 +81,7 @@ class TraceBuilder:
     def __init__(self) -> None:
         self.n_events = self.n_unreadable = self.n_damaged = self.n_mended = self.n_known = 0
         self._n_host = self._n_foreign = 0
-        self._pid: int | None = None
+        self._pid: int | str | None = None
         self._losses = Losses()
         self._parallel = False
         self.complete = False
@@ -248,7 +248,7 @@ class TraceBuilder:
         n_others = len(runs) - len(mine)
         if n_others:
             run_start, run_ns, run = run_start[mine], run_ns[mine], renumbered(run, mine, len(runs))
-        fewer = fewer_nodes(op_type, parent, run, run_start, run_ns, parallel=self._parallel)
+        fewer = fewer_nodes(name, op_type, provider, parent, run, run_start, run_ns, parallel=self._parallel)
         kernels = self.device.kernels(name, op_type, start)
         executions: list[dict[tuple[str, str], int]] = [{} for _ in self._index]
         for (node, inputs, outputs), times in self._shapes.items():

@@ -23,6 +23,8 @@ KERNEL_TIME = "_kernel_time"
 """What ends the name of the event that tells a node's time."""
 
 _SIGNED = Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)]
+_Process = _SIGNED | str
+"""What merges files of several hosts may name theirs."""
 _SIZE = Annotated[int, Meta(ge=-1, le=2**62)]
 _MICROSECONDS = Annotated[int, Meta(ge=-(2**43), le=2**43)]
 _FARTHEST_US = float(1 << 53)
@@ -80,7 +82,7 @@ class Event(msgspec.Struct, gc=False):
 
     name: str = ""
     cat: str = ""
-    pid: _SIGNED = 0
+    pid: _Process = 0
     tid: _SIGNED = 0
     ts: float = UNTIMED
     dur: float = UNTIMED
@@ -107,7 +109,7 @@ class _Damaged(msgspec.Struct, gc=False):
 
     name: str = ""
     cat: str = ""
-    pid: _SIGNED = 0
+    pid: _Process = 0
     tid: _SIGNED = 0
     ts: float = UNTIMED
     dur: float = UNTIMED
@@ -117,7 +119,7 @@ class _Damaged(msgspec.Struct, gc=False):
 class _Bare(msgspec.Struct, gc=False):
     name: str = ""
     cat: str = ""
-    pid: _SIGNED = 0
+    pid: _Process = 0
     tid: _SIGNED = 0
     ts: float = UNTIMED
     dur: float = UNTIMED
@@ -177,14 +179,17 @@ def one_event(text: bytes) -> Decoded | None:
             some = _damaged.decode(spelling)
             args = Args(op_name=some.args.op_name, provider=some.args.provider)
             event = Event(some.name, some.cat, some.pid, some.tid, some.ts, some.dur, args)
-            return Decoded(event, whole=False)
+            return Decoded(event, whole=False, mended=mended)
         except BROKEN:
             pass
         try:
             bare = _bare.decode(spelling)
-            return Decoded(Event(bare.name, bare.cat, bare.pid, bare.tid, bare.ts, bare.dur), whole=False)
-        except BROKEN:
+            event = Event(bare.name, bare.cat, bare.pid, bare.tid, bare.ts, bare.dur)
+            return Decoded(event, whole=False, mended=mended)
+        except msgspec.ValidationError:
             return None
+        except BROKEN:
+            continue  # what is not as expected came before what is no JSON
     return None
 
 

@@ -21,6 +21,9 @@ _REPEATED = 2
 """Runs of a model, at least: sets of nodes that ran once each are no sessions that share a file."""
 
 
+_NEVER_REPLAYED = {"CPUExecutionProvider"}
+
+
 class Losses:
     """Where in a file events were lost, as spans of time, microseconds.
 
@@ -68,8 +71,9 @@ class Losses:
 
 
 def fewer_nodes(
-    op_type: Labels, parent: Numbers, run: Numbers, start_ns: Numbers, run_ns: Numbers, *, parallel: bool
-) -> Flags:
+    name: Labels, op_type: Labels, provider: Labels, parent: Numbers, run: Numbers, start_ns: Numbers, run_ns: Numbers,
+    *, parallel: bool,
+) -> Flags:  # fmt: skip
     """Which runs have fewer executions than others: every run executes each node of the main graph once.
 
     Of runs at the same time, and of bodies that several threads ran, it cannot be told whose an execution is.
@@ -79,11 +83,16 @@ def fewer_nodes(
     apart = (start_ns[1:] >= (start_ns + run_ns)[:-1]).all()
     if len(run_ns) < 2 or not apart or (flow and parallel):
         return none
-    mine = run[(run != NO_RUN) & (parent == NO_PARENT)]
-    counts = np.bincount(mine, minlength=len(run_ns))
-    # A body's node that begins as its loop ends can be taken for one of the main graph: the most count a few too many.
-    usual = Counter(counts.tolist()).most_common(1)[0][0] if flow else counts.max()
-    found: Flags = counts < usual
+    mine = (run != NO_RUN) & (parent == NO_PARENT)
+    # A body's node that begins as its loop ends can be taken for one of the main graph.
+    mine &= ~np.isin(name.codes, np.unique(name.codes[parent != NO_PARENT]))
+    counts = np.bincount(run[mine], minlength=len(run_ns))
+    if not counts.any():
+        return none
+    # A node that ran in no other run of its branch can still be: the most count one too many.
+    usual = Counter(counts[counts > 0].tolist()).most_common(1)[0][0] if flow else counts.max()
+    # A device replays a run that it captured as a whole, without events of its nodes: such a run lost none.
+    found: Flags = (counts < usual) & ((counts > 0) | (set(provider.texts) <= _NEVER_REPLAYED))
     return found
 
 
