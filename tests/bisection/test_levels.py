@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
+import msgspec
 import numpy as np
 import onnx
 import pytest
@@ -11,7 +13,11 @@ from onnx import numpy_helper
 
 from bisection.planted import convolutions
 from bisection.quantized import product
+from ortune import targets
+from ortune.bisection.find import Side
 from ortune.bisection.levels import first_decisive, first_not_finite
+from ortune.errors import Interrupted
+from ortune.knobs.cpu.graph_optimization_level import KNOB as LEVEL
 from ortune.records import Plan
 from ortune.store.db import SessionLog
 from ortune.targets.machine import Machine
@@ -28,21 +34,41 @@ def settled(model: Path, folder: Path) -> Baseline:
     return baseline
 
 
-@pytest.mark.parametrize(("bias_scale", "level"), [(0.001, ""), (0.0005, "extended")])
-def test_the_node_that_the_optimiser_makes_wrong_is_named(
-    bias_scale: float, level: str, tmp_path: Path
-) -> None:
+@pytest.mark.parametrize("bias_scale", [0.001, 0.0005])
+def test_the_node_that_the_optimiser_makes_wrong_is_named(bias_scale: float, tmp_path: Path) -> None:
     held = settled(product(tmp_path / "m.onnx", bias_scale), tmp_path)
-    wrong = first_decisive(held.side, held.refs[0], held.executor, tmp_path / "levels", level=level)
-    assert wrong is not None
-    assert (wrong.node.name, wrong.node.operator, wrong.level) == ("fc", "Gemm", level or "all")
-    assert "QGemm" in wrong.parting.b[-1].operator
+    node = first_decisive(held.side, held.refs[0], held.executor, tmp_path / "levels")
+    assert node is not None
+    assert (node.name, node.operator) == ("fc", "Gemm")
 
 
 def test_a_level_that_computes_the_same_has_no_wrong_node(tmp_path: Path) -> None:
     held = settled(product(tmp_path / "m.onnx", None), tmp_path)
     assert first_decisive(held.side, held.refs[0], held.executor, tmp_path / "levels") is None
-    assert first_decisive(held.side, held.refs[0], held.executor, tmp_path / "off", level="disable") is None
+    off = replace(held.side, plan=Plan(settings={LEVEL.name: "disable"}))
+    assert first_decisive(off, held.refs[0], held.executor, tmp_path / "off") is None
+
+
+def test_a_model_that_cannot_be_looked_into_costs_no_answer_and_a_stop_is_one(tmp_path: Path) -> None:
+    held = settled(product(tmp_path / "m.onnx", 0.001), tmp_path)
+    (tmp_path / "no-model.onnx").write_bytes(b"\xff")
+    broken = replace(held.side, runs=tmp_path / "no-model.onnx")
+
+    def stopped(text: str) -> None:
+        raise Interrupted("stopped")
+
+    for ask in (first_decisive, first_not_finite):
+        assert ask(broken, held.refs[0], held.executor, tmp_path / f"{ask.__name__}-broken") is None
+        with pytest.raises(Interrupted):
+            ask(held.side, held.refs[0], held.executor, tmp_path / ask.__name__, line=stopped)
+
+
+def test_a_side_runs_where_its_plan_does(tmp_path: Path) -> None:
+    held = settled(product(tmp_path / "m.onnx", None), tmp_path)
+    other = msgspec.structs.replace(held.side.runtime, python="another")
+    side = replace(held.side, elsewhere={targets.of(held.side.plan).name: other})
+    running = Side(name="A", resolved=side, model=side.model, feed=held.refs[0]).as_file()
+    assert running.runtime == other
 
 
 def test_the_weight_and_the_node_that_nan_come_from_are_named(tmp_path: Path) -> None:

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+import msgspec
 import pytest
 
 import ortune
 from ortune.model.open import open_model
-from ortune.records import DEFAULT_WRONG, NOT_FINITE, Plan
+from ortune.records import DEFAULT_WRONG, NOT_FINITE, LevelCheck, Plan
 from ortune.rules import Facts, findings
+from ortune.store import checks
 from ortune.store.db import SessionLog, Store
 from ortune.targets.machine import Machine
 from ortune.trials.baseline import Baseline
@@ -68,6 +70,30 @@ def test_what_is_known_of_a_model_is_not_asked_again(tmp_path: Path) -> None:
 
     again = [asked(model, tmp_path / "store", ran_once) for model in (wrong, healthy)]
     assert [b.alerts for b in first] == [b.alerts for b in again]
+
+
+def test_several_sides_of_one_plan_are_each_told_wrong(tmp_path: Path) -> None:
+    paths = gemm(tmp_path / "a.onnx"), gemm(tmp_path / "b.onnx", bias_scale=0.0005)
+
+    def others(baseline: Baseline) -> None:
+        for name, path in zip("BC", (paths[0], paths[1]), strict=True):
+            side = resolve(SideText(text=str(path)), common=Plan(), scratch=baseline.scratch)
+            assert _first_run.question_side(baseline, side, baseline.refs, lambda text: None, name)
+
+    alerts = asked(paths[0], look=others).alerts
+    assert [(alert.code, alert.where) for alert in alerts] == 3 * [(DEFAULT_WRONG, ("fc",))]
+    assert [alert.what.partition(":")[0] for alert in alerts] == ["outputs are wrong", "B", "C"]
+
+
+def test_a_node_that_was_not_found_is_not_looked_for_again(tmp_path: Path) -> None:
+    model, store = gemm(tmp_path / "m.onnx"), tmp_path / "store"
+    asked(model, store)
+    (kept,) = (store / checks.FOLDER).iterdir()
+    answer = msgspec.json.decode(kept.read_bytes(), type=LevelCheck)
+    assert answer.node_asked
+    checks.keep(store, kept.stem, msgspec.structs.replace(answer, node=""))
+    (alert,) = asked(model, store).alerts
+    assert alert.where == ()
 
 
 def test_a_comparison_names_the_wrong_side_whichever_it_is(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from ortune.bisection.not_finite import first_of
 from ortune.bisection.partings import held_against, ordered, partings, stepped
 from ortune.knobs.cpu.graph_optimization_level import KNOB as LEVEL
 from ortune.model.open import OpenModel, open_model
-from ortune.records import FeedRef, GridDifference, NotFinite, Parting, Plan, ValuePair
+from ortune.records import FeedRef, GridDifference, NotFinite, Parting, Plan, Runtime, ValuePair
 from ortune.targets.task import Limits
 from ortune.targets.tool import ToolProcess
 from ortune.trials.executor import Executor
@@ -35,6 +35,11 @@ class Side:
     feed: FeedRef
 
     @property
+    def runtime(self) -> Runtime:
+        """What runs its plan."""
+        return self.resolved.runtime_of(self.resolved.plan)
+
+    @property
     def plan_off(self) -> Plan:
         """Its plan with ONNX Runtime's optimiser off."""
         plan = self.resolved.plan
@@ -47,7 +52,7 @@ class Side:
 
     def as_file(self) -> Running:
         """The model as it is in its file."""
-        return Running(graph=self.model.ir, plan=self.plan_off, runtime=self.resolved.runtime, feed=self.feed)
+        return Running(graph=self.model.ir, plan=self.plan_off, runtime=self.runtime, feed=self.feed)
 
     def as_optimised(self, scratch: Path, custom_ops: tuple[str, ...], limits: Limits) -> Running:
         """What ONNX Runtime makes of it.
@@ -59,7 +64,7 @@ class Side:
             return self.as_file()
         settings = {k: v for k, v in self.resolved.plan.settings.items() if k != LEVEL.name}
         tool = ToolProcess(
-            runtime=self.resolved.runtime,
+            runtime=self.runtime,
             folder=scratch,
             plan=Plan(settings=settings, providers=self.resolved.plan.providers),
             custom_ops=custom_ops,
@@ -72,7 +77,7 @@ class Side:
         return Running(
             graph=made.ir,
             plan=self.plan_off,
-            runtime=self.resolved.runtime,
+            runtime=self.runtime,
             feed=self.feed,
             names=originals(self.model.ir, made.ir).of,
         )

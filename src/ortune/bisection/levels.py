@@ -8,36 +8,18 @@ it is. A verb imports them; what is in ``trials`` is given them.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-
-import msgspec
 
 from ortune.bisection.find import OFF, Side, find
 from ortune.bisection.looked_at import Eyes
 from ortune.bisection.not_finite import first_of
-from ortune.errors import MeasurementError
+from ortune.errors import Interrupted, OrtuneError
 from ortune.knobs.cpu.graph_optimization_level import KNOB as LEVEL
 from ortune.model.open import OpenModel, open_model
-from ortune.records import FeedRef, GraphNode, NotFinite, Parting
-from ortune.targets.tool import ToolFailed
+from ortune.records import FeedRef, GraphNode, NotFinite
 from ortune.trials.executor import Executor
 from ortune.trials.sides import Resolved
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WrongFrom:
-    """The node from which on a level computes a model wrong.
-
-    Attributes:
-        node: Of the model itself, as its file names it.
-        level: The level that is wrong.
-        parting: Everything that is known of it: A is the model with the optimiser off, B what that level makes of it.
-    """
-
-    node: GraphNode
-    level: str
-    parting: Parting
 
 
 def first_decisive(
@@ -46,42 +28,38 @@ def first_decisive(
     executor: Executor,
     folder: Path,
     *,
-    level: str = "",
     custom_ops: tuple[str, ...] = (),
     seed: int = 0,
     line: Callable[[str], None] = lambda text: None,
-) -> WrongFrom | None:
-    """The first node from which on another level parts from level none for good.
+) -> GraphNode | None:
+    """The first node of the model from which on its plan's level parts from level none for good.
 
     Args:
         side: The model with its plan and its runtime.
         feed: Inputs for which its outputs are wrong.
         executor: Whose processes run it.
         folder: To be made for models and samples; it may go afterwards.
-        level: Compared with none; "" for that of the side's plan, which is the default where it names none.
         custom_ops: Libraries with operators of the model.
         seed: Of the directions in which inputs are moved.
         line: Is told how far it is.
 
     Returns:
-        None where no value parts beyond rounding, and where the values cannot be looked at.
+        None where no value parts beyond rounding, or where the values cannot be looked at.
     """
-    level = level or str(side.plan.settings.get(LEVEL.name, LEVEL.default))
-    plan = msgspec.structs.replace(side.plan, settings={**side.plan.settings, LEVEL.name: level})
-    if level == OFF or plan.is_web:
+    if side.plan.settings.get(LEVEL.name, LEVEL.default) == OFF or side.plan.is_web:
         return None
-    off = Side(name="A", resolved=side, model=_model(side), feed=feed)
-    on = Side(name="B", resolved=replace(side, plan=plan), model=off.model, feed=feed)
     try:
+        on = Side(name="B", resolved=side, model=_model(side), feed=feed)
+        off = replace(on, name="A").as_file()
         folder.mkdir(parents=True)
         made = on.as_optimised(folder, custom_ops, executor.limits)
-        values = find(off.as_file(), made, _joined(off.model), executor, folder / "values", seed, line)
-    except (ToolFailed, MeasurementError):
+        values = find(off, made, _joined(on.model), executor, folder / "values", seed, line)
+    except Interrupted:
+        raise
+    except OrtuneError:  # the answer is of what runs, whether it can be looked into or not
         return None
     parting = next(iter(values.partings), None)
-    if parting is None or parting.at is None:
-        return None
-    return WrongFrom(node=parting.at, level=level, parting=parting)
+    return parting.at if parting is not None else None
 
 
 def first_not_finite(
@@ -102,13 +80,15 @@ def first_not_finite(
         line: Is told how far it is.
 
     Returns:
-        None where every value is finite, and where the values cannot be looked at.
+        None where every value is finite, or where the values cannot be looked at.
     """
-    running = Side(name="A", resolved=side, model=_model(side), feed=feed).as_file()
     try:
+        running = Side(name="A", resolved=side, model=_model(side), feed=feed).as_file()
         folder.mkdir(parents=True)
         seen = Eyes(executor, folder / "values", line).look(running, side.label)
-    except MeasurementError:
+    except Interrupted:
+        raise
+    except OrtuneError:  # the answer is of what runs, whether it can be looked into or not
         return None
     return first_of(running, seen, "A")
 

@@ -201,6 +201,7 @@ class LevelCheck(Record, frozen=True, kw_only=True):
         moved_relative_l2: By which rounding alone moves the reference; None where that was not asked, or not known.
         right: The highest level whose outputs are right.
         node: From which on the outputs of a wrong plan are others; "" where that is not known.
+        node_asked: Whether that was looked for.
     """
 
     level: str
@@ -210,6 +211,7 @@ class LevelCheck(Record, frozen=True, kw_only=True):
     moved_relative_l2: float | None = None
     right: str
     node: str = ""
+    node_asked: bool = False
 
 
 class Figures(Record, frozen=True, kw_only=True):

@@ -51,7 +51,7 @@ def settle(
     alerts = rule_of(outputs_not_finite).findings(facts)
     check = baseline.level_check
     if check is not None and check.wrong:
-        alerts += _wrong(baseline, side, baseline.refs, baseline.levels, check, line)
+        alerts += _wrong(baseline, side, baseline.refs, baseline.levels, check, line, name)
     _alert(baseline, alerts, name)
     baseline.executor.last = first  # what a run costs is told from it
 
@@ -85,7 +85,7 @@ def question_side(
     check = check or levels.check(None, baseline.host, baseline.log.folder)
     if check is None or not check.wrong:
         return False
-    _alert(baseline, _wrong(baseline, side, refs, levels, check, line), name)
+    _alert(baseline, _wrong(baseline, side, refs, levels, check, line, name), name)
     return True
 
 
@@ -96,22 +96,22 @@ def _wrong(
     levels: Levels,
     check: LevelCheck,
     line: Callable[[str], None],
+    name: str,
 ) -> list[Finding]:
     """What is said of a wrong level, with the node from which on it is, which is asked once and kept."""
-    if not check.node:
-        found = first_decisive(
+    if not check.node_asked:
+        node = first_decisive(
             side,
             refs[0],
             baseline.executor,
-            baseline.scratch / f"wrong-{side.plan.id}",
+            baseline.scratch / f"wrong-{name}",
             custom_ops=tuple(baseline.work.custom_ops),
             seed=baseline.work.seed,
             line=line,
         )
-        if found is not None:
-            node = found.node.name or f"{found.node.value} ({found.node.operator})"
-            check = msgspec.structs.replace(check, node=node)
-            levels.keep(check, baseline.host, baseline.log.folder)
+        place = "" if node is None else node.name or f"{node.value} ({node.operator})"
+        check = msgspec.structs.replace(check, node=place, node_asked=True)
+        levels.keep(check, baseline.host, baseline.log.folder)
     version = side.runtime_of(side.plan).version_of(side.plan)
     return rule_of(wrong_when_optimised).findings(Facts(level_check=check, ort_version=version))
 
