@@ -82,6 +82,17 @@ def test_a_stop_in_the_midst_of_a_start_leaves_nothing_that_nobody_knows(
     assert gone(other.pid)
 
 
+def test_what_a_process_was_before_it_became_ortune_does_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A shell that installs something and then becomes ortune keeps its number, and when that was started."""
+    started_s = time.monotonic() - (time.time() - psutil.Process().create_time())
+    age_s = time.monotonic() - started_s
+    monkeypatch.setattr(launcher, "STARTING_S", 100 * age_s)
+    assert launcher.started_s() == pytest.approx(started_s, abs=age_s / 2)
+    monkeypatch.setattr(launcher, "STARTING_S", age_s / 100)
+    before_s = time.monotonic()
+    assert launcher.started_s() >= before_s
+
+
 def test_a_command_that_cannot_be_started() -> None:
     with pytest.raises(FileNotFoundError):
         launcher.run(["/no/such/program"], limit_s=1.0)

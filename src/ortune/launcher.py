@@ -22,10 +22,12 @@ from typing import IO
 
 OUTPUT_BYTES = 4 << 20
 """Of what a command prints the end is kept, this much of each stream: the last words tell how it ended."""
+STARTING_S = 5.0
+"""What starting an interpreter can take: an older process was something else, a shell say, before it became ortune."""
 
 
 def started_s() -> float:
-    """When this process was started, on the monotonic clock; now, where the system does not tell."""
+    """When this process was started, on the monotonic clock; now, where that is not known."""
     now_s = time.monotonic()
     try:
         # After the program's name, which may hold anything; in ticks since the machine was started.
@@ -33,7 +35,7 @@ def started_s() -> float:
         age_s = time.clock_gettime(time.CLOCK_BOOTTIME) - int(told.split()[19]) / os.sysconf("SC_CLK_TCK")
     except (OSError, AttributeError, ValueError, IndexError):
         return now_s
-    return now_s - max(0.0, age_s)
+    return now_s - age_s if 0.0 <= age_s <= STARTING_S else now_s
 
 
 def program(name: str, path: str | None = None) -> str:
