@@ -17,6 +17,8 @@ from ortune.errors import UsageError
 from ortune.locks.check import differences
 from ortune.records import LockChange, LockResult, Snapshot
 from ortune.report import lock_words
+from ortune.trials.watcher import Watcher
+from ortune.verbs import lock
 
 PYTHON = sys.executable
 
@@ -128,6 +130,17 @@ def test_a_check_keeps_of_the_lock_what_is_not_given(
         assert (found.verdict, found.result.changes, found.result.notes) == ("unchanged", (), ())
     # Other sizes take other memory: told, and no failure of the model.
     assert not [c for c in found.result.changes if c.part == "peak-memory" and c.fails]
+
+
+def test_a_check_runs_the_model_on_nothing_but_the_locked_sizes(fed: Path) -> None:
+    """Guessed ones may not run, or be of another size altogether."""
+    texts: list[str] = []
+    lock.run(
+        lock.Options(model=fed, check=True, runtime=PYTHON), Watcher(say=texts.append, line=texts.append)
+    )
+    inputs = [text for text in texts if text.startswith("inputs: ")]
+    assert len(inputs) == 2
+    assert all("a 3x4" in text and "b 5x4" in text for text in inputs), inputs
 
 
 def test_what_is_given_wins_over_a_locked_size_that_must_be_equal(tmp_path: Path) -> None:

@@ -54,7 +54,10 @@ CPU = "CPUExecutionProvider"
 SAVED = "as-run.onnx"
 """The graph that ran, in the run's folder."""
 
-_LIMITS = Limits(load_s=600.0, run_s=600.0)
+LIMIT_S = 600.0
+"""Of a load, and of a run."""
+
+_LIMITS = Limits(load_s=LIMIT_S, run_s=LIMIT_S)
 _EXTERNAL = "session.optimized_model_external_initializers"
 _DATA = "as-run.data"
 
@@ -68,7 +71,6 @@ def take(
     *,
     stored: Plan,
     given: Plan | None = None,
-    kept: Mapping[str, tuple[int, ...]] | None = None,
 ) -> Snapshot:
     """The snapshot of a model as it is.
 
@@ -80,7 +82,6 @@ def take(
         machine: Where it runs.
         stored: The plan as the snapshot keeps it: a bundle's with its thread counts as they fit any machine.
         given: What was asked for on top of a bundle's plan; None for a model.
-        kept: The shapes of a lock, which count where the inputs say nothing else and the model takes them.
 
     Raises:
         OrtuneError: The model does not load or cannot be fed.
@@ -90,7 +91,7 @@ def take(
         model.ir,
         shapes=inputs.shapes,
         dims=inputs.dims,
-        kept=kept,
+        kept=inputs.kept,
         inputs_path=inputs.inputs,
         seed=inputs.seed,
         custom_ops=tuple(inputs.custom_ops),

@@ -668,6 +668,7 @@ class Baseline:
             self.side.model.ir,
             shapes=o.shapes,
             dims=o.dims,
+            kept=o.kept,
             inputs_path=o.inputs,
             seed=o.seed,
             gap_ns=o.gap_ns,

@@ -15,6 +15,7 @@ class InputOptions:
     """Which inputs the model gets and under what load; the names are those of the command line.
 
     Attributes:
+        kept: Shapes of an earlier run, which count where nothing else is said and the model takes them.
         sessions, callers: Sessions in one process, and threads that call each.
         pod: The container that is emulated, None for none.
         allow_nonfinite: Outputs may be NaN or infinite.
@@ -23,6 +24,7 @@ class InputOptions:
 
     shapes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     dims: Mapping[str, tuple[tuple[int, float], ...]] = field(default_factory=dict)
+    kept: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     inputs: Path | None = None
     workload: Path | None = None
     save_workload: Path | None = None

@@ -16,14 +16,14 @@ from ortune.errors import ModelError, UsageError
 from ortune.fleet import runtimes
 from ortune.locks.check import differences
 from ortune.locks.file import default_path, read, write
-from ortune.locks.take import take
+from ortune.locks.take import LIMIT_S, take
 from ortune.records import Envelope, LockResult, Plan, Snapshot
 from ortune.report import lock_words
 from ortune.report.answer_commands import settings_of
 from ortune.search.plan_edits import merge
 from ortune.store.db import SessionLog
 from ortune.targets.machine import Machine
-from ortune.trials.baseline import LEAST_LOAD_S, Baseline
+from ortune.trials.baseline import Baseline
 from ortune.trials.input_options import InputOptions
 from ortune.trials.scratch import scratch_folder
 from ortune.trials.sides import Resolved, SideText, resolve
@@ -140,12 +140,12 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[LockResult
         side, stored, given = _side(options, was, scratch, machine, watch)
         watch.say(f"looking with {runtimes.describe(side.runtime)}")
         watch.line("running the model")
-        inputs, kept = _inputs(options, was)
+        inputs = _inputs(options, was)
         place = scratch / "first-run"
         place.mkdir()
         baseline = Baseline(side, inputs, place, SessionLog(None, ""), watch.line, machine)
-        settle(baseline, LEAST_LOAD_S, line=watch.line)
-        now = take(side, inputs, scratch, watch, machine, stored=stored, given=given, kept=kept)
+        settle(baseline, LIMIT_S, line=watch.line)
+        now = take(side, inputs, scratch, watch, machine, stored=stored, given=given)
     if was is None:
         write(path, now, typed=options.output is not None)
         result = LockResult(path=str(path), written=True, snapshot=now, headline=lock_words.written(path))
@@ -221,11 +221,11 @@ def _here(plan: Plan, cpus: int) -> Plan:
     return msgspec.structs.replace(plan, settings=settings)
 
 
-def _inputs(o: Options, was: Snapshot | None) -> tuple[InputOptions, dict[str, tuple[int, ...]]]:
+def _inputs(o: Options, was: Snapshot | None) -> InputOptions:
     """A check feeds what the lock fed, where nothing else is asked: the inputs, and the lock's shapes."""
     if was is None or o.feeds.inputs:
-        return replace(o.feeds, seed=o.seed or 0), {}
-    return replace(o.feeds, seed=was.run.seed if o.seed is None else o.seed), was.run.shapes
+        return replace(o.feeds, seed=o.seed or 0)
+    return replace(o.feeds, seed=was.run.seed if o.seed is None else o.seed, kept=was.run.shapes)
 
 
 def exit_code(envelope: Envelope[LockResult]) -> int:
