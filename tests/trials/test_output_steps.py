@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+import onnx.parser
 import onnx_ir as ir
 import pytest
 from onnx import TensorProto, helper, numpy_helper
@@ -162,6 +163,7 @@ def test_grids_are_those_of_constant_scales() -> None:
     found = grids(graph(*ON, "y = Identity(d)"))
     assert found["q"].integers and not found["d"].integers and "x" not in found
     assert output_grids(graph("q = QuantizeLinear(x, t, z)", "y = DequantizeLinear(q, t, z)")) == {}
+    assert output_grids(graph("u = Neg(z)", "y = QuantizeLinear(x, s, u)")) == {}
     assert output_grids(graph("y = QLinearAdd(q, s, z, q, s, z, s, z)"))["y"].integers
     by_channel = graph(
         "q = QuantizeLinear(x, ss, zz) axis=0",
@@ -170,6 +172,76 @@ def test_grids_are_those_of_constant_scales() -> None:
     )
     assert output_grids(by_channel) == {"y": Grid(scales=(0.5, 0.25), zero_points=(0, 0), axis=1)}
     assert output_grids(graph("y = DequantizeLinear(w, s, z)")) == {}
+
+
+FED = """
+<ir_version: {version}, opset_import: ["" : 17]>
+fed (float[2,4] x{inputs}) => (float[2,4] y) <float s = {{0.5}}, uint8 z = {{7}}>
+{{
+    q = QuantizeLinear (x, s, z)
+    y = DequantizeLinear (q, s, z)
+}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("version", "inputs", "on_grid"),
+    [(8, "", True), (8, ", float s", False), (8, ", uint8 z", False), (3, ", float s, uint8 z", True)],
+    ids=["constant", "scale", "zero point", "old"],
+)
+def test_a_scale_that_may_be_fed_gives_no_grid(version: int, inputs: str, on_grid: bool) -> None:
+    model = ir.from_proto(onnx.parser.parse_model(FED.format(version=version, inputs=inputs)))
+    assert ("y" in output_grids(model)) is on_grid
+    assert ("y" in grids(model)) is on_grid
+    assert ("x" in input_grids(model)) is on_grid
+
+
+WITHIN = """
+<ir_version: 8, opset_import: ["" : 17, "own" : 1]>
+within (float[2,4] x, bool c) => (float[2,4] y, float[2,4] r, float[2,4] b) <float s = {0.5}, uint8 z = {7}>
+{
+    p = Neg (x)
+    r = own.Rounded (p, s, z)
+    b = If (c) <
+        then_branch = then () => (float[2,4] m) {
+            n = QuantizeLinear (x, s, z)
+            m = DequantizeLinear (n, s, z)
+        },
+        else_branch = otherwise () => (float[2,4] m) { m = Neg (x) }
+    >
+    y = Exp (x)
+}
+<domain: "own", opset_import: ["" : 17]>
+Rounded (a, s, z) => (y)
+{
+    p = QuantizeLinear (a, s, z)
+    y = DequantizeLinear (p, s, z)
+}
+"""
+
+
+def test_names_within_functions_and_branches_are_not_those_of_the_graph() -> None:
+    model = ir.from_proto(onnx.parser.parse_model(WITHIN))
+    assert grids(model).keys() == output_grids(model).keys() == set()
+    constants = WITHIN.replace("(p, s, z)\n    b", "(p)\n    b").replace(
+        "(a, s, z) => (y)\n{",
+        "(a) => (y)\n{\n    s = Constant <value = float {0.5}> ()\n    z = Constant <value = uint8 {7}> ()",
+    )
+    model = ir.from_proto(onnx.parser.parse_model(constants))
+    assert grids(model).keys() == output_grids(model).keys() == {"r"}
+
+
+@pytest.mark.parametrize(
+    ("node", "on_grid"),
+    [
+        ("r, y = MaxPool(d) kernel_shape=1,1", False),
+        ("r, y = Dropout(d)", False),
+        ("r, y = Split(d) axis=1", True),
+    ],
+)
+def test_of_several_outputs_only_parts_of_the_input_are_on_its_grid(node: str, on_grid: bool) -> None:
+    found = grids(graph(*ON, node))
+    assert ("y" in found) is on_grid and "r" in found
 
 
 def test_inputs_that_are_quantized_move_by_a_step_in_a_few_elements(tmp_path: Path) -> None:

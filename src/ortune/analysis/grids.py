@@ -7,14 +7,15 @@ off values leave them on the grid; any other operator ends it.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 
 import onnx_ir as ir
 
 from ortune.analysis.dataflow import Flow
-from ortune.model.graphs import op_set
+from ortune.model.graphs import op_set, overridable
 
-__all__ = ["Grid", "grids", "input_grids", "output_grids"]
+__all__ = ["Grid", "grids", "input_grids", "output_grids", "quantizes"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,6 +45,7 @@ _JOINS = op_set("Concat Max Min")
 
 # Where operators on quantized values have the scale of their result; the zero point comes next.
 _RESULT_SCALE = {
+    "QuantizeLinear": 1,
     "QLinearConv": 6,
     "QLinearMatMul": 6,
     "QLinearAdd": 6,
@@ -60,60 +62,78 @@ _RESULT_SCALE = {
 }
 
 
+def quantizes(node: ir.Node) -> bool:
+    """Whether a node rounds what it makes to a grid."""
+    return node.op_type.startswith(("QuantizeLinear", "DynamicQuantizeLinear", "QLinear", "QGemm"))
+
+
 def grids(model: ir.Model) -> dict[str, Grid]:
-    """The grid of every value that is on one, by the value's name; constants are on none, for they do not move."""
-    flow: Flow[Grid | None] = Flow(bottom=None, join=_join, transfer=_transfer)
-    flow.run(model, lambda value: None)
-    return {str(value.name): grid for value, grid in flow.states.items() if grid is not None}
+    """The grid of every value that a node of the main graph puts or leaves on one, by the value's name."""
+    flow = _followed(model)
+    made = [value for node in model.graph for value in node.outputs]
+    return {str(value.name): grid for value in made if (grid := flow.of(value)) is not None}
 
 
 def output_grids(model: ir.Model) -> dict[str, Grid]:
     """The grid of each graph output that is on one, by the output's name."""
-    known = grids(model)
-    return {name: known[name] for name in (str(v.name) for v in model.graph.outputs) if name in known}
+    flow = _followed(model)
+    return {str(value.name): grid for value in model.graph.outputs if (grid := flow.of(value)) is not None}
 
 
 def input_grids(model: ir.Model) -> dict[str, Grid]:
     """The grid onto which each graph input is rounded first of all, by the input's name."""
+    free = overridable(model)
     rounded = {}
     for value in model.graph.inputs:
         users = [use.node for use in value.uses()]
-        steps = [_scaled(node, 1) for node in users if node.op_type == "QuantizeLinear"]
+        steps = [_scaled(node, 1, free) for node in users if node.op_type == "QuantizeLinear"]
         if steps and len(steps) == len(users) and steps[0] is not None:
             rounded[str(value.name)] = steps[0]
     return rounded
 
 
+def _followed(model: ir.Model) -> Flow[Grid | None]:
+    free = overridable(model)
+    flow: Flow[Grid | None] = Flow(
+        bottom=None, join=_join, transfer=lambda node, inputs, inside: _transfer(node, inputs, inside, free)
+    )
+    flow.run(model, lambda value: None)
+    return flow
+
+
 def _transfer(
-    node: ir.Node, inputs: list[Grid | None], inside: list[Grid | None] | None
+    node: ir.Node, inputs: list[Grid | None], inside: list[Grid | None] | None, free: Collection[ir.Value]
 ) -> list[Grid | None]:
     if inside is not None:
         return inside
     op, first = node.op_type, inputs[0] if inputs else None
-    if op == "QuantizeLinear" or op in _RESULT_SCALE:
-        grid = _scaled(node, _RESULT_SCALE.get(op, 1))
+    if op in _RESULT_SCALE:
+        grid = _scaled(node, _RESULT_SCALE[op], free)
         return [grid and replace(grid, integers=True)]
     if first is None:
         return []
     if op == "DequantizeLinear":
-        return [_scaled(node, 1) if first.integers else None]
+        return [_scaled(node, 1, free) if first.integers else None]
     if op == "Transpose":
         return [_transposed(node, first)]
     moved = op in _MOVES and (first.axis is None or op in _ELEMENTWISE)
     nearest = op == "Resize" and node.attributes.get_string("mode", "nearest") == "nearest"
     joined = op in _JOINS and all(grid == first for grid in inputs)
-    return [first] * len(node.outputs) if moved or nearest or joined else []
+    parts = len(node.outputs) if op == "Split" else 1  # other second outputs are indices and masks
+    return [first] * parts if moved or nearest or joined else []
 
 
-def _scaled(node: ir.Node, at: int) -> Grid | None:
+def _scaled(node: ir.Node, at: int, free: Collection[ir.Value]) -> Grid | None:
     """The grid whose scale is a node's input at this place, and the zero point the next; None where it varies."""
     if node.attributes.get_int("block_size", 0) or len(node.inputs) <= at:
         return None
-    scale, zero = (
-        ir.convenience.get_const_tensor(value) if value is not None else None
-        for value in (node.inputs[at], node.inputs[at + 1] if len(node.inputs) > at + 1 else None)
-    )
-    if scale is None or scale.size == 0 or len(scale.shape) > 1:
+    sources = [value for value in node.inputs[at : at + 2] if value is not None]
+    constants = [ir.convenience.get_const_tensor(value) for value in sources if value not in free]
+    known = [tensor for tensor in constants if tensor is not None]
+    if not sources or len(known) < len(sources):
+        return None
+    scale, zero = known[0], next(iter(known[1:]), None)
+    if scale.size == 0 or len(scale.shape) > 1:
         return None
     scales = tuple(map(float, scale.numpy().reshape(-1)))
     if not all(0.0 < each < float("inf") for each in scales):

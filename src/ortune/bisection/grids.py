@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import onnx_ir as ir
 
-from ortune.analysis.grids import Grid
+from ortune.analysis.grids import Grid, quantizes
 
 INTEGERS = frozenset({"int8", "uint8", "int16", "uint16"})
 """Types of quantized activations: one step is 1."""
-QUANTIZING = ("QuantizeLinear", "DynamicQuantizeLinear", "QLinear", "QGemm")
-"""How the operators begin that round what they make to a grid."""
 
 
 def behind_grids(graph: ir.Graph) -> set[str]:
     """The names of the values that quantized ones go into: rounding moves these by whole steps."""
     names: set[str] = set()
     for node in graph:
-        own = node.op_type.startswith(QUANTIZING)
-        if own or any(value is not None and str(value.name) in names for value in node.inputs):
+        if quantizes(node) or any(value is not None and str(value.name) in names for value in node.inputs):
             names |= {str(value.name) for value in node.outputs}
     return names
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 import numpy as np
 import onnx_ir as ir
 
-from ortune.analysis.grids import Grid, grids
-from ortune.bisection.grids import INTEGERS, QUANTIZING, behind_grids, step_of, zero_of
+from ortune.analysis.grids import Grid, grids, quantizes
+from ortune.bisection.grids import INTEGERS, behind_grids, step_of, zero_of
 from ortune.bisection.looked_at import Running, described, operator
 from ortune.bisection.matching import CARRIERS, NEAR, Pair, paired_before
 from ortune.bisection.seen import (
@@ -293,7 +293,7 @@ def _parts(
 
 def _quantizations(nodes: Sequence[ir.Node]) -> int:
     """How many of these nodes round to a grid."""
-    return sum(node.op_type.startswith(QUANTIZING) for node in nodes)
+    return sum(map(quantizes, nodes))
 
 
 def ordered(places: Sequence[Parting]) -> tuple[tuple[Parting, ...], Parting | None]:

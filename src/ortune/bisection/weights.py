@@ -8,6 +8,7 @@ from typing import Literal
 import numpy as np
 import onnx_ir as ir
 
+from ortune.analysis.grids import quantizes
 from ortune.records import WeightFault
 
 MOST_AT_ENDS = 0.05
@@ -37,7 +38,7 @@ def _fault(
     if array.dtype.kind == "f":
         n, size, kind = int((~np.isfinite(array)).sum()), array.size, "not-finite"
         faulty = n > 0
-    elif not _quantized(node):
+    elif not _reads_quantized(node):
         return
     elif onnx_type == "int32" and array.ndim <= 1:
         # A bias: its scale is given by those of the input and the weight, so it may not fit.
@@ -58,9 +59,9 @@ def _fault(
         yield WeightFault(side=side, kind=kind, name=name, onnx_type=onnx_type, n=n, size=size)
 
 
-def _quantized(node: ir.Node) -> bool:
-    kinds = ("DequantizeLinear", "QLinear", "QGemm", "QAttention", "Integer")
-    return any(kind in node.op_type for kind in kinds)
+def _reads_quantized(node: ir.Node) -> bool:
+    kinds = ("DequantizeLinear", "QAttention", "Integer")
+    return quantizes(node) or any(kind in node.op_type for kind in kinds)
 
 
 def _coarse_channels(array: np.ndarray, node: ir.Node) -> tuple[int, int]:
