@@ -163,6 +163,8 @@ def test_grids_are_those_of_constant_scales() -> None:
     found = grids(graph(*ON, "y = Identity(d)"))
     assert found["q"].integers and not found["d"].integers and "x" not in found
     assert output_grids(graph("q = QuantizeLinear(x, t, z)", "y = DequantizeLinear(q, t, z)")) == {}
+    assert output_grids(graph("y = QuantizeLinear(x, s) output_dtype=3", opset=21))["y"].integers
+    assert output_grids(graph("y = QuantizeLinear(x, s) output_dtype=17", opset=21)) == {}
     assert output_grids(graph("u = Neg(z)", "y = QuantizeLinear(x, s, u)")) == {}
     assert output_grids(graph("y = QLinearAdd(q, s, z, q, s, z, s, z)"))["y"].integers
     by_channel = graph(

@@ -133,16 +133,23 @@ def _scaled(node: ir.Node, at: int, free: Collection[ir.Value]) -> Grid | None:
     if not sources or len(known) < len(sources):
         return None
     scale, zero = known[0], next(iter(known[1:]), None)
-    if scale.size == 0 or len(scale.shape) > 1:
+    onnx_type = zero.dtype if zero is not None else _type_without_zero_point(node)
+    if scale.size == 0 or len(scale.shape) > 1 or not onnx_type.is_integer():
         return None
     scales = tuple(map(float, scale.numpy().reshape(-1)))
     if not all(0.0 < each < float("inf") for each in scales):
         return None
     zeros = (0,) * len(scales)
-    if zero is not None and zero.dtype.is_integer() and zero.size == len(scales):
+    if zero is not None and zero.size == len(scales):
         zeros = tuple(map(int, zero.numpy().reshape(-1)))
     axis = node.attributes.get_int("axis", 1) if len(scales) > 1 else None
     return Grid(scales=scales, zero_points=zeros, axis=axis)
+
+
+def _type_without_zero_point(node: ir.Node) -> ir.DataType:
+    """The type of the integers of a node that gets no zero point: uint8, or what it names."""
+    named = node.attributes.get_int("output_dtype", 0) if node.op_type == "QuantizeLinear" else 0
+    return ir.DataType(named or ir.DataType.UINT8)
 
 
 def _transposed(node: ir.Node, grid: Grid) -> Grid | None:

@@ -12,6 +12,7 @@ from onnx import TensorProto, numpy_helper
 from ortune.analysis import cost
 from ortune.analysis.randomness import random_ops
 from ortune.inputs import feed_files
+from ortune.model.operators import STANDARD
 from ortune.records import FeedRef
 from ortune.trials.output_files import Array
 
@@ -35,14 +36,15 @@ def exact_outputs(model: ir.Model, feed: FeedRef) -> dict[str, Array] | None:
         feed: Its inputs.
 
     Returns:
-        None where that takes longer than some seconds, and where the reference does not know it.
+        Those that are tensors; None where that takes longer than some seconds, and where the reference does not know
+        the model.
     """
     feeds = {
         name: value
         for name, value in feed_files.read_feeds(Path(feed.path)).items()
         if isinstance(value, np.ndarray)
     }
-    standard = all(node.domain in ("", "ai.onnx") for node in model.graph)
+    standard = all(node.domain in STANDARD for node in model.graph)
     if not standard or model.functions or random_ops(model) or _seconds(model, feeds) > MOST_S:
         return None
     # Imported late: they bring every operator there is.
@@ -59,7 +61,7 @@ def exact_outputs(model: ir.Model, feed: FeedRef) -> dict[str, Array] | None:
     except _FAILURES:
         return None
     names = [str(value.name) for value in model.graph.outputs]
-    return {name: np.asarray(value) for name, value in zip(names, made, strict=True)}
+    return {name: value for name, value in zip(names, made, strict=True) if isinstance(value, np.ndarray)}
 
 
 def _seconds(model: ir.Model, feeds: dict[str, Array]) -> float:

@@ -5,9 +5,18 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from onnx import TensorProto
 from onnx.reference.op_run import OpRun
 
 from ortune.trials.output_files import Array
+
+_TYPES = {
+    0: np.uint8,  # where the node names none
+    TensorProto.UINT8: np.uint8,
+    TensorProto.INT8: np.int8,
+    TensorProto.UINT16: np.uint16,
+    TensorProto.INT16: np.int16,
+}
 
 
 def _along(array: Array, values: Array, axis: int) -> Array:
@@ -23,9 +32,18 @@ class QuantizeLinear(OpRun):
     op_domain = ""
 
     def _run(
-        self, x: Array, scale: Array, zero: Array | None = None, axis: int = 1, **_: Any
+        self,
+        x: Array,
+        scale: Array,
+        zero: Array | None = None,
+        axis: int = 1,
+        output_dtype: int = 0,
+        block_size: int = 0,
+        **_: Any,
     ) -> tuple[Array]:
-        zero = np.zeros(1, np.uint8) if zero is None else zero
+        if block_size or (zero is None and output_dtype not in _TYPES):
+            raise ValueError("no rounding to integers of 8 or 16 bits with one scale an index")
+        zero = np.zeros(1, _TYPES[output_dtype]) if zero is None else zero
         limits = np.iinfo(zero.dtype)
         steps = np.rint(x / _along(x, scale, axis)) + _along(x, zero, axis).astype(np.float64)
         return (np.clip(steps, limits.min, limits.max).astype(zero.dtype),)
@@ -37,8 +55,16 @@ class DequantizeLinear(OpRun):
     op_domain = ""
 
     def _run(
-        self, x: Array, scale: Array, zero: Array | None = None, axis: int = 1, **_: Any
+        self,
+        x: Array,
+        scale: Array,
+        zero: Array | None = None,
+        axis: int = 1,
+        block_size: int = 0,
+        **_: Any,
     ) -> tuple[Array]:
+        if block_size:
+            raise ValueError("several scales an index")
         steps = x.astype(np.float64)
         if zero is not None:
             steps = steps - _along(x, zero, axis).astype(np.float64)

@@ -15,6 +15,7 @@ from ortune.bisection.seen import Seen, see
 from ortune.errors import MeasurementError
 from ortune.inputs import feed_files
 from ortune.model.graphs import subgraphs
+from ortune.model.operators import STANDARD
 from ortune.model.save import save_model
 from ortune.records import FeedRef, GraphNode, Measured, Plan, Runtime
 from ortune.trials import pilot, rounding
@@ -58,7 +59,7 @@ class Running:
 
 def operator(node: ir.Node) -> str:
     """A node's operator with its domain, where that is not ONNX's."""
-    return node.op_type if node.domain in ("", "ai.onnx") else f"{node.domain}:{node.op_type}"
+    return node.op_type if node.domain in STANDARD else f"{node.domain}:{node.op_type}"
 
 
 def described(node: ir.Node, side: Running) -> GraphNode:
@@ -137,7 +138,7 @@ def nudged(running: Running, folder: Path, seed: int) -> Running:
 
 
 def _is_constant(node: ir.Node) -> bool:
-    return node.op_type == "Constant" and node.domain in ("", "ai.onnx")
+    return node.op_type == "Constant" and node.domain in STANDARD
 
 
 def _values(running: Running) -> list[tuple[ir.Node, list[str]]]:

@@ -1,0 +1,78 @@
+"""What ONNX's reference gives in double precision, and where it gives nothing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import onnx.parser
+import onnx_ir as ir
+import pytest
+
+from ortune.bisection.exact import exact_outputs
+from ortune.inputs.feed_files import write_feeds
+from ortune.records import FeedRef
+from ortune.trials.output_files import Array
+
+X = np.float32([[-300.0, -100.2, -0.4, 0.6, 99.9, 300.0]])
+
+
+def exact(text: str, folder: Path) -> dict[str, Array] | None:
+    write_feeds(folder / "feeds", {"x": X})
+    model = ir.from_proto(onnx.parser.parse_model(text))
+    return exact_outputs(model, FeedRef(name="case", path=str(folder / "feeds")))
+
+
+SEQUENCES = """
+<ir_version: 8, opset_import: ["" : 17]>
+sequences (float[1,6] x) => (float[1,6] y, seq(float[1,n]) s) <int64[2] parts = {{{parts}}}>
+{{
+    y = Neg (x)
+    s = SplitToSequence <axis = 1> (x, parts)
+}}
+"""
+
+
+@pytest.mark.parametrize("parts", ["3,3", "2,4"], ids=["equal", "unequal"])
+def test_a_sequence_beside_a_tensor_is_left_out(parts: str, tmp_path: Path) -> None:
+    found = exact(SEQUENCES.format(parts=parts), tmp_path)
+    assert found is not None and list(found) == ["y"]
+    assert found["y"].dtype == np.float64
+
+
+QUANTIZED = """
+<ir_version: 10, opset_import: ["" : 21]>
+quantized (float[1,6] x) => (float[1,6] y) <float s = {{1.0}}{weights}>
+{{
+    q = QuantizeLinear <{attributes}> (x, s{zero})
+    y = DequantizeLinear (q, s{zero})
+}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("attributes", "weights", "zero", "low", "high"),
+    [
+        ("axis = 0", "", "", 0, 255),
+        ("output_dtype = 2", "", "", 0, 255),
+        ("output_dtype = 3", "", "", -128, 127),
+        ("output_dtype = 5", "", "", -300, 300),
+        ("output_dtype = 3", ", int8 z = {-28}", ", z", -100, 155),
+    ],
+    ids=["no type", "uint8", "int8", "int16", "zero point"],
+)
+def test_values_are_cut_off_at_the_ends_of_the_type_that_the_node_names(
+    attributes: str, weights: str, zero: str, low: int, high: int, tmp_path: Path
+) -> None:
+    found = exact(QUANTIZED.format(attributes=attributes, weights=weights, zero=zero), tmp_path)
+    assert found is not None
+    np.testing.assert_array_equal(found["y"], np.clip(np.rint(X), low, high))
+
+
+@pytest.mark.parametrize(
+    "attributes",
+    ["output_dtype = 17", "output_dtype = 22", "output_dtype = 1", "block_size = 2, axis = 1"],
+    ids=["float8", "int4", "float", "blocks"],
+)
+def test_quantizations_that_are_not_known_give_nothing(attributes: str, tmp_path: Path) -> None:
+    assert exact(QUANTIZED.format(attributes=attributes, weights="", zero=""), tmp_path) is None
