@@ -111,8 +111,9 @@ def estimated(
 
 def _bounded(finding: Finding, model: ir.Model, known: ModelCost | ProfileResult) -> Finding:
     if finding.share_ratio is not None:
-        bounded = finding.plan is not None and finding.share_ratio < 1
-        return msgspec.structs.replace(finding, least_ratio=1 - finding.share_ratio if bounded else None)
+        return (
+            finding  # a rule's own share is that of what it is about, and not of all that its fix can change
+        )
     plan = finding.plan
     by_rewrites = plan is not None and bool(plan.rewrites) and not plan.settings
     changed = [rewrites.changed_nodes(model, spec) for spec in plan.rewrites] if plan and by_rewrites else []
