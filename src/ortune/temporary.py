@@ -16,24 +16,36 @@ _LONGEST = 40  # a socket's path has 107 characters at most
 
 
 @contextlib.contextmanager
-def folder() -> Iterator[Path]:
-    """A temporary folder, after those that killed processes left are gone.
+def folder(parent: Path | None = None) -> Iterator[Path]:
+    """A temporary folder, after those that killed processes left there are gone.
+
+    Args:
+        parent: Where it is made, under a hidden name; among temporary files without it.
 
     Raises:
         OSError: None can be made.
     """
-    sweep()
-    with tempfile.TemporaryDirectory(prefix=PREFIX, ignore_cleanup_errors=True) as name, _alive(Path(name)):
+    sweep(parent)
+    prefix = _prefix(parent)
+    with (
+        tempfile.TemporaryDirectory(dir=parent, prefix=prefix, ignore_cleanup_errors=True) as name,
+        _alive(Path(name)),
+    ):
         yield Path(name)
 
 
-def sweep() -> None:
+def sweep(parent: Path | None = None) -> None:
     """Removes the folders of processes that were killed: nobody holds the lock of their ``alive`` any more."""
+    place = Path(tempfile.gettempdir()) if parent is None else parent
     with contextlib.suppress(OSError):
-        for mark in Path(tempfile.gettempdir()).glob(f"{PREFIX}*/{ALIVE}"):
+        for mark in place.glob(f"{_prefix(parent)}*/{ALIVE}"):
             with contextlib.suppress(OSError):
                 if _own(mark.parent, stat.S_ISDIR) and _own(mark, stat.S_ISREG):
                     _remove_dead(mark)
+
+
+def _prefix(parent: Path | None) -> str:
+    return PREFIX if parent is None else f".{PREFIX}"
 
 
 def _remove_dead(mark: Path) -> None:

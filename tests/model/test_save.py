@@ -11,8 +11,10 @@ import onnxruntime
 import pytest
 from onnx import helper, numpy_helper
 
+from ortune.errors import ModelError
 from ortune.model.open import open_model
 from ortune.model.save import deliver_model, save_model, staged_model
+from ortune.temporary import ALIVE
 
 WIDE = np.linspace(-1, 1, 600, dtype=np.float32)
 
@@ -118,7 +120,7 @@ def test_a_model_beyond_the_limit_is_delivered_with_its_weights_from_another_fol
     feeds = {"x": np.ones((2, 600), np.float32)}
     before = outputs(old, feeds)
     with staged_model(open_model(old).ir, new, external=True) as staged:
-        assert staged.parent.parent == new.parent and staged != new
+        assert staged.is_relative_to(new.parent) and staged != new
         np.testing.assert_array_equal(outputs(staged, feeds)[0], before[0])
         deliver_model(staged, new, typed=False, replace=False)
     assert sorted(p.name for p in new.parent.iterdir()) == ["m.onnx", "m.onnx.data"]
@@ -130,3 +132,50 @@ def test_a_staged_model_that_is_not_delivered_is_gone(tmp_path: Path) -> None:
     with staged_model(open_model(tmp_path / "m.onnx").ir, tmp_path / "n.onnx", external=True):
         pass
     assert [p.name for p in tmp_path.iterdir()] == ["m.onnx"]
+
+
+def test_what_a_killed_process_left_beside_a_model_is_gone_and_the_rest_stays(tmp_path: Path) -> None:
+    onnx.save(with_weight(SIZES), tmp_path / "m.onnx")
+    (tmp_path / "precious").mkdir()
+    for place in (".ortune-dead", ".ortune-other", "ortune-plain", ".ortune-linked"):
+        if place.endswith("linked"):
+            (tmp_path / place).symlink_to(tmp_path / "precious")
+        else:
+            (tmp_path / place).mkdir()
+    for place in (".ortune-dead", "ortune-plain", "precious"):
+        (tmp_path / place / ALIVE).touch()
+    (tmp_path / ".ortune-dead" / "model").mkdir()
+    (tmp_path / ".ortune-dead" / "model" / "n.onnx").write_bytes(b"a model")
+    model = open_model(tmp_path / "m.onnx").ir
+    rest = {"m.onnx", "precious", ".ortune-other", "ortune-plain", ".ortune-linked"}
+    with staged_model(model, tmp_path / "n.onnx", external=True) as first:
+        with staged_model(model, tmp_path / "n.onnx", external=True):
+            assert first.exists(), "somebody lives there"
+        deliver_model(first, tmp_path / "n.onnx", typed=True, replace=False)
+    assert {p.name for p in tmp_path.iterdir()} == rest | {"n.onnx", "n.onnx.data"}
+    assert (tmp_path / "precious" / ALIVE).exists()
+
+
+@pytest.mark.parametrize("chain", [1, 2])
+def test_a_model_with_a_file_of_weights_is_not_written_through_a_link(tmp_path: Path, chain: int) -> None:
+    """ONNX Runtime would find the weights beside the link, or beside what it leads to, and never both."""
+    onnx.save(with_weight(SIZES), tmp_path / "m.onnx")
+    real, link = tmp_path / "real.onnx", tmp_path / "links" / "out.onnx"
+    real.write_bytes(b"what was there")
+    link.parent.mkdir()
+    goal = real
+    for number in range(1, chain):
+        goal = tmp_path / f"{number}.onnx"
+        goal.symlink_to(real)
+    link.symlink_to(goal)
+    model = open_model(tmp_path / "m.onnx").ir
+    with (
+        pytest.raises(ModelError, match="A link is in the way") as caught,
+        staged_model(model, link, external=True),
+    ):
+        pass
+    assert str(real) in caught.value.do and real.read_bytes() == b"what was there"
+    with staged_model(model, link, external=False) as staged:
+        deliver_model(staged, link, typed=True, replace=True)
+    assert link.is_symlink() and onnx.load(real).graph.name == "sizes"
+    assert [p.name for p in link.parent.iterdir()] == ["out.onnx"]

@@ -6,15 +6,15 @@
 from __future__ import annotations
 
 import contextlib
+import shlex
 import shutil
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import onnx
 import onnx_ir as ir
 
-from ortune import files
+from ortune import files, temporary
 from ortune.errors import ModelError, UsageError
 from ortune.model.graphs import MAP_TYPE_PROTO, attribute_tensors, graphs, tensors
 
@@ -55,14 +55,20 @@ def staged_model(model: ir.Model | Path, place: Path, *, external: bool) -> Iter
     """
     with contextlib.ExitStack() as stack:
         with _named_as_unwritable(place):
-            folder = tempfile.TemporaryDirectory(
-                dir=place.resolve().parent, prefix=".ortune-", ignore_cleanup_errors=True
-            )
-            staged = Path(stack.enter_context(folder)) / place.name
+            folder = stack.enter_context(temporary.folder(place.resolve().parent)) / "model"
+            folder.mkdir()
+            staged = folder / place.name
             if isinstance(model, Path):
                 shutil.copyfile(model, staged)
             else:
                 save_model(model, staged, inline_limit_bytes=0 if external else INLINE_LIMIT_BYTES)
+        if place.is_symlink() and len(list(folder.iterdir())) > 1:
+            # Weights are looked for beside the link by some, and beside what it leads to by others.
+            raise ModelError(
+                "A link is in the way of a model with a file of weights.",
+                where=str(place),
+                do=f"Give the place that it leads to: --output {shlex.quote(str(place.resolve()))}",
+            )
         yield staged
 
 
