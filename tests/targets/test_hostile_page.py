@@ -17,7 +17,7 @@ from chromium import CHROMIUM, Site, serving
 from ortune.records import DiagnoseResult
 from ortune.report import diagnose_words, markdown
 from ortune.targets.browser import devtools, setup, watch
-from ortune.targets.browser.devtools import MOST_SCRIPTS, DevTools, DevToolsError, PageEvent
+from ortune.targets.browser.devtools import DevTools, DevToolsError, PageEvent
 
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="NOT TESTED HERE: there is no Chromium")
 
@@ -127,6 +127,29 @@ def test_a_page_may_say_what_it_likes(script: str, tmp_path: Path) -> None:
         assert 0 <= session.runs.total_ns < 2**63 and 0 <= session.runs.read_back_bytes < 2**63
 
 
+MANY = """
+const named = (n) => Array.from({ length: n }, (_, i) => [`past.${i}`, { dims: [1, 2], type: "float32" }]);
+performance.getEntriesByType = () => [
+  { name: `${"x".repeat(5000)}.wasm`, decodedBodySize: 7 }, { name: "b.wasm", decodedBodySize: 7 },
+];
+const externalData = Array.from({ length: 120 }, (_, i) => ({ path: `${i}.data`, data: new Uint8Array(4) }));
+const session = await InferenceSession.create(new Uint8Array(8), { externalData });
+await session.run(Object.fromEntries(named(256)));
+over();
+"""
+
+
+def test_a_session_with_hundreds_of_inputs_and_files_is_told_whole(tmp_path: Path) -> None:
+    page = '<!doctype html><script type="module" src="/ort.js"></script>'
+    with serving(Site(files={"/": page, "/ort.js": CLASS + MANY}, headers={})) as site:
+        answer = watched(site, tmp_path / "store")
+    (session,) = sessions(answer)
+    assert [each.name for each in session.inputs] == [f"past.{i}" for i in range(256)]
+    assert len(session.model.weights) == 120 and session.runs.n == 1
+    assert answer.result.page is not None
+    assert [file.url for file in answer.result.page.files] == ["b.wasm"], "one that is none leaves the others"
+
+
 BUSY = """
 const forever = URL.createObjectURL(new Blob(["for (;;) {}"], { type: "text/javascript" }));
 for (let i = 0; i < 4; i++) new Worker(forever);
@@ -215,8 +238,22 @@ def test_nothing_is_waited_for_beyond_the_deadline(tools: DevTools) -> None:
         tools.deadline = time.monotonic() + 600
 
 
-def test_more_scripts_than_are_rewritten_at_a_time_are_loaded(tools: DevTools) -> None:
-    number = 4 * MOST_SCRIPTS
+@pytest.mark.parametrize("waiting", [devtools.MOST_WAITING, 1])
+def test_more_scripts_than_are_rewritten_at_a_time_are_loaded(
+    tools: DevTools, monkeypatch: pytest.MonkeyPatch, waiting: int
+) -> None:
+    """A browser asks one server for six at a time."""
+    monkeypatch.setattr(devtools, "MOST_SCRIPTS", 2)
+    monkeypatch.setattr(devtools, "MOST_WAITING", waiting)
+    number = 40
+
+    def rewrite(kind: devtools.ScriptKind, text: bytes) -> bytes | None:
+        time.sleep(0.05)  # slower than they come
+        return (
+            text + b"\nglobalThis.rewritten = (globalThis.rewritten ?? 0) + 1;" if kind == "Script" else None
+        )
+
+    monkeypatch.setattr(tools, "_rewrite", rewrite)
     scripts: dict[str, Path | str] = {
         f"/{i}.js": f"globalThis.n = (globalThis.n ?? 0) + 1; //{i}" for i in range(number)
     }
@@ -224,4 +261,9 @@ def test_more_scripts_than_are_rewritten_at_a_time_are_loaded(tools: DevTools) -
     with serving(Site(files={"/": page, **scripts}, headers={})) as site:
         assert tools.navigate(f"http://127.0.0.1:{site.port}/")
         assert tools.evaluate("n") == number
+    assert waiting == 1 or tools.evaluate("rewritten") == number
+    assert not tools._paused_scripts
+    until = time.monotonic() + 30
+    while tools._n_scripts and time.monotonic() < until:
+        time.sleep(0.01)
     assert tools._n_scripts == 0

@@ -17,6 +17,7 @@ import queue
 import re
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,7 +30,9 @@ CALL_S = 30.0
 MOST_MESSAGE = 128 << 20
 """Bytes of one message that are read: a page may print what it likes."""
 MOST_SCRIPTS = 32
-"""That wait for a rewriting at one time; those beyond it go on as they are."""
+"""That are rewritten at one time; those beyond it wait their turn."""
+MOST_WAITING = 2000
+"""Scripts that wait their turn; those beyond it go on as they are."""
 _PIPED = 'exec "$0" "$@" --remote-debugging-pipe --no-startup-window 3<&0 4>&1 </dev/null >&2'
 
 ScriptKind = Literal["Document", "Script", "Other"]
@@ -112,6 +115,7 @@ class DevTools:
         self._loaded = threading.Event()
         self.deadline = math.inf
         self._n_scripts = 0
+        self._paused_scripts = deque[tuple[str, Mapping[str, Any]]]()
         self._rewrite: Callable[[ScriptKind, bytes], bytes | None] | None = None
         command = ["/bin/sh", "-c", _PIPED, program, *flags]
         try:
@@ -354,23 +358,29 @@ class DevTools:
         self._send("Runtime.runIfWaitingForDebugger", worker, {})
 
     def _paused(self, session: str, paused: Mapping[str, Any]) -> None:
-        """Hands on a script that waits: in a thread of its own, as long as those are few."""
+        """Hands on a script that waits: in a thread of its own, as long as those are few, and else when one ends."""
         with self._lock:
             few = self._n_scripts < MOST_SCRIPTS
             self._n_scripts += few
+            waits = not few and len(self._paused_scripts) < MOST_WAITING
+            if waits:
+                self._paused_scripts.append((session, paused))
         if few:
             threading.Thread(target=self._script, args=(session, paused), daemon=True).start()
-        else:
+        elif not waits:
             self._send("Fetch.continueRequest", session, {"requestId": paused["requestId"]})
 
     def _script(self, session: str, paused: Mapping[str, Any]) -> None:
-        """Hands on a script that waits, as it is or rewritten."""
+        """Hands on a script that waits, as it is or rewritten; then the next one."""
         request = {"requestId": paused["requestId"]}
         try:
             self._hand_on(session, paused, request)
         finally:
             with self._lock:
-                self._n_scripts -= 1
+                following = self._paused_scripts.popleft() if self._paused_scripts else None
+                self._n_scripts -= following is None
+            if following is not None:
+                threading.Thread(target=self._script, args=following, daemon=True).start()
 
     def _hand_on(self, session: str, paused: Mapping[str, Any], request: dict[str, Any]) -> None:
         with contextlib.suppress(DevToolsError):  # a page that is gone needs no script

@@ -47,16 +47,16 @@
 
   const BITS = { int4: 4, uint4: 4, int8: 8, uint8: 8, bool: 8, int16: 16, uint16: 16, float16: 16, int32: 32, uint32: 32, float32: 32, int64: 64, uint64: 64, float64: 64 };
   const bytes = (tensor) => safely(() => Math.ceil((tensor.dims.reduce((a, b) => a * b, 1) * (BITS[tensor.type] ?? 0)) / 8), 0);
-  const tensors = (named) => Object.entries(named).slice(0, 200).filter(([, value]) => value?.dims).map(([name, value]) =>
+  const tensors = (named) => Object.entries(named).slice(0, 2000).filter(([, value]) => value?.dims).map(([name, value]) =>
     ({ name, type: String(value.type), shape: value.dims.map(String), location: String(safely(() => value.location, "")) }));
-  const declared = (read) => safely(() => (read() ?? []).slice(0, 200).map((each) =>
+  const declared = (read) => safely(() => (read() ?? []).slice(0, 2000).map((each) =>
     ({ name: String(each.name), type: String(each.type ?? ""), shape: (each.shape ?? []).map(String) })), []);
 
   const address = (file) => (typeof file === "string" && file ? safely(() => new URL(file, location.href).href, file) : "");
   const size = (file) => (typeof file === "string" ? 0 : file.byteLength ?? file.size ?? 0);
   // What is passed may be moved away by then: a view is kept, never a copy.
   const view = (file) => (typeof file === "string" || file instanceof Blob ? file : ArrayBuffer.isView(file) ? new Uint8Array(file.buffer, file.byteOffset, file.byteLength) : new Uint8Array(file));
-  const weights = (options) => safely(() => [...(options.externalData ?? [])].slice(0, 100).map((each) =>
+  const weights = (options) => safely(() => [...(options.externalData ?? [])].slice(0, 500).map((each) =>
     (typeof each === "string" ? { path: each, data: each } : { path: String(each.path), data: view(each.data) })), []);
   // A view keeps its whole buffer, which the page may be done with. Of what is more than is ever read nothing is kept: a
   // page must not run out of memory since it is watched.

@@ -8,6 +8,7 @@ is found. All that comes from the page is data.
 from __future__ import annotations
 
 import base64
+import contextlib
 import json
 import re
 import secrets
@@ -88,7 +89,7 @@ _LOADED = (
 )
 
 
-_MANY = msgspec.Meta(max_length=200)
+_MANY = msgspec.Meta(max_length=2000)  # more than the hook tells
 _Words = Annotated[str, msgspec.Meta(max_length=1000)]
 _Bytes = Annotated[int, msgspec.Meta(ge=0, le=1 << 40)]
 _Ms = Annotated[float, msgspec.Meta(ge=0, le=1e8)]
@@ -139,7 +140,7 @@ class _Open(msgspec.Struct, kw_only=True):
     size: _Bytes
 
 
-_Loaded = list[tuple[Annotated[str, msgspec.Meta(max_length=_LONGEST_LINE)], _Bytes]]
+_Loaded = tuple[Annotated[str, msgspec.Meta(max_length=_LONGEST_LINE)], _Bytes]
 _Known = TypeVar("_Known")
 
 
@@ -394,9 +395,11 @@ class _Watch:
         until = time.monotonic() + _ASKED_S
         for context in tools.contexts:
             limit_s = (until - time.monotonic()) / 2  # one that does not answer leaves the others their share
-            for name, size in _asked(tools, _LOADED, context, limit_s, _Loaded) or []:
-                if name in found or len(found) < MOST_FILES:
-                    found[name] = max(size, found.get(name, 0))
+            for each in _asked(tools, _LOADED, context, limit_s, list[Any]) or []:
+                with contextlib.suppress(msgspec.ValidationError):
+                    name, size = msgspec.convert(each, _Loaded)
+                    if name in found or len(found) < MOST_FILES:
+                        found[name] = max(size, found.get(name, 0))
         return [PageFile(url=name, size_bytes=size) for name, size in found.items()]
 
     def _path(self, place: int) -> Path:
