@@ -244,6 +244,13 @@ def test_a_budget_that_holds_no_claim_tells_figures(tmp_path: Path, name: str) -
     assert "cannot confirm it (6 needed); rerun with --budget" in compare_words.headline(result)
 
 
+def test_no_budget_is_proposed_where_the_blocks_are_limited_to_too_few(tmp_path: Path) -> None:
+    a = dense(tmp_path / "a.onnx")
+    result = measured(tmp_path, a, b_set="spin=0", c_set="level=basic", budget="2s").result
+    assert result.comparison.n_blocks <= 6  # a claim of two sides needs seven
+    assert result.enough_s is None
+
+
 def test_no_budget_at_all_is_refused() -> None:
     with pytest.raises(UsageError, match="no time"):
         asked("m.onnx", budget="0s")

@@ -7,15 +7,18 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from onnxruntime import datasets
 
 import ortune
 from ortune.model.open import open_model
-from ortune.records import DEFAULT_WRONG, NOT_FINITE, LevelCheck, Plan
+from ortune.records import DEFAULT_WRONG, NOT_FINITE, LevelCheck, OutputDifference, Plan
 from ortune.rules import Facts, findings
+from ortune.search.blocks import NEW
 from ortune.store import checks
 from ortune.store.db import SessionLog, Store
 from ortune.targets.machine import Machine
 from ortune.trials.baseline import Baseline
+from ortune.trials.compare_result import New, wrong_sides
 from ortune.trials.input_options import InputOptions
 from ortune.trials.scratch import scratch_folder
 from ortune.trials.sides import SideText, resolve
@@ -161,6 +164,27 @@ def test_nothing_is_claimed_of_no_numbers_unless_that_is_allowed(tmp_path: Path)
     assert refused.alerts[0].code == allowed.alerts[0].code == NOT_FINITE
     assert allowed.result.comparison is not None
     assert exit_code(allowed) == 0
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "names"), [(3, 3, ("A", "B")), (3, 0, ("A",)), (0, 3, ("B",)), (0, 0, ())]
+)
+def test_no_numbers_on_both_sides_are_the_fault_of_both(a: int, b: int, names: tuple[str, ...]) -> None:
+    """Of a base in a browser nothing is known before another side is held against it."""
+    side = resolve(SideText(text=datasets.get_example("sigmoid.onnx")), common=Plan(), scratch=Path("-"))
+    difference = OutputDifference(ok=not (a or b), nonfinite_reference=a, nonfinite_candidate=b)
+    news = [New(arm=NEW, side=side, difference=difference)]
+    assert tuple(wrong_sides(news, base_wrong=False, allow_nonfinite=False)) == names
+    assert not tuple(wrong_sides(news, base_wrong=False, allow_nonfinite=True))
+
+
+def test_of_two_profiles_the_wrong_one_is_named(tmp_path: Path) -> None:
+    answer = ortune.profile(
+        gemm(tmp_path / "m.onnx", bias_scale=None), against=gemm(tmp_path / "wrong.onnx"), no_peak=True,
+        budget=10, processes=1, store=tmp_path / "store",
+    )  # fmt: skip
+    (alert,) = answer.alerts
+    assert alert.what.startswith("B: outputs are wrong")
 
 
 @pytest.mark.parametrize(("kind", "holds"), [("mask", True), ("weight", True), ("masked", False)])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -61,6 +61,24 @@ class New:
     def comparable(self) -> bool:
         """Whether its times say anything beside the base's."""
         return self.difference is not None and (self.difference.comparable or self.wrong)
+
+
+def wrong_sides(news: Sequence[New], *, base_wrong: bool, allow_nonfinite: bool) -> Iterator[str]:
+    """Sides of which nothing is claimed, by name.
+
+    Args:
+        news: What was held against the base.
+        base_wrong: What is known of the base without them.
+        allow_nonfinite: NaN and infinities are accepted.
+    """
+    found = [new.difference for new in news if new.difference is not None]
+    if base_wrong or (not allow_nonfinite and any(each.nonfinite_reference for each in found)):
+        yield "A"
+    for new in news:
+        if new.difference is None:
+            continue
+        if new.wrong or (new.difference.nonfinite_candidate and not allow_nonfinite):
+            yield new.name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -95,7 +95,7 @@ class Levels:
             store_folder: Where the answer is kept for later sessions; None keeps nothing.
         """
         found = self.reference()
-        outputs = outputs or self.outputs(self.own)
+        outputs = outputs or (self.outputs(self.own) if found else None)
         if found is None or outputs is None:
             return None
         level, folder = found

@@ -388,7 +388,7 @@ class Tuning:
         waiting = [entry for entry in self.entries if entry.arm not in race.entries]
         race.screen(list(race.entries.values()))
         try_rest(race, waiting)
-        self.spent["race"] = self.clock() - began
+        self.spent["race"] += self.clock() - began
         self.stopped = self.watch.stop()
 
     @property

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import random
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -47,7 +47,7 @@ from ortune.stats import evidence
 from ortune.trials import pairing, pilot
 from ortune.trials.baseline import STARTS, Baseline, require_page
 from ortune.trials.clock import DELIVERY, Clock
-from ortune.trials.compare_result import New, Raced, rank
+from ortune.trials.compare_result import New, Raced, rank, wrong_sides
 from ortune.trials.scratch import scratch_folder
 from ortune.trials.sides import Resolved, require_unchanged
 from ortune.trials.watcher import Watcher
@@ -340,7 +340,8 @@ class _Run:
     def _with_why(self, envelope: Envelope[CompareResult]) -> Envelope[CompareResult]:
         """Where a proven difference lies: profiles tell it of the time of runs, not of memory, CPU time or a start."""
         result = envelope.result
-        proven = envelope.status == "ok" and envelope.verdict in ("faster", "slower")
+        # Another side that is wrong takes nothing from what these two show.
+        proven = envelope.status != "interrupted" and envelope.verdict in ("faster", "slower")
         if not (self.tells_why and proven and result.base_figures and result.new_figures):
             return envelope
         a, b = result.base_figures, result.new_figures
@@ -423,10 +424,12 @@ class _Run:
         return design
 
     def _enough_s(self, state: duel.Duel | None, design: duel.Design | None) -> float | None:
-        """A budget that holds the fewest blocks of a claim with their controls; None where this one did."""
+        """A budget that holds the fewest blocks of a claim with their controls; None where none is needed, or helps."""
         if state is None or design is None or not state.block_ns:
             return None
         least = duel.least_blocks(self.rules.share(len(state.arms)))
+        if self.rules.max_blocks < least:
+            return None
         fewest = min((len(state.ratios(arm)) for arm in state.arms if arm not in state.failed), default=0)
         if design.controlled and fewest >= least:
             return None
@@ -481,7 +484,13 @@ class _Run:
             failures=(*failures(blocks, BASE), *first.failures),
             gate=first.gate,
             name=first.name,
-            wrong_sides=tuple(self._wrong_sides()),
+            wrong_sides=tuple(
+                wrong_sides(
+                    self.news,
+                    base_wrong=self.baseline.wrong or not self.baseline.claims,
+                    allow_nonfinite=self.options.feeds.allow_nonfinite,
+                )
+            ),
             candidates=tuple(ranked) if len(ranked) > 1 else (),
             session=self.log.id,
             elapsed_s=self.clock.spent_s,
@@ -503,18 +512,6 @@ class _Run:
             result=result,
         )
         return alerted(envelope, self.baseline)
-
-    def _wrong_sides(self) -> Iterator[str]:
-        """Sides of which nothing is claimed, by name."""
-        if self.baseline.wrong or not self.baseline.claims:
-            yield "A"
-        for new in self.news:
-            found = new.difference
-            if found is None:
-                continue
-            numbers = self.options.feeds.allow_nonfinite or not found.nonfinite_candidate
-            if new.wrong or not numbers:
-                yield new.name
 
 
 def _untimed(outputs: OutputDifference) -> VerdictName:

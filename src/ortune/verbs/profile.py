@@ -331,7 +331,8 @@ class _Models:
             feeds = self._as_first(baselines[0], side, folder) if baselines else self.options.feeds
             baseline = Baseline(side, feeds, folder, log, self.watch.say, machine)
             baselines.append(baseline)
-            settle(baseline, self.options.budget_s, lambda: self.clock.left_s, self.watch.line)
+            name = "AB"[number] if len(sides) > 1 else ""
+            settle(baseline, self.options.budget_s, lambda: self.clock.left_s, self.watch.line, name)
             if baseline.executor.last is not None:
                 baseline.expect(
                     baseline.executor.last.elapsed_ns, least_s=max(LEAST_LOAD_S, self.options.budget_s)
