@@ -6,16 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import msgspec
-import numpy as np
 import onnx_ir as ir
 
 from ortune.bisection.looked_at import Running, described
 from ortune.bisection.seen import Seen
+from ortune.model.tensors import not_finite
 from ortune.records import NotFinite
-
-_FLOATS = frozenset(
-    {ir.DataType.FLOAT, ir.DataType.FLOAT16, ir.DataType.DOUBLE, ir.DataType.BFLOAT16}
-)  # what can hold them; the types of 8 bits and fewer are no weights that a model adds
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,12 +97,10 @@ def _weight_behind(node: ir.Node, seen: Mapping[str, Seen]) -> _Weight | None:
         met.add(value)
         tensor = ir.convenience.get_const_tensor(value)
         if tensor is not None:
-            if tensor.dtype in _FLOATS:
-                numbers = tensor.numpy().astype(np.float32, copy=False)
-                n_nan, n_inf = int(np.isnan(numbers).sum()), int(np.isinf(numbers).sum())
-                if n_nan + n_inf:
-                    kind = tensor.dtype.name.lower()
-                    return _Weight(name=str(value.name), onnx_type=kind, n_nan=n_nan, n_inf=n_inf)
+            n_nan, n_inf = not_finite(tensor)
+            if n_nan + n_inf:
+                kind = tensor.dtype.name.lower()
+                return _Weight(name=str(value.name), onnx_type=kind, n_nan=n_nan, n_inf=n_inf)
             continue
         producer, known = value.producer(), seen.get(str(value.name))
         if producer is not None and (known is None or known.n_nan + known.n_inf):

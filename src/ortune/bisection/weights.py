@@ -9,6 +9,7 @@ import numpy as np
 import onnx_ir as ir
 
 from ortune.analysis.grids import quantizes
+from ortune.model.tensors import not_finite
 from ortune.records import WeightFault
 
 MOST_AT_ENDS = 0.05
@@ -35,9 +36,8 @@ def _fault(
 ) -> Iterator[WeightFault]:
     array, onnx_type = tensor.numpy(), tensor.dtype.name.lower()
     kind: Literal["not-finite", "saturated", "too-coarse"]
-    if array.dtype.kind == "f":
-        n, size, kind = int((~np.isfinite(array)).sum()), array.size, "not-finite"
-        faulty = n > 0
+    if n := sum(not_finite(tensor)):
+        size, kind, faulty = array.size, "not-finite", True
     elif not _reads_quantized(node):
         return
     elif onnx_type == "int32" and array.ndim <= 1:

@@ -17,6 +17,15 @@ from ortune.model.wire import LOOKS, OWN_FILE, give_back
 
 _CHUNK_BYTES = 4 << 20
 _TYPES = frozenset(member.value for member in ir.DataType)
+_FLOATS = frozenset({ir.DataType.FLOAT16, ir.DataType.FLOAT, ir.DataType.DOUBLE, ir.DataType.BFLOAT16})
+
+
+def not_finite(tensor: ir.TensorProtocol) -> tuple[int, int]:
+    """How many elements are NaN, and how many infinite; of types of 8 bits and fewer none."""
+    if tensor.dtype not in _FLOATS:
+        return 0, 0
+    numbers = tensor.numpy()
+    return int(np.isnan(numbers).sum()), int(np.isinf(numbers).sum())
 
 
 class WeightFile:

@@ -1,6 +1,7 @@
-"""A stored value is NaN, or infinite where 0 times it is NaN.
+"""A stored value is NaN that operators compute with, or infinite where 0 times it is NaN.
 
-What it is: an initializer holds NaN, or an infinity that goes into a product.
+What it is: an initializer holds NaN that goes into more than a choice or a copy, or an infinity that goes into a
+    product.
 Why it costs: NaN goes through every operator to the outputs. An infinity in a mask that is added is meant; in a product
     it makes NaN of each zero beside it.
 Evidence: the elements, counted, with their type.
@@ -13,18 +14,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import numpy as np
 import onnx
 import onnx_ir as ir
 
-from ortune.model.graphs import nodes, op_set
+from ortune.model.graphs import nodes, op_set, overridable
+from ortune.model.tensors import not_finite
 from ortune.records import Finding
 from ortune.rules.facts import Facts
 
 CODE = "PRC006"
 
 _PRODUCTS = op_set("Conv ConvTranspose Einsum Gemm MatMul Mul")
-_FLOATS = (ir.DataType.FLOAT16, ir.DataType.FLOAT, ir.DataType.DOUBLE, ir.DataType.BFLOAT16)
+_CHOICES_AND_COPIES = op_set(
+    "Concat Equal Expand Gather Identity If IsNaN Loop Pad Reshape Scan ScatterElements ScatterND Tile Unsqueeze Where"
+)
+"""Where NaN may mark what is missing."""
 _MOST = 1 << 22
 """Elements of a value that is looked at; a run tells of a larger one."""
 
@@ -51,17 +55,19 @@ def find(facts: Facts) -> Iterator[Finding]:
     """In initializers and constants of floating-point types."""
     if facts.model is None:
         return
+    free, functions = overridable(facts.model.ir), facts.model.ir.functions
     read: dict[ir.Value, list[ir.Node]] = {}
     for node in nodes(facts.model.ir):
         for value in node.inputs:
-            if value is not None:
+            if value is not None and value not in free:
                 read.setdefault(value, []).append(node)
     for value, readers in read.items():
         tensor = ir.convenience.get_const_tensor(value)
-        if tensor is None or tensor.dtype not in _FLOATS or tensor.size > _MOST:
+        if tensor is None or tensor.size > _MOST:
             continue
-        numbers = tensor.numpy().astype(np.float64)
-        n_nan, n_inf = int(np.isnan(numbers).sum()), int(np.isinf(numbers).sum())
+        n_nan, n_inf = not_finite(tensor)
+        if all(node.op_type in _CHOICES_AND_COPIES or node.op_identifier() in functions for node in readers):
+            n_nan = 0
         product = next((node for node in readers if node.op_type in _PRODUCTS), None)
         if not n_nan and (not n_inf or product is None):
             continue
