@@ -14,6 +14,8 @@ from onnxruntime.capi import onnxruntime_pybind11_state as runtime
 
 PLACE = Path(__file__).resolve().parents[1] / "src" / "ortune" / "model" / "contrib_operators.json"
 OF_ONNX = {(schema.domain, schema.name) for schema in defs.get_all_schemas_with_history()}
+OLD = {"ATen": {"operator", "overload_name"}, "GRUUnit": {"activations"}}
+"""What ONNX once had under the standard domain, and ONNX Runtime has no more, or otherwise."""
 
 
 def operators() -> dict[str, dict[str, list[str]]]:
@@ -22,6 +24,8 @@ def operators() -> dict[str, dict[str, list[str]]]:
     for schema in runtime.get_all_operator_schema():
         if (schema.domain, schema.name) not in OF_ONNX:
             found[schema.domain][schema.name] |= set(schema.attributes)
+    for name, attributes in OLD.items():
+        found[""][name] |= attributes
     return {d: {name: sorted(a) for name, a in sorted(ops.items())} for d, ops in sorted(found.items())}
 
 

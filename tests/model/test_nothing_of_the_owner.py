@@ -213,3 +213,10 @@ def test_sizes_of_an_upsampling_stay_and_no_other_scales(tmp_path: Path) -> None
     (made,) = skeleton(tmp_path / "m.onnx").proto.graph.node
     kept = {f for a in made.attribute for f in a.floats}
     assert not kept & set(range(100, 200))
+
+
+def test_attributes_of_all_versions_are_public() -> None:
+    assert {"activations", "drop_states"} <= set(operators.attributes("", "GRUUnit") or ())
+    assert {"operator", "overload_name"} <= set(operators.attributes("ai.onnx", "ATen") or ())
+    assert set(operators.attributes("", "Crop") or ()) == {"border", "scale"}
+    assert operators.attributes("", "OtterOp") is None

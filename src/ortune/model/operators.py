@@ -15,13 +15,6 @@ PUBLIC_DOMAINS = STANDARD | {
     "com.microsoft.nchwc", "com.microsoft.experimental", "com.ms.internal.nhwc", "ai.onnx.contrib",
 }  # fmt: skip
 
-_OLD = {
-    "ATen": "operator overload_name", "Affine": "alpha beta", "Crop": "border scale", "DynamicSlice": "",
-    "GRUUnit": "activations", "GivenTensorFill": "values extra_shape input_as_shape shape",
-    "ImageScaler": "bias scale", "ParametricSoftplus": "alpha beta", "Scale": "scale", "ScaledTanh": "alpha beta",
-}  # fmt: skip
-"""Operators that ONNX once had under the standard domain, and ONNX Runtime has still."""
-
 
 def attributes(domain: str, op_type: str) -> Mapping[str, int] | None:
     """The attributes of all versions of a public operator, with their types; None of another.
@@ -34,8 +27,6 @@ def attributes(domain: str, op_type: str) -> Mapping[str, int] | None:
 @cache
 def _schemas() -> dict[tuple[str, str], dict[str, int]]:
     found: dict[tuple[str, str], dict[str, int]] = {}
-    for name, words in _OLD.items():
-        found["", name] = dict.fromkeys(words.split(), 0)
     for schema in defs.get_all_schemas_with_history():
         known = found.setdefault((schema.domain, schema.name), {})
         for name, attribute in schema.attributes.items():
@@ -44,5 +35,7 @@ def _schemas() -> dict[tuple[str, str], dict[str, int]]:
     contrib = json.loads(files(__package__).joinpath("contrib_operators.json").read_text(encoding="utf-8"))
     for domain, operators in contrib.items():
         for name, words in operators.items():
-            found[domain, name] = dict.fromkeys(words.split(), 0)
+            known = found.setdefault((domain, name), {})
+            for word in words.split():
+                known.setdefault(word, 0)
     return found
