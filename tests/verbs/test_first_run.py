@@ -117,6 +117,17 @@ def test_a_comparison_names_the_wrong_side_whichever_it_is(tmp_path: Path) -> No
         assert first.startswith(f"{DEFAULT_WRONG} {name}: outputs are wrong")
 
 
+def test_two_sides_that_are_wrong_alike_are_both_told(tmp_path: Path) -> None:
+    model = gemm(tmp_path / "m.onnx")
+    answer = ortune.compare(
+        model, b_set=["intra=1"], budget=20, no_why=True, store=tmp_path / "store", max_blocks=2
+    )
+    assert not [note for note in answer.result.notes if "differs from itself" in note]
+    assert answer.result.outputs.compared_as == "values"
+    assert answer.result.wrong_sides == ("A", "B")
+    assert [alert.what[:3] for alert in answer.alerts] == ["A: ", "B: "]
+
+
 def test_a_first_look_says_it_before_all_else(tmp_path: Path) -> None:
     page = tmp_path / "page.html"
     answer = ortune.look(gemm(tmp_path / "m.onnx"), budget=20, store=tmp_path / "store", report=page)

@@ -324,7 +324,8 @@ class Baseline:
 
     def notice_randomness(self, again: Measured) -> None:
         """Outputs are compared by moments from now on where the baseline, run again, differs from itself."""
-        found = self.difference(again, "itself", by_values=True)
+        # Held against its own, right or wrong: that these differ from what is right is no randomness.
+        found = self.difference(again, "itself", by_values=True, reference=self._first_outputs())
         if not found.ok and (found.max_error or not found.nonfinite_reference):
             self.moments = True
             ops = sorted({op for _, op in outputs.random_ops(self.side.model.ir)})
@@ -535,6 +536,7 @@ class Baseline:
         rewritten: Sequence[RewriteSpec] = (),
         *,
         by_values: bool = False,
+        reference: Path | None = None,
     ) -> OutputDifference:
         """The outputs that a trial left against the reference; the worst of all cases.
 
@@ -545,6 +547,7 @@ class Baseline:
             tolerance: In place of the session's.
             rewritten: How its model was: outputs that were left out on request are passed over, which is noted.
             by_values: By the usual limits where a budget was asked for: the base itself may miss a metric.
+            reference: In place of the one that is held to be right.
         """
         without = self.left_out(rewritten)
         if key and key in self.known_differences:
@@ -557,7 +560,8 @@ class Baseline:
         tolerance = self.options.tolerance if tolerance is None else tolerance
         if by_values and tolerance is not None and tolerance.number is None:
             tolerance = None
-        found = self._difference(trial, tolerance, without)
+        reference = reference or self.reference()
+        found = self.compared(reference, Path(trial.outputs_path), self.refs, tolerance, without)
         undecided = rounding.doubtful(found) or (not found.ok and found.accepting_tolerance is not None)
         if undecided and tolerance is None and not self.moments:
             found = self._by_own_rounding(found)
@@ -592,8 +596,10 @@ class Baseline:
     def reference(self) -> Path:
         """The folder of the outputs that others are held against: the baseline's own, where these are right."""
         found = self.levels.reference() if self.wrong else None
-        if found is not None:
-            return found[1]
+        return found[1] if found is not None else self._first_outputs()
+
+    def _first_outputs(self) -> Path:
+        """The folder of what the first timed trial gave; made again where a resumed session lacks it."""
         if not Path(self.first.outputs_path).is_dir():
             base = self.arm(BASE)
             self.first = self.require_measured(
@@ -609,11 +615,6 @@ class Baseline:
         if gone and note not in self.notes:
             self.notes.append(note)
         return gone
-
-    def _difference(
-        self, trial: Measured, tolerance: Tolerance | None, without: Collection[str] = ()
-    ) -> OutputDifference:
-        return self.compared(self.reference(), Path(trial.outputs_path), self.refs, tolerance, without)
 
     def compared(
         self,
