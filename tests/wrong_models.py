@@ -86,6 +86,17 @@ def gemm(
     return g.save(path, (8, 64), (8, 32))
 
 
+def rooted_gemm(path: Path) -> Path:
+    """A quantized Gemm whose bias, which is read wrong, makes all its values positive; their root is the output."""
+    g = Builder(5)
+    x = g.quantized("x", 0.02)
+    w, _ = g.weight(64, 32)
+    bias, scale = g.const(np.full(32, 400, np.int32)), g.const(np.float32(0.01))
+    y = g.op("Gemm", x, w, g.op("DequantizeLinear", bias, scale), name="fc")
+    g.op("Sqrt", g.quantized(y, 0.06), out="y")
+    return g.save(path, (8, 64), (8, 32))
+
+
 def not_finite(path: Path, kind: str) -> Path:
     """A model whose outputs are no numbers, of a kind; ``masked`` is healthy: minus infinity among finite scores.
 

@@ -24,7 +24,7 @@ from ortune.trials.scratch import scratch_folder
 from ortune.trials.sides import SideText, resolve
 from ortune.verbs import _first_run
 from ortune.verbs.compare import exit_code
-from wrong_models import gemm, not_finite
+from wrong_models import gemm, not_finite, rooted_gemm
 
 MACHINE = Machine()
 
@@ -147,6 +147,21 @@ def test_outputs_that_are_no_numbers_are_told_with_where_they_come_from(kind: st
     assert alert.where[0] == "bad", alert.what
     assert not baseline.claims
     assert {"mask": "low", "weight": "held"}.get(kind, "") in alert.what
+
+
+def test_no_numbers_that_the_optimiser_alone_makes_end_with_it(tmp_path: Path) -> None:
+    claims = []
+
+    def step_down(baseline: Baseline) -> None:
+        claims.append(baseline.claims)
+        baseline.step_down()
+
+    baseline = asked(rooted_gemm(tmp_path / "m.onnx"), look=step_down)
+    assert [alert.code for alert in baseline.alerts] == [DEFAULT_WRONG]
+    assert "--set level=basic" in baseline.alerts[0].fix
+    assert "elements NaN or infinite)" in baseline.alerts[0].what
+    assert claims == [False]
+    assert baseline.claims
 
 
 def test_a_mask_among_finite_scores_is_meant(tmp_path: Path) -> None:

@@ -183,7 +183,7 @@ class Baseline:
         if self.side.plan.is_web:
             return
         found = self.outputs()
-        self.nonfinite = self.compared(found, found, self.refs, None).nonfinite
+        self.nonfinite = self._not_finite()
         last = self.executor.last
         needed_ns = LEVEL_SHARE * last.elapsed_ns if last is not None else 0.0
         self._checked = True
@@ -213,6 +213,11 @@ class Baseline:
         self.side = replace(self.side, plan=plan)
         self.levels = Levels(self.side, self.refs, self.executor, self.work, self.scratch / "lower-levels")
         self.level_check, self._outputs = None, there or Path("-")
+        self.nonfinite = self._not_finite()
+
+    def _not_finite(self) -> tuple[NonFiniteOutput, ...]:
+        """What of the side's own outputs is no finite number."""
+        return self.compared(self.outputs(), self.outputs(), self.refs, None).nonfinite
 
     @property
     def claims(self) -> bool:

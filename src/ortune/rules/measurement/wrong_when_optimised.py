@@ -28,12 +28,15 @@ def find(facts: Facts) -> Iterator[Finding]:
     build = f"ONNX Runtime {facts.ort_version}".rstrip()
     place = f" from node {check.node!r} on" if check.node else ""
     moved = "" if check.moved_relative_l2 is None else f", rounding explains {check.moved_relative_l2:.2g}"
+    apart = f"relative L2 {check.outputs.relative_l2:.2g}"
+    if (n := check.outputs.nonfinite_candidate) and not check.outputs.nonfinite_reference:
+        apart, moved = f"{n} {'element' if n == 1 else 'elements'} NaN or infinite", ""
     yield Finding(
         code=CODE,
         severity="error",
         what=f"outputs are wrong: at optimisation level {check.level}, {build} computes something else{place} "
-        f"(relative L2 {check.outputs.relative_l2:.2g}{moved})",
+        f"({apart}{moved})",
         where=(check.node,) if check.node else (),
-        evidence=f"relative L2 {check.outputs.relative_l2:.2g} against level {check.reference}{moved}",
+        evidence=f"{apart} against level {check.reference}{moved}",
         fix=f"run the model with --set level={check.right}, whose outputs are right",
     )
