@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import onnx
@@ -14,6 +15,7 @@ from ortune.records import Plan, Verification
 from ortune.targets.machine import Machine
 from ortune.trials.input_options import InputOptions
 from ortune.trials.verification import verify
+from wrong_models import gemm
 
 SOURCE = """
 <ir_version: 8, opset_import: ["" : 17]>
@@ -41,16 +43,21 @@ def written(folder: Path, name: str, text: str) -> Path:
 def verification(
     folder: Path, new: str, *, source: str = SOURCE, runtime: str | None = None, moves: bool = False
 ) -> Verification:
+    before, after = written(folder, "source.onnx", source), written(folder, "new.onnx", new)
+    return verified(before, after, runtime=runtime, moves=moves)
+
+
+def verified(source: Path, new: Path, *, runtime: str | None = None, moves: bool = False) -> Verification:
     machine = Machine()
     try:
         return verify(
-            open_model(written(folder, "source.onnx", source)),
-            written(folder, "new.onnx", new),
+            open_model(source),
+            new,
             (),
             plan=Plan(),
             runtime=runtime,
             inputs=InputOptions(),
-            scratch=folder,
+            scratch=new.parent,
             machine=machine,
             line=lambda text: None,
             moves=moves,
@@ -82,6 +89,33 @@ def test_what_fixes_may_move_is_told_and_another_shape_is_refused(tmp_path: Path
     assert verification(tmp_path, OTHER, moves=True).status == "moved"
     with pytest.raises(ModelError, match="shape"):
         verification(tmp_path, OTHER_SHAPE, moves=True)
+
+
+def test_a_source_that_the_optimiser_makes_wrong_refuses_no_right_model(tmp_path: Path) -> None:
+    source = gemm(tmp_path / "source.onnx")
+
+    def against_it(name: str, change: Callable[[onnx.NodeProto, onnx.ModelProto], None]) -> Verification:
+        model = onnx.load(source)
+        (node,) = (node for node in model.graph.node if node.name == "fc")
+        change(node, model)
+        onnx.save(model, tmp_path / name)
+        return verified(source, tmp_path / name)
+
+    def through_identity(node: onnx.NodeProto, model: onnx.ModelProto) -> None:
+        # An operator between bias and Gemm that no level takes away: nothing is fused, so the outputs are right.
+        bias = node.input[2]
+        at = list(model.graph.node).index(node)
+        model.graph.node.insert(at, onnx.helper.make_node("Max", [bias, bias], ["kept"]))
+        node.input[2] = "kept"
+
+    # As the wrong source, which reads its bias as next to nothing.
+    def without_bias(node: onnx.NodeProto, model: onnx.ModelProto) -> None:
+        del node.input[2]
+
+    assert against_it("right.onnx", through_identity).status == "equal"
+    assert against_it("as-wrong.onnx", lambda node, model: None).status == "equal"
+    with pytest.raises(ModelError, match="other outputs"):
+        against_it("other.onnx", without_bias)
 
 
 def test_a_source_that_does_not_run_proves_nothing(tmp_path: Path) -> None:

@@ -59,6 +59,9 @@ def outputs_of(
     """
     line("comparing the outputs")
     baseline.settle(limit_s)
+    # What the optimiser alone makes of the source is nothing to hold a model against.
+    baseline.question_outputs()
+    baseline.step_down()
     side = baseline.side
     base = baseline.arm(BASE)
     baseline.first = baseline.require_measured(base, baseline.executor.trial(base, runs=0, keep_outputs=True))
