@@ -22,7 +22,7 @@ ROOMS = {
     "files": set(),
     "temporary": set(),
     "stats": set(),
-    "model": {"launcher"},
+    "model": {"launcher", "temporary"},
     "trace": set(),
     "knobs": set(),
     "platform": {"launcher"},
