@@ -58,7 +58,12 @@ class Builder:
 
 
 def gemm(
-    path: Path, *, bias_scale: float | None = 0.001, per_row: bool = False, before: bool = False
+    path: Path,
+    *,
+    bias_scale: float | None = 0.001,
+    per_row: bool = False,
+    before: bool = False,
+    resized: bool = False,
 ) -> Path:
     """A quantized Gemm, which becomes a QGemm; one whose bias has a scale of its own is read wrong.
 
@@ -67,6 +72,7 @@ def gemm(
         bias_scale: None for the product of those of input and weight, which is right.
         per_row: The weight is transposed and has a scale a row.
         before: Another Gemm, which is right, stands before it.
+        resized: A Resize stands last, whose scales are stored among the weights.
     """
     g = Builder(5)
     x = g.quantized("x", 0.02)
@@ -82,6 +88,9 @@ def gemm(
     scale = np.float32(0.02 * s if bias_scale is None else bias_scale)
     b = g.op("DequantizeLinear", g.const(g.draw.integers(-400, 400, 32).astype(np.int32)), g.const(scale))
     y = g.quantized(g.op("Gemm", x, w, b, name="fc", transB=int(per_row)), 0.05)
+    if resized:
+        g.op("Resize", y, "", g.const(np.array([2, 32], np.float32)), out="y", mode="linear")
+        return g.save(path, (8, 64), (16, 1024))
     g.op("Identity", y, out="y")
     return g.save(path, (8, 64), (8, 32))
 

@@ -6,13 +6,16 @@ from pathlib import Path
 
 import numpy as np
 import onnx
+import onnx.parser
+import onnx_ir as ir
 import pytest
+from msgspec.structs import replace
 from onnx import TensorProto, helper, numpy_helper
 
 import ortune
 from ortune.inputs.feed_files import read_feeds, write_feeds
 from ortune.records import FeedRef, OutputDifference, OutputError
-from ortune.trials.rounding import doubtful, forgiven, moved_feed, tightened
+from ortune.trials.rounding import doubtful, far_beyond, forgiven, moved_feed, nudged, tightened
 
 
 def apart(relative: float, *, ok: bool = True) -> OutputDifference:
@@ -50,6 +53,53 @@ def test_one_output_that_is_sensitive_excuses_no_other() -> None:
     assert not forgiven(both(2e-2, 2e-2, ok=False), own).ok
     assert not forgiven(both(0.0, 2e-2, ok=False), own).ok
     assert not forgiven(both(0.0, 2e-2, ok=False, limit=1e-2), own).ok
+
+
+def test_an_output_of_which_no_rounding_is_known_is_far_only_where_another_value(tmp_path: Path) -> None:
+    # Its shape was another one with weights moved, say: it is in no list of distances.
+    unknown = OutputDifference(ok=False, comparable=False)
+    near, far = (replace(apart(by, ok=False), accepting_tolerance=1.0) for by in (5e-3, 0.3))
+    assert not far_beyond(near, unknown, few_bits=True)
+    assert far_beyond(far, unknown, few_bits=True)
+    # A label that flipped is no distance; where nothing was seen to move, it proves nothing.
+    flipped = OutputDifference(ok=False, relative_l2=1e-4)
+    assert not far_beyond(flipped, None, few_bits=True)
+    assert far_beyond(OutputDifference(ok=False, comparable=False), None, few_bits=True)
+
+
+def test_a_model_that_draws_numbers_is_far_by_no_moment() -> None:
+    drawn = OutputDifference(ok=False, compared_as="moments", comparable=False)
+    assert not far_beyond(drawn, OutputDifference(ok=True, compared_as="moments"), few_bits=False)
+    assert not far_beyond(drawn, None, few_bits=False)
+    no_numbers = OutputDifference(ok=False, compared_as="moments", comparable=False, nonfinite_candidate=3)
+    assert far_beyond(no_numbers, OutputDifference(ok=True, compared_as="moments"), few_bits=False)
+
+
+def test_weights_that_decide_shapes_do_not_move() -> None:
+    text = """<ir_version: 8, opset_import: ["": 17]>
+    g (float[1,1,4,4] x, int64 n) => (float[A,B,C,D] y, float[E] r, float[1,1,4,4] z)
+    <float[4] scales = {1, 1, 2, 2}, float half = {0.5}, float step = {1}, float w = {3}, float v = {5}>
+    {
+        y = Resize (x, , scales)
+        f = Cast <to: int = 1> (n)
+        end = Mul (f, half)
+        zero = Sub (w, w)
+        r = Range (zero, end, step)
+        s = Shape (y)
+        t = ReduceSum (s)
+        u = Cast <to: int = 1> (t)
+        k = Mul (u, v)
+        z = Mul (x, k)
+    }"""
+    before = ir.from_proto(onnx.parser.parse_model(text))
+    after = nudged(before, 0, 2.0**-8)
+    assert after is not None
+    moved = {
+        name
+        for name, value in after.graph.initializers.items()
+        if not np.array_equal(value.const_value.numpy(), before.graph.initializers[name].const_value.numpy())
+    }
+    assert moved == {"v"}
 
 
 def test_inputs_move_by_one_step_of_their_type(tmp_path: Path) -> None:

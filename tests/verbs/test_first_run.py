@@ -17,6 +17,7 @@ from ortune.search.blocks import NEW
 from ortune.store import checks
 from ortune.store.db import SessionLog, Store
 from ortune.targets.machine import Machine
+from ortune.trials import levels
 from ortune.trials.baseline import Baseline
 from ortune.trials.compare_result import New, wrong_sides
 from ortune.trials.input_options import InputOptions
@@ -57,8 +58,9 @@ def test_a_default_that_the_optimiser_made_wrong_is_told_with_node_and_level(
     assert "--set level=basic" in alert.fix
 
 
-def test_one_step_of_the_grid_apart_is_healthy(tmp_path: Path) -> None:
-    baseline = asked(gemm(tmp_path / "m.onnx", bias_scale=None))
+@pytest.mark.parametrize("resized", [False, True])
+def test_one_step_of_the_grid_apart_is_healthy(resized: bool, tmp_path: Path) -> None:
+    baseline = asked(gemm(tmp_path / "m.onnx", bias_scale=None, resized=resized))
     assert not baseline.alerts
     assert baseline.level_check is not None
     assert baseline.level_check.outputs.relative_l2 > 1e-3
@@ -97,6 +99,19 @@ def test_a_node_that_was_not_found_is_not_looked_for_again(tmp_path: Path) -> No
     checks.keep(store, kept.stem, msgspec.structs.replace(answer, node=""))
     (alert,) = asked(model, store).alerts
     assert alert.where == ()
+
+
+def test_what_an_earlier_way_of_judging_said_is_asked_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = gemm(tmp_path / "m.onnx", bias_scale=None)
+    asked(model, tmp_path / "store")
+    monkeypatch.setattr(levels, "JUDGEMENT", levels.JUDGEMENT + 1)
+
+    def ran_levels(baseline: Baseline) -> None:
+        assert len([f for f in baseline.scratch.iterdir() if (f / "outputs").is_dir()]) > 1
+
+    asked(model, tmp_path / "store", ran_levels)
 
 
 def test_a_comparison_names_the_wrong_side_whichever_it_is(tmp_path: Path) -> None:

@@ -19,8 +19,7 @@ _BY_VALUES = op_set(
 )
 # Of these the shape of what comes out is a matter of the input's shape alone.
 _SAME_SHAPE = op_set("StringNormalizer TreeEnsemble TreeEnsembleClassifier TreeEnsembleRegressor MoE QMoE")
-# The inputs that say how large the result is: values there come from the data only in some models.
-_SIZES: dict[str, tuple[int, ...]] = {
+SIZES: dict[str, tuple[int, ...]] = {
     "Range": (0, 1, 2),
     "Expand": (1,),
     "ConstantOfShape": (0,),
@@ -28,7 +27,7 @@ _SIZES: dict[str, tuple[int, ...]] = {
     "Slice": (1, 2, 3, 4),
     "Tile": (1,),
     "Pad": (1, 3),
-    "Resize": (2, 3),
+    "Resize": (1, 2, 3),
     "Upsample": (1,),
     "OneHot": (1,),
     "TopK": (1,),
@@ -41,6 +40,7 @@ _SIZES: dict[str, tuple[int, ...]] = {
     "HammingWindow": (0,),
     "BlackmanWindow": (0,),
 }
+"""The inputs that say how large the result is: values there come from the data only in some models."""
 
 
 def random_ops(model: ir.Model) -> list[tuple[str, str]]:
@@ -90,7 +90,7 @@ def value_dependent_ops(model: ir.Model) -> list[tuple[str, str]]:
 def _depends(node: ir.Node, inputs: list[_State], flow: Flow[_State]) -> bool:
     if node.op_type in _BY_VALUES:
         return any(s.data for s in inputs)
-    if any(inputs[at].data for at in _SIZES.get(node.op_type, ()) if at < len(inputs)):
+    if any(inputs[at].data for at in SIZES.get(node.op_type, ()) if at < len(inputs)):
         return True
     # A loop also ends when its body says so.
     return node.op_type == "Loop" and any(flow.of(body.outputs[0]).data for body in subgraphs(node))

@@ -23,6 +23,8 @@ from ortune.trials.tolerance import worst_of
 
 NONE, LOWEST = "disable", "basic"
 """The level of the reference, and the one in its place where a model does not run without any optimisation."""
+JUDGEMENT = 1
+"""Counts up with every change of how outputs are judged: what was kept before is asked again."""
 MOST_BYTES = 1 << 30
 """Of a model whose weights are moved: a larger one would be written to the disk once more."""
 
@@ -107,7 +109,7 @@ class Levels:
             reference=level,
             wrong=wrong,
             outputs=difference,
-            moved_relative_l2=moved.relative_l2 if moved else None,
+            moved_relative_l2=moved.relative_l2 if moved and moved.comparable else None,
             right=self._highest_right(level, folder) if wrong else self.own,
         )
         self.keep(answer, host, store_folder)
@@ -165,6 +167,8 @@ class Levels:
         there = self._run(level, model or self._side.runs, refs)
         if model is not None:
             model.unlink()
+            # Where it does not run with its weights moved, inputs alone tell less, and something.
+            there = there or self._run(level, self._side.runs, refs)
         return None if there is None else self._compared(folder, there)
 
     def _nudged(self, step: float) -> Path | None:
@@ -189,12 +193,19 @@ class Levels:
         return Path(outcome.outputs_path) if isinstance(outcome, Measured) else None
 
     def _key(self, host: Host) -> str:
-        """What the answer depends on: the model, its plan, what it is fed, the build and the kind of processor."""
+        """What the answer depends on: the model, its plan, what it is fed, build, processor and how we judge."""
         side, digest = self._side, hashlib.sha256()
         files = [Path(library) for library in self._work.custom_ops]
         files += [file for ref in self._refs for file in sorted(Path(ref.path).iterdir())]
         build = side.runtime_of(side.plan).build
-        for part in (side.model.info.sha256, side.plan.id, build, host.machine, *host.features):
+        for part in (
+            f"{JUDGEMENT}",
+            side.model.info.sha256,
+            side.plan.id,
+            build,
+            host.machine,
+            *host.features,
+        ):
             digest.update(f"{part}\n".encode())
         for content in _digests(files):
             digest.update(content)

@@ -10,8 +10,9 @@ import numpy as np
 import onnx_ir as ir
 
 from ortune.analysis.grids import Grid
+from ortune.analysis.randomness import SIZES
 from ortune.inputs import feed_files
-from ortune.model.graphs import op_set
+from ortune.model.graphs import nodes, op_set
 from ortune.records import FeedRef, OutputDifference, OutputError
 from ortune.trials.output_figures import accepting
 from ortune.trials.output_files import Array
@@ -91,17 +92,36 @@ def _by_share(array: Array, draw: np.random.Generator, step: float) -> Array:
 
 
 def nudged(model: ir.Model, seed: int, step: float = 0.0) -> ir.Model | None:
-    """A copy whose small weights are one step away; None where it has none that can be."""
+    """A copy whose small weights are one step away, but for those that decide shapes; None where none can be."""
     draw = np.random.default_rng(seed)
     copy, moved = model.clone(), False
+    shaping = _shaping(copy)
     for value in copy.graph.initializers.values():
         tensor = value.const_value
-        if tensor is None or tensor.size > SMALL_WEIGHT:
+        if tensor is None or tensor.size > SMALL_WEIGHT or value in shaping:
             continue
         if tensor.dtype in (ir.DataType.FLOAT, ir.DataType.FLOAT16, ir.DataType.DOUBLE):
             value.const_value = ir.Tensor(one_step(tensor.numpy(), draw, step), name=tensor.name)
             moved = True
     return copy if moved else None
+
+
+def _shaping(model: ir.Model) -> set[ir.Value]:
+    """The values that sizes are computed from."""
+    found: set[ir.Value] = set()
+    rest = [
+        node.inputs[i] for node in nodes(model) for i in SIZES.get(node.op_type, ()) if i < len(node.inputs)
+    ]
+    while rest:
+        value = rest.pop()
+        if value is None or value in found:
+            continue
+        found.add(value)
+        producer = value.producer()
+        # The shape of a tensor is the same whatever its values are.
+        if producer is not None and producer.op_type not in ("Shape", "Size"):
+            rest += producer.inputs
+    return found
 
 
 def far_beyond(found: OutputDifference, moved: OutputDifference | None, *, few_bits: bool) -> bool:
@@ -114,19 +134,24 @@ def far_beyond(found: OutputDifference, moved: OutputDifference | None, *, few_b
     """
     if found.nonfinite_reference and not found.nonfinite_candidate:
         return False  # an overflow of the reference is no answer to hold another against
+    if found.compared_as == "moments":
+        # Moments are those of the numbers that were drawn; NaN where the reference has none is no matter of them.
+        return found.nonfinite_candidate > 0 and not found.nonfinite_reference
     dead = any(output.dead_slices for output in found.outputs)
     if moved is None:
-        return found.accepting_tolerance is None or found.relative_l2 >= BY_VALUE
+        # Labels and rows that rounding may turn over prove nothing then.
+        return not found.comparable or found.relative_l2 >= BY_VALUE
     if found.accepting_tolerance is None and not dead:
         # Another label, row or shape, or NaN: no matter of a distance. What rounding alone turns over is none of it.
         return moved.ok or moved.accepting_tolerance is not None
     if dead and not few_bits:
         return not any(output.dead_slices for output in moved.outputs)
     times = FAR_OF_FEW_BITS if few_bits else FAR
-    mine = {output.name: output.relative_l2 for output in moved.outputs}
+    # An output of another shape with weights moved is none of these.
+    far = {output.name: times * output.relative_l2 for output in moved.outputs}
     # By the whole of an output: a single element may be turned over by a step that none of those moved just then.
     return any(
-        output.relative_l2 > max(output.limit, times * mine.get(output.name, 0.0))
+        output.relative_l2 > max(output.limit, far.get(output.name, BY_VALUE))
         for output in found.outputs
         if not _steps_explain(output)
     )
