@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import msgspec
@@ -31,14 +33,17 @@ MACHINE = Machine()
 
 
 def asked(
-    model: Path, store: Path | None = None, look: Callable[[Baseline], None] = lambda _: None
+    model: Path,
+    store: Path | None = None,
+    look: Callable[[Baseline], None] = lambda _: None,
+    left_s: Callable[[], float] = lambda: math.inf,
 ) -> Baseline:
     """A model that was run once and asked about its outputs."""
     with scratch_folder() as scratch:
         side = resolve(SideText(text=str(model)), common=Plan(), scratch=scratch)
         log = Store(store).begin("look", "look", {}) if store else SessionLog(None, "")
         baseline = Baseline(side, InputOptions(), scratch, log, lambda text: None, MACHINE)
-        _first_run.settle(baseline, 60.0)
+        _first_run.settle(baseline, 60.0, left_s)
         look(baseline)
         return baseline
 
@@ -112,6 +117,27 @@ def test_what_an_earlier_way_of_judging_said_is_asked_again(
         assert len([f for f in baseline.scratch.iterdir() if (f / "outputs").is_dir()]) > 1
 
     asked(model, tmp_path / "store", ran_levels)
+
+
+def test_where_outputs_come_from_is_asked_within_the_budget_alone(tmp_path: Path) -> None:
+    for path in (gemm(tmp_path / "wrong.onnx"), not_finite(tmp_path / "nan.onnx", "weight")):
+        left = iter([60.0, 0.0])  # when the outputs are questioned, and after that
+        baseline = asked(path, tmp_path / "store", left_s=lambda left=left: next(left))
+        (alert,) = baseline.alerts
+        assert alert.where == ()
+        (note,) = baseline.notes
+        assert "the budget does not hold" in note
+    (alert,) = asked(tmp_path / "wrong.onnx", tmp_path / "store").alerts
+    assert alert.where == ("fc",)  # left out is not the same as asked in vain
+
+
+def test_a_side_that_the_budget_does_not_question_is_named(tmp_path: Path) -> None:
+    def other(baseline: Baseline) -> None:
+        side, say = replace(baseline.side, label="other"), (lambda text: None)
+        assert not _first_run.question_side(baseline, side, baseline.refs, say, "B", lambda: 0.0)
+
+    (note,) = asked(gemm(tmp_path / "m.onnx"), look=other).notes
+    assert note.startswith("B's outputs were not compared with those of the model without optimisation: ")
 
 
 def test_a_comparison_names_the_wrong_side_whichever_it_is(tmp_path: Path) -> None:

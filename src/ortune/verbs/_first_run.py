@@ -13,11 +13,14 @@ from ortune.records import DEFAULT_WRONG, Envelope, FeedRef, Finding, LevelCheck
 from ortune.report import finding_words
 from ortune.rules import Facts, rule_of
 from ortune.rules.measurement import outputs_not_finite, wrong_when_optimised
-from ortune.trials.baseline import Baseline
+from ortune.trials.baseline import LEVEL_SHARE, Baseline
 from ortune.trials.levels import Levels
 from ortune.trials.sides import Resolved
 
 R = TypeVar("R", bound=Record)
+
+SIDE_RUNS = 2  # at the side's own level, and without optimisation
+NODE_RUNS = 4  # one saves the graph; then both with all of their values, and one with inputs that are moved
 
 
 def settle(
@@ -41,19 +44,23 @@ def settle(
     """
     baseline.settle(limit_s)
     first = baseline.executor.last
+    first_ns = first.elapsed_ns if first is not None else 0
     line("comparing the outputs with those without optimisation")
     baseline.question_outputs(left_s() * 1e9)
     side, source = baseline.side, None
     check, nonfinite = baseline.level_check, baseline.nonfinite
     if check is not None and check.wrong and not check.outputs.nonfinite_reference:
         nonfinite = ()  # the model gives numbers: what the optimiser makes of them is told as wrong
-    if any(output.unusable_reference for output in nonfinite):
+    of = f"{name}'s outputs" if name else "outputs"
+    if any(output.unusable_reference for output in nonfinite) and _holds(
+        baseline, f"the node from which on {of} are not finite was not looked for", 1, first_ns, left_s
+    ):
         place = baseline.scratch / "not-finite"
         source = first_not_finite(side, baseline.refs[0], baseline.executor, place, line=line)
     facts = Facts(work=baseline.work, nonfinite=nonfinite, not_finite=source)
     alerts = rule_of(outputs_not_finite).findings(facts)
     if check is not None and check.wrong:
-        alerts += _wrong(baseline, side, baseline.refs, baseline.levels, check, line, name)
+        alerts += _wrong(baseline, side, baseline.refs, baseline.levels, check, line, name, first_ns, left_s)
     _alert(baseline, alerts, name)
     baseline.executor.last = first  # what a run costs is told from it
 
@@ -68,26 +75,36 @@ def alerted(envelope: Envelope[R], *baselines: Baseline) -> Envelope[R]:
 
 
 def question_side(
-    baseline: Baseline, side: Resolved, refs: Sequence[FeedRef], line: Callable[[str], None], name: str
+    baseline: Baseline,
+    side: Resolved,
+    refs: Sequence[FeedRef],
+    line: Callable[[str], None],
+    name: str,
+    left_s: Callable[[], float] = lambda: math.inf,
 ) -> bool:
     """Whether the optimiser makes the outputs of another side wrong; adds that to the alerts.
 
     Args:
         baseline: Whose processes run it.
-        side: What is held against the baseline.
+        side: What is held against the baseline; the last trial tells what a run of it costs.
         refs: What it is fed.
         line: Is told how far it is.
         name: Of the side.
+        left_s: Of the budget: what does not fit is left out with a note.
     """
     if side.plan.is_web:
         return False
     folder = baseline.scratch / f"levels-{name}"
     levels = Levels(side, refs, baseline.executor, baseline.work, folder)
+    last = baseline.executor.last
+    side_ns = last.elapsed_ns if last is not None else 0
     check = levels.known(baseline.host, baseline.log.folder)
-    check = check or levels.check(None, baseline.host, baseline.log.folder)
+    what = f"{name}'s outputs were not compared with those of the model without optimisation"
+    if check is None and _holds(baseline, what, SIDE_RUNS, side_ns, left_s):
+        check = levels.check(None, baseline.host, baseline.log.folder)
     if check is None or not check.wrong:
         return False
-    _alert(baseline, _wrong(baseline, side, refs, levels, check, line, name), name)
+    _alert(baseline, _wrong(baseline, side, refs, levels, check, line, name, side_ns, left_s), name)
     return True
 
 
@@ -99,9 +116,13 @@ def _wrong(
     check: LevelCheck,
     line: Callable[[str], None],
     name: str,
+    run_ns: float,
+    left_s: Callable[[], float],
 ) -> list[Finding]:
     """What is said of a wrong level, with the node from which on it is, which is asked once and kept."""
-    if not check.node_asked:
+    of = f"{name}'s outputs" if name else "outputs"
+    what = f"the node from which on {of} are wrong was not looked for"
+    if not check.node_asked and _holds(baseline, what, NODE_RUNS, run_ns, left_s):
         node = first_decisive(
             side,
             refs[0],
@@ -116,6 +137,15 @@ def _wrong(
         levels.keep(check, baseline.host, baseline.log.folder)
     version = side.runtime_of(side.plan).version_of(side.plan)
     return rule_of(wrong_when_optimised).findings(Facts(level_check=check, ort_version=version))
+
+
+def _holds(baseline: Baseline, what: str, n_runs: int, run_ns: float, left_s: Callable[[], float]) -> bool:
+    """Whether the budget holds so many runs without optimisation; where it does not, a note says what is left out."""
+    needed_s = LEVEL_SHARE * n_runs * run_ns / 1e9
+    if needed_s <= left_s():
+        return True
+    baseline.note(f"{what}: the budget does not hold the {needed_s:.2g} s that it takes")
+    return False
 
 
 def _alert(baseline: Baseline, alerts: Sequence[Finding], name: str) -> None:

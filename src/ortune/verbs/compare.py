@@ -308,7 +308,14 @@ class _Run:
         new.trials = [trial]
         new.difference = baseline.difference(trial, rewritten=new.side.plan.rewrites)
         if not new.difference.ok:
-            new.wrong = question_side(baseline, new.side, new.contestant.feeds, self.watch.line, new.name)
+            new.wrong = question_side(
+                baseline,
+                new.side,
+                new.contestant.feeds,
+                self.watch.line,
+                new.name,
+                lambda: self._left_ns() / 1e9,
+            )
         if new.comparable:
             told = [*(setting(r, new.side.plan) for r in trial.done.read_back), outputs(new.difference)]
             self.watch.say(f"{new.name} ran: {'; '.join(told)}")
