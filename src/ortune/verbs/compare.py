@@ -52,7 +52,7 @@ from ortune.trials.scratch import scratch_folder
 from ortune.trials.sides import Resolved, require_unchanged
 from ortune.trials.watcher import Watcher
 from ortune.verbs._elsewhere import Elsewhere, browser_elsewhere
-from ortune.verbs._first_run import alerted, question_side, settle
+from ortune.verbs._first_run import SIDE_RUNS, alerted, question_side, settle
 from ortune.verbs._options import (
     GATE,
     NON_FINITE,
@@ -222,8 +222,8 @@ class _Run:
         baseline.pilot(
             self.options.objective,
             lambda: self.clock.left_s,
-            # Each new side is run once by itself, then a block of all.
-            rest=lambda: 2 * len(self.news) + 1,
+            # Each new side is run once by itself, and where it differs questioned; then a block of all.
+            rest=lambda: (2 + SIDE_RUNS) * len(self.news) + 1,
         )
         baseline.notes += in_browser("A", baseline.first.done)
         for new in self.news:
