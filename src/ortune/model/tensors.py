@@ -24,8 +24,25 @@ def not_finite(tensor: ir.TensorProtocol) -> tuple[int, int]:
     """How many elements are NaN, and how many infinite; of types of 8 bits and fewer none."""
     if tensor.dtype not in _FLOATS:
         return 0, 0
-    numbers = tensor.numpy()
-    return int(np.isnan(numbers).sum()), int(np.isinf(numbers).sum())
+    n_nan = n_inf = 0
+    for numbers in pieces(tensor):
+        n_nan, n_inf = n_nan + int(np.isnan(numbers).sum()), n_inf + int(np.isinf(numbers).sum())
+    return n_nan, n_inf
+
+
+def pieces(tensor: ir.TensorProtocol) -> Iterator[np.ndarray[Any, Any]]:
+    """All numbers of a tensor of 8 bits and more, flat, a few megabytes at a time.
+
+    What lies in a file is read and not mapped: a model may be larger than memory, and mapped pages count as used.
+    """
+    dtype = np.dtype(tensor.dtype.numpy())
+    if isinstance(tensor, FileTensor):
+        for chunk in tensor.file.chunks(tensor.offset or 0, tensor.length or 0):
+            yield np.frombuffer(chunk, dtype.newbyteorder("<"))
+        return
+    values, at_once = tensor.numpy().reshape(-1), _CHUNK_BYTES // dtype.itemsize
+    for start in range(0, values.size, at_once):
+        yield values[start : start + at_once]
 
 
 class WeightFile:

@@ -18,6 +18,7 @@ import onnx_ir as ir
 
 from ortune.knobs.cpu.set_denormal_as_zero import KNOB
 from ortune.model.graphs import parameters
+from ortune.model.tensors import pieces
 from ortune.records import Finding, Plan
 from ortune.rules._words import listed, percent, plural
 from ortune.rules.facts import Facts
@@ -25,7 +26,6 @@ from ortune.rules.facts import Facts
 CODE = "PRC005"
 TIER = "preview"
 
-_AT_ONCE = 1 << 20
 _SHARE = 0.001
 _LEAST = 64
 
@@ -71,10 +71,9 @@ def find(facts: Facts) -> Iterator[Finding]:
 
 def _share(tensor: ir.TensorProtocol) -> float:
     """Of all its numbers, counted."""
-    values = tensor.numpy().reshape(-1)
-    pieces = (values[start : start + _AT_ONCE].view(np.uint32) for start in range(0, values.size, _AT_ONCE))
     # Without an exponent, but not zero.
-    found = sum(
-        int(np.count_nonzero(((bits & 0x7F800000) == 0) & ((bits & 0x007FFFFF) != 0))) for bits in pieces
+    n_denormal = sum(
+        int(np.count_nonzero(((bits & 0x7F800000) == 0) & ((bits & 0x007FFFFF) != 0)))
+        for bits in (numbers.view(np.uint32) for numbers in pieces(tensor))
     )
-    return found / values.size
+    return n_denormal / tensor.size
