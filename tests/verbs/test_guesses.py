@@ -69,6 +69,8 @@ def test_every_suggestion_is_taken(verb: str) -> None:
         ("compare", "--fp16", "--b-rewrite float32-to-float16"),
         ("bench", "--int8", "--rewrite dynamic-int8"),
         ("tune", "--quantize", "--allow numerics"),
+        ("diagnose", "--half", "--allow numerics"),
+        ("compare", "--quantise", "--b-rewrite dynamic-int8"),
         ("compare", "--int8", "--b-rewrite dynamic-int8"),
         ("compare", "--threads 2", "--b-set intra=2"),
         ("bench", "--graph_optimization_level basic", "--set graph_optimization_level=basic"),

@@ -136,7 +136,8 @@ def _told(guess: Guess, value: str, offered: Collection[str]) -> str:
     """The first of the options that the verb has, and for one side alone where it compares two."""
     for text in guess.instead:
         option, _, rest = text.partition(" ")
-        if option not in offered:
+        # What compares two sides rewrites the one that is told: its --allow knows no numerics.
+        if option not in offered or (text == "--allow numerics" and "--b-rewrite" in offered):
             continue
         if not (guess.takes and re.fullmatch(guess.takes, value)):
             value = guess.sample
