@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+
 import numpy as np
 import onnx_ir as ir
 import onnxruntime as ort
@@ -122,7 +124,23 @@ def test_what_the_user_gave_is_never_changed():
     (error,) = caught.value.args
     assert error.where == "input 'x'"
     assert "1x9x4 float" in error.what
-    assert "--shape 'x:1x9x4'" in error.do
+    assert "--shape x:1x9x4" not in error.do
+    _, advice = shlex.split(error.do.partition("give ")[2].partition(", or ")[0])
+    name, shape = workload.parse_shape(advice)
+    chosen, _ = find(proto, shapes={name: shape})
+    assert chosen.tries == 0 and chosen.cases[0].inputs[0].shape == (1, 37, 4), "it works as it is advised"
+
+
+def test_where_the_error_asks_for_no_size_none_is_advised():
+    proto = model(
+        [*opaque("x", "o"), h.make_node("Reshape", ["o", "s"], ["y"])],
+        [("x", T.FLOAT, ["batch", "stuff"])],
+        [("s", np.array([-1, 512], np.int64)), ZERO],
+    )
+    with pytest.raises(AssertionError) as caught:
+        find(proto, shapes={"x": (1, 9)})
+    (error,) = caught.value.args
+    assert "--shape x:... with other sizes than 1x9" in error.do
 
 
 def test_declared_size_is_read_from_the_error():

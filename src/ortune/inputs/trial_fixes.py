@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import re
+import shlex
 from dataclasses import dataclass
 
 import msgspec
@@ -60,6 +61,12 @@ def alternatives(ir_model: ir.Model, workload: Workload, error_text: str) -> Wor
 def _changes(inputs: InputSet, workload: Workload, error: str) -> list[_Change]:
     """What the error suggests, best first, then the rest of the ladder."""
     case = workload.cases[0]
+    steps = [_Change(sizes=step) for step in ladder(inputs, _free_symbols(inputs, case))]
+    return _suggested(inputs, case, error) + steps[workload.tries :]
+
+
+def _suggested(inputs: InputSet, case: Case, error: str) -> list[_Change]:
+    """What the error suggests, best first."""
     free = _free_symbols(inputs, case)
     told = [*_declared(inputs, error), *_bounds(inputs, case, free, error)]
     if not _tried_by_trial(case):
@@ -69,8 +76,7 @@ def _changes(inputs: InputSet, workload: Workload, error: str) -> list[_Change]:
             *_broadcast(case, free, error),
             *_scaled(inputs, case, free, error),
         ]
-    steps = [_Change(sizes=step) for step in ladder(inputs, free)]
-    return told + steps[workload.tries :]
+    return told
 
 
 def _tried_by_trial(case: Case) -> bool:
@@ -253,7 +259,12 @@ def cannot_feed(ir_model: ir.Model, workload: Workload, error_text: str) -> Inpu
     shape = "x".join(map(str, culprit.shape)) or "scalar"
     declared = {v.name: v for v in ir_model.graph.inputs}[culprit.name].shape
     free = declared is None or any(not isinstance(size, int) for size in declared)
-    flag = f"--shape {culprit.name}:... with other sizes than {shape}, or " if culprit.shape and free else ""
+    wanted = _wanted(ir_model, workload, culprit, error_text)
+    flag = ""
+    if wanted:
+        flag = f"--shape {shlex.quote(f'{culprit.name}:{wanted}')}, or "
+    elif culprit.shape and free:
+        flag = f"--shape {culprit.name}:... with other sizes than {shape}, or "
     return InputError(
         f"no working value was found in {workload.tries + 1} tries; the last was {shape} {culprit.dtype} "
         f"for {declared if declared is not None else 'an undeclared shape'}, and ONNX Runtime said: "
@@ -261,6 +272,26 @@ def cannot_feed(ir_model: ir.Model, workload: Workload, error_text: str) -> Inpu
         where=f"input {culprit.name!r}",
         do=f"give {flag}--inputs FILE.npz with real inputs",
     )
+
+
+def _wanted(model: ir.Model, workload: Workload, culprit: InputChoice, error: str) -> str:
+    """The shape that the error asks for in place of one that the user gave; "" where it names none."""
+    if culprit.origin != "user":
+        return ""
+    inputs, case = inspect_inputs(model), workload.cases[0]
+    axes = {spec.name: tuple(i for i, dim in enumerate(spec.shape) if dim.terms) for spec in inputs.inputs}
+    freed = msgspec.structs.replace(
+        case,
+        inputs=tuple(
+            msgspec.structs.replace(c, origin="name", guessed_axes=axes[c.name]) if c == culprit else c
+            for c in case.inputs
+        ),
+    )
+    for change in _suggested(inputs, freed, error):
+        choice = next(c for c in _changed(model, inputs, freed, change).inputs if c.name == culprit.name)
+        if choice.shape != culprit.shape:
+            return "x".join(map(str, choice.shape))
+    return ""
 
 
 def _first_line(text: str) -> str:
