@@ -68,8 +68,9 @@ def custom_operator(path: Path) -> None:
 
 
 def test_an_unknown_operator_in_the_base_is_unusable_input(box: Box) -> None:
+    save_graph(box.folder / "new.onnx", [helper.make_node("Relu", ["x"], ["y"])], [1, 4])
     custom_operator(box.folder / "custom.onnx")
-    error = refused(box.here("compare", "custom.onnx", "m.onnx", "--json"), 2, "model")
+    error = refused(box.here("compare", "custom.onnx", "new.onnx", "--json"), 2, "model")
     assert "Zap" in error["what"]
     assert "--custom-ops" in error["do"]
 
