@@ -5,8 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import onnx
+import pytest
 from onnx import parser
 
+from ortune.errors import MeasurementError
 from ortune.profiling.why import why
 from ortune.records import Plan
 from ortune.search.blocks import BASE
@@ -28,9 +30,16 @@ def test_no_process_is_begun_in_less_time_than_the_one_before_took(tmp_path: Pat
     baseline = Baseline(side, InputOptions(), tmp_path, SessionLog(None, ""), lambda text: None, Machine())
     baseline.settle(60)
     said: list[str] = []
-    left_s = iter([1e9, 0.0])
+    left_s = iter([1e9, 1e9, 0.0])  # asked before each process
     arm = baseline.arm(BASE)
     found = why(
         baseline, (side, side), (arm, arm), (1e5, 1e5), None, said.append, processes=4, left_s=lambda: next(left_s)
     )  # fmt: skip
     assert len(said) == found.a_processes == found.b_processes == 2
+    with pytest.raises(
+        MeasurementError, match="a profile of both takes 2 s"
+    ):  # nor the first, in less than it takes
+        why(
+            baseline, (side, side), (arm, arm), (1e5, 1e5), None, said.append, each_s=2.0, left_s=lambda: 1.0
+        )  # fmt: skip
+    assert len(said) == 2
