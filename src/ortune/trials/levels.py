@@ -13,11 +13,12 @@ from ortune.analysis.outputs import output_kinds, random_ops
 from ortune.knobs.cpu.graph_optimization_level import KNOB as LEVEL
 from ortune.model.graphs import nodes
 from ortune.model.save import save_model
-from ortune.records import FeedRef, Host, LevelCheck, Measured, OutputDifference, Plan, Workload
+from ortune.records import Failed, FeedRef, Host, LevelCheck, Measured, OutputDifference, Plan, Workload
 from ortune.store import checks
 from ortune.trials import rounding
 from ortune.trials.executor import Arm, Executor
 from ortune.trials.outputs import compare_outputs
+from ortune.trials.pilot import raise_if_unrunnable
 from ortune.trials.sides import Resolved
 from ortune.trials.tolerance import worst_of
 
@@ -190,6 +191,9 @@ class Levels:
             name=f"level-{level}", plan=plan, model=model, runtime=self._side.runtime_of(plan), feeds=refs
         )
         outcome = self._executor.trial(arm, runs=0, keep_outputs=True, fresh=True)
+        if isinstance(outcome, Failed) and outcome.reason == "disk-full":
+            # It says nothing of the level: taken for one that does not run, it would make others the right ones.
+            raise_if_unrunnable(outcome, arm)
         return Path(outcome.outputs_path) if isinstance(outcome, Measured) else None
 
     def _key(self, host: Host) -> str:
