@@ -330,7 +330,7 @@ class Baseline:
     def notice_randomness(self, again: Measured) -> None:
         """Outputs are compared by moments from now on where the baseline, run again, differs from itself."""
         # Held against its own, right or wrong: that these differ from what is right is no randomness.
-        found = self.difference(again, "itself", by_values=True, reference=self._first_outputs())
+        found = self.difference(again, "itself", by_values=True, reference=self._first_outputs)
         if not found.ok and (found.max_error or not found.nonfinite_reference):
             self.moments = True
             ops = sorted({op for _, op in outputs.random_ops(self.side.model.ir)})
@@ -541,7 +541,7 @@ class Baseline:
         rewritten: Sequence[RewriteSpec] = (),
         *,
         by_values: bool = False,
-        reference: Path | None = None,
+        reference: Callable[[], Path] | None = None,
     ) -> OutputDifference:
         """The outputs that a trial left against the reference; the worst of all cases.
 
@@ -552,7 +552,7 @@ class Baseline:
             tolerance: In place of the session's.
             rewritten: How its model was: outputs that were left out on request are passed over, which is noted.
             by_values: By the usual limits where a budget was asked for: the base itself may miss a metric.
-            reference: In place of the one that is held to be right.
+            reference: Gives the one in place of that which is held to be right; asked only where nothing is journalled.
         """
         without = self.left_out(rewritten)
         if key and key in self.known_differences:
@@ -565,8 +565,8 @@ class Baseline:
         tolerance = self.options.tolerance if tolerance is None else tolerance
         if by_values and tolerance is not None and tolerance.number is None:
             tolerance = None
-        reference = reference or self.reference()
-        found = self.compared(reference, Path(trial.outputs_path), self.refs, tolerance, without)
+        folder = (reference or self.reference)()
+        found = self.compared(folder, Path(trial.outputs_path), self.refs, tolerance, without)
         undecided = rounding.doubtful(found) or (not found.ok and found.accepting_tolerance is not None)
         if undecided and tolerance is None and not self.moments:
             found = self._by_own_rounding(found)
