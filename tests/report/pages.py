@@ -46,6 +46,11 @@ class Page(HTMLParser):
         return [attributes for name, attributes in self.elements if name == tag]
 
 
+def section(text: str, name: str) -> str:
+    """What stands in one section of a page."""
+    return text[text.index(f'<section id="{name}"') :].partition("</section>")[0]
+
+
 def require_whole(text: str) -> None:
     """Every element is closed, and there is one heading."""
     seen = Page(text)

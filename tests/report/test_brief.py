@@ -26,8 +26,9 @@ from ortune.records import (
     StoredSession,
 )
 from ortune.report import brief, brief_words, compare_words, markdown, tune_words
-from ortune.report.html import page, points
+from ortune.report.html import pages
 from ortune.report.html.brief import render
+from ortune.report.sections.tune import _points as points
 
 SAFETY = {"intra_op_num_threads": "exact", "allow_spinning": "exact", "graph_optimization_level": "exact"}
 DENORMAL = Plan(settings={"set_denormal_as_zero": True})
@@ -283,7 +284,7 @@ def test_a_page_has_one_level_of_its_intervals(level: float) -> None:
     )
     for text in (
         made(envelope).evidence,
-        page.render(envelope),
+        pages.render(envelope),
         golden.printed(tune_words.document(envelope), 140, whole=True),
         compare_words.headline(golden.compared(comparison=golden.comparison(level=level)).result),
     ):

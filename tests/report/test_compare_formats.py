@@ -11,7 +11,7 @@ import pytest
 from ortune.records import CaseResult, ComparedSide, Envelope, Gate, OutputDifference
 from ortune.report import compare_outputs, github, markdown, sides
 from ortune.report import compare_words as words
-from ortune.report.html import document_page
+from ortune.report.html import pages
 from ortune.verbs import compare
 
 WIDTHS = (80, 100, 140)
@@ -282,7 +282,7 @@ def test_a_claim_without_controls_says_so_and_passes_no_gate() -> None:
     flat = " ".join(shown(envelope, 140).split())
     assert "24 blocks); controls not run, rerun with --budget 40s" in flat
     assert "gate: NO ANSWER at 5.0 %, controls not run, so nothing passes" in flat
-    page = document_page.render(words.document(envelope), "compare", envelope)
+    page = pages.render(envelope)
     assert "B is 1.11x faster; controls not run" in page
     assert compare.exit_code(envelope) == 3
 

@@ -8,7 +8,20 @@ import golden
 import pytest
 
 from ortune.report import github, markdown, terminal
-from ortune.report.document import Annotation, Cell, Code, Column, Document, Line, Pairs, Points, table
+from ortune.report.chart import Box, Chart
+from ortune.report.document import (
+    Annotation,
+    Cell,
+    Code,
+    Column,
+    Document,
+    Fold,
+    Line,
+    Pairs,
+    Points,
+    Section,
+    table,
+)
 
 HOSTILE = (
     "\x1b[31m",
@@ -41,6 +54,10 @@ def everywhere(name: str) -> Document:
             table([Column(""), Column("")], [[name, name]], title=name),
             Code(title=name, lines=[name]),
             Code(title=name, lines=[name, name], commands=True),
+            Chart(title=name, alt=name, marks=(Box(x0=0, x1=1, text="drawn"),), height_px=9),
+            Fold(title=name, blocks=[Line(name)]),
+            Section(title=name, note=name, blocks=[Line(name)]),
+            table([Column(name), Column("drawn", "chart")], [[name, "drawn"]]),
         ],
         annotations=[Annotation(level="warning", title=name, lines=[name, name])],
     )
@@ -53,7 +70,8 @@ def visible(name: str) -> str:
 @pytest.mark.parametrize("name", HOSTILE, ids=ascii)
 def test_a_name_is_shown_as_it_is_at_a_terminal(name: str) -> None:
     text = golden.printed(everywhere(name), 200)
-    assert text.count(visible(name)) == 46
+    assert text.count(visible(name)) == 55
+    assert "drawn" not in text
     assert all(c.isprintable() for line in text.splitlines() for c in line)
     assert not any(line.startswith("::error") for line in text.splitlines())
 
@@ -71,7 +89,8 @@ def test_a_name_is_no_markup_in_markdown(name: str) -> None:
         own = re.sub(r"^#+ |^\*+|\*+$|^\|[-:|]+\|$|(^| )\|( |$)", " ", own)
         assert not re.search(r"[`*_~#<>&|\[\]]", own), line
     columns = {len(re.findall(r"(?<!\\)\|", line)) for line in lines if line.startswith("| ")}
-    assert columns == {3, 5}
+    assert columns == {2, 3, 5}
+    assert not any("drawn" in line for line in lines)
 
 
 @pytest.mark.parametrize("name", HOSTILE, ids=ascii)
@@ -89,6 +108,8 @@ def test_a_name_starts_no_workflow_command(name: str) -> None:
 
 def test_empty_blocks_leave_nothing() -> None:
     empty = [Line(""), Pairs(rows=[], title="x"), Points(items=[], title="x"), Code(title="x", lines=[])]
+    empty += [Chart(title="x", alt="x", marks=(), height_px=9), Section(title="x", note="x", blocks=[*empty])]
+    empty += [Fold(title="x", blocks=[*empty])]
     document = Document(blocks=[Line("first"), *empty, table([Column("x")], [], title="x"), Line("last")])
     assert golden.printed(document, 80) == "first\nlast\n"
     assert markdown.render(document) == "first\n\nlast\n"

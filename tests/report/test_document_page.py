@@ -8,10 +8,24 @@ import msgspec
 import pytest
 from pages import Page, require_offline, require_our_script, require_places, require_readable, require_whole
 
-from ortune.report.document import Cell, Code, Column, Document, Line, Pairs, Points, table
+from ortune.report.chart import Axis, Box, Chart, Dot, Interval, Segment
+from ortune.report.document import (
+    Cell,
+    Code,
+    Column,
+    Document,
+    Fold,
+    Head,
+    Line,
+    Pairs,
+    Points,
+    Section,
+    table,
+)
 from ortune.report.html import document_page, pages
 
 NASTY = golden_profile.HOSTILE
+AXIS = Axis(low=0.5, high=1.5, ticks=((1.0, "A"),), strong=1.0)
 
 
 def document(name: str = "a") -> Document:
@@ -33,7 +47,40 @@ def document(name: str = "a") -> Document:
                 notes=[name],
             ),
             Code(title="next", lines=[name, "ortune tune"], commands=True),
+            Section(
+                title=name,
+                note=name,
+                name="drawn",
+                blocks=[
+                    Chart(
+                        title=name,
+                        alt=name,
+                        marks=(
+                            Box(x0=0, x1=1, hue="winner", text=name, about=name),
+                            Dot(x=0.5, text=name, about=name),
+                            Segment(x0=0, x1=1),
+                            Interval(middle=1.1, low=None, high=2.0, sure=True),
+                        ),
+                        height_px=50,
+                        x=AXIS,
+                        y=Axis(ticks=((0.5, name),)),
+                        legend=(("winner", name),),
+                    ),
+                    Fold(title=name, blocks=[Pairs(rows=[(name, name)])]),
+                    table(
+                        [Column(name, "name"), Column("", "chart", axis=AXIS, ends=(name, name))],
+                        [[Cell(name, about=name), Cell(name, marks=(Interval(middle=1, low=1, high=1),))]],
+                        title=name,
+                    ),
+                ],
+            ),
         ],
+        head=Head(
+            large=name,
+            unit=name,
+            values=[("winner", name, name)],
+            beside=Section(title=name, blocks=[Line(name)]),
+        ),
     )
 
 
@@ -49,10 +96,10 @@ def whole(text: str) -> Page:
 def test_every_block_is_on_the_page_and_the_answer_is_its_heading() -> None:
     text = document_page.render(document(), "look")
     seen = whole(text)
-    assert "<h1>the answer a</h1>" in text and "<title>a: first look</title>" in text
+    assert "<h1>the answer a</h1>" in text and "<title>a: a a</title>" in text
     for part in ("before a", "beside it a", "Points", "shares time node", "1 a a", "ortune tune"):
         assert part in seen.text, part
-    assert text.count('class="bar time sure"') == 2 and text.count("<pre") == 1
+    assert text.count('class="box time sure"') == 2 and text.count("<pre") == 2
 
 
 @pytest.mark.parametrize("name", NASTY)
@@ -60,7 +107,7 @@ def test_names_are_shown_as_they_are_and_do_nothing(name: str) -> None:
     text = document_page.render(document(name), "look")
     seen = whole(text)
     shown = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in name)
-    assert seen.text.count(shown) >= 15
+    assert seen.text.count(shown) >= 30
     plain = Page(document_page.render(document(), "look"))
     assert {n for n, _ in seen.elements} == {n for n, _ in plain.elements}
     assert "\x1b" not in text and "\u202e" not in text
@@ -70,7 +117,7 @@ def test_a_comparison_shows_its_interval_and_where_the_difference_lies() -> None
     envelope = golden.compared(why=golden_profile.difference())
     text = pages.render(envelope)
     seen = whole(text)
-    assert "Where the difference lies" in seen.text and text.count("bar more sure") == 4
+    assert "Where the difference lies" in seen.text and text.count("box more sure") == 4
     assert 'class="span winner sure"' in text or 'class="span bad sure"' in text
     assert "p50, 24 blocks" in seen.text
     assert len(text.encode()) < 200_000

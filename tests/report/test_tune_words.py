@@ -11,11 +11,10 @@ import pytest
 from golden_tune_parts import confirmed
 
 from ortune.records import Control, Envelope, Guard, Plan, ProviderSpec, StoredSession
-from ortune.report import brief, history, markdown
+from ortune.report import brief, history, markdown, tune_page
 from ortune.report import tune_words as words
 from ortune.report.checks import guard_state
-from ortune.report.html import page
-from ortune.report.html.tune import verdict
+from ortune.report.html import pages
 
 
 def said(kind: str) -> str:
@@ -97,7 +96,7 @@ def test_plans_that_were_seen_and_not_confirmed_are_no_claim_and_one_budget_conf
     slower = words.headline(golden_tune.exploratory(1.02).result)
     facts(slower, "exploratory", "nothing looks faster", "unconfirmed", "--budget 150s")
     envelope = golden_tune.KINDS["exploratory"]
-    rendered = page.render(envelope)
+    rendered = pages.render(envelope)
     assert "Nothing confirmed" in rendered
     asked = "120s"  # stands in the commands that ask for something else
     for text in (rendered, markdown.render(words.document(envelope))):
@@ -140,7 +139,7 @@ def test_what_was_far_ahead_and_not_allowed_stands_in_the_answer_itself() -> Non
     found = golden_tune.default_best(left_aside=aside)
     assert aside in " ".join(golden.printed(words.document(found), 100).split())
     assert aside not in golden.printed(words.document(golden_tune.default_best()), 100)
-    assert "59 %" in page.render(found)
+    assert "59 %" in pages.render(found)
 
 
 def test_a_gain_that_is_proven_and_not_worth_a_change_is_called_what_it_is() -> None:
@@ -225,9 +224,9 @@ def test_nothing_tested_is_never_keep_the_default(kind: str) -> None:
     assert found.decision == "unproven" and found.answer.startswith("nothing was tested")
     enough = f"--budget {envelope.result.budget.enough_s or 600:.0f}s"
     assert any(enough in step for step in found.next_steps)
-    large = verdict.title(envelope.result)
+    large = tune_page.title(envelope.result)
     assert large == "Nothing was tested"
-    page_text = page.render(envelope)
+    page_text = pages.render(envelope)
     for claim in ("already the best", "Keep the default", "Keep what you have", "no improvement found"):
         assert claim not in text + page_text
     session = StoredSession(id="x", verb="tune", state="done", document=envelope)
@@ -251,7 +250,7 @@ def test_what_runs_is_the_best_only_where_a_gain_would_have_been_seen(
         assert found is not None
         text = words.headline(envelope.result)
         assert ("already the best" in text, "no improvement found among" in text) == (best, not best)
-        assert verdict.title(envelope.result).startswith("Keep " if best else "No improvement found")
+        assert tune_page.title(envelope.result).startswith("Keep " if best else "No improvement found")
         assert found.decision == ("keep" if best else "unproven")
 
 
@@ -294,7 +293,7 @@ def test_a_guard_says_what_its_interval_shows(
 
 def test_unknown_guard() -> None:
     item = Guard(figure="p95", limit_ratio=1.05, known=False, note="too few requests")
-    assert words.guard_summary([item]) == ["p95 not known"]
+    assert words.guard(item) == "p95 not known"
 
 
 def test_rewrites_are_not_called_settings() -> None:

@@ -178,15 +178,15 @@ def test_every_verb_that_is_told_has_its_document_and_its_result(verb: str) -> N
 
 
 def test_page_of_a_tuning_says_first_that_it_is_stored(tmp_path: Path) -> None:
-    from ortune.report.html import page
+    from ortune.report.html import pages
 
     keep(tmp_path, golden_tune.tuned(), golden_tune.hostile("<main>"))
     envelopes = [ortune.report(s.id, store=tmp_path) for s in told(tmp_path).sessions]
     for envelope in envelopes:
         text = report_words.html(envelope)
-        plain = page.render(envelope.result.sessions[0].document)
+        plain = pages.render(envelope.result.sessions[0].document)
         assert text.count("not measured now") == 1
-        assert text.index("not measured now") < text.index('<section class="verdict"')
+        assert text.index("not measured now") < text.index('<section class="lead"')
         assert len(text) > len(plain)
 
 

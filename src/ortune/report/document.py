@@ -6,16 +6,20 @@ Texts are as they came, names from files included: a renderer alone escapes, all
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from ortune.records import Envelope, Record
+from ortune.report.chart import Axis, Chart, Mark
 
 Tone = Literal["", "strong", "good", "bad", "unsure", "look", "stop", "faint"]
 """What a text is to its reader: the first four of them, strong to unsure, are answers."""
 Level = Literal["notice", "warning", "error"]
-Kind = Literal["label", "text", "number", "name"]
-"""How a column behaves: labels and numbers stay whole, texts fold, names lose their middle where room is short."""
+Kind = Literal["label", "text", "number", "name", "chart"]
+"""How a column behaves: labels and numbers stay whole, texts fold, names lose their middle where room is short.
+
+A chart is drawn on a page alone: cells beside it hold its numbers.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,19 +63,41 @@ class Points:
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column of a table."""
+    """A column of a table.
+
+    Attributes:
+        axis: Of a column of charts, the scale that they share.
+        ends: Of such a column, what lies to the left and to the right.
+        wide: A phone has no room for it.
+    """
 
     head: str
     kind: Kind = "number"
+    axis: Axis | None = None
+    ends: tuple[str, str] | None = None
+    wide: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """A cell with what stands beneath it, "" for nothing."""
+    """A cell with what stands beneath it, "" for nothing.
+
+    Attributes:
+        marks: What is drawn in a column of charts; the text is the drawing's alternative.
+        key: The hue by which a chart draws what the cell names.
+        level: How deep it lies in a hierarchy.
+        order: What a page sorts the column by, where that is a number.
+        about: What a page tells where the pointer rests.
+    """
 
     text: str
     beneath: str = ""
     tone: Tone = ""
+    marks: tuple[Mark, ...] = ()
+    key: str = ""
+    level: int = 0
+    order: float | None = None
+    about: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,6 +109,7 @@ class Table:
         bars: A share (0 to 1) for each row, drawn where the renderer can; () for none.
         notes: What is said beneath.
         dense: Many columns: less room between them.
+        sortable: A page sorts it by the head that is clicked, and shows ten rows at first.
     """
 
     columns: tuple[Column, ...]
@@ -91,11 +118,18 @@ class Table:
     bars: tuple[float, ...] = ()
     notes: tuple[str, ...] = ()
     dense: bool = False
+    sortable: bool = False
 
     def heads(self) -> tuple[str, list[str]]:
         """The title that stands above, and the heads; all heads are "" for a table without."""
         heads = [column.head for column in self.columns]
         return ("", [self.title, *heads[1:]]) if not heads[0] and any(heads) else (self.title, heads)
+
+    def texts(self) -> Table:
+        """The table without its charts."""
+        kept = [i for i, column in enumerate(self.columns) if column.kind != "chart"]
+        columns = tuple(self.columns[i] for i in kept)
+        return replace(self, columns=columns, rows=tuple(tuple(row[i] for i in kept) for row in self.rows))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,7 +159,53 @@ class Annotation:
     file: str = ""
 
 
-Block = Line | Pairs | Points | Table | Code
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fold:
+    """Blocks that a page shows where they are asked for."""
+
+    title: str
+    blocks: Sequence[Block]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Section:
+    """Blocks under one title.
+
+    Attributes:
+        note: How to read them.
+        name: What a link on the page leads to; "" for a section that has none.
+    """
+
+    title: str
+    blocks: Sequence[Block]
+    note: str = ""
+    name: str = ""
+
+
+Block = Line | Pairs | Points | Table | Code | Chart | Fold | Section
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Head:
+    """What a page begins with, beside the answer itself.
+
+    Attributes:
+        large: A figure, "" where there is none to name.
+        unit: What it is of; without a figure the answer in very few words.
+        tone: Of both.
+        values: Hue, name and value of each side.
+        beside: What the answer rests on.
+        origin: Of the subject: what was measured, and where.
+        basis: What all figures rest on: the page's last lines.
+    """
+
+    large: str = ""
+    unit: str = ""
+    tone: Tone = ""
+    values: Sequence[tuple[str, str, str]] = ()
+    beside: Section | None = None
+    origin: str = ""
+    basis: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,6 +219,7 @@ class Document:
         annotations: Of the answer and each finding.
         before: Said above all else: what a reader must know of the whole.
         dense: A page that must fit a terminal: no empty lines.
+        head: What a page shows large; None for the answer's own lines alone.
     """
 
     title: str = ""
@@ -147,23 +228,43 @@ class Document:
     annotations: Sequence[Annotation] = ()
     before: Sequence[Line] = ()
     dense: bool = False
+    head: Head | None = None
 
     def filled(self, *, whole: bool) -> list[Block]:
         """The blocks that hold anything, with those that support the answer where the ``whole`` is asked for."""
-        blocks = [*self.blocks, *(self.support if whole else ())]
-        return [block for block in blocks if _content(block)]
+        return filled([*self.blocks, *(self.support if whole else ())])
 
 
-def _content(block: Block) -> str | Sequence[object]:
+def filled(blocks: Iterable[Block]) -> list[Block]:
+    """The blocks that hold anything."""
+    return [block for block in blocks if _holds(block)]
+
+
+def _holds(block: Block) -> bool:
     match block:
         case Line():
-            return block.text
+            return bool(block.text)
         case Points():
-            return block.items
+            return bool(block.items)
         case Code():
-            return block.lines
+            return bool(block.lines)
+        case Chart():
+            return bool(block.marks)
+        case Fold() | Section():
+            return any(map(_holds, block.blocks))
         case _:
-            return block.rows
+            return bool(block.rows)
+
+
+def title_of(block: Block) -> str:
+    """What stands above a block, "" for nothing."""
+    match block:
+        case Line():
+            return ""
+        case Table():
+            return block.heads()[0]
+        case _:
+            return block.title
 
 
 def table(
@@ -174,6 +275,7 @@ def table(
     bars: Iterable[float] = (),
     notes: Iterable[str] = (),
     dense: bool = False,
+    sortable: bool = False,
 ) -> Table:
     """A table whose plain cells are given as their texts; its fields are those of ``Table``."""
     return Table(
@@ -183,6 +285,7 @@ def table(
         bars=tuple(bars),
         notes=tuple(notes),
         dense=dense,
+        sortable=sortable,
     )
 
 

@@ -3,9 +3,24 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
-from ortune.report.document import Block, Cell, Code, Column, Document, Line, Pairs, Points, Table
+from ortune.report.chart import Chart
+from ortune.report.document import (
+    Block,
+    Cell,
+    Code,
+    Column,
+    Document,
+    Fold,
+    Line,
+    Pairs,
+    Points,
+    Section,
+    Table,
+    filled,
+    title_of,
+)
 from ortune.report.escape import shown
 from ortune.report.numbers import shorten
 
@@ -21,16 +36,25 @@ def render(document: Document) -> str:
     parts = [_line(line) for line in document.before]
     if document.title:
         parts.append([f"### {_safe(document.title)}"])
-    for block in document.filled(whole=True):
-        title = (
-            "" if isinstance(block, Line) else block.heads()[0] if isinstance(block, Table) else block.title
-        )
-        if title:
-            parts.append([f"{'####' if document.title else '###'} {_safe(title)}"])
-        parts.append(_block(block))
-        if isinstance(block, Table):
-            parts += [[_safe(note)] for note in block.notes]
+    parts += _blocks(document.filled(whole=True), 4 if document.title else 3)
     return "\n\n".join("\n".join(lines) for lines in parts) + "\n"
+
+
+def _blocks(blocks: Iterable[Block], level: int) -> Iterator[list[str]]:
+    """The lines of each block, its title as a heading of that level."""
+    for block in blocks:
+        if title := title_of(block):
+            yield [f"{'#' * level} {_safe(title)}"]
+        match block:
+            case Section() | Fold():
+                if isinstance(block, Section) and block.note:
+                    yield [f"*{_safe(block.note)}*"]
+                yield from _blocks(filled(block.blocks), level + 1)
+            case Table():
+                yield _table(block.texts())
+                yield from ([_safe(note)] for note in block.notes)
+            case _:
+                yield _plain(block)
 
 
 def _safe(text: str) -> str:
@@ -46,7 +70,7 @@ def _line(line: Line) -> list[str]:
     return [f"{mark}{_safe(line.text)}{mark}"]
 
 
-def _block(block: Block) -> list[str]:
+def _plain(block: Line | Pairs | Points | Code | Chart) -> list[str]:
     match block:
         case Line():
             return _line(block)
@@ -57,8 +81,8 @@ def _block(block: Block) -> list[str]:
         case Code():
             # Indented, not fenced: no line of the code can close a fence.
             return [f"    {shown(line)}" for line in block.lines]
-        case Table():
-            return _table(block)
+        case Chart():
+            return [f"*{_safe(block.alt)}*"]
 
 
 def _table(block: Table) -> list[str]:

@@ -11,7 +11,22 @@ from rich.padding import Padding
 from rich.table import Table as Grid
 from rich.text import Text
 
-from ortune.report.document import Block, Cell, Code, Column, Document, Line, Pairs, Points, Table, Tone
+from ortune.report.chart import Chart
+from ortune.report.document import (
+    Block,
+    Cell,
+    Code,
+    Column,
+    Document,
+    Fold,
+    Line,
+    Pairs,
+    Points,
+    Section,
+    Table,
+    Tone,
+    filled,
+)
 from ortune.report.escape import shown
 from ortune.report.numbers import shorten, shorten_end
 
@@ -42,14 +57,19 @@ def render(document: Document, *, whole: bool = False) -> RenderableType:
     parts: list[RenderableType] = [_text(line.text, line.tone) for line in document.before]
     if parts:
         parts.append(Text())
-    last: Block | None = None
-    for block in document.filled(whole=whole):
-        together = isinstance(last, Line) and isinstance(block, Line)
-        if last is not None and not together and not document.dense:
-            parts.append(Text())
-        parts += _block(block)
-        last = block
+    parts += _blocks(document.filled(whole=whole), dense=document.dense)
     return Group(*parts)
+
+
+def _blocks(blocks: Iterable[Block], *, dense: bool = False) -> Iterator[RenderableType]:
+    """An empty line between blocks, but between sentences that follow each other."""
+    last: Block | None = None
+    for block in blocks:
+        together = isinstance(last, Line) and isinstance(block, Line)
+        if last is not None and not together and not dense:
+            yield Text()
+        yield from _block(block)
+        last = block
 
 
 def plain(document: Document, *, whole: bool = False) -> str:
@@ -104,8 +124,15 @@ def _block(block: Block) -> Iterator[RenderableType]:
         case Points():
             yield from _titled(block.title, [_text(item) for item in block.items], indent=2)
         case Table():
-            yield from _titled(block.heads()[0], [_Fitting(block)])
+            yield from _titled(block.heads()[0], [_Fitting(block.texts())])
             yield from (Padding(_text(note, "faint"), (0, 0, 0, 2)) for note in block.notes)
+        case Chart():
+            yield from _titled(block.title, [_text(block.alt, "faint")])
+        case Fold():
+            yield from _titled(block.title, _blocks(filled(block.blocks)))
+        case Section():
+            note = [_text(block.note, "faint")] if block.note else []
+            yield from _titled(block.title, [*note, *_blocks(filled(block.blocks))])
 
 
 def _titled(title: str, parts: Iterable[RenderableType], indent: int = 0) -> Iterator[RenderableType]:
@@ -121,7 +148,8 @@ def _pairs(block: Pairs) -> RenderableType:
 
 def _stacked(block: Pairs) -> Iterator[RenderableType]:
     for name, text in block.rows:
-        yield _text(name, "strong")
+        if name:
+            yield _text(name, "strong")
         yield Padding(_text(text), (0, 0, 0, 4))
 
 
@@ -173,7 +201,7 @@ class _Fitting:
 def _cell(cell: Cell, column: Column, room: int) -> Text:
     name = column.kind == "name"
     tone: Tone = cell.tone or ("faint" if column.kind == "label" else "")
-    found = _text(_fitted(cell.text, room) if name else cell.text, tone)
+    found = _text("  " * cell.level + (_fitted(cell.text, room) if name else cell.text), tone)
     if cell.beneath:
         beneath = f"  {_fitted(cell.beneath, room - 2, shorten_end)}" if name else cell.beneath
         found = Text.assemble(found, "\n", _text(beneath, "faint"), overflow="fold")

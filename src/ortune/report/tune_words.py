@@ -388,20 +388,6 @@ def _least_seen(result: TuneResult) -> float | None:
     return found.smallest_effect_ratio if found else result.smallest_effect_ratio
 
 
-def support(result: TuneResult) -> list[str]:
-    """What supports the claim: guards, outputs, settings; a part with nothing to say is left out."""
-    found = deciding(result)
-    parts = guard_summary(found.guards) if found else []
-    return [p for p in (*parts, outputs(result), settings_summary(result.settings)) if p]
-
-
-def guard_summary(guards: Sequence[Guard]) -> list[str]:
-    """Guards in few words: "p95 and memory no worse", then each that is worse, undecided or not known."""
-    fine = [GUARD_NAMES[g.figure] for g in guards if guard_state(g) == "no worse"]
-    parts = [f"{_and(fine)} no worse"] if fine else []
-    return parts + [guard(g) for g in guards if guard_state(g) != "no worse"]
-
-
 def guard(item: Guard) -> str:
     """One guard by its interval: "p95 -3.1 % (-5.0 % to -1.2 %) no worse"."""
     name, state = GUARD_NAMES[item.figure], guard_state(item)
@@ -409,10 +395,6 @@ def guard(item: Guard) -> str:
         return f"{name} not known"
     interval = f" ({span(item.ratio_low, item.ratio_high)})" if item.ratio_low is not None else ""
     return f"{name} {change(item.ratio)}{interval} {state}"
-
-
-def _and(names: Sequence[str]) -> str:
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 
 def outputs(result: TuneResult) -> str:

@@ -194,9 +194,10 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[ProfileRes
 
 
 def _page(envelope: Envelope[ProfileResult], timeline: Timeline) -> str:
-    from ortune.report.html.profile_page import render
+    from ortune.report.html import pages
 
-    return render(envelope, timeline)
+    result = msgspec.structs.replace(envelope.result, timeline=timeline)
+    return pages.render(msgspec.structs.replace(envelope, result=result))
 
 
 def _web_page(baseline: Baseline) -> PageSeen | None:

@@ -611,7 +611,7 @@ def _why(run: Tuning, options: Options, result: TuneResult) -> ProfileDifference
 def _bundle(run: Tuning, envelope: Envelope[TuneResult], options: Options) -> Envelope[TuneResult]:
     """Writes the bundle while the session's files are still there; an answer is not lost because that fails."""
     from ortune.bundle.write import write_bundle
-    from ortune.report.html.page import render
+    from ortune.report.html.pages import render
 
     result = envelope.result
     assert options.directory is not None

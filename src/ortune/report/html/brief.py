@@ -8,6 +8,7 @@ from ortune.records import Brief, BriefFigure, StoredSession
 from ortune.report import brief_words as words
 from ortune.report import stored_words
 from ortune.report.brief import bounds, number, saving
+from ortune.report.chart import Axis
 from ortune.report.html import frame, svg
 from ortune.report.numbers import change
 
@@ -52,12 +53,12 @@ def _chart(brief: Brief) -> Markup:
     if not brief.figures:
         return Markup("")
     highest = max([1.0, *(v for f in brief.figures for v in (f.ratio, f.ratio_high) if v is not None)])
-    scale = svg.Scale(low=0.0, high=min(highest * 1.08, 2.5))
+    axis = Axis(high=min(highest * 1.08, 2.5))
     bottom = ROW_PX * len(brief.figures) + 6
     marks = []
     for index, figure in enumerate(brief.figures):
-        marks += _bar(scale, figure, top=ROW_PX * index)
-    line = svg.share(scale.at(1.0))
+        marks += _bar(axis, figure, top=ROW_PX * index)
+    line = svg.share(axis.at(1.0))
     marks.append(svg.tag("line", x1=line, x2=line, y1="0", y2=bottom, class_="zero"))
     marks.append(svg.tag("text", "today", x=line, y=bottom + LABEL_PX, text_anchor="middle"))
     marks.append(svg.tag("text", "0", x="0", y=bottom + LABEL_PX))
@@ -67,7 +68,7 @@ def _chart(brief: Brief) -> Markup:
     return svg.picture(alt, marks, height=bottom + LABEL_PX + 8)
 
 
-def _bar(scale: svg.Scale, figure: BriefFigure, *, top: int) -> list[Markup]:
+def _bar(axis: Axis, figure: BriefFigure, *, top: int) -> list[Markup]:
     """Name and values above a bar with its interval; hollow where no interval supports it."""
     sure = figure.ratio_low is not None
     kind = "bad" if figure.shown and figure.ratio > 1 else "winner" if figure.shown else "default"
@@ -79,15 +80,15 @@ def _bar(scale: svg.Scale, figure: BriefFigure, *, top: int) -> list[Markup]:
             "rect",
             x="0",
             y=y - 9,
-            width=svg.share(scale.at(figure.ratio)),
+            width=svg.share(axis.at(figure.ratio)),
             height=18,
             class_=f"bar {kind} {'sure' if sure else 'unsure'}",
         ),
     ]
     if sure:
         ends = {
-            "x1": svg.share(scale.at(low or 0.0)),
-            "x2": svg.share(scale.at(scale.high if high is None else high)),
+            "x1": svg.share(axis.at(low or 0.0)),
+            "x2": svg.share(axis.at(axis.high if high is None else high)),
         }
         marks.append(svg.tag("line", **ends, y1=y, y2=y, class_="whisker"))
         for x in ends.values():

@@ -1,36 +1,17 @@
-"""The frame of every page: head, masthead, style, its sections in their order, and nothing in it unescaped.
-
-A section is a module in the page's folder with a docstring, ``ORDER``, ``TITLE``, ``NOTE`` (how to read it, one or two
-sentences, may be "") and ``content``, which returns what the template of its name in ``templates/`` shows, or None to
-be left out.
-"""
+"""The frame of every page: head, masthead, style, script, and nothing in it unescaped."""
 
 from __future__ import annotations
 
 import base64
 import hashlib
-import importlib
-import pkgutil
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
-from types import ModuleType
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from ortune.printable import visible
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Section:
-    """One rendered section."""
-
-    name: str
-    title: str
-    note: str
-    body: Markup
+from ortune.report.escape import shown
 
 
 def page(
@@ -45,8 +26,7 @@ def page(
     session: str = "",
     origin: str = "",
     scripts: Sequence[str] = ("page.js",),
-    alerts: Sequence[str] = (),
-    **shown: object,
+    **content: object,
 ) -> str:
     """A page as one HTML document; it fetches nothing.
 
@@ -61,8 +41,7 @@ def page(
         session: The id of what it tells, where it is stored.
         origin: Of the subject: what was measured, and where.
         scripts: Files; only these may run: a browser refuses any other by its digest.
-        alerts: What is said before all else.
-        shown: What the template shows.
+        content: What the template shows.
     """
     code = "".join(map(_file, scripts))
     return (
@@ -76,36 +55,12 @@ def page(
             ortune=ortune,
             session=session,
             origin=origin,
-            alerts=alerts,
             style=Markup("".join(map(_file, ("frame.css", *styles)))),
             script=Markup(code),
             script_digest=base64.b64encode(hashlib.sha256(code.encode()).digest()).decode(),
-            **shown,
+            **content,
         )
     )
-
-
-def sections(folder: ModuleType, given: object) -> list[Section]:
-    """What a page's sections show, without those that have nothing to show."""
-    return [s for module in section_modules(folder) if (s := _section(module, given)) is not None]
-
-
-@cache
-def section_modules(folder: ModuleType) -> tuple[ModuleType, ...]:
-    """Every section's module, in the order of the page."""
-    found = [
-        importlib.import_module(f"{folder.__name__}.{m.name}") for m in pkgutil.iter_modules(folder.__path__)
-    ]
-    return tuple(sorted(found, key=lambda module: int(module.ORDER)))
-
-
-def _section(module: ModuleType, given: object) -> Section | None:
-    content = module.content(given)
-    if content is None:
-        return None
-    *_, folder, name = module.__name__.split(".")
-    body = environment().get_template(f"{folder}/{name}.html.j2").render(**content)
-    return Section(name=name, title=module.TITLE, note=module.NOTE, body=Markup(body))
 
 
 @cache
@@ -122,9 +77,9 @@ def environment() -> Environment:
 
 
 def _written_out(value: object) -> object:
-    # Names may hold control and direction characters, which escaping leaves as they are.
+    # Names may hold control and direction characters, which escaping leaves as they are, and megabytes.
     if isinstance(value, str) and not isinstance(value, Markup):
-        return visible(value)
+        return shown(value)
     return value
 
 

@@ -1,14 +1,20 @@
-"""Every verb's answer as one page: a tuning and a profile have their own, all others that of their document."""
+"""Every verb's answer as one page: that of its document, or of one with more than a terminal has room for."""
 
 from __future__ import annotations
 
 import importlib
 from typing import Any
 
-from ortune.printable import visible
-from ortune.records import Envelope, ProfileResult, ReportResult, TuneResult, holds
-from ortune.report import finding_words
-from ortune.report.html import document_page, page, profile_page
+from ortune.records import CompareResult, Envelope, ProfileResult, Record, ReportResult, TuneResult, holds
+from ortune.report import compare_page, finding_words, profile_page, tune_page
+from ortune.report.html import document_page
+
+LARGER: tuple[tuple[type[Record], Any], ...] = (
+    (TuneResult, tune_page.document),
+    (ProfileResult, profile_page.document),
+    (CompareResult, compare_page.document),
+)
+"""Documents of pages that show more than a terminal."""
 
 
 def render(envelope: Envelope[Any], *, stored: str = "") -> str:
@@ -23,15 +29,8 @@ def render(envelope: Envelope[Any], *, stored: str = "") -> str:
     """
     verb = envelope.schema.split("/")[1]
     words: Any = importlib.import_module(f"ortune.report.{verb}_words")
-    stored = visible(stored)
     if holds(envelope, ReportResult):
         return str(words.html(envelope))
-    if holds(envelope, TuneResult):
-        return page.render(envelope, stored=stored)
-    if holds(envelope, ProfileResult):
-        timeline = envelope.result.timeline
-        return profile_page.render(
-            envelope, timeline, stored=stored, no_timeline="" if timeline else profile_page.NO_TIMELINE
-        )
-    document = finding_words.alerted(words.document(envelope), envelope)
+    make = next((make for kind, make in LARGER if holds(envelope, kind)), words.document)
+    document = finding_words.alerted(make(envelope), envelope)
     return document_page.render(document, verb, envelope, stored=stored)

@@ -1,0 +1,242 @@
+"""Charts as data: axes, and marks in the units of what they show. A page draws them; no other format does.
+
+Hues are names of our own, which a page has colours for; shape says the same as colour: filled for what is sure, hollow
+or dotted for what is not.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+_UP = (1.01, 1.02, 1.05, 1.1, 1.2, 1.5, 2, 3, 5, 10, 20, 50, 100, 200, 500, 1000)
+FACTORS = (1, *_UP, *(1 / f for f in _UP))
+CHANGES = (1, *_UP, 0.99, 0.98, 0.95, 0.9, 0.8, 0.7, 0.5, 0.2, 0.1)
+"""Round factors, and factors that are round as a change in percent."""
+NARROWEST = 0.03
+"""Share of an axis that a label needs at its ends."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Axis:
+    """A range of values on the unit interval, linear or logarithmic.
+
+    Attributes:
+        low, high: What lies at 0 and at 1.
+        ticks: Values within the range, each with its label, "" for a line without one.
+        strong: The tick that stands out: no change.
+    """
+
+    low: float = 0.0
+    high: float = 1.0
+    log: bool = False
+    ticks: tuple[tuple[float, str], ...] = ()
+    strong: float | None = None
+
+    def at(self, value: float) -> float:
+        """Where the value lies, held within 0 and 1."""
+        if self.log:
+            place = math.log(max(value, 1e-300) / self.low) / math.log(self.high / self.low)
+        else:
+            place = (value - self.low) / (self.high - self.low)
+        return min(1.0, max(0.0, place))
+
+    def holds(self, value: float) -> bool:
+        """Whether the value lies within the range."""
+        return self.low <= value <= self.high
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Box:
+    """A rectangle.
+
+    Attributes:
+        text: Written into it as far as there is room.
+        about: Told where the pointer rests.
+    """
+
+    x0: float
+    x1: float
+    y0: float = 0.0
+    y1: float = 1.0
+    hue: str = ""
+    sure: bool = True
+    text: str = ""
+    about: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dot:
+    """A point; its text stands on it."""
+
+    x: float
+    y: float = 0.5
+    hue: str = ""
+    radius_px: float = 3.0
+    text: str = ""
+    about: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Segment:
+    """A straight line."""
+
+    x0: float
+    x1: float
+    y0: float = 0.0
+    y1: float = 1.0
+    hue: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Interval:
+    """A point with its interval from left to right; an end that is None is open."""
+
+    middle: float
+    low: float | None
+    high: float | None
+    hue: str = ""
+    sure: bool = False
+    y: float = 0.5
+
+
+Mark = Box | Dot | Segment | Interval
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chart:
+    """A drawing.
+
+    Attributes:
+        alt: What it shows, in words: all that a terminal has of it.
+        height_px: Its width is that of the column.
+        x, y: Axes; their ticks are drawn as lines.
+        legend: Hues and what each stands for.
+    """
+
+    alt: str
+    marks: tuple[Mark, ...]
+    height_px: int
+    x: Axis = Axis()
+    y: Axis = Axis()
+    title: str = ""
+    legend: tuple[tuple[str, str], ...] = ()
+
+
+def factor_axis(
+    values: Sequence[float],
+    words: Callable[[float], str],
+    *,
+    slowest: float = 0.6,
+    steps: Sequence[float] = FACTORS,
+) -> Axis:
+    """A logarithmic axis of factors around 1, with a margin.
+
+    What lies below ``slowest`` is left outside: one hopeless plan must not press all others together.
+
+    Args:
+        values: What the axis should hold.
+        words: What a tick is called.
+        slowest: The axis's lowest value.
+        steps: Factors that may be labelled.
+    """
+    low, high = min([1 / 1.02, *values]), max([1.02, *values])
+    low = max(low, slowest)
+    margin = (high / low) ** 0.06
+    low, high = low / margin, high * margin
+    ticks = tuple((t, words(t)) for t in _spaced(steps, low, high, keep=1.0))
+    return Axis(low=low, high=high, log=True, ticks=ticks, strong=1.0)
+
+
+def _spaced(ticks: Sequence[float], low: float, high: float, keep: float) -> tuple[float, ...]:
+    """As many of the ticks as can be labelled side by side; ``keep`` always stays."""
+    width = math.log(high / low)
+    chosen = [keep]
+    for tick in sorted(ticks, key=lambda t: -abs(math.log(t / keep))):
+        near = min(abs(math.log(tick / c)) for c in chosen)
+        inside = tick > low and NARROWEST < math.log(tick / low) / width < 1 - NARROWEST
+        if inside and near > 0.17 * width:
+            chosen.append(tick)
+    return tuple(sorted(chosen))
+
+
+def value_axis(values: Sequence[float], words: Callable[[float], str]) -> Axis:
+    """An axis of times or sizes; logarithmic where the largest is more than four times the smallest."""
+    low, high = min(values), max(values)
+    if low > 0 and high > 4 * low:
+        steps = [n * 10.0**e for e in range(-2, 16) for n in (1, 2, 5)]
+        low, high = low / 1.1, high * 1.1
+        inside = [s for s in steps if low <= s <= high]
+        return _labelled(low, high, inside[:: 1 + len(inside) // 5], words, log=True)
+    margin = 0.06 * (high - low) or 0.01 * abs(high) or 1.0
+    low, high = low - margin, high + margin
+    return _labelled(low, high, _round_steps(low, high), words)
+
+
+def zero_axis(high: float, words: Callable[[float], str], unit: float = 1.0) -> Axis:
+    """An axis from zero up, with ticks at round numbers of the unit."""
+    ticks = [unit * n for n in _round_steps(0.0, high * 1.02 / unit)]
+    return _labelled(0.0, high * 1.04, ticks, words)
+
+
+def signed_axis(values: Sequence[float], words: Callable[[float], str]) -> Axis:
+    """A linear axis that holds zero, which stands out."""
+    low, high = min([0.0, *values]), max([0.0, *values])
+    margin = 0.06 * (high - low) or 1.0
+    low, high = low - margin, high + margin
+    axis = Axis(low=low, high=high)
+    ticks = [t for t in _round_steps(low, high) if not t or 0.04 < axis.at(t) < 0.96]
+    return Axis(low=low, high=high, ticks=tuple((t, words(t)) for t in ticks), strong=0.0)
+
+
+def decade_axis(values: Sequence[float], words: Callable[[float], str]) -> Axis:
+    """A logarithmic axis from the decade of the least to that of the largest value, at least two."""
+    good = [v for v in values if v > 0]
+    low, high = 10.0 ** _exponent(min(good)), 10.0 ** (_exponent(max(good)) + 1)
+    if high / low < 100:
+        low /= 10
+    n = _exponent(high / low * 1.0001)
+    ticks = [low * 10**i for i in range(n + 1)]
+    return _labelled(low, high, ticks[:: 1 + len(ticks) // 8], words, log=True)
+
+
+def _exponent(value: float) -> int:
+    return int(f"{value:e}".partition("e")[2])
+
+
+def _labelled(
+    low: float, high: float, ticks: Sequence[float], words: Callable[[float], str], *, log: bool = False
+) -> Axis:
+    return Axis(low=low, high=high, log=log, ticks=tuple((t, words(t)) for t in ticks))
+
+
+def _round_steps(low: float, high: float) -> list[float]:
+    """About four round numbers (steps of 1, 2 or 5 times a power of ten) within a range."""
+    rough = (high - low) / 4
+    power = 10.0 ** math.floor(math.log10(rough))
+    step = next(power * n for n in (1, 2, 5, 10) if power * n >= rough * 0.999)
+    first = math.ceil(low / step)
+    return [step * n for n in range(first, first + 12) if step * n <= high]
+
+
+def order_axis(n: int, first: str, last: str) -> Axis:
+    """An axis of things in their order, of which the first and the last are named."""
+    return Axis(low=0.0, high=float(n), ticks=((0.0, first), (float(n), last)))
+
+
+def in_order(values: Sequence[float | None], hue: str, *, joined: bool = False) -> tuple[Mark, ...]:
+    """A dot each in their order on an ``order_axis``; None is a gap."""
+    spots = [(i + 0.5, value) for i, value in enumerate(values)]
+    marks: list[Mark] = []
+    for (x0, y0), (x1, y1) in pairwise(spots) if joined else ():
+        if y0 is not None and y1 is not None:
+            marks.append(Segment(x0=x0, x1=x1, y0=y0, y1=y1, hue=f"join {hue}"))
+    radius_px = 3.5 if len(values) <= 40 else 2.0
+    return (*marks, *(Dot(x=x, y=y, hue=hue, radius_px=radius_px) for x, y in spots if y is not None))
+
+
+def bounds_of(ratio_low: float | None, ratio_high: float | None) -> tuple[float | None, float | None]:
+    """An interval of ratios as one of speed-up factors; an end that nothing bounds is None."""
+    return 1 / ratio_high if ratio_high else None, 1 / ratio_low if ratio_low else None

@@ -1,0 +1,85 @@
+"""The page of a comparison: its document, with each side's interval drawn and where the difference lies."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ortune.records import CompareResult, Comparison, Envelope
+from ortune.report import compare_words, sides
+from ortune.report.chart import Interval, bounds_of, factor_axis
+from ortune.report.document import Block, Cell, Column, Document, Head, Line, Pairs, Table, Tone, table
+from ortune.report.numbers import speed
+from ortune.report.sections.profile import difference
+from ortune.report.tune_words import factors, times
+
+PROVEN = ("faster", "slower", "equivalent")
+TONES: dict[str, Tone] = {"faster": "good", "slower": "bad"}
+
+
+def document(envelope: Envelope[CompareResult]) -> Document:
+    """The document as a page shows it: the reason in full instead of in a line."""
+    result, plain = envelope.result, compare_words.document(envelope)
+    blocks = list(plain.blocks)
+    answers = next((i for i, block in enumerate(blocks) if not isinstance(block, Line)), len(blocks))
+    blocks.insert(answers, _intervals(result))
+    support = list(plain.support)
+    if result.why:
+        blocks, support = _without_why(blocks), [*_without_why(support), difference.why(result.why)]
+    return replace(plain, blocks=blocks, support=support, head=Head(unit=_large(result)))
+
+
+def _without_why(blocks: list[Block]) -> list[Block]:
+    return [b for b in blocks if not (isinstance(b, Pairs) and b.rows and b.rows[0][0] == "why")]
+
+
+def _large(result: CompareResult) -> str:
+    """The answer in few words; of several sides that of the first."""
+    found = result.comparison
+    if found is None:
+        return "Not timed"
+    words = {"equivalent": "No difference", "inconclusive": "Inconclusive", "invalid": "No claim"}
+    plain = words.get(found.verdict) or f"{result.name} is {speed(found.ratio)}"
+    limits = [] if result.outputs.ok else ["outputs differ"]
+    if found.verdict in PROVEN and not result.controls:
+        limits.append("controls not run")
+    return "; ".join([plain, *limits])
+
+
+def _intervals(result: CompareResult) -> Table:
+    """Each side's interval around "as fast as A"."""
+    compared = [(c.name, c.side, c.comparison) for c in result.candidates] or [
+        (result.name, result.new, result.comparison)
+    ]
+    # Of one model with other settings its name tells nothing.
+    drawn = [
+        (name, side.plan.describe() if side.label == result.base.label else side.label, c)
+        for name, side, c in compared
+        if c is not None
+    ]
+    ends = [1 / v for *_, c in drawn for v in (c.ratio, c.ratio_low, c.ratio_high) if v]
+    columns = [
+        Column("side", "name"),
+        Column(
+            "",
+            "chart",
+            axis=factor_axis(ends, lambda t: "A" if t == 1 else times(t)),
+            ends=("slower", "faster"),
+        ),
+        Column("against A", "text"),
+    ]
+    return table(
+        columns, [_row(name, label, c, controlled=bool(result.controls)) for name, label, c in drawn]
+    )
+
+
+def _row(name: str, label: str, found: Comparison, *, controlled: bool) -> list[Cell]:
+    low, high = bounds_of(found.ratio_low, found.ratio_high)
+    factor, tone = 1 / found.ratio, TONES.get(found.verdict, "")
+    hue = {"good": "winner", "bad": "bad"}.get(tone, "other")
+    text = f"{times(factor)} ({factors(found.ratio_low, found.ratio_high)})"
+    mark = Interval(middle=factor, low=low, high=high, hue=hue, sure=controlled and found.verdict in PROVEN)
+    return [
+        Cell(f"{name} {label}", tone=tone),
+        Cell(f"{name} against A: {text}", marks=(mark,)),
+        Cell(text, f"{sides.statistic(found.estimand)}, {found.n_blocks} blocks", "strong"),
+    ]

@@ -1,0 +1,84 @@
+"""The page of a profile: what a run takes, then where its time goes."""
+
+from __future__ import annotations
+
+from ortune.records import Envelope, ProfileDifference, ProfileResult
+from ortune.report import difference_words, stored_words
+from ortune.report import profile_words as words
+from ortune.report.document import Document, Head, Line, Pairs, Section, Tone, stopped
+from ortune.report.numbers import duration, memory
+from ortune.report.sections import profile as folder
+from ortune.report.sections import sections
+
+
+def document(envelope: Envelope[ProfileResult]) -> Document:
+    """All of a profile, and all of a difference of two."""
+    result = envelope.result
+    large, unit = _large(result)
+    trace, against = result.trace, result.against
+    return Document(
+        title=f"ortune profile: {words.subject(result)}",
+        before=[*(Line(text, "look") for text in words.damage(result)), *stopped(envelope)],
+        blocks=[
+            Line(words.headline(result), "strong"),
+            Line(f"A: {words.run_sentence(result)}" if against else ""),
+            Line(result.headroom.sentence if result.headroom else "", "good"),
+            *sections(folder, envelope),
+        ],
+        head=Head(
+            large=large,
+            unit=unit,
+            tone=_tone(against),
+            beside=Section(title="What it rests on", blocks=[Pairs(rows=_facts(envelope))]),
+            origin=f"{trace.format}, {trace.n_events:,} events" if trace.format else "",
+            basis="Times are of the mean steady run, while profiling.",
+        ),
+    )
+
+
+def _large(result: ProfileResult) -> tuple[str, str]:
+    """The number that the page begins with, and what it is."""
+    found = result.against
+    if found is not None:
+        more = found.b_wall_ns - found.a_wall_ns
+        sign = "+" if more >= 0 else "\u2212"
+        noise = ", within noise" if difference_words.no_difference(found) else ""
+        return f"{sign}{duration(abs(more))}", f"a run, B against A{noise}"
+    return (duration(result.wall_ns), "a run, profiled") if result.wall_ns else ("", "No whole run")
+
+
+def _tone(found: ProfileDifference | None) -> Tone:
+    """How the number looks: what is within noise is neither good nor bad."""
+    if found is None:
+        return ""
+    if difference_words.no_difference(found):
+        return "faint"
+    return "bad" if found.b_wall_ns > found.a_wall_ns else ""
+
+
+def _facts(envelope: Envelope[ProfileResult]) -> list[tuple[str, str]]:
+    """What the figures rest on, in few words each."""
+    result = envelope.result
+    rows = _sides(result.against) if result.against else []
+    if result.n_runs:
+        before = result.variance.left_out_runs if result.variance else 0
+        rows.append(("steady runs", f"{result.n_runs}{f', after {before} left out' if before else ''}"))
+    if result.slowdown_ratio is not None:
+        rows.append(("with the profiler", f"{result.slowdown_ratio:.2f}x the time without"))
+    if result.memory is not None:
+        rows.append(("memory at most", memory(words.memory_total(result.memory))))
+    if result.side is not None:
+        rows.append(("plan", result.side.plan.describe()))
+        rows.append(("ONNX Runtime", result.side.runtime.build))
+    if envelope.host is not None:
+        rows.append(("machine", stored_words.machine(envelope.host)))
+    return rows
+
+
+def _sides(found: ProfileDifference) -> list[tuple[str, str]]:
+    unit = difference_words.unit(found)
+    return [
+        ("A", f"{found.a}: {unit.show(found.a_wall_ns)} {unit.name}"),
+        ("B", f"{found.b}: {unit.show(found.b_wall_ns)} {unit.name}"),
+        ("profiled processes", f"{found.a_processes} and {found.b_processes}"),
+    ]

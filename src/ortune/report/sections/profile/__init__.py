@@ -1,0 +1,1 @@
+"""Sections of a profile's page, of its envelope."""

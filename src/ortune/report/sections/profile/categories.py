@@ -1,0 +1,52 @@
+"""Where the time of a run goes: the closed set of categories, which sum to the run."""
+
+from __future__ import annotations
+
+from ortune.records import Envelope, ProfileResult
+from ortune.report import profile_words as words
+from ortune.report.document import Block, Cell, Column, table
+from ortune.report.sections._stack import stack
+
+ORDER = 20
+TITLE = "Where the time goes"
+NOTE = (
+    "The mean steady run, while profiling. Every nanosecond is in one category, so the shares sum to 100 %."
+)
+MEANINGS = {
+    "kernels": "what the operators compute",
+    "thread-wait": "the thread that runs a node waits for the pool's others, or shares out their work",
+    "device-copies": "values copied between devices",
+    "device-wait": "before and after the executor, in a run with nodes on a device: inputs on their way there, waiting "
+    "until it is done, outputs on their way back",
+    "casts-and-layout": "casts, transposes, reordering for blocked layouts, quantizing and dequantizing",
+    "shape-arithmetic": "nodes that only compute shapes and indices",
+    "control-flow": "If, Loop and Scan themselves, without the nodes of their bodies",
+    "between-nodes": "inside the run and in no node: the executor, allocation, the profiler's own writing",
+    "device-idle": "between the kernels on the device, which waits for the host",
+    "outside-run": "around ONNX Runtime's run: the language binding, copies of inputs and outputs",
+    "unexplained": "what is left; negative where the parts add up to more than the whole",
+}
+
+
+def blocks(envelope: Envelope[ProfileResult]) -> list[Block]:
+    """One bar of all categories, and the table."""
+    result = envelope.result
+    rows = words.category_rows(result)
+    if not rows:
+        return []
+    *parts, (_, *total) = rows
+    absent = words.absent_categories(result)
+    told = [(str(name), f"{text}: {float(part):.1f} %", float(part)) for name, text, _, part in parts]
+    whole = sum(max(0.0, part) for *_, part in told)
+    alt = f"A run of {total[1]}: " + "; ".join(f"{text} {float(part):.1f} %" for _, text, _, part in parts)
+    cells = [
+        [Cell(text, MEANINGS[str(name)], key=f"c-{name}"), time, part] for name, text, time, part in parts
+    ]
+    return [
+        stack("", told, whole, alt),
+        table(
+            [Column("category", "text"), Column(words.category_unit(result).name), Column("%")],
+            [*cells, [Cell(text, tone="strong") for text in total]],
+            notes=[absent] if absent else [],
+        ),
+    ]

@@ -1,0 +1,16 @@
+"""What stands out, before where the time goes: the cause is what a reader came for."""
+
+from __future__ import annotations
+
+from ortune.records import Envelope, ProfileResult
+from ortune.report import profile_words as words
+from ortune.report.document import Block, Points
+
+ORDER = 15
+TITLE = "What stands out"
+NOTE = "The weightiest first."
+
+
+def blocks(envelope: Envelope[ProfileResult]) -> list[Block]:
+    """A sentence each."""
+    return [Points(items=words.findings(envelope.result), marked=True)]

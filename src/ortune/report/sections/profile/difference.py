@@ -1,0 +1,95 @@
+"""Where the time went: B minus A, by category, operator and node."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ortune.records import DifferenceRow, Envelope, ProfileDifference, ProfileResult
+from ortune.report import difference_words as words
+from ortune.report.chart import Axis, Box, Mark, Segment, signed_axis
+from ortune.report.document import Block, Cell, Column, Fold, Pairs, Section, Table, table
+from ortune.report.profile_tables import Unit
+
+ORDER = 10
+TITLE = "The difference"
+NOTE = (
+    "B minus A in the mean run, the largest contribution first. Line: its interval, the wider the more rows "
+    "stand beside each other; hollow: within noise, or nothing to tell it from noise."
+)
+MOST_NODES = 60
+MOST_OPERATORS = 20
+
+
+def blocks(envelope: Envelope[ProfileResult]) -> list[Block]:
+    """The difference of two profiles, where there is one."""
+    found = envelope.result.against
+    return of(found) if found is not None else []
+
+
+def of(found: ProfileDifference) -> list[Block]:
+    """Three tables with a bar each row, and what is on one side alone; a comparison's page shows them too."""
+    cut = len(found.nodes) > MOST_NODES
+    by_node = f"By node, the first {MOST_NODES} of {len(found.nodes)}" if cut else "By node"
+    return [
+        *_tables("By category", [row for _, row in words.categories(found)], found),
+        *_tables("By operator", found.operators[:MOST_OPERATORS], found),
+        *_tables(by_node, found.nodes[:MOST_NODES], found),
+        Pairs(rows=words.notes(found)),
+    ]
+
+
+def why(found: ProfileDifference) -> Section:
+    """The same below another verb's answer."""
+    return Section(title="Where the difference lies", note=NOTE, blocks=of(found))
+
+
+def nodes(found: ProfileDifference, most: int) -> list[Block]:
+    """The nodes that differ most, alone."""
+    return _tables("Nodes that changed most", found.nodes[:most], found)
+
+
+def _tables(title: str, rows: Sequence[DifferenceRow], found: ProfileDifference) -> list[Block]:
+    """A row each with its bar; what is within noise stands apart, to be unfolded."""
+    unit = words.unit(found)
+    axis = _axis(rows, unit)
+    told = [row for row in rows if not words.within_noise(row)]
+    noise = [row for row in rows if words.within_noise(row)]
+    folded = [_table("", noise, axis, unit)] if noise else []
+    return [
+        _table(title, told, axis, unit),
+        Fold(title=f"{title}: {len(noise)} within noise", blocks=folded),
+    ]
+
+
+def _table(title: str, rows: Sequence[DifferenceRow], axis: Axis, unit: Unit) -> Table:
+    columns = [
+        Column("name", "name"),
+        Column("", "chart", axis=axis, ends=("less", "more")),
+        Column("difference", "text"),
+    ]
+    return table(columns, [_row(row, unit) for row in rows], title=title)
+
+
+def _axis(rows: Sequence[DifferenceRow], unit: Unit) -> Axis:
+    """Linear, with zero; an interval may widen it to twice the largest difference."""
+    values = [row.difference_ns for row in rows]
+    limit = 2 * max((abs(v) for v in values), default=1.0) or 1.0
+    for row in rows:
+        values += [max(-limit, min(limit, v)) for v in (row.low_ns, row.high_ns) if v is not None]
+    return signed_axis(values, lambda ns: unit.signed(ns) if ns else f"0 {unit.name}")
+
+
+def _row(row: DifferenceRow, unit: Unit) -> list[Cell]:
+    sure = row.low_ns is not None and not words.within_noise(row)
+    hue = "more" if row.difference_ns > 0 else "less"
+    marks: list[Mark] = [Box(x0=0.0, x1=row.difference_ns, y0=0.22, y1=0.78, hue=hue, sure=sure)]
+    if row.low_ns is not None and row.high_ns is not None:
+        marks.append(Segment(x0=row.low_ns, x1=row.high_ns, y0=0.5, y1=0.5, hue="whisker"))
+    a, b = (f"{unit.show(ns)} {unit.name}" if ns is not None else "not there" for ns in (row.a_ns, row.b_ns))
+    span, work = words.interval(row, unit), words.work(row)
+    change = f"{unit.signed(row.difference_ns)} {unit.name}{f' ({span})' if span else ''}"
+    return [
+        Cell(row.name, words.beneath(row)),
+        Cell(change, marks=tuple(marks)),
+        Cell(change, f"{a} → {b}{f'; work: {work}' if work else ''}", "strong"),
+    ]

@@ -1,0 +1,148 @@
+"""The roofline: how near each node is to what this machine can do at most."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ortune.records import Envelope, MachinePeak, ProfiledNode, ProfileResult
+from ortune.report import profile_words as words
+from ortune.report.chart import Axis, Chart, Dot, Segment, decade_axis
+from ortune.report.document import Block, Line, Points
+from ortune.report.look_words import operations
+from ortune.report.numbers import duration, three
+
+ORDER = 70
+TITLE = "Roofline"
+NOTE = (
+    "Each dot is a node: across, operations for each byte that it moves; up, operations a second. The line is what "
+    "this machine can do at most: memory on the slope, arithmetic on the level. A dot far below it could be faster; "
+    "one above the slope has its values in a cache. Each as it is where nothing disturbs it. "
+    "Larger: more time."
+)
+HEIGHT_PX = 340
+MOST = 300
+NAMED = 5
+
+
+def blocks(envelope: Envelope[ProfileResult]) -> list[Block]:
+    """The scatter; none where no node's work is known."""
+    result = envelope.result
+    dots = [n for n in result.nodes if n.flops and n.bytes and n.least_ns > 0]
+    dots = sorted(dots, key=lambda n: -n.time_ns)[:MOST]
+    if not dots:
+        return []
+    peak = result.peak
+    rates = [_rate(n) for n in dots]
+    tops = [max(each.values()) for each in (peak.flops_per_s, peak.int8_ops_per_s) if each] if peak else []
+    up = decade_axis([*rates, *tops], _short)
+    across = decade_axis([*(_intensity(n) for n in dots), *_ridges(peak)], lambda t: f"{t:g}")
+    left_out = len(result.nodes) - len(dots)
+    return [
+        Chart(
+            title="FLOP/s (up), by FLOP for each byte moved (across); the larger a dot, the more time",
+            alt=f"{len(dots)} nodes; the most expensive, {words.name_of(dots[0])}, does {operations(rates[0])}/s",
+            # The large ones first, so that none is hidden.
+            marks=(*_roofs(peak, across, up), *(_dot(i, n, dots[0].time_ns) for i, n in enumerate(dots))),
+            height_px=HEIGHT_PX,
+            x=across,
+            y=up,
+            legend=_legend(peak, dots),
+        ),
+        Points(items=[f"{i}. {words.name_of(n)} {_about(n)}" for i, n in enumerate(dots[:NAMED], 1)]),
+        Line(
+            f"{left_out} nodes are not drawn: their work is not known, or they are nothing but a moment."
+            if left_out
+            else "",
+            "faint",
+        ),
+    ]
+
+
+def _rate(node: ProfiledNode) -> float:
+    return (node.flops or 0.0) / node.least_ns * 1e9
+
+
+def _intensity(node: ProfiledNode) -> float:
+    return (node.flops or 0.0) / (node.bytes or 1.0)
+
+
+def _ridges(peak: MachinePeak | None) -> list[float]:
+    """Where the slopes meet the levels."""
+    if peak is None or not peak.bytes_per_s:
+        return []
+    moved = max(peak.bytes_per_s.values())
+    return [max(each.values()) / moved for each in (peak.flops_per_s, peak.int8_ops_per_s) if each and moved]
+
+
+def _roofs(peak: MachinePeak | None, across: Axis, up: Axis) -> list[Segment]:
+    """One roof with all threads, one with a single thread, and the level of int8."""
+    if peak is None or not peak.bytes_per_s or not peak.flops_per_s:
+        return []
+    most = max(peak.flops_per_s)
+    moved = max(peak.bytes_per_s.values())
+    marks = []
+    for flops, rate, hue in (
+        (max(peak.int8_ops_per_s.values(), default=0.0), moved, "roof int8"),
+        (peak.flops_per_s[most], moved, "roof"),
+        (peak.flops_per_s.get(1, 0.0), peak.bytes_per_s.get(1, 0.0), "roof single"),
+    ):
+        if flops and rate and not (hue == "roof single" and most == 1):
+            marks += _roof(flops, rate, hue, across, up)
+    return marks
+
+
+def _roof(flops: float, moved: float, hue: str, across: Axis, up: Axis) -> list[Segment]:
+    ridge = flops / moved
+    marks = []
+    if ridge > across.low:
+        # The slope comes in through the left edge or the bottom.
+        start = max(across.low, up.low / moved)
+        marks.append(Segment(x0=start, y0=start * moved, x1=ridge, y1=flops, hue=hue))
+    marks.append(Segment(x0=max(ridge, across.low), y0=flops, x1=across.high, y1=flops, hue=hue))
+    return marks
+
+
+def _dot(index: int, node: ProfiledNode, largest_ns: float) -> Dot:
+    """One node; the largest have numbers, and are named below."""
+    return Dot(
+        x=_intensity(node),
+        y=_rate(node),
+        hue=f"node {node.bound or 'unbound'}",
+        radius_px=2.5 + 8.5 * (node.time_ns / largest_ns) ** 0.5,
+        text=str(index + 1) if index < NAMED else "",
+        about=f"{words.name_of(node)} {_about(node)}",
+    )
+
+
+def _about(node: ProfiledNode) -> str:
+    floor = f", {words.floor_ratio(node)} times its roofline bound" if node.floor_ns else ""
+    return (
+        f"({node.op_type}): {duration(node.time_ns)}{floor}; {operations(_rate(node))}/s, "
+        f"{three(_intensity(node))} FLOP a byte"
+    )
+
+
+def _legend(peak: MachinePeak | None, dots: Sequence[ProfiledNode]) -> tuple[tuple[str, str], ...]:
+    found = []
+    if peak is not None and peak.flops_per_s and peak.bytes_per_s:
+        most, moved = max(peak.flops_per_s), max(peak.bytes_per_s.values())
+        n = "1 thread" if most == 1 else f"{most} threads"
+        found.append(
+            ("roof", f"{n}, float32: {operations(peak.flops_per_s[most])}/s, {three(moved / 1e9)} GB/s")
+        )
+        if most > 1 and 1 in peak.flops_per_s:
+            found.append(("roof single", f"1 thread: {operations(peak.flops_per_s[1])}/s"))
+        if peak.int8_ops_per_s:
+            most_int8 = operations(max(peak.int8_ops_per_s.values())).replace("FLOP", "OP")
+            found.append(("roof int8", f"int8: {most_int8}/s"))
+    bounds = {n.bound for n in dots}
+    found += [(f"node {b}", f"bound by {b}") for b in ("compute", "memory", "overhead") if b in bounds]
+    return tuple(found)
+
+
+def _short(rate: float) -> str:
+    """A rate for the scale beside the drawing: "10 G"."""
+    for unit, scale in ((" T", 1e12), (" G", 1e9), (" M", 1e6), (" k", 1e3)):
+        if rate >= scale:
+            return f"{rate / scale:.0f}{unit}"
+    return f"{rate:.0f}"

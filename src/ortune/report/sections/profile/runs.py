@@ -1,0 +1,62 @@
+"""Every run of the profiled process, in order: which ones warm up, and how much the others differ."""
+
+from __future__ import annotations
+
+from ortune.records import Envelope, ProfileResult, RunVariance
+from ortune.report import profile_words as words
+from ortune.report.chart import Box, Chart, Mark, in_order, order_axis, value_axis
+from ortune.report.document import Block, Column, Line, table
+from ortune.report.numbers import duration, percent
+
+ORDER = 90
+TITLE = "Run by run"
+NOTE = (
+    "One dot a run, in order, by ONNX Runtime's own clock. Shaded: runs at the start that are left out, as they may be "
+    "warming up; they count nowhere else on this page."
+)
+HEIGHT_PX = 150
+MOST = 1200
+COLUMNS = (Column("owner", "name"), Column("more"), Column("of all"))
+
+
+def blocks(envelope: Envelope[ProfileResult]) -> list[Block]:
+    """The dots, and who makes the slow runs slow."""
+    result = envelope.result
+    found = result.variance
+    if found is None or len(found.runs_ns) < 2:
+        return []
+    called = words.names(result)
+    owners = [
+        [
+            words.owner_name(owner.name, owner.op_type, called),
+            f"+{duration(owner.extra_ns)}",
+            percent(owner.share_ratio, 0),
+        ]
+        for owner in found.owners
+    ]
+    slow = "What makes the slowest tenth slower than the median"
+    return [_chart(found), Line(words.variance(result)), table(COLUMNS, owners, title=slow)]
+
+
+def _chart(found: RunVariance) -> Chart:
+    times = found.runs_ns
+    axis = value_axis(times, duration)
+    every = 1 + len(times) // MOST
+    # The slowest of neighbours stays: single slow runs are what this chart is for.
+    kept = [max(times[i : i + every]) for i in range(0, len(times), every)]
+    marks: list[Mark] = []
+    if n := found.left_out_runs:
+        end = n / len(times) * len(kept)
+        marks.append(Box(x0=0.0, x1=end, y0=axis.low, y1=axis.high, hue="warm", about=f"{n} left out"))
+    alt = (
+        f"{len(times)} runs, the first {found.left_out_runs} left out; "
+        f"{duration(min(times))} to {duration(max(times))}"
+    )
+    return Chart(
+        title=f"Each dot is the slowest of {every} runs" if every > 1 else "",
+        alt=alt,
+        marks=(*marks, *in_order(kept, "default")),
+        height_px=HEIGHT_PX,
+        x=order_axis(len(kept), "first run", f"last of {len(times)}"),
+        y=axis,
+    )

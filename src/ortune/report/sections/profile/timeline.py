@@ -1,0 +1,182 @@
+"""One run, thread by thread; Perfetto shows all of them, with zoom and search."""
+
+from __future__ import annotations
+
+import shlex
+import struct
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from ortune.records import Envelope, ProfileResult, Timeline, TimelineTrack
+from ortune.report.answer_commands import profile_line
+from ortune.report.chart import Axis, Box, Chart
+from ortune.report.document import Block, Line, Pairs
+from ortune.report.numbers import duration
+
+ORDER = 100
+TITLE = "Timeline"
+NOTE = (
+    "What ran when, in the last run; what is too narrow to be seen is gathered. The other tools show every run, with "
+    "zoom and search."
+)
+TRACK_PX = 22
+LEAST = 0.0015
+"""Share of the width from which on an execution is drawn by itself."""
+MOST_TRACKS = 16
+HUES = 8
+NOT_KEPT = "The timeline was not kept with this session; ortune profile TRACE --report FILE.html draws one."
+TOOLS = {
+    "chrome": ("Perfetto", "every run, thread by thread", "run.trace.json"),
+    "speedscope": ("speedscope", "flame graphs", "run.speedscope.json"),
+    "model-explorer": ("Model Explorer", "the model's graph, coloured by time", "run.node-data.json"),
+}
+"""Exports that show more than a page: the tool, what it shows, and a file for it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Execution:
+    """What is drawn: a node or a kernel, or several short ones."""
+
+    start: float
+    end: float
+    code: int
+    n: int = 1
+
+
+def blocks(envelope: Envelope[ProfileResult]) -> list[Block]:
+    """The chart, and the exports that show more, each as its file or as the command that writes it."""
+    result = envelope.result
+    if not result.n_runs:
+        return []
+    return [*_chart(result.timeline), Pairs(rows=_exports(envelope), title="In other tools")]
+
+
+def _exports(envelope: Envelope[ProfileResult]) -> list[tuple[str, str]]:
+    result, rows = envelope.result, []
+    again = _again(envelope)
+    for kind, (tool, shows, file) in TOOLS.items():
+        written = result.exports.get(kind, "")
+        where = written or (shlex.join([*again, "--export", f"{kind}={file}"]) if again else "")
+        if where:
+            rows.append((tool, f"{shows}: {where}"))
+    return rows
+
+
+def _again(envelope: Envelope[ProfileResult]) -> list[str]:
+    """The command that profiles again, or reads the trace again; [] where it cannot be written."""
+    result = envelope.result
+    if result.side is None:
+        return ["ortune", "profile", result.trace.path] if result.trace.path else []
+    return profile_line(result.side, envelope.workload)
+
+
+def _chart(found: Timeline | None) -> list[Block]:
+    if found is None:
+        return [Line(NOT_KEPT)]
+    columns = [_column(data) for data in (found.start_ticks, found.duration_ticks, found.name_codes)]
+    first, last = _last_run(found, columns)
+    threads = [track for track in found.tracks if track.lane != "runs"][:MOST_TRACKS]
+    if not threads or last <= first:
+        return []
+    drawn = [list(_drawn(track, columns, first, last)) for track in threads]
+    hues = _hues(found, drawn)
+    marks = [
+        Box(
+            x0=one.start,
+            x1=one.end,
+            y0=-i - 0.9,
+            y1=-i,
+            hue=hues.get(found.op_types[one.code], "t-other") if one.n == 1 else "t-other",
+            text=found.names[one.code] if one.n == 1 else "",
+            about=_about(found, one),
+        )
+        for i, those in enumerate(drawn)
+        for one in those
+    ]
+    whole = duration((last - first) * found.tick_ns)
+    busy = Counter(found.op_types[one.code] for those in drawn for one in those if one.n == 1)
+    return [
+        Chart(
+            alt=f"The last run, {whole}, on {len(threads)} tracks",
+            marks=tuple(marks),
+            height_px=TRACK_PX * len(threads),
+            x=Axis(low=first, high=last, ticks=((first, "0"), (last, whole))),
+            y=Axis(
+                low=-float(len(threads)),
+                high=0.0,
+                ticks=tuple((-i - 0.45, _lane(track)) for i, track in enumerate(threads)),
+            ),
+            legend=(
+                *((hue, op) for op, hue in hues.items()),
+                *(
+                    (("t-other", "other operators, and short ones together"),)
+                    if len(busy) > len(hues)
+                    else ()
+                ),
+            ),
+        )
+    ]
+
+
+def _column(data: bytes) -> tuple[int, ...]:
+    return struct.unpack(f"<{len(data) // 4}I", data)
+
+
+def _last_run(found: Timeline, columns: Sequence[Sequence[int]]) -> tuple[float, float]:
+    """Start and end of the last run, of all that is there where no run was recorded."""
+    starts, durations, _ = columns
+    for track in found.tracks:
+        if track.lane == "runs" and track.count:
+            last = track.first + track.count - 1
+            return float(starts[last]), float(starts[last] + durations[last])
+    ends = [start + length for start, length in zip(starts, durations, strict=True)]
+    return float(min(starts, default=0)), float(max(ends, default=0))
+
+
+def _drawn(
+    track: TimelineTrack, columns: Sequence[Sequence[int]], first: float, last: float
+) -> Iterator[Execution]:
+    """What of a track lies between two times; short executions next to each other are one."""
+    least = LEAST * (last - first)
+    short: Execution | None = None
+    for row in range(track.first, track.first + track.count):
+        start, length, code = (float(column[row]) for column in columns)
+        end = min(start + length, last)
+        if end <= first or start >= last:
+            continue
+        if short is not None and (
+            length >= least or start - short.end > least or end - short.start > 4 * least
+        ):
+            yield short
+            short = None
+        if length >= least:
+            yield Execution(start=start, end=end, code=int(code))
+        elif short is None:
+            short = Execution(start=start, end=end, code=int(code))
+        else:
+            short = Execution(start=short.start, end=end, code=int(code), n=short.n + 1)
+    if short is not None:
+        yield short
+
+
+def _hues(found: Timeline, drawn: Sequence[Sequence[Execution]]) -> dict[str, str]:
+    """The operators with the most time have hues of their own."""
+    times: Counter[str] = Counter()
+    for those in drawn:
+        for one in those:
+            if one.n == 1 and found.op_types[one.code]:
+                times[found.op_types[one.code]] += round(one.end - one.start)
+    return {op: f"t{i}" for i, (op, _) in enumerate(times.most_common(HUES))}
+
+
+def _about(found: Timeline, one: Execution) -> str:
+    time = duration((one.end - one.start) * found.tick_ns)
+    if one.n > 1:
+        return f"{one.n} short executions: {time}"
+    op = found.op_types[one.code]
+    return f"{found.names[one.code]}{f' ({op})' if op else ''}: {time}"
+
+
+def _lane(track: TimelineTrack) -> str:
+    return track.lane if not track.depth else ""

@@ -1,0 +1,1 @@
+"""Sections of a tuning's page, of its envelope."""

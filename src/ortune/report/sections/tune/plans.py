@@ -1,0 +1,100 @@
+"""Every plan that was tried, with its interval and what became of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ortune.records import Candidate, Comparison, Envelope, Plan, TuneResult
+from ortune.report import sides
+from ortune.report import tune_words as words
+from ortune.report.chart import Axis, Interval, bounds_of, factor_axis
+from ortune.report.document import Block, Cell, Column, Points, Tone, table
+
+ORDER = 80
+TITLE = "Every plan tried"
+NOTE = (
+    "Against the default. Filled and solid: confirmed on fresh blocks. Hollow and dotted: race data, exploratory: "
+    "the best of many looks better than it is. Retired means not worth more time, never slower."
+)
+STOPPED = ("failed", "wrong-output", "not-tried")
+WITHOUT = (Column("plan", "name"), Column("fate", "label"), Column("why", "text"))
+TONES: dict[str, Tone] = {"winner": "good", "current": "look"}
+
+
+def blocks(envelope: Envelope[TuneResult]) -> list[Block]:
+    """Measured plans in the order of their ratio, then those that failed or were not tried with the reason."""
+    result = envelope.result
+    measured = [c for c in result.candidates if c.ratio is not None and c.fate not in STOPPED]
+    rest = [c for c in result.candidates if c.ratio is None or c.fate in STOPPED]
+    if not result.candidates and not result.not_tried:
+        return []
+    confirmed = result.against_default if result.winner != result.default else None
+    axis = _axis(confirmed, measured)
+    rows = [_confirmed(result.winner, confirmed)] if confirmed is not None else []
+    rows += [_raced(c) for c in sorted(measured, key=lambda c: c.ratio or 0.0)]
+    less = sides.kind(result.estimand) in ("memory", "cpu")
+    columns = [
+        Column("plan", "name"),
+        Column("", "chart", axis=axis, ends=("more", "less") if less else ("slower", "faster")),
+        Column("against the default, and fate", "text"),
+    ]
+    reasons = [
+        [Cell(c.plan.describe(), c.origin), words.FATES[c.fate], c.why or "no reason was recorded"]
+        for c in rest
+    ]
+    return [
+        table(columns, rows),
+        table(WITHOUT, reasons, title="Without a figure"),
+        Points(items=result.not_tried, title="Not tried"),
+    ]
+
+
+def _axis(confirmed: Comparison | None, measured: Sequence[Candidate]) -> Axis:
+    factors = [1 / c.ratio for c in measured if c.ratio]
+    if confirmed is not None:
+        factors += [1 / v for v in (confirmed.ratio, confirmed.ratio_low, confirmed.ratio_high) if v]
+    # An interval after two blocks spans everything: it may widen the axis by a tenth at most.
+    lowest, highest = min([1.0, *factors]) / 1.1, max([1.0, *factors]) * 1.1
+    bounds = [1 / v for c in measured for v in (c.ratio_low, c.ratio_high) if v]
+    return factor_axis([*factors, *(min(highest, max(lowest, b)) for b in bounds)], words.times)
+
+
+def _confirmed(winner: Plan, found: Comparison) -> list[Cell]:
+    sure = found.phase == "confirm"
+    fate = "winner, confirmed" if sure and found.verdict == "faster" else "winner, not confirmed"
+    why = "on fresh blocks, none of them from the race" if sure else ""
+    bounds = (found.ratio_low, found.ratio_high)
+    return _row(
+        Cell(winner.describe(), tone="good"), found.ratio, bounds, found.n_blocks, fate, why, sure=sure
+    )
+
+
+def _raced(candidate: Candidate) -> list[Cell]:
+    fate = "winner, in the race" if candidate.fate == "winner" else words.FATES[candidate.fate]
+    name = Cell(candidate.plan.describe(), candidate.origin, TONES.get(candidate.fate, ""))
+    bounds = (candidate.ratio_low, candidate.ratio_high)
+    if candidate.fate == "default":
+        bounds = (None, None)  # it is what the others are held against
+    return _row(name, candidate.ratio or 1.0, bounds, candidate.n_blocks, fate, candidate.why)
+
+
+def _row(
+    name: Cell,
+    ratio: float,
+    bounds: tuple[float | None, float | None],
+    n_blocks: int,
+    fate: str,
+    why: str,
+    *,
+    sure: bool = False,
+) -> list[Cell]:
+    factor, known = 1 / ratio, bounds[0] is not None
+    low, high = bounds_of(*bounds) if known else (factor, factor)
+    hue = {"good": "winner", "look": "current"}.get(name.tone, "other")
+    interval = f" ({words.factors(*bounds)})" if known else ""
+    text = f"{words.times(factor)}{interval}"
+    blocks = "1 block" if n_blocks == 1 else f"{n_blocks} blocks"
+    beneath = f"{blocks}; {fate}{f': {why}' if why else ''}"
+    alt = f"{text} {'confirmed' if sure else 'exploratory'}"
+    mark = Interval(middle=factor, low=low, high=high, hue=hue, sure=sure)
+    return [name, Cell(alt, marks=(mark,)), Cell(text, beneath, "strong")]

@@ -1,0 +1,48 @@
+"""Each setting of the winner: what it does and what it is worth."""
+
+from __future__ import annotations
+
+from ortune.records import Envelope, SettingWorth, TuneResult
+from ortune.report import tune_words as words
+from ortune.report.chart import Interval, Mark, factor_axis
+from ortune.report.document import Block, Cell, Column, table
+
+ORDER = 40
+TITLE = "The winner's settings"
+NOTE = (
+    "The winner was run again without each setting: right of 1x, leaving it out costs time. "
+    "Race data, so exploratory; the whole was confirmed, not its parts."
+)
+LEVELS = {
+    "effect": "verified: its effect was seen",
+    "echo": "accepted: the library knows it",
+    "none": "not verified",
+}
+
+
+def blocks(envelope: Envelope[TuneResult]) -> list[Block]:
+    """A row a setting, kept or left out; none where the winner has none."""
+    result = envelope.result
+    ends = [v for s in result.settings for v in (s.without_ratio, s.without_low, s.without_high) if v]
+    columns = [
+        Column("setting", "name"),
+        Column("time without it / with it", "chart", axis=factor_axis(ends, words.times)),
+        Column("worth", "text"),
+    ]
+    ordered = sorted(result.settings, key=lambda s: not s.kept)
+    return [table(columns, [_row(item) for item in ordered])]
+
+
+def _row(item: SettingWorth) -> list[Cell]:
+    marks: tuple[Mark, ...] = ()
+    ratio, known = item.without_ratio, item.without_low is not None
+    if ratio is not None:
+        low, high = (item.without_low, item.without_high) if known else (ratio, ratio)
+        marks = (Interval(middle=ratio, low=low, high=high, hue="winner" if item.kept else "other"),)
+    name, worth = words.setting(item), words.worth(item)
+    about = "; ".join(part for part in (item.summary, LEVELS[item.read_back]) if part)
+    return [
+        Cell(name, about),
+        Cell(f"{name}: {worth}", marks=marks),
+        Cell(f"{'kept' if item.kept else 'left out'}, {worth}", item.why),
+    ]

@@ -1,0 +1,130 @@
+"""The page of a tuning: how much faster, how sure, what to paste; then everything that was tried."""
+
+from __future__ import annotations
+
+from ortune.records import Comparison, Envelope, TuneResult
+from ortune.report import sides
+from ortune.report import tune_words as words
+from ortune.report.chart import Chart, Interval, bounds_of, factor_axis
+from ortune.report.document import Block, Code, Document, Head, Line, Pairs, Section, stopped
+from ortune.report.numbers import percent
+from ortune.report.sections import sections
+from ortune.report.sections import tune as folder
+from ortune.report.sections.tune import _points as points
+
+UNSURE = {"nothing-tested": "Nothing was tested", "not-shown": "No improvement found"}
+"""What is said in place of "Keep the default", which is an answer."""
+METHODS = {"wilcoxon": "Wilcoxon signed-rank", "sign-flip": "exact sign-flip test"}
+BASIS = "Times are candidate against baseline in randomised blocks of fresh processes; a factor above 1x is better."
+GAUGE_PX = 38
+
+
+def document(envelope: Envelope[TuneResult]) -> Document:
+    """The whole report of a tuning."""
+    result = envelope.result
+    deciding = words.deciding(result)
+    large, unit = _large(result, deciding)
+    machine = f" on {envelope.host.cpu}" if envelope.host else ""
+    return Document(
+        title=f"ortune tune: {result.side.label}",
+        before=stopped(envelope),
+        blocks=[
+            Line(result.headline or words.headline(result), "strong"),
+            Section(title="What to paste", blocks=_paste(result)),
+            *sections(folder, envelope),
+        ],
+        head=Head(
+            large=large,
+            unit=unit,
+            values=_values(result),
+            beside=Section(
+                title="How sure", blocks=[*_gauge(result, deciding), Pairs(rows=_sure(result, deciding))]
+            ),
+            origin=f"{result.estimand}{machine}, {result.side.runtime.build}",
+            basis=BASIS,
+        ),
+    )
+
+
+def title(result: TuneResult) -> str:
+    """The answer in very few words."""
+    return " ".join(part for part in _large(result, words.deciding(result)) if part)
+
+
+def _paste(result: TuneResult) -> list[Block]:
+    kept = "today's plan" if words.today(result) is not None else "the default"
+    code = words.code_lines(result.code) if words.replaces(result) else []
+    return [
+        Code(title="", lines=code),
+        Line("" if code else f"Nothing: {kept} is what you have."),
+        Line(f"The bundle, ready to ship: {result.bundle}" if result.bundle else "", "faint"),
+    ]
+
+
+def _large(result: TuneResult, found: Comparison | None) -> tuple[str, str]:
+    """The factor and what it is of; words where there is no gain to name."""
+    if result.budget.exploratory and not words.nothing_tested(result):
+        return "", "Nothing confirmed"
+    if result.wrong_default is not None and result.winner == result.default:
+        return "", f"Set {result.default.describe()}"
+    if result.winner == result.current or (result.winner == result.default and words.today(result) is None):
+        keep = "Keep what you have" if words.today(result) else "Keep the default"
+        return "", UNSURE.get(words.standing(result), keep)
+    if found is None or found.verdict != "faster":
+        return "", "No gain shown"
+    standing = " than today" if words.today(result) is not None else ""
+    standing += "" if found.phase == "confirm" else ", exploratory"
+    return words.times(1 / found.ratio).replace("x", "×"), words.gain_unit(
+        found.ratio, found.estimand
+    ) + standing
+
+
+def _gauge(result: TuneResult, found: Comparison | None) -> list[Chart]:
+    """The interval on an axis around "no change"."""
+    if found is None:
+        return []
+    now = words.today(result) is not None
+    one, base = ("today", "what runs today") if now else ("default", "the default")
+    low, high = bounds_of(found.ratio_low, found.ratio_high)
+    factor = 1 / found.ratio
+    axis = factor_axis(
+        [v for v in (factor, low, high) if v is not None], lambda t: one if t == 1 else words.times(t)
+    )
+    alt = f"Against {base}: {words.times(factor)}, {words.interval_of(found)} {words.bounds(found)}"
+    sure = found.phase == "confirm"
+    mark = Interval(middle=factor, low=low, high=high, hue="winner", sure=sure)
+    return [Chart(alt=alt, marks=(mark,), height_px=GAUGE_PX, x=axis)]
+
+
+def _values(result: TuneResult) -> list[tuple[str, str, str]]:
+    """Role, name and value, slowest first in the order of the story: default, today, winner."""
+    figures = {
+        "default": result.default_figures,
+        "current": result.current_figures,
+        "winner": result.winner_figures,
+    }
+    return [
+        (role, points.role_words(result, role), sides.value(found, result.estimand))
+        for role in points.roles(result)
+        if (found := figures[role]) is not None and (role != "winner" or words.both_values(result))
+    ]
+
+
+def _sure(result: TuneResult, found: Comparison | None) -> list[tuple[str, str]]:
+    """What the claim rests on, as names and values."""
+    if found is None:
+        n = len(words.tried(result.candidates))
+        share = result.smallest_effect_ratio
+        seen = percent(share) if share else "not known"
+        return [("configurations tested", str(n)), *([("minimum detectable effect", seen)] if n else [])]
+    kind = "fresh" if found.phase == "confirm" else "race"
+    dropped = f", {found.n_dropped} dropped" if found.n_dropped else ""
+    return [
+        (words.interval_of(found), words.bounds(found)),
+        ("blocks", f"{found.n_blocks} {kind}{dropped}"),
+        ("minimum detectable effect", percent(found.smallest_effect_ratio)),
+        (
+            "method",
+            METHODS.get(found.method, found.method) + (f", p = {found.p:.2g}" if found.p is not None else ""),
+        ),
+    ]
