@@ -160,7 +160,7 @@ def test_wrong_outputs_are_the_only_thing_told() -> None:
 @pytest.mark.parametrize(
     ("estimand", "ratio", "said"),
     [
-        ("typical latency (median within a process)", 0.9, "B is 1.11x faster than A in p50: 11.0"),
+        ("p50 latency (of each process)", 0.9, "B is 1.11x faster than A in p50: 11.0"),
         ("peak memory", 1.3, "B needs 1.30x the peak memory of A: 260 MiB -> 338 MiB"),
         ("peak memory", 1.25, "B needs 1.25x the peak memory of A"),
         ("CPU time per run", 0.9, "B needs 1.11x less CPU time per run than A: 16.5 ms -> 14.8 ms"),
@@ -181,7 +181,7 @@ def test_the_claim_names_what_was_compared(estimand: str, ratio: float, said: st
     ("estimand", "row"),
     [
         ("p95 latency", "p95 15.0 ms 12.5 ms -17.0 %"),
-        ("typical latency (p10 within a process)", "p10 15.0 ms 12.5 ms -17.0 %"),
+        ("p10 latency (of all runs of a block)", "p10 15.0 ms 12.5 ms -17.0 %"),
         ("throughput (mean latency, back to back)", "throughput 66.7 runs/s 80.0 runs/s +20.5 %"),
     ],
 )

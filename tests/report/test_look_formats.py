@@ -10,7 +10,6 @@ from ortune.records import (
     Envelope,
     ErrorInfo,
     Finding,
-    LookFact,
     LookResult,
     LookTiming,
     ModelInfo,
@@ -124,11 +123,6 @@ def test_a_page_fits_a_terminal() -> None:
     usual = looked()
     found = usual.result.findings[:3]
     assert len(shown(looked(findings=found), 80).splitlines()) <= 25
-
-
-def test_documents_older_than_codes_are_told_as_they_were() -> None:
-    facts = (LookFact(name="old-opset", what="opset 9 is old", do="export again"),)
-    assert words.findings(looked(findings=(), facts=facts).result) == ["opset 9 is old -> export again"]
 
 
 def test_names_are_neutral() -> None:

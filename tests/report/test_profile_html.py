@@ -110,7 +110,7 @@ def test_page_renders_without_any_part_that_may_be_missing(missing: str) -> None
     assert page.broken == [] and "58.9 ms" in page.text
 
 
-@pytest.mark.parametrize("empty", ["operators", "nodes", "layers", "findings", "notes", "unmapped"])
+@pytest.mark.parametrize("empty", ["operators", "nodes", "layers", "stands_out", "notes", "unmapped"])
 def test_page_renders_with_any_list_empty(empty: str) -> None:
     page = Page(pages.render(profiled(**{empty: ()})))
     assert page.broken == [] and "58.9 ms" in page.text

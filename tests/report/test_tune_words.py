@@ -186,7 +186,6 @@ def test_race_figures_never_call_themselves_confirmed() -> None:
         ("cold start (load and first run)", "1.11x faster to start (1.09-1.13)"),
         ("p95 latency", "1.11x faster in p95 (1.09-1.13)"),
         ("p10 latency (of all runs of a block)", "1.11x faster in p10 (1.09-1.13)"),
-        ("typical latency (p10 of all runs of a block)", "1.11x faster in p10 (1.09-1.13)"),
     ],
 )
 def test_the_gain_is_named_after_what_was_compared(estimand: str, part: str) -> None:

@@ -240,14 +240,17 @@ def test_a_store_is_read_while_another_writes_it(tmp_path: Path) -> None:
     with contextlib.closing(sqlite3.connect(tmp_path / DATABASE, isolation_level=None)) as writer:
         writer.execute("BEGIN IMMEDIATE")
         assert told(tmp_path, session).sessions[0].id == session
-    newer = tmp_path / "newer"
-    keep(newer, golden_tune.tuned())
-    with contextlib.closing(sqlite3.connect(newer / DATABASE)) as writer:
-        writer.execute("PRAGMA user_version = 9")
-    done = run(newer)
-    assert done.returncode == 2 and "written by a newer ortune" in done.stderr
     place = bundle(tmp_path, golden_tune.tuned())
-    assert told(newer, str(place)).sessions[0].bundle is not None
+    for version, said in ((9, "written by a newer ortune"), (1, "move the folder away")):
+        other = tmp_path / f"version-{version}"
+        keep(other, golden_tune.tuned())
+        with contextlib.closing(sqlite3.connect(other / DATABASE)) as writer:
+            writer.execute(f"PRAGMA user_version = {version}")
+        before = (other / DATABASE).read_bytes()
+        done = run(other)
+        assert done.returncode == 2 and said in done.stderr
+        assert (other / DATABASE).read_bytes() == before
+        assert told(other, str(place)).sessions[0].bundle is not None
 
 
 def test_an_interrupted_session_tells_what_was_measured(tmp_path: Path) -> None:

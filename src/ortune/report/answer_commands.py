@@ -231,7 +231,7 @@ def model_of(side: Side) -> str:
 
 def _was_named(runtime: Runtime) -> bool:
     """Whether the user named the runtime; one that was found is found again."""
-    return runtime.origin in ("--runtime", "--python")  # the second in sessions of before
+    return runtime.origin == "--runtime"
 
 
 def _named(runtime: Runtime) -> str:

@@ -16,8 +16,6 @@ from ortune.records import (
     Envelope,
     Finding,
     LookFact,
-    LookResult,
-    ProfileResult,
 )
 from ortune.report.answer_commands import plan_options
 from ortune.report.document import Annotation, Document, Line
@@ -125,19 +123,8 @@ def to_annotate(findings: Iterable[Finding]) -> list[Annotation]:
     ]
 
 
-def of_look(result: LookResult) -> tuple[Finding, ...]:
-    """What stands out; of documents older than codes what they said."""
-    older = (Finding(code="", name=f.name, what=f.what, where=f.where, fix=f.do) for f in result.facts)
-    return result.findings or tuple(older)
-
-
-def of_profile(result: ProfileResult) -> tuple[Finding, ...]:
-    """The same of a profile."""
-    return result.stands_out or tuple(Finding(code="", what=text) for text in result.findings)
-
-
 def as_facts(findings: Iterable[Finding]) -> tuple[LookFact, ...]:
-    """For readers of documents older than codes."""
+    """What stands out, for readers that know no codes."""
     return tuple(LookFact(name=f.name, what=f.what, where=f.where, do=f.fix) for f in findings)
 
 

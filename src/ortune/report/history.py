@@ -201,7 +201,7 @@ def rows(sessions: Sequence[StoredSession]) -> list[tuple[str, ...]]:
 
 def value(figures: Figures | None, estimand: str) -> str:
     """The figure that was compared, a latency where none was; "" where it was not measured."""
-    return figure_value(figures, estimand or "typical latency") if figures else ""
+    return figure_value(figures, estimand or "p50 latency") if figures else ""
 
 
 def _row(session: StoredSession) -> tuple[str, ...]:

@@ -182,7 +182,7 @@ def _nodes_of(count: int) -> str:
 
 def findings(result: LookResult) -> list[str]:
     """What stands out, one sentence each; the lesser ones are only counted."""
-    found = finding_words.of_look(result)
+    found = result.findings
     more = len(found) - MOST_FINDINGS
     shown = [finding_words.sentence(finding) for finding in found[:MOST_FINDINGS]]
     return shown + ([f"{more} more: -v lists them"] if more > 0 else [])
@@ -190,7 +190,7 @@ def findings(result: LookResult) -> list[str]:
 
 def lesser(result: LookResult) -> list[str]:
     """Those that are only counted."""
-    return [finding_words.sentence(finding) for finding in finding_words.of_look(result)[MOST_FINDINGS:]]
+    return [finding_words.sentence(finding) for finding in result.findings[MOST_FINDINGS:]]
 
 
 def left_out(result: LookResult) -> str:

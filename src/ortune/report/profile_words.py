@@ -278,7 +278,7 @@ def layers(result: ProfileResult, most: int = TOP_LAYERS) -> Table:
 
 def findings(result: ProfileResult) -> list[str]:
     """What stands out, one sentence each."""
-    return [finding_words.sentence(finding) for finding in finding_words.of_profile(result)]
+    return [finding_words.sentence(finding) for finding in result.stands_out]
 
 
 def _first_findings(result: ProfileResult) -> list[str]:
@@ -339,7 +339,7 @@ def memory_line(result: ProfileResult) -> str:
 
 
 def memory_total(found: MemoryProfile) -> int:
-    """All that is taken at the peak; of a profile that was stored before that was summed, what the allocator tells."""
+    """All that is taken at the peak; what the allocator tells where that was not summed."""
     return found.peak_bytes if found.total_bytes is None else found.total_bytes
 
 
@@ -553,7 +553,7 @@ def document(envelope: Envelope[ProfileResult]) -> Document:
 def _next(envelope: Envelope[ProfileResult]) -> list[str]:
     """What measures the weightiest finding's fix, what makes the model faster, and what supports the answer."""
     result = envelope.result
-    fixes = [f.fix for f in finding_words.of_profile(result) if f.plan is not None]
+    fixes = [f.fix for f in result.stands_out if f.plan is not None]
     tune = (
         [] if result.side is None or result.side.plan != Plan() else ["ortune", "tune", model_of(result.side)]
     )

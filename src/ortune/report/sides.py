@@ -52,15 +52,12 @@ def statistic(estimand: str) -> str:
     """Which figure was compared, in a word: "p50", "p25", "p10", "p95", "throughput", "peak memory", ..."""
     if found := _LATENCY.match(estimand):
         return found[1]
-    if not estimand.startswith("typical latency"):
-        return estimand.partition(" (")[0].replace("a run", "per run")
-    # Documents of older versions.
-    return "p25" if "lower quartile" in estimand else "p10" if "p10" in estimand else "p50"
+    return estimand.partition(" (")[0].replace("a run", "per run")
 
 
 def kind(estimand: str) -> str:
     """What kind of figure was compared: "latency", "cold", "cpu", "memory" or "other"."""
-    starts = {"peak memory": "memory", "CPU time": "cpu", "cold start": "cold", "typical latency": "latency"}
+    starts = {"peak memory": "memory", "CPU time": "cpu", "cold start": "cold"}
     if statistic(estimand) in ("p50", "p25", "p10"):
         return "latency"
     return next((name for start, name in starts.items() if estimand.startswith(start)), "other")

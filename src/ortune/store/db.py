@@ -23,7 +23,8 @@ from ortune.errors import StoreError
 from ortune.store.places import data_folder
 
 DATABASE = "ortune.sqlite"
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
+"""Raised with what documents hold: one of another version is neither read nor changed."""
 INLINE_BYTES = 64 * 1024  # a larger event goes to a file of its own, named by its sha256
 
 _SCHEMA = """
@@ -79,7 +80,7 @@ class Store:
             files.private_folder(self.folder, own=folder is None)
             files.private_file(self.folder / DATABASE)  # SQLite gives its journal the same mode
             self._db = sqlite3.connect(self.folder / DATABASE, timeout=30, isolation_level=None)
-            if self._require_known() < SCHEMA_VERSION:
+            if not self._require_known():
                 self._db.executescript(
                     f"BEGIN;{_SCHEMA}{_TRIGGERS}PRAGMA user_version={SCHEMA_VERSION};COMMIT;"
                 )
@@ -96,15 +97,18 @@ class Store:
             ) from error
 
     def _require_known(self) -> int:
-        """The version of what is there; StoreError for one that this ortune does not know."""
+        """The version of what is there, 0 for nothing; StoreError for one that this ortune does not know."""
         version = int(self._db.execute("PRAGMA user_version").fetchone()[0])
         if version > SCHEMA_VERSION:
-            raise StoreError(
-                f"written by a newer ortune (format {version})",
-                where=str(self.folder),
-                do="upgrade ortune or use --store",
+            what, do = "a newer ortune", "upgrade ortune, or use another place with --store PATH"
+        elif 0 < version < SCHEMA_VERSION:
+            what, do = (
+                "an ortune before 0.1.0",
+                "move the folder away, or use another place with --store PATH",
             )
-        return version
+        else:
+            return version
+        raise StoreError(f"written by {what} (format {version})", where=str(self.folder), do=do)
 
     def __enter__(self) -> Store:
         return self

@@ -184,4 +184,4 @@ def open_store(folder: Path | None) -> tuple[Store | None, str]:
     except StoreError as error:
         if folder is not None:
             raise
-        return None, f"nothing will be kept: {error.where} {error.what}"
+        return None, f"nothing will be kept: {error.where} {error.what}; {error.do}"
