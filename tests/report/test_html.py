@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import golden
 import golden_tune
 import pytest
 from facts import facts
@@ -15,7 +16,7 @@ from pages import (
     section,
 )
 
-from ortune.report import sections
+from ortune.report import markdown, sections, tune_page
 from ortune.report.document import filled
 from ortune.report.html import pages
 from ortune.report.sections import tune
@@ -186,6 +187,15 @@ def test_guesses_versions_and_machine_are_named(rendered: dict[str, str]) -> Non
         "up to 1.25",
     ):
         assert part in text
+
+
+def test_a_terminal_and_markdown_show_the_same_document_without_its_drawings() -> None:
+    document = tune_page.document(golden_tune.KINDS["winner"])
+    for text in (golden.printed(document, 100), markdown.render(document)):
+        flat = " ".join(text.split())
+        facts(flat, "1.11x", "1.09-1.13", "options.intra", "Block by block", "16 blocks")
+        facts(flat, "Speed-up against the default in each of 16 blocks", "Reproduce")
+    assert golden.widest(document, 100) <= 100
 
 
 def test_same_document_gives_the_same_page() -> None:

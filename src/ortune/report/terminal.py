@@ -115,7 +115,8 @@ def _block(block: Block) -> Iterator[RenderableType]:
         case Line():
             yield _Whole(block) if block.whole else _text(block.text, block.tone)
         case Code():
-            yield _text(f"{block.title}:", "faint")
+            if block.title:
+                yield _text(f"{block.title}:", "faint")
             yield from (_code(line, "strong" if block.commands else "") for line in block.lines)
         case Pairs():
             yield from _titled(block.title, _stacked(block) if block.stacked else [_pairs(block)])
@@ -128,11 +129,12 @@ def _block(block: Block) -> Iterator[RenderableType]:
             yield from (Padding(_text(note, "faint"), (0, 0, 0, 2)) for note in block.notes)
         case Chart():
             yield from _titled(block.title, [_text(block.alt, "faint")])
-        case Fold():
-            yield from _titled(block.title, _blocks(filled(block.blocks)))
-        case Section():
-            note = [_text(block.note, "faint")] if block.note else []
-            yield from _titled(block.title, [*note, *_blocks(filled(block.blocks))])
+        case Fold() | Section():
+            # Not indented: it may hold code.
+            yield _text(block.title, "strong")
+            if isinstance(block, Section) and block.note:
+                yield _text(block.note, "faint")
+            yield from _blocks(filled(block.blocks))
 
 
 def _titled(title: str, parts: Iterable[RenderableType], indent: int = 0) -> Iterator[RenderableType]:
