@@ -68,14 +68,12 @@ class Column:
     Attributes:
         axis: Of a column of charts, the scale that they share.
         ends: Of such a column, what lies to the left and to the right.
-        wide: A phone has no room for it.
     """
 
     head: str
     kind: Kind = "number"
     axis: Axis | None = None
     ends: tuple[str, str] | None = None
-    wide: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +96,10 @@ class Cell:
     level: int = 0
     order: float | None = None
     about: str = ""
+
+
+Row = Sequence[Cell | str]
+"""A row of a table as it is given: a plain cell as its text."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -269,7 +271,7 @@ def title_of(block: Block) -> str:
 
 def table(
     columns: Iterable[Column],
-    rows: Iterable[Sequence[Cell | str]],
+    rows: Iterable[Row],
     *,
     title: str = "",
     bars: Iterable[float] = (),
@@ -277,7 +279,7 @@ def table(
     dense: bool = False,
     sortable: bool = False,
 ) -> Table:
-    """A table whose plain cells are given as their texts; its fields are those of ``Table``."""
+    """A table; its fields are those of ``Table``."""
     return Table(
         columns=tuple(columns),
         rows=tuple(tuple(c if isinstance(c, Cell) else Cell(c) for c in row) for row in rows),

@@ -117,5 +117,7 @@ def _table_class(block: Table) -> str:
     """What the style sheet and the script do with a table."""
     kinds = [column.kind for column in block.columns]
     # What holds sentences has no room for columns on a phone.
-    folds = ["forest"] if "chart" in kinds else ["texts"] if "text" in kinds[1:] else []
-    return " ".join([*folds, *(["sortable"] if block.sortable else [])])
+    sentences = ["texts"] if "text" in kinds[1:] else []
+    return " ".join(
+        [*(["charts"] if "chart" in kinds else []), *sentences, *(["sortable"] if block.sortable else [])]
+    )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ortune.records import Envelope, ProfileResult
 from ortune.report import profile_words as words
-from ortune.report.document import Block, Cell, Column, table
+from ortune.report.document import Block, Cell, Column, Row, table
 from ortune.report.sections._stack import stack
 
 ORDER = 20
@@ -39,7 +39,7 @@ def blocks(envelope: Envelope[ProfileResult]) -> list[Block]:
     told = [(str(name), f"{text}: {float(part):.1f} %", float(part)) for name, text, _, part in parts]
     whole = sum(max(0.0, part) for *_, part in told)
     alt = f"A run of {total[1]}: " + "; ".join(f"{text} {float(part):.1f} %" for _, text, _, part in parts)
-    cells = [
+    cells: list[Row] = [
         [Cell(text, MEANINGS[str(name)], key=f"c-{name}"), time, part] for name, text, time, part in parts
     ]
     return [

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from ortune.records import Envelope, LayerTime, ProfileResult
 from ortune.report import profile_words as words
 from ortune.report.chart import Axis, Box, Chart
-from ortune.report.document import Block, Cell, Column, Fold, table
+from ortune.report.document import Block, Cell, Column, Fold, Row, table
 from ortune.report.numbers import duration
 
 ORDER = 60
@@ -80,7 +80,7 @@ def _table(places: Sequence[Place], result: ProfileResult) -> Fold:
     """The deepest and cheapest are not listed: cut at its end, the list would lose whole branches."""
     ranks = [(level, -one.time_ns) for one, _, level in places]
     listed = set(sorted(range(len(places)), key=ranks.__getitem__)[:MOST])
-    rows = [
+    rows: list[Row] = [
         [
             Cell(one.layer if level == 0 else one.layer.rpartition("/")[2], level=level),
             duration(one.time_ns),

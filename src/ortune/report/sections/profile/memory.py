@@ -8,7 +8,7 @@ from itertools import pairwise
 from ortune.records import Envelope, MemoryPoint, MemoryProfile, ProfileResult
 from ortune.report import profile_words as words
 from ortune.report.chart import Axis, Box, Chart, Mark, Segment, zero_axis
-from ortune.report.document import Block, Cell, Column, Pairs, table
+from ortune.report.document import Block, Cell, Column, Pairs, Row, table
 
 ORDER = 80
 TITLE = "Memory"
@@ -27,7 +27,7 @@ def blocks(envelope: Envelope[ProfileResult]) -> list[Block]:
     if found is None:
         return []
     called = words.names(envelope.result)
-    owners: list[Sequence[Cell | str]] = [
+    owners: list[Row] = [
         (words.memory_owner(owner, called), words.size(owner.bytes)) for owner in found.owners
     ]
     total = [Cell(text, tone="strong") for text in ("all together", words.size(words.memory_total(found)))]

@@ -22,13 +22,13 @@ COLUMNS = (
     Column("operator", "label"),
     Column("time"),
     Column("share"),
-    Column("provider", "label", wide=True),
-    Column("calls", wide=True),
-    Column("wait", wide=True),
-    Column("rate", wide=True),
+    Column("provider", "label"),
+    Column("calls"),
+    Column("wait"),
+    Column("rate"),
     Column("x"),
     Column("bound", "label"),
-    Column("lost", wide=True),
+    Column("lost"),
 )
 
 

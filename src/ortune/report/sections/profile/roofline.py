@@ -41,8 +41,12 @@ def blocks(envelope: Envelope[ProfileResult]) -> list[Block]:
         Chart(
             title="FLOP/s (up), by FLOP for each byte moved (across); the larger a dot, the more time",
             alt=f"{len(dots)} nodes; the most expensive, {words.name_of(dots[0])}, does {operations(rates[0])}/s",
-            # The large ones first, so that none is hidden.
-            marks=(*_roofs(peak, across, up), *(_dot(i, n, dots[0].time_ns) for i, n in enumerate(dots))),
+            # The large ones first, so that none is hidden; their numbers on top of all.
+            marks=(
+                *_roofs(peak, across, up),
+                *(_dot(node, dots[0].time_ns) for node in dots),
+                *(_number(i, node) for i, node in enumerate(dots[:NAMED], 1)),
+            ),
             height_px=HEIGHT_PX,
             x=across,
             y=up,
@@ -102,16 +106,19 @@ def _roof(flops: float, moved: float, hue: str, across: Axis, up: Axis) -> list[
     return marks
 
 
-def _dot(index: int, node: ProfiledNode, largest_ns: float) -> Dot:
-    """One node; the largest have numbers, and are named below."""
+def _dot(node: ProfiledNode, largest_ns: float) -> Dot:
     return Dot(
         x=_intensity(node),
         y=_rate(node),
         hue=f"node {node.bound or 'unbound'}",
         radius_px=2.5 + 8.5 * (node.time_ns / largest_ns) ** 0.5,
-        text=str(index + 1) if index < NAMED else "",
         about=f"{words.name_of(node)} {_about(node)}",
     )
+
+
+def _number(number: int, node: ProfiledNode) -> Dot:
+    """The number of one of the largest, which are named below."""
+    return Dot(x=_intensity(node), y=_rate(node), radius_px=0.0, text=str(number))
 
 
 def _about(node: ProfiledNode) -> str:

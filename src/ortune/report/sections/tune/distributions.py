@@ -36,7 +36,7 @@ def blocks(envelope: Envelope[TuneResult]) -> list[Block]:
         Column("side", "label"),
         Column("one dot a block", "chart", axis=axis),
         Column("median"),
-        Column("IQR", wide=True),
+        Column("IQR"),
     ]
     rows = [_row(result, role, those, axis) for role, those in values.items()]
     return [table(columns, rows, title=f"{result.estimand}, in the blocks of {phase}")]

@@ -44,10 +44,9 @@ def blocks(envelope: Envelope[TuneResult]) -> list[Block]:
 
 def _row(control: Control) -> list[Cell]:
     outcome = "passed" if control.ok and not trouble(control) else "did not show" if control.ok else "FAILED"
-    tone = "bad" if not control.ok else ""
     return [
         Cell(CONTROL_NAMES[control.name], f"{control.n_blocks} blocks"),
-        Cell(outcome, tone=tone or "strong"),
+        Cell(outcome, tone="strong" if control.ok else "bad"),
         Cell("; ".join(control_words([control]))),
     ]
 

@@ -8,7 +8,7 @@ from ortune.records import Candidate, Comparison, Envelope, Plan, TuneResult
 from ortune.report import sides
 from ortune.report import tune_words as words
 from ortune.report.chart import Axis, Interval, bounds_of, factor_axis
-from ortune.report.document import Block, Cell, Column, Points, Tone, table
+from ortune.report.document import Block, Cell, Column, Points, Row, Tone, table
 
 ORDER = 80
 TITLE = "Every plan tried"
@@ -38,7 +38,7 @@ def blocks(envelope: Envelope[TuneResult]) -> list[Block]:
         Column("", "chart", axis=axis, ends=("more", "less") if less else ("slower", "faster")),
         Column("against the default, and fate", "text"),
     ]
-    reasons = [
+    reasons: list[Row] = [
         [Cell(c.plan.describe(), c.origin), words.FATES[c.fate], c.why or "no reason was recorded"]
         for c in rest
     ]

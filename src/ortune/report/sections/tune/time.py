@@ -8,7 +8,7 @@ from ortune.records import Envelope, ProfileDifference, ProfileResult, TuneResul
 from ortune.report import difference_words as differences
 from ortune.report import profile_words, tune_why
 from ortune.report.chart import Chart
-from ortune.report.document import Block, Cell, Column, Line, Table, table
+from ortune.report.document import Block, Cell, Column, Line, Row, Table, table
 from ortune.report.numbers import duration
 from ortune.report.profile_tables import category_words
 from ortune.report.sections._stack import stack
@@ -39,7 +39,7 @@ def _both(result: TuneResult, found: ProfileDifference) -> list[Block]:
     whole = max(found.a_wall_ns, found.b_wall_ns)
     names = (role_words(result, "current" if today(result) else "default"), "winner")
     a, b = ([(row.name, (row.a_ns, row.b_ns)[i] or 0.0) for row in rows] for i in range(2))
-    cells = [
+    cells: list[Row] = [
         [
             Cell(category_words(row.name), key=f"c-{row.name}"),
             unit.show(row.a_ns or 0.0),
@@ -65,7 +65,7 @@ def _default(found: ProfileResult) -> list[Block]:
     if not rows:
         return []
     *parts, total = rows
-    cells = [[Cell(text, key=f"c-{name}"), time, part] for name, text, time, part in parts]
+    cells: list[Row] = [[Cell(text, key=f"c-{name}"), time, part] for name, text, time, part in parts]
     nodes = sorted(found.nodes, key=lambda node: -node.time_ns)[:MOST_NODES]
     columns = [
         Column("most expensive nodes", "name"),
@@ -84,7 +84,7 @@ def _default(found: ProfileResult) -> list[Block]:
     ]
 
 
-def _table(heads: Sequence[str], rows: Sequence[Sequence[Cell | str]], total: Sequence[str]) -> Table:
+def _table(heads: Sequence[str], rows: Sequence[Row], total: Sequence[str]) -> Table:
     columns = [Column("category", "text"), *(Column(head) for head in heads)]
     last = [Cell(text, tone="strong") for text in ("the run", *total)]
     return table(columns, [*rows, last])
