@@ -20,10 +20,11 @@ sys.path.append(str(Path(__file__).resolve().parents[1]))
 import chromium
 from ortune.report.html import frame, pages
 
-WIDTH_PX = 480
+WIDTH_PX = 390
 PAGES = {
     **{f"tune-{name}": envelope for name, envelope in golden_tune.KINDS.items() if "hostile" not in name},
     **{f"profile-{name}": each for name, each in golden_profile.KINDS.items() if "hostile" not in name},
+    "timeline": golden_profile.profiled(timeline=golden_profile.timeline()),
     "compare": golden.compared(why=golden_profile.difference()),
     "several": comparing.several(),
     "doctor": golden.diagnosed(),
@@ -31,11 +32,13 @@ PAGES = {
     "bench": bench.document(bench.row(), bench.row("seq=128")),
 }
 MEASURES = """<!doctype html><script>
-// What reaches over the right edge, but for what scrolls within the page, or lies in such a thing.
+// What reaches over the right edge, but for what scrolls within the page, or lies in such a thing; and but for names in
+// boxes of a chart, which are cut where the box ends.
 function over(page) {
   const style = (e) => page.defaultView.getComputedStyle(e);
   const scrolls = (e) => e && (/auto|scroll/.test(style(e).overflowX) || scrolls(e.parentElement));
   return [...page.body.querySelectorAll("*")]
+    .filter((e) => !e.closest(".clip"))
     .filter((e) => e.getBoundingClientRect().right > %d + 1 && e.getBoundingClientRect().width && !scrolls(e))
     .map((e) => `${e.tagName}.${e.getAttribute("class")}: ${e.textContent.trim().slice(0, 60)}`);
 }

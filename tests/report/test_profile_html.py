@@ -203,13 +203,12 @@ def shortened(column: bytes, *rows: int) -> bytes:
 def test_the_page_names_the_exports_that_show_more_or_the_commands_that_write_them() -> None:
     choice = InputChoice(name="x", dtype="float", shape=(1,), role="data", origin="name")
     fed = Workload(cases=(ShapeCase(name="all", weight=1.0, inputs=(choice,)),))
-    model = msgspec.structs.replace(KINDS["usual"], workload=fed)
-    text = Page(pages.render(model)).text
-    assert "Perfetto every run, thread by thread: /tmp/out.trace.json" in text
-    command = "ortune profile encoder.onnx --set intra_op_num_threads=2 --export"
-    assert f"{command} speedscope=run.speedscope.json" in text
+    run = msgspec.structs.replace(golden_profile.usual().trace, path="")
+    text = Page(pages.render(msgspec.structs.replace(profiled(trace=run), workload=fed))).text
+    facts(text, "Perfetto", "/tmp/out.trace.json", "speedscope", "Model Explorer")
+    facts(text, "ortune profile encoder.onnx --set intra_op_num_threads=2 --export speedscope=")
     trace = Page(pages.render(KINDS["plain-trace"])).text
-    assert "ortune profile /tmp/trace.json --export model-explorer=run.node-data.json" in trace
+    facts(trace, "ortune profile /tmp/trace.json --export", "model-explorer=")
 
 
 def test_a_page_that_is_told_again_says_so_and_why_there_is_no_timeline() -> None:

@@ -1,24 +1,24 @@
-"""One run, thread by thread; Perfetto shows all of them, with zoom and search."""
+"""The last run, thread by thread, and the exports that show more."""
 
 from __future__ import annotations
 
-import shlex
 import struct
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from ortune.printable import operand
 from ortune.records import Envelope, ProfileResult, Timeline, TimelineTrack
-from ortune.report.answer_commands import profile_line
+from ortune.report.answer_commands import lines, profile_line
 from ortune.report.chart import Axis, Box, Chart
-from ortune.report.document import Block, Line, Pairs
+from ortune.report.document import Block, Code, Line, Pairs
 from ortune.report.numbers import duration
 
 ORDER = 100
 TITLE = "Timeline"
 NOTE = (
-    "What ran when, in the last run; what is too narrow to be seen is gathered. The other tools show every run, with "
-    "zoom and search."
+    "The last run, thread by thread; executions too short to draw are merged. Perfetto and speedscope show every run, "
+    "with zoom and search."
 )
 TRACK_PX = 22
 LEAST = 0.0015
@@ -45,30 +45,29 @@ class Execution:
 
 
 def blocks(envelope: Envelope[ProfileResult]) -> list[Block]:
-    """The chart, and the exports that show more, each as its file or as the command that writes it."""
+    """The chart; what shows more, each as its file, and the command that writes those that are not there."""
     result = envelope.result
     if not result.n_runs:
         return []
-    return [*_chart(result.timeline), Pairs(rows=_exports(envelope), title="In other tools")]
-
-
-def _exports(envelope: Envelope[ProfileResult]) -> list[tuple[str, str]]:
-    result, rows = envelope.result, []
-    again = _again(envelope)
+    rows, missing = [], []
     for kind, (tool, shows, file) in TOOLS.items():
         written = result.exports.get(kind, "")
-        where = written or (shlex.join([*again, "--export", f"{kind}={file}"]) if again else "")
-        if where:
-            rows.append((tool, f"{shows}: {where}"))
-    return rows
+        rows.append((tool, f"{shows}: {written}" if written else shows))
+        missing += [] if written else ["--export", f"{kind}={file}"]
+    again = _again(envelope) if missing else []
+    return [
+        *_chart(result.timeline),
+        Pairs(rows=rows),
+        Code(title="", lines=lines([*again, *missing] if again else []), commands=True),
+    ]
 
 
 def _again(envelope: Envelope[ProfileResult]) -> list[str]:
-    """The command that profiles again, or reads the trace again; [] where it cannot be written."""
+    """The command that reads the trace again, or profiles again; [] where it cannot be written."""
     result = envelope.result
-    if result.side is None:
-        return ["ortune", "profile", result.trace.path] if result.trace.path else []
-    return profile_line(result.side, envelope.workload)
+    if result.trace.path:
+        return ["ortune", "profile", operand(result.trace.path)]
+    return profile_line(result.side, envelope.workload) if result.side is not None else []
 
 
 def _chart(found: Timeline | None) -> list[Block]:
