@@ -118,6 +118,8 @@ def test_a_comparison_shows_its_interval_and_where_the_difference_lies() -> None
     text = pages.render(envelope)
     seen = whole(text)
     assert "Where the difference lies" in seen.text and text.count("box more sure") == 4
+    assert "Why, from profiles of both" not in seen.text  # the tables hold its rows
+    assert "why B takes 3.20 ms" in seen.text
     assert 'class="span winner sure"' in text or 'class="span bad sure"' in text
     assert "p50, 24 blocks" in seen.text
     assert len(text.encode()) < 200_000

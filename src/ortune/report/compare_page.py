@@ -1,4 +1,4 @@
-"""The page of a comparison: its document, with each side's interval drawn and where the difference lies."""
+"""The page of a comparison: its document, with each side's interval drawn and all of the difference of profiles."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import replace
 from ortune.records import CompareResult, Comparison, Envelope
 from ortune.report import compare_words, sides
 from ortune.report.chart import Interval, bounds_of, factor_axis
-from ortune.report.document import Block, Cell, Column, Document, Head, Line, Pairs, Table, Tone, table
+from ortune.report.document import Cell, Column, Document, Head, Line, Points, Table, Tone, table
 from ortune.report.numbers import speed
 from ortune.report.sections.profile import difference
 from ortune.report.tune_words import factors, times
@@ -17,19 +17,17 @@ TONES: dict[str, Tone] = {"faster": "good", "slower": "bad"}
 
 
 def document(envelope: Envelope[CompareResult]) -> Document:
-    """The document as a page shows it: the reason in full instead of in a line."""
+    """The document as a page shows it."""
     result, plain = envelope.result, compare_words.document(envelope)
     blocks = list(plain.blocks)
     answers = next((i for i, block in enumerate(blocks) if not isinstance(block, Line)), len(blocks))
     blocks.insert(answers, _intervals(result))
     support = list(plain.support)
     if result.why:
-        blocks, support = _without_why(blocks), [*_without_why(support), difference.why(result.why)]
+        # The list of reasons is the beginning of the tables.
+        support = [b for b in support if not (isinstance(b, Points) and b.title == compare_words.REASONS)]
+        support.append(difference.why(result.why))
     return replace(plain, blocks=blocks, support=support, head=Head(unit=_large(result)))
-
-
-def _without_why(blocks: list[Block]) -> list[Block]:
-    return [b for b in blocks if not (isinstance(b, Pairs) and b.rows and b.rows[0][0] == "why")]
 
 
 def _large(result: CompareResult) -> str:

@@ -51,6 +51,9 @@ from ortune.report.numbers import (
 )
 from ortune.report.placement_words import placed
 
+REASONS = "why, from profiles of both"
+"""What stands above the rows of two profiles that differ most."""
+
 
 def headline(result: CompareResult) -> str:
     """The answer in at most two lines: what is claimed, what could have been seen where nothing was, the outputs."""
@@ -270,7 +273,7 @@ def document(envelope: Envelope[CompareResult]) -> Document:
             table(
                 [Column("", "label"), Column("A", "text"), Column(result.name, "text")], _more_rows(result)
             ),
-            Points(items=why[first:], title="why, from profiles of both"),
+            Points(items=why[first:], title=REASONS),
         ],
         annotations=_annotations(result),
     )
