@@ -32,13 +32,13 @@ def document(envelope: Envelope[CompareResult]) -> Document:
 
 def _large(result: CompareResult) -> str:
     """The answer in few words; of several sides that of the first."""
-    found = result.comparison
-    if found is None:
+    claim = result.comparison
+    if claim is None:
         return "Not timed"
     words = {"equivalent": "No difference", "inconclusive": "Inconclusive", "invalid": "No claim"}
-    plain = words.get(found.verdict) or f"{result.name} is {speed(found.ratio)}"
+    plain = words.get(claim.verdict) or f"{result.name} is {speed(claim.ratio)}"
     limits = [] if result.outputs.ok else ["outputs differ"]
-    if found.verdict in PROVEN and not result.controls:
+    if claim.verdict in PROVEN and not result.controls:
         limits.append("controls not run")
     return "; ".join([plain, *limits])
 
@@ -49,12 +49,12 @@ def _intervals(result: CompareResult) -> Table:
         (result.name, result.new, result.comparison)
     ]
     # Of one model with other settings its name tells nothing.
-    drawn = [
+    arms = [
         (name, side.plan.describe() if side.label == result.base.label else side.label, c)
         for name, side, c in compared
         if c is not None
     ]
-    ends = [1 / v for *_, c in drawn for v in (c.ratio, c.ratio_low, c.ratio_high) if v]
+    ends = [1 / v for *_, c in arms for v in (c.ratio, c.ratio_low, c.ratio_high) if v]
     columns = [
         Column("side", "name"),
         Column(
@@ -65,19 +65,17 @@ def _intervals(result: CompareResult) -> Table:
         ),
         Column("against A", "text"),
     ]
-    return table(
-        columns, [_row(name, label, c, controlled=bool(result.controls)) for name, label, c in drawn]
-    )
+    return table(columns, [_row(name, label, c, controlled=bool(result.controls)) for name, label, c in arms])
 
 
-def _row(name: str, label: str, found: Comparison, *, controlled: bool) -> list[Cell]:
-    low, high = bounds_of(found.ratio_low, found.ratio_high)
-    factor, tone = 1 / found.ratio, TONES.get(found.verdict, "")
+def _row(name: str, label: str, claim: Comparison, *, controlled: bool) -> list[Cell]:
+    low, high = bounds_of(claim.ratio_low, claim.ratio_high)
+    factor, tone = 1 / claim.ratio, TONES.get(claim.verdict, "")
     hue = {"good": "winner", "bad": "bad"}.get(tone, "other")
-    text = f"{times(factor)} ({factors(found.ratio_low, found.ratio_high)})"
-    mark = Interval(middle=factor, low=low, high=high, hue=hue, sure=controlled and found.verdict in PROVEN)
+    text = f"{times(factor)} ({factors(claim.ratio_low, claim.ratio_high)})"
+    mark = Interval(middle=factor, low=low, high=high, hue=hue, sure=controlled and claim.verdict in PROVEN)
     return [
         Cell(f"{name} {label}", tone=tone),
         Cell(f"{name} against A: {text}", marks=(mark,)),
-        Cell(text, f"{sides.statistic(found.estimand)}, {found.n_blocks} blocks", "strong"),
+        Cell(text, f"{sides.statistic(claim.estimand)}, {claim.n_blocks} blocks", "strong"),
     ]

@@ -129,9 +129,9 @@ class Table:
 
     def texts(self) -> Table:
         """The table without its charts."""
-        kept = [i for i, column in enumerate(self.columns) if column.kind != "chart"]
-        columns = tuple(self.columns[i] for i in kept)
-        return replace(self, columns=columns, rows=tuple(tuple(row[i] for i in kept) for row in self.rows))
+        places = [i for i, column in enumerate(self.columns) if column.kind != "chart"]
+        columns = tuple(self.columns[i] for i in places)
+        return replace(self, columns=columns, rows=tuple(tuple(row[i] for i in places) for row in self.rows))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -38,22 +38,22 @@ def document(envelope: Envelope[ProfileResult]) -> Document:
 
 def _large(result: ProfileResult) -> tuple[str, str]:
     """The number that the page begins with, and what it is."""
-    found = result.against
-    if found is not None:
-        more = found.b_wall_ns - found.a_wall_ns
+    difference = result.against
+    if difference is not None:
+        more = difference.b_wall_ns - difference.a_wall_ns
         sign = "+" if more >= 0 else "\u2212"
-        noise = ", within noise" if difference_words.no_difference(found) else ""
+        noise = ", within noise" if difference_words.no_difference(difference) else ""
         return f"{sign}{duration(abs(more))}", f"a run, B against A{noise}"
     return (duration(result.wall_ns), "a run, profiled") if result.wall_ns else ("", "No whole run")
 
 
-def _tone(found: ProfileDifference | None) -> Tone:
+def _tone(difference: ProfileDifference | None) -> Tone:
     """How the number looks: what is within noise is neither good nor bad."""
-    if found is None:
+    if difference is None:
         return ""
-    if difference_words.no_difference(found):
+    if difference_words.no_difference(difference):
         return "faint"
-    return "bad" if found.b_wall_ns > found.a_wall_ns else ""
+    return "bad" if difference.b_wall_ns > difference.a_wall_ns else ""
 
 
 def _facts(envelope: Envelope[ProfileResult]) -> list[tuple[str, str]]:
@@ -75,10 +75,10 @@ def _facts(envelope: Envelope[ProfileResult]) -> list[tuple[str, str]]:
     return rows
 
 
-def _sides(found: ProfileDifference) -> list[tuple[str, str]]:
-    unit = difference_words.unit(found)
+def _sides(difference: ProfileDifference) -> list[tuple[str, str]]:
+    unit = difference_words.unit(difference)
     return [
-        ("A", f"{found.a}: {unit.show(found.a_wall_ns)} {unit.name}"),
-        ("B", f"{found.b}: {unit.show(found.b_wall_ns)} {unit.name}"),
-        ("profiled processes", f"{found.a_processes} and {found.b_processes}"),
+        ("A", f"{difference.a}: {unit.show(difference.a_wall_ns)} {unit.name}"),
+        ("B", f"{difference.b}: {unit.show(difference.b_wall_ns)} {unit.name}"),
+        ("profiled processes", f"{difference.a_processes} and {difference.b_processes}"),
     ]

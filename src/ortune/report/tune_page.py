@@ -52,16 +52,16 @@ def title(result: TuneResult) -> str:
 
 
 def _paste(result: TuneResult) -> list[Block]:
-    kept = "today's plan" if words.today(result) is not None else "the default"
+    default = "today's plan" if words.today(result) is not None else "the default"
     code = words.code_lines(result.code) if words.replaces(result) else []
     return [
         Code(title="", lines=code),
-        Line("" if code else f"Nothing: {kept} is what you have."),
+        Line("" if code else f"Nothing: {default} is what you have."),
         Line(f"The bundle, ready to ship: {result.bundle}" if result.bundle else "", "faint"),
     ]
 
 
-def _large(result: TuneResult, found: Comparison | None) -> tuple[str, str]:
+def _large(result: TuneResult, claim: Comparison | None) -> tuple[str, str]:
     """The factor and what it is of; words where there is no gain to name."""
     if result.budget.exploratory and not words.nothing_tested(result):
         return "", "Nothing confirmed"
@@ -70,28 +70,28 @@ def _large(result: TuneResult, found: Comparison | None) -> tuple[str, str]:
     if result.winner == result.current or (result.winner == result.default and words.today(result) is None):
         keep = "Keep what you have" if words.today(result) else "Keep the default"
         return "", UNSURE.get(words.standing(result), keep)
-    if found is None or found.verdict != "faster":
+    if claim is None or claim.verdict != "faster":
         return "", "No gain shown"
     standing = " than today" if words.today(result) is not None else ""
-    standing += "" if found.phase == "confirm" else ", exploratory"
-    return words.times(1 / found.ratio).replace("x", "×"), words.gain_unit(
-        found.ratio, found.estimand
+    standing += "" if claim.phase == "confirm" else ", exploratory"
+    return words.times(1 / claim.ratio).replace("x", "×"), words.gain_unit(
+        claim.ratio, claim.estimand
     ) + standing
 
 
-def _gauge(result: TuneResult, found: Comparison | None) -> list[Chart]:
+def _gauge(result: TuneResult, claim: Comparison | None) -> list[Chart]:
     """The interval on an axis around "no change"."""
-    if found is None:
+    if claim is None:
         return []
     now = words.today(result) is not None
     one, base = ("today", "what runs today") if now else ("default", "the default")
-    low, high = bounds_of(found.ratio_low, found.ratio_high)
-    factor = 1 / found.ratio
+    low, high = bounds_of(claim.ratio_low, claim.ratio_high)
+    factor = 1 / claim.ratio
     axis = factor_axis(
         [v for v in (factor, low, high) if v is not None], lambda t: one if t == 1 else words.times(t)
     )
-    alt = f"Against {base}: {words.times(factor)}, {words.interval_of(found)} {words.bounds(found)}"
-    sure = found.phase == "confirm"
+    alt = f"Against {base}: {words.times(factor)}, {words.interval_of(claim)} {words.bounds(claim)}"
+    sure = claim.phase == "confirm"
     mark = Interval(middle=factor, low=low, high=high, hue="winner", sure=sure)
     return [Chart(alt=alt, marks=(mark,), height_px=GAUGE_PX, x=axis)]
 
@@ -104,27 +104,27 @@ def _values(result: TuneResult) -> list[tuple[str, str, str]]:
         "winner": result.winner_figures,
     }
     return [
-        (role, points.role_words(result, role), sides.value(found, result.estimand))
+        (role, points.role_words(result, role), sides.value(side, result.estimand))
         for role in points.roles(result)
-        if (found := figures[role]) is not None and (role != "winner" or words.both_values(result))
+        if (side := figures[role]) is not None and (role != "winner" or words.both_values(result))
     ]
 
 
-def _sure(result: TuneResult, found: Comparison | None) -> list[tuple[str, str]]:
+def _sure(result: TuneResult, claim: Comparison | None) -> list[tuple[str, str]]:
     """What the claim rests on, as names and values."""
-    if found is None:
+    if claim is None:
         n = len(words.tried(result.candidates))
         share = result.smallest_effect_ratio
-        seen = percent(share) if share else "not known"
-        return [("configurations tested", str(n)), *([("minimum detectable effect", seen)] if n else [])]
-    kind = "fresh" if found.phase == "confirm" else "race"
-    dropped = f", {found.n_dropped} dropped" if found.n_dropped else ""
+        least = percent(share) if share else "not known"
+        return [("configurations tested", str(n)), *([("minimum detectable effect", least)] if n else [])]
+    kind = "fresh" if claim.phase == "confirm" else "race"
+    dropped = f", {claim.n_dropped} dropped" if claim.n_dropped else ""
     return [
-        (words.interval_of(found), words.bounds(found)),
-        ("blocks", f"{found.n_blocks} {kind}{dropped}"),
-        ("minimum detectable effect", percent(found.smallest_effect_ratio)),
+        (words.interval_of(claim), words.bounds(claim)),
+        ("blocks", f"{claim.n_blocks} {kind}{dropped}"),
+        ("minimum detectable effect", percent(claim.smallest_effect_ratio)),
         (
             "method",
-            METHODS.get(found.method, found.method) + (f", p = {found.p:.2g}" if found.p is not None else ""),
+            METHODS.get(claim.method, claim.method) + (f", p = {claim.p:.2g}" if claim.p is not None else ""),
         ),
     ]

@@ -89,12 +89,12 @@ def _model(envelope: Envelope[Any] | None) -> str:
 
 def _answers(blocks: Sequence[Block]) -> list[Line]:
     """The lines that a document begins with."""
-    found = []
+    lines = []
     for block in blocks:
         if not isinstance(block, Line):
             break
-        found.append(block)
-    return found
+        lines.append(block)
+    return lines
 
 
 def _sections(blocks: Sequence[Block], model: str) -> list[Section]:

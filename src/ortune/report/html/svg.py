@@ -21,11 +21,11 @@ LEAST_TEXT = 0.02
 
 def tag(name: str, *children: Markup | str, **attributes: str | float) -> Markup:
     """One element; attribute names are written with underscores, every value is escaped."""
-    written = "".join(
+    pairs = "".join(
         f' {key.rstrip("_").replace("_", "-")}="{_safe(_number(value))}"' for key, value in attributes.items()
     )
     inner = Markup("").join(child if isinstance(child, Markup) else _safe(child) for child in children)
-    return Markup(f"<{name}{written}>{inner}</{name}>")
+    return Markup(f"<{name}{pairs}>{inner}</{name}>")
 
 
 def _safe(text: str) -> Markup:
@@ -47,10 +47,10 @@ def share(value: float) -> str:
     return f"{_number(100 * value)}%"
 
 
-def cell(shown: Cell, column: Column) -> Markup:
+def cell(content: Cell, column: Column) -> Markup:
     """What stands in a column of charts."""
     axis = column.axis or WHOLE
-    return picture(shown.text, [*_lines(axis, across=True), *_marks(shown.marks, axis, WHOLE)])
+    return picture(content.text, [*_lines(axis, across=True), *_marks(content.marks, axis, WHOLE)])
 
 
 def head(column: Column) -> Markup:

@@ -36,14 +36,14 @@ def blocks(envelope: Envelope[ProfileResult]) -> list[Block]:
         return []
     *parts, (_, *total) = rows
     absent = words.absent_categories(result)
-    told = [(str(name), f"{text}: {float(part):.1f} %", float(part)) for name, text, _, part in parts]
-    whole = sum(max(0.0, part) for *_, part in told)
+    boxes = [(str(name), f"{text}: {float(part):.1f} %", float(part)) for name, text, _, part in parts]
+    whole = sum(max(0.0, part) for *_, part in boxes)
     alt = f"A run of {total[1]}: " + "; ".join(f"{text} {float(part):.1f} %" for _, text, _, part in parts)
     cells: list[Row] = [
         [Cell(text, MEANINGS[str(name)], key=f"c-{name}"), time, part] for name, text, time, part in parts
     ]
     return [
-        stack("", told, whole, alt),
+        stack("", boxes, whole, alt),
         table(
             [Column("category", "text"), Column(words.category_unit(result).name), Column("%")],
             [*cells, [Cell(text, tone="strong") for text in total]],

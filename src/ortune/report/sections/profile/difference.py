@@ -22,41 +22,41 @@ MOST_OPERATORS = 20
 
 def blocks(envelope: Envelope[ProfileResult]) -> list[Block]:
     """The difference of two profiles, where there is one."""
-    found = envelope.result.against
-    return of(found) if found is not None else []
+    against = envelope.result.against
+    return of(against) if against is not None else []
 
 
-def of(found: ProfileDifference) -> list[Block]:
+def of(difference: ProfileDifference) -> list[Block]:
     """Three tables with a bar each row, and what is on one side alone; a comparison's page shows them too."""
-    cut = len(found.nodes) > MOST_NODES
-    by_node = f"By node, the first {MOST_NODES} of {len(found.nodes)}" if cut else "By node"
+    cut = len(difference.nodes) > MOST_NODES
+    by_node = f"By node, the first {MOST_NODES} of {len(difference.nodes)}" if cut else "By node"
     return [
-        *_tables("By category", [row for _, row in words.categories(found)], found),
-        *_tables("By operator", found.operators[:MOST_OPERATORS], found),
-        *_tables(by_node, found.nodes[:MOST_NODES], found),
-        Pairs(rows=words.notes(found)),
+        *_tables("By category", [row for _, row in words.categories(difference)], difference),
+        *_tables("By operator", difference.operators[:MOST_OPERATORS], difference),
+        *_tables(by_node, difference.nodes[:MOST_NODES], difference),
+        Pairs(rows=words.notes(difference)),
     ]
 
 
-def why(found: ProfileDifference) -> Section:
+def why(difference: ProfileDifference) -> Section:
     """The same below another verb's answer."""
-    return Section(title="Where the difference lies", note=NOTE, blocks=of(found))
+    return Section(title="Where the difference lies", note=NOTE, blocks=of(difference))
 
 
-def nodes(found: ProfileDifference, most: int) -> list[Block]:
+def nodes(difference: ProfileDifference, most: int) -> list[Block]:
     """The nodes that differ most, alone."""
-    return _tables("Nodes that changed most", found.nodes[:most], found)
+    return _tables("Nodes that changed most", difference.nodes[:most], difference)
 
 
-def _tables(title: str, rows: Sequence[DifferenceRow], found: ProfileDifference) -> list[Block]:
+def _tables(title: str, rows: Sequence[DifferenceRow], difference: ProfileDifference) -> list[Block]:
     """A row each with its bar; what is within noise stands apart, to be unfolded."""
-    unit = words.unit(found)
+    unit = words.unit(difference)
     axis = _axis(rows, unit)
-    told = [row for row in rows if not words.within_noise(row)]
+    certain = [row for row in rows if not words.within_noise(row)]
     noise = [row for row in rows if words.within_noise(row)]
     folded = [_table("", noise, axis, unit)] if noise else []
     return [
-        _table(title, told, axis, unit),
+        _table(title, certain, axis, unit),
         Fold(title=f"{title}: {len(noise)} within noise", blocks=folded),
     ]
 

@@ -23,41 +23,41 @@ COLUMNS = (Column("value, or what else", "name"), Column("size"))
 
 def blocks(envelope: Envelope[ProfileResult]) -> list[Block]:
     """The chart, the figures, and all that is taken at the peak."""
-    found = envelope.result.memory
-    if found is None:
+    memory = envelope.result.memory
+    if memory is None:
         return []
-    called = words.names(envelope.result)
+    names = words.names(envelope.result)
     owners: list[Row] = [
-        (words.memory_owner(owner, called), words.size(owner.bytes)) for owner in found.owners
+        (words.memory_owner(owner, names), words.size(owner.bytes)) for owner in memory.owners
     ]
-    total = [Cell(text, tone="strong") for text in ("all together", words.size(words.memory_total(found)))]
+    total = [Cell(text, tone="strong") for text in ("all together", words.size(words.memory_total(memory)))]
     return [
-        *([_chart(found, called)] if found.points else []),
-        Pairs(rows=_figures(found, called)),
+        *([_chart(memory, names)] if memory.points else []),
+        Pairs(rows=_figures(memory, names)),
         table(COLUMNS, [*owners, total] if owners else [], title="What holds memory at the peak"),
     ]
 
 
-def _figures(found: MemoryProfile, called: Mapping[str, str]) -> list[tuple[str, str]]:
+def _figures(memory: MemoryProfile, names: Mapping[str, str]) -> list[tuple[str, str]]:
     rows = [
-        ("in use at most", words.size(found.peak_bytes)),
-        ("at node", called.get(found.peak_node, found.peak_node)),
-        ("held by the arena", "" if found.held_bytes is None else words.size(found.held_bytes)),
-        ("resident at most", "" if found.resident_bytes is None else words.size(found.resident_bytes)),
-        ("from", words.memory_source(found)),
+        ("in use at most", words.size(memory.peak_bytes)),
+        ("at node", names.get(memory.peak_node, memory.peak_node)),
+        ("held by the arena", "" if memory.held_bytes is None else words.size(memory.held_bytes)),
+        ("resident at most", "" if memory.resident_bytes is None else words.size(memory.resident_bytes)),
+        ("from", words.memory_source(memory)),
     ]
     return [(name, text) for name, text in rows if text]
 
 
-def _chart(found: MemoryProfile, called: Mapping[str, str]) -> Chart:
-    held = [p.held_bytes for p in found.points if p.held_bytes is not None]
-    most = max([found.peak_bytes, *held, *(p.in_use_bytes for p in found.points), 1])
+def _chart(memory: MemoryProfile, names: Mapping[str, str]) -> Chart:
+    arena = [p.held_bytes for p in memory.points if p.held_bytes is not None]
+    most = max([memory.peak_bytes, *arena, *(p.in_use_bytes for p in memory.points), 1])
     unit = next((u for u in (2**30, 2**20, 2**10) if most >= u), 1)
-    steps = _steps(found.points)
+    steps = _steps(memory.points)
     marks: list[Mark] = []
     for i, point in enumerate(steps):
         beyond = f", {words.size(point.held_bytes)} held" if point.held_bytes is not None else ""
-        about = f"{called.get(point.node, point.node)}: {words.size(point.in_use_bytes)} in use{beyond}"
+        about = f"{names.get(point.node, point.node)}: {words.size(point.in_use_bytes)} in use{beyond}"
         marks.append(Box(x0=i, x1=i + 1, y1=point.in_use_bytes, hue="in-use", about=about))
     marks += [
         Segment(x0=i, x1=i + 1, y0=point.held_bytes, y1=point.held_bytes, hue="arena")
@@ -65,17 +65,17 @@ def _chart(found: MemoryProfile, called: Mapping[str, str]) -> Chart:
         if point.held_bytes is not None
     ]
     alt = (
-        f"Memory over {len(found.points)} nodes; at most {words.size(found.peak_bytes)} at "
-        f"{called.get(found.peak_node, found.peak_node)}"
+        f"Memory over {len(memory.points)} nodes; at most {words.size(memory.peak_bytes)} at "
+        f"{names.get(memory.peak_node, memory.peak_node)}"
     )
-    ends = ((0.0, "first node"), (float(len(steps)), f"last of {len(found.points)}"))
+    ends = ((0.0, "first node"), (float(len(steps)), f"last of {len(memory.points)}"))
     return Chart(
         alt=alt,
         marks=tuple(marks),
         height_px=HEIGHT_PX,
         x=Axis(high=len(steps), ticks=ends),
         y=zero_axis(most, lambda n: words.size(round(n)) if n else "0", unit),
-        legend=(("in-use", "in use"), *((("arena", "held by the arena"),) if held else ())),
+        legend=(("in-use", "in use"), *((("arena", "held by the arena"),) if arena else ())),
     )
 
 

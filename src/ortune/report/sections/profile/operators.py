@@ -18,6 +18,6 @@ def blocks(envelope: Envelope[ProfileResult]) -> list[Block]:
     """One bar an operator, from zero."""
     table = words.operators(envelope.result, MOST)
     times = [o.time_ns for o in envelope.result.operators]
-    shown = [*times[:MOST], *([sum(times[MOST:])] if len(times) > MOST else [])]
-    largest = max(shown, default=0.0) or 1.0
-    return [replace(table, title="", bars=tuple(ns / largest for ns in shown))]
+    bars = [*times[:MOST], *([sum(times[MOST:])] if len(times) > MOST else [])]
+    largest = max(bars, default=0.0) or 1.0
+    return [replace(table, title="", bars=tuple(ns / largest for ns in bars))]

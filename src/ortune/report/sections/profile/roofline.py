@@ -130,21 +130,21 @@ def _about(node: ProfiledNode) -> str:
 
 
 def _legend(peak: MachinePeak | None, dots: Sequence[ProfiledNode]) -> tuple[tuple[str, str], ...]:
-    found = []
+    entries = []
     if peak is not None and peak.flops_per_s and peak.bytes_per_s:
         most, moved = max(peak.flops_per_s), max(peak.bytes_per_s.values())
         n = "1 thread" if most == 1 else f"{most} threads"
-        found.append(
+        entries.append(
             ("roof", f"{n}, float32: {operations(peak.flops_per_s[most])}/s, {three(moved / 1e9)} GB/s")
         )
         if most > 1 and 1 in peak.flops_per_s:
-            found.append(("roof single", f"1 thread: {operations(peak.flops_per_s[1])}/s"))
+            entries.append(("roof single", f"1 thread: {operations(peak.flops_per_s[1])}/s"))
         if peak.int8_ops_per_s:
             most_int8 = operations(max(peak.int8_ops_per_s.values())).replace("FLOP", "OP")
-            found.append(("roof int8", f"int8: {most_int8}/s"))
+            entries.append(("roof int8", f"int8: {most_int8}/s"))
     bounds = {n.bound for n in dots}
-    found += [(f"node {b}", f"bound by {b}") for b in ("compute", "memory", "overhead") if b in bounds]
-    return tuple(found)
+    entries += [(f"node {b}", f"bound by {b}") for b in ("compute", "memory", "overhead") if b in bounds]
+    return tuple(entries)
 
 
 def _short(rate: float) -> str:

@@ -22,41 +22,41 @@ COLUMNS = (Column("owner", "name"), Column("more"), Column("of all"))
 def blocks(envelope: Envelope[ProfileResult]) -> list[Block]:
     """The dots, and who makes the slow runs slow."""
     result = envelope.result
-    found = result.variance
-    if found is None or len(found.runs_ns) < 2:
+    variance = result.variance
+    if variance is None or len(variance.runs_ns) < 2:
         return []
-    called = words.names(result)
+    names = words.names(result)
     owners = [
         [
-            words.owner_name(owner.name, owner.op_type, called),
+            words.owner_name(owner.name, owner.op_type, names),
             f"+{duration(owner.extra_ns)}",
             percent(owner.share_ratio, 0),
         ]
-        for owner in found.owners
+        for owner in variance.owners
     ]
     slow = "What makes the slowest tenth slower than the median"
-    return [_chart(found), Line(words.variance(result)), table(COLUMNS, owners, title=slow)]
+    return [_chart(variance), Line(words.variance(result)), table(COLUMNS, owners, title=slow)]
 
 
-def _chart(found: RunVariance) -> Chart:
-    times = found.runs_ns
+def _chart(variance: RunVariance) -> Chart:
+    times = variance.runs_ns
     axis = value_axis(times, duration)
     every = 1 + len(times) // MOST
     # The slowest of neighbours stays: single slow runs are what this chart is for.
-    kept = [max(times[i : i + every]) for i in range(0, len(times), every)]
+    slowest = [max(times[i : i + every]) for i in range(0, len(times), every)]
     marks: list[Mark] = []
-    if n := found.left_out_runs:
-        end = n / len(times) * len(kept)
+    if n := variance.left_out_runs:
+        end = n / len(times) * len(slowest)
         marks.append(Box(x0=0.0, x1=end, y0=axis.low, y1=axis.high, hue="warm", about=f"{n} left out"))
     alt = (
-        f"{len(times)} runs, the first {found.left_out_runs} left out; "
+        f"{len(times)} runs, the first {variance.left_out_runs} left out; "
         f"{duration(min(times))} to {duration(max(times))}"
     )
     return Chart(
         title=f"Each dot is the slowest of {every} runs" if every > 1 else "",
         alt=alt,
-        marks=(*marks, *in_order(kept, "default")),
+        marks=(*marks, *in_order(slowest, "default")),
         height_px=HEIGHT_PX,
-        x=order_axis(len(kept), "first run", f"last of {len(times)}"),
+        x=order_axis(len(slowest), "first run", f"last of {len(times)}"),
         y=axis,
     )

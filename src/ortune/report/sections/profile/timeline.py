@@ -51,9 +51,9 @@ def blocks(envelope: Envelope[ProfileResult]) -> list[Block]:
         return []
     rows, missing = [], []
     for kind, (tool, shows, file) in TOOLS.items():
-        written = result.exports.get(kind, "")
-        rows.append((tool, f"{shows}: {written}" if written else shows))
-        missing += [] if written else ["--export", f"{kind}={file}"]
+        path = result.exports.get(kind, "")
+        rows.append((tool, f"{shows}: {path}" if path else shows))
+        missing += [] if path else ["--export", f"{kind}={file}"]
     again = _again(envelope) if missing else []
     return [
         *_chart(result.timeline),
@@ -70,31 +70,31 @@ def _again(envelope: Envelope[ProfileResult]) -> list[str]:
     return profile_line(result.side, envelope.workload) if result.side is not None else []
 
 
-def _chart(found: Timeline | None) -> list[Block]:
-    if found is None:
+def _chart(timeline: Timeline | None) -> list[Block]:
+    if timeline is None:
         return [Line(NOT_KEPT)]
-    columns = [_column(data) for data in (found.start_ticks, found.duration_ticks, found.name_codes)]
-    first, last = _last_run(found, columns)
-    threads = [track for track in found.tracks if track.lane != "runs"][:MOST_TRACKS]
+    columns = [_column(data) for data in (timeline.start_ticks, timeline.duration_ticks, timeline.name_codes)]
+    first, last = _last_run(timeline, columns)
+    threads = [track for track in timeline.tracks if track.lane != "runs"][:MOST_TRACKS]
     if not threads or last <= first:
         return []
-    drawn = [list(_drawn(track, columns, first, last)) for track in threads]
-    hues = _hues(found, drawn)
+    tracks = [list(_drawn(track, columns, first, last)) for track in threads]
+    hues = _hues(timeline, tracks)
     marks = [
         Box(
             x0=one.start,
             x1=one.end,
             y0=-i - 0.9,
             y1=-i,
-            hue=hues.get(found.op_types[one.code], "t-other") if one.n == 1 else "t-other",
-            text=found.names[one.code] if one.n == 1 else "",
-            about=_about(found, one),
+            hue=hues.get(timeline.op_types[one.code], "t-other") if one.n == 1 else "t-other",
+            text=timeline.names[one.code] if one.n == 1 else "",
+            about=_about(timeline, one),
         )
-        for i, those in enumerate(drawn)
-        for one in those
+        for i, executions in enumerate(tracks)
+        for one in executions
     ]
-    whole = duration((last - first) * found.tick_ns)
-    busy = Counter(found.op_types[one.code] for those in drawn for one in those if one.n == 1)
+    whole = duration((last - first) * timeline.tick_ns)
+    busy = Counter(timeline.op_types[one.code] for executions in tracks for one in executions if one.n == 1)
     return [
         Chart(
             alt=f"The last run, {whole}, on {len(threads)} tracks",
@@ -122,10 +122,10 @@ def _column(data: bytes) -> tuple[int, ...]:
     return struct.unpack(f"<{len(data) // 4}I", data)
 
 
-def _last_run(found: Timeline, columns: Sequence[Sequence[int]]) -> tuple[float, float]:
+def _last_run(timeline: Timeline, columns: Sequence[Sequence[int]]) -> tuple[float, float]:
     """Start and end of the last run, of all that is there where no run was recorded."""
     starts, durations, _ = columns
-    for track in found.tracks:
+    for track in timeline.tracks:
         if track.lane == "runs" and track.count:
             last = track.first + track.count - 1
             return float(starts[last]), float(starts[last] + durations[last])
@@ -159,22 +159,22 @@ def _drawn(
         yield short
 
 
-def _hues(found: Timeline, drawn: Sequence[Sequence[Execution]]) -> dict[str, str]:
+def _hues(timeline: Timeline, tracks: Sequence[Sequence[Execution]]) -> dict[str, str]:
     """The operators with the most time have hues of their own."""
     times: Counter[str] = Counter()
-    for those in drawn:
-        for one in those:
-            if one.n == 1 and found.op_types[one.code]:
-                times[found.op_types[one.code]] += round(one.end - one.start)
+    for executions in tracks:
+        for one in executions:
+            if one.n == 1 and timeline.op_types[one.code]:
+                times[timeline.op_types[one.code]] += round(one.end - one.start)
     return {op: f"t{i}" for i, (op, _) in enumerate(times.most_common(HUES))}
 
 
-def _about(found: Timeline, one: Execution) -> str:
-    time = duration((one.end - one.start) * found.tick_ns)
+def _about(timeline: Timeline, one: Execution) -> str:
+    time = duration((one.end - one.start) * timeline.tick_ns)
     if one.n > 1:
         return f"{one.n} short executions: {time}"
-    op = found.op_types[one.code]
-    return f"{found.names[one.code]}{f' ({op})' if op else ''}: {time}"
+    op = timeline.op_types[one.code]
+    return f"{timeline.names[one.code]}{f' ({op})' if op else ''}: {time}"
 
 
 def _lane(track: TimelineTrack) -> str:

@@ -23,12 +23,12 @@ def value(result: TuneResult, point: BlockPoint, role: str) -> float | None:
 
 def roles(result: TuneResult) -> tuple[str, ...]:
     """The roles that are plans of their own: the default, today's plan and the winner."""
-    found = ["default"]
+    names = ["default"]
     if tune_words.today(result) is not None:
-        found.append("current")
+        names.append("current")
     if result.winner not in (result.default, result.current):
-        found.append("winner")
-    return tuple(found)
+        names.append("winner")
+    return tuple(names)
 
 
 def role_words(result: TuneResult, role: str) -> str:

@@ -58,20 +58,20 @@ def _chart(
     for point in confirmed:
         theirs, ours = points.value(result, point, base), points.value(result, point, "winner")
         factors.append(theirs / ours if theirs and ours and not point.dropped else None)
-    known = [f for f in factors if f is not None]
-    if not known:
+    numbers = [f for f in factors if f is not None]
+    if not numbers:
         return []
     low, high = bounds_of(comparison.ratio_low, comparison.ratio_high)
     ends = [end for end in (low, high) if end is not None]
-    axis = factor_axis([*known, *ends], words.times, slowest=0.01)
+    axis = factor_axis([*numbers, *ends], words.times, slowest=0.01)
     across = order_axis(len(factors), "first block", "last block")
     estimate = 1 / comparison.ratio
     against = {"default": "the default", "current": "what runs today"}[base]
     claim = f"{words.times(estimate)} ({words.bounds(comparison)})"
     return [
         Chart(
-            title=f"Against {against}: {claim}, {len(known)} blocks",
-            alt=f"Speed-up against {against} in each of {len(known)} blocks, {claim}",
+            title=f"Against {against}: {claim}, {len(numbers)} blocks",
+            alt=f"Speed-up against {against} in each of {len(numbers)} blocks, {claim}",
             marks=(
                 Box(x0=0.0, x1=across.high, y0=low or axis.low, y1=high or axis.high, hue="band winner"),
                 Segment(x0=0.0, x1=across.high, y0=estimate, y1=estimate, hue="winner"),

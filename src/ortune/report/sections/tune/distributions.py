@@ -26,11 +26,11 @@ def blocks(envelope: Envelope[TuneResult]) -> list[Block]:
         role: [v for p in counting if (v := points.value(result, p, role)) is not None]
         for role in points.roles(result)
     }
-    values = {role: those for role, those in values.items() if those}
+    values = {role: numbers for role, numbers in values.items() if numbers}
     if not values:
         return []
     recorded = [v for role in values for v in points.middle(result, role) if v is not None]
-    axis = value_axis([*recorded, *(v for those in values.values() for v in those)], points.words(result))
+    axis = value_axis([*recorded, *(v for numbers in values.values() for v in numbers)], points.words(result))
     phase = "the confirmation" if counting[0].phase == "confirm" else "the race and the calibration"
     columns = [
         Column("side", "label"),
@@ -38,7 +38,7 @@ def blocks(envelope: Envelope[TuneResult]) -> list[Block]:
         Column("median"),
         Column("IQR"),
     ]
-    rows = [_row(result, role, those, axis) for role, those in values.items()]
+    rows = [_row(result, role, numbers, axis) for role, numbers in values.items()]
     return [table(columns, rows, title=f"{result.estimand}, in the blocks of {phase}")]
 
 

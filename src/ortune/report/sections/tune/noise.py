@@ -54,11 +54,11 @@ def _row(control: Control) -> list[Cell]:
 def _drift(result: TuneResult) -> list[Chart]:
     """The default in every block of the session, its phases behind it."""
     values = [None if p.dropped else points.value(result, p, "default") for p in result.points]
-    known = [v for v in values if v is not None]
-    if not known:
+    numbers = [v for v in values if v is not None]
+    if not numbers:
         return []
     words = points.words(result)
-    axis = value_axis(known, words)
+    axis = value_axis(numbers, words)
     phases = [point.phase for point in result.points]
     starts = [i for i, phase in enumerate(phases) if i == 0 or phase != phases[i - 1]]
     marks: list[Mark] = [
@@ -66,7 +66,7 @@ def _drift(result: TuneResult) -> list[Chart]:
         for i, (start, end) in enumerate(pairwise([*starts, len(phases)]))
     ]
     alt = (
-        f"The default in {len(known)} blocks: {words(min(known))} to {words(max(known))}; phases in order: "
+        f"The default in {len(numbers)} blocks: {words(min(numbers))} to {words(max(numbers))}; phases in order: "
         f"{', '.join(dict.fromkeys(phases))}"
     )
     return [

@@ -28,7 +28,7 @@ def _rows(finding: Finding) -> list[tuple[str, str]]:
     """What it is, then a line each for what was seen, what to do, and where."""
     more = len(finding.where) - PLACES
     where = f"{', '.join(finding.where[:PLACES])}{f' and {more} more' if more > 0 else ''}"
-    told = [("Seen", finding.evidence), ("To do", finding.fix), ("Where", where)]
-    lines = [f"{name}: {text}" for name, text in told if text] or [""]
+    parts = [("Seen", finding.evidence), ("To do", finding.fix), ("Where", where)]
+    lines = [f"{name}: {text}" for name, text in parts if text] or [""]
     names = [f"{finding.code} {finding.what}", *[""] * (len(lines) - 1)]
     return list(zip(names, lines, strict=True))

@@ -59,13 +59,13 @@ def _axis(confirmed: Comparison | None, measured: Sequence[Candidate]) -> Axis:
     return factor_axis([*factors, *(min(highest, max(lowest, b)) for b in bounds)], words.times)
 
 
-def _confirmed(winner: Plan, found: Comparison) -> list[Cell]:
-    sure = found.phase == "confirm"
-    fate = "winner, confirmed" if sure and found.verdict == "faster" else "winner, not confirmed"
+def _confirmed(winner: Plan, claim: Comparison) -> list[Cell]:
+    sure = claim.phase == "confirm"
+    fate = "winner, confirmed" if sure and claim.verdict == "faster" else "winner, not confirmed"
     why = "on fresh blocks, none of them from the race" if sure else ""
-    bounds = (found.ratio_low, found.ratio_high)
+    bounds = (claim.ratio_low, claim.ratio_high)
     return _row(
-        Cell(winner.describe(), tone="good"), found.ratio, bounds, found.n_blocks, fate, why, sure=sure
+        Cell(winner.describe(), tone="good"), claim.ratio, bounds, claim.n_blocks, fate, why, sure=sure
     )
 
 
@@ -88,10 +88,10 @@ def _row(
     *,
     sure: bool = False,
 ) -> list[Cell]:
-    factor, known = 1 / ratio, bounds[0] is not None
-    low, high = bounds_of(*bounds) if known else (factor, factor)
+    factor, has_interval = 1 / ratio, bounds[0] is not None
+    low, high = bounds_of(*bounds) if has_interval else (factor, factor)
     hue = {"good": "winner", "look": "current"}.get(name.tone, "other")
-    interval = f" ({words.factors(*bounds)})" if known else ""
+    interval = f" ({words.factors(*bounds)})" if has_interval else ""
     text = f"{words.times(factor)}{interval}"
     blocks = "1 block" if n_blocks == 1 else f"{n_blocks} blocks"
     beneath = f"{blocks}; {fate}{f': {why}' if why else ''}"

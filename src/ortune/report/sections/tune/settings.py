@@ -35,9 +35,9 @@ def blocks(envelope: Envelope[TuneResult]) -> list[Block]:
 
 def _row(item: SettingWorth) -> list[Cell]:
     marks: tuple[Mark, ...] = ()
-    ratio, known = item.without_ratio, item.without_low is not None
+    ratio, has_interval = item.without_ratio, item.without_low is not None
     if ratio is not None:
-        low, high = (item.without_low, item.without_high) if known else (ratio, ratio)
+        low, high = (item.without_low, item.without_high) if has_interval else (ratio, ratio)
         marks = (Interval(middle=ratio, low=low, high=high, hue="winner" if item.kept else "other"),)
     name, worth = words.setting(item), words.worth(item)
     about = "; ".join(part for part in (item.summary, LEVELS[item.read_back]) if part)

@@ -33,10 +33,10 @@ def blocks(envelope: Envelope[TuneResult]) -> list[Block]:
     return _default(result.default_profile) if result.default_profile is not None else []
 
 
-def _both(result: TuneResult, found: ProfileDifference) -> list[Block]:
-    unit = differences.unit(found)
-    rows = [row for row in found.categories if row.a_ns or row.b_ns]
-    whole = max(found.a_wall_ns, found.b_wall_ns)
+def _both(result: TuneResult, change: ProfileDifference) -> list[Block]:
+    unit = differences.unit(change)
+    rows = [row for row in change.categories if row.a_ns or row.b_ns]
+    whole = max(change.a_wall_ns, change.b_wall_ns)
     names = (role_words(result, "current" if today(result) else "default"), "winner")
     a, b = ([(row.name, (row.a_ns, row.b_ns)[i] or 0.0) for row in rows] for i in range(2))
     cells: list[Row] = [
@@ -48,25 +48,25 @@ def _both(result: TuneResult, found: ProfileDifference) -> list[Block]:
         ]
         for row in sorted(rows, key=lambda row: -(row.a_ns or 0.0))
     ]
-    walls = (found.a_wall_ns, found.b_wall_ns)
+    walls = (change.a_wall_ns, change.b_wall_ns)
     total = [*(unit.show(ns) for ns in walls), unit.signed(walls[1] - walls[0])]
     heads = [*(f"{name}, {unit.name}" for name in names), "change"]
     return [
-        Line(tune_why.won(found), "strong"),
+        Line(tune_why.won(change), "strong"),
         _bar(names[0], a, walls[0], whole),
         _bar(names[1], b, walls[1], whole),
         _table(heads, cells, total),
-        *difference.nodes(found, MOST_NODES),
+        *difference.nodes(change, MOST_NODES),
     ]
 
 
-def _default(found: ProfileResult) -> list[Block]:
-    rows = profile_words.category_rows(found)
+def _default(profile: ProfileResult) -> list[Block]:
+    rows = profile_words.category_rows(profile)
     if not rows:
         return []
     *parts, total = rows
     cells: list[Row] = [[Cell(text, key=f"c-{name}"), time, part] for name, text, time, part in parts]
-    nodes = sorted(found.nodes, key=lambda node: -node.time_ns)[:MOST_NODES]
+    nodes = sorted(profile.nodes, key=lambda node: -node.time_ns)[:MOST_NODES]
     columns = [
         Column("most expensive nodes", "name"),
         Column("operator", "label"),
@@ -74,12 +74,12 @@ def _default(found: ProfileResult) -> list[Block]:
         Column("share"),
     ]
     dearest = [
-        [profile_words.name_of(n), n.op_type, duration(n.time_ns), profile_words.share(n.time_ns, found)]
+        [profile_words.name_of(n), n.op_type, duration(n.time_ns), profile_words.share(n.time_ns, profile)]
         for n in nodes
     ]
     return [
-        _bar("default", [(c.name, c.ns) for c in found.categories], found.wall_ns, found.wall_ns),
-        _table([profile_words.category_unit(found).name, "%"], cells, total[2:]),
+        _bar("default", [(c.name, c.ns) for c in profile.categories], profile.wall_ns, profile.wall_ns),
+        _table([profile_words.category_unit(profile).name, "%"], cells, total[2:]),
         table(columns, dearest),
     ]
 
@@ -91,6 +91,6 @@ def _table(heads: Sequence[str], rows: Sequence[Row], total: Sequence[str]) -> T
 
 
 def _bar(name: str, parts: Sequence[tuple[str, float]], wall_ns: float, whole: float) -> Chart:
-    told = [(c, f"{category_words(c)}: {duration(ns)}", ns) for c, ns in sorted(parts, key=lambda p: -p[1])]
+    boxes = [(c, f"{category_words(c)}: {duration(ns)}", ns) for c, ns in sorted(parts, key=lambda p: -p[1])]
     alt = f"{name}: " + "; ".join(f"{category_words(c)} {duration(ns)}" for c, ns in parts)
-    return stack(f"{name} {duration(wall_ns)}", told, whole, alt)
+    return stack(f"{name} {duration(wall_ns)}", boxes, whole, alt)
