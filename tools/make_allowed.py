@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from ortune import knobs, targets
+from ortune import knobs, providers
 from ortune.bundle.shared import ALLOWED
 from ortune.bundle.shared import as_text as text_of
 from ortune.knobs import Knob
@@ -16,10 +16,9 @@ from ortune.knobs import Knob
 
 def allowed() -> str:
     """The whole file."""
-    providers = sorted({target.provider for target in targets.all_targets().values()})
     table = {
         "settings": {name: _setting(knob) for name, knob in knobs.all_knobs().items()},
-        "providers": {name: sorted(targets.options(name)) for name in providers},
+        "providers": {p.name: sorted(p.options) for p in providers.that(lambda p: p.target)},
     }
     return json.dumps(table, indent=1, sort_keys=True) + "\n"
 

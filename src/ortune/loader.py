@@ -42,6 +42,7 @@ from ortune.bundle.shared import (
 )
 from ortune.errors import UsageError
 from ortune.printable import visible
+from ortune.providers import CPU, find
 
 if TYPE_CHECKING:
     from onnxruntime import InferenceSession
@@ -199,9 +200,9 @@ def _with_allocator(settings: list[dict[str, Any]]) -> tuple[list[dict[str, Any]
 
 
 def _is_of_a_page(info: dict[str, Any]) -> bool:
-    """Whether the plan runs in a browser: there no provider is called an ExecutionProvider."""
+    """Whether the plan runs in a browser."""
     named = [each.get("name", "") for each in info["plan"].get("providers") or ()]
-    return bool(named) and not named[0].endswith("ExecutionProvider")
+    return bool(named) and find(named[0]).in_page
 
 
 def _is_of_the_call(setting: dict[str, Any]) -> bool:
@@ -250,7 +251,7 @@ def _providers(info: dict[str, Any], settings: list[dict[str, Any]]) -> list[Pro
         refused = refused_option(own, allowed()["providers"].get(name, ()))
         if refused:
             raise ValueError(f"{refused} is no option of {name} that a bundle may set")
-    specs = specs or [("CPUExecutionProvider", {})]
+    specs = specs or [(CPU.name, {})]
     for name, own in specs:
         for setting in settings:
             if setting["channel"] == "provider_option" and setting["provider"] == name:

@@ -29,7 +29,7 @@ from chromium import Browser
 from ortune import temporary
 from ortune.errors import RuntimeNotFound
 from ortune.inputs.feed_files import write_feeds
-from ortune.knobs.web.web_build import DEFAULTS
+from ortune.knobs.web.web_build import default_of
 from ortune.records import (
     Failed,
     FeedRef,
@@ -200,7 +200,7 @@ def test_a_network_that_is_gone_in_the_middle_of_a_body(
     outcome = trial(folder)
     assert isinstance(outcome, Measured), outcome
     assert set(cut) >= {"next/0", "model", "feed/0/0", "next/1", "next/2", "cpu", "next/3"}
-    assert f"ort/{FILES[DEFAULTS['wasm']]}" in cut
+    assert f"ort/{FILES[default_of('wasm')]}" in cut
     assert len([name for name in cut if re.fullmatch(r"ort/ort-wasm\S*\.wasm", name)]) == 2
     assert outcome.done.n_runs == 2 and outcome.done.cases[0].turn_runs == (2,)
     assert outcome.done.page is not None and outcome.done.page.repeated_turns == 0
@@ -359,7 +359,7 @@ def test_a_webassembly_file_that_is_missing(folder: Path) -> None:
 
 
 def test_a_build_that_is_missing(folder: Path) -> None:
-    name = FILES[DEFAULTS["wasm"]]
+    name = FILES[default_of("wasm")]
     failed = failure("load-error", folder, browser=dist(folder, without=name))
     assert name in failed.what
     # What Chromium says of it names the whole address.

@@ -216,7 +216,7 @@ def test_report_of_this_runtime():
     report = report_of(runtimes.probe(sys.executable))
     providers = {provider.name: provider for provider in report.providers}
     assert providers["CPUExecutionProvider"].usable
-    assert {target.provider for target in targets.all_targets().values()} <= set(providers)
+    assert {target.provider.name for target in targets.all_targets().values()} <= set(providers)
     assert all(provider.usable or provider.why for provider in report.providers)
     assert report.packages["onnxruntime"] == onnxruntime.__version__
     assert "numpy" in report.packages

@@ -14,13 +14,12 @@ import numpy as np
 import pytest
 from rule_examples import CPU, plain
 
-from ortune import rules, targets
+from ortune import rules
 from ortune.profiling.nodes import Origins
 from ortune.profiling.result import result_of
 from ortune.records import Finding, MachinePeak, PageSeen, ProfileResult
 from ortune.report import profile_words
 from ortune.rules import Facts
-from ortune.rules.placement import gpu_mostly_idle
 from ortune.trace.attribution import attribute
 from ortune.trace.read import read_trace
 from ortune.trace.table import Trace
@@ -136,9 +135,3 @@ def test_the_model_and_the_target_that_were_named_stand_in_the_command(tmp_path:
     model = plain(tmp_path).model
     idle = next(f for f in found(result, model=model, target="cuda") if f.code == "PLC007")
     assert idle.fix.endswith(f"ortune compare {tmp_path / 'm.onnx'} --a-target cuda --b-target cpu")
-
-
-def test_every_provider_that_it_knows_is_that_of_the_target_it_names() -> None:
-    # A rule sees no target, so that it has names of its own; JSEP is WebGPU's in a page.
-    told = {name: targets.find(target).provider for name, target in gpu_mostly_idle._TARGETS.items()}
-    assert told == {name: name for name in told} | {"JsExecutionProvider": "webgpu"}

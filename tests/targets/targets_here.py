@@ -22,7 +22,7 @@ def runtimes_here() -> tuple[Runtime, ...]:
 @functools.cache
 def discovered(target: Target) -> tuple[Runtime | None, ProviderReport]:
     """The first runtime that a target can be used on, or one that ortune makes; None with what the last one lacks."""
-    built = (made_runtimes.require(target.made).runtime,) if target.made else ()
+    built = (made_runtimes.require(target.name).runtime,) if target.provider.build else ()
     for runtime in (*runtimes_here(), *built):
         report = target.discover(runtime)
         if report.usable:

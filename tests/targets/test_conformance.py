@@ -13,11 +13,11 @@ from targets_here import discovered, runtimes_here
 from ortune import knobs, targets
 from ortune.inputs.feed_files import write_feeds
 from ortune.inputs.value_files import read_index
+from ortune.providers import CPU
 from ortune.records import Failed, FeedRef, Measured, Outcome, Plan, Runtime, TrialRequest, Value
 from ortune.targets import Target
 from ortune.targets.machine import Machine
 from ortune.targets.runner import run
-from ortune.targets.target import CPU
 from ortune.targets.task import Task
 from ortune.targets.turns import Turns
 from ortune.trace.read import read_trace
@@ -128,19 +128,19 @@ def outcome(group: list[Outcome]) -> Measured:
 def test_discovery_says_whether_and_why_not(target: Target) -> None:
     for runtime in runtimes_here():
         report = target.discover(runtime)
-        assert report.name == target.provider
+        assert report.name == target.provider.name
         assert report.usable or report.why
-        assert report.in_build == (target.provider in runtime.providers)
+        assert report.in_build == (target.provider.name in runtime.providers)
 
 
 def test_it_says_where_its_provider_comes_from(target: Target) -> None:
-    assert target.wheel or target.otherwise
+    assert target.provider.wheel or target.provider.otherwise
     assert targets.find(target.name) is target
     assert targets.of(Plan(providers=target.providers)) is target
 
 
 def test_a_model_runs_with_right_outputs(target: Target, outcome: Measured) -> None:
-    assert target.provider in outcome.done.providers
+    assert target.provider.name in outcome.done.providers
     assert outcome.done.n_runs == TURNS.runs * TURNS.rounds
     (found,) = read_index(Path(outcome.outputs_path) / "all", "outputs")
     np.testing.assert_allclose(np.load(found.files[0]), np.maximum(FEED @ WEIGHT, 0), rtol=1e-3, atol=1e-3)
@@ -160,7 +160,7 @@ def test_a_profile_is_a_trace(target: Target, outcome: Measured) -> None:
         pytest.skip("onnxruntime-web writes no profile with WebGL")
     trace = read_trace(Path(outcome.done.profile))
     assert trace.n_runs == 1 + outcome.done.cases[0].warmup_runs + outcome.done.n_runs + TURNS.rounds
-    assert (target.in_trace or target.provider) in trace.provider.texts
+    assert target.provider.profiled_as[0] in trace.provider.texts
 
 
 def test_sensors_are_read(target: Target, outcome: Measured) -> None:
@@ -171,7 +171,7 @@ def test_sensors_are_read(target: Target, outcome: Measured) -> None:
 
 def settings_of(target: Target) -> list[dict[str, Value]]:
     """A value of each of its settings that can be made up, what needs others with these; and one of the session's."""
-    own = [k for k in knobs.all_knobs().values() if k.provider == target.provider and k.kind != "text"]
+    own = [k for k in knobs.all_knobs().values() if k.provider == target.provider.name and k.kind != "text"]
     values = {knob.name: (*knob.choices, *knob.tries, "1")[0] for knob in own if not knob.needs}
     needing = [
         knobs.parse_settings([*k.needs, f"{k.name}={(*k.choices, *k.tries, '1')[0]}"]) for k in own if k.needs
@@ -204,15 +204,17 @@ def test_settings_arrive(trials: Trials) -> None:
 def test_what_a_target_cannot_be_told_is_a_failure(
     trials: Trials, target: Target, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    deaf = Target(name=target.name, provider=target.provider, channels=())
-    monkeypatch.setattr(targets, "of", lambda plan: deaf)
+    class Deaf(Target):
+        channels = ()
+
+    monkeypatch.setattr(targets, "of", lambda plan: Deaf(target.provider))
     (outcome,) = trials.run(trials.task("a", model(trials.folder / "m.onnx"), {"enable_mem_pattern": False}))
     assert isinstance(outcome, Failed)
     assert (outcome.reason, outcome.phase) == ("unsupported", "preparing")
 
 
 def test_a_silent_fallback_to_the_cpu_is_a_failure(target: Target, tmp_path: Path) -> None:
-    lacking = [runtime for runtime in runtimes_here() if target.provider not in runtime.providers]
+    lacking = [runtime for runtime in runtimes_here() if target.provider.name not in runtime.providers]
     if target.provider == CPU or not target.of_runtime or not lacking:
         pytest.skip("every runtime here has it")
     trials = Trials(tmp_path, target, lacking[0])

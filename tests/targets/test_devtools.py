@@ -34,7 +34,7 @@ class Browser:
     def __init__(self, folder: Path) -> None:
         self.events: queue.Queue[PageEvent] = queue.Queue()
         self.folder = folder
-        flags = setup.flags(webgpu=False, webnn=False, headful=False, profile=folder / "browser")
+        flags = setup.flags((), headful=False, profile=folder / "browser")
         with (folder / "log").open("wb") as log:
             self.tools = DevTools(
                 PROGRAM, flags, environment=setup.environment(folder), folder=folder, log=log,

@@ -175,7 +175,7 @@ def test_a_page_that_never_ends_is_watched_no_longer_than_asked(
 @pytest.fixture(scope="module")
 def tools(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DevTools]:
     folder = tmp_path_factory.mktemp("tools")
-    flags = setup.flags(webgpu=False, webnn=False, headful=False, profile=folder / "browser")
+    flags = setup.flags((), headful=False, profile=folder / "browser")
     events: list[PageEvent] = []
     with (folder / "log").open("wb") as log:
         made = DevTools(

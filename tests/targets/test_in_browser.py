@@ -18,7 +18,6 @@ from ortune.errors import UsageError
 from ortune.inputs.feed_files import write_feeds
 from ortune.profiling import peaks
 from ortune.records import (
-    WEB_TARGETS,
     CompareResult,
     FeedRef,
     Measured,
@@ -364,10 +363,6 @@ def test_what_of_a_run_is_outside_of_the_operators(
         assert parts.n_runs == result.n_runs and not parts.queued
         assert 0 < parts.operators_ns < parts.whole_ns and min(parts.inputs_ns, parts.outputs_ns) >= 0
         assert "handing outputs over" in profile_words.page_parts(parts)
-
-
-def test_the_targets_in_a_browser_are_those_that_all_rooms_know() -> None:
-    assert {name: targets.find(name).provider for name in targets.in_browsers()} == WEB_TARGETS
 
 
 def test_placement_and_reasons_are_read_off_the_log() -> None:

@@ -1,4 +1,4 @@
-"""A target is one folder: everything else that must know of it finds it there."""
+"""A provider is one file, and a place that runs trials one folder: all that must know of them finds them there."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ import pytest
 from targets_here import runtimes_here
 from test_conformance import TURNS, Trials, measured, model
 
-from ortune import targets
+from ortune import providers, targets
 from ortune.errors import UsageError
 from ortune.records import Measured, Plan, ProviderSpec
+from ortune.rules import Facts
 from ortune.targets.inventory import report
 from ortune.targets.machine import Machine
 from ortune.targets.runner import run
@@ -76,8 +77,10 @@ class Device:
 class Tomorrow(Target):
     """Runs on a device."""
 
+    channels = ("session_config",)
+
     def discover(self, runtime, browser=None):
-        return ProviderReport(name=self.provider, in_build=False, usable=True, why="it is always there")
+        return ProviderReport(name=self.provider.name, in_build=False, usable=True, why="it is always there")
 
     def runner(self, task, settings, machine, group):
         return Device(task, settings)
@@ -86,26 +89,43 @@ class Tomorrow(Target):
         return Snapshot(load1=1.0)
 
 
-TARGET = Tomorrow(
-    name="tomorrow",
-    provider="TomorrowExecutionProvider",
+KIND = Tomorrow
+'''
+PROVIDER = '''"""Whatever there will be."""
+
+from ortune.providers.provider import Provider
+
+PROVIDER = Provider(
+    name="TomorrowExecutionProvider",
+    target="tomorrow",
+    place="device",
     otherwise="it is made to order",
-    channels=("session_config",),
+    options=frozenset({"speed"}),
+    queues=True,
+    int32=True,
 )
 '''
 
 
 @pytest.fixture
 def new(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[targets.Target]:
-    """The target of a folder that stands beside the others."""
-    folder = tmp_path / "targets" / "tomorrow"
-    folder.mkdir(parents=True)
-    (folder / "__init__.py").write_text(NEW, encoding="utf-8")
-    monkeypatch.setattr(targets, "__path__", [*targets.__path__, str(folder.parent)])
-    importlib.invalidate_caches()
-    targets.all_targets.cache_clear()
+    """The target of a provider and of a place that stand beside the others."""
+    for package, name, text in ((targets, "device/target.py", NEW), (providers, "tomorrow.py", PROVIDER)):
+        folder = tmp_path / package.__name__.rpartition(".")[2]
+        (folder / name).parent.mkdir(parents=True)
+        (folder / name).write_text(text, encoding="utf-8")
+        monkeypatch.setattr(package, "__path__", [*package.__path__, str(folder)])
+    forget()
     yield targets.find("tomorrow")
-    sys.modules.pop("ortune.targets.tomorrow")
+    for name in ("ortune.providers.tomorrow", "ortune.targets.device.target", "ortune.targets.device"):
+        sys.modules.pop(name, None)
+    monkeypatch.undo()
+    forget()
+
+
+def forget() -> None:
+    importlib.invalidate_caches()
+    providers.every.cache_clear()
     targets.all_targets.cache_clear()
 
 
@@ -119,8 +139,16 @@ def test_it_is_found_and_asked_for_by_name(new: targets.Target) -> None:
     assert "tomorrow" in caught.value.do
 
 
+def test_what_is_true_of_it_is_known_to_who_asks(new: targets.Target) -> None:
+    assert Facts(target="tomorrow").provider is new.provider
+    assert providers.of_profile("TomorrowExecutionProvider") is new.provider
+    assert "tomorrow" in providers.targets(lambda p: p.int32)
+    assert "TomorrowExecutionProvider" in providers.profiled(lambda p: p.queues)
+    assert not Plan(providers=new.providers).is_web
+
+
 def test_doctor_tells_of_it(new: targets.Target) -> None:
-    (seen,) = [each for each in report(runtimes_here()[0]).providers if each.name == new.provider]
+    (seen,) = [each for each in report(runtimes_here()[0]).providers if each.name == new.provider.name]
     assert (seen.usable, seen.why) == (True, "it is always there")
 
 
@@ -136,7 +164,7 @@ def test_its_trials_take_turns_with_processes(new: targets.Target, tmp_path: Pat
     found = run(tasks, Machine(), TURNS)
     assert found is not None
     for outcome, target in zip(found, (new, cpu.target), strict=False):
-        assert target.provider in measured(outcome).done.providers
+        assert target.provider.name in measured(outcome).done.providers
         assert measured(outcome).done.cases[0].turn_runs == (TURNS.runs,) * TURNS.rounds
     assert not isinstance(found[2], Measured)
     assert (found[2].reason, found[2].what) == ("unsupported", "allow_spinning")
@@ -152,4 +180,4 @@ def test_what_it_cannot_be_told_is_a_failure(new: targets.Target, tmp_path: Path
 def test_a_bundle_is_made_for_what_says_that_it_ships(new: targets.Target) -> None:
     with pytest.raises(UsageError, match="no bundle can be made for tomorrow"):
         tune.run(tune.Options(model="m.onnx", target="tomorrow"))
-    assert targets.find("cpu").ships
+    assert targets.find("cpu").provider.ships

@@ -60,6 +60,8 @@ def test_every_suggestion_is_taken(verb: str) -> None:
         ("tune", "--ep CUDAExecutionProvider", "--target cuda"),
         ("look", "--device cuda:0", "--target cuda"),
         ("look", "--gpu", "--target cuda"),
+        ("bench", "--trt", "--target tensorrt"),
+        ("tune", "--use-dml", "--target directml"),
         ("bench", "--input 'my inputs.npz'", "--inputs 'my inputs.npz'"),
         ("compare", "--iterations 100", "--budget 2m"),
         ("bench", "--iterations 100", "--runs 100"),

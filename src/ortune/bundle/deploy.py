@@ -19,13 +19,14 @@ from ortune.bundle.settings import measured, named, of, preload, process_line
 from ortune.bundle.shared import as_text
 from ortune.bundle.triton import config
 from ortune.errors import UsageError
+from ortune.providers import find
 from ortune.records import Applied, BundleInfo, TuneResult, Workload
 
 HEADROOM = 0.25
 """Share of the measured peak that a container gets on top: other inputs, another allocator state."""
 
-NVIDIA = frozenset({"CUDAExecutionProvider", "TensorrtExecutionProvider", "NvTensorRTRTXExecutionProvider"})
-"""Providers that need libraries which no image of Python has, and a GPU of NVIDIA."""
+_NVIDIA = "NVIDIA"
+"""Its providers need libraries which no image of Python has, and a GPU."""
 
 _MIB = 1 << 20
 
@@ -221,7 +222,7 @@ def _variables(info: BundleInfo) -> list[tuple[str, str]]:
 
 
 def _gpu(info: BundleInfo) -> bool:
-    return any(provider.name in NVIDIA for provider in info.plan.providers)
+    return any(find(provider.name).vendor == _NVIDIA for provider in info.plan.providers)
 
 
 def _library(name: str) -> str:

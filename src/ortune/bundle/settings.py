@@ -13,7 +13,6 @@ from ortune.knobs import Knob
 from ortune.knobs.cpu.transparent_huge_pages import KNOB as _HUGE_PAGES
 from ortune.records import Applied, Host, Plan, Value
 
-CPU = "CPUExecutionProvider"
 HUGE_PAGES = _HUGE_PAGES.key
 COMMANDS = {"affinity": "taskset -c", "nice": "nice -n"}
 """Settings of the process that a command before the program's own makes."""

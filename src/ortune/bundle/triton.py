@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import PurePosixPath
 
 import onnx_ir as ir
@@ -10,8 +10,10 @@ import onnx_ir as ir
 from ortune import knobs
 from ortune.analysis.symbolic_sizes import feedable
 from ortune.bundle.languages._literals import QUOTES, Quote, comment, utf8
-from ortune.bundle.settings import CPU, named, needs_allocator, of
+from ortune.bundle.settings import named, needs_allocator, of
 from ortune.bundle.shared import as_text
+from ortune.providers import CPU, find
+from ortune.providers.cuda import PROVIDER as CUDA
 from ortune.records import Applied, BundleInfo
 
 SAME = ("INT8", "INT16", "INT32", "INT64", "UINT8", "UINT16", "UINT32", "UINT64", "BOOL", "STRING")
@@ -25,12 +27,7 @@ TYPES = {
 GRAPH_LEVEL = "optimization.graph.level"
 """What a setting calls the field of that block; all others are parameters."""
 
-ACCELERATORS = {
-    "OpenVINOExecutionProvider": ("cpu_execution_accelerator", "openvino"),
-    "TensorrtExecutionProvider": ("gpu_execution_accelerator", "tensorrt"),
-    "CUDAExecutionProvider": ("gpu_execution_accelerator", "cuda"),
-}
-
+_ON_GPU = "gpu_execution_accelerator"
 _quoted = Quote(utf8, "\\{:03o}", QUOTES)
 """A literal of protobuf's text format: UTF-8 bytes, those beyond ASCII in octal."""
 
@@ -42,10 +39,11 @@ def config(info: BundleInfo, model: ir.Model, custom_ops: tuple[str, ...]) -> st
     out.
     """
     names = [p.name for p in info.plan.providers]
-    gpu = any(ACCELERATORS.get(name, ("",))[0] == "gpu_execution_accelerator" for name in names)
+    accelerators = {name: accelerator for name in names if (accelerator := find(name).bindings.triton)}
+    gpu = any(kind == _ON_GPU for kind, _ in accelerators.values())
     values, lost = _values(model)
     lost += [named(s) for s in info.applied if _spelled(s) is None]
-    lost += [f"provider {name}" for name in names if name != CPU and name not in ACCELERATORS]
+    lost += [f"provider {name}" for name in names if name != CPU.name and name not in accelerators]
     lost += [f"options of {p.name}" for p in info.plan.providers if p.options]
     if info.model.lower().endswith(".ort"):
         lost.append("a model in ORT format, which the backend may refuse: give it the .onnx file")
@@ -60,7 +58,7 @@ def config(info: BundleInfo, model: ir.Model, custom_ops: tuple[str, ...]) -> st
         "max_batch_size: 0",
         *values,
         f"instance_group [ {{ count: 1 kind: {'KIND_GPU' if gpu else 'KIND_CPU'} }} ]",
-        *_optimization(info, names),
+        *_optimization(info, accelerators.values()),
         *_parameters(info.applied),
     ]
     if custom_ops:
@@ -97,13 +95,12 @@ def _value(kind: str, name: str, dtype: str, shape: ir.Shape) -> list[str]:
     return [*lines, "  }", "]"]
 
 
-def _optimization(info: BundleInfo, names: list[str]) -> list[str]:
-    found = [ACCELERATORS[name] for name in names if name in ACCELERATORS]
+def _optimization(info: BundleInfo, accelerators: Iterable[tuple[str, str]]) -> list[str]:
     # CUDA is what an instance on a GPU has anyway.
     inner = [
         f"  execution_accelerators {{ {kind}: [ {{ name: {_quoted(name)} }} ] }}"
-        for kind, name in found
-        if name != "cuda"
+        for kind, name in accelerators
+        if (kind, name) != CUDA.bindings.triton
     ]
     inner += [f"  graph {{ level: {text} }}" for name, text in _set(info.applied) if name == GRAPH_LEVEL]
     return ["optimization {", *inner, "}"] if inner else []

@@ -14,26 +14,19 @@ from dataclasses import dataclass, replace
 
 import onnx_ir as ir
 
+from ortune import providers
 from ortune.bundle.languages._literals import comment
 from ortune.bundle.languages._source import claim, templates
 from ortune.bundle.settings import measured, resolve
 from ortune.bundle.shared import thread_cap
 from ortune.knobs.in_page import in_page
-from ortune.knobs.web.web_build import DEFAULTS
+from ortune.knobs.web.web_build import IMPORTS, default_of
 from ortune.knobs.web.web_build import KNOB as BUILD
 from ortune.knobs.web.web_isolation import KNOB as _ISOLATION
 from ortune.knobs.web.web_threads import KNOB as THREADS
 from ortune.model.open import OpenModel
+from ortune.providers.web_wasm import PROVIDER as WASM
 from ortune.records import Applied, BundleInfo, Plan, ProviderSpec
-
-IMPORTS = {
-    "jsep": "onnxruntime-web",
-    "asyncify": "onnxruntime-web/webgpu",
-    "jspi": "onnxruntime-web/jspi",
-    "wasm": "onnxruntime-web/wasm",
-    "webgl": "onnxruntime-web/webgl",
-}
-"""What a page imports for each build."""
 
 FILES = ("load.web.mjs", "load.web.d.mts")
 SERVED = ("nginx.conf", "vite.config.mjs", "express.mjs", "isolate.js")
@@ -127,7 +120,7 @@ def javascript_lines(plan: Plan, model: str = "model.onnx") -> str:
     """
     first = choices(plan, measured(resolve(plan)))[0]
     lines = []
-    if first.provider == "wasm" and first.threads != "1" and plan.settings.get(ISOLATION) is not False:
+    if first.provider == WASM.name and first.threads != "1" and plan.settings.get(ISOLATION) is not False:
         lines.append(
             "// Serve the page cross-origin isolated (COOP and COEP headers): else it has one thread."
         )
@@ -164,15 +157,16 @@ def _served(place: str, model: OpenModel) -> tuple[str, list[tuple[str, str]]]:
 
 def _choice(provider: ProviderSpec, applied: Sequence[Applied], *, first: bool) -> Choice:
     told = in_page(provider, applied)
-    build = told.build or DEFAULTS[provider.name]
-    if build == "jspi" and provider.name == "wasm" and not first:
+    traits = providers.find(provider.name)
+    build = told.build or default_of(provider.name)
+    if build == "jspi" and traits.cpu_kernels and not first:
         # A browser that gave no GPU may lack JSPI as well, and what lacks it cannot start that build at all.
-        build = "wasm"
+        build = traits.web_alone
+    if not BUILD.runs(build, provider.name):
+        build = traits.web_alone or default_of(provider.name)
     return Choice(
         provider=provider.name,
-        build=IMPORTS[build]
-        if BUILD.runs(build, provider.name)
-        else IMPORTS.get(provider.name, IMPORTS[DEFAULTS[provider.name]]),
+        build=IMPORTS[build],
         env=tuple(line for key, value in told.env.items() for line in _assigned(key, value)),
         options=literal(told.session),
         threads=next((_expression(value) for key, value in told.env.items() if key == THREADS.key), ""),

@@ -55,7 +55,9 @@ def _parsed(verb: str) -> ast.Module:
 def _light(node: ast.stmt) -> bool:
     if isinstance(node, ast.ImportFrom):
         there_anyway = {f"ortune.verbs.{n}" for n in ("_options", "_sides", "_elsewhere")} | {"ortune.errors"}
-        return node.module in there_anyway or str(node.module).partition(".")[0] in sys.stdlib_module_names
+        start = str(node.module).partition(".")[0]
+        plain = str(node.module).startswith("ortune.providers")
+        return plain or node.module in there_anyway or start in sys.stdlib_module_names
     if isinstance(node, ast.Assign):
         return not any(isinstance(part, ast.Call | ast.Name) for part in ast.walk(node.value))
     return isinstance(node, ast.ClassDef) and node.name == "Options"

@@ -289,6 +289,6 @@ def adoption(runtime: Runtime, today: Runtime) -> Adoption | None:
 def check_names(names: tuple[str, ...]) -> None:
     """UsageError for the first that is no runtime's name, before anything is done."""
     if not names:
-        raise UsageError("no runtime is named", do="e.g. ortune runtime add openvino")
+        raise UsageError("no runtime is named", do=f"e.g. {packages.addable()[0].command}")
     for name in names:
         require_recipe(name)

@@ -7,8 +7,9 @@ from typing import Literal
 
 import msgspec
 
+from ortune import providers
 from ortune.knobs.facts import ModelFacts
-from ortune.records import WEB_PROVIDERS, Applied, Channel, Record, Value
+from ortune.records import Applied, Channel, Record, Value
 
 Objective = Literal["latency", "p95", "throughput", "cold-start", "main-thread", "memory", "cpu"]
 Priors = Mapping[Objective, float | Mapping[str, float]]
@@ -132,7 +133,7 @@ class Knob(Record, frozen=True, kw_only=True):
     @property
     def of_browsers(self) -> bool:
         """Whether onnxruntime-web alone has it."""
-        return self.channel in WEB or self.provider in WEB_PROVIDERS
+        return self.channel in WEB or providers.find(self.provider).in_page
 
     def runs(self, text: str, provider: str) -> bool:
         """Whether an execution provider can run with a value."""

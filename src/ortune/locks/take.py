@@ -19,6 +19,7 @@ from ortune.locks.snapshot.optimised import graph_snapshot, saved_graph
 from ortune.locks.snapshot.structure import operators
 from ortune.model.graphs import graphs
 from ortune.model.open import OpenModel, open_model
+from ortune.providers import CPU
 from ortune.records import (
     Applied,
     Channel,
@@ -49,7 +50,6 @@ SCHEMA = "ortune/snapshot/1"
 BOUND_LEVELS = ("layout", "all")
 """Levels at which the processor decides what comes out: blocks as wide as its vectors, layouts for its kernels."""
 
-CPU = "CPUExecutionProvider"
 
 SAVED = "as-run.onnx"
 """The graph that ran, in the run's folder."""
@@ -123,7 +123,7 @@ def take(
             feeds=_digest(refs),
             inputs=Path(work.inputs_path).name,
             random=random,
-            placement=placed(profile) if side.plan.providers else {CPU: levels[level].nodes},
+            placement=placed(profile) if side.plan.providers else {CPU.name: levels[level].nodes},
             outputs=output_snapshots(folder, random=bool(random)),
         ),
         levels={name: graph for name, graph in levels.items() if name not in BOUND_LEVELS},

@@ -29,6 +29,7 @@ from ortune.knobs.cpu.graph_optimization_level import KNOB as LEVEL
 from ortune.model.graphs import own_name
 from ortune.model.open import open_model
 from ortune.profiling.memory import Lifetimes, lifetimes
+from ortune.providers import short
 from ortune.records import Plan, ProfiledNode, Workload
 from ortune.targets.task import Limits
 from ortune.targets.tool import ToolProcess
@@ -104,7 +105,7 @@ def origins(
         return _found(side.model.ir, ran, work, trace)
     except OrtuneError as error:
         if "compiled nodes" in error.what:
-            provider = side.plan.provider_names[0].removesuffix("ExecutionProvider")
+            provider = short(side.plan.provider_names[0])
             return Origins(
                 trouble=f"{provider} compiles its part of the graph to one node: what is in it is not timed"
             )
@@ -124,7 +125,7 @@ def _optimised(side: Resolved, custom_ops: tuple[str, ...], scratch: Path) -> ir
     plan, level = side.plan, str(side.plan.settings.get(LEVEL.name, LEVEL.default))
     target = targets.of(plan)
     if not target.of_runtime:
-        if target.in_trace != targets.CPU:
+        if not target.provider.cpu_kernels:
             raise ModelError("the browser did not give the graph that it runs on the GPU")
         # In WebAssembly the CPU's optimiser makes the same graph, but for the layouts that a processor's own code has.
         plan, level = Plan(), IN_WASM

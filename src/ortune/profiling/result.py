@@ -20,6 +20,7 @@ from ortune.knobs.in_page import threads_in_page
 from ortune.profiling.memory import memory_of
 from ortune.profiling.nodes import Origins, profiled_nodes, whole_numbers
 from ortune.profiling.processes import Seen
+from ortune.providers import ON_CPU
 from ortune.records import (
     MachinePeak,
     OperatorTime,
@@ -64,7 +65,7 @@ def page_parts(trace: Trace, warmup: int) -> PageParts | None:
         outputs_ns=outputs,
         rest_ns=rest,
         n_runs=len(told),
-        queued=not {*trace.nodes.provider} <= {"CPUExecutionProvider", ""},
+        queued=not {*trace.nodes.provider} <= ON_CPU,
     )
 
 

@@ -7,18 +7,13 @@ from typing import Literal
 
 import msgspec
 
+from ortune import providers
 from ortune.records.base import Record, Value
 
 Channel = Literal[
     "session_option", "session_config", "run_config", "provider_option", "env", "preload", "process",
     "env_allocator", "global_pool", "call_style", "page", "web_env", "web_session", "web_page",
 ]  # fmt: skip
-
-WEB_PROVIDERS = frozenset({"wasm", "webgpu", "webgl", "webnn"})
-"""The execution providers of onnxruntime-web, as its ``executionProviders`` names them."""
-
-WEB_TARGETS = {f"web-{provider}": provider for provider in WEB_PROVIDERS}
-"""The targets in a browser, with the provider of each."""
 
 ReadBackLevel = Literal["effect", "echo", "none"]
 
@@ -67,16 +62,16 @@ class Plan(Record, frozen=True, kw_only=True):
     @property
     def provider_names(self) -> tuple[str, ...]:
         """Its execution providers; the CPU's alone where it names none, as ONNX Runtime has it."""
-        return tuple(p.name for p in self.providers) or ("CPUExecutionProvider",)
+        return tuple(p.name for p in self.providers) or (providers.CPU.name,)
 
     @property
     def is_web(self) -> bool:
         """Whether it runs in a browser, by onnxruntime-web."""
-        return self.provider_names[0] in WEB_PROVIDERS
+        return providers.find(self.provider_names[0]).in_page
 
     def describe(self) -> str:
         """The plan in words: "default", or "intra_op_num_threads=4, allow_spinning=0"."""
         parts = [r.name for r in self.rewrites]
         parts += [f"{k}={int(v) if isinstance(v, bool) else v}" for k, v in sorted(self.settings.items())]
-        parts += [p.name.removesuffix("ExecutionProvider") for p in self.providers]
+        parts += [providers.short(p.name) for p in self.providers]
         return ", ".join(parts) or "default"

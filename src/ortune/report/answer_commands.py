@@ -11,7 +11,8 @@ from collections.abc import Sequence
 import msgspec
 
 from ortune.printable import operand
-from ortune.records import WEB_TARGETS, InputChoice, Plan, Runtime, Side, Workload
+from ortune.providers import find
+from ortune.records import InputChoice, Plan, Runtime, Side, Workload
 
 IN_A_POD = "in an emulated pod"
 """How the note on a pod begins, whose size no document holds."""
@@ -173,8 +174,7 @@ def change_line(command: str, default: Plan, change: Plan) -> list[str]:
     for flag in _OF_TUNE:
         _drop(words, flag)
     if default.is_web and "--target" in words[:-1]:  # which may have been all that a browser offers
-        provider = default.provider_names[0]
-        words[words.index("--target") + 1] = next(t for t, p in WEB_TARGETS.items() if p == provider)
+        words[words.index("--target") + 1] = find(default.provider_names[0]).target
     return [*words, *plan_options(change, "--b-")]
 
 

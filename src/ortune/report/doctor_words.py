@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ortune.providers import short
 from ortune.records import DoctorResult, Envelope, Host, MachinePeak, NoiseReport, RuntimeReport
 from ortune.report import finding_words
 from ortune.report.checks import checks, control_words
@@ -39,7 +40,7 @@ def headline(envelope: Envelope[DoctorResult]) -> list[str]:
     """The machine and what runs on it; what a comparison of two minutes can show."""
     result, host = envelope.result, envelope.host
     usable = dict.fromkeys(p.name for r in result.runtimes for p in r.providers if p.usable)
-    names = ", ".join(name.removesuffix("ExecutionProvider") for name in usable)
+    names = ", ".join(short(name) for name in usable)
     runs = f"ONNX Runtime runs on {names}" if names else "no ONNX Runtime was found: pip install onnxruntime"
     where = "" if host is None else f" ({host.cpu}, {_cpus(host.effective_cpus)})"
     lines = [f"{runs}{where}"]
@@ -67,7 +68,7 @@ def _runtimes(result: DoctorResult) -> Table:
     rows = []
     for report in result.runtimes:
         runtime = report.runtime
-        usable = [p.name.removesuffix("ExecutionProvider") for p in report.providers if p.usable]
+        usable = [short(p.name) for p in report.providers if p.usable]
         beneath = "; ".join(f"problem: {text}" for text in report.problems)
         version = " ".join(filter(None, (runtime.ort_version, runtime.package))) or "-"
         rows.append(

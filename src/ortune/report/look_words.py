@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 
+from ortune.providers import short
 from ortune.records import Envelope, LookResult, ModelCost, OperatorTime
 from ortune.report import finding_words
 from ortune.report.document import Code, Column, Document, Line, Pairs, Points, table
@@ -168,7 +169,7 @@ def operator_rows(result: LookResult) -> list[tuple[str, str, str, str]]:
 
 
 def _operator(row: OperatorTime, several: bool) -> str:
-    provider = row.provider.removesuffix("ExecutionProvider")
+    provider = short(row.provider)
     return f"{row.op_type} on {provider}" if several and provider else row.op_type
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from ortune.providers.web_webgpu import PROVIDER as WEBGPU
 from ortune.records import DiagnoseResult, Envelope, Finding, PageSeen, PageSession, PageTensor, WatchedPage
 from ortune.report import finding_words
 from ortune.report.answer_commands import lines, told_line
@@ -139,7 +140,7 @@ def _runs(session: PageSession, seen: PageSeen) -> Iterator[tuple[str, str]]:
 
 def _doubt(session: PageSession, seen: PageSeen) -> str:
     """What times on WebGPU are where the CPU computes it."""
-    software = seen.software and session.plan.provider_names[0] == "webgpu"
+    software = seen.software and session.plan.provider_names[0] == WEBGPU.name
     return " (functional only: the GPU is software)" if software else ""
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from ortune.providers import CPU, short
 from ortune.records import BrowserPlace, Placement, TrialDone
 from ortune.report import compare_outputs
 from ortune.report.document import Column, Table, table
@@ -16,17 +17,13 @@ def placed(placement: Sequence[Placement]) -> list[str]:
     if not placement:
         return []
     total = sum(part.n_nodes for part in placement)
-    first, *others = sorted(placement, key=lambda part: part.provider == "CPUExecutionProvider")
+    first, *others = sorted(placement, key=lambda part: part.provider == CPU.name)
     pieces = f" in {first.n_parts} parts" if first.n_parts > 1 else ""
-    said = f"{_short(first.provider)} runs {first.n_nodes} of {total} nodes{pieces}"
+    said = f"{short(first.provider)} runs {first.n_nodes} of {total} nodes{pieces}"
     if not others:
-        return [said if pieces else f"{_short(first.provider)} runs all {total} nodes"]
-    stayed = "; ".join(f"{part.n_nodes} stayed on {_short(part.provider)}: {_types(part)}" for part in others)
+        return [said if pieces else f"{short(first.provider)} runs all {total} nodes"]
+    stayed = "; ".join(f"{part.n_nodes} stayed on {short(part.provider)}: {_types(part)}" for part in others)
     return [f"{said}; {stayed}"]
-
-
-def _short(provider: str) -> str:
-    return provider.removesuffix("ExecutionProvider")
 
 
 def _types(part: Placement) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
+from ortune.providers import CPU, short
 from ortune.records import (
     CategoryName,
     Envelope,
@@ -154,7 +155,7 @@ def names(result: ProfileResult) -> dict[str, str]:
 def _category(name: CategoryName, result: ProfileResult) -> str:
     """A category in words; what a device computes later is not called computing."""
     waits = any(c.name == "device-wait" and c.ns > 0 for c in result.categories)
-    on_the_cpu = result.providers.get("CPUExecutionProvider", 0.0)
+    on_the_cpu = result.providers.get(CPU.name, 0.0)
     if name == "kernels" and waits and 2 * on_the_cpu < sum(result.providers.values()):
         return "in nodes, by the host's clock"
     return CATEGORIES[name]
@@ -195,7 +196,7 @@ def operators(result: ProfileResult, most: int = TOP_OPERATORS) -> Table:
     several = len({o.provider for o in result.operators}) > 1
     rows = []
     for o in result.operators[:most]:
-        provider = o.provider.removesuffix("ExecutionProvider")
+        provider = short(o.provider)
         name = f"{o.op_type} on {provider}" if several and provider else o.op_type
         rows.append([Cell(name), *_part_cells(o.time_ns, o.n_nodes, result)])
     rest = result.operators[most:]
@@ -515,7 +516,7 @@ def unmapped(result: ProfileResult) -> str:
 
 
 def _provider(name: str) -> str:
-    return name.removesuffix("ExecutionProvider") or "no provider"
+    return short(name) or "no provider"
 
 
 def document(envelope: Envelope[ProfileResult]) -> Document:

@@ -12,6 +12,7 @@ from collections.abc import Collection, Iterable
 import onnx_ir as ir
 
 from ortune.errors import UsageError
+from ortune.providers import CPU
 from ortune.records import RewriteSpec, Value, Workload
 from ortune.rewrites._apply import Rewritten, Step, Tool, apply_all, rewrite_model
 from ortune.rewrites._base import (
@@ -107,7 +108,7 @@ def left_out(specs: Iterable[RewriteSpec], outputs: Collection[str]) -> frozense
 
 
 def row(
-    ir_model: ir.Model, *, workload: Workload | None = None, objective: str = "", target: str = "cpu"
+    ir_model: ir.Model, *, workload: Workload | None = None, objective: str = "", target: str = CPU.target
 ) -> tuple[RewriteSpec, ...]:
     """The exact rewrites that a model calls for one after another: what one leaves another may take up.
 
@@ -158,7 +159,7 @@ def proposals(
     *,
     workload: Workload | None = None,
     objective: str = "",
-    target: str = "cpu",
+    target: str = CPU.target,
     packages: Collection[str] = (),
     features: Collection[str] = (),
 ) -> list[tuple[RewriteSpec, str]]:
@@ -191,7 +192,7 @@ def lacking(
     *,
     workload: Workload | None = None,
     objective: str = "",
-    target: str = "cpu",
+    target: str = CPU.target,
     features: Collection[str] = (),
 ) -> list[tuple[str, str]]:
     """The rewrites that are not among ``proposals`` for the sake of a browser's GPU alone, and what it lacks."""

@@ -9,7 +9,8 @@ from typing import Literal
 import onnx_ir as ir
 
 from ortune.errors import OrtuneError, UsageError
-from ortune.records import WEB_TARGETS, Value, Workload
+from ortune.providers import of_target
+from ortune.records import Value, Workload
 from ortune.rewrites._checks import Picture, problem
 from ortune.rewrites._marks import stamp
 
@@ -137,12 +138,12 @@ class Rewrite:
         """Whether it can improve an objective ("" is any) where the model runs."""
         useful = not objective or not self.objectives or objective in self.objectives
         # What a plan must set besides is a setting of a process, which a page cannot be told.
-        reached = not (self.settings and target in WEB_TARGETS)
+        reached = not (self.settings and of_target(target).in_page)
         return useful and reached and (not self.targets or target in self.targets)
 
     def lacks_feature(self, target: str, features: Collection[str]) -> bool:
         """Whether it needs what the adapter of a browser's GPU has not told to have."""
-        needed = self.adapter_feature if target in WEB_TARGETS else ""
+        needed = self.adapter_feature if of_target(target).in_page else ""
         return bool(needed) and needed not in features
 
     def apply(self, model: ir.Model, params: Mapping[str, str] | None = None) -> RewriteResult:

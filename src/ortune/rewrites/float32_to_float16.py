@@ -21,6 +21,7 @@ from collections.abc import Iterator, Sequence
 
 import onnx_ir as ir
 
+from ortune import providers
 from ortune.model.graphs import attribute_tensors, graphs
 from ortune.records import Workload
 from ortune.rewrites._base import SHADERS_OF_FLOAT16, Proposed, Rewrite
@@ -36,9 +37,6 @@ from ortune.rewrites._quantized import (
     weight_bytes,
 )
 
-_GPUS = (
-    "coreml", "cuda", "directml", "migraphx", "rocm", "tensorrt", "tensorrt-rtx", "webgpu", "web-webgpu",
-)  # fmt: skip
 _HALF, _SINGLE = ir.DataType.FLOAT16, ir.DataType.FLOAT
 
 
@@ -79,7 +77,7 @@ REWRITE = Rewrite(
     name="float32-to-float16",
     summary="weights and activations in float16, for GPUs; inputs and outputs keep their types",
     safety="numerics",
-    targets=_GPUS,
+    targets=providers.targets(lambda p: p.float16),
     adapter_feature=SHADERS_OF_FLOAT16,
     stage=8,
     family=FAMILY,

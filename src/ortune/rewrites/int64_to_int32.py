@@ -19,6 +19,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import onnx_ir as ir
 
+from ortune import providers
 from ortune.model.graphs import cast_to
 from ortune.records import Workload
 from ortune.rewrites._base import Proposed, Rewrite, RewriteResult
@@ -195,7 +196,7 @@ REWRITE = Rewrite(
     name="int64-to-int32",
     summary="integers are computed in 32 bits where they are proven to fit",
     safety="exact",
-    targets=("webgpu", "web-webgpu", "web-webnn"),
+    targets=providers.targets(lambda p: p.int32),
     stage=6,
     change=_change,
     proposes=_proposes,

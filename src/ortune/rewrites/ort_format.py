@@ -22,6 +22,7 @@ from collections.abc import Sequence
 import onnx_ir as ir
 
 from ortune.model.graphs import nodes
+from ortune.providers.web_wasm import PROVIDER as WEB_WASM
 from ortune.records import Workload
 from ortune.rewrites._base import ORT, Param, Proposed, Rewrite
 
@@ -62,7 +63,7 @@ REWRITE = Rewrite(
         ),
     ),
     objectives=("cold-start", "memory"),
-    targets=("web-wasm",),
+    targets=(WEB_WASM.target,),
     task="ort-format",
     makes=ORT,
     proposes=_proposes,

@@ -23,6 +23,7 @@ from typing import Literal, cast, get_args
 import msgspec
 
 from ortune.errors import UsageError
+from ortune.providers import CPU
 from ortune.records import FUNCTIONAL_ONLY, Finding, Severity
 from ortune.rules import prize
 from ortune.rules._examples import MARK, Example, example
@@ -98,7 +99,7 @@ class Rule:
     bad: Example | None = None
     good: Example | None = None
     shown: str = ""
-    target: str = "cpu"
+    target: str = CPU.target
     joins: tuple[str, ...] = ()
 
     @property
@@ -142,7 +143,7 @@ def _rule(family: str, module: ModuleType) -> Rule:
         bad=example(module, "bad"),
         good=example(module, "good"),
         shown=str(getattr(module, "BAD", "")),
-        target=str(getattr(module, "TARGET", "cpu")),
+        target=str(getattr(module, "TARGET", CPU.target)),
         joins=tuple(getattr(module, "JOINS", ())),
     )
 

@@ -7,10 +7,11 @@ import onnx_ir as ir
 from ortune.knobs.web.web_build import KNOB as BUILD
 from ortune.knobs.web.web_build import build_of
 from ortune.model.graphs import nodes
-from ortune.records import WEB_TARGETS
+from ortune.providers import targets
+from ortune.providers.webgpu import PROVIDER as WEBGPU
 from ortune.rules.facts import Facts
 
-GPU = ("webgpu", "web-webgpu")
+GPU = targets(lambda p: WEBGPU.name in p.profiled_as)
 """Targets that run ONNX Runtime's own WebGPU provider, in a browser and outside."""
 
 NATIVE = ("asyncify", "jspi")
@@ -27,7 +28,7 @@ BACK = "ship the .onnx it was made from, or convert that: ortune rewrite MODEL o
 
 def build_run(facts: Facts) -> str:
     """The build of onnxruntime-web that runs the model; "" outside of pages, and where a watched one shows none."""
-    usual = "" if facts.asked else WEB_TARGETS.get(facts.target, "")
+    usual = "" if facts.asked else facts.provider.name
     return build_of(facts.plan.settings, usual)
 
 

@@ -11,6 +11,7 @@ import numpy as np
 import onnx_ir as ir
 
 from ortune.model.graphs import nodes, op_set
+from ortune.providers import CPU
 from ortune.records import Finding, Host
 from ortune.rewrites._graph import constant, is_op, only_user
 from ortune.rules._words import counted, name_of
@@ -34,7 +35,7 @@ def in_float(
         operators: The products that the rule is of.
         island: Why one is computed in float; "" where it is not, or is not between quantized values.
     """
-    if facts.model is None or facts.target != "cpu":
+    if facts.model is None or facts.target != CPU.target:
         return
     products = (node for node in nodes(facts.model.ir) if is_op(node, *operators))
     why = {node: why for node in products if (why := island(node, facts.host))}

@@ -10,9 +10,6 @@ from ortune.rewrites.fixed_dimensions import REWRITE as FIXED
 from ortune.rewrites.fixed_dimensions import left_open
 from ortune.rules.facts import Facts
 
-ON_THE_CPU = ("cpu", "web-wasm")
-"""Targets that run ONNX Runtime's own provider for CPUs: WebAssembly has the same."""
-
 
 def options_of(facts: Facts, provider: str) -> Mapping[str, str]:
     """What a provider of the plan is given; nothing where it is not named."""

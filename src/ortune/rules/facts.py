@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from ortune.model.open import OpenModel
 from ortune.platform import Snapshot, Topology
+from ortune.providers import CPU, Provider, of_target
 from ortune.records import (
     CaseTimes,
     CategoryName,
@@ -55,7 +56,7 @@ class Facts:
     model: OpenModel | None = None
     work: Workload | None = None
     plan: Plan = field(default_factory=Plan)
-    target: str = "cpu"
+    target: str = CPU.target
     ort_version: str = ""
     operators: OperatorProfile | None = None
     profile: ProfileResult | None = None
@@ -71,6 +72,11 @@ class Facts:
     sensors: Snapshot = field(default_factory=Snapshot)
     runtimes: Sequence[RuntimeReport] = ()
     environment: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def provider(self) -> Provider:
+        """All that is known of the target's execution provider."""
+        return of_target(self.target)
 
     def trusted_operators(self) -> OperatorProfile | None:
         """``operators``; None where the profiler made the run so much longer that their shares are its own."""

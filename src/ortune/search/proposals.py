@@ -17,7 +17,8 @@ from ortune.knobs.facts import ModelFacts
 from ortune.knobs.knob import Objective
 from ortune.knobs.propose import Proposal, refusal
 from ortune.knobs.propose import proposals as knob_proposals
-from ortune.records import WEB_PROVIDERS, Channel, Finding, Host, Plan, RewriteSpec, Value, Workload
+from ortune.providers import find as find_provider
+from ortune.records import Channel, Finding, Host, Plan, RewriteSpec, Value, Workload
 from ortune.search.plan_edits import changed, is_exact
 
 FINDING_PRIOR = (
@@ -77,7 +78,7 @@ def propose(
     )
     plans = [Proposed(plan=Plan(settings=p.settings), origin=p.origin, prior=p.prior) for p in found]
     # These are made of threads and memory that a page does not share.
-    in_a_page = any(name in WEB_PROVIDERS for name in providers)
+    in_a_page = any(find_provider(name).in_page for name in providers)
     for_load, too = ([], []) if in_a_page else _for_load(work, host, ort_version, allow)
     plans += for_load
     fixes, waiting = _fixes(findings, ort_version, allow, allocators)

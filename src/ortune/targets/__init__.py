@@ -1,21 +1,23 @@
-"""Where a model can run, one folder a target; found by walking the folder.
+"""Where a model can run, and what runs it there.
 
-A target is a folder here with one constant ``TARGET``: its execution provider and where that comes from, what it
-can be told, and what runs a trial on it. The files beside the folders are what targets share: ``process`` runs a
-trial as a process of this machine, ``browser`` as a page, ``runner`` lets trials of any targets take turns.
+A target is a provider of ``providers/`` and the code that runs trials on it: a process of this machine, or what the
+folder of the provider's ``place`` has as ``KIND`` in its ``target.py``. ``browser`` is one: it runs a trial as a page.
+The files beside the folders are what targets share: ``process`` runs a trial as a process of this machine, ``runner``
+lets trials of any targets take turns.
 """
 
 from __future__ import annotations
 
 import importlib
-import pkgutil
 from functools import cache
 
+from ortune import providers
 from ortune.errors import UsageError
+from ortune.providers import CPU
 from ortune.records import Plan
-from ortune.targets.target import CPU, PAGE, Target
+from ortune.targets.target import Target
 
-__all__ = ["CPU", "WEB", "Target", "all_targets", "find", "in_browsers", "of", "options"]
+__all__ = ["WEB", "Target", "all_targets", "find", "in_browsers", "of"]
 
 WEB = "web"
 """What ``tune --target`` calls all that a browser offers."""
@@ -24,13 +26,15 @@ WEB = "web"
 @cache
 def all_targets() -> dict[str, Target]:
     """Every target by name, the CPU first: all others are held against it."""
-    folders = [
-        importlib.import_module(f"{__name__}.{info.name}")
-        for info in pkgutil.iter_modules(__path__)
-        if info.ispkg
-    ]
-    found = [folder.TARGET for folder in folders if hasattr(folder, "TARGET")]
-    return {target.name: target for target in sorted(found, key=lambda t: (t.name != "cpu", t.name))}
+    return {p.target: _kind(p.place)(p) for p in providers.that(lambda p: p.target)}
+
+
+def _kind(place: str) -> type[Target]:
+    """What runs trials at a place."""
+    if not place:
+        return Target
+    kind: type[Target] = importlib.import_module(f"{__name__}.{place}.target").KIND
+    return kind
 
 
 def find(name: str) -> Target:
@@ -51,16 +55,10 @@ def find(name: str) -> Target:
 
 def in_browsers() -> tuple[str, ...]:
     """The names of the targets in a browser, WebAssembly's first: all others are told beside it."""
-    found = [name for name, target in all_targets().items() if target.channels == PAGE]
-    return tuple(sorted(found, key=lambda name: (name != "web-wasm", name)))
+    found = providers.that(lambda p: p.target and p.in_page)
+    return tuple(p.target for p in sorted(found, key=lambda p: not p.cpu_kernels))
 
 
 def of(plan: Plan) -> Target:
     """The target that a plan runs on, by its first execution provider; one that is nobody's runs like the CPU's."""
-    named = {target.provider: target for target in all_targets().values()}
-    return named.get(plan.provider_names[0]) or all_targets()["cpu"]
-
-
-def options(provider: str) -> frozenset[str]:
-    """What a file may set of an execution provider; nothing of one that is nobody's."""
-    return frozenset().union(*(t.options for t in all_targets().values() if t.provider == provider))
+    return all_targets()[providers.find(plan.provider_names[0]).target or CPU.target]

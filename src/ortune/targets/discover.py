@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from ortune.fleet.probe import Answer, Wheel, ask
+from ortune.providers import CPU
 from ortune.records import ProviderReport, Runtime
 
 _USE_TIMEOUT_S = 60.0
@@ -16,7 +17,7 @@ def in_build(provider: str, runtime: Runtime) -> ProviderReport:
     Each, other than the CPU's, is tried by creating a session in a process of its own, for only the session tells
     whether ONNX Runtime fell back.
     """
-    if provider == "CPUExecutionProvider":
+    if provider == CPU.name:
         return ProviderReport(name=provider, in_build=True, usable=True)
     return _tried(provider, ask(runtime.python, "use", provider, _USE_TIMEOUT_S))
 

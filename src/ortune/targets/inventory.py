@@ -7,12 +7,10 @@ from pathlib import Path
 from ortune import targets
 from ortune.fleet.probe import Answer, ask
 from ortune.fleet.runtimes import builds
+from ortune.providers.others import REMOTE
 from ortune.records import ProviderReport, Runtime, RuntimeReport
 from ortune.targets.browser.setup import BrowserSetup
 from ortune.targets.discover import in_build, plugged
-
-REMOTE = "AzureExecutionProvider"
-"""A provider that is left out: it calls a remote service, nothing runs here."""
 
 
 def report(runtime: Runtime, browser: BrowserSetup | None = None) -> RuntimeReport:
@@ -27,10 +25,10 @@ def report(runtime: Runtime, browser: BrowserSetup | None = None) -> RuntimeRepo
     look = ask(runtime.python, "look") if Path(runtime.python).is_file() else Answer()
     found: list[ProviderReport] = []
     if look.providers:
-        found += [in_build(name, runtime) for name in look.providers if name != REMOTE]
+        found += [in_build(name, runtime) for name in look.providers if name != REMOTE.name]
         found += plugged(runtime, look.wheels)
         named = {each.name for each in found}
-        others = [target for target in targets.all_targets().values() if target.provider not in named]
+        others = [target for target in targets.all_targets().values() if target.provider.name not in named]
         found += [target.discover(runtime, browser) for target in others]
     installed = builds(look)
     return RuntimeReport(

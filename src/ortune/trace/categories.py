@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ortune.providers import profiled
 from ortune.records import CategoryName
 from ortune.trace.table import CONTROL_FLOW, Nodes
 from ortune.trace.tensors import elements, tensors
@@ -14,10 +15,7 @@ LAYOUT = frozenset(
 )  # fmt: skip
 """Operators that change how values are stored, and nothing else."""
 
-DEVICES = frozenset(
-    f"{name}ExecutionProvider"
-    for name in ("WebGpu", "Js", "CUDA", "Tensorrt", "NvTensorRTRTX", "ROCM", "MIGraphX", "Dml", "CANN")
-)
+DEVICES = profiled(lambda p: p.queues)
 """Execution providers that hand work to a device and go on: the run waits for it at its end, outside of all nodes."""
 
 SMALL = 64

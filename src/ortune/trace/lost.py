@@ -9,6 +9,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from ortune.providers import CPU
 from ortune.trace.events import Event
 from ortune.trace.table import CONTROL_FLOW, NO_PARENT, NO_RUN, Flags, Labels, Numbers, Trace
 
@@ -21,7 +22,7 @@ _REPEATED = 2
 """Runs of a model, at least: sets of nodes that ran once each are no sessions that share a file."""
 
 
-_NEVER_REPLAYED = {"CPUExecutionProvider"}
+_NEVER_REPLAYED = {CPU.name}
 
 
 class Losses:

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from ortune.providers import ON_CPU
 from ortune.records import MemoryOwner, MemoryPoint, MemoryProfile
 from ortune.trace.table import ABSENT, NO_PARENT, NO_RUN, Numbers, Trace
 
@@ -16,7 +17,6 @@ POINTS = 500
 OWNERS = 10
 BEFORE = -1
 """A value that is there before the first node: an input."""
-_HOST = ("CPUExecutionProvider", "")
 _CHUNK = 256
 """ONNX Runtime's arena gives out multiples of this."""
 
@@ -107,7 +107,7 @@ def memory(
         MemoryOwner(kind="rounding" if rest > 0 else "shared", bytes=rest),
         MemoryOwner(kind="planned", bytes=peak_bytes - int(in_use[at])),
     ]
-    if trace.provider[int(rows[at])] in _HOST:
+    if trace.provider[int(rows[at])] in ON_CPU:
         inputs = sum(value.bytes for value in values if value.made == BEFORE)
         owners += _beside(sum(owner.bytes for owner in owners), weights_bytes or 0, inputs, resident)
     else:

@@ -8,6 +8,7 @@ from typing import Literal
 import msgspec
 import numpy as np
 
+from ortune.providers import ON_CPU, profiled
 from ortune.records import MachinePeak, ProfiledNode
 from ortune.trace.traffic import Step, from_memory
 
@@ -25,9 +26,7 @@ INT8_OPERATORS = frozenset(
 )  # fmt: skip
 """Operators that multiply integers, or may: MatMulNBits does at an accuracy level of 4."""
 
-CPU_PROVIDERS = frozenset(
-    ("", "CPUExecutionProvider", "DnnlExecutionProvider", "XnnpackExecutionProvider", "ACLExecutionProvider")
-)
+CPU_PROVIDERS = ON_CPU | profiled(lambda p: p.hardware == "cpu")
 """Where the peak of the CPU is a bound; what runs on a device has another."""
 
 _CLOCK_NS = 1000.0  # of the profiler: an execution took up to so much longer than was written

@@ -8,6 +8,7 @@ from itertools import pairwise
 
 import numpy as np
 
+from ortune.providers.webgpu import PROVIDER as WEBGPU
 from ortune.trace.builder import NodeKey, Numbered, TraceBuilder, column
 from ortune.trace.table import (
     ABSENT,
@@ -21,7 +22,6 @@ from ortune.trace.table import (
 )
 
 FORMAT = "web-console"
-PROVIDER = "WebGpuExecutionProvider"
 LONGEST_FIRST = 3
 """The first run may have so many times the kernels of a later one (it also lays out the weights), not more."""
 
@@ -54,7 +54,7 @@ def kernels_trace(builder: TraceBuilder, kernels: Sequence[WebKernel]) -> Trace:
     provider: Numbered[str] = Numbered()
     node.add([_key(k) for k in kernels])
     op_type.add([k.op_type for k in kernels])
-    provider.add([PROVIDER] * len(kernels))
+    provider.add([WEBGPU.name] * len(kernels))
     first = {_key(k): k for k in reversed(kernels)}
     start, duration, told = _times(kernels)
     borders = runs_by_repetition([(k.name, k.program) for k in kernels])
@@ -93,7 +93,7 @@ def kernels_trace(builder: TraceBuilder, kernels: Sequence[WebKernel]) -> Trace:
         held_bytes=absent.copy(),
         nodes=Nodes(
             op_type=tuple(op_type for _, op_type, _, _ in node.numbers),
-            provider=(PROVIDER,) * len(node.numbers),
+            provider=(WEBGPU.name,) * len(node.numbers),
             index=(ABSENT,) * len(node.numbers),
             inputs=tuple(first[key].inputs for key in node.numbers),
             outputs=tuple(first[key].outputs for key in node.numbers),
@@ -178,7 +178,7 @@ def _rows(trace: Trace, kernels: Sequence[WebKernel]) -> Numbers:
 
 
 def _key(kernel: WebKernel) -> NodeKey:
-    return kernel.name, kernel.op_type, PROVIDER, ABSENT
+    return kernel.name, kernel.op_type, WEBGPU.name, ABSENT
 
 
 def _times(kernels: Sequence[WebKernel]) -> tuple[Numbers, Numbers, bool]:

@@ -40,11 +40,11 @@ def _runtime(
     report = target.discover(own, browser)
     if report.usable:
         return in_pages(own, Plan(providers=target.providers), browser or BrowserSetup())
-    if not target.made:
+    if not target.provider.build:
         raise RuntimeNotFound(
             report.why, where=f"--targets {target.name}", do="name a build that has it: --runtime PATH"
         )
-    return made.find(target.made, say)
+    return made.find(target.name, say)
 
 
 def propose_elsewhere(

@@ -14,6 +14,8 @@ from ortune import rewrites
 from ortune.analysis import grids, outputs
 from ortune.errors import MeasurementError, UsageError
 from ortune.inputs import workload
+from ortune.providers.web_wasm import PROVIDER as WASM
+from ortune.providers.web_webgpu import PROVIDER as WEBGPU
 from ortune.records import (
     CaseTimes,
     FeedRef,
@@ -77,7 +79,7 @@ def require_page(objective: str, trial: Measured, name: str) -> None:
         raise UsageError(
             f"is of a page, and {name} is none",
             where=f"--objective {objective}",
-            do="--target web-wasm, or another objective",
+            do=f"--target {WASM.target}, or another objective",
         )
 
 
@@ -262,7 +264,7 @@ class Baseline:
         base = self.arm(BASE)
         self.look_runs = self.runs_to_look(LOOK_SHARE * left_s() * 1e9)
         # The first run was one, but for V8, which compiles WebAssembly again: until then a run takes far longer.
-        in_wasm = self.side.plan.provider_names[0] == "wasm"
+        in_wasm = self.side.plan.provider_names[0] == WASM.name
         warmup = 1 if self.look_runs == PILOT_RUNS or in_wasm else 0
         self.executor.timing = Timing(runs=self.look_runs, warmup_runs=warmup, warmup_ns=0, warmup_cap_ns=0)
         loaded = self.executor.last
@@ -404,7 +406,8 @@ class Baseline:
             raise MeasurementError(
                 "the browser's GPU is software, so nothing is raced: its times are no GPU's",
                 where=self.side.label,
-                do="use --headful on a machine with a GPU; ortune compare --b-target web-webgpu compares outputs here",
+                do="use --headful on a machine with a GPU; "
+                f"ortune compare --b-target {WEBGPU.target} compares outputs here",
                 code="functional-only",
             )
 

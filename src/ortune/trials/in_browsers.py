@@ -52,7 +52,7 @@ def _place(baseline: Baseline, name: str, until_s: float, *, races: bool) -> Bro
         return BrowserPlace(target=name, state="failed", why=f"{outcome.reason}: {line[:240]}")
     page, outputs = outcome.done.page, baseline.difference(outcome, again=arm)
     assert page is not None
-    joins = races and target.ships and outputs.ok
+    joins = races and target.provider.ships and outputs.ok
     return BrowserPlace(
         target=name,
         state="functional-only" if page.software else "raced" if joins else "ran",

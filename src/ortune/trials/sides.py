@@ -19,6 +19,7 @@ from ortune.fleet import made
 from ortune.fleet.packages import recipe
 from ortune.model import from_git
 from ortune.model.open import OpenModel, open_model
+from ortune.providers import find as find_provider
 from ortune.records import BundleInfo, Measured, Plan, ProviderSpec, Runtime, Side, Value, read_json
 from ortune.search.plan_edits import merge
 from ortune.targets.browser.setup import BrowserSetup, ort_web
@@ -156,7 +157,7 @@ def resolve(
         raise UsageError(
             "is for a side that runs in a browser",
             where=f"onnxruntime-web {side.ort_web}",
-            do="--target web-wasm",
+            do=f"--target {targets.in_browsers()[0]}",
         )
     loads = replace(browser, ort_web=side.ort_web) if browser and side.ort_web is not None else browser
     runtime = in_pages(runtime, plan, loads)
@@ -284,9 +285,9 @@ def canonical(plan: Plan, where: str = "the plan") -> Plan:
         UsageError: A setting or a provider's option that no file may set.
     """
     for spec in plan.providers:
-        refused = refused_option(spec.options, targets.options(spec.name))
+        refused = refused_option(spec.options, find_provider(spec.name).options)
         if refused:
-            known = ", ".join(sorted(targets.options(spec.name))) or "none"
+            known = ", ".join(sorted(find_provider(spec.name).options)) or "none"
             raise UsageError(
                 f"{refused} of {spec.name} cannot be set by a plan",
                 where="providers of the plan",

@@ -11,6 +11,7 @@ import numpy as np
 from ortune import rules
 from ortune.bundle.snippet import python_lines
 from ortune.bundle.web import javascript_lines
+from ortune.providers.web_wasm import PROVIDER as WASM  # what every browser runs
 from ortune.records import (
     Block,
     BlockPoint,
@@ -33,7 +34,6 @@ from ortune.search.tables import candidates, points, settings, trade
 from ortune.trials import quantising
 from ortune.trials.tuning import Tuning
 
-WASM = "wasm"  # what every browser runs
 NEIGHBOUR = 0.5  # CPUs that others have, or want where that is not told, from which on a machine is not idle
 IDLE_SHARE, BUSY_SHARE = 0.05, 0.25
 """Of the time in which some task waits for a CPU: below the one a machine is idle, above the other it is busy."""
@@ -187,12 +187,12 @@ def fallback(shipped: Plan, *, default: Plan, current: Plan | None, today: Compa
         What runs today where that is shown to be faster than the default, else the default; of the two what runs on
         WebAssembly. None for a plan that needs none, and where neither does.
     """
-    if not shipped.is_web or WASM in shipped.provider_names:
+    if not shipped.is_web or WASM.name in shipped.provider_names:
         return None
     ranked = [current if today is not None and today.verdict == "faster" else None, default]
     # A bundle holds the untouched model and the winner's.
     found = (plan for plan in ranked if plan is not None and plan.rewrites in ((), shipped.rewrites))
-    return next((plan for plan in found if plan.provider_names == (WASM,)), None)
+    return next((plan for plan in found if plan.provider_names == (WASM.name,)), None)
 
 
 def _decide(

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from ortune.errors import Interrupted, MeasurementError, UsageError
+from ortune.providers.web_wasm import PROVIDER as WASM
 from ortune.report import qr
 from ortune.verbs._options import RUN, InBrowser, Option, option_fields, seconds
 
@@ -63,7 +64,7 @@ class Elsewhere(Listening):
 
     def require_there(self, targets: Sequence[str], objective: str, *, pod: bool) -> None:
         """UsageError for what no browser elsewhere can be asked, and for an address where none is waited for."""
-        from ortune.records import WEB_TARGETS
+        from ortune.providers import of_target
 
         if not self.serve:
             for each in option_fields(Elsewhere):
@@ -73,11 +74,11 @@ class Elsewhere(Listening):
                         "is of a browser elsewhere, and none is asked for", where=flag, do="add --serve"
                     )
             return
-        native = next((name for name in targets if name not in WEB_TARGETS), "")  # "web" is several
+        native = next((name for name in targets if not of_target(name).in_page), "")  # "web" is several
         if native:
             what = f"a browser elsewhere does not run the target {native}"
             raise UsageError(
-                what, where="--serve", do="--target web-wasm or another of a browser, for all sides"
+                what, where="--serve", do=f"--target {WASM.target} or another of a browser, for all sides"
             )
         if objective in UNKNOWN_THERE:
             what = f"a browser elsewhere does not tell {objective}"
@@ -134,9 +135,9 @@ def _require_able(targets: Sequence[str], hello: Hello, watch: Watcher) -> None:
     if hello.secure and hello.isolated:
         return
     what = "the address is not secure for that browser: only single-thread wasm can be measured"
-    if any(target != "web-wasm" for target in targets):
+    if any(target != WASM.target for target in targets):
         raise UsageError(
-            what, where="--target", do="serve by HTTPS, through adb reverse, or --target web-wasm"
+            what, where="--target", do=f"serve by HTTPS, through adb reverse, or --target {WASM.target}"
         )
     watch.say(what)
 

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ortune.errors import UsageError
+from ortune.providers import CPU, SUFFIX, Provider, of_target, short, that
+from ortune.providers.cuda import PROVIDER as CUDA
 
 if TYPE_CHECKING:
     from ortune.knobs import Knob
@@ -42,6 +44,20 @@ class Guess:
     note: str = ""
 
 
+_NATIVE = that(lambda p: p.target and not p.in_page and p != CPU)
+"""Providers that people ask for by an option of their own."""
+
+
+def _words(provider: Provider) -> tuple[str, ...]:
+    """What people write for a provider."""
+    return tuple(dict.fromkeys((provider.target, short(provider.name).lower(), *provider.aliases)))
+
+
+def _options_of(provider: Provider) -> tuple[str, ...]:
+    """The options that ask for a provider: of the build that ortune makes, and of the target."""
+    return (*(("--runtime",) if provider.build else ()), "--target")
+
+
 GUESSES = (
     Guess(
         flags="threads num-threads n-threads nthreads intra-op intra-threads intra-op-threads",
@@ -71,11 +87,15 @@ GUESSES = (
     ),
     Guess(
         flags="provider providers ep eps execution-provider execution-providers backend device accelerator",
-        instead=("--target {}",), sample="cuda", takes=_NAME,
+        instead=("--target {}",), sample=CUDA.target, takes=_NAME,
     ),
-    Guess(flags="openvino", instead=("--runtime openvino",)),
-    Guess(flags="gpu cuda use-gpu use-cuda", instead=("--target cuda",)),
-    Guess(flags="tensorrt trt", instead=("--target tensorrt",)),
+    *(
+        Guess(
+            flags=" ".join(f"{word} use-{word}" for word in _words(provider)),
+            instead=tuple(f"{option} {provider.target}" for option in _options_of(provider)),
+        )
+        for provider in _NATIVE
+    ),
     Guess(
         flags="fp16 float16 half", instead=("--allow numerics", "--rewrite float32-to-float16"),
         note="for GPUs; outputs move then, and their error is told",
@@ -143,7 +163,7 @@ def _told(guess: Guess, value: str, offered: Collection[str]) -> str:
             value = guess.sample
         written = rest.format(shlex.quote(value))
         if option == "--target":
-            option, written = _target(value, offered)
+            option, written = _target(written, offered)
         beside = f"--b-{option.removeprefix('--')}"
         alone = f", or {beside} {written} for the second side alone" if beside in offered else ""
         return f"write {option} {written}{alone}"
@@ -152,13 +172,13 @@ def _told(guess: Guess, value: str, offered: Collection[str]) -> str:
 
 def _target(name: str, offered: Collection[str]) -> tuple[str, str]:
     """The option that asks for an execution provider, by any of its names."""
-    from ortune import targets
-
-    plain = name.lower().removesuffix("executionprovider").partition(":")[0].strip("_-")
-    plain = {"gpu": "cuda", "trt": "tensorrt", "dml": "directml"}.get(plain, plain)
-    if plain == "openvino" and "--runtime" in offered:
-        return "--runtime", plain
-    return "--target", plain if plain in targets.all_targets() else "cuda"
+    word = name.lower().removesuffix(SUFFIX.lower()).partition(":")[0].strip("_-")
+    exact = of_target(word)
+    provider = (
+        exact if exact.target else next((p for p in that(lambda p: p.target) if word in _words(p)), CUDA)
+    )
+    option = next((each for each in _options_of(provider) if each in offered), "--target")
+    return option, provider.target
 
 
 def _setting(name: str, value: str) -> str:

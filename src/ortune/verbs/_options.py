@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Annotated, Any, get_args, get_origin, get_type
 from ortune import files
 from ortune.errors import UsageError
 from ortune.printable import operand
+from ortune.providers import CPU
 
 if TYPE_CHECKING:
     from ortune.records import Plan
@@ -456,7 +457,7 @@ class Configured(Feeding):
 
     set: Settings = ()
     plan: PlanFile = None
-    target: Target = "cpu"
+    target: Target = CPU.target
 
     @property
     def first_target(self) -> str:

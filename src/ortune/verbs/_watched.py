@@ -12,6 +12,8 @@ from ortune import rules
 from ortune.errors import OrtuneError
 from ortune.model.open import OpenModel, open_model
 from ortune.printable import operand
+from ortune.providers import find
+from ortune.providers.web_webgpu import PROVIDER as WEBGPU
 from ortune.records import ModelInfo, PageModel, PageSeen, PageSession, Runtime, Side, WatchedPage
 from ortune.report.finding_words import measurable
 from ortune.rules import Facts
@@ -67,12 +69,12 @@ def _unread(model: PageModel) -> ModelInfo:
 
 def _judged(session: PageSession, opened: OpenModel | None, seen: PageSeen) -> PageSession:
     """A session with what every rule finds in it."""
-    provider = session.plan.provider_names[0]
-    gpu = provider == "webgpu"
+    provider = find(session.plan.provider_names[0])
+    gpu = provider == WEBGPU
     facts = Facts(
         model=opened,
         plan=session.plan,
-        target=f"web-{provider}",
+        target=provider.target,
         page=seen if gpu else msgspec.structs.replace(seen, adapter="", software=False),
         asked={**session.environment, **session.options},
     )

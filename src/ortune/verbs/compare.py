@@ -21,6 +21,7 @@ from ortune.model.open import open_model
 from ortune.profiling.gpu import kernels_a_run
 from ortune.profiling.processes import LEAST_OF_TURN, profile, profiled_arm
 from ortune.profiling.why import why
+from ortune.providers.web_webgpu import PROVIDER as WEB_WEBGPU
 from ortune.records import (
     Block,
     CompareResult,
@@ -70,7 +71,6 @@ from ortune.verbs._session import Session, resolver, session
 from ortune.verbs._sides import Sides
 
 FORMATS = ("text", "json", "github", "markdown", "html")
-WEBGPU = "webgpu"  # as onnxruntime-web calls it
 AFTER_SHARE = 0.2  # of the budget, the most that is kept for what comes after the last block
 STOPPING = "stopping after this trial, then telling what is known; Ctrl-C again stops at once"
 
@@ -273,7 +273,7 @@ class _Run:
         arms = {"A": self.baseline.arm(BASE), **{n.name: n.contestant for n in timed if n.contestant}}
         found = {}
         for name, arm in arms.items():
-            if targets.of(arm.plan).provider != WEBGPU:
+            if targets.of(arm.plan).provider != WEB_WEBGPU:
                 continue
             self.watch.line(f"counting the kernels of {name}")
             kept = self.scratch / f"kernels-{arm.name}"

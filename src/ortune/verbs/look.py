@@ -401,7 +401,9 @@ class _Look:
             return ["ortune doctor"] if error.code == RuntimeNotFound.default_code else []
         # A bundle is tuned already; alone, compare proves it again. The search is for the CPU.
         bundle = bundle_format.is_bundle(Path(str(self.options.model)))
-        verb = "compare" if bundle else "tune" if targets.find(self.options.target).ships else "profile"
+        verb = (
+            "compare" if bundle else "tune" if targets.find(self.options.target).provider.ships else "profile"
+        )
         again = words(self.options, without=("budget",))
         found = [shlex.join(["ortune", verb, *again])]
         if self.needed_s:

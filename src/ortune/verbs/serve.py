@@ -5,7 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ortune.errors import UsageError
-from ortune.records import WEB_TARGETS, BenchResult, Envelope
+from ortune.providers import of_target
+from ortune.providers.web_wasm import PROVIDER as WASM
+from ortune.records import BenchResult, Envelope
+from ortune.targets import in_browsers
 from ortune.trials.scratch import scratch_folder
 from ortune.trials.watcher import Watcher
 from ortune.verbs import bench
@@ -23,7 +26,7 @@ class Options(Listening, OneBench):
     Shows an address that somebody opens there; then measures as bench does. Only who has the address is let in.
     """
 
-    target: Target = "web-wasm"
+    target: Target = WASM.target
 
 
 def run(options: Options, watcher: Watcher | None = None) -> Envelope[BenchResult]:
@@ -34,8 +37,8 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[BenchResul
     """
     watch = watcher or Watcher()
     bench.check("serve", options)
-    if options.target not in WEB_TARGETS:
-        what = f"{options.target} is not in a browser"
-        raise UsageError(what, where="--target", do="--target web-wasm, web-webgpu, web-webgl or web-webnn")
+    if not of_target(options.target).in_page:
+        what, names = f"{options.target} is not in a browser", in_browsers()
+        raise UsageError(what, where="--target", do=f"--target {', '.join(names[:-1])} or {names[-1]}")
     with scratch_folder() as scratch, browser_elsewhere(options, [options.target], scratch, watch) as machine:
         return bench.measured("serve", options, watch, machine)

@@ -24,6 +24,7 @@ from ortune.knobs.knob import Objective as ObjectiveName
 from ortune.printable import operand
 from ortune.profiling.headroom import short_profile
 from ortune.profiling.why import why
+from ortune.providers import CPU
 from ortune.records import (
     PROTOCOL_VERSION,
     BrowserPlace,
@@ -221,13 +222,13 @@ class Options(Elsewhere, Kept, Load, Downloaded, OnePlan):
         """Targets beside the CPU on which plans are raced."""
         if self.targets is None:
             return ()
-        if self.target != "cpu":
+        if self.target != CPU.target:
             raise UsageError("--target says where all plans run", where="--targets", do="give one of them")
         names = dict.fromkeys(name.strip() for name in self.targets.split(","))
         for name in names:
-            if not targets.find(name).ships:
+            if not targets.find(name).provider.ships:
                 raise UsageError(f"no bundle can be made for {name} yet", where="--targets")
-        return tuple(name for name in names if name != "cpu")
+        return tuple(name for name in names if name != CPU.target)
 
     @property
     def default(self) -> Plan:
@@ -296,7 +297,7 @@ class Options(Elsewhere, Kept, Load, Downloaded, OnePlan):
                 where="--data",
                 do="add --tolerance 0.01, or --allow numerics",
             )
-        if not targets.find(self.first_target).ships:
+        if not targets.find(self.first_target).provider.ships:
             raise UsageError(
                 f"no bundle can be made for {self.target} yet, so tune does not search its settings",
                 where="--target",

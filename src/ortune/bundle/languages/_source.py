@@ -16,7 +16,6 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from ortune.bundle.languages._literals import comment
 from ortune.bundle.machine import PACKAGES
 from ortune.bundle.settings import (
-    CPU,
     HUGE_PAGES,
     arena,
     is_bound,
@@ -30,27 +29,24 @@ from ortune.bundle.settings import (
     tuned_on,
 )
 from ortune.bundle.shared import as_text, thread_cap
+from ortune.providers import CPU, every
+from ortune.providers.provider import Bindings
 from ortune.records import Applied, BundleInfo, Value
 
 MACHINES = {"AMD64": "x86_64", "x64": "x86_64", "arm64": "aarch64", "ARM64": "aarch64"}
 """One name for each architecture; systems call it differently."""
 
-BY_NAME = {
-    "AzureExecutionProvider": "AZURE",
-    "CoreMLExecutionProvider": "CoreML",
-    "DmlExecutionProvider": "DML",
-    "JsExecutionProvider": "JS",
-    "MIGraphXExecutionProvider": "MIGraphX",
-    "NvTensorRTRTXExecutionProvider": "NvTensorRtRtx",
-    "OpenVINOExecutionProvider": "OpenVINO",
-    "QNNExecutionProvider": "QNN",
-    "SNPEExecutionProvider": "SNPE",
-    "VitisAIExecutionProvider": "VitisAI",
-    "WebGpuExecutionProvider": "WebGPU",
-    "WebNNExecutionProvider": "WEBNN",
-    "XnnpackExecutionProvider": "XNNPACK",
-}
+
+def spelled(binding: Callable[[Bindings], str]) -> dict[str, str]:
+    """What a binding calls each provider that it can append so."""
+    return {p.name: own for p in every() if (own := binding(p.bindings))}
+
+
+BY_NAME = spelled(lambda b: b.by_name)
 """Providers that ONNX Runtime's C API appends by name; releases before 1.22 know the short names alone."""
+
+OPTIONS_CLASS = spelled(lambda b: b.options_class)
+"""Providers with a class of their own for their options."""
 
 LEVELS = ("ORT_DISABLE_ALL", "ORT_ENABLE_BASIC", "ORT_ENABLE_EXTENDED", "ORT_ENABLE_LAYOUT", "ORT_ENABLE_ALL")
 MODES = ("ORT_SEQUENTIAL", "ORT_PARALLEL")
@@ -260,7 +256,7 @@ class Language:
         """What of the plan this language cannot set, each with what to do instead."""
         found = [(named(s), do) for s in info.applied if (do := self._note(s))]
         for name, options in providers(info.plan, info.applied):
-            if name == CPU:
+            if name == CPU.name:
                 continue  # always there
             if info.requirements and self.name != "Python":
                 built = f"an ONNX Runtime {info.ort_version} that was built with it; pip has {info.requirements[0]}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from ortune.bundle.languages._literals import QUOTES, Quote, file_bytes
-from ortune.bundle.languages._source import BY_NAME, LEVELS, MODES, Language
+from ortune.bundle.languages._source import BY_NAME, LEVELS, MODES, OPTIONS_CLASS, Language
 
 
 def cpu_sets(text: str | None) -> list[list[int]]:
@@ -46,7 +46,7 @@ LANGUAGE = Language(
     local_pool="options.DisablePerSessionThreads()",
     providers={
         "name": BY_NAME,
-        "class": {"CUDAExecutionProvider": "CUDA", "TensorrtExecutionProvider": "TensorRT"},
+        "class": OPTIONS_CLASS,
     },
     instead={
         "call_style": "keep one Ort::IoBinding binding(session), bind each call's values to it, and call "

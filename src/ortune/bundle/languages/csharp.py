@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from ortune.bundle.languages._source import BY_NAME, LEVELS, MODES, Language
+from ortune.bundle.languages._source import BY_NAME, LEVELS, MODES, OPTIONS_CLASS, Language
 from ortune.bundle.settings import HUGE_PAGES
 
 LANGUAGE = Language(
@@ -36,7 +36,7 @@ LANGUAGE = Language(
     local_pool="options.DisablePerSessionThreads()",
     providers={
         "name": BY_NAME,
-        "class": {"CUDAExecutionProvider": "CUDA", "TensorrtExecutionProvider": "TensorRT"},
+        "class": OPTIONS_CLASS,
     },
     lacks=frozenset({HUGE_PAGES}),
     instead={

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from ortune.bundle.languages._literals import QUOTES, Quote, utf16
-from ortune.bundle.languages._source import Language
+from ortune.bundle.languages._source import OPTIONS_CLASS, Language, spelled
 from ortune.bundle.settings import HUGE_PAGES
+from ortune.providers import every
 
 # Control characters in octal: Java reads Unicode escapes before it reads quotes.
 CONTROLS = {chr(code): f"\\{code:03o}" for code in (*range(32), 127)}
@@ -41,15 +42,10 @@ LANGUAGE = Language(
     variable="wanted.put({}, {})",
     local_pool="options.disablePerSessionThreads()",
     providers={
-        "map": {
-            "XnnpackExecutionProvider": "addXnnpack",
-            "QNNExecutionProvider": "addQnn",
-            "CoreMLExecutionProvider": "addCoreML",
-            "WebGpuExecutionProvider": "addWebGPU",
-        },
-        "class": {"CUDAExecutionProvider": "CUDA", "TensorrtExecutionProvider": "TensorRT"},
-        "device": {"OpenVINOExecutionProvider": "addOpenVINO", "DmlExecutionProvider": "addDirectML"},
+        "map": spelled(lambda b: b.java_map),
+        "class": OPTIONS_CLASS,
+        "device": spelled(lambda b: b.java_device[0] if b.java_device else ""),
     },
-    takes={"OpenVINOExecutionProvider": ["device_type"], "DmlExecutionProvider": ["device_id"]},
+    takes={p.name: p.bindings.java_device[1:] for p in every() if p.bindings.java_device},
     lacks=frozenset({"env_allocator", HUGE_PAGES}),
 )

@@ -5,18 +5,10 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 
-from ortune.bundle.languages._source import Language
-from ortune.bundle.settings import CPU, HUGE_PAGES
+from ortune.bundle.languages._source import Language, spelled
+from ortune.bundle.settings import HUGE_PAGES
 
-PROVIDERS = {
-    CPU: "cpu",
-    "CUDAExecutionProvider": "cuda",
-    "TensorrtExecutionProvider": "tensorrt",
-    "WebGpuExecutionProvider": "webgpu",
-    "DmlExecutionProvider": "dml",
-    "CoreMLExecutionProvider": "coreml",
-    "QNNExecutionProvider": "qnn",
-}
+PROVIDERS = spelled(lambda b: b.node)
 WORDS = {
     "ORT_DISABLE_ALL": "disabled",
     "ORT_ENABLE_BASIC": "basic",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ortune.bundle.languages._literals import QUOTES, Quote, characters
-from ortune.bundle.languages._source import Language
+from ortune.bundle.languages._source import Language, spelled
 from ortune.bundle.settings import HUGE_PAGES
 
 CRATE = "2.0.0-rc.13"
@@ -47,20 +47,7 @@ LANGUAGE = Language(
     variable="wanted.push(({}.to_string(), {}.to_string()))",
     providers={
         # Those to which the crate passes any option.
-        "ep": {
-            "AzureExecutionProvider": "Azure",
-            "CUDAExecutionProvider": "CUDA",
-            "CoreMLExecutionProvider": "CoreML",
-            "DnnlExecutionProvider": "OneDNN",
-            "NvTensorRTRTXExecutionProvider": "NVRTX",
-            "OpenVINOExecutionProvider": "OpenVINO",
-            "QNNExecutionProvider": "QNN",
-            "ROCMExecutionProvider": "ROCm",
-            "TensorrtExecutionProvider": "TensorRT",
-            "VitisAIExecutionProvider": "Vitis",
-            "WebGpuExecutionProvider": "WebGPU",
-            "XnnpackExecutionProvider": "XNNPACK",
-        }
+        "ep": spelled(lambda b: b.rust),
     },
     lacks=frozenset({"env_allocator", HUGE_PAGES}),
     instead={

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from ortune.knobs.facts import FUSED_ATTENTION, NORMS, ModelFacts
 from ortune.knobs.knob import Knob
 from ortune.knobs.versions import version
+from ortune.providers import CPU
 
 ACTIVATIONS = frozenset({"Relu", "Sigmoid", "Tanh", "LeakyRelu", "Clip", "HardSigmoid", "HardSwish"})
 
@@ -110,7 +111,7 @@ OPTIMIZERS: tuple[Optimizer, ...] = (
     Optimizer(names=("ConvAddActivationFusion",), prior=0.15, present=lambda m: m.feeds({"Conv"}, {"Add"})),
     Optimizer(
         # The provider's own pass would move the transposes that the first one leaves.
-        names=("TransposeOptimizer", "TransposeOptimizer_CPUExecutionProvider"),
+        names=("TransposeOptimizer", f"TransposeOptimizer_{CPU.name}"),
         prior=0.15,
         present=lambda m: m.has("Transpose"),
     ),

@@ -11,12 +11,13 @@ References: OpenVINO execution provider, ``cache_dir``.
 """
 
 from ortune.knobs.knob import Knob
+from ortune.providers.openvino import PROVIDER as OPENVINO
 
 KNOB = Knob(
     name="openvino_cache",
     aliases=("ov_cache",),
     channel="provider_option",
-    provider="OpenVINOExecutionProvider",
+    provider=OPENVINO.name,
     key="cache_dir",
     kind="choice",
     choices=("1",),

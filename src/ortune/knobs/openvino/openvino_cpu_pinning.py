@@ -9,13 +9,14 @@ References: OpenVINO, ``ENABLE_CPU_PINNING``, given as ``load_config``.
 """
 
 from ortune.knobs.knob import SELDOM, Knob
+from ortune.providers.openvino import PROVIDER as OPENVINO
 
 KNOB = Knob(
     name="openvino_cpu_pinning",
     aliases=("ov_pin",),
     since="1.21",
     channel="provider_option",
-    provider="OpenVINOExecutionProvider",
+    provider=OPENVINO.name,
     key="load_config/CPU/ENABLE_CPU_PINNING",
     kind="choice",
     choices=("0", "1"),

@@ -9,13 +9,14 @@ References: OpenVINO execution provider, ``device_type``.
 """
 
 from ortune.knobs.knob import Knob
+from ortune.providers.openvino import PROVIDER as OPENVINO
 
 KNOB = Knob(
     name="openvino_device",
     aliases=("ov_device",),
     since="1.18",
     channel="provider_option",
-    provider="OpenVINOExecutionProvider",
+    provider=OPENVINO.name,
     key="device_type",
     kind="choice",
     choices=("cpu", "gpu", "npu", "auto"),

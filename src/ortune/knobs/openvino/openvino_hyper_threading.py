@@ -9,13 +9,14 @@ References: OpenVINO, ``ENABLE_HYPER_THREADING``, given as ``load_config``.
 """
 
 from ortune.knobs.knob import SELDOM, Knob
+from ortune.providers.openvino import PROVIDER as OPENVINO
 
 KNOB = Knob(
     name="openvino_hyper_threading",
     aliases=("ov_ht",),
     since="1.21",
     channel="provider_option",
-    provider="OpenVINOExecutionProvider",
+    provider=OPENVINO.name,
     key="load_config/CPU/ENABLE_HYPER_THREADING",
     kind="choice",
     choices=("0", "1"),

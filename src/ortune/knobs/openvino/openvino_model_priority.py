@@ -9,13 +9,14 @@ References: OpenVINO execution provider, ``model_priority``; OpenVINO, ``MODEL_P
 """
 
 from ortune.knobs.knob import Knob
+from ortune.providers.openvino import PROVIDER as OPENVINO
 
 KNOB = Knob(
     name="openvino_model_priority",
     aliases=("ov_priority",),
     since="1.18",
     channel="provider_option",
-    provider="OpenVINOExecutionProvider",
+    provider=OPENVINO.name,
     key="model_priority",
     kind="choice",
     choices=("low", "medium", "high", "default"),

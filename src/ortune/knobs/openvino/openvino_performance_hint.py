@@ -9,13 +9,14 @@ References: OpenVINO, ``PERFORMANCE_HINT``, given as ``load_config``.
 """
 
 from ortune.knobs.knob import Knob
+from ortune.providers.openvino import PROVIDER as OPENVINO
 
 KNOB = Knob(
     name="openvino_performance_hint",
     aliases=("ov_hint",),
     since="1.21",
     channel="provider_option",
-    provider="OpenVINOExecutionProvider",
+    provider=OPENVINO.name,
     key="load_config/CPU/PERFORMANCE_HINT",
     kind="choice",
     choices=("latency", "throughput", "cumulative_throughput"),

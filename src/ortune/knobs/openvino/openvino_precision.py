@@ -9,13 +9,14 @@ References: OpenVINO, ``INFERENCE_PRECISION_HINT``, given as ``load_config``.
 """
 
 from ortune.knobs.knob import OFTEN, Knob
+from ortune.providers.openvino import PROVIDER as OPENVINO
 
 KNOB = Knob(
     name="openvino_precision",
     aliases=("ov_precision",),
     since="1.21",
     channel="provider_option",
-    provider="OpenVINOExecutionProvider",
+    provider=OPENVINO.name,
     key="load_config/CPU/INFERENCE_PRECISION_HINT",
     kind="choice",
     choices=("f32", "bf16", "f16"),

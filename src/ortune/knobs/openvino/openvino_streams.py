@@ -9,13 +9,14 @@ References: OpenVINO execution provider, ``num_streams``; OpenVINO, ``NUM_STREAM
 """
 
 from ortune.knobs.knob import MOST_THREADS, Knob
+from ortune.providers.openvino import PROVIDER as OPENVINO
 
 KNOB = Knob(
     name="openvino_streams",
     aliases=("ov_streams",),
     since="1.15",
     channel="provider_option",
-    provider="OpenVINOExecutionProvider",
+    provider=OPENVINO.name,
     key="num_streams",
     kind="int",
     minimum=1,

@@ -9,12 +9,13 @@ References: OpenVINO execution provider, ``num_of_threads``; OpenVINO, ``INFEREN
 """
 
 from ortune.knobs.knob import MOST_THREADS, OFTEN, Knob
+from ortune.providers.openvino import PROVIDER as OPENVINO
 
 KNOB = Knob(
     name="openvino_threads",
     aliases=("ov_threads",),
     channel="provider_option",
-    provider="OpenVINOExecutionProvider",
+    provider=OPENVINO.name,
     key="num_of_threads",
     kind="int",
     minimum=1,

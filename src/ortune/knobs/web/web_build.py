@@ -18,17 +18,19 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
+from ortune import providers
 from ortune.knobs.knob import OFTEN, Knob
 from ortune.records import Value
 
-GPU = ("wasm", "webgpu", "webnn")
+_CHOICES = ("jsep", "asyncify", "jspi", "wasm", "webgl")
+_IN_PAGES = providers.that(lambda p: p.web_builds)
 KNOB = Knob(
     name="web_build",
     channel="web_page",
     key="build",
     kind="choice",
-    choices=("jsep", "asyncify", "jspi", "wasm", "webgl"),
-    only={"jsep": GPU, "asyncify": GPU, "jspi": GPU, "wasm": ("wasm",), "webgl": ("webgl",)},
+    choices=_CHOICES,
+    only={build: tuple(p.name for p in _IN_PAGES if build in p.web_builds) for build in _CHOICES},
     default="jsep, the package's default import",
     summary="the build of onnxruntime-web that the page imports",
     tries=("wasm", "jspi", "asyncify"),
@@ -36,15 +38,26 @@ KNOB = Knob(
     priors={"cold-start": 0.6},
 )
 
-DEFAULTS = {"wasm": "jsep", "webgpu": "jsep", "webnn": "jsep", "webgl": "webgl"}
-"""What a page imports that does not choose: the package's default, where that has the execution provider."""
+IMPORTS = {
+    "jsep": "onnxruntime-web",
+    "asyncify": "onnxruntime-web/webgpu",
+    "jspi": "onnxruntime-web/jspi",
+    "wasm": "onnxruntime-web/wasm",
+    "webgl": "onnxruntime-web/webgl",
+}
+"""What a page imports for each build."""
 
 _FILE = re.compile(r"ort-wasm[\w-]*?(?:\.(?P<build>jsep|asyncify|jspi))?(?:-[\w-]+)?\.wasm$")
 
 
+def default_of(provider: str) -> str:
+    """What a page imports that does not choose: the package's default, where that has the provider; "" outside."""
+    return next(iter(providers.find(provider).web_builds), "")
+
+
 def build_of(settings: Mapping[str, Value], provider: str) -> str:
     """The build that runs a provider: as the settings say, or else what a page imports; "" outside of pages."""
-    return str(settings.get(KNOB.name) or DEFAULTS.get(provider, ""))
+    return str(settings.get(KNOB.name) or default_of(provider))
 
 
 def build_of_file(name: str) -> str:

@@ -11,13 +11,14 @@ References: onnxruntime-common, ``forceCpuNodeNames``; microsoft/onnxruntime#231
 """
 
 from ortune.knobs.knob import Knob
+from ortune.providers.web_webgpu import PROVIDER as WEB_WEBGPU
 
 KNOB = Knob(
     name="web_force_cpu_nodes",
     since="1.24",
     channel="provider_option",
     key="forceCpuNodeNames",
-    provider="webgpu",
+    provider=WEB_WEBGPU.name,
     builds=("asyncify", "jspi"),
     kind="text",
     pattern=r"[^;\x00-\x1f]+(;[^;\x00-\x1f]+)*",

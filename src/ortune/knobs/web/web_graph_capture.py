@@ -12,13 +12,14 @@ References: onnxruntime-common, ``enableGraphCapture``; microsoft/onnxruntime#29
 
 from ortune.knobs.facts import CONTROL_FLOW
 from ortune.knobs.knob import OFTEN, Knob
+from ortune.providers.web_webgpu import PROVIDER as WEB_WEBGPU
 
 KNOB = Knob(
     name="web_graph_capture",
     since="1.17",
     channel="web_session",
     key="enableGraphCapture",
-    provider="webgpu",
+    provider=WEB_WEBGPU.name,
     kind="bool",
     default="off",
     safety="behaviour",

@@ -11,13 +11,14 @@ References: ONNX Runtime documentation, "Using WebGPU", section on tensors in th
 """
 
 from ortune.knobs.knob import SELDOM, Knob
+from ortune.providers.web_webgpu import PROVIDER as WEB_WEBGPU
 
 KNOB = Knob(
     name="web_input_location",
     since="1.17",
     channel="web_page",
     key="inputLocation",
-    provider="webgpu",
+    provider=WEB_WEBGPU.name,
     kind="choice",
     choices=("cpu", "gpu-buffer"),
     default="cpu",

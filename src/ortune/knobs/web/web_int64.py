@@ -11,13 +11,15 @@ References: ONNX Runtime, ``ep.webgpuexecutionprovider.enableInt64``; microsoft/
 """
 
 from ortune.knobs.knob import SELDOM, Knob
+from ortune.providers.web_webgpu import PROVIDER as WEB_WEBGPU
+from ortune.providers.webgpu import PROVIDER as WEBGPU
 
 KNOB = Knob(
     name="web_int64",
     since="1.25",
     channel="web_session",
-    key="extra.ep.webgpuexecutionprovider.enableInt64",
-    provider="webgpu",
+    key=f"extra.ep.{WEBGPU.name.lower()}.enableInt64",
+    provider=WEB_WEBGPU.name,
     builds=("asyncify", "jspi"),
     kind="choice",
     choices=("0", "1"),

@@ -9,12 +9,13 @@ References: onnxruntime-common, ``enableMemPattern``.
 """
 
 from ortune.knobs.knob import SELDOM, Knob
+from ortune.providers.web_wasm import PROVIDER as WEB_WASM
 
 KNOB = Knob(
     name="web_mem_pattern",
     channel="web_session",
     key="enableMemPattern",
-    provider="wasm",
+    provider=WEB_WASM.name,
     kind="bool",
     default="off",
     summary="the memory of a run is planned from earlier ones",

@@ -12,13 +12,14 @@ References: microsoft/onnxruntime#18754, #17480; huggingface/transformers.js#824
 """
 
 from ortune.knobs.knob import SELDOM, Knob
+from ortune.providers.web_webgpu import PROVIDER as WEB_WEBGPU
 
 KNOB = Knob(
     name="web_output_location",
     since="1.17",
     channel="web_session",
     key="preferredOutputLocation",
-    provider="webgpu",
+    provider=WEB_WEBGPU.name,
     kind="choice",
     choices=("cpu", "gpu-buffer"),
     default="cpu",

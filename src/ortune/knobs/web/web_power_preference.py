@@ -11,13 +11,14 @@ References: onnxruntime-web, ``env.webgpu.powerPreference``; microsoft/onnxrunti
 """
 
 from ortune.knobs.knob import SELDOM, Knob
+from ortune.providers.web_webgpu import PROVIDER as WEB_WEBGPU
 
 KNOB = Knob(
     name="web_power_preference",
     since="1.17",
     channel="web_env",
     key="webgpu.powerPreference",
-    provider="webgpu",
+    provider=WEB_WEBGPU.name,
     builds=("jsep",),
     kind="choice",
     choices=("low-power", "high-performance"),

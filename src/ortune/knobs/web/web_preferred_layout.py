@@ -9,6 +9,7 @@ References: onnxruntime-common, ``preferredLayout``.
 """
 
 from ortune.knobs.knob import OFTEN, Knob
+from ortune.providers.web_webgpu import PROVIDER as WEB_WEBGPU
 
 KNOB = Knob(
     name="web_preferred_layout",
@@ -16,7 +17,7 @@ KNOB = Knob(
     since="1.17",
     channel="provider_option",
     key="preferredLayout",
-    provider="webgpu",
+    provider=WEB_WEBGPU.name,
     kind="choice",
     choices=("nchw", "nhwc"),
     spelled=(("nchw", "NCHW"), ("nhwc", "NHWC")),

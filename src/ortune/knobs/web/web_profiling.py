@@ -10,13 +10,14 @@ References: onnxruntime-common, ``env.webgpu.profiling``.
 """
 
 from ortune.knobs.knob import Knob
+from ortune.providers.web_webgpu import PROVIDER as WEB_WEBGPU
 
 KNOB = Knob(
     name="web_profiling",
     since="1.17",
     channel="web_env",
     key="webgpu.profiling.mode",
-    provider="webgpu",
+    provider=WEB_WEBGPU.name,
     builds=("jsep",),
     kind="choice",
     choices=("off", "default"),

@@ -10,13 +10,14 @@ References: onnxruntime-common, ``storageBufferCacheMode``; huggingface/transfor
 """
 
 from ortune.knobs.knob import SELDOM, Knob
+from ortune.providers.web_webgpu import PROVIDER as WEB_WEBGPU
 
 KNOB = Knob(
     name="web_storage_buffer_cache",
     since="1.29",
     channel="provider_option",
     key="storageBufferCacheMode",
-    provider="webgpu",
+    provider=WEB_WEBGPU.name,
     builds=("asyncify", "jspi"),
     kind="choice",
     choices=("disabled", "lazyrelease", "simple", "bucket"),

@@ -10,13 +10,14 @@ References: onnxruntime-common, ``validationMode``.
 """
 
 from ortune.knobs.knob import SELDOM, Knob
+from ortune.providers.web_webgpu import PROVIDER as WEB_WEBGPU
 
 KNOB = Knob(
     name="web_validation_mode",
     since="1.24",
     channel="provider_option",
     key="validationMode",
-    provider="webgpu",
+    provider=WEB_WEBGPU.name,
     builds=("asyncify", "jspi"),
     kind="choice",
     choices=("disabled", "wgpuonly", "basic", "full"),

@@ -10,12 +10,13 @@ References: onnxruntime-common, ``env.webgl.pack``.
 """
 
 from ortune.knobs.knob import OFTEN, Knob
+from ortune.providers.web_webgl import PROVIDER as WEB_WEBGL
 
 KNOB = Knob(
     name="web_webgl_pack",
     channel="web_env",
     key="webgl.pack",
-    provider="webgl",
+    provider=WEB_WEBGL.name,
     kind="bool",
     default="off",
     summary="four values in each point of a texture",

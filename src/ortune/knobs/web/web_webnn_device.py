@@ -9,13 +9,14 @@ References: onnxruntime-common, ``deviceType`` of WebNN; W3C, Web Neural Network
 """
 
 from ortune.knobs.knob import OFTEN, Knob
+from ortune.providers.web_webnn import PROVIDER as WEB_WEBNN
 
 KNOB = Knob(
     name="web_webnn_device",
     since="1.17",
     channel="provider_option",
     key="deviceType",
-    provider="webnn",
+    provider=WEB_WEBNN.name,
     kind="choice",
     choices=("cpu", "gpu", "npu"),
     default="cpu",

@@ -9,13 +9,14 @@ References: onnxruntime-common, ``powerPreference`` of WebNN.
 """
 
 from ortune.knobs.knob import SELDOM, Knob
+from ortune.providers.web_webnn import PROVIDER as WEB_WEBNN
 
 KNOB = Knob(
     name="web_webnn_power",
     since="1.17",
     channel="provider_option",
     key="powerPreference",
-    provider="webnn",
+    provider=WEB_WEBNN.name,
     kind="choice",
     choices=("default", "low-power", "high-performance"),
     default="default",

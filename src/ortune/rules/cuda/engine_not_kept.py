@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ortune.providers.tensorrt import PROVIDER as TENSORRT
 from ortune.records import Finding
 from ortune.rules._providers import options_of
 from ortune.rules.facts import Facts
@@ -22,9 +23,9 @@ TIER = "preview"
 
 def find(facts: Facts) -> Iterator[Finding]:
     """In the provider's options, where TensorRT runs the model."""
-    if facts.model is None or facts.target != "tensorrt":
+    if facts.model is None or facts.target != TENSORRT.target:
         return
-    kept = options_of(facts, "TensorrtExecutionProvider").get("trt_engine_cache_enable", "0")
+    kept = options_of(facts, TENSORRT.name).get("trt_engine_cache_enable", "0")
     if kept.lower() in ("0", "false"):
         yield Finding(
             code=CODE,

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ortune.providers.tensorrt import PROVIDER as TENSORRT
 from ortune.records import Finding
 from ortune.rules._providers import open_inputs, options_of
 from ortune.rules._words import listed
@@ -22,7 +23,7 @@ from ortune.rules.facts import Facts
 
 CODE = "CUD003"
 TIER = "preview"
-TARGET = "tensorrt"
+TARGET = TENSORRT.target
 
 _PROFILES = {"trt_profile_min_shapes", "trt_profile_opt_shapes", "trt_profile_max_shapes"}
 
@@ -44,10 +45,10 @@ fixed (float[1,8] x) => (float[1,8] y)
 
 def find(facts: Facts) -> Iterator[Finding]:
     """In the inputs, where TensorRT runs the model."""
-    if facts.model is None or facts.target != "tensorrt":
+    if facts.model is None or facts.target != TENSORRT.target:
         return
     names = open_inputs(facts)
-    if names and not options_of(facts, "TensorrtExecutionProvider").keys() >= _PROFILES:
+    if names and not options_of(facts, TENSORRT.name).keys() >= _PROFILES:
         yield Finding(
             code=CODE,
             what=f"TensorRT is not told the shapes to come of {listed(names)}, and builds its engine again for them",

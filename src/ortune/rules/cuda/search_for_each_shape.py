@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ortune.model.graphs import nodes
+from ortune.providers.cuda import PROVIDER as CUDA
 from ortune.records import Finding
 from ortune.rewrites._graph import is_op
 from ortune.rules._providers import open_inputs, options_of
@@ -22,7 +23,7 @@ from ortune.rules.facts import Facts
 
 CODE = "CUD001"
 TIER = "preview"
-TARGET = "cuda"
+TARGET = CUDA.target
 
 _BODY = """
 <float[2,3,1,1] w = {1,2,3,4,5,6}>
@@ -38,9 +39,9 @@ GOOD = f"{_HEAD}\nfixed (float[1,3,8,8] x) => (float[1,2,8,8] y){_BODY.replace('
 
 def find(facts: Facts) -> Iterator[Finding]:
     """In the model, where CUDA runs it."""
-    if facts.model is None or facts.target != "cuda":
+    if facts.model is None or facts.target != CUDA.target:
         return
-    search = options_of(facts, "CUDAExecutionProvider").get("cudnn_conv_algo_search", "EXHAUSTIVE")
+    search = options_of(facts, CUDA.name).get("cudnn_conv_algo_search", "EXHAUSTIVE")
     names = open_inputs(facts)
     if (
         names

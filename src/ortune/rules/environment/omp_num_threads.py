@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from ortune.knobs.cpu.intra_op_num_threads import KNOB as THREADS
 from ortune.knobs.cpu.ort_intra_op_num_threads import KNOB as VARIABLE
 from ortune.knobs.versions import too_old
-from ortune.records import WEB_TARGETS, Finding, Plan
+from ortune.records import Finding, Plan
 from ortune.rules.facts import Facts
 
 CODE = "ENV005"
@@ -26,7 +26,7 @@ def find(facts: Facts) -> Iterator[Finding]:
     """Where the variable is set in vain."""
     value = facts.environment.get("OMP_NUM_THREADS")
     by_variable = facts.environment.get(VARIABLE.key) and not too_old(VARIABLE, facts.ort_version)
-    if not value or by_variable or THREADS.name in facts.plan.settings or facts.target in WEB_TARGETS:
+    if not value or by_variable or THREADS.name in facts.plan.settings or facts.provider.in_page:
         return
     cores = f", {facts.host.cores} here" if facts.host else ""
     yield Finding(

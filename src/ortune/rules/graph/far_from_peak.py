@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ortune.records import WEB_TARGETS, Finding
+from ortune.records import Finding
 from ortune.rules._words import NAMED, called, percent, place
 from ortune.rules.facts import Facts
 
@@ -28,7 +28,7 @@ _WORTH_NAMING = 0.05
 
 def find(facts: Facts) -> Iterator[Finding]:
     """In a profiled run, where the machine's peak is known."""
-    times = _TIMES * (_SCALE_IN_A_PAGE if facts.target in WEB_TARGETS else 1.0)
+    times = _TIMES * (_SCALE_IN_A_PAGE if facts.provider.in_page else 1.0)
     far = [
         n
         for n in facts.nodes(_WORTH_NAMING)

@@ -24,7 +24,6 @@ from ortune.records import Finding
 from ortune.rewrites._graph import is_op, only_user, other_input, scalar
 from ortune.rewrites.gelu import REWRITE, written_out
 from ortune.rules._fixes import mended_by
-from ortune.rules._providers import ON_THE_CPU
 from ortune.rules._words import counted, name_of
 from ortune.rules.facts import Facts
 
@@ -68,7 +67,7 @@ def find(facts: Facts) -> Iterator[Finding]:
     """Everywhere in the model."""
     walked = [*nodes(facts.model.ir)] if facts.model else []
     why = {node: reason for node in walked if is_op(node, "Erf") and (reason := _reason(node))}
-    if facts.target in ON_THE_CPU:
+    if facts.provider.cpu_kernels:
         why |= dict.fromkeys(
             (node for node in walked if _by_tanh(node)), "it is made with Tanh, which is fused on a GPU alone"
         )

@@ -18,6 +18,7 @@ import onnx_ir as ir
 
 from ortune.analysis.shape_rule_helpers import int_of
 from ortune.model.graphs import nodes
+from ortune.providers import CPU
 from ortune.records import Finding
 from ortune.rewrites._graph import is_op
 from ortune.rules._words import counted, name_of
@@ -48,7 +49,12 @@ GOOD = _text(20, "conv")
 
 def find(facts: Facts) -> Iterator[Finding]:
     """Everywhere in the model, where an x86 CPU runs it."""
-    if facts.model is None or facts.target != "cpu" or facts.host is None or facts.host.machine != "x86_64":
+    if (
+        facts.model is None
+        or facts.target != CPU.target
+        or facts.host is None
+        or facts.host.machine != "x86_64"
+    ):
         return
     found = [node for node in nodes(facts.model.ir) if is_op(node, "Conv") and _plain(node)]
     if found:

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ortune.model.graphs import nodes
-from ortune.records import WEB_TARGETS, Finding
+from ortune.records import Finding
 from ortune.rules._words import name_of
 from ortune.rules.facts import Facts
 
@@ -26,7 +26,7 @@ _BOUND = frozenset({"com.microsoft.nchwc.Conv", "com.microsoft.nchwc.ReorderInpu
 
 def find(facts: Facts) -> Iterator[Finding]:
     """From the file alone."""
-    if facts.model is None or facts.target in WEB_TARGETS:
+    if facts.model is None or facts.provider.in_page:
         return  # there it is worse: blocked-layout
     found = [n for n in nodes(facts.model.ir) if f"{n.domain}.{n.op_type}" in _BOUND]
     if found:

@@ -19,7 +19,7 @@ import onnx_ir as ir
 from ortune.analysis.constraints import constant
 from ortune.knobs.cpu.constant_folding_max_bytes import KNOB
 from ortune.model.graphs import nodes, op_set, overridable
-from ortune.records import WEB_TARGETS, Finding, Plan
+from ortune.records import Finding, Plan
 from ortune.rules._words import counted, name_of
 from ortune.rules.facts import Facts
 
@@ -63,7 +63,7 @@ def find(facts: Facts) -> Iterator[Finding]:
     found = [node for node, size in sizes.items() if size <= _MOST_BYTES]
     if found:
         total = sum(sizes[node] for node in found)
-        in_a_page = facts.target in WEB_TARGETS  # where there is no such setting
+        in_a_page = facts.provider.in_page  # where there is no such setting
         yield Finding(
             code=CODE,
             severity="note",

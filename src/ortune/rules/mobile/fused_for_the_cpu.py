@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ortune.model.graphs import nodes
+from ortune.providers.nnapi import PROVIDER as NNAPI
 from ortune.records import Finding
 from ortune.rules._browsers import BACK, FUSED_PRODUCTS, is_blocked, is_fused
 from ortune.rules._words import counted, name_of
@@ -23,9 +24,8 @@ from ortune.rules.facts import Facts
 
 CODE = "MOB002"
 TIER = "preview"
-TARGET = "nnapi"
+TARGET = NNAPI.target
 
-_TARGETS = ("nnapi", "coreml", "qnn", "xnnpack")
 _HEAD = '<ir_version: 8, opset_import: ["" : 17, "com.microsoft" : 1]>'
 _SIDES = "(float[1,2,4,4] x, float[2,2,1,1] w) => (float[1,2,4,4] y)"
 
@@ -48,7 +48,7 @@ plain {_SIDES}
 
 def find(facts: Facts) -> Iterator[Finding]:
     """Everywhere in the model, where such a provider runs it."""
-    if facts.model is None or facts.target not in _TARGETS:
+    if facts.model is None or not facts.provider.standard_operators:
         return
     walked = nodes(facts.model.ir)
     found = [node for node in walked if is_blocked(node) or is_fused(node, "FusedConv", *FUSED_PRODUCTS)]

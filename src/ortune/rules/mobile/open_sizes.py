@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ortune.providers.nnapi import PROVIDER as NNAPI
 from ortune.records import Finding
 from ortune.rules._providers import open_inputs
 from ortune.rules._words import listed, plural
@@ -21,9 +22,7 @@ from ortune.rules.facts import Facts
 
 CODE = "MOB001"
 TIER = "preview"
-TARGET = "nnapi"
-
-_TARGETS = ("nnapi", "coreml", "web-webnn")
+TARGET = NNAPI.target
 
 BAD = """
 <ir_version: 8, opset_import: ["" : 17]>
@@ -43,7 +42,7 @@ fixed (float[1,8] x) => (float[1,8] y)
 
 def find(facts: Facts) -> Iterator[Finding]:
     """In the inputs that are fed."""
-    if facts.model is None or facts.target not in _TARGETS:
+    if facts.model is None or not facts.provider.fixed_sizes:
         return
     names = open_inputs(facts)
     if names:

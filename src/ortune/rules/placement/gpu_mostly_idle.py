@@ -22,7 +22,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from ortune.printable import operand
-from ortune.records import WEB_TARGETS, Finding, ProfiledNode, ProfileResult
+from ortune.providers import CPU, of_profile, of_target, profiled
+from ortune.providers.web_wasm import PROVIDER as WEB_WASM
+from ortune.providers.web_webgpu import PROVIDER as WEB_WEBGPU
+from ortune.records import Finding, ProfiledNode, ProfileResult
 from ortune.rules._words import percent, plural
 from ortune.rules.facts import Facts
 from ortune.rules.placement import islands_on_the_cpu
@@ -30,17 +33,6 @@ from ortune.rules.placement import islands_on_the_cpu
 CODE = "PLC007"
 JOINS = ("GRA005", "PLC001", "PLC002", "PLC003", "PLC005", "WEB007")
 
-_TARGETS = {
-    "CUDAExecutionProvider": "cuda",
-    "ROCMExecutionProvider": "rocm",
-    "DmlExecutionProvider": "directml",
-    "WebGpuExecutionProvider": "webgpu",
-    "JsExecutionProvider": "web-webgpu",
-    "TensorrtExecutionProvider": "tensorrt",
-    "NvTensorRTRTXExecutionProvider": "tensorrt-rtx",
-    "MIGraphXExecutionProvider": "migraphx",
-}
-_WAITING = ("tensorrt", "tensorrt-rtx", "migraphx")  # the host's time of a node may be that of the GPU
 _STOPPING = (
     "NonZero",
     "Compress",
@@ -64,7 +56,8 @@ class _Cause:
 def find(facts: Facts) -> Iterator[Finding]:
     """In a profiled run, or in a trace of kernels alone."""
     run = facts.profile
-    nodes = [node for node in facts.nodes() if node.provider in _TARGETS]
+    devices = profiled(lambda p: p.target and p.queues)
+    nodes = [node for node in facts.nodes() if node.provider in devices]
     if run is None or not (nodes or run.trace.device_only) or (facts.page and facts.page.software):
         return
     computing_ns = _computing_ns(facts, run, nodes)
@@ -94,7 +87,8 @@ def _computing_ns(facts: Facts, run: ProfileResult, nodes: Sequence[ProfiledNode
     if run.device_ns:
         return sum(run.device_ns.values())
     waited = facts.share("device-wait")
-    if not waited or any(_TARGETS[node.provider] in _WAITING for node in nodes):
+    # Of a node that is a compiled part the host's time may be that of the GPU.
+    if not waited or any(of_profile(node.provider).compiles for node in nodes):
         return None
     stopping = sum(node.time_ns for node in nodes if node.op_type in _STOPPING)
     in_waits = waited + facts.share("device-copies") + facts.share("control-flow")
@@ -170,7 +164,8 @@ def _millions(flops: float) -> str:
 def _measured(facts: Facts, run: ProfileResult, nodes: Sequence[ProfiledNode]) -> str:
     """The command that races the model against itself on the CPU."""
     model = facts.model.facts.path if facts.model else "model.onnx"
-    told = "web-webgpu" if run.trace.format == "web-console" else _TARGETS[nodes[0].provider]
-    target = facts.target if facts.target != "cpu" else told
-    cpu = "web-wasm" if target in WEB_TARGETS else "cpu"
+    in_page = run.trace.format == "web-console"
+    told = WEB_WEBGPU.target if in_page else of_profile(nodes[0].provider).target
+    target = facts.target if facts.target != CPU.target else told
+    cpu = WEB_WASM.target if of_target(target).in_page else CPU.target
     return shlex.join(["ortune", "compare", operand(model), "--a-target", target, "--b-target", cpu])

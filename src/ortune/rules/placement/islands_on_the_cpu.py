@@ -16,13 +16,13 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 
+from ortune.providers import ON_CPU, short
 from ortune.records import Finding, ProfiledNode
 from ortune.rules._words import listed, place, plural
 from ortune.rules.facts import Facts
 
 CODE = "PLC005"
 
-_CPU = ("CPUExecutionProvider", "")
 _COPIES = "device-copies"
 
 
@@ -30,7 +30,7 @@ def find(facts: Facts) -> Iterator[Finding]:
     """In a profiled run."""
     run = facts.profile
     nodes = facts.nodes()
-    elsewhere = {node.provider for node in nodes} - {*_CPU}
+    elsewhere = {node.provider for node in nodes} - ON_CPU
     if run is None or not elsewhere:
         return
     found = _between(nodes)
@@ -38,7 +38,7 @@ def find(facts: Facts) -> Iterator[Finding]:
         kinds = Counter(node.op_type for node in found)
         copied = sum(node.time_ns for node in nodes if node.category == _COPIES)
         share = (sum(node.time_ns for node in found) + copied) / run.wall_ns
-        names = ", ".join(sorted(name.removesuffix("ExecutionProvider") for name in elsewhere))
+        names = ", ".join(sorted(short(name) for name in elsewhere))
         yield Finding(
             code=CODE,
             what=f"{len(found)} {plural(len(found), 'node')} on the CPU between nodes on {names}: "
@@ -61,13 +61,13 @@ def _between(nodes: Iterable[ProfiledNode]) -> list[ProfiledNode]:
     return [
         node
         for name, node in by_name.items()
-        if node.provider in _CPU and node.category != _COPIES and name in below and name in above
+        if node.provider in ON_CPU and node.category != _COPIES and name in below and name in above
     ]
 
 
 def _reached(nodes: Mapping[str, ProfiledNode], next_: Mapping[str, Iterable[str]]) -> set[str]:
     """Where one comes from a device, going on over what is on the CPU."""
-    waiting = [name for name, node in nodes.items() if node.provider not in _CPU]
+    waiting = [name for name, node in nodes.items() if node.provider not in ON_CPU]
     seen: set[str] = set()
     while waiting:
         for name in next_.get(waiting.pop(), ()):

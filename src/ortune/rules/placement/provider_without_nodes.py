@@ -14,19 +14,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ortune.providers import CPU
 from ortune.records import Finding
 from ortune.rules.facts import Facts
 
 CODE = "PLC006"
-
-_CPU = "CPUExecutionProvider"
 
 
 def find(facts: Facts) -> Iterator[Finding]:
     """In a profiled run."""
     asked, nodes = facts.plan.provider_names[0], facts.nodes()
     ran = {node.provider for node in nodes if node.provider}
-    if asked != _CPU and not facts.plan.is_web and ran == {_CPU}:
+    if asked != CPU.name and not facts.plan.is_web and ran == {CPU.name}:
         yield Finding(
             code=CODE,
             what=f"{asked} runs none of the {len(nodes)} nodes: all are on the CPU",

@@ -16,7 +16,7 @@ import onnx_ir as ir
 
 from ortune.knobs.cpu.cast_chain_elimination import KNOB
 from ortune.model.graphs import cast_to, nodes, overridable
-from ortune.records import WEB_TARGETS, Finding, Plan
+from ortune.records import Finding, Plan
 from ortune.rewrites._graph import only_user
 from ortune.rules._words import counted, name_of
 from ortune.rules.facts import Facts
@@ -48,7 +48,7 @@ there (float[8,96] x, float[96,96] w) => (float16[8,96] y)
 
 def find(facts: Facts) -> Iterator[Finding]:
     """Everywhere in the model."""
-    if facts.model is None or facts.target in WEB_TARGETS or facts.plan.settings.get(KNOB.name):
+    if facts.model is None or facts.provider.in_page or facts.plan.settings.get(KNOB.name):
         return
     found: list[ir.Node] = []
     free = overridable(facts.model.ir)

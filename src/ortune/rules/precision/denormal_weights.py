@@ -19,6 +19,7 @@ import onnx_ir as ir
 from ortune.knobs.cpu.set_denormal_as_zero import KNOB
 from ortune.model.graphs import parameters
 from ortune.model.tensors import pieces
+from ortune.providers import CPU
 from ortune.records import Finding, Plan
 from ortune.rules._words import listed, percent, plural
 from ortune.rules.facts import Facts
@@ -50,7 +51,7 @@ def good() -> onnx.ModelProto:
 
 def find(facts: Facts) -> Iterator[Finding]:
     """In float32 weights, each read as a whole."""
-    if facts.model is None or facts.target != "cpu" or facts.plan.settings.get(KNOB.name):
+    if facts.model is None or facts.target != CPU.target or facts.plan.settings.get(KNOB.name):
         return
     shares = {
         t.name or "": _share(t)

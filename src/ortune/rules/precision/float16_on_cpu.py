@@ -20,7 +20,6 @@ from ortune.model.graphs import nodes, op_set
 from ortune.records import Finding
 from ortune.rewrites.float16_to_float32 import REWRITE
 from ortune.rules._fixes import mended_by
-from ortune.rules._providers import ON_THE_CPU
 from ortune.rules._words import counted, name_of
 from ortune.rules.facts import Facts
 
@@ -49,7 +48,7 @@ halves (float16[8,96] x, float[96,96] w) => (float[8,96] y)
 
 def find(facts: Facts) -> Iterator[Finding]:
     """Products of float16, where the CPU runs them."""
-    if facts.model is None or facts.target not in ON_THE_CPU:
+    if facts.model is None or not facts.provider.cpu_kernels:
         return
     found = [
         node

@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ortune.model.graphs import nodes
+from ortune.providers import CPU
 from ortune.records import Finding, Host
 from ortune.rules._words import counted, name_of
 from ortune.rules.environment.no_int8_dot_product import DOT_PRODUCTS
@@ -40,7 +41,7 @@ integers (uint8[8,8] x, uint8[8,8] w) => (int32[8,8] y)
 
 def find(facts: Facts) -> Iterator[Finding]:
     """Everywhere in the model, where the CPU runs it."""
-    if facts.model is None or facts.target != "cpu":
+    if facts.model is None or facts.target != CPU.target:
         return
     found = [node for node in nodes(facts.model.ir) if node.op_type == "ConvInteger"]
     if found:

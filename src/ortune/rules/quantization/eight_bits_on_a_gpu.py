@@ -17,15 +17,16 @@ from collections.abc import Iterator
 import onnx_ir as ir
 
 from ortune.model.graphs import nodes, op_set
+from ortune.providers.cuda import PROVIDER as CUDA
 from ortune.records import Finding
 from ortune.rules._browsers import GPU
 from ortune.rules._words import counted, name_of
 from ortune.rules.facts import Facts
 
 CODE = "QNT006"
-TARGET = "cuda"
+TARGET = CUDA.target
 
-_TARGETS = ("cuda", *GPU)
+_TARGETS = (CUDA.target, *GPU)
 _OPERATORS = op_set("QLinearConv QLinearMatMul ConvInteger MatMulInteger DynamicQuantizeLinear")
 _ON_WEBGPU = _OPERATORS | {"QuantizeLinear"}
 

@@ -16,6 +16,7 @@ from collections.abc import Iterator
 import onnx_ir as ir
 
 from ortune.model.graphs import nodes
+from ortune.providers import CPU
 from ortune.records import Finding
 from ortune.rules._words import counted, name_of
 from ortune.rules.facts import Facts
@@ -42,7 +43,7 @@ GOOD = f"""
 
 def find(facts: Facts) -> Iterator[Finding]:
     """Everywhere in the model, where the CPU runs it."""
-    if facts.model is None or facts.target != "cpu":
+    if facts.model is None or facts.target != CPU.target:
         return
     found = [node for node in nodes(facts.model.ir) if node.op_type == "MatMulNBits" and _half(node)]
     if found:

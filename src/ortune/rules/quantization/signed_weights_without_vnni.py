@@ -21,6 +21,7 @@ import onnx_ir as ir
 
 from ortune.knobs.cpu.x64_quant_precision import KNOB
 from ortune.model.graphs import nodes
+from ortune.providers import CPU
 from ortune.records import Finding, Host
 from ortune.rules._words import counted, name_of
 from ortune.rules.environment.no_int8_dot_product import lacks_it
@@ -36,7 +37,7 @@ _LOOKED_AT = 1 << 16  # numbers of a weight: one beyond seven bits is enough, an
 
 def find(facts: Facts) -> Iterator[Finding]:
     """Everywhere in the model, where the processor is of that kind and nothing is set against it."""
-    if facts.model is None or facts.target != "cpu" or not _saturates(facts.host):
+    if facts.model is None or facts.target != CPU.target or not _saturates(facts.host):
         return
     if facts.plan.settings.get(KNOB.name):
         return

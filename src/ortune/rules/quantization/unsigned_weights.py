@@ -16,6 +16,7 @@ from collections.abc import Iterator
 import onnx_ir as ir
 
 from ortune.model.graphs import nodes
+from ortune.providers import CPU
 from ortune.records import Finding
 from ortune.rules._words import counted, name_of
 from ortune.rules.facts import Facts
@@ -54,7 +55,7 @@ def find(facts: Facts) -> Iterator[Finding]:
     """Everywhere in the model, where the processor has an 8-bit dot product of that kind."""
     if (
         facts.model is None
-        or facts.target != "cpu"
+        or facts.target != CPU.target
         or facts.host is None
         or not _VNNI & set(facts.host.features)
     ):

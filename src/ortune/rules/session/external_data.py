@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ortune.records import WEB_TARGETS, Finding
+from ortune.records import Finding
 from ortune.rules._words import listed
 from ortune.rules.facts import Facts
 
@@ -23,7 +23,7 @@ CODE = "SES001"
 def find(facts: Facts) -> Iterator[Finding]:
     """From the file alone."""
     if facts.model is not None and facts.model.facts.external_bytes:
-        in_a_page = facts.target in WEB_TARGETS
+        in_a_page = facts.provider.in_page
         files = sorted({tensor.file.path.name for tensor in facts.model.external})
         yield Finding(
             code=CODE,

@@ -21,14 +21,12 @@ from ortune.rules.facts import Facts
 CODE = "THR005"
 TIER = "preview"
 
-_TARGETS = ("cuda", "tensorrt", "tensorrt-rtx", "rocm", "migraphx")
-
 
 def find(facts: Facts) -> Iterator[Finding]:
     """In the settings, where a GPU runs the model."""
     settings = facts.plan.settings
     said = settings.get(THREADS.name) is not None or settings.get(SPINNING.name) is not None
-    if facts.model is not None and facts.target in _TARGETS and not said:
+    if facts.model is not None and facts.provider.hardware == "gpu" and facts.provider.vendor and not said:
         yield Finding(
             code=CODE,
             severity="note",

@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from ortune.knobs.cpu.intra_op_num_threads import KNOB as THREADS
 from ortune.knobs.cpu.ort_intra_op_num_threads import KNOB as VARIABLE
 from ortune.knobs.versions import too_old
-from ortune.records import WEB_TARGETS, Finding, Plan
+from ortune.records import Finding, Plan
 from ortune.rules.facts import Facts
 
 CODE = "THR001"
@@ -26,7 +26,7 @@ CODE = "THR001"
 def find(facts: Facts) -> Iterator[Finding]:
     """Whoever has set the number: the user, a variable, or ONNX Runtime itself."""
     host = facts.host
-    if host is None or facts.target in WEB_TARGETS:
+    if host is None or facts.provider.in_page:
         return  # a page has threads of its own, and another default
     own = facts.plan.settings.get(THREADS.name)
     read = not too_old(VARIABLE, facts.ort_version)

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ortune.records import WEB_TARGETS, Finding
+from ortune.records import Finding
 from ortune.rules.facts import Facts
 
 CODE = "WEB008"
@@ -25,7 +25,7 @@ _BUFFER, _MEMORY = 2 << 30, 4 << 30
 
 def find(facts: Facts) -> Iterator[Finding]:
     """From the sizes of the files."""
-    if facts.model is None or facts.target not in WEB_TARGETS:
+    if facts.model is None or not facts.provider.in_page:
         return
     told = facts.model.facts
     size = told.size_bytes + told.external_bytes

@@ -15,13 +15,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ortune.model.graphs import nodes
-from ortune.records import WEB_TARGETS, Finding
+from ortune.providers.web_wasm import PROVIDER as WEB_WASM
+from ortune.records import Finding
 from ortune.rules._browsers import BACK, is_blocked
 from ortune.rules._words import counted, name_of
 from ortune.rules.facts import Facts
 
 CODE = "WEB005"
-TARGET = "web-wasm"
+TARGET = WEB_WASM.target
 
 BAD = """
 <ir_version: 8, opset_import: ["" : 17, "com.microsoft.nchwc" : 1]>
@@ -43,7 +44,7 @@ plain (float[1,16,8,8] x, float[16,16,1,1] w) => (float[1,16,8,8] y)
 
 def find(facts: Facts) -> Iterator[Finding]:
     """Everywhere in the model, where a browser runs it."""
-    if facts.model is None or facts.target not in WEB_TARGETS:
+    if facts.model is None or not facts.provider.in_page:
         return
     found = [node for node in nodes(facts.model.ir) if is_blocked(node)]
     if found:

@@ -14,19 +14,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ortune.providers.web_wasm import PROVIDER as WEB_WASM
 from ortune.records import Finding
 from ortune.rules._browsers import build_run, shows_build
 from ortune.rules.facts import Facts
 
 CODE = "WEB015"
 
-_RIGHT = "wasm"
-
 
 def find(facts: Facts) -> Iterator[Finding]:
     """In the settings."""
     build = build_run(facts)
-    if facts.target == "web-wasm" and shows_build(facts) and build not in ("", _RIGHT):
+    if facts.target == WEB_WASM.target and shows_build(facts) and build not in ("", WEB_WASM.web_alone):
         yield Finding(
             code=CODE,
             what=f"the build {build} is loaded, and only the CPU is used",

@@ -16,13 +16,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ortune.knobs.web.web_output_location import KNOB as OUTPUTS
+from ortune.providers.web_webgpu import PROVIDER as WEB_WEBGPU
 from ortune.records import Finding, Plan
 from ortune.rules._words import listed, plural
 from ortune.rules.facts import Facts
 
 CODE = "WEB017"
 TIER = "preview"
-TARGET = "web-webgpu"
+TARGET = WEB_WEBGPU.target
 
 _KEPT_THERE = "gpu-buffer"
 _NAMES = (("past_key_values", "present"), ("past", "present"))

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ortune.providers.web_webgpu import PROVIDER as WEB_WEBGPU
 from ortune.records import Finding
 from ortune.rules._browsers import JSEP, build_run, shows_build
 from ortune.rules.facts import Facts
@@ -22,7 +23,7 @@ CODE = "WEB014"
 
 def find(facts: Facts) -> Iterator[Finding]:
     """In the settings."""
-    if facts.target == "web-webgpu" and shows_build(facts) and build_run(facts) == JSEP:
+    if facts.target == WEB_WEBGPU.target and shows_build(facts) and build_run(facts) == JSEP:
         yield Finding(
             code=CODE,
             what="the default import of onnxruntime-web runs WebGPU by JSEP, which is deprecated",

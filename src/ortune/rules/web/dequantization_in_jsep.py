@@ -14,6 +14,7 @@ from collections.abc import Iterator
 
 from ortune.knobs.web.web_build import KNOB as BUILD
 from ortune.model.graphs import nodes
+from ortune.providers.web_webgpu import PROVIDER as WEB_WEBGPU
 from ortune.records import Finding, Plan
 from ortune.rules._browsers import JSEP, build_run
 from ortune.rules._words import counted, name_of
@@ -24,7 +25,7 @@ CODE = "WEB016"
 
 def find(facts: Facts) -> Iterator[Finding]:
     """Everywhere in the model, where JSEP runs it."""
-    if facts.model is None or facts.target != "web-webgpu" or build_run(facts) != JSEP:
+    if facts.model is None or facts.target != WEB_WEBGPU.target or build_run(facts) != JSEP:
         return
     found = [node for node in nodes(facts.model.ir) if node.op_type == "DequantizeLinear" and not node.domain]
     if found:

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ortune.providers.web_wasm import PROVIDER as WEB_WASM
 from ortune.records import Finding
 from ortune.rules.facts import Facts
 
@@ -23,7 +24,7 @@ CODE = "WEB012"
 def find(facts: Facts) -> Iterator[Finding]:
     """In the plan's providers."""
     first, *others = facts.plan.provider_names
-    if facts.plan.is_web and first != "wasm" and "wasm" in others:
+    if facts.plan.is_web and first != WEB_WASM.name and WEB_WASM.name in others:
         yield Finding(
             code=CODE,
             severity="note",

@@ -17,13 +17,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ortune.model.graphs import nodes
+from ortune.providers.web_webgpu import PROVIDER as WEB_WEBGPU
 from ortune.records import Finding
 from ortune.rules._browsers import BACK, FUSED_PRODUCTS, GPU, is_fused, saved_at
 from ortune.rules._words import counted, name_of
 from ortune.rules.facts import Facts
 
 CODE = "WEB002"
-TARGET = "web-webgpu"
+TARGET = WEB_WEBGPU.target
 
 BAD = """
 <ir_version: 8, opset_import: ["" : 17, "com.microsoft" : 1]>

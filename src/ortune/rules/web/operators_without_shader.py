@@ -14,13 +14,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ortune.model.graphs import nodes, op_set
+from ortune.providers.webgpu import PROVIDER as WEBGPU
 from ortune.records import Finding
 from ortune.rules._browsers import GPU, JSEP, build_run
 from ortune.rules._words import counted, name_of
 from ortune.rules.facts import Facts
 
 CODE = "WEB001"
-TARGET = "webgpu"
+TARGET = WEBGPU.target
 
 _WITHOUT = op_set("RNN NonZero NonMaxSuppression RoiAlign Unique Loop Scan")
 _WITHOUT_IN_JSEP = _WITHOUT | op_set("LSTM GRU")

@@ -17,6 +17,7 @@ from collections.abc import Iterator
 
 from ortune.knobs.web.web_isolation import KNOB as ISOLATION
 from ortune.knobs.web.web_threads import KNOB as THREADS
+from ortune.providers.web_wasm import PROVIDER as WEB_WASM
 from ortune.records import Finding
 from ortune.rules.facts import Facts
 
@@ -30,7 +31,7 @@ def find(facts: Facts) -> Iterator[Finding]:
     settings = facts.plan.settings
     cpus = facts.page.cpus if facts.page else 0
     left_open = THREADS.name not in settings and settings.get(ISOLATION.name) is False
-    if cpus > _FEW and left_open and facts.plan.provider_names[0] == "wasm":
+    if cpus > _FEW and left_open and facts.plan.provider_names[0] == WEB_WASM.name:
         yield Finding(
             code=CODE,
             what=f"one thread of {cpus} processors: the page is not cross-origin isolated",

@@ -15,12 +15,13 @@ from collections.abc import Iterator
 
 from ortune.analysis import cost
 from ortune.model.open import OpenModel
+from ortune.providers.web_webgpu import PROVIDER as WEB_WEBGPU
 from ortune.records import Finding
 from ortune.rules.facts import Facts
 
 CODE = "WEB007"
 TIER = "preview"
-TARGET = "web-webgpu"
+TARGET = WEB_WEBGPU.target
 
 _SMALL_FLOPS = 10_000_000
 _MOST_NODES = 2_000  # a model of more is not small, and counting it takes time

@@ -18,6 +18,7 @@ from collections.abc import Iterator
 import onnx_ir as ir
 
 from ortune.model.graphs import nodes, op_set
+from ortune.providers.web_webgpu import PROVIDER as WEB_WEBGPU
 from ortune.records import Finding
 from ortune.rewrites.int64_to_int32 import REWRITE
 from ortune.rules._browsers import GPU
@@ -26,7 +27,7 @@ from ortune.rules._words import counted, name_of
 from ortune.rules.facts import Facts
 
 CODE = "WEB006"
-TARGET = "web-webgpu"
+TARGET = WEB_WEBGPU.target
 
 _COMPUTING = op_set(
     "Add Sub Mul Div Mod Pow Min Max Clip Abs Neg Sign Equal Less LessOrEqual Greater GreaterOrEqual CumSum "

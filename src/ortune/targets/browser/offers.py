@@ -5,18 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import cache
 
-from ortune import temporary
+from ortune import providers, temporary
 from ortune.errors import RuntimeNotFound
 from ortune.targets.browser import setup
 from ortune.targets.browser.devtools import DevTools, DevToolsError
-
-# A context is what both need in the end: WebNN's object is there in browsers that refuse every context.
-ASKED = {
-    "webgpu": "navigator.gpu?.requestAdapter().then((found) => (found ? '' : 'the browser gives no WebGPU adapter'))"
-    " ?? 'the browser has no WebGPU'",
-    "webnn": "navigator.ml?.createContext().then(() => '', (error) => `createContext: ${error.message}`)"
-    " ?? 'the browser has no WebNN'",
-}
 
 
 @cache
@@ -29,10 +21,12 @@ def refused(program: str, *, headful: bool = False) -> Mapping[str, str]:
         program: The browser.
         headful: Whether it has a window, as its trials will.
     """
+    asked = providers.that(lambda p: p.question)
     with temporary.folder() as folder:
         page = folder / "page.html"  # of a file: a page without an address gets neither
         page.write_text("<!doctype html>", encoding="utf-8")
-        given = setup.flags(webgpu=True, webnn=True, headful=headful, profile=folder / "browser")
+        flags = [flag for provider in asked for flag in provider.browser_flags]
+        given = setup.flags(flags, headful=headful, profile=folder / "browser")
         with (folder / "log").open("wb") as log:
             try:
                 tools = DevTools(
@@ -40,12 +34,12 @@ def refused(program: str, *, headful: bool = False) -> Mapping[str, str]:
                     happened=lambda event: None,
                 )  # fmt: skip
             except RuntimeNotFound as error:
-                return dict.fromkeys(ASKED, error.what)
+                return dict.fromkeys((p.name for p in asked), error.what)
             try:
                 tools.open(page.as_uri())
-                return {name: str(tools.evaluate(question)) for name, question in ASKED.items()}
+                return {p.name: str(tools.evaluate(p.question)) for p in asked}
             except DevToolsError as error:
-                return dict.fromkeys(ASKED, str(error))
+                return dict.fromkeys((p.name for p in asked), str(error))
             finally:
                 tools.close()
                 temporary.remove_sockets(folder)

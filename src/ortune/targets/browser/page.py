@@ -21,11 +21,11 @@ from typing import Annotated, Any
 
 import msgspec
 
-from ortune import launcher, platform, temporary
+from ortune import launcher, platform, providers, temporary
 from ortune.errors import RuntimeNotFound
 from ortune.knobs.in_page import in_page
-from ortune.knobs.web.web_build import DEFAULTS, build_of_file
 from ortune.knobs.web.web_build import KNOB as BUILD
+from ortune.knobs.web.web_build import build_of_file, default_of
 from ortune.knobs.web.web_isolation import KNOB as ISOLATION
 from ortune.platform import Snapshot
 from ortune.records import (
@@ -101,6 +101,7 @@ class Page(Process):
             load_s, run_s = (limit + patience_s for limit in (self.limits.load_s, self.limits.run_s))
             self.limits = replace(self.limits, load_s=load_s, run_s=run_s)
         self.provider = task.plan.providers[0]
+        self.traits = providers.find(self.provider.name)
         self.server: PageServer | None = None
         self.about = _About()
         self.console: list[str] = []
@@ -140,15 +141,14 @@ class Page(Process):
             self._tokens = [token_of(remote.url)]
             self.server = self._serving(served, site=remote.site)
             return
-        name, profile = self.provider.name, self.folder / "browser"
-        if name == "wasm":
+        profile = self.folder / "browser"
+        if self.traits.cpu_kernels:
             same = (program, str(web.dist), self._job["build"], str(served.isolated))
             self._kept = Kept(self.task.scratch, same)
             self._job["compiled"] = len(self.group) > 1 and self._kept.give(profile)
         self.server = self._serving(served, token=_TOKEN)
         given = setup.flags(
-            webgpu=name == "webgpu",
-            webnn=name == "webnn",
+            self.traits.browser_flags,
             headful=self.machine.browser.headful,
             profile=profile,
             port=self.server.port,
@@ -475,7 +475,7 @@ class Page(Process):
         feeds = [inputs_of(Path(feed.path)) for feed in request.feeds]
         model = Path(request.model).absolute()
         given = model_of(model)
-        build = told.build or DEFAULTS[self.provider.name]
+        build = told.build or default_of(self.provider.name)
         if told.build and build not in map(_build_of, (path.name for path in web.dist.iterdir())):
             # One of 1.22 has a file of that name: JSEP.
             raise CannotServe(f"onnxruntime-web {web.version or 'there'} has no build {build}")
@@ -502,13 +502,11 @@ class Page(Process):
             "inputs_on_gpu": told.inputs == "gpu-buffer",
             "profile": bool(request.profile_path),
             # Only a log in all its words says where each node runs, and why not elsewhere.
-            "placement": bool(
-                request.profile_path or (request.outputs_path and self.provider.name != "wasm")
-            ),
+            "placement": bool(request.profile_path or (request.outputs_path and not self.traits.cpu_kernels)),
             # Of WebAssembly the native optimiser makes it too, and a device elsewhere has no memory to spare.
             "graph": GRAPH
             if request.profile_path
-            and self.provider.name in ("webgpu", "webnn")
+            and not self.traits.web_alone
             and self.machine.remote is None
             and sum(file.stat().st_size for file in (model, *served.external)) <= MOST_GRAPH // 2
             else "",

@@ -9,7 +9,7 @@ import re
 import shutil
 import tarfile
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -202,12 +202,11 @@ def _builds(packed: tarfile.TarFile) -> Iterator[tuple[str, tarfile.TarInfo]]:
             yield name, member
 
 
-def flags(*, webgpu: bool, webnn: bool, headful: bool, profile: Path, port: int = 0) -> list[str]:
+def flags(wanted: Sequence[str], *, headful: bool, profile: Path, port: int = 0) -> list[str]:
     """The browser's arguments: a profile of its own, and nothing that fetches or asks by itself.
 
     Args:
-        webgpu: Whether WebGPU is needed.
-        webnn: Whether WebNN is.
+        wanted: Those without which a provider is not offered.
         headful: Whether it has a window.
         profile: Folder of the profile.
         port: Where the server of ``HOST`` listens; 0 where it has none.
@@ -225,11 +224,7 @@ def flags(*, webgpu: bool, webnn: bool, headful: bool, profile: Path, port: int 
         found.append("--headless=new")
     if hasattr(os, "geteuid") and os.geteuid() == 0:
         found.append("--no-sandbox")  # Chromium does not start as root with it
-    if webgpu:
-        found.append("--enable-unsafe-webgpu")  # else a software adapter is not given
-    if webnn:
-        found.append("--enable-features=WebMachineLearningNeuralNetwork")
-    return found
+    return [*found, *wanted]
 
 
 def environment(home: Path) -> dict[str, str]:

@@ -7,21 +7,21 @@ from dataclasses import dataclass
 
 from ortune.errors import RuntimeNotFound
 from ortune.platform import Snapshot
-from ortune.records import Applied, Channel, ProviderReport, Runtime
+from ortune.records import Applied, ProviderReport, Runtime
 from ortune.targets.browser import setup
-from ortune.targets.browser.offers import ASKED, refused
+from ortune.targets.browser.offers import refused
 from ortune.targets.machine import Machine
-from ortune.targets.target import PAGE, Target
+from ortune.targets.target import Target
 from ortune.targets.task import Task
 from ortune.targets.turns import Runner
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class WebTarget(Target):
     """An execution provider of onnxruntime-web."""
 
-    channels: tuple[Channel, ...] = PAGE
-    of_runtime: bool = False
+    channels = ("web_env", "web_session", "web_page", "provider_option")
+    of_runtime = False
 
     def discover(self, runtime: Runtime, browser: setup.BrowserSetup | None = None) -> ProviderReport:
         """Whether the browser offers what it needs, and there is an onnxruntime-web, which is not fetched."""
@@ -31,17 +31,17 @@ class WebTarget(Target):
             program = setup.program(chosen)
         except RuntimeNotFound as error:
             return self._report(error.what)
-        if why := refused(program, headful=chosen.headful)[self.provider] if self.provider in ASKED else "":
+        if self.provider.question and (why := refused(program, headful=chosen.headful)[self.provider.name]):
             return self._report(why)
         try:
             web = setup.ort_web(chosen, fetch=False)
             words = f"onnxruntime-web {web.version} in {program}"
         except RuntimeNotFound:
             words = f"onnxruntime-web {setup.VERSION} (npm fetches it at the first use) in {program}"
-        return ProviderReport(name=self.provider, in_build=False, usable=True, why=words)
+        return ProviderReport(name=self.provider.name, in_build=False, usable=True, why=words)
 
     def _report(self, why: str) -> ProviderReport:
-        return ProviderReport(name=self.provider, in_build=False, usable=False, why=why)
+        return ProviderReport(name=self.provider.name, in_build=False, usable=False, why=why)
 
     def runner(
         self, task: Task, settings: tuple[Applied, ...], machine: Machine, group: Sequence[Runner]
@@ -54,3 +54,6 @@ class WebTarget(Target):
     def sensors(self, machine: Machine) -> Snapshot:
         """Those of this machine tell nothing of another."""
         return Snapshot() if machine.remote else machine.sensors()
+
+
+KIND = WebTarget

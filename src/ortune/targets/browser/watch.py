@@ -23,11 +23,12 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from ortune import temporary
+from ortune import providers, temporary
 from ortune.errors import RuntimeNotFound, UsageError
 from ortune.knobs.web.web_build import build_of_file
+from ortune.providers.web_wasm import PROVIDER as WASM
+from ortune.providers.web_webgpu import PROVIDER as WEBGPU
 from ortune.records import (
-    WEB_PROVIDERS,
     PageFile,
     PageModel,
     PageRuns,
@@ -237,7 +238,7 @@ class _Watch:
     def go(self, url: str, browser: setup.BrowserSetup, watch_s: float, stop: Callable[[], bool]) -> Watched:
         """From the browser's start to its end."""
         profile = self.folder / "browser"
-        given = setup.flags(webgpu=True, webnn=False, headful=browser.headful, profile=profile)
+        given = setup.flags(WEBGPU.browser_flags, headful=browser.headful, profile=profile)
         with (self.folder / "log").open("wb") as log:
             tools = DevTools(
                 setup.program(browser), given, environment=setup.environment(self.folder), folder=self.folder, log=log,
@@ -592,12 +593,10 @@ def plan_of(
     asked = _json(text) or text
     listed = asked if isinstance(asked, list) else [asked]
     names = [str(each.get("name", "")) if isinstance(each, dict) else str(each) for each in listed]
-    names = list(dict.fromkeys(name for name in names if name in WEB_PROVIDERS)) or ["wasm"]
+    names = list(dict.fromkeys(name for name in names if providers.find(name).in_page)) or [WASM.name]
     settings: dict[str, Value] = {} if isolated is None else {"web_isolation": isolated}
-    build = build_of_file(file)
-    if "webgl" in names[:1]:
-        settings["web_build"] = "webgl"
-    elif build:
+    builds = providers.find(names[0]).web_builds
+    if build := builds[0] if len(builds) == 1 else build_of_file(file):
         settings["web_build"] = build
     if re.fullmatch("[1-9][0-9]{0,3}", threads := environment.get("wasm.numThreads", "")):
         settings["web_threads"] = int(threads)
@@ -607,7 +606,7 @@ def plan_of(
     mode = profiling.get("mode") if isinstance(profiling, dict) else environment.get("webgpu.profilingMode")
     if mode:
         settings["web_profiling"] = str(mode)[:20]
-    if names[0] == "webgpu" and "webgpu" in listed:
+    if names[0] == WEBGPU.name and WEBGPU.name in listed:
         settings["web_provider_form"] = "string"
     if options.get("enableGraphCapture") == "true":
         settings["web_graph_capture"] = True

@@ -1,10 +1,10 @@
 """NVIDIA GPUs of desktops, by TensorRT for RTX."""
 
-from ortune.targets.target import DESKTOP, Target
+from ortune.providers.provider import DESKTOP, Bindings, Provider
 
-TARGET = Target(
-    name="tensorrt-rtx",
-    provider="NvTensorRTRTXExecutionProvider",
+PROVIDER = Provider(
+    name="NvTensorRTRTXExecutionProvider",
+    target="tensorrt-rtx",
     wheel="onnxruntime-trt-rtx",
     systems=DESKTOP,
     plugin="onnxruntime-ep-nv-tensorrt-rtx",
@@ -18,4 +18,10 @@ TARGET = Target(
             "nv_profile_opt_shapes",
         }
     ),
+    bindings=Bindings(by_name="NvTensorRtRtx", rust="NVRTX"),
+    hardware="gpu",
+    vendor="NVIDIA",
+    queues=True,
+    compiles=True,
+    float16=True,
 )

@@ -1,10 +1,10 @@
 """NPUs of Qualcomm."""
 
-from ortune.targets.target import DESKTOP, Target
+from ortune.providers.provider import DESKTOP, Bindings, Provider
 
-TARGET = Target(
-    name="qnn",
-    provider="QNNExecutionProvider",
+PROVIDER = Provider(
+    name="QNNExecutionProvider",
+    target="qnn",
     wheel="onnxruntime-qnn",
     systems=DESKTOP,
     options=frozenset(
@@ -21,4 +21,7 @@ TARGET = Target(
             "offload_graph_io_quantization",
         }
     ),
+    bindings=Bindings(by_name="QNN", java_map="addQnn", node="qnn", rust="QNN"),
+    compiles=True,
+    standard_operators=True,
 )

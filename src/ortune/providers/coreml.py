@@ -1,10 +1,10 @@
 """Processors, GPUs and NPUs of Apple."""
 
-from ortune.targets.target import Target
+from ortune.providers.provider import Bindings, Provider
 
-TARGET = Target(
-    name="coreml",
-    provider="CoreMLExecutionProvider",
+PROVIDER = Provider(
+    name="CoreMLExecutionProvider",
+    target="coreml",
     wheel="onnxruntime",
     systems=("Darwin",),
     options=frozenset(
@@ -17,4 +17,9 @@ TARGET = Target(
             "AllowLowPrecisionAccumulationOnGPU",
         }
     ),
+    bindings=Bindings(by_name="CoreML", java_map="addCoreML", node="coreml", rust="CoreML"),
+    compiles=True,
+    standard_operators=True,
+    fixed_sizes=True,
+    float16=True,
 )

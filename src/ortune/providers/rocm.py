@@ -1,10 +1,10 @@
 """AMD GPUs, by ROCm."""
 
-from ortune.targets.target import Target
+from ortune.providers.provider import Bindings, Provider
 
-TARGET = Target(
-    name="rocm",
-    provider="ROCMExecutionProvider",
+PROVIDER = Provider(
+    name="ROCMExecutionProvider",
+    target="rocm",
     wheel="onnxruntime-rocm",
     otherwise="releases since 1.23 no longer have it: use MIGraphX",
     options=frozenset(
@@ -21,4 +21,9 @@ TARGET = Target(
             "tunable_op_max_tuning_duration_ms",
         }
     ),
+    bindings=Bindings(rust="ROCm"),
+    hardware="gpu",
+    vendor="AMD",
+    queues=True,
+    float16=True,
 )

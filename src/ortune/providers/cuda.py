@@ -1,10 +1,11 @@
 """NVIDIA GPUs, by CUDA and cuDNN."""
 
-from ortune.targets.target import DESKTOP, Target
+from ortune.providers.provider import DESKTOP, Bindings, Provider
 
-TARGET = Target(
-    name="cuda",
-    provider="CUDAExecutionProvider",
+PROVIDER = Provider(
+    name="CUDAExecutionProvider",
+    target="cuda",
+    aliases=("gpu",),
     wheel="onnxruntime-gpu",
     systems=DESKTOP,
     options=frozenset(
@@ -28,4 +29,11 @@ TARGET = Target(
             "use_ep_level_unified_stream",
         }
     ),
+    bindings=Bindings(
+        options_class="CUDA", node="cuda", rust="CUDA", triton=("gpu_execution_accelerator", "cuda")
+    ),
+    hardware="gpu",
+    vendor="NVIDIA",
+    queues=True,
+    float16=True,
 )

@@ -1,10 +1,11 @@
 """NVIDIA GPUs, by TensorRT."""
 
-from ortune.targets.target import DESKTOP, Target
+from ortune.providers.provider import DESKTOP, Bindings, Provider
 
-TARGET = Target(
-    name="tensorrt",
-    provider="TensorrtExecutionProvider",
+PROVIDER = Provider(
+    name="TensorrtExecutionProvider",
+    target="tensorrt",
+    aliases=("trt",),
     wheel="onnxruntime-gpu",
     systems=DESKTOP,
     options=frozenset(
@@ -30,4 +31,15 @@ TARGET = Target(
             "trt_profile_opt_shapes",
         }
     ),
+    bindings=Bindings(
+        options_class="TensorRT",
+        node="tensorrt",
+        rust="TensorRT",
+        triton=("gpu_execution_accelerator", "tensorrt"),
+    ),
+    hardware="gpu",
+    vendor="NVIDIA",
+    queues=True,
+    compiles=True,
+    float16=True,
 )

@@ -1,10 +1,10 @@
 """AMD GPUs, by MIGraphX."""
 
-from ortune.targets.target import Target
+from ortune.providers.provider import Bindings, Provider
 
-TARGET = Target(
-    name="migraphx",
-    provider="MIGraphXExecutionProvider",
+PROVIDER = Provider(
+    name="MIGraphXExecutionProvider",
+    target="migraphx",
     wheel="onnxruntime-migraphx",
     options=frozenset(
         {
@@ -15,4 +15,10 @@ TARGET = Target(
             "migraphx_exhaustive_tune",
         }
     ),
+    bindings=Bindings(by_name="MIGraphX"),
+    hardware="gpu",
+    vendor="AMD",
+    queues=True,
+    compiles=True,
+    float16=True,
 )

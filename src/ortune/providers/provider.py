@@ -1,0 +1,130 @@
+"""What an execution provider is: all that is known of one, as plain data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+DESKTOP = ("Linux", "Windows")
+EVERYWHERE = (*DESKTOP, "Darwin")
+"""Systems, as ``platform.system()`` calls them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Build:
+    """A build with the provider that ``ortune runtime add`` installs.
+
+    Attributes:
+        releases: Versions of the wheel, newest first, each with the version of the library that it was built against.
+        library: The wheel of that library, which the provider's own wheel brings on Linux alone.
+        about_bytes: What an installation takes.
+        what: What it is for, in words.
+    """
+
+    releases: tuple[tuple[str, str], ...]
+    library: str
+    about_bytes: int
+    what: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bindings:
+    """What the bindings of other languages, and Triton, call the provider; "" where one cannot append it.
+
+    Attributes:
+        by_name: The name that ONNX Runtime's C API appends it by; releases before 1.22 know no other.
+        options_class: The word in the name of its class of options, in C++, C# and Java.
+        java_map: Java's method that takes options by name.
+        java_device: Java's method that takes one option alone, with the name of that option.
+        node: onnxruntime-node's name.
+        rust: The crate's name, where that passes any option.
+        triton: The kind of execution accelerator, with the name.
+    """
+
+    by_name: str = ""
+    options_class: str = ""
+    java_map: str = ""
+    java_device: tuple[str, str] | None = None
+    node: str = ""
+    rust: str = ""
+    triton: tuple[str, str] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Provider:
+    """An execution provider, and the target that runs models on it.
+
+    Attributes:
+        name: As a session is told it.
+        target: What ``--target`` calls it: the name of its file, with hyphens; "" where models cannot be run on it.
+        place: The folder in ``targets/`` with the code that runs its trials; "" for a process of this machine.
+        aliases: Other words that people write for it.
+        in_profiles: What profiles call it, where that is another name; the usual one first.
+        wheel: The wheel whose build has it; "" when no wheel does.
+        systems: Where that wheel exists, by ``platform.system()``.
+        plugin: A plugin wheel that adds it to a plain ``onnxruntime``.
+        otherwise: Where it comes from when no wheel brings it.
+        build: What ``ortune runtime add`` makes under the target's name; None where it makes nothing.
+        ships: Whether a bundle can be made for it.
+        options: What a plan file or a bundle may set of it: numbers, switches and words. Never what names a file, a
+            folder or a library, or holds an address in memory.
+        bindings: What it is called elsewhere.
+        hardware: What computes; "" where that depends on its options.
+        vendor: The maker of that hardware, where it is one alone.
+        queues: It hands work to a device and goes on: a run waits for that at its end, outside of all nodes.
+        compiles: It makes one node of each part of the graph that it takes.
+        standard_operators: It knows the operators of ONNX alone, none that ONNX Runtime's optimiser makes.
+        fixed_sizes: It leaves nodes whose shapes are not known to the CPU.
+        float16: It computes faster in float16.
+        int32: It computes faster with 32-bit integers than with 64-bit ones.
+        web_builds: The builds of onnxruntime-web that have it, the one of the package's default import first.
+        web_alone: The build that has nothing else.
+        question: An expression of JavaScript that gives why a browser cannot run it, "" where it can; "" for what every
+            browser runs, or nobody asks.
+        browser_flags: Arguments of the browser without which it is not offered.
+    """
+
+    name: str
+    target: str = ""
+    place: str = ""
+    aliases: tuple[str, ...] = ()
+    in_profiles: tuple[str, ...] = ()
+    wheel: str = ""
+    systems: tuple[str, ...] = ("Linux",)
+    plugin: str = ""
+    otherwise: str = ""
+    build: Build | None = None
+    ships: bool = False
+    options: frozenset[str] = frozenset()
+    bindings: Bindings = Bindings()
+    hardware: Literal["", "cpu", "gpu"] = ""
+    vendor: str = ""
+    queues: bool = False
+    compiles: bool = False
+    standard_operators: bool = False
+    fixed_sizes: bool = False
+    float16: bool = False
+    int32: bool = False
+    web_builds: tuple[str, ...] = ()
+    web_alone: str = ""
+    question: str = ""
+    browser_flags: tuple[str, ...] = ()
+
+    @property
+    def in_page(self) -> bool:
+        """Whether it runs in a page of a browser, by onnxruntime-web."""
+        return self.place == PAGE
+
+    @property
+    def cpu_kernels(self) -> bool:
+        """Whether ONNX Runtime's own kernels for the CPU run its nodes: WebAssembly has the same."""
+        return "CPUExecutionProvider" in self.profiled_as
+
+    @property
+    def profiled_as(self) -> tuple[str, ...]:
+        """All that profiles call it."""
+        return self.in_profiles or (self.name,)
+
+
+PAGE = "browser"
+"""The place of what runs in a page."""
