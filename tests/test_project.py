@@ -33,6 +33,7 @@ LIGHT = {
     "errors",
     "files",
     "printable",
+    "providers",
     "report",
     "verbs",
 }  # what of ortune help may import

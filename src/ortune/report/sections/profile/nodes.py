@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ortune.providers import short
 from ortune.records import Envelope, ProfiledNode, ProfileResult
 from ortune.report import profile_words as words
 from ortune.report.document import Block, Cell, Column, Fold, Line, table
@@ -81,7 +82,7 @@ def _cells(node: ProfiledNode, result: ProfileResult) -> dict[str, Cell]:
         "operator": Cell(node.op_type),
         "time": Cell(duration(node.time_ns), order=node.time_ns),
         "share": Cell(words.share(node.time_ns, result), order=node.time_ns),
-        "provider": Cell(node.provider.removesuffix("ExecutionProvider")),
+        "provider": Cell(short(node.provider)),
         "calls": Cell(f"{node.calls:g}", order=node.calls),
         "wait": Cell(words.wait(node), order=node.wait_ns / node.time_ns if node.time_ns else 0.0),
         "rate": Cell(f"{operations(rate)}/s" if rate else "", order=rate or 0.0),
