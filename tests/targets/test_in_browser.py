@@ -155,7 +155,8 @@ def test_tuning_in_a_browser_is_held_against_its_default(
     if gpu.outputs is not None:
         assert gpu.outputs.ok and sum(part.n_nodes for part in gpu.placement) > 3
     else:
-        assert gpu.why
+        # A GPU that is software may need longer than the budget leaves for it: then it is not even begun with.
+        assert gpu.why or gpu.state == "not-tried"
     assert places["web-webnn"].state != "absent" or "WebNN" in places["web-webnn"].why
     with pytest.raises(UsageError, match="for tune alone"):
         ortune.compare(tmp_path / "m.onnx", target="web", store=tmp_path / "st")

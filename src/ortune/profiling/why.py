@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable
 
 import msgspec
@@ -59,14 +58,14 @@ def why(
     for turn in range(processes):
         if took_s > left_s():
             break
-        began = time.monotonic()
+        began = baseline.machine.now_s()
         line(f"looking where the time went, process {turn + 1} of {processes}")
         keep = [baseline.scratch / f"why-{number}-{turn}.json" for number in range(2)]
         each = profile(baseline, [profiled_arm(baseline, arm) for arm in arms], runs, keep)
         for mine, process, path in zip(found, each, keep, strict=True):
             mine.append(process)
             path.unlink(missing_ok=True)
-        took_s = time.monotonic() - began
+        took_s = baseline.machine.now_s() - began
     if not found[0]:
         raise MeasurementError(
             f"{max(0.0, left_s()):.0f} s are left, and a profile of both takes {took_s:.0f} s"

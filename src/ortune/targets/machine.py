@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import time
+from collections.abc import Callable
 from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -11,7 +13,7 @@ import msgspec
 
 from ortune import platform
 from ortune.platform.pod import Pod
-from ortune.records import Host, PodSize
+from ortune.records import Host, Outcome, PodSize
 from ortune.targets.browser.setup import BrowserSetup
 
 if TYPE_CHECKING:
@@ -38,6 +40,8 @@ class Machine:
     Attributes:
         host: The machine itself.
         pod: The emulated container.
+        trials: What runs trials in the place of their targets' runners, with the arguments of ``runner.run`` but the
+            machine: a simulation's; None for real ones.
 
     Raises:
         UsageError: The container cannot be emulated on this system.
@@ -53,6 +57,11 @@ class Machine:
         self.remote = remote
         self.host = platform.host()
         self.pod = Pod(pod) if pod else None
+        self.trials: Callable[..., tuple[Outcome, ...] | None] | None = None
+
+    def now_s(self) -> float:
+        """Its monotonic clock, in seconds."""
+        return time.monotonic()
 
     @cached_property
     def seen(self) -> Host:

@@ -32,6 +32,8 @@ def run(
     Returns:
         An outcome each; None when a stop was asked for on the way.
     """
+    if machine.trials is not None:
+        return machine.trials(tasks, turns, rng, stop)
     runners: list[Runner] = []
     prepared = [_prepared(task, machine, runners) for task in tasks]
     runners += [each for each in prepared if not isinstance(each, Failed)]

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 DELIVERY = 0.5
 """Of the time until the first process, what the answer takes after the last one: to be put into words, and stored."""
+
+
+def monotonic_s() -> float:
+    """The monotonic clock, in seconds."""
+    return time.monotonic()
 
 
 class Stopwatch:
@@ -15,24 +20,30 @@ class Stopwatch:
 
     Args:
         began_s: When it began, on the monotonic clock; None is now.
+        now_s: The clock, in seconds; a simulation brings its own.
     """
 
-    def __init__(self, began_s: float | None = None) -> None:
-        self._began_s = time.monotonic() if began_s is None else began_s
+    def __init__(self, began_s: float | None = None, now_s: Callable[[], float] = monotonic_s) -> None:
+        self.now_s = now_s
+        self._began_s = now_s() if began_s is None else began_s
 
     @property
     def spent_s(self) -> float:
         """Seconds until now."""
-        return time.monotonic() - self._began_s
+        return self.now_s() - self._began_s
+
+    def again(self) -> Stopwatch:
+        """Another one by the same clock, which begins now."""
+        return Stopwatch(now_s=self.now_s)
 
     @contextlib.contextmanager
     def stopped(self) -> Iterator[None]:
         """What happens within costs nothing."""
-        stopped_s = time.monotonic()
+        stopped_s = self.now_s()
         try:
             yield
         finally:
-            self._began_s += time.monotonic() - stopped_s
+            self._began_s += self.now_s() - stopped_s
 
 
 class Clock:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 
 from ortune import targets
@@ -23,7 +22,7 @@ def places(baseline: Baseline, most_s: float, *, races: bool) -> tuple[BrowserPl
         most_s: What the others may take, all together.
         races: Whether plans are raced where they can be.
     """
-    here, until_s = targets.of(baseline.side.plan).name, time.monotonic() + most_s
+    here, until_s = targets.of(baseline.side.plan).name, baseline.machine.now_s() + most_s
     found = [_place(baseline, name, until_s, races=races) for name in targets.in_browsers() if name != here]
     baseline.expect(baseline.trial_ns)
     return (BrowserPlace(target=here, state="raced" if races else "timed"), *found)
@@ -39,7 +38,7 @@ def _place(baseline: Baseline, name: str, until_s: float, *, races: bool) -> Bro
     report = target.discover(baseline.side.runtime, baseline.machine.browser)
     if not report.usable:
         return BrowserPlace(target=name, state="absent", why=report.why)
-    left_s = until_s - time.monotonic()
+    left_s = until_s - baseline.machine.now_s()
     if left_s < 1e-9 * baseline.start_ns:
         return BrowserPlace(target=name, state="not-tried")
     arm = baseline.arm(name, plan=Plan(providers=target.providers))

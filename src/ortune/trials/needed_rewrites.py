@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import tempfile
-import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -44,7 +43,7 @@ def needed(
     # A provider of its own compiles its part, and that is in no file.
     if limit_s <= 0 or not spare or everywhere.providers or baseline.side.model.info.size_bytes > MOST_BYTES:
         return row
-    ends = time.monotonic() + limit_s
+    ends = baseline.machine.now_s() + limit_s
     without = [tuple(spec for spec in row if spec is not left_out) for left_out in spare]
     bare = tuple(spec for spec in row if spec not in spare)
     tries = [row, *without, *([bare] if len(spare) > 1 else [])]
@@ -58,7 +57,7 @@ def needed(
         return row
     # Two that do the same can each go, and not both: after one the rest is looked at again.
     shorter = tries[same[-1]]
-    return needed(baseline, models, shorter, everywhere, ends - time.monotonic())
+    return needed(baseline, models, shorter, everywhere, ends - baseline.machine.now_s())
 
 
 def _digests(
@@ -71,7 +70,7 @@ def _digests(
     """Of the optimised graph of each try, in order."""
     files = []
     for specs in tries:
-        left_s = ends - time.monotonic()
+        left_s = ends - baseline.machine.now_s()
         if left_s <= 0:
             raise TimeoutError
         files.append(str(models.path(Plan(rewrites=(*everywhere.rewrites, *specs)), left_s)))
@@ -80,7 +79,7 @@ def _digests(
         folder=baseline.scratch,
         plan=Plan(settings=everywhere.settings),
         custom_ops=tuple(baseline.options.custom_ops),
-        limits=Limits(load_s=max(1.0, ends - time.monotonic())),
+        limits=Limits(load_s=max(1.0, ends - baseline.machine.now_s())),
     )
     with tempfile.TemporaryDirectory(dir=baseline.scratch) as name:
         place = Path(name)

@@ -7,8 +7,8 @@ was cut in the middle is measured again: its trials would be hours apart.
 
 from __future__ import annotations
 
-import time
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -25,6 +25,7 @@ from ortune.records import (
 )
 from ortune.search.budget import Split
 from ortune.store.db import Event
+from ortune.trials.clock import monotonic_s
 
 RESUMED = "resumed"
 """Journalled when a session goes on: what is behind the last complete block was not played back."""
@@ -116,7 +117,8 @@ class Replay:
         row: The rewrites that were raced together; None where that was not settled.
         after_s: What was kept of the budget for the answer; None for a new session.
         passed: What is no trial ended then, each with the number of trials before it.
-        since_ns: When what is measured now began, on the monotonic clock.
+        now_s: The monotonic clock.
+        since_ns: When what is measured now began, on it; None is now.
         played: Trials played back.
         live: A trial was measured since, so that what comes now is new.
     """
@@ -132,15 +134,23 @@ class Replay:
     row: tuple[RewriteSpec, ...] | None = None
     after_s: float | None = None
     passed: deque[tuple[int, int]] = field(default_factory=deque)
-    since_ns: int = field(default_factory=time.monotonic_ns)
+    now_s: Callable[[], float] = monotonic_s
+    since_ns: int | None = None
     played: int = 0
     live: bool = False
     _passed_ns: int = 0
     _decided_ns: int = 0
 
+    def __post_init__(self) -> None:
+        if self.since_ns is None:
+            self.since_ns = self._now_ns()
+
+    def _now_ns(self) -> int:
+        return int(1e9 * self.now_s())
+
     def clock(self) -> int:
         """Nanoseconds since the session began: the stored times while trials are played, then real time."""
-        return self._passed_ns + (0 if self.trials else time.monotonic_ns() - self.since_ns)
+        return self._passed_ns + (0 if self.trials else self._now_ns() - (self.since_ns or 0))
 
     def ended(self) -> int:
         """A trial was measured: the time of its end, which is stored with it."""
@@ -174,18 +184,18 @@ class Replay:
         if (self.trials[0].arm, self.trials[0].plan_id) != (arm, plan_id):
             self.trials.clear()
             self.live = True
-            self.since_ns = time.monotonic_ns()
+            self.since_ns = self._now_ns()
             return None
         played = self.trials.popleft()
         self._passed_ns = self._decided_ns = played.ended_ns
         self.played += 1
-        self.since_ns = time.monotonic_ns()
+        self.since_ns = self._now_ns()
         return _outcomes.decode(played.outcome)
 
 
-def read(events: list[Event]) -> Replay:
+def read(events: list[Event], now_s: Callable[[], float] = monotonic_s) -> Replay:
     """The replay of a session's events, up to its last complete block."""
-    replay = Replay()
+    replay = Replay(now_s=now_s)
     whole = 0
     for event in events:
         if event.kind == "outcome":

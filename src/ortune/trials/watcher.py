@@ -10,7 +10,10 @@ from ortune.records import Block
 from ortune.trials.clock import Stopwatch
 
 if TYPE_CHECKING:
+    from ortune.records import PodSize
     from ortune.search import duel  # all of the search: verbs that measure nothing are watched too
+    from ortune.targets.browser.setup import BrowserSetup
+    from ortune.targets.machine import Machine
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,6 +28,7 @@ class Watcher:
         draw: Gets the lines of a drawing, for whoever has a place for it.
         begin: Is told that a wait is over, and nothing known yet: a stop is one at once again.
         clock: Runs since the invocation began.
+        machine: Makes what is measured on, as ``Machine`` itself does; a simulation brings its own.
     """
 
     say: Callable[[str], None] = lambda sentence: None
@@ -34,6 +38,7 @@ class Watcher:
     draw: Callable[[Sequence[str]], None] = lambda drawing: None
     begin: Callable[[], None] = lambda: None
     clock: Stopwatch = field(default_factory=Stopwatch)
+    machine: Callable[[PodSize | None, BrowserSetup | None], Machine] | None = None
 
     def progress(self, sentence: str, spent_s: float, budget_s: float) -> None:
         """A progress line: the figures first, so that a narrow terminal cuts the sentence alone.

@@ -14,9 +14,10 @@ from ortune.errors import StoreError
 from ortune.fleet import made
 from ortune.fleet.environment import clean_environment, recorded
 from ortune.fleet.packages import recipe
-from ortune.records import Envelope, Record
+from ortune.records import Envelope, PodSize, Record
 from ortune.store import lock
 from ortune.store.db import SessionLog, Store
+from ortune.targets.browser.setup import BrowserSetup
 from ortune.targets.machine import Machine
 from ortune.targets.task import Limits
 from ortune.trials.baseline import LEAST_LOAD_S
@@ -100,6 +101,11 @@ def exclusive(what: str, watch: Watcher, *, wait: bool, budget_s: float | None =
         yield
 
 
+def machine_of(watch: Watcher, pod: PodSize | None = None, browser: BrowserSetup | None = None) -> Machine:
+    """What is measured on: this machine, or the one that a simulation brings."""
+    return (watch.machine or Machine)(pod, browser)
+
+
 def make_runtime(named: str | None, watch: Watcher) -> None:
     """Makes the environment that is named, where it is to be made: once, and so of no budget."""
     if named is not None and recipe(named) is not None:
@@ -154,7 +160,7 @@ def session(verb: str, options: Stored, watch: Watcher, machine: Machine | None 
     Raises:
         UsageError: The container that is asked for cannot be emulated here.
     """
-    machine = machine or Machine(options.feeds.pod, getattr(options, "in_browser", None))
+    machine = machine or machine_of(watch, options.feeds.pod, getattr(options, "in_browser", None))
     store, trouble = open_store(options.folder)
     if trouble:
         watch.say(trouble)

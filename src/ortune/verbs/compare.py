@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import random
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -246,7 +245,7 @@ class _Run:
             executor,
             self.rules,
             design,
-            rng=random.Random(f"{self.options.seed}-{time.monotonic_ns()}"),
+            rng=random.Random(f"{self.options.seed}-{int(1e9 * self.watch.clock.now_s())}"),
             clock=lambda: int(1e9 * self.clock.spent_s),
             arms=[new.arm for new in timed],
             stop=self.watch.stop,

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import random
 import shlex
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -199,7 +198,7 @@ def _page(options: Options, watch: Watcher) -> Envelope[DiagnoseResult]:
 
 
 def _watch(options: Options, watch: Watcher, kept: Session) -> Envelope[DiagnoseResult]:
-    start = time.monotonic()
+    began_s = watch.clock.now_s()
     watch.line(f"watching {options.page}")
     with scratch_folder() as scratch:
         page, first = watched(options.page, options.in_browser, options.watch_s, scratch, watch.stop)
@@ -212,7 +211,7 @@ def _watch(options: Options, watch: Watcher, kept: Session) -> Envelope[Diagnose
         reproduce=command("diagnose", options),
         page=page,
         session=kept.log.id,
-        elapsed_s=time.monotonic() - start,
+        elapsed_s=watch.clock.now_s() - began_s,
     )
     return Envelope(
         schema="ortune/diagnose/1",

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import random
 import sys
-import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -239,7 +238,7 @@ def _noise(baseline: Baseline, runtime: Runtime, watch: Watcher) -> NoiseReport:
             duel.Rules(budget_ns=sys.maxsize),  # so that controls that fail are repeated
             design,
             rng=random.Random(),
-            clock=time.monotonic_ns,
+            clock=lambda: int(1e9 * watch.clock.now_s()),
             stop=watch.stop,
             on_block=lambda d, block: watch.line(f"block {len(d.blocks)} of {BLOCKS}"),
         )

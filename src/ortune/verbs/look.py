@@ -41,12 +41,10 @@ from ortune.report.finding_words import as_facts, measurable
 from ortune.search.blocks import BASE
 from ortune.search.figures import figure
 from ortune.store.db import SessionLog
-from ortune.targets.machine import Machine
 from ortune.trace.operators import by_node, by_operator, kept_runs, run_time_ns
 from ortune.trace.ort_profile import read_profile
 from ortune.trials.baseline import Baseline
 from ortune.trials.bench_result import load_words
-from ortune.trials.clock import Stopwatch
 from ortune.trials.executor import Arm, Timing
 from ortune.trials.pilot import describe
 from ortune.trials.scratch import scratch_folder
@@ -65,7 +63,7 @@ from ortune.verbs._options import (
     seconds,
     words,
 )
-from ortune.verbs._session import resolver, session
+from ortune.verbs._session import machine_of, resolver, session
 
 TIMED_NS = 1_000_000_000  # of timed runs; a first look needs no more
 PROFILED_EVENTS = 60_000
@@ -104,7 +102,8 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[LookResult
         OrtuneError: The model cannot be opened, or an option cannot be used.
     """
     # The budget of a look is of its runs: what it leaves out must not follow from how long Python takes to start.
-    watch = replace(watcher or Watcher(), clock=Stopwatch())
+    watch = watcher or Watcher()
+    watch = replace(watch, clock=watch.clock.again())
     with scratch_folder() as scratch:
         try:
             text = SideText(
@@ -194,7 +193,7 @@ class _Look:
         scratch: Path,
     ) -> None:
         self.options, self.watch, self.model, self.side, self.scratch = options, watch, model, side, scratch
-        self.machine = Machine(browser=options.in_browser)
+        self.machine = machine_of(watch, browser=options.in_browser)
         self.left_out: list[str] = []
         self.needed_s = 0.0  # of a budget that holds what was left out for want of time
         self.work: Workload | None = None

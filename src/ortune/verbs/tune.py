@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import shlex
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -725,7 +724,8 @@ def _journal(kept: Session, side: Resolved, options: Options) -> Replay:
         raise UsageError("there is no store to resume from", where="--resume", do="name it with --store PATH")
     if store is None or resume is None:
         kept.begin(key, model=side.label)
-        return Replay(since_ns=time.monotonic_ns() - int(1e9 * kept.watch.clock.spent_s))
+        clock = kept.watch.clock
+        return Replay(now_s=clock.now_s, since_ns=int(1e9 * (clock.now_s() - clock.spent_s)))
     wanted = [s.id for s in store.sessions(f"tune {key}") if resume in ("newest", s.id)]
     damaged = ""
     for id_ in wanted:
@@ -733,7 +733,7 @@ def _journal(kept: Session, side: Resolved, options: Options) -> Replay:
             events = store.events(id_)
             # One that ended is gone on with where it is named: for its bundle, which could not be written then.
             ended = any(e.kind == "result" for e in events)
-            replay = None if ended and resume == "newest" else read(events)
+            replay = None if ended and resume == "newest" else read(events, kept.watch.clock.now_s)
         except UNREADABLE as error:
             damaged = damaged or f"session {id_} cannot be read ({error})"
             continue

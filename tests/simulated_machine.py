@@ -1,0 +1,453 @@
+"""A machine under one seed: real models, real outputs, real ONNX Runtime once; time, noise and faults are drawn.
+
+What a plan answers (outputs, read-back, placement) comes from one real trial of each model, plan and inputs, kept for
+all sessions of a process. What it takes, and what goes wrong, follows from the seed and the simulated clock alone, so
+that a session is the same whenever and wherever it is run.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import random
+import shutil
+import tempfile
+import zlib
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import msgspec
+import numpy as np
+import onnx
+import pytest
+
+from ortune import platform
+from ortune.records import Failed, FailureReason, Host, Measured, Outcome, Plan, PodSize, Sensors
+from ortune.targets.browser.setup import BrowserSetup
+from ortune.targets.machine import Machine
+from ortune.targets.runner import run as run_for_real
+from ortune.targets.task import Task
+from ortune.targets.tool import ToolProcess
+from ortune.targets.turns import ALONE, Turns
+
+START_S = 0.25
+"""From the start of a process until its session exists."""
+RUN_NS = 4e6
+"""A run of the default plan."""
+
+HOST = Host(
+    system="Linux", machine="x86_64", cpu="simulated", cores=4, logical=4, affinity=4, effective_cpus=4,
+    memory_bytes=16 << 30, features=("avx2", "fma"), fingerprint="simulated",
+)  # fmt: skip
+
+
+class Killed(BaseException):
+    """The process of ortune itself is gone, between two instructions."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Weather:
+    """What the machine does by itself.
+
+    Attributes:
+        process: Standard deviation, log units, by which two processes of one plan differ.
+        run: The same for the runs of one process.
+        neighbour: Times as long as a run takes while a neighbour is there; 1.0 for none.
+        stays_s, away_s: Mean lengths of its visits, and of the time between.
+        jumps: Chance of a group in which the clock jumps by half a minute.
+    """
+
+    process: float = 0.008
+    run: float = 0.02
+    neighbour: float = 1.0
+    stays_s: float = 3.0
+    away_s: float = 6.0
+    jumps: float = 0.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Faults:
+    """Chances of what may befall one trial, and when ortune itself is killed.
+
+    Attributes:
+        crashes, hangs, late: Of a trial: it ends by a signal; it never answers; it takes ten times as long.
+        lies: Of a plan: its outputs are others.
+        breaks: Of a plan: it never runs.
+        killed_at: The number of the group before which ortune is killed; None: never.
+        disk_full_at: The number of the group from which on outputs cannot be written; None: never.
+    """
+
+    crashes: float = 0.0
+    hangs: float = 0.0
+    late: float = 0.0
+    lies: float = 0.0
+    breaks: float = 0.0
+    killed_at: int | None = None
+    disk_full_at: int | None = None
+
+
+def log_factor(seed: int, model: str, plan: Plan, *, differ: bool) -> float:
+    """By how much a plan's runs differ from the default's, log units: nothing, or what its name and the seed say."""
+    if not differ or plan == Plan():
+        return 0.0
+    draw = np.random.default_rng([seed, zlib.crc32(f"{model} {plan.id}".encode())])
+    kind = draw.random()
+    return float(draw.normal(-0.12, 0.08) if kind < 0.2 else draw.normal(0.1, 0.1) if kind < 0.4 else 0.0)
+
+
+@dataclass
+class Lab:
+    """Everything that a session cannot tell from a real machine.
+
+    Attributes:
+        seed: Of all that is drawn.
+        differ: Whether plans differ in what they take.
+        slower_model: Digest of a model's file that takes a tenth longer than others.
+        now_s: The clock.
+        groups: The arms' plans of each group that ran, with when it began and ended.
+        trials: How many there were of each plan: what the next one draws follows from that, not from what else ran.
+        running: Whether a group is running.
+    """
+
+    seed: int
+    weather: Weather = field(default_factory=Weather)
+    faults: Faults = field(default_factory=Faults)
+    differ: bool = True
+    slower_model: str = ""
+    now_s: float = 1000.0
+    groups: list[tuple[float, float, tuple[str, ...]]] = field(default_factory=list)
+    trials: Counter[str] = field(default_factory=Counter)
+    running: bool = False
+
+    def clock(self) -> float:
+        """Seconds."""
+        return self.now_s
+
+    def machine(self, pod: PodSize | None = None, browser: BrowserSetup | None = None) -> Machine:
+        """What stands in the place of ``Machine``."""
+        return _Simulated(self, browser)
+
+    def draw(self, *about: object) -> np.random.Generator:
+        """Numbers that depend on the seed and on what they are drawn for."""
+        digest = hashlib.sha256(repr((self.seed, *about)).encode()).digest()
+        return np.random.default_rng(np.frombuffer(digest[:16], dtype=np.uint32))
+
+    def neighbour(self, at_s: float) -> float:
+        """Times as long as a run takes then."""
+        weather = self.weather
+        if weather.neighbour == 1.0:
+            return 1.0
+        # Which stretch of the telegraph the moment is in follows from the seed alone, not from who asked before.
+        period = weather.stays_s + weather.away_s
+        number = int(at_s // period)
+        begins = self.draw("neighbour", number).random() * weather.away_s
+        inside = begins <= at_s - number * period < begins + weather.stays_s
+        return weather.neighbour if inside else 1.0
+
+
+class _Simulated(Machine):
+    """The machine that a lab stands for."""
+
+    def __init__(self, lab: Lab, browser: BrowserSetup | None) -> None:
+        super().__init__(None, browser)
+        self.lab, self.host, self.trials = lab, HOST, self._run
+        self.__dict__["topology"] = platform.Topology()
+        self.__dict__["cache_bytes"] = 16 << 20
+        self.__dict__["allocators"] = {}
+
+    def now_s(self) -> float:
+        return self.lab.now_s
+
+    def sensors(self) -> platform.Snapshot:
+        return platform.Snapshot(load1=0.0, busy_us=0, own_us=0, at_ns=int(1e9 * self.lab.now_s))
+
+    def memory_left_bytes(self) -> int | None:
+        return 8 << 30
+
+    def _run(
+        self,
+        tasks: Sequence[Task],
+        turns: Turns = ALONE,
+        rng: random.Random | None = None,
+        stop: Callable[[], bool] = lambda: False,
+    ) -> tuple[Outcome, ...] | None:
+        lab = self.lab
+        assert not lab.running, "two groups at once"
+        if lab.faults.killed_at == len(lab.groups):
+            raise Killed
+        lab.running = True
+        number, began_s = len(lab.groups), lab.now_s
+        try:
+            trials = [_Trial(lab, task, timed=turns.rounds > 0) for task in tasks]
+            lab.now_s += max(trial.start_s for trial in trials)
+            for trial in trials:
+                if stop():
+                    return None
+                trial.warm()
+            for _ in range(turns.rounds):
+                live = [trial for trial in trials if not trial.failed]
+                (rng or random.Random()).shuffle(live)
+                for trial in live:
+                    if stop():
+                        return None
+                    trial.batch(turns.runs, turns.unmeasured)
+            if lab.weather.jumps and lab.draw("jump", number).random() < lab.weather.jumps:
+                lab.now_s += 30.0
+            sensors = platform.between(self.sensors(), self.sensors())
+            outcomes = tuple(trial.outcome(sensors) for trial in trials)
+        finally:
+            lab.running = False
+        lab.groups.append((began_s, lab.now_s, tuple(task.plan.id for task in tasks)))
+        return outcomes
+
+
+class _Trial:
+    """One trial: what it answers is real, what it takes is drawn."""
+
+    def __init__(self, lab: Lab, task: Task, *, timed: bool) -> None:
+        self.lab, self.task, self.real = lab, task, answer(task)
+        self.model = model_name(task.request.model)
+        kind = f"{self.model} {task.plan.id} {task.request.wait_ratio} {timed}"
+        lab.trials[kind] += 1
+        self.draw = lab.draw("trial", kind, lab.trials[kind])
+        self.failed: FailureReason | None = None
+        if isinstance(self.real, Measured):
+            self.failed = _fault(lab, self.draw, task.plan, self.model)
+        late = 10.0 if self.draw.random() < lab.faults.late else 1.0
+        self.start_s = START_S * late * float(np.exp(0.05 * self.draw.standard_normal()))
+        if lab.faults.disk_full_at is not None and len(lab.groups) >= lab.faults.disk_full_at:
+            self.failed = "disk-full" if task.request.outputs_path else self.failed
+        if self.failed == "timeout":
+            self.start_s = min(task.limits.load_s, 600.0)
+        log_ns = np.log(RUN_NS) + log_factor(lab.seed, self.model, task.plan, differ=lab.differ)
+        log_ns += 0.1 * (self.model == lab.slower_model)
+        self.log_ns = float(log_ns + lab.weather.process * self.draw.standard_normal())
+        self.first_ns, self.spent_ns = 0, 1e9 * self.start_s
+        self.latencies: list[int] = []
+        self.waits: list[int] = []
+        self.turn_runs: list[int] = []
+
+    @property
+    def n_cases(self) -> int:
+        """Shapes that each run of it has."""
+        return len(self.task.request.feeds)
+
+    def warm(self) -> None:
+        """The first run and the warm-up."""
+        if self.failed or isinstance(self.real, Failed):
+            return
+        self.first_ns = int(np.exp(self.log_ns + np.log(3) + 0.05 * self.draw.standard_normal()))
+        self._spend(self.n_cases * (self.first_ns + self.task.request.warmup_runs * np.exp(self.log_ns)))
+
+    def batch(self, runs: int, unmeasured: int) -> None:
+        """A turn: every case has the same latencies."""
+        self._spend(self.n_cases * unmeasured * np.exp(self.log_ns))
+        noise = self.lab.weather.run * self.draw.standard_normal(runs)
+        bare = np.exp(self.log_ns + noise) * self.lab.neighbour(self.lab.now_s)
+        waited = bare * self.task.request.wait_ratio
+        self.latencies += [int(each) for each in bare + waited]
+        self.waits += [int(each) for each in waited] if self.task.request.wait_ratio else []
+        self.turn_runs.append(runs)
+        self._spend(self.n_cases * (float(np.sum(bare + waited)) + runs * self.task.request.gap_ns))
+
+    def outcome(self, sensors: Sensors) -> Outcome:
+        """What became of it."""
+        real, plan, elapsed_ns = self.real, self.task.plan.id, int(self.spent_ns)
+        if isinstance(real, Failed):
+            return msgspec.structs.replace(real, elapsed_ns=elapsed_ns)
+        if self.failed:
+            return Failed(plan=plan, reason=self.failed, what="drawn", phase="loading", elapsed_ns=elapsed_ns)
+        cases = tuple(
+            msgspec.structs.replace(
+                case,
+                latency_ns=tuple(self.latencies),
+                first_ns=self.first_ns,
+                warmup_runs=self.task.request.warmup_runs,
+                steady=True,
+                waits_ns=tuple(self.waits),
+                turn_runs=tuple(self.turn_runs),
+            )
+            for case in real.done.cases
+        )
+        total_ns = len(cases) * sum(self.latencies)
+        done = msgspec.structs.replace(
+            real.done,
+            load_ns=int(3e8 * self.start_s),
+            cases=cases,
+            cpu_ns=2 * total_ns,
+            wall_ns=total_ns,
+            n_runs=len(cases) * len(self.latencies),
+            peak_bytes=int(60e6 * np.exp(0.01 * self.draw.standard_normal())),
+            base_bytes=int(30e6),
+            idle_cpu_ratio=None,
+            involuntary_switches=0,
+            waiting_cpu_ns=0,
+            waiting_ns=0,
+        )
+        lies = (
+            self.task.plan != Plan()
+            and self.lab.draw("lie", self.model, plan).random() < self.lab.faults.lies
+        )
+        return msgspec.structs.replace(
+            real,
+            plan=plan,
+            done=done,
+            sensors=sensors,
+            log=(),
+            outputs_path=_outputs(real, self.task, lies=lies),
+            started_at="",
+            elapsed_ns=elapsed_ns,
+        )
+
+    def _spend(self, ns: float) -> None:
+        self.lab.now_s += 1e-9 * float(ns)
+        self.spent_ns += float(ns)
+
+
+def _fault(lab: Lab, draw: np.random.Generator, plan: Plan, model: str) -> FailureReason | None:
+    """What befalls a trial; the default never breaks for good."""
+    if plan != Plan() and lab.draw("breaks", model, plan.id).random() < lab.faults.breaks:
+        return "crash"
+    drawn = draw.random()
+    if drawn < lab.faults.crashes:
+        return "crash"
+    return "timeout" if drawn < lab.faults.crashes + lab.faults.hangs else None
+
+
+_answers: dict[tuple[str, ...], Measured | Failed] = {}
+_names: dict[tuple[str, int, int], str] = {}
+_kept = Path(tempfile.mkdtemp(prefix="simulated-"))
+
+
+def model_name(path: str) -> str:
+    """The digest of a model's file, which is read once."""
+    seen = Path(path).stat()
+    key = (path, seen.st_size, seen.st_mtime_ns)
+    if key not in _names:
+        _names[key] = hashlib.sha256(Path(path).read_bytes()).hexdigest()[:16]
+    return _names[key]
+
+
+def answer(task: Task) -> Measured | Failed:
+    """What a real trial of the task answers; one is run where none of the same model, plan and inputs was."""
+    request = task.request
+    if request.profile_path:
+        return Failed(plan=task.plan.id, reason="unsupported", what="no profiler here", phase="preparing")
+    feeds = [
+        hashlib.sha256(file.read_bytes()).hexdigest()[:16]
+        for ref in request.feeds
+        for file in sorted(Path(ref.path).iterdir())
+    ]
+    key = (model_name(request.model), task.plan.id, task.runtime.python, *feeds)
+    if key not in _answers:
+        _answers[key] = _run_once(task, _kept / f"{len(_answers)}")
+    return _answers[key]
+
+
+def _run_once(task: Task, folder: Path) -> Measured | Failed:
+    """A real trial, loaded and run once, with its outputs kept."""
+    folder.mkdir(parents=True)
+    request = msgspec.structs.replace(
+        task.request, outputs_path=str(folder / "outputs"), warmup_runs=0, wait_ratio=0.0, seed=0
+    )
+    outcomes = run_for_real([replace(task, request=request, folder=folder)], Machine(), ALONE)
+    assert outcomes is not None
+    return outcomes[0]
+
+
+def _outputs(real: Measured, task: Task, *, lies: bool) -> str:
+    """The outputs where the task wants them; one that lies has others."""
+    if not task.request.outputs_path:
+        return ""
+    target = Path(task.request.outputs_path)
+    shutil.copytree(real.outputs_path, target, dirs_exist_ok=True)
+    if lies:
+        for file in sorted(target.rglob("*.npy")):
+            array = np.load(file)
+            np.save(file, array + (1 + np.abs(array)).astype(array.dtype))
+    return str(target)
+
+
+TOOL_S = 0.4
+"""What a process that rewrites a model or saves a graph takes."""
+_tools: dict[tuple[str, ...], tuple[Path, str]] = {}
+_use_tool = ToolProcess.__call__
+
+
+@contextlib.contextmanager
+def tools_of(lab: Lab) -> Iterator[None]:
+    """Within, tool processes take simulated time; what each gives is made once for real, by what it reads."""
+
+    def use(tool: ToolProcess, task: str, source: Path, target: Path, params: Mapping[str, str]) -> str:
+        lab.now_s += TOOL_S
+        models = [model_name(path) for path in json.loads(params.get("models", "[]"))]
+        others = [f"{name}={value}" for name, value in params.items() if name != "models"]
+        key = (
+            task,
+            model_name(str(source)),
+            tool.plan.id,
+            target.name if not models else "",
+            *models,
+            *others,
+        )
+        if key not in _tools:
+            folder = _kept / f"tool-{len(_tools)}"
+            made = folder / (target.name if not models else "graphs")
+            (made if models else folder).mkdir(parents=True)
+            _tools[key] = made, _use_tool(tool, task, source, made, params)
+        made, what = _tools[key]
+        if made.is_dir():
+            shutil.copytree(made, target, dirs_exist_ok=True)
+        else:
+            shutil.copytree(made.parent, target.parent, dirs_exist_ok=True)
+        return what
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ToolProcess, "__call__", use)
+        yield
+
+
+def net(folder: Path) -> Path:
+    """A small model with something for several rewrites: a normalization to fold, a Gelu in parts, idle nodes."""
+    draw = np.random.default_rng(7)
+
+    def weight(name: str, *shape: int, positive: bool = False) -> onnx.TensorProto:
+        values = draw.standard_normal(shape).astype(np.float32) * 0.2
+        return onnx.numpy_helper.from_array(np.abs(values) + 0.5 if positive else values, name)
+
+    weights = [
+        weight("w1", 8, 3, 3, 3), weight("scale", 8, positive=True), weight("shift", 8), weight("mean", 8),
+        weight("var", 8, positive=True), weight("w2", 8, 8, 3, 3), weight("dense", 8, 16), weight("bias", 16),
+        onnx.numpy_helper.from_array(np.array(1.4142135, np.float32), "root"),
+        onnx.numpy_helper.from_array(np.array(1.0, np.float32), "one"),
+        onnx.numpy_helper.from_array(np.array(0.5, np.float32), "half"),
+    ]  # fmt: skip
+    graph = onnx.parser.parse_graph(
+        """net (float[1, 3, 12, 12] x) => (float[1, 16] y) {
+            c1 = Conv <pads = [1, 1, 1, 1]> (x, w1)
+            n1 = BatchNormalization (c1, scale, shift, mean, var)
+            r1 = Relu (n1)
+            i1 = Identity (r1)
+            c2 = Conv <pads = [1, 1, 1, 1]> (i1, w2)
+            s2 = Add (c2, r1)
+            g2 = GlobalAveragePool (s2)
+            f2 = Flatten (g2)
+            m3 = MatMul (f2, dense)
+            b3 = Add (m3, bias)
+            d3 = Div (b3, root)
+            e3 = Erf (d3)
+            a3 = Add (e3, one)
+            p3 = Mul (b3, a3)
+            h3 = Mul (p3, half)
+            y = Softmax <axis = -1> (h3)
+        }"""
+    )
+    graph.initializer.extend(weights)
+    path = folder / "net.onnx"
+    onnx.save(
+        onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 17)], ir_version=9), path
+    )
+    return path

@@ -1,0 +1,158 @@
+"""Whole sessions under one seed: compare, tune, diagnose and history on a simulated machine.
+
+python tests/simulation/sessions.py FILE [--seeds 200]     writes what each seed gives, one line each
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import sys
+import tempfile
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from ortune.errors import OrtuneError
+from ortune.records import CompareResult, Comparison, DiagnoseResult, Envelope, TuneResult
+from ortune.trials.clock import Stopwatch
+from ortune.trials.watcher import Watcher
+from ortune.verbs import compare, diagnose, tune
+from simulated_machine import Faults, Lab, Weather, net, tools_of
+
+VERBS = ("compare", "tune", "diagnose", "compare", "tune")
+
+
+@dataclass(kw_only=True)
+class Session:
+    """One session as it went.
+
+    Attributes:
+        envelope: The answer; None where it ended with an error.
+        error: Its code.
+    """
+
+    verb: str
+    lab: Lab
+    budget_s: float
+    began_s: float
+    envelope: Envelope[Any] | None = None
+    error: str = ""
+    lines: list[str] = field(default_factory=list)
+
+    @property
+    def spent_s(self) -> float:
+        """By the simulated clock."""
+        return self.lab.now_s - self.began_s
+
+    @property
+    def comparisons(self) -> list[Comparison]:
+        """Everything that the answer claims."""
+        result = self.envelope.result if self.envelope else None
+        if isinstance(result, CompareResult):
+            pairs: list[Comparison | None] = [result.comparison]
+        elif isinstance(result, TuneResult):
+            pairs = [result.against_default, result.against_current]
+        elif isinstance(result, DiagnoseResult):
+            pairs = [
+                fix.comparison for fix in (*result.tried, *([result.together] if result.together else []))
+            ]
+        else:
+            pairs = []
+        return [each for each in pairs if each is not None]
+
+    def record(self) -> dict[str, Any]:
+        """What a change of the house must not change: which groups ran, in which order, and what came of them."""
+        orders = json.dumps([plans for _, _, plans in self.lab.groups])
+        return {
+            "verb": self.verb,
+            "groups": len(self.lab.groups),
+            "order": hashlib.sha256(orders.encode()).hexdigest()[:10],
+            "verdict": self.envelope.verdict if self.envelope else None,
+            "status": self.envelope.status if self.envelope else self.error,
+            "budget_s": self.budget_s,
+            "spent_s": round(self.spent_s, 3),
+        }
+
+
+def scenario(seed: int) -> tuple[str, float, Lab]:
+    """The verb, the budget in seconds and the machine of a seed."""
+    lab = Lab(seed)
+    draw = lab.draw("scenario")
+    lab.weather = Weather(
+        process=float(draw.choice([0.004, 0.01, 0.03])),
+        neighbour=float(draw.choice([1.0, 1.0, 1.6])),
+        jumps=float(draw.choice([0.0, 0.0, 0.01])),
+    )
+    lab.faults = (
+        Faults()
+        if draw.random() < 0.5
+        else Faults(crashes=0.02, hangs=0.005, late=0.02, lies=0.1, breaks=0.1)
+    )
+    lab.differ = bool(draw.random() < 0.7)
+    budget_s = float(draw.choice([6.0, 25.0, 60.0, 120.0]))
+    return VERBS[seed % len(VERBS)], budget_s, lab
+
+
+def run(seed: int, folder: Path, lab: Lab | None = None, resume: str | None = None) -> Session:
+    """One session, in a folder of its own or going on in that of another.
+
+    Args:
+        seed: Of everything.
+        folder: Of model and store.
+        lab: In place of the seed's own.
+        resume: As ``--resume`` has it.
+
+    Raises:
+        Killed: As the lab's faults have it.
+    """
+    verb, budget_s, own = scenario(seed)
+    lab = lab or own
+    session = Session(verb=verb, lab=lab, budget_s=budget_s, began_s=lab.now_s)
+    model, store = folder / "net.onnx", folder / "store"
+    if not model.exists():
+        net(folder)
+    watcher = Watcher(clock=Stopwatch(now_s=lab.clock), machine=lab.machine, say=session.lines.append)
+    common = {"store": store, "budget": budget_s, "runtime": sys.executable, "seed": seed}
+    try:
+        with tools_of(lab):
+            session.envelope = answer(verb, model, resume, common, watcher)
+    except OrtuneError as error:
+        session.error = error.code
+        session.lines.append(str(error))
+    return session
+
+
+def answer(
+    verb: str, model: Path, resume: str | None, common: dict[str, Any], watcher: Watcher
+) -> Envelope[Any]:
+    """What a verb says."""
+    if verb == "compare":
+        return compare.run(compare.Options(a=model, b_set=("opt=basic",), **common), watcher)
+    if verb == "tune":
+        return tune.run(tune.Options(model=model, bundle=False, resume=resume, **common), watcher)
+    return diagnose.run(diagnose.Options(model=model, **common), watcher)
+
+
+def main() -> None:
+    """Writes what each seed gives."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("file", type=Path)
+    parser.add_argument("--seeds", type=int, default=200)
+    parser.add_argument("--first", type=int, default=0)
+    asked = parser.parse_args()
+    with asked.file.open("w", encoding="utf-8") as file:
+        for seed in range(asked.first, asked.first + asked.seeds):
+            began = time.monotonic()
+            with tempfile.TemporaryDirectory() as folder:
+                session = run(seed, Path(folder))
+            print(json.dumps({"seed": seed, **session.record()}), file=file, flush=True)
+            print(seed, session.record(), f"{time.monotonic() - began:.1f} s", file=sys.stderr)
+
+
+if __name__ == "__main__":
+    main()
