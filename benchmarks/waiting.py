@@ -1,6 +1,6 @@
 """Does the time that threads waited for a CPU tell which runs to trust? Statistics that use it, beside those of today.
 
-    python benchmarks/waiting.py record waiting.json [--model minilm-int8] [--blocks 30]    half an hour, nothing beside
+    python benchmarks/waiting.py record waiting.json [--model minilm-int8] [--blocks 30]    fifty minutes, quiet
     python benchmarks/waiting.py table waiting.json                                         prints Markdown
 
 Linux counts for every thread how long it was ready to run and waited (second field of ``/proc/self/task/*/schedstat``).
@@ -107,13 +107,17 @@ class Side:
         self.process.wait()
 
 
-def record(model: Path, blocks: int) -> list[dict[str, object]]:
-    """Every pair in every condition, without and with the planted wait, block after block in turn."""
+def record(model: Path, blocks: int, file: Path) -> None:
+    """Every pair in every condition, without and with the planted wait, block after block in turn.
+
+    The conditions change places from block to block, and each block is written: whatever ends the recording, what is
+    there compares them fairly.
+    """
     rng = random.Random(5)
     rows: list[dict[str, object]] = []
-    for condition in CONDITIONS:
-        cells = [(pair, planted) for pair in PAIRS for planted in (0.0, PLANTED)]
-        for block in range(blocks):
+    cells = [(pair, planted) for pair in PAIRS for planted in (0.0, PLANTED)]
+    for block in range(blocks):
+        for condition in CONDITIONS:
             for (first, second), planted in rng.sample(cells, len(cells)):
                 with neighbour(condition):
                     sides = [Side(model, SIDES[name]) for name in (first, second)]
@@ -134,8 +138,8 @@ def record(model: Path, blocks: int) -> list[dict[str, object]]:
                         "waits": [[turn[1] for turn in side] for side in turns],
                     }
                 )
+            file.write_text(json.dumps(rows), encoding="utf-8")
             print(f"{condition}: block {block + 1} of {blocks}", file=sys.stderr, flush=True)
-    return rows
 
 
 Statistic = Callable[[np.ndarray, np.ndarray], float]
@@ -235,7 +239,7 @@ def main() -> None:
     parser.add_argument("--blocks", type=int, default=30)
     asked = parser.parse_args()
     if asked.what == "record":
-        asked.file.write_text(json.dumps(record(model_path(asked.model), asked.blocks)), encoding="utf-8")
+        record(model_path(asked.model), asked.blocks, asked.file)
     else:
         print("\n".join(table(json.loads(asked.file.read_text(encoding="utf-8")))))
 
