@@ -13,9 +13,9 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from ortune import rules
+from ortune.graph.skeleton import skeleton
 from ortune.model.graphs import tensors
 from ortune.model.open import open_model
-from ortune.model.skeleton import skeleton
 from ortune.rules import ABOUT_MODELS, Facts, Selection
 from zoo import model_path
 

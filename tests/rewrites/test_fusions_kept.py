@@ -14,8 +14,8 @@ from fusion_patterns import FAMILIES, IMAGE, ROW, WIDTH, Form, Net, Pattern, bet
 from onnx import TensorProto, helper
 
 from ortune import rewrites
+from ortune.graph import ort_fusions
 from ortune.model.open import open_model
-from ortune.rewrites import _ort_fusions
 from ortune.rules import Facts, find_rule
 
 EXACT = [each for each in rewrites.all_rewrites().values() if each.safety == "exact" and each.change]
@@ -67,13 +67,13 @@ def test_no_fusion_is_lost(
     assert {name: what for name, what in found.items() if what} == {}
 
 
-def written_out(form: _ort_fusions._Part, net: Net) -> str:
+def written_out(form: ort_fusions._Part, net: Net) -> str:
     """A form of the table as nodes."""
     if isinstance(form, float):
         return net.number(form)
-    if form is _ort_fusions._ROW:
+    if form is ort_fusions._ROW:
         return net.positive(WIDTH)
-    if form is _ort_fusions._NUMBER:
+    if form is ort_fusions._NUMBER:
         return net.number(1e-3)
     if isinstance(form, str):
         return form
@@ -90,13 +90,13 @@ def graph_of(net: Net, *outputs: str) -> onnx.ModelProto:
 
 def fused_nodes(model: onnx.ModelProto) -> dict[str, int]:
     """What the table says of each node of a model."""
-    found = Counter(_ort_fusions.fused(node) for node in ir.from_proto(model).graph)
+    found = Counter(ort_fusions.fused(node) for node in ir.from_proto(model).graph)
     return {operator: count for operator, count in found.items() if operator}
 
 
-@pytest.mark.parametrize("number", range(len(_ort_fusions.FUSIONS)))
+@pytest.mark.parametrize("number", range(len(ort_fusions.FUSIONS)))
 def test_each_form_of_the_table_is_fused(number: int, tmp_path: Path) -> None:
-    operator, form = _ort_fusions.FUSIONS[number]
+    operator, form = ort_fusions.FUSIONS[number]
     net = Net()
     end = written_out(form, net)
     model = graph_of(net, end)
@@ -105,7 +105,7 @@ def test_each_form_of_the_table_is_fused(number: int, tmp_path: Path) -> None:
     # Twice in the table's form means twice in the graph: the sum of what is centred, say.
     assert fused_nodes(model)[operator] >= 1
     (last,) = [node for node in ir.from_proto(model).graph if node.outputs[0].name == end]
-    assert _ort_fusions.fused(last) == operator
+    assert ort_fusions.fused(last) == operator
 
 
 @pytest.mark.parametrize(
@@ -122,7 +122,7 @@ def test_other_forms_are_not_said_to_be(form: Form, tmp_path: Path) -> None:
 
 def test_a_second_reader_within_keeps_it_from_being_fused(tmp_path: Path) -> None:
     net = Net()
-    end = written_out(_ort_fusions.FUSIONS[0][1], net)
+    end = written_out(ort_fusions.FUSIONS[0][1], net)
     (erf,) = [node.output[0] for node in net.nodes if node.op_type == "Erf"]
     model = graph_of(net, end, erf)
     assert optimised(model, tmp_path)["Gelu"] == 0

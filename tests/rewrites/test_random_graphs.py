@@ -16,8 +16,8 @@ from rewrite_fuzzing import Subject, Tally, check, over_node_cases, over_random_
 from test_fused_patterns import Graph
 
 from ortune import rewrites
+from ortune.graph.nodes import is_op
 from ortune.rewrites._base import Rewrite, RewriteResult
-from ortune.rewrites._graph import is_op
 
 SAMPLE = 140
 OPERATORS, NODE_CASES = 9, 5  # one in so many

@@ -9,7 +9,7 @@ With every symbol known the same walk checks a choice of sizes without running t
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -17,12 +17,9 @@ import onnx_ir as ir
 from numpy.typing import NDArray
 
 from ortune.analysis.symbolic_sizes import Dim, Size, size_of, within
-from ortune.model.graphs import held_tensor
+from ortune.graph.constants import SMALL, constant
 
 Shape = tuple[Dim, ...]
-
-_SMALL = 4096
-"""Largest constant that is read, in elements: shapes, axes and scales, never weights."""
 
 _MAX_CONTENT = 64
 """Longest integer tensor whose contents are followed."""
@@ -50,7 +47,7 @@ class Walk:
     """The state of one walk; operators read and extend it. ``shapes`` holds those that are given or computed."""
 
     keep: Callable[[str], int]
-    free: Collection[ir.Value] = ()
+    defaults: bool = True
     symbols: set[str] = field(default_factory=set)
     bound: dict[str, Size] = field(default_factory=dict)
     shapes: dict[ir.Value, Shape] = field(default_factory=dict)
@@ -142,8 +139,8 @@ class Walk:
         return tuple(Size((), int(x)) for x in array.ravel())
 
     def constant(self, value: ir.Value | None) -> NDArray[np.generic] | None:
-        """As ``constant``, but for what is ``free``: initializers whose values are not believed."""
-        return None if value in self.free else constant(value)
+        """A small constant's array; the defaults of inputs too, unless the walk is of what callers may feed."""
+        return constant(value, most=SMALL, defaults=self.defaults)
 
     def numbers(self, value: ir.Value | None) -> list[int] | None:
         """The elements of a small integer tensor where all are plain numbers."""
@@ -174,32 +171,6 @@ class Walk:
             self.rows[name] = min(rows, self.rows.get(name, rows))
         elif indices in self.uppers and not self.soft:
             self.limits.append((self.settle(self.uppers[indices]), rows))
-
-
-def constant(value: ir.Value | None) -> NDArray[np.generic] | None:
-    """A small constant's array: an initializer or the output of a Constant node; None for all else."""
-    if value is None:
-        return None
-    if value.const_value is not None:
-        return _small_array(value.const_value)
-    node = value.producer()
-    if node is None or node.op_type != "Constant":
-        return None
-    for name, attribute in node.attributes.items():
-        if attribute.is_ref():
-            continue  # what the caller of the function says
-        if name == "value" and attribute.type == ir.AttributeType.TENSOR:
-            return _small_array(held_tensor(attribute))
-        if name in {"value_int", "value_ints", "value_float", "value_floats"}:
-            return np.asarray(attribute.value, np.int64 if "int" in name else np.float32)
-    return None
-
-
-def _small_array(tensor: ir.TensorProtocol) -> NDArray[np.generic] | None:
-    """A tensor's array unless it is large: bytes beside the model are read only for shapes, never weights."""
-    if tensor.size > _SMALL or tensor.dtype.name == "STRING":
-        return None
-    return np.asarray(tensor.numpy())
 
 
 def product(shape: Shape) -> tuple[int, tuple[str, ...]] | None:

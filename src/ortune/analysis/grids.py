@@ -7,13 +7,14 @@ off values leave them on the grid; any other operator ends it.
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from dataclasses import dataclass, replace
 
 import onnx_ir as ir
 
-from ortune.analysis.dataflow import Flow
-from ortune.model.graphs import op_set, overridable
+from ortune.graph.attributes import int_of, ints_of, text_of
+from ortune.graph.constants import constant_tensor
+from ortune.graph.dataflow import Flow
+from ortune.model.graphs import op_set
 
 __all__ = ["Grid", "grids", "input_grids", "output_grids", "quantizes"]
 
@@ -82,53 +83,49 @@ def output_grids(model: ir.Model) -> dict[str, Grid]:
 
 def input_grids(model: ir.Model) -> dict[str, Grid]:
     """The grid onto which each graph input is rounded first of all, by the input's name."""
-    free = overridable(model)
     rounded = {}
     for value in model.graph.inputs:
         users = [use.node for use in value.uses()]
-        steps = [_scaled(node, 1, free) for node in users if node.op_type == "QuantizeLinear"]
+        steps = [_scaled(node, 1) for node in users if node.op_type == "QuantizeLinear"]
         if steps and len(steps) == len(users) and steps[0] is not None:
             rounded[str(value.name)] = steps[0]
     return rounded
 
 
 def _followed(model: ir.Model) -> Flow[Grid | None]:
-    free = overridable(model)
-    flow: Flow[Grid | None] = Flow(
-        bottom=None, join=_join, transfer=lambda node, inputs, inside: _transfer(node, inputs, inside, free)
-    )
+    flow: Flow[Grid | None] = Flow(bottom=None, join=_join, transfer=_transfer)
     flow.run(model, lambda value: None)
     return flow
 
 
 def _transfer(
-    node: ir.Node, inputs: list[Grid | None], inside: list[Grid | None] | None, free: Collection[ir.Value]
+    node: ir.Node, inputs: list[Grid | None], inside: list[Grid | None] | None
 ) -> list[Grid | None]:
     if inside is not None:
         return inside
     op, first = node.op_type, inputs[0] if inputs else None
     if op in _RESULT_SCALE:
-        grid = _scaled(node, _RESULT_SCALE[op], free)
+        grid = _scaled(node, _RESULT_SCALE[op])
         return [grid and replace(grid, integers=True)]
     if first is None:
         return []
     if op == "DequantizeLinear":
-        return [_scaled(node, 1, free) if first.integers else None]
+        return [_scaled(node, 1) if first.integers else None]
     if op == "Transpose":
         return [_transposed(node, first)]
     moved = op in _MOVES and (first.axis is None or op in _ELEMENTWISE)
-    nearest = op == "Resize" and node.attributes.get_string("mode", "nearest") == "nearest"
+    nearest = op == "Resize" and text_of(node, "mode", "nearest") == "nearest"
     joined = op in _JOINS and all(grid == first for grid in inputs)
     parts = len(node.outputs) if op == "Split" else 1  # other second outputs are indices and masks
     return [first] * parts if moved or nearest or joined else []
 
 
-def _scaled(node: ir.Node, at: int, free: Collection[ir.Value]) -> Grid | None:
+def _scaled(node: ir.Node, at: int) -> Grid | None:
     """The grid whose scale is a node's input at this place, and the zero point the next; None where it varies."""
-    if node.attributes.get_int("block_size", 0) or len(node.inputs) <= at:
+    if int_of(node, "block_size", 0) or len(node.inputs) <= at:
         return None
     sources = [value for value in node.inputs[at : at + 2] if value is not None]
-    constants = [ir.convenience.get_const_tensor(value) for value in sources if value not in free]
+    constants = [constant_tensor(value) for value in sources]
     known = [tensor for tensor in constants if tensor is not None]
     if not sources or len(known) < len(sources):
         return None
@@ -142,20 +139,20 @@ def _scaled(node: ir.Node, at: int, free: Collection[ir.Value]) -> Grid | None:
     zeros = (0,) * len(scales)
     if zero is not None and zero.size == len(scales):
         zeros = tuple(map(int, zero.numpy().reshape(-1)))
-    axis = node.attributes.get_int("axis", 1) if len(scales) > 1 else None
+    axis = int_of(node, "axis", 1) if len(scales) > 1 else None
     return Grid(scales=scales, zero_points=zeros, axis=axis)
 
 
 def _type_without_zero_point(node: ir.Node) -> ir.DataType:
     """The type of the integers of a node that gets no zero point: uint8, or what it names."""
-    named = node.attributes.get_int("output_dtype", 0) if node.op_type == "QuantizeLinear" else 0
+    named = int_of(node, "output_dtype", 0) if node.op_type == "QuantizeLinear" else 0
     return ir.DataType(named or ir.DataType.UINT8)
 
 
 def _transposed(node: ir.Node, grid: Grid) -> Grid | None:
     if grid.axis is None:
         return grid
-    order = list(node.attributes.get_ints("perm", ()))
+    order = ints_of(node, "perm") or []
     axis = grid.axis + len(order) if grid.axis < 0 else grid.axis
     return replace(grid, axis=order.index(axis)) if axis in order else None
 

@@ -12,10 +12,10 @@ from typing import Literal
 
 import onnx_ir as ir
 
-from ortune.analysis.dataflow import Flow
-from ortune.analysis.randomness import random_ops, value_dependent_ops
-from ortune.model.graphs import cast_to, element_type, name_of, op_set
-from ortune.model.randomness import is_random
+from ortune.graph.attributes import cast_to, ints_of, texts_of
+from ortune.graph.dataflow import Flow
+from ortune.graph.randomness import is_random, random_ops, value_dependent_ops
+from ortune.model.graphs import element_type, name_of, op_set
 
 __all__ = [
     "OutputComparison",
@@ -135,9 +135,8 @@ def class_labels(model: ir.Model) -> dict[str, tuple[str, ...]]:
             node = node.inputs[0].producer()
         if node is None or node.op_type != "ZipMap":
             continue
-        numbers = node.attributes.get_ints("classlabels_int64s", ())
-        texts = node.attributes.get_strings("classlabels_strings", ())
-        found[value.name or ""] = tuple(map(str, numbers or texts))
+        numbers, texts = ints_of(node, "classlabels_int64s"), texts_of(node, "classlabels_strings")
+        found[value.name or ""] = tuple(map(str, numbers or texts or ()))
     return found
 
 

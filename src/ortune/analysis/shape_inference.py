@@ -8,8 +8,10 @@ import onnx_ir as ir
 
 from ortune.analysis import shape_rules_attention, shape_rules_compute, shape_rules_data
 from ortune.analysis.constraints import Shape, Walk
-from ortune.analysis.shape_rule_helpers import broadcast, input_of
+from ortune.analysis.shape_rule_helpers import broadcast
 from ortune.analysis.symbolic_sizes import Dim, within
+from ortune.graph.nodes import input_of
+from ortune.model.graphs import subgraphs
 
 HANDLERS = shape_rules_attention.HANDLERS | shape_rules_compute.HANDLERS | shape_rules_data.HANDLERS
 
@@ -76,10 +78,9 @@ def _visit(walk: Walk, node: ir.Node) -> None:
 def _visit_bodies(walk: Walk, node: ir.Node) -> None:
     """Walk the branches of an If and the bodies of loops: only what they index is believed."""
     outer, walk.soft = walk.soft, True
-    for attribute in node.attributes.values():
-        if attribute.type == ir.AttributeType.GRAPH:
-            for inner in attribute.as_graph():
-                visit(walk, inner)
+    for body in subgraphs(node):
+        for inner in body:
+            visit(walk, inner)
     walk.soft = outer
 
 

@@ -8,43 +8,13 @@ import onnx_ir as ir
 
 from ortune.analysis.constraints import Shape, Walk
 from ortune.analysis.symbolic_sizes import Dim, Size
+from ortune.graph.attributes import ints_of
+from ortune.graph.nodes import input_of
 
 ONE = Size((), 1)
 
 Handler = Callable[[Walk, ir.Node], "Shape | Sequence[Shape | None] | None"]
 """One operator: the shape of its output, or a list with one for each; None is unknown."""
-
-
-def attribute_of(node: ir.Node, name: str, kind: ir.AttributeType) -> ir.Attr | None:
-    """An attribute of that kind; None where it is of another, is not there, or is a parameter of a function.
-
-    Opening checks what ONNX itself defines; of operators of others nothing but this does.
-    """
-    found = node.attributes.get(name)
-    return found if found is not None and found.type == kind and not found.is_ref() else None
-
-
-def int_of(node: ir.Node, name: str, default: int) -> int:
-    """An integer attribute, or its default."""
-    found = attribute_of(node, name, ir.AttributeType.INT)
-    return found.as_int() if found is not None else default
-
-
-def ints_of(node: ir.Node, name: str) -> list[int] | None:
-    """A list of integers as an attribute, None when absent."""
-    found = attribute_of(node, name, ir.AttributeType.INTS)
-    return list(found.as_ints()) if found is not None else None
-
-
-def text_of(node: ir.Node, name: str, default: str) -> str:
-    """A text attribute, or its default."""
-    found = attribute_of(node, name, ir.AttributeType.STRING)
-    return found.as_string() if found is not None else default
-
-
-def input_of(node: ir.Node, position: int) -> ir.Value | None:
-    """An operand, None when it is left out."""
-    return node.inputs[position] if position < len(node.inputs) else None
 
 
 def axes_of(walk: Walk, node: ir.Node) -> list[int] | None:

@@ -7,17 +7,10 @@ from collections.abc import Sequence
 import onnx_ir as ir
 
 from ortune.analysis.constraints import Shape, Walk, ceil_div
-from ortune.analysis.shape_rule_helpers import (
-    ONE,
-    Handler,
-    axes_of,
-    broadcast,
-    input_of,
-    int_of,
-    ints_of,
-    text_of,
-)
+from ortune.analysis.shape_rule_helpers import ONE, Handler, axes_of, broadcast
 from ortune.analysis.symbolic_sizes import Dim, Size
+from ortune.graph.attributes import int_of, ints_of, length_of, text_of
+from ortune.graph.nodes import input_of
 
 
 def _windows(
@@ -237,21 +230,15 @@ def _tree_or_linear(walk: Walk, node: ir.Node) -> None:
         return
     features = 0
     if node.op_type.startswith("Linear"):
-        coefficients = node.attributes.get("coefficients")
-        classes = max([_length(node, n) for n in ("intercepts", "classlabels_ints", "classlabels_strings")])
-        features = len(coefficients.as_floats()) // max(classes, 1) if coefficients is not None else 0
-    elif node.op_type == "Scaler" and "scale" in node.attributes:
-        features = len(node.attributes["scale"].as_floats())
-    elif "nodes_featureids" in node.attributes:
+        classes = max(length_of(node, n) for n in ("intercepts", "classlabels_ints", "classlabels_strings"))
+        features = length_of(node, "coefficients") // max(classes, 1)
+    elif node.op_type == "Scaler":
+        features = length_of(node, "scale")
+    else:
         # The largest feature used is a lower bound only; it decides where the model declares nothing.
-        features = max(node.attributes["nodes_featureids"].as_ints(), default=-1) + 1
+        features = max(ints_of(node, "nodes_featureids") or (), default=-1) + 1
     if features > 1:
         walk.equal(x[-1], Size((), features))
-
-
-def _length(node: ir.Node, name: str) -> int:
-    attribute = node.attributes.get(name)
-    return len(attribute.value) if attribute is not None and not attribute.is_ref() else 0
 
 
 def _classical(walk: Walk, node: ir.Node) -> Shape | None:

@@ -6,10 +6,12 @@ from collections.abc import Sequence
 
 import onnx_ir as ir
 
-from ortune.analysis.constraints import Shape, Walk, ceil_div, constant, product
-from ortune.analysis.shape_rule_helpers import ONE, Handler, axes_of, broadcast, input_of, int_of, ints_of
+from ortune.analysis.constraints import Shape, Walk, ceil_div, product
+from ortune.analysis.shape_rule_helpers import ONE, Handler, axes_of, broadcast
 from ortune.analysis.symbolic_sizes import Dim, Size
-from ortune.model.graphs import held_tensor
+from ortune.graph.attributes import int_of, ints_of, tensor_of
+from ortune.graph.constants import stored
+from ortune.graph.nodes import input_of
 
 
 def _reshape(walk: Walk, node: ir.Node) -> Shape | None:
@@ -254,13 +256,8 @@ def _shape_of(walk: Walk, node: ir.Node) -> Shape | None:
 
 
 def _constant(walk: Walk, node: ir.Node) -> Shape | None:
-    array = constant(node.outputs[0])
-    if array is not None:
-        return tuple(Size((), d) for d in array.shape)
-    value = node.attributes.get("value")
-    if value is None or value.type != ir.AttributeType.TENSOR:
-        return None
-    return tuple(Size((), int(d)) for d in held_tensor(value).shape.numpy())
+    tensor = stored(node.outputs[0])
+    return None if tensor is None else tuple(Size((), int(d)) for d in tensor.shape.numpy())
 
 
 def _expand(walk: Walk, node: ir.Node) -> Shape | None:
@@ -270,9 +267,9 @@ def _expand(walk: Walk, node: ir.Node) -> Shape | None:
 
 def _constant_of_shape(walk: Walk, node: ir.Node) -> Shape | None:
     shape = walk.content(input_of(node, 0))
-    fill = node.attributes.get("value")
+    fill = tensor_of(node, "value")
     if shape is not None and len(shape) == 1 and shape[0] is not None and shape[0].value is not None:
-        number = 0 if fill is None else float(held_tensor(fill).numpy().ravel()[0])
+        number = 0 if fill is None else float(fill.numpy().ravel()[0])
         if number == int(number) and 0 <= shape[0].add <= 64:
             walk.set_content(node.outputs[0], (Size((), int(number)),) * shape[0].add)
     return shape

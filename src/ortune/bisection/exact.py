@@ -10,7 +10,7 @@ import onnx_ir as ir
 from onnx import TensorProto, numpy_helper
 
 from ortune.analysis import cost
-from ortune.analysis.randomness import random_ops
+from ortune.graph.randomness import random_ops
 from ortune.inputs import feed_files
 from ortune.model.operators import STANDARD
 from ortune.records import FeedRef

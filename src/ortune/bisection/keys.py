@@ -14,8 +14,9 @@ import onnx_ir as ir
 
 from ortune.analysis.digest import digest, tensor_digest
 from ortune.bisection.looked_at import Running
+from ortune.graph.randomness import is_random
 from ortune.model.graphs import held_tensor, op_set
-from ortune.model.randomness import is_random
+from ortune.model.operators import STANDARD
 
 COMMUTATIVE = op_set("Add And BitwiseAnd BitwiseOr BitwiseXor Equal Max Mean Min Mul Or Sum Xor")
 """Exporters write what these take in either order."""
@@ -88,7 +89,7 @@ class Keying:
                 held.append(self._tensor(held_tensor(attribute)))
             elif attribute.type == ir.AttributeType.TENSORS:
                 held += map(self._tensor, attribute.as_tensors())
-        standard = node.domain in ("", "ai.onnx")
+        standard = node.domain in STANDARD
         if standard and node.op_type == "Constant" and len(held) == 1:
             return held[0]  # stored so or as a weight: the same
         into: list[bytes] = []

@@ -15,6 +15,7 @@ import onnx_ir as ir
 from ortune.bisection.keys import COMMUTATIVE, Keying, Keys, attributes
 from ortune.bisection.looked_at import Running
 from ortune.bisection.seen import Seen, alike, relative_l2
+from ortune.graph.constants import stored
 from ortune.model.graphs import op_set
 from ortune.records import MatchedBy
 from ortune.trials.output_files import family
@@ -354,10 +355,7 @@ def _is_stored(value: ir.Value, known: Keys | None = None) -> bool:
     """Whether a value is in the file; with keys, whether it is computed of such alone too."""
     if known is not None and str(value.name) in known.fixed:
         return True
-    producer = value.producer()
-    if producer is None:
-        return value.const_value is not None
-    return producer.op_type == "Constant"
+    return stored(value) is not None
 
 
 def paired_before(values: Iterable[ir.Value | None], paired: set[str]) -> tuple[set[str], list[ir.Node]]:

@@ -10,6 +10,7 @@ import onnx_ir as ir
 
 from ortune.bisection.looked_at import Running, described
 from ortune.bisection.seen import Seen
+from ortune.graph.constants import stored
 from ortune.model.tensors import not_finite
 from ortune.records import NotFinite
 
@@ -95,7 +96,7 @@ def _weight_behind(node: ir.Node, seen: Mapping[str, Seen]) -> _Weight | None:
         if value in met:
             continue
         met.add(value)
-        tensor = ir.convenience.get_const_tensor(value)
+        tensor = stored(value)
         if tensor is not None:
             n_nan, n_inf = not_finite(tensor)
             if n_nan + n_inf:

@@ -23,6 +23,7 @@ from ortune.bisection.seen import (
     worst_slice,
 )
 from ortune.bisection.weights import faults
+from ortune.graph.constants import stored
 from ortune.model.graphs import op_set
 from ortune.records import (
     GraphNode,
@@ -479,7 +480,7 @@ def _plain_attributes(node: ir.Node) -> dict[str, str]:
 
 
 def _stored(value: ir.Value | None) -> np.ndarray | None:
-    tensor = None if value is None else ir.convenience.get_const_tensor(value)
+    tensor = stored(value)
     if tensor is None or tensor.dtype == ir.DataType.STRING:
         return None
     return tensor.numpy()

@@ -9,6 +9,7 @@ import numpy as np
 import onnx_ir as ir
 
 from ortune.analysis.grids import quantizes
+from ortune.graph.constants import stored
 from ortune.model.tensors import not_finite
 from ortune.records import WeightFault
 
@@ -24,7 +25,7 @@ def faults(nodes: Iterable[ir.Node], side: Literal["A", "B"]) -> Iterator[Weight
     met: set[int] = set()
     for node in nodes:
         for value in node.inputs:
-            tensor = None if value is None else ir.convenience.get_const_tensor(value)
+            tensor = stored(value)
             if value is None or tensor is None or tensor.dtype == ir.DataType.STRING or id(tensor) in met:
                 continue
             met.add(id(tensor))
@@ -67,7 +68,7 @@ def _reads_quantized(node: ir.Node) -> bool:
 def _coarse_channels(array: np.ndarray, node: ir.Node) -> tuple[int, int]:
     """Channels of a weight that use next to no step of the scale that all share, where others use most of them."""
     if node.op_type == "DequantizeLinear":
-        scale = None if (value := node.inputs[1]) is None else ir.convenience.get_const_tensor(value)
+        scale = stored(node.inputs[1])
         if scale is None or scale.size > 1:
             return 0, 0
     axis = 0 if "Conv" in node.op_type or array.ndim > 2 else array.ndim - 1

@@ -78,6 +78,8 @@ class ModelFacts:
 
 def facts_of(model: ir.Model) -> ModelFacts:
     """Looks a model over. Weights are not read."""
+    from ortune.graph.attributes import int_of
+
     nodes = list(_nodes(model))
     operators = Counter(node.op_type for node in nodes)
     has = operators.__contains__
@@ -90,7 +92,9 @@ def facts_of(model: ir.Model) -> ModelFacts:
         n_nodes=len(nodes),
         qdq=has("QuantizeLinear") or has("DequantizeLinear"),
         blockwise_weights=any(_is_blockwise(node) for node in nodes),
-        weight_bits=tuple(sorted({_int(node, "bits", 4) for node in nodes if node.op_type == "MatMulNBits"})),
+        weight_bits=tuple(
+            sorted({int_of(node, "bits", 4) for node in nodes if node.op_type == "MatMulNBits"})
+        ),
         attention=bool(FUSED_ATTENTION & set(operators)) or any(_is_attention(node) for node in nodes),
         layer_norm=bool(NORMS & set(operators)) or decomposed,
         decomposed_layer_norm=decomposed,
@@ -135,26 +139,23 @@ def _is_attention(node: ir.Node) -> bool:
 
 
 def _is_blockwise(node: ir.Node) -> bool:
+    from ortune.graph.attributes import int_of
+
     if node.op_type != "DequantizeLinear":
         return False
     source = node.inputs[0]
     few_bits = source is not None and source.dtype is not None and source.dtype.name in _FOUR_BITS_OR_LESS
-    return few_bits or _int(node, "block_size", 0) > 0
-
-
-def _int(node: ir.Node, name: str, default: int) -> int:
-    attribute = node.attributes.get(name)
-    return default if attribute is None or attribute.is_ref() else attribute.as_int()
+    return few_bits or int_of(node, "block_size", 0) > 0
 
 
 def _has_float16(model: ir.Model, nodes: Iterable[ir.Node]) -> bool:
     import onnx_ir as ir
 
+    from ortune.graph.attributes import cast_to
+
     half = ir.DataType.FLOAT16
     values = [*model.graph.inputs, *model.graph.initializers.values()]
-    return any(value.dtype == half for value in values) or any(
-        _int(node, "to", 0) == half.value for node in nodes if node.op_type == "Cast"
-    )
+    return any(value.dtype == half for value in values) or any(cast_to(node) == half.value for node in nodes)
 
 
 def _width(graph: ir.Graph) -> tuple[int, float]:

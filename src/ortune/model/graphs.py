@@ -19,6 +19,9 @@ MAP_TYPE_PROTO = "ortune.onnx_type_proto"
 SHARES_NAME = "ortune.shares_name"
 """Key in ``Node.meta`` of a node whose name is another node's too."""
 
+NEVER_FED = "ortune.never_fed"
+"""Key in ``Value.meta`` of an initializer that is a graph input because its IR version asks for it: none can be fed."""
+
 _MOST_CALLS = 64
 _MOST_NODES = 10_000_000
 
@@ -235,14 +238,11 @@ FREE_INITIALIZERS_IR = 4
 """The first IR version whose initializers need not be graph inputs."""
 
 
-def overridable(model: ir.Model) -> frozenset[ir.Value]:
-    """Initializers that each call may feed other values for, which ONNX Runtime therefore takes for no constants.
-
-    They are graph inputs too. Below IR version 4 all initializers must be, and ONNX Runtime takes them for constants.
-    """
-    if model.ir_version < FREE_INITIALIZERS_IR:
-        return frozenset()
-    return frozenset(value for value in model.graph.inputs if value.name in model.graph.initializers)
+def mark_never_fed(model: ir.Model) -> None:
+    """Writes into the ``meta`` of initializers among the inputs that they are constants, below IR version 4."""
+    for value in model.graph.inputs if model.ir_version < FREE_INITIALIZERS_IR else ():
+        if value.is_initializer():
+            value.meta[NEVER_FED] = True
 
 
 def in_order(model: ir.Model) -> bool:
@@ -290,12 +290,6 @@ def type_name(dtype: ir.DataType) -> str:
     """An element type as people write it: "float32", "int8", "float64"."""
     name = str(dtype.name).lower()
     return {"float": "float32", "double": "float64"}.get(name, name)
-
-
-def cast_to(node: ir.Node) -> int:
-    """The type that a Cast makes, as ONNX numbers them; 0 of any other node."""
-    attribute = node.attributes.get("to") if node.op_type == "Cast" else None
-    return attribute.as_int() if attribute is not None and not attribute.is_ref() else 0
 
 
 def element_type(number: int) -> ir.DataType | None:

@@ -15,7 +15,7 @@ import onnx_ir as ir
 from ortune import files
 from ortune.errors import ModelError
 from ortune.model.extent import require_bounded
-from ortune.model.graphs import graphs, mark_shared_names, nodes, parameters, tensors
+from ortune.model.graphs import graphs, mark_never_fed, mark_shared_names, nodes, parameters, tensors
 from ortune.model.onnx_file import read_onnx
 from ortune.model.ort_file import is_ort, read_ort
 from ortune.model.tensors import FileTensor, WeightFiles
@@ -148,6 +148,7 @@ def _stamp(path: Path) -> tuple[Path, int, int]:
 def _opened(path: Path, model: ir.Model, files: WeightFiles, kind: str) -> OpenModel:
     require_bounded(model, str(path))
     mark_shared_names(model)
+    mark_never_fed(model)
     external = tuple(
         tensor for tensor in tensors(model) if isinstance(tensor, FileTensor) and tensor.file is not files.own
     )

@@ -7,7 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 import onnx_ir as ir
 
-from ortune.rewrites._graph import FLOATS, Array, Editor, constant, is_op, least_rank, only_user
+from ortune.graph.attributes import float_of, has_parameters, int_of, ints_of, text_of
+from ortune.graph.constants import Array, constant
+from ortune.graph.nodes import FLOATS, is_op, only_user
+from ortune.graph.sizes import least_rank
+from ortune.rewrites._editor import Editor
 
 PRODUCTS = ("Conv", "ConvTranspose", "Gemm", "MatMul")
 
@@ -91,22 +95,15 @@ def _batch_normalization(node: ir.Node) -> Affine | None:
     # Before opset 14, more outputs mean training, and statistics of the batch, whether they are read or not.
     if len(node.inputs) != 5 or len(node.outputs) != 1:
         return None
-    training, epsilon = node.attributes.get("training_mode"), node.attributes.get("epsilon")
-    # Before opset 9 there are "spatial" and "is_test", whose other values mean something else.
-    if training is not None and (training.is_ref() or training.as_int()):
-        return None
-    if {"spatial", "is_test", "consumed_inputs"} & node.attributes.keys():
-        spatial = node.attributes.get("spatial")
-        if spatial is not None and not spatial.as_int():
-            return None
-    if epsilon is not None and epsilon.is_ref():
+    # Before opset 9 there is "spatial", whose other value means something else.
+    if has_parameters(node) or int_of(node, "training_mode", 0) or not int_of(node, "spatial", 1):
         return None
     found = [constant(v) for v in node.inputs[1:]]
     if any(v is None or v.dtype.kind != "f" for v in found):
         return None
     gamma, beta, mean, variance = (v.astype(np.float64) for v in found if v is not None)
     with np.errstate(all="ignore"):
-        scale = gamma / np.sqrt(variance + (epsilon.as_float() if epsilon is not None else 1e-5))
+        scale = gamma / np.sqrt(variance + float_of(node, "epsilon", 1e-5))
     x = node.inputs[0]
     assert x is not None
     made = Affine(
@@ -161,7 +158,7 @@ def product(node: ir.Node | None) -> Product | None:
     """A node as a product whose weights can be changed; None for others."""
     if node is None or not is_op(node, *PRODUCTS) or len(node.inputs) < 2:
         return None
-    if any(a.is_ref() for a in node.attributes.values()):
+    if has_parameters(node):
         return None
     value, weight = node.inputs[1], constant(node.inputs[1])
     if value is None or weight is None or ir.DataType.from_numpy(weight.dtype) not in FLOATS:
@@ -176,7 +173,7 @@ def product(node: ir.Node | None) -> Product | None:
 
 
 def _convolution(node: ir.Node, weight: np.ndarray, bias: np.ndarray | None) -> Product | None:
-    groups = _int(node, "group", 1)
+    groups = int_of(node, "group", 1)
     if weight.ndim < 3 or groups < 1 or weight.shape[0] % groups:
         return None
     straight = node.op_type == "Conv"
@@ -202,10 +199,10 @@ def _matrix(node: ir.Node, weight: np.ndarray, bias: np.ndarray | None) -> Produ
     if weight.ndim != 2:
         return None
     if gemm and (
-        _int(node, "transA", 0) or _float(node, "alpha", 1.0) != 1.0 or _float(node, "beta", 1.0) != 1.0
+        int_of(node, "transA", 0) or float_of(node, "alpha", 1.0) != 1.0 or float_of(node, "beta", 1.0) != 1.0
     ):
         return None
-    turned = gemm and bool(_int(node, "transB", 0))
+    turned = gemm and bool(int_of(node, "transB", 0))
     ins, outs = weight.shape[::-1] if turned else weight.shape
     given = np.zeros(outs) if bias is None else bias.astype(np.float64)
     if given.size == 1:
@@ -225,22 +222,10 @@ def _matrix(node: ir.Node, weight: np.ndarray, bias: np.ndarray | None) -> Produ
     )
 
 
-def _int(node: ir.Node, name: str, default: int) -> int:
-    attribute = node.attributes.get(name)
-    return default if attribute is None else attribute.as_int()
-
-
-def _float(node: ir.Node, name: str, default: float) -> float:
-    attribute = node.attributes.get(name)
-    return default if attribute is None else attribute.as_float()
-
-
 def pads(node: ir.Node) -> bool:
     """Whether a convolution puts zeros around its input."""
-    auto, given = node.attributes.get("auto_pad"), node.attributes.get("pads")
-    if auto is not None and auto.as_string() not in ("NOTSET", "VALID"):
-        return True
-    return given is not None and (auto is None or auto.as_string() == "NOTSET") and any(given.as_ints())
+    auto = text_of(node, "auto_pad", "NOTSET")
+    return any(ints_of(node, "pads") or ()) if auto == "NOTSET" else auto != "VALID"
 
 
 def fits(found: Affine, channels: int, made: Product) -> bool:
@@ -296,7 +281,7 @@ def before(made: Product, found: Affine) -> tuple[np.ndarray, Array] | None:
 
 def turned(made: Product) -> bool:
     """Whether its weights stand transposed."""
-    return is_op(made.node, "Gemm") and bool(_int(made.node, "transB", 0))
+    return is_op(made.node, "Gemm") and bool(int_of(made.node, "transB", 0))
 
 
 def _stored(made: Product, weight: Array, factors: Array, bias: Array) -> tuple[np.ndarray, Array] | None:

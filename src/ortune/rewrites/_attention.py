@@ -6,8 +6,10 @@ from dataclasses import dataclass
 
 import onnx_ir as ir
 
-from ortune.rewrites._graph import Scope, constant, is_op, only_user, other_input, scalar
-from ortune.rewrites._probe import elements
+from ortune.graph.attributes import has_parameters, int_of, ints_of, is_parameter, optional_int
+from ortune.graph.constants import constant, scalar
+from ortune.graph.nodes import Scope, is_op, only_user, other_input
+from ortune.graph.sizes import elements, reduced_axes
 
 Symbol = int | tuple[ir.Value, int] | None
 """An element of a shape: a number, the size of an axis of a value, or not known."""
@@ -68,8 +70,7 @@ def cores(scope: Scope) -> list[Core]:
 
 
 def _core(softmax: ir.Node) -> Core | None:
-    axis = softmax.attributes.get("axis")
-    if axis is not None and (axis.is_ref() or axis.as_int() not in (-1, 3)):
+    if is_parameter(softmax, "axis") or int_of(softmax, "axis", -1) not in (-1, 3):
         return None
     shared: list[ir.Value] = []
     weights, guarded = _guarded(softmax.outputs[0], shared)
@@ -164,10 +165,7 @@ def _scaled(value: ir.Value) -> tuple[ir.Value, float]:
 
 
 def _perm(node: ir.Node | None) -> list[int] | None:
-    if node is None or not is_op(node, "Transpose") or "perm" not in node.attributes:
-        return None
-    attribute = node.attributes["perm"]
-    return None if attribute.is_ref() else list(attribute.as_ints())
+    return ints_of(node, "perm") if node is not None and is_op(node, "Transpose") else None
 
 
 def _heads(value: ir.Value, perm: list[int]) -> Heads | None:  # noqa: PLR0911  (one a form)
@@ -207,24 +205,21 @@ def _taken(value: ir.Value) -> tuple[int, ir.Node | None] | tuple[None, None]:  
     node = value.producer()
     if is_op(node, "Gather"):
         assert node is not None
-        at, axis = constant(node.inputs[1]), node.attributes.get("axis")
-        if at is None or at.ndim or (axis is not None and (axis.is_ref() or axis.as_int() != 0)):
+        at = constant(node.inputs[1])
+        if at is None or at.ndim or is_parameter(node, "axis") or int_of(node, "axis", 0) != 0:
             return None, None
         source = node.inputs[0]
         return int(at), source.producer() if source is not None else None
     if not is_op(node, "Squeeze") or node is None or node.inputs[0] is None:
         return None, None
-    source, given_axes = node.inputs[0], node.attributes.get("axes")
-    axes = constant(node.inputs[1]) if len(node.inputs) > 1 else None
-    listed = list(given_axes.as_ints()) if given_axes is not None and not given_axes.is_ref() else None
+    source = node.inputs[0]
     cut = source.producer()
-    if (axes.reshape(-1).tolist() if axes is not None else listed) != [0]:
+    if reduced_axes(node) != (0,):
         return None, None
     if cut is None or cut.inputs[0] is None:
         return None, None
     if is_op(cut, "Split"):
-        axis = cut.attributes.get("axis")
-        if axis is not None and (axis.is_ref() or axis.as_int() != 0):
+        if is_parameter(cut, "axis") or int_of(cut, "axis", 0) != 0:
             return None, None
         # Each is of one, or the axis could not be squeezed.
         return cut.outputs.index(source), cut.inputs[0].producer()
@@ -352,10 +347,9 @@ def _shape(node: ir.Node) -> list[Symbol] | None:
         return None
     perm = _perm(source.producer())
     rank = len(source.shape) if source.shape is not None else len(perm) if perm else 0
-    bounds = [node.attributes.get(name) for name in ("start", "end")]
-    if any(b is not None and b.is_ref() for b in bounds):
+    if has_parameters(node):
         return None
-    start, end = (None if b is None else b.as_int() for b in bounds)
+    start, end = optional_int(node, "start"), optional_int(node, "end")
     if not rank and start is not None and end is not None and 0 <= start < end:
         rank = end  # counted from the first, these are the same whatever the rank
     if not rank:

@@ -13,9 +13,12 @@ import onnx
 import onnx_ir as ir
 from onnx import shape_inference
 
-from ortune.model.graphs import cast_to, graphs, held_tensor, op_set, stored_bytes
+from ortune.graph.attributes import cast_to, tensor_of
+from ortune.graph.constants import constant
+from ortune.graph.nodes import is_op
+from ortune.model.graphs import graphs, op_set, stored_bytes
+from ortune.model.operators import STANDARD
 from ortune.rewrites._checks import Picture
-from ortune.rewrites._graph import constant, is_op
 
 SMALL_BYTES = 1024
 """Tensors up to this may be sizes, and inference reads them."""
@@ -85,7 +88,7 @@ def _believed(model: ir.Model) -> set[ir.Value]:
     # Outer graphs come first, and in each every node after what it reads.
     for graph in graphs(model, functions=False):
         for node in graph:
-            keeps = node.domain in ("", "ai.onnx") and node.op_type in _KEEP_SYMBOLS
+            keeps = node.domain in STANDARD and node.op_type in _KEEP_SYMBOLS
             if node.op_type == "Constant" or (keeps and all(v is None or v in believed for v in node.inputs)):
                 believed.update(node.outputs)
     return believed
@@ -93,8 +96,7 @@ def _believed(model: ir.Model) -> set[ir.Value]:
 
 def _stored(node: ir.Node) -> ir.TensorProtocol | None:
     """The tensor that a Constant holds."""
-    attribute = node.attributes.get("value") if node.op_type == "Constant" else None
-    return held_tensor(attribute) if attribute is not None and not attribute.is_ref() else None
+    return tensor_of(node, "value") if node.op_type == "Constant" else None
 
 
 def _size(size: onnx.TensorShapeProto.Dimension, believed: bool) -> int | str | None:

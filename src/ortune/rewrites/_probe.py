@@ -11,7 +11,10 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import onnx_ir as ir
 
-from ortune.rewrites._graph import Array, constant, is_op, scalar
+from ortune.graph.attributes import int_of, is_parameter, optional_float
+from ortune.graph.constants import Array, constant, scalar
+from ortune.graph.nodes import input_of, is_op
+from ortune.graph.sizes import elements, reduced_axes, reduced_axis
 
 Probes = list[Array]
 
@@ -182,9 +185,9 @@ def limits(node: ir.Node) -> tuple[float, float] | None:
         return None
     found = []
     for place, name, none in ((1, "min", -math.inf), (2, "max", math.inf)):
-        attribute, value = node.attributes.get(name), (*node.inputs, None, None)[place]
-        if attribute is not None:
-            found.append(None if attribute.is_ref() else attribute.as_float())
+        value = input_of(node, place)
+        if name in node.attributes:
+            found.append(optional_float(node, name))
         else:
             found.append(none if value is None else scalar(value))
     low, high = found
@@ -268,97 +271,12 @@ def _reduced(node: ir.Node, found: dict[ir.Value, Probes], rank_known: bool) -> 
 
 
 def _over_axes(node: ir.Node, probes: Probes, rank_known: bool) -> Probes | None:
-    axes, keep, rank = reduced_axes(node), node.attributes.get("keepdims"), probes[0].ndim
-    if not axes or (keep is not None and keep.is_ref()):
+    axes, rank = reduced_axes(node), probes[0].ndim
+    if not axes or is_parameter(node, "keepdims"):
         return None
     if any(not -rank <= axis < rank for axis in axes) or len({axis % rank for axis in axes}) < len(axes):
         return None
-    kept = keep is None or bool(keep.as_int())
+    kept = bool(int_of(node, "keepdims", 1))
     if not rank_known and (max(axes) >= 0 or not kept):
         return None
     return [_REDUCTIONS[node.op_type](p, axis=axes, keepdims=kept) for p in probes]
-
-
-def reduced_axis(node: ir.Node) -> int | None:
-    """The one axis that a reduction or Unsqueeze names; None where it is not known or not one."""
-    axes = reduced_axes(node)
-    return axes[0] if axes is not None and len(axes) == 1 else None
-
-
-def reduced_axes(node: ir.Node) -> tuple[int, ...] | None:
-    """The axes that a reduction, Squeeze or Unsqueeze names, as they are written; None where they are not."""
-    attribute = node.attributes.get("axes")
-    numbers = (
-        constant(node.inputs[1])
-        if len(node.inputs) > 1 and node.inputs[1] is not None
-        else np.asarray(attribute.value)
-        if attribute is not None and not attribute.is_ref()
-        else None
-    )
-    return tuple(int(axis) for axis in numbers.reshape(-1)) if numbers is not None else None
-
-
-def elements(value: ir.Value | None) -> tuple[int | None, ...] | None:
-    """The numbers of a list such as a shape, None for those that are not known; None where their count is not."""
-    numbers = constant(value)
-    if numbers is not None:
-        return tuple(int(n) for n in numbers.reshape(-1)) if numbers.dtype.kind in "iu" else None
-    node = value.producer() if value is not None else None
-    if value is None or node is None:
-        return None
-    if is_op(node, "Cast", "Identity"):
-        return elements(node.inputs[0])
-    if is_op(node, "Concat"):
-        parts = [elements(v) for v in node.inputs]
-        return None if any(p is None for p in parts) else tuple(n for p in parts if p is not None for n in p)
-    if is_op(node, "Unsqueeze", "Slice") and _one(node):
-        return (None,)
-    shape = value.shape
-    return (None,) if shape is not None and len(shape) == 1 and shape[0] == 1 else None
-
-
-def _one(node: ir.Node) -> bool:
-    """Whether a list of one number comes out: a number made a list, or one element cut out of a list."""
-    if node.op_type == "Unsqueeze":
-        return (
-            node.inputs[0] is not None and node.inputs[0].shape is not None and len(node.inputs[0].shape) == 0
-        )
-    source = node.inputs[0].producer() if node.inputs[0] is not None else None
-    while is_op(source, "Cast"):
-        assert source is not None
-        source = source.inputs[0].producer() if source.inputs[0] is not None else None
-    start, end = (constant(v) for v in (*node.inputs[1:3], None, None)[:2])
-    if not is_op(source, "Shape") or start is None or end is None or start.size != 1 or end.size != 1:
-        return False
-    low, high = int(start.reshape(())), int(end.reshape(()))
-    return high - low == 1 and high != 0  # from -1 to 0 is nothing
-
-
-def dims(value: ir.Value | None, depth: int = 8) -> tuple[int | None, ...] | None:  # noqa: PLR0911  (one a case)
-    """The sizes of a value as far as the graph says them; None where not even the rank is known."""
-    if value is None:
-        return None
-    if value.shape is not None:
-        return tuple(d if isinstance(d, int) else None for d in value.shape)
-    node = value.producer()
-    if node is None or depth == 0:
-        numbers = constant(value)
-        return None if numbers is None else numbers.shape
-    if is_op(node, "Reshape"):
-        sizes = elements(node.inputs[1])
-        return None if sizes is None else tuple(s if s is not None and s > 0 else None for s in sizes)
-    if is_op(node, "Expand"):
-        # What is expanded may be longer than the size asked for, so that only sizes above 1 are sure.
-        sizes, given = elements(node.inputs[1]), dims(node.inputs[0], depth - 1)
-        if sizes is None or given is None or len(sizes) != len(given):
-            return None
-        return tuple(
-            1 if s == g == 1 else s if s is not None and s > 1 else None
-            for s, g in zip(sizes, given, strict=True)
-        )
-    if is_op(node, "Identity", "Cast", "Relu", "Sigmoid", "Tanh"):
-        return dims(node.inputs[0], depth - 1)
-    if is_op(node, "Transpose") and "perm" in node.attributes:
-        given, perm = dims(node.inputs[0], depth - 1), node.attributes["perm"].as_ints()
-        return tuple(given[p] for p in perm) if given is not None and len(given) == len(perm) else None
-    return None

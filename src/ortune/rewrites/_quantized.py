@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import onnx_ir as ir
 
-from ortune.model.graphs import held_tensor, nodes
+from ortune.graph.constants import stored
+from ortune.model.graphs import nodes
+from ortune.model.operators import STANDARD
 from ortune.rewrites._base import Param
 
 FAMILY = "fewer bits"
@@ -32,22 +34,13 @@ def weight_bytes(model: ir.Model, *kinds: str) -> int:
     """Bytes of the constant float32 weights of operators of these kinds."""
     found: dict[str, int] = {}
     for node in nodes(model):
-        if node.op_type not in kinds or node.domain not in ("", "ai.onnx"):
+        if node.op_type not in kinds or node.domain not in STANDARD:
             continue
         for value in node.inputs[1:3] if node.op_type in RECURRENT else node.inputs[1:2]:
-            tensor = _stored(value)
+            tensor = stored(value)
             if value is not None and tensor is not None and tensor.dtype == ir.DataType.FLOAT:
                 found[value.name or ""] = tensor.nbytes
     return sum(found.values())
-
-
-def _stored(value: ir.Value | None) -> ir.TensorProtocol | None:
-    """The weights that a value holds, as an initializer or as exporters write them in a Constant."""
-    node = None if value is None else value.producer()
-    if value is None or node is None or node.op_type != "Constant" or "value" not in node.attributes:
-        return None if value is None else value.const_value
-    attribute = node.attributes["value"]
-    return None if attribute.is_ref() else held_tensor(attribute)
 
 
 def is_small_share(model: ir.Model, held: int) -> bool:

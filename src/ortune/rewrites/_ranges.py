@@ -12,8 +12,10 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 import onnx_ir as ir
 
-from ortune.rewrites._graph import constant, is_op
-from ortune.rewrites._probe import dims
+from ortune.graph.attributes import int_of
+from ortune.graph.constants import constant
+from ortune.graph.nodes import is_op
+from ortune.graph.sizes import dims
 
 Range = tuple[int, int]
 _Rule = Callable[[ir.Node, Sequence[Range]], Range | None]
@@ -78,7 +80,7 @@ def _indices(graph: ir.Graph) -> dict[ir.Value, Range]:
         if node not in live or not is_op(node, *_INDEXED):
             continue
         data, index = node.inputs[0], node.inputs[1]
-        size = _size(data, _int(node, "axis", 0))
+        size = _size(data, int_of(node, "axis", 0))
         if size is not None and index is not None and index.dtype == _WIDE and constant(index) is None:
             low, high = found.get(index, (-size, size - 1))
             found[index] = (max(low, -size), min(high, size - 1))
@@ -111,7 +113,7 @@ def _range(node: ir.Node, found: Mapping[ir.Value, Range]) -> Range | None:
     if node.op_type == "Clip":
         return _of_clip(node, found)
     if node.op_type in _PICKED:
-        size = _size(node.inputs[0], _int(node, "axis", 0))
+        size = _size(node.inputs[0], int_of(node, "axis", 0))
         return None if size is None else (0, size - 1)
     if not is_known(node) or node.op_type in _COMPARING:
         return None
@@ -126,7 +128,7 @@ def _range(node: ir.Node, found: Mapping[ir.Value, Range]) -> Range | None:
 
 
 def _of_cast(node: ir.Node, found: Mapping[ir.Value, Range]) -> Range | None:
-    if _int(node, "to", 0) != _WIDE.value or node.inputs[0] is None:
+    if int_of(node, "to", 0) != _WIDE.value or node.inputs[0] is None:
         return None
     return range_of(node.inputs[0], found) or _OF_TYPE.get(node.inputs[0].dtype or _WIDE)
 
@@ -141,11 +143,6 @@ def _of_clip(node: ir.Node, found: Mapping[ir.Value, Range]) -> Range | None:
     ]
     low, high = (min(max(x, lower), upper) for x, lower, upper in zip(*given, strict=True))
     return None if low <= _LOWEST or high >= _HIGHEST else (low, high)
-
-
-def _int(node: ir.Node, name: str, default: int) -> int:
-    attribute = node.attributes.get(name)
-    return default if attribute is None or attribute.is_ref() else attribute.as_int()
 
 
 def _hull(_: ir.Node, given: Sequence[Range]) -> Range:
@@ -175,7 +172,7 @@ def _remainder(node: ir.Node, given: Sequence[Range]) -> Range | None:
     (low, high), (least, most) = given
     if least <= 0:
         return None
-    signed = _int(node, "fmod", 0) and low < 0
+    signed = int_of(node, "fmod", 0) and low < 0
     return (-(most - 1) if signed else 0), (most - 1 if high > 0 or not signed else 0)
 
 

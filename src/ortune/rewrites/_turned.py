@@ -6,10 +6,12 @@ from collections.abc import Callable, Mapping, Sequence
 
 import onnx_ir as ir
 
+from ortune.graph.attributes import int_of
+from ortune.graph.constants import constant
+from ortune.graph.nodes import is_op
+from ortune.graph.sizes import reduced_axes
 from ortune.model.graphs import op_set
-from ortune.rewrites._graph import constant, is_op
 from ortune.rewrites._known import Dims
-from ortune.rewrites._probe import reduced_axes
 
 _UNARY = op_set(
     "Abs Cast Ceil Celu Clip DequantizeLinear Elu Erf Exp Floor Gelu HardSigmoid HardSwish Identity LeakyRelu Log Mish "
@@ -34,14 +36,12 @@ def moved_inputs(node: ir.Node) -> list[ir.Value]:
 
 def axis_of(node: ir.Node, default: int, rank: int) -> int:
     """The axis that a node works along, counted from the first."""
-    attribute = node.attributes.get("axis")
-    return (default if attribute is None else attribute.as_int()) % rank
+    return int_of(node, "axis", default) % rank
 
 
 def drops(node: ir.Node) -> bool:
     """Whether a node is a reduction that drops its axes."""
-    keep = node.attributes.get("keepdims")
-    return is_op(node, *REDUCTIONS) and keep is not None and not keep.as_int()
+    return is_op(node, *REDUCTIONS) and not int_of(node, "keepdims", 1)
 
 
 def is_plain(order: Order) -> bool:

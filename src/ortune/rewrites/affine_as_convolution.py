@@ -19,10 +19,13 @@ from dataclasses import dataclass
 import numpy as np
 import onnx_ir as ir
 
+from ortune.graph.constants import Array, constant
+from ortune.graph.nodes import is_op, only_user, scopes_of
+from ortune.graph.sizes import least_rank
 from ortune.records import Workload
 from ortune.rewrites import _affine, affine_into_weights
 from ortune.rewrites._base import Proposed, Rewrite, RewriteResult
-from ortune.rewrites._graph import Array, Editor, constant, is_op, least_rank, only_user, scopes_of
+from ortune.rewrites._editor import Editor
 
 _BLOCK = 16  # channels of the widest block, AVX-512's; a multiple of it is one of the narrower ones too
 _IN_LAYOUT = (

@@ -21,11 +21,13 @@ from collections.abc import Mapping, Sequence
 
 import onnx_ir as ir
 
+from ortune.graph.nodes import is_op, only_user, scopes_of
+from ortune.graph.ort_fusions import fused
+from ortune.graph.sizes import least_rank
 from ortune.records import Workload
 from ortune.rewrites import _affine
 from ortune.rewrites._base import Proposed, Rewrite, RewriteResult
-from ortune.rewrites._graph import Editor, is_op, least_rank, only_user, scopes_of
-from ortune.rewrites._ort_fusions import fused
+from ortune.rewrites._editor import Editor
 
 _MOST_CHANNELS = 1 << 24  # numbers of a weight that are looked at: larger ones take longer than they give
 _MOST_COPIED = (

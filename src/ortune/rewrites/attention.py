@@ -22,11 +22,14 @@ from dataclasses import dataclass
 import numpy as np
 import onnx_ir as ir
 
+from ortune.graph.attributes import int_of
+from ortune.graph.constants import constant
+from ortune.graph.nodes import is_op, scopes_of
+from ortune.graph.sizes import dims
 from ortune.records import Workload
 from ortune.rewrites._attention import Core, Heads, cores
 from ortune.rewrites._base import Proposed, Rewrite, RewriteResult
-from ortune.rewrites._graph import Editor, constant, is_op, scopes_of
-from ortune.rewrites._probe import dims
+from ortune.rewrites._editor import Editor
 
 _LEAST_OPSET = 11  # Slice by inputs, axes counted from the end
 _SOFTMAX_OPSET = 13  # before it, Softmax without an axis is over all axes but the first
@@ -74,10 +77,9 @@ def _source(value: ir.Value) -> ir.Value:
         if node is None:
             break
         if is_op(node, "MatMul", "Gemm"):
-            turned = node.attributes.get("transA")
             if not _is_matrix(node.inputs[1]) or node.inputs[0] is None:
                 break
-            if turned is not None and turned.as_int():
+            if int_of(node, "transA", 0):
                 break
             value = node.inputs[0]
         elif is_op(node, "Add", "Mul", "Div"):
@@ -102,10 +104,8 @@ def _is_matrix(value: ir.Value | None) -> bool:
 
 def _splits_rows(node: ir.Node) -> bool:
     """Whether a node is a Split of what is in a row, or of rows; not of the batch, which is the first axis."""
-    axis = node.attributes.get("axis")
-    if not is_op(node, "Split") or axis is None or axis.is_ref():
-        return False
-    return axis.as_int() > 0 or axis.as_int() == -1
+    axis = int_of(node, "axis", 0) if is_op(node, "Split") else 0
+    return axis > 0 or axis == -1
 
 
 def _same_batch(*heads: Heads) -> bool:
@@ -191,8 +191,7 @@ def _replace(editor: Editor, match: _Match) -> None:
     attributes = [ir.AttrInt64("num_heads", q.count), ir.AttrFloat32("scale", core.scale)]
     made = editor.node(at, "MultiHeadAttention", inputs, attributes, name=name, domain=_MICROSOFT)
     sizes = constant(at.inputs[1])
-    allow = at.attributes.get("allowzero")
-    if sizes is None or sizes.tolist() != [0, 0, v.count * v.size] or (allow is not None and allow.as_int()):
+    if sizes is None or sizes.tolist() != [0, 0, v.count * v.size] or int_of(at, "allowzero", 0):
         made = editor.node(
             at, "Reshape", [made, at.inputs[1]], list(at.attributes.values()), name=f"{name}_joined"
         )
@@ -204,7 +203,6 @@ def _flat(editor: Editor, at: ir.Node, heads: Heads, name: str) -> ir.Value:
     each = heads.count * heads.size
     width = each * heads.parts
     sizes = constant(heads.split.inputs[1])
-    allow = heads.split.attributes.get("allowzero")
     attributes = list(heads.split.attributes.values())
     given = dims(heads.flat)
     flat = heads.flat
@@ -212,7 +210,7 @@ def _flat(editor: Editor, at: ir.Node, heads: Heads, name: str) -> ir.Value:
     # As many rows of as many numbers as before are of one length.
     fits = (width, None) if rows == [0, 0] else (width,)
     known = given is not None and len(given) == 3 and given[2] in fits
-    if rows[0] != 0 or not known or (allow is not None and allow.as_int()):
+    if rows[0] != 0 or not known or int_of(heads.split, "allowzero", 0):
         if sizes is not None:
             shape = editor.constant(at, f"{name}_shape", np.array([*rows, width]))
         else:

@@ -16,13 +16,15 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-import numpy as np
 import onnx_ir as ir
 
-from ortune.model.graphs import cast_to
+from ortune.graph.attributes import cast_to, has_parameters, int_of, ints_of
+from ortune.graph.constants import constant
+from ortune.graph.nodes import holds, is_op, scopes_of
+from ortune.graph.sizes import reduced_axes
 from ortune.records import Workload
 from ortune.rewrites._base import CLEAN_UP, Proposed, Rewrite, RewriteResult
-from ortune.rewrites._graph import Editor, constant, holds, is_op, scopes_of, takes_name, why_no_name
+from ortune.rewrites._editor import Editor, takes_name, why_no_name
 from ortune.rewrites._known import Dims, Known, known_values
 
 _LEAST_OPSET = 6  # the type of a Cast is a word before
@@ -60,7 +62,7 @@ class _Pairs:
             self.known = known_values(self.model)
             for scope, opset in scopes_of(self.model):
                 for node in list(scope) if opset >= _LEAST_OPSET else ():
-                    if node.graph is scope and is_op(node, *_FINDERS) and _plain(node):
+                    if node.graph is scope and is_op(node, *_FINDERS) and not has_parameters(node):
                         _FINDERS[node.op_type](self, node)
 
     def of(self, value: ir.Value | None) -> Known:
@@ -137,7 +139,7 @@ class _Pairs:
     def concats(self, node: ir.Node) -> None:
         """Concat of everything that a Split gave."""
         first = node.inputs[0].producer() if node.inputs and node.inputs[0] is not None else None
-        if not is_op(first, "Split") or first is None or not _plain(first):
+        if not is_op(first, "Split") or first is None or has_parameters(first):
             return
         if list(node.inputs) != list(first.outputs) or first.inputs[0] is None:
             return
@@ -171,43 +173,31 @@ _FINDERS = {
 }
 
 
-def _plain(node: ir.Node) -> bool:
-    return not any(attribute.is_ref() for attribute in node.attributes.values())
-
-
 def _before(node: ir.Node, *names: str) -> ir.Node | None:
     """The node that makes the first input, where it is one of these."""
     made = node.inputs[0].producer() if node.inputs and node.inputs[0] is not None else None
-    return made if made is not None and is_op(made, *names) and _plain(made) else None
+    return made if made is not None and is_op(made, *names) and not has_parameters(made) else None
 
 
 def _perm(node: ir.Node, known: Known) -> list[int] | None:
-    attribute = node.attributes.get("perm")
-    if attribute is not None:
-        return list(attribute.as_ints())
+    listed = ints_of(node, "perm")
+    if listed is not None:
+        return listed
     return list(reversed(range(len(known.dims)))) if known.dims is not None else None
 
 
 def _axis(node: ir.Node, known: Known) -> int | None:
     """Along which axis a node works, counted from the first; None where the rank is not known."""
-    attribute = node.attributes.get("axis")
-    axis = 0 if attribute is None else attribute.as_int()
+    axis = int_of(node, "axis", 0)
     return axis if axis >= 0 else None if known.dims is None else axis + len(known.dims)
 
 
 def _axes(node: ir.Node, dims: Dims | None) -> set[int] | None:
     """The axes of a Squeeze or Unsqueeze, counted from the first of the longer shape; None where they are not known."""
-    attribute = node.attributes.get("axes")
-    axes = (
-        np.asarray(attribute.as_ints())
-        if attribute is not None
-        else constant(node.inputs[1])
-        if len(node.inputs) > 1
-        else None
-    )
-    if axes is None or (dims is None and (axes < 0).any()):
+    axes = reduced_axes(node)
+    if axes is None or (dims is None and min(axes, default=0) < 0):
         return None
-    return {int(axis) % len(dims) if dims is not None else int(axis) for axis in axes.reshape(-1)}
+    return {axis % len(dims) if dims is not None else axis for axis in axes}
 
 
 def _merge(model: ir.Model) -> _Pairs:

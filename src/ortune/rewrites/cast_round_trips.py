@@ -16,10 +16,12 @@ from collections.abc import Mapping, Sequence
 
 import onnx_ir as ir
 
-from ortune.model.graphs import cast_to, nodes, op_set
+from ortune.graph.attributes import cast_to
+from ortune.graph.nodes import is_op, only_user, scopes_of
+from ortune.model.graphs import nodes, op_set
 from ortune.records import Workload
 from ortune.rewrites._base import Proposed, Rewrite, RewriteResult
-from ortune.rewrites._graph import Editor, is_op, only_user, scopes_of, takes_name, why_no_name
+from ortune.rewrites._editor import Editor, takes_name, why_no_name
 from ortune.rewrites._known import Known, known_values
 
 _SMALLER = {

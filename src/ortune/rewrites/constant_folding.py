@@ -24,10 +24,13 @@ import numpy as np
 import onnx
 import onnx_ir as ir
 
+from ortune.graph.attributes import graph_of, has_parameters, optional_int
+from ortune.graph.constants import constant, is_constant
+from ortune.graph.nodes import is_op, scopes_of
 from ortune.model.graphs import nodes, op_set
 from ortune.records import Workload
 from ortune.rewrites._base import CLEAN_UP, Param, Proposed, Rewrite, RewriteResult
-from ortune.rewrites._graph import Editor, constant, is_op, scopes_of
+from ortune.rewrites._editor import Editor
 from ortune.rewrites._inline import Inlined, can_be_inlined
 from ortune.rewrites._known import SMALL_BYTES, Dims, Known, known_values
 
@@ -91,10 +94,10 @@ class _Folding:
         condition = constant(node.inputs[0])
         if condition is None or condition.size != 1 or self.as_ort:
             return
-        taken = node.attributes["then_branch" if condition.reshape(-1)[0] else "else_branch"]
-        if taken.is_ref() or not can_be_inlined(taken.as_graph()):
+        taken = _taken(node, condition)
+        if taken is None or not can_be_inlined(taken):
             return
-        made = Inlined(self.editor, node, taken.as_graph()).write()
+        made = Inlined(self.editor, node, taken).write()
         for old, new in zip(list(node.outputs), made, strict=True):
             self.editor.replace(old, new)
         self.branches += 1
@@ -111,7 +114,7 @@ class _Folding:
             return [np.array(dims, np.int64)] if _whole(dims) else None
         shape = node.inputs[0].producer() if node.inputs[0] is not None else None
         dims = self._shape(shape) if shape is not None and is_op(shape, "Shape") else None
-        if dims is None or any(a.is_ref() for a in node.attributes.values()):
+        if dims is None or has_parameters(node):
             return None
         # Computed on the places of the sizes, so that what the node does to them need not be known here.
         places = self._computed(node, opset, np.arange(len(dims)))
@@ -126,17 +129,15 @@ class _Folding:
 
     def _shape(self, node: ir.Node) -> Dims | None:
         dims = self._dims(node.inputs[0])
-        bounds = [node.attributes.get(name) for name in ("start", "end")]
-        if dims is None or any(a is not None and a.is_ref() for a in bounds):
+        if dims is None or has_parameters(node):
             return None
-        start, end = (a.as_int() if a is not None else None for a in bounds)
-        return dims[start:end]
+        return dims[optional_int(node, "start") : optional_int(node, "end")]
 
     def _computed(  # noqa: PLR0911  (one a reason not to)
         self, node: ir.Node, opset: int, first: np.ndarray | None = None
     ) -> list[np.ndarray] | None:
         """What a node gives whose inputs are all constants; ``first`` is the first one, where given."""
-        if any(a.is_ref() for a in node.attributes.values()) or not all(v.name for v in node.outputs):
+        if has_parameters(node) or not all(v.name for v in node.outputs):
             return None
         feeds: dict[str, np.ndarray] = {} if first is None else {"i0": first}
         given = 0
@@ -274,10 +275,15 @@ def known_branches(model: ir.Model) -> dict[ir.Node, ir.Graph]:
     _Folding(copy, _MOST_NUMBERS, as_ort=True).run()
     conditions = {own: constant(other.inputs[0]) for own, other in pairs}
     return {
-        node: node.attributes["then_branch" if found.reshape(-1)[0] else "else_branch"].as_graph()
+        node: graph
         for node, found in conditions.items()
-        if found is not None and found.size == 1
+        if found is not None and found.size == 1 and (graph := _taken(node, found)) is not None
     }
+
+
+def _taken(node: ir.Node, condition: np.ndarray) -> ir.Graph | None:
+    """The branch that an If takes."""
+    return graph_of(node, "then_branch" if condition.reshape(-1)[0] else "else_branch")
 
 
 def _fold(model: ir.Model, limit_kib: int) -> _Folding:
@@ -292,19 +298,12 @@ def _counts(done: _Folding) -> str:
     return " and ".join(counts)
 
 
-def _is_constant(value: ir.Value) -> bool:
-    """Whether nobody can make it another one: an initializer that no caller overrides, or a Constant's."""
-    if value.producer() is not None:
-        return is_op(value.producer(), "Constant")
-    return value.is_initializer() and not value.is_graph_input()
-
-
 def _left(model: ir.Model) -> str:
     """Which nodes have constants alone for inputs, and why they are left."""
     why: Counter[str] = Counter()
     for node in (n for scope, opset in scopes_of(model) if opset >= _LEAST_OPSET for n in scope):
         read = [value for value in node.inputs if value is not None]
-        if not read or not all(_is_constant(value) for value in read):
+        if not read or not all(is_constant(value) for value in read):
             continue
         if any(value.is_graph_output() for value in node.outputs):
             why["makes an output of the model"] += 1

@@ -19,9 +19,12 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import onnx_ir as ir
 
+from ortune.graph.attributes import has_parameters, int_of, is_parameter, optional_int
+from ortune.graph.constants import constant
+from ortune.graph.nodes import holds, is_op, scopes_of
 from ortune.records import Workload
 from ortune.rewrites._base import CLEAN_UP, Proposed, Rewrite, RewriteResult
-from ortune.rewrites._graph import Editor, constant, holds, is_op, scopes_of
+from ortune.rewrites._editor import Editor
 from ortune.rewrites._known import Dims, Known, known_values
 
 _LEAST_OPSET = 5  # Reshape has its sizes as an attribute before
@@ -48,7 +51,7 @@ class _Sizes:
             whole = numbers.dtype.kind in "iu"
             return tuple(int(n) for n in numbers.reshape(-1)) if whole else None
         node = value.producer() if value is not None else None
-        if node is None or depth == 0 or any(a.is_ref() for a in node.attributes.values()):
+        if node is None or depth == 0 or has_parameters(node):
             return None
         if is_op(node, *_SAME):
             to = self._known.get(node.outputs[0], Known()).dtype
@@ -56,9 +59,8 @@ class _Sizes:
             whole = to in (ir.DataType.INT64, ir.DataType.INT32)
             return self.held(node.inputs[0], depth - 1) if whole else self._unknown(value)
         if is_op(node, "Shape"):
-            start, end = (node.attributes.get(name) for name in ("start", "end"))
             dims = self.dims(node.inputs[0])
-            cut = slice(start.as_int() if start else None, end.as_int() if end else None)
+            cut = slice(optional_int(node, "start"), optional_int(node, "end"))
             return dims[cut] if dims is not None else self._unknown(value)
         if is_op(node, "Concat"):
             parts = [self.held(v, depth - 1) for v in node.inputs]
@@ -103,11 +105,11 @@ def _asked(node: ir.Node, sizes: _Sizes) -> list[int] | str | None:
     """The constant that a Reshape can be given; why not; or None where it has one."""
     if len(node.inputs) < 2 or node.inputs[1] is None or constant(node.inputs[1]) is not None:
         return None
-    zeros = node.attributes.get("allowzero")
+    zeros = is_parameter(node, "allowzero") or int_of(node, "allowzero", 0)
     if not all(is_op(use.node, "Reshape") and use.idx == 1 for use in node.inputs[1].uses()):
         return f"others than a Reshape use the sizes that Reshape {node.name!r} is asked for"
     asked, given = sizes.held(node.inputs[1]), sizes.dims(node.inputs[0])
-    if asked is None or (zeros is not None and (zeros.is_ref() or zeros.as_int())):
+    if asked is None or zeros:
         return f"how many sizes Reshape {node.name!r} is asked for is not known, or 0 means empty"
     made: list[int] = []
     for place, size in enumerate(asked):

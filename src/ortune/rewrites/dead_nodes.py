@@ -19,7 +19,7 @@ import onnx_ir as ir
 from ortune.model.graphs import graphs, subgraphs
 from ortune.records import Workload
 from ortune.rewrites._base import CLEAN_UP, Proposed, Rewrite, RewriteResult
-from ortune.rewrites._graph import release
+from ortune.rewrites._editor import release
 
 _WITHOUT_EFFECTS = frozenset({"", "ai.onnx", "ai.onnx.ml", "com.microsoft"})
 

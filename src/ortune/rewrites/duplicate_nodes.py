@@ -18,11 +18,12 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import onnx_ir as ir
 
+from ortune.graph.nodes import scopes_of
+from ortune.graph.randomness import is_random
 from ortune.model.graphs import attribute_tensors, graphs, stored_bytes, subgraphs
-from ortune.model.randomness import is_random
 from ortune.records import Workload
 from ortune.rewrites._base import CLEAN_UP, Proposed, Rewrite, RewriteResult
-from ortune.rewrites._graph import Editor, scopes_of
+from ortune.rewrites._editor import Editor
 
 _DOMAINS = ("", "ai.onnx", "com.microsoft")
 _MOST_READ_BYTES = 1 << 30

@@ -17,9 +17,11 @@ from dataclasses import dataclass
 
 import onnx_ir as ir
 
+from ortune.graph.attributes import text_of
+from ortune.graph.nodes import FLOATS, holds, is_op, scopes_of
 from ortune.records import Workload
 from ortune.rewrites._base import Proposed, Rewrite, RewriteResult
-from ortune.rewrites._graph import FLOATS, Editor, holds, is_op, scopes_of, until_none
+from ortune.rewrites._editor import Editor, until_none
 from ortune.rewrites._known import Known, known_values
 
 _LEAST_OPSET = 12  # of Einsum
@@ -48,10 +50,9 @@ class _Match:
 
 def _match(node: ir.Node, known: Mapping[ir.Value, Known]) -> _Match | str:  # noqa: PLR0911  (one a near miss)
     """What an Einsum is, or why it is no product of matrices."""
-    attribute = node.attributes.get("equation")
-    if attribute is None or attribute.is_ref() or None in node.inputs:
+    text = text_of(node, "equation", "").replace(" ", "")
+    if not text or None in node.inputs:
         return f"the equation of Einsum {node.name!r} is not in the node"
-    text = attribute.as_string().replace(" ", "")
     left, arrow, result = text.partition("->")
     terms = tuple(left.split(","))
     said = f"Einsum {node.name!r} ({text})"

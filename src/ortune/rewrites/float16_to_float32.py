@@ -19,10 +19,12 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 import onnx_ir as ir
 
+from ortune.graph.attributes import cast_to
+from ortune.graph.nodes import is_op
 from ortune.model.graphs import attribute_tensors, graphs, held_tensor
 from ortune.records import Workload
 from ortune.rewrites._base import Proposed, Rewrite, RewriteResult
-from ortune.rewrites._graph import Editor, is_op
+from ortune.rewrites._editor import Editor
 
 _HALF, _SINGLE = ir.DataType.FLOAT16, ir.DataType.FLOAT
 _TYPED = ("to", "dtype", "output_datatype", "output_dtype")  # attributes that name a type by its number
@@ -47,7 +49,7 @@ def _stays(model: ir.Model, value: ir.Value) -> bool:
 
 
 def _cast_to(node: ir.Node, dtype: ir.DataType) -> bool:
-    return is_op(node, "Cast") and node.attributes["to"].value == dtype.value
+    return is_op(node, "Cast") and cast_to(node) == dtype.value
 
 
 def _last_cast(model: ir.Model, node: ir.Node) -> bool:

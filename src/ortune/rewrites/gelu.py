@@ -21,10 +21,13 @@ from dataclasses import dataclass
 import numpy as np
 import onnx_ir as ir
 
+from ortune.graph.constants import Array, constant
+from ortune.graph.nodes import is_op, scopes_of
+from ortune.graph.ort_fusions import fusion_at
+from ortune.graph.sizes import least_rank
 from ortune.records import Workload
 from ortune.rewrites._base import Proposed, Rewrite, RewriteResult
-from ortune.rewrites._graph import Array, Editor, constant, is_op, least_rank, scopes_of, until_none
-from ortune.rewrites._ort_fusions import fusion_at
+from ortune.rewrites._editor import Editor, until_none
 from ortune.rewrites._probe import ELEMENTWISE, between, bounded, spread
 
 _STANDARD_OPSET = 20  # from here on Gelu is an operator of the standard

@@ -13,24 +13,19 @@ References: ONNX operators, "HardSwish" and "HardSigmoid"; Howard et al., "Searc
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import onnx_ir as ir
 
+from ortune.graph.constants import constant, scalar
+from ortune.graph.nodes import is_op, only_user, other_input, scopes_of
+from ortune.graph.sizes import least_rank, rank_of_constant
 from ortune.records import Workload
 from ortune.rewrites._base import Proposed, Rewrite, RewriteResult
-from ortune.rewrites._graph import (
-    Editor,
-    constant,
-    is_op,
-    least_rank,
-    only_user,
-    other_input,
-    rank_of_constant,
-    scalar,
-    scopes_of,
-)
+from ortune.rewrites._editor import Editor
+from ortune.rewrites._probe import limits
 
 _LEAST_OPSET = 6  # HardSigmoid without attributes of the operators before
 _NEAR = 1e-6  # relative: constants are stored in float32, some with eight digits
@@ -58,13 +53,8 @@ class _Match:
 
 def _bounds(clip: ir.Node) -> tuple[float, float] | None:
     """The two numbers that a Clip has, as inputs or as attributes; None where it lacks one."""
-    attributes = [clip.attributes.get(name) for name in ("min", "max")]
-    if any(a is not None for a in attributes):
-        low, high = (a.as_float() if a is not None and not a.is_ref() else None for a in attributes)
-    else:
-        given = [*clip.inputs[1:3], None, None][:2]
-        low, high = (scalar(v) for v in given)
-    return (low, high) if low is not None and high is not None else None
+    found = limits(clip)
+    return None if found is None or math.inf in map(abs, found) else found
 
 
 def _linear(value: ir.Value) -> tuple[ir.Value, float, float] | None:

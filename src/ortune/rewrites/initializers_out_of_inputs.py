@@ -19,7 +19,8 @@ from collections.abc import Mapping, Sequence
 
 import onnx_ir as ir
 
-from ortune.model.graphs import FREE_INITIALIZERS_IR, overridable
+from ortune.graph.constants import is_overridable
+from ortune.model.graphs import FREE_INITIALIZERS_IR, NEVER_FED
 from ortune.records import Workload
 from ortune.rewrites._base import Param, Proposed, Rewrite, RewriteResult
 
@@ -43,6 +44,8 @@ def _change(model: ir.Model, params: Mapping[str, str]) -> RewriteResult:
         return RewriteResult(modified=False, what="Nothing was changed.", reasons=(why, *reasons))
     for value in moved:
         model.graph.inputs.remove(value)
+    for value in found:
+        value.meta.pop(NEVER_FED, None)  # from the raised version on, what is kept can be fed
     raised = model.ir_version < FREE_INITIALIZERS_IR
     model.ir_version = max(model.ir_version, FREE_INITIALIZERS_IR)
     counted = "1 initializer" if len(moved) == 1 else f"{len(moved)} initializers"
@@ -54,7 +57,7 @@ def _change(model: ir.Model, params: Mapping[str, str]) -> RewriteResult:
 def _proposes(model: ir.Model, workload: Workload | None) -> Sequence[Proposed]:
     cases = workload.cases if workload else ()
     fed = {choice.name for case in cases for choice in case.inputs}
-    found = [value.name or "" for value in overridable(model)]
+    found = [value.name or "" for value in model.graph.inputs if is_overridable(value)]
     keep = sorted(fed.intersection(found))
     count = len(found) - len(keep)
     if not count or any("+" in name for name in keep):

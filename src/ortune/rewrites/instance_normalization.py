@@ -23,11 +23,14 @@ from dataclasses import dataclass
 import numpy as np
 import onnx_ir as ir
 
+from ortune.graph.constants import Array, constant, scalar
+from ortune.graph.nodes import is_op, scopes_of
+from ortune.graph.sizes import reduced_axes
 from ortune.records import Workload
 from ortune.rewrites._base import Proposed, Rewrite, RewriteResult
-from ortune.rewrites._graph import Array, Editor, constant, is_op, scalar, scopes_of, until_none
+from ortune.rewrites._editor import Editor, until_none
 from ortune.rewrites._known import Dims, Known, known_values
-from ortune.rewrites._probe import Probes, between, bounded, epsilons, reduced_axes, same_shapes, spread
+from ortune.rewrites._probe import Probes, between, bounded, epsilons, same_shapes, spread
 
 _FOLLOWED = 40  # values from x on
 _NEAR = 1e-6  # relative

@@ -20,10 +20,11 @@ import numpy as np
 import onnx_ir as ir
 
 from ortune import providers
-from ortune.model.graphs import cast_to
+from ortune.graph.attributes import cast_to
+from ortune.graph.constants import constant
 from ortune.records import Workload
 from ortune.rewrites._base import Proposed, Rewrite, RewriteResult
-from ortune.rewrites._graph import Editor, constant
+from ortune.rewrites._editor import Editor
 from ortune.rewrites._ranges import COMPUTING, Range, is_known, range_of, ranges, wide_inputs
 
 _WIDE, _NARROW = ir.DataType.INT64, ir.DataType.INT32

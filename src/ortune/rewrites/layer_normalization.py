@@ -22,11 +22,15 @@ from dataclasses import dataclass
 import numpy as np
 import onnx_ir as ir
 
+from ortune.graph.constants import Array, constant
+from ortune.graph.nodes import is_op, scopes_of
+from ortune.graph.sizes import dims, reduced_axis
 from ortune.model.graphs import scopes
+from ortune.model.operators import STANDARD
 from ortune.records import Workload
 from ortune.rewrites._base import Proposed, Rewrite, RewriteResult
-from ortune.rewrites._graph import Array, Editor, constant, is_op, scopes_of, until_none
-from ortune.rewrites._probe import Probes, between, bounded, dims, epsilons, reduced_axis, same_shapes, spread
+from ortune.rewrites._editor import Editor, until_none
+from ortune.rewrites._probe import Probes, between, bounded, epsilons, same_shapes, spread
 
 _OPERATOR_OPSET = 17  # from here on the operator is there
 _RAISED_FROM = 13  # from here on the operators mean the same up to it, but for the ones below
@@ -292,7 +296,7 @@ def _raise(model: ir.Model) -> None:
     """Raises the version of the standard operators to the one that has LayerNormalization, where it is lower."""
     for root in scopes(model):
         imports = root.opset_imports if isinstance(root, ir.Function) else model.opset_imports
-        for domain in ("", "ai.onnx"):
+        for domain in STANDARD:
             if domain in imports:
                 imports[domain] = max(imports[domain], _OPERATOR_OPSET)
 

@@ -18,11 +18,14 @@ from dataclasses import dataclass
 import numpy as np
 import onnx_ir as ir
 
+from ortune.graph.attributes import graph_of
+from ortune.graph.constants import constant
+from ortune.graph.nodes import holds, is_op, scopes_of
+from ortune.graph.randomness import is_random
 from ortune.model.graphs import nested
-from ortune.model.randomness import is_random
 from ortune.records import Workload
 from ortune.rewrites._base import CLEAN_UP, Param, Proposed, Rewrite, RewriteResult
-from ortune.rewrites._graph import Editor, constant, holds, is_op, scopes_of
+from ortune.rewrites._editor import Editor
 from ortune.rewrites._inline import Inlined, can_be_inlined, nodes_within
 
 _MOST = Param(
@@ -77,10 +80,10 @@ def _goes_on(body: ir.Graph) -> bool:
 
 def _match(node: ir.Node, most: int, draws: _Drawing) -> _Match | str:  # noqa: PLR0911  (one a near miss)
     """How a Loop is written out, or why it cannot be."""
-    attribute, given = node.attributes.get("body"), list(node.inputs)
-    if attribute is None or attribute.is_ref() or len(given) < _RANK_FIRST:
+    body, given = graph_of(node, "body"), list(node.inputs)
+    if body is None or len(given) < _RANK_FIRST:
         return f"the body of the Loop {node.name!r} is not in the node"
-    body, trips = attribute.as_graph(), constant(given[0])
+    trips = constant(given[0])
     if trips is None or trips.size != 1:
         return f"how often the Loop {node.name!r} goes round is not a constant"
     rounds, carried = int(trips.reshape(())), len(given) - _RANK_FIRST

@@ -18,10 +18,11 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import onnx_ir as ir
 
+from ortune.graph.nodes import Scope, holds, is_op, scopes_of
 from ortune.records import Workload
 from ortune.rewrites import _affine
 from ortune.rewrites._base import Proposed, Rewrite, RewriteResult
-from ortune.rewrites._graph import Editor, Scope, holds, is_op, scopes_of
+from ortune.rewrites._editor import Editor
 from ortune.rewrites._known import Known, known_values
 
 _LEAST_OPSET = 11  # Split counts axes from the last

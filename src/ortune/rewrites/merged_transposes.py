@@ -22,11 +22,14 @@ from dataclasses import dataclass
 import numpy as np
 import onnx_ir as ir
 
+from ortune.graph.attributes import has_parameters, ints_of
+from ortune.graph.constants import constant
+from ortune.graph.nodes import is_op, scopes_of
+from ortune.graph.sizes import reduced_axes
 from ortune.records import Workload
 from ortune.rewrites._base import Proposed, Rewrite, RewriteResult
-from ortune.rewrites._graph import Editor, constant, is_op, scopes_of
+from ortune.rewrites._editor import Editor
 from ortune.rewrites._known import Dims, Known, known_values
-from ortune.rewrites._probe import reduced_axes
 from ortune.rewrites._turned import (
     ALONG_AN_AXIS,
     BROADCASTING,
@@ -70,8 +73,8 @@ class _Match:
 
 
 def _order(node: ir.Node | None) -> Order | None:
-    given = node.attributes.get("perm") if node is not None and is_op(node, "Transpose") else None
-    return None if given is None or given.is_ref() else tuple(given.as_ints())
+    given = ints_of(node, "perm") if node is not None and is_op(node, "Transpose") else None
+    return None if given is None else tuple(given)
 
 
 class _Finder:
@@ -115,7 +118,7 @@ class _Finder:
         if len(self.seen) >= _MOST_NODES or len(node.outputs) != 1 or not is_op(node, *MOVERS):
             return False
         self.seen.add(node)
-        if node.graph is not self.last.graph or any(a.is_ref() for a in node.attributes.values()):
+        if node.graph is not self.last.graph or has_parameters(node):
             return False
         for value in moved_inputs(node):
             source = value.producer()

@@ -20,10 +20,13 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 import onnx_ir as ir
 
+from ortune.graph.attributes import has_parameters, int_of, ints_of, is_parameter
+from ortune.graph.constants import constant
+from ortune.graph.nodes import input_of, is_op, scopes_of
 from ortune.model.graphs import op_set
 from ortune.records import Workload
 from ortune.rewrites._base import CLEAN_UP, Proposed, Rewrite, RewriteResult
-from ortune.rewrites._graph import Editor, constant, is_op, scopes_of, takes_name, why_no_name
+from ortune.rewrites._editor import Editor, takes_name, why_no_name
 from ortune.rewrites._known import Known, known_values
 
 _LEAST_OPSET = 7  # arithmetic before broadcasts otherwise, and Dropout has a mode
@@ -51,8 +54,8 @@ class _Look:
         """Whether a Reshape keeps every size: it says so by numbers, 0 or, once, by what remains."""
         before = self.of(node.inputs[0]).dims
         sizes = constant(node.inputs[1]) if len(node.inputs) > 1 else None
-        zeros = node.attributes.get("allowzero")
-        if before is None or sizes is None or (zeros is not None and (zeros.is_ref() or zeros.as_int())):
+        zeros = is_parameter(node, "allowzero") or int_of(node, "allowzero", 0)
+        if before is None or sizes is None or zeros:
             return self.same_sizes(node)
         asked = [int(size) for size in sizes.reshape(-1)]
         if len(asked) != len(before):
@@ -60,11 +63,6 @@ class _Look:
         free = [size for size, known in zip(asked, before, strict=True) if size not in (0, known)]
         # What remains for one axis is what it had, when all others keep theirs.
         return free in ([], [-1])
-
-
-def _int(node: ir.Node, name: str, default: int) -> int:
-    attribute = node.attributes.get(name)
-    return default if attribute is None else attribute.as_int()
 
 
 def _dropout(node: ir.Node, look: _Look) -> bool:
@@ -77,13 +75,13 @@ def _dropout(node: ir.Node, look: _Look) -> bool:
 
 
 def _cast(node: ir.Node, look: _Look) -> bool:
-    return look.of(node.inputs[0]).dtype == _int(node, "to", 0)
+    return look.of(node.inputs[0]).dtype == int_of(node, "to", 0)
 
 
 def _transpose(node: ir.Node, look: _Look) -> bool:
-    perm = node.attributes.get("perm")
+    perm = ints_of(node, "perm")
     if perm is not None:
-        return list(perm.as_ints()) == list(range(len(perm.as_ints())))
+        return perm == list(range(len(perm)))
     dims = look.of(node.inputs[0]).dims
     return dims is not None and len(dims) < 2
 
@@ -101,10 +99,10 @@ def _kept(node: ir.Node, look: _Look, number: float, places: tuple[int, ...]) ->
 
 
 def _pad(node: ir.Node, look: _Look) -> bool:
-    attribute = node.attributes.get("pads")
-    if attribute is not None:
-        return not any(attribute.as_ints())
-    pads = constant(node.inputs[1]) if len(node.inputs) > 1 else None
+    listed = ints_of(node, "pads")
+    if listed is not None:
+        return not any(listed)
+    pads = constant(input_of(node, 1))
     return pads is not None and not pads.any()
 
 
@@ -114,9 +112,9 @@ def _slice(node: ir.Node, look: _Look) -> bool:
         return False
     if look.same_sizes(node):
         return True
-    starts, ends = (node.attributes.get(name) for name in ("starts", "ends"))
-    low = np.asarray(starts.as_ints()) if starts is not None else constant((*node.inputs, None)[1])
-    high = np.asarray(ends.as_ints()) if ends is not None else constant((*node.inputs, None, None)[2])
+    starts, ends = (ints_of(node, name) for name in ("starts", "ends"))
+    low = np.asarray(starts) if starts is not None else constant(input_of(node, 1))
+    high = np.asarray(ends) if ends is not None else constant(input_of(node, 2))
     # To the end of any tensor, however long.
     return low is not None and high is not None and not low.any() and bool((high >= 2**31 - 1).all())
 
@@ -167,7 +165,7 @@ _NUMBERS = {"Add": (0, (0, 1)), "Sub": (0, (1,)), "Mul": (1, (0, 1)), "Div": (1,
 
 def _stands(node: ir.Node, look: _Look) -> ir.Value | None:
     """What a node gives unchanged; None where it changes it."""
-    if not is_op(node, *_JUDGES, *_NUMBERS) or any(a.is_ref() for a in node.attributes.values()):
+    if not is_op(node, *_JUDGES, *_NUMBERS) or has_parameters(node):
         return None
     if not node.inputs or node.inputs[0] is None:
         return None

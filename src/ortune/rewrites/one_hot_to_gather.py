@@ -19,10 +19,14 @@ from dataclasses import dataclass
 import numpy as np
 import onnx_ir as ir
 
+from ortune.graph.attributes import int_of, is_parameter
+from ortune.graph.constants import Array, constant, scalar
+from ortune.graph.nodes import is_op, only_user, scopes_of
+from ortune.graph.sizes import dims, least_rank
 from ortune.records import Workload
 from ortune.rewrites._base import Proposed, Rewrite, RewriteResult
-from ortune.rewrites._graph import Array, Editor, constant, is_op, least_rank, only_user, scalar, scopes_of
-from ortune.rewrites._probe import between, dims, spread
+from ortune.rewrites._editor import Editor
+from ortune.rewrites._probe import between, spread
 
 _LEAST_OPSET = 12  # Clip of integers
 _AXES_ARE_INPUT = 13  # of Squeeze, from this opset on
@@ -97,11 +101,11 @@ def _code(value: ir.Value) -> _Code | str:  # noqa: PLR0911  (one a near miss)
 
 
 def _one_hot(node: ir.Node) -> _Code | str:
-    axis, x = node.attributes.get("axis"), node.inputs[0]
+    x, last = node.inputs[0], not is_parameter(node, "axis") and int_of(node, "axis", -1) == -1
     depth, values = scalar(node.inputs[1]), constant(node.inputs[2])
     if x is None or depth is None or values is None or values.dtype != np.float32:
         return f"depth or values of OneHot {node.name!r} are not constant float32"
-    if values.tolist() != [0.0, 1.0] or (axis is not None and (axis.is_ref() or axis.as_int() != -1)):
+    if values.tolist() != [0.0, 1.0] or not last:
         return f"OneHot {node.name!r} gives other values than 0 and 1, or not on the last axis"
     if x.dtype not in (ir.DataType.INT32, ir.DataType.INT64):
         return f"the indices of OneHot {node.name!r} are not known to be integers"

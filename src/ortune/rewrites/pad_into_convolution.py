@@ -16,9 +16,12 @@ from collections.abc import Mapping, Sequence
 
 import onnx_ir as ir
 
+from ortune.graph.attributes import float_of, has_parameters, ints_of, text_of
+from ortune.graph.constants import constant, scalar
+from ortune.graph.nodes import holds, input_of, is_op, scopes_of
 from ortune.records import Workload
 from ortune.rewrites._base import Proposed, Rewrite, RewriteResult
-from ortune.rewrites._graph import Editor, constant, holds, is_op, scalar, scopes_of, until_none
+from ortune.rewrites._editor import Editor, until_none
 
 _LEAST_OPSET = 2  # the sizes have another name before
 
@@ -26,15 +29,13 @@ _LEAST_OPSET = 2  # the sizes have another name before
 def _border(pad: ir.Node, rank: int) -> list[int] | str:
     """What a Pad puts before every axis but the first two, then after them; or why a Conv cannot do it."""
     said = f"Pad {pad.name!r}"
-    mode, value, pads = (pad.attributes.get(name) for name in ("mode", "value", "pads"))
-    given = list(pad.inputs[1:]) + [None] * (4 - len(pad.inputs))
-    number = scalar(given[1]) if given[1] is not None else value.as_float() if value is not None else 0.0
-    if (mode is not None and mode.as_string() != "constant") or number != 0.0:
+    given = [input_of(pad, place) for place in (1, 2, 3)]
+    number = scalar(given[1]) if given[1] is not None else float_of(pad, "value", 0.0)
+    if text_of(pad, "mode", "constant") != "constant" or number != 0.0:
         return f"{said} does not pad with zeros, as far as is known"
-    found = constant(given[0])
-    sizes = (
-        list(pads.as_ints()) if pads is not None else None if found is None else found.reshape(-1).tolist()
-    )
+    found, sizes = constant(given[0]), ints_of(pad, "pads")
+    if sizes is None and found is not None:
+        sizes = found.reshape(-1).tolist()
     axes = constant(given[2])
     if sizes is None or (given[2] is not None and axes is None):
         return f"{said} computes its sizes at every call"
@@ -58,17 +59,17 @@ def _walk(model: ir.Model, editor: Editor) -> tuple[int, list[str]]:
             source = conv.inputs[0].producer() if conv.inputs[0] is not None else None
             weight = conv.inputs[1].shape if conv.inputs[1] is not None else None
             both = (conv, source) if source is not None and is_op(source, "Pad") else ()
-            if not both or weight is None or any(a.is_ref() for n in both for a in n.attributes.values()):
+            if not both or weight is None or any(map(has_parameters, both)):
                 continue
             assert source is not None
-            auto, own = conv.attributes.get("auto_pad"), conv.attributes.get("pads")
+            auto, own = text_of(conv, "auto_pad", "NOTSET"), ints_of(conv, "pads")
             border = _border(source, len(weight))
-            if auto is not None and auto.as_string() not in ("NOTSET", "VALID"):
+            if auto not in ("NOTSET", "VALID"):
                 border = f"Conv {conv.name!r} pads by the size of what it is given"
             if isinstance(border, str):
                 reasons[border] = None
                 continue
-            before = list(own.as_ints()) if own is not None and _uses(auto) else [0] * len(border)
+            before = own if own is not None and auto == "NOTSET" else [0] * len(border)
             conv.attributes.pop("auto_pad", None)
             conv.attributes["pads"] = ir.AttrInt64s(
                 "pads", [a + b for a, b in zip(before, border, strict=True)]
@@ -78,10 +79,6 @@ def _walk(model: ir.Model, editor: Editor) -> tuple[int, list[str]]:
             editor.drop(padded)
             count += 1
     return count, list(reasons)
-
-
-def _uses(auto: ir.Attr | None) -> bool:
-    return auto is None or auto.as_string() == "NOTSET"
 
 
 def _change(model: ir.Model, params: Mapping[str, str]) -> RewriteResult:

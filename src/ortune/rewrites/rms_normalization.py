@@ -19,21 +19,13 @@ from dataclasses import dataclass
 import numpy as np
 import onnx_ir as ir
 
+from ortune.graph.attributes import int_of, is_parameter
+from ortune.graph.constants import constant, scalar
+from ortune.graph.nodes import is_op, only_user, other_input, scopes_of
+from ortune.graph.sizes import dims, least_rank, rank_of_constant, reduced_axis
 from ortune.records import Workload
 from ortune.rewrites._base import Proposed, Rewrite, RewriteResult
-from ortune.rewrites._graph import (
-    Editor,
-    constant,
-    is_op,
-    least_rank,
-    only_user,
-    other_input,
-    rank_of_constant,
-    scalar,
-    scopes_of,
-    until_none,
-)
-from ortune.rewrites._probe import dims, reduced_axis
+from ortune.rewrites._editor import Editor, until_none
 
 _LEAST_OPSET = 13  # of Pow that takes a square of another type; older ones ONNX Runtime does not fuse
 _AXES_ARE_INPUT = 18  # of ReduceMean, from this opset on
@@ -106,10 +98,10 @@ def _match(mean: ir.Node, opset: int) -> _Match | str:  # noqa: PLR0911  (one a 
         return ""
     y, fused = found
     what = f"the RMS normalisation of {x.name!r}"
-    axis, sizes, keep = reduced_axis(mean), dims(x), mean.attributes.get("keepdims")
+    axis, sizes = reduced_axis(mean), dims(x)
     if axis != -1 and (axis is None or sizes is None or axis % len(sizes) != len(sizes) - 1):
         return f"{what} is not known to be over the last axis"
-    if keep is not None and (keep.is_ref() or not keep.as_int()):
+    if is_parameter(mean, "keepdims") or not int_of(mean, "keepdims", 1):
         return f"{what} drops the axis on the way"
     numbers = constant(added)
     if numbers is None or numbers.dtype != np.float32 or x.dtype not in (None, ir.DataType.FLOAT):

@@ -26,9 +26,11 @@ from dataclasses import dataclass
 import numpy as np
 import onnx_ir as ir
 
+from ortune.graph.constants import Array, constant
+from ortune.graph.nodes import is_op, scopes_of
 from ortune.records import Workload
 from ortune.rewrites._base import Proposed, Rewrite, RewriteResult
-from ortune.rewrites._graph import Array, Editor, constant, is_op, scopes_of, until_none
+from ortune.rewrites._editor import Editor, until_none
 from ortune.rewrites._known import Known, known_values
 from ortune.rewrites._probe import LOWEST, Probes, between, limits, spread
 

@@ -19,10 +19,12 @@ from math import prod
 import numpy as np
 import onnx_ir as ir
 
+from ortune.graph.attributes import int_of
+from ortune.graph.nodes import is_op, scopes_of
+from ortune.graph.sizes import dims
 from ortune.records import Workload
 from ortune.rewrites._base import Proposed, Rewrite, RewriteResult
-from ortune.rewrites._graph import Editor, is_op, scopes_of
-from ortune.rewrites._probe import dims
+from ortune.rewrites._editor import Editor
 
 _LEAST_OPSET = 13  # before it, Softmax is over all axes from one on
 _AXES_ARE_INPUT = 18  # of ReduceMax, from this opset on
@@ -31,9 +33,7 @@ _LEAST_BEHIND = 1024  # elements behind the axis: with fewer, turning them costs
 
 def _match(node: ir.Node, opset: int) -> str | int:
     """The axis, counted from the last; "" for others, or why it is nearly one."""
-    attribute = node.attributes.get("axis")
-    axis = -1 if attribute is None else attribute.as_int() if not attribute.is_ref() else -1
-    value = node.inputs[0]
+    axis, value = int_of(node, "axis", -1), node.inputs[0]
     sizes = dims(value)
     if axis >= 0 and sizes is not None:
         axis -= len(sizes)

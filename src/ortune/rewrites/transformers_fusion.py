@@ -20,11 +20,11 @@ from collections.abc import Sequence
 
 import onnx_ir as ir
 
+from ortune.graph.nodes import is_op
 from ortune.model.graphs import nodes, scopes
 from ortune.records import Workload
 from ortune.rewrites._attention import Core, cores
 from ortune.rewrites._base import Param, Proposed, Rewrite
-from ortune.rewrites._graph import is_op
 from ortune.rewrites._marks import mend
 from ortune.rewrites._others import refuses
 

@@ -20,9 +20,12 @@ from dataclasses import dataclass
 import numpy as np
 import onnx_ir as ir
 
+from ortune.graph.attributes import ints_of, optional_int
+from ortune.graph.constants import constant
+from ortune.graph.nodes import is_op, only_user, scopes_of
 from ortune.records import Workload
 from ortune.rewrites._base import Proposed, Rewrite, RewriteResult
-from ortune.rewrites._graph import Editor, constant, is_op, only_user, scopes_of
+from ortune.rewrites._editor import Editor
 
 _LEAST_OPSET = 4  # Concat before has an axis by default
 
@@ -43,21 +46,19 @@ class _Match:
 
 
 def _joins_last(node: ir.Node, rank: int) -> bool:
-    axis = node.attributes.get("axis") if is_op(node, "Concat") else None
-    return axis is not None and not axis.is_ref() and axis.as_int() in (-1, rank - 1)
+    return is_op(node, "Concat") and optional_int(node, "axis") in (-1, rank - 1)
 
 
 def _match(node: ir.Node) -> _Match | str | None:
     """What a Transpose undoes; why it is nearly that; or None where it is something else."""
-    given = node.attributes.get("perm")
-    if not is_op(node, "Transpose") or given is None or given.is_ref() or node.inputs[0] is None:
+    order = tuple(ints_of(node, "perm") or ()) if is_op(node, "Transpose") else ()
+    if not order or node.inputs[0] is None:
         return None
-    order = tuple(given.as_ints())
     source, user = node.inputs[0].producer(), node
     slicing = source if is_op(source, "Slice") else None
     if slicing is not None and slicing.inputs:
         source = slicing.inputs[0].producer() if slicing.inputs[0] is not None else None
-    if source is None or not order or order[-1] == len(order) - 1 or not _joins_last(source, len(order)):
+    if source is None or order[-1] == len(order) - 1 or not _joins_last(source, len(order)):
         return None
     if only_user(source.outputs[0]) is not (slicing or user) or (
         slicing is not None and only_user(slicing.outputs[0]) is not user

@@ -10,10 +10,12 @@ from collections.abc import Callable, Iterable, Iterator
 import numpy as np
 import onnx_ir as ir
 
+from ortune.graph.constants import constant
+from ortune.graph.nodes import is_op, only_user
 from ortune.model.graphs import nodes, op_set
 from ortune.providers import CPU
 from ortune.records import Finding, Host
-from ortune.rewrites._graph import constant, is_op, only_user
+from ortune.rewrites._probe import limits
 from ortune.rules._words import counted, name_of
 from ortune.rules.facts import Facts
 
@@ -137,10 +139,10 @@ def _kept(activation: ir.Node, quantize: ir.Node) -> str:
     if is_op(activation, "Relu"):
         stays = f"Relu stays, since the zero point of QuantizeLinear is {zero_point}, not {lowest}"
         return stays if zero_point != lowest else ""
-    least, most = (_limit(activation, place, name) for place, name in ((1, "min"), (2, "max")))
-    step = (high - low) / 255
-    if least is None or most is None or (least < low + step and most > high - step):
+    cuts, step = limits(activation), (high - low) / 255
+    if cuts is None or (cuts[0] < low + step and cuts[1] > high - step):
         return ""
+    least, most = cuts
     return f"Clip stays, since it leaves {least:g} to {most:g} of the {low:g} to {high:g} that QuantizeLinear holds"
 
 
@@ -161,15 +163,3 @@ def _bounds(quantize: ir.Node) -> tuple[float, float, int, int] | None:
         return None
     kind, zero_point, step = np.iinfo(zero.dtype), int(zero.item()), float(scale.item())
     return (kind.min - zero_point) * step, (kind.max - zero_point) * step, zero_point, int(kind.min)
-
-
-def _limit(clip: ir.Node, place: int, name: str) -> float | None:
-    """A limit of a Clip; None where it is not known. One that is left out is none at all."""
-    attribute = clip.attributes.get(name)
-    if attribute is not None and not attribute.is_ref():
-        return attribute.as_float()
-    value = clip.inputs[place] if len(clip.inputs) > place else None
-    if value is None:
-        return -np.inf if name == "min" else np.inf
-    numbers = constant(value)
-    return float(numbers.item()) if numbers is not None and numbers.size == 1 else None

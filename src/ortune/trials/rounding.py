@@ -10,7 +10,7 @@ import numpy as np
 import onnx_ir as ir
 
 from ortune.analysis.grids import Grid
-from ortune.analysis.randomness import SIZES
+from ortune.graph.randomness import SIZES
 from ortune.inputs import feed_files
 from ortune.model.graphs import nodes, op_set
 from ortune.records import FeedRef, OutputDifference, OutputError

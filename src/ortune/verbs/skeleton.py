@@ -14,10 +14,10 @@ import msgspec
 from ortune import __version__, files, rules
 from ortune.analysis import outputs
 from ortune.errors import ModelError, OrtuneError
+from ortune.graph.skeleton import Skeleton, skeleton
 from ortune.model.graphs import nodes
 from ortune.model.open import OpenModel, open_model
 from ortune.model.save import require_place
-from ortune.model.skeleton import Skeleton, skeleton
 from ortune.profiling.nodes import Origins
 from ortune.profiling.processes import Process, base_arm, profile, profiled_arm, runs_for
 from ortune.profiling.result import result_of

@@ -10,7 +10,7 @@ import numpy as np
 import onnx_ir as ir
 from numpy.typing import NDArray
 
-from ortune.analysis.shape_rule_helpers import attribute_of, int_of, ints_of, text_of
+from ortune.graph.attributes import float_of, int_of, ints_of, text_of
 
 Dims = tuple[int, ...]
 
@@ -164,8 +164,7 @@ class Call:
     def float(self, name: str, default: _Float) -> _Float:
         """A number as an attribute, or its default."""
         self._require(name, ir.AttributeType.FLOAT)
-        found = attribute_of(self.node, name, ir.AttributeType.FLOAT)
-        return found.as_float() if found is not None else default
+        return float_of(self.node, name, default)
 
     def _require(self, name: str, kind: ir.AttributeType) -> None:
         attribute = self.node.attributes.get(name)

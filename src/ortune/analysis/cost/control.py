@@ -10,8 +10,9 @@ import onnx_ir as ir
 from ortune.analysis.cost.call import MOST_WORK, Uncounted
 from ortune.analysis.cost.growth import Growth
 from ortune.analysis.cost.known import Counter
-from ortune.analysis.shape_rule_helpers import int_of, ints_of
+from ortune.graph.attributes import graph_of, int_of, ints_of
 from ortune.model.graphs import name_of, op_set, own_name, subgraphs
+from ortune.model.operators import STANDARD
 from ortune.records import NodeCost
 
 _ENDLESS = 1 << 31
@@ -25,7 +26,7 @@ def count(counter: Counter, node: ir.Node, inside: str) -> list[NodeCost]:
     own = NodeCost(
         name=own_name(node), called=name_of(node), op_type=node.op_type, domain=node.domain, inside=inside
     )
-    kind = _KINDS.get(node.op_type) if node.domain in ("", "ai.onnx") else None
+    kind = _KINDS.get(node.op_type) if node.domain in STANDARD else None
     try:
         if kind is None:
             raise Uncounted(f"no formula for {node.domain + '.' if node.domain else ''}{node.op_type}")
@@ -51,11 +52,8 @@ def _work(nodes: Sequence[NodeCost]) -> tuple[int, int]:
 
 
 def _if(counter: Counter, node: ir.Node, below: str) -> tuple[str, list[NodeCost]]:
-    branches = {
-        name: attribute.as_graph()
-        for name in ("then_branch", "else_branch")
-        if (attribute := node.attributes.get(name)) is not None
-    }
+    names = ("then_branch", "else_branch")
+    branches = {name: graph for name in names if (graph := graph_of(node, name)) is not None}
     if len(branches) < 2:
         raise Uncounted("the If has not both branches")
     counted = {name: counter.graph(graph, f"{below}/{name}") for name, graph in branches.items()}

@@ -16,9 +16,10 @@ from ortune.analysis.cost.known import Counter
 from ortune.analysis.cost.registry import formula_of
 from ortune.analysis.cost.values import Array
 from ortune.analysis.shape_inference import visit
-from ortune.analysis.shape_rule_helpers import int_of
+from ortune.graph.attributes import int_of
+from ortune.graph.constants import is_overridable, stored
+from ortune.graph.randomness import is_random
 from ortune.model.graphs import name_of, op_set, own_name, subgraphs, type_text
-from ortune.model.randomness import is_random
 from ortune.records import NodeCost
 
 FOLDED = "fed by constants alone: not counted, it can be worked out once"
@@ -302,7 +303,8 @@ class GraphCounter(Counter):
     # --- constants -----------------------------------------------------------------------------------------
 
     def _is_constant(self, value: ir.Value) -> bool:
-        return value.const_value is not None or value in self._constants
+        """Whether it is stored, or computed of what is; the default of an input counts as stored."""
+        return stored(value) is not None or value in self._constants
 
     def _bits(self, value: ir.Value | None) -> float | None:
         if value is None:
@@ -313,7 +315,7 @@ class GraphCounter(Counter):
     def _fold(self, node: ir.Node) -> bool:
         """Whether constants alone feed the node; its outputs are then constants too."""
         fed = [value for value in node.inputs if value is not None]
-        if is_random(node) or not all(map(self._is_constant, fed)):
+        if is_random(node) or not all(map(self._is_constant, fed)) or any(map(is_overridable, fed)):
             return False
         if not fed and node.op_type != "Constant":
             return False

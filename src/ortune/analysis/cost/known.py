@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import numpy as np
 import onnx_ir as ir
 
-from ortune.analysis.constraints import Walk, constant
+from ortune.analysis.constraints import Walk
 from ortune.analysis.cost import types
 from ortune.analysis.cost.call import Dims
 from ortune.analysis.cost.values import Array
@@ -75,7 +75,7 @@ class Counter(ABC):
         if value is None:
             return None
         if value not in self._values:
-            self._values[value] = constant(value)
+            self._values[value] = self.walk.constant(value)
         known = self._values[value]
         if known is not None:
             return known

@@ -10,7 +10,7 @@ from onnx import numpy_helper
 
 from ortune.analysis.cost.call import Dims
 from ortune.analysis.cost.values import Array
-from ortune.analysis.shape_rule_helpers import int_of, ints_of, text_of
+from ortune.graph.attributes import int_of, ints_of, length_of, text_of
 
 Known = Sequence[Dims | None]
 
@@ -82,7 +82,7 @@ def _tree(node: ir.Node, x: Known) -> Known:
     rows = x[0][0] if x[0] is not None and len(x[0]) > 1 else 1
     if node.op_type.endswith("Classifier"):
         names = ("classlabels_int64s", "classlabels_ints", "classlabels_strings")
-        classes = max(len(a.value) if (a := node.attributes.get(n)) is not None else 0 for n in names)
+        classes = max(length_of(node, name) for name in names)
         return [(rows,), (rows, max(1, classes))]
     return [(rows, max(1, int_of(node, "n_targets", int_of(node, "targets", 1))))]
 

@@ -18,6 +18,7 @@ from ortune.analysis.cost.values import Array
 from ortune.errors import InputError
 from ortune.model.extent import copies
 from ortune.model.graphs import parameters
+from ortune.model.operators import STANDARD
 from ortune.records import ModelCost, NodeCost
 
 _MOST = (1 << 63) - 1
@@ -106,7 +107,7 @@ def _check(model: ir.Model, shapes: Mapping[str, tuple[int, ...]]) -> None:
 def _notes(executed: list[NodeCost]) -> Iterator[str]:
     """What was assumed of branches, loops and sequences of unknown length, for those that count."""
     for node in executed:
-        if node.note and node.domain in ("", "ai.onnx") and node.op_type in CONTROL_FLOW | RECURRENT:
+        if node.note and node.domain in STANDARD and node.op_type in CONTROL_FLOW | RECURRENT:
             yield (
                 f"{node.op_type} {node.name!r}: {node.note}" if node.name else f"{node.op_type}: {node.note}"
             )

@@ -6,14 +6,12 @@ expected way is counted, with both sides of every split equally likely.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
-import onnx_ir as ir
 from numpy.typing import NDArray
 
 from ortune.analysis.cost.activations import PER_ELEMENT
 from ortune.analysis.cost.call import Call, Count, Formula, Uncounted, no_work, work
+from ortune.graph.attributes import length_of, optional_int, text_of, texts_of
 
 _MOST_LEVELS = 4096
 _POST = ("NONE", "SOFTMAX", "LOGISTIC", "SOFTMAX_ZERO", "PROBIT")
@@ -56,12 +54,9 @@ def _numbers(call: Call, name: str) -> Ints:
 
 
 def _post(call: Call, scores: int) -> int:
-    attribute = call.node.attributes.get("post_transform")
-    if attribute is None or attribute.is_ref():
-        return 0
     # TreeEnsemble numbers what the older operators spell out.
-    named = attribute.type == ir.AttributeType.STRING
-    transform = call.text("post_transform") if named else _POST[call.int("post_transform") % len(_POST)]
+    number = optional_int(call.node, "post_transform")
+    transform = text_of(call.node, "post_transform", "") if number is None else _POST[number % len(_POST)]
     per_score = {"LOGISTIC": PER_ELEMENT["Sigmoid"], "SOFTMAX": 5, "SOFTMAX_ZERO": 5, "PROBIT": 1}
     return per_score.get(transform, 0) * scores
 
@@ -71,10 +66,7 @@ def tree_ensemble_lists(call: Call) -> Count:
     prefix = "class" if call.node.op_type.endswith("Classifier") else "target"
     tree, node = _numbers(call, "nodes_treeids"), _numbers(call, "nodes_nodeids")
     yes, no = _numbers(call, "nodes_truenodeids"), _numbers(call, "nodes_falsenodeids")
-    attribute = call.node.attributes.get("nodes_modes")
-    leaf = np.asarray(
-        [mode == "LEAF" for mode in attribute.as_strings()] if attribute is not None else [], bool
-    )
+    leaf = np.asarray([mode == "LEAF" for mode in texts_of(call.node, "nodes_modes") or ()], bool)
     if not len(tree) or not len(node) == len(leaf) == len(yes) == len(no) == len(tree):
         raise Uncounted("the lists that make up the trees are empty or differ in length")
     successors = _successors(tree, node, leaf, (yes, no))
@@ -127,29 +119,27 @@ def _way(call: Call, side: str) -> Ints:
 def _ensemble(call: Call, splits: float, n_trees: int, weights_per_leaf: float) -> Count:
     shape = call.shape(0)
     rows = shape[0] if len(shape) > 1 else 1
-    scores = max(1, call.int("n_targets"), len(_labels(call)))
+    scores = max(1, call.int("n_targets"), _labels(call))
     flops = rows * (splits + n_trees * weights_per_leaf + _post(call, scores))
     return Count(
         flops=round(flops), note="its work is an estimate, with both sides of a split equally likely"
     )
 
 
-def _labels(call: Call) -> Sequence[object]:
-    for name in ("classlabels_int64s", "classlabels_ints", "classlabels_strings"):
-        attribute = call.node.attributes.get(name)
-        if attribute is not None and not attribute.is_ref():
-            return list(attribute.value)
-    return []
+def _labels(call: Call) -> int:
+    """How many classes it names."""
+    names = ("classlabels_int64s", "classlabels_ints", "classlabels_strings")
+    return max(length_of(call.node, name) for name in names)
 
 
 def linear(call: Call) -> Count:
     """LinearClassifier and LinearRegressor: a product with the coefficients, and the intercepts."""
-    coefficients = _floats(call, "coefficients")
+    coefficients = length_of(call.node, "coefficients")
     shape = call.shape(0)
     rows = shape[0] if len(shape) > 1 else 1
     scores = coefficients // max(1, shape[-1] if shape else 1)
     macs = rows * coefficients
-    extra = bool(_floats(call, "intercepts")) * scores + _post(call, scores)
+    extra = bool(length_of(call.node, "intercepts")) * scores + _post(call, scores)
     return Count(flops=2 * macs + rows * extra, macs=macs)
 
 
@@ -157,20 +147,14 @@ def support_vectors(call: Call) -> Count:
     """SVMClassifier and SVMRegressor: a kernel of the row with every support vector, then the weighted sums."""
     shape = call.shape(0)
     rows, features = (shape[0] if len(shape) > 1 else 1), shape[-1] if shape else 1
-    held = _floats(call, "support_vectors")
+    held = length_of(call.node, "support_vectors")
     if not held:
         raise Uncounted("a linear machine without support vectors has no formula")
     vectors = held // max(1, features)
     # RBF: subtract, square, add for each feature (one multiply-add more); then exp.
     per_feature = 3 if call.text("kernel_type", "LINEAR") == "RBF" else 2
-    flops = rows * (vectors * (per_feature * features + 1) + 2 * _floats(call, "coefficients"))
+    flops = rows * (vectors * (per_feature * features + 1) + 2 * length_of(call.node, "coefficients"))
     return Count(flops=flops)
-
-
-def _floats(call: Call, name: str) -> int:
-    """Length of a list of numbers in the attributes."""
-    attribute = call.node.attributes.get(name)
-    return len(attribute.as_floats()) if attribute is not None and not attribute.is_ref() else 0
 
 
 FORMULAS: dict[str, dict[str, Formula]] = {

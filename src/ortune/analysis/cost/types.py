@@ -7,7 +7,8 @@ from collections.abc import Iterable, Sequence
 
 import onnx_ir as ir
 
-from ortune.model.graphs import element_type, held_tensor, op_set
+from ortune.graph.attributes import optional_int, tensor_of
+from ortune.model.graphs import element_type, op_set
 
 _Type = ir.DataType | None
 
@@ -73,17 +74,15 @@ def _of(node: ir.Node, position: int, inputs: Sequence[_Type], opset: int) -> _T
 def _attribute(node: ir.Node) -> _Type:
     """The type that an attribute names: ``to``, ``dtype``, ``output_dtype``, or that of ``value``."""
     for name in ("to", "dtype", "output_dtype", "output_datatype"):
-        attribute = node.attributes.get(name)
-        if attribute is not None and attribute.type == ir.AttributeType.INT and not attribute.is_ref():
-            return element_type(attribute.as_int())
+        number = optional_int(node, name)
+        if number is not None:
+            return element_type(number)
     for name, kind in (("value_int", "INT64"), ("value_ints", "INT64"), ("value_float", "FLOAT"),
                        ("value_floats", "FLOAT"), ("value_string", "STRING"), ("value_strings", "STRING")):  # fmt: skip
         if name in node.attributes:
             return ir.DataType[kind]
-    value = node.attributes.get("value")
-    if value is not None and value.type == ir.AttributeType.TENSOR and not value.is_ref():
-        return held_tensor(value).dtype
-    return None
+    value = tensor_of(node, "value")
+    return value.dtype if value is not None else None
 
 
 def bits(dtype: _Type) -> float | None:

@@ -9,8 +9,8 @@ import numpy as np
 import onnx_ir as ir
 from numpy.typing import NDArray
 
-from ortune.analysis.shape_rule_helpers import int_of, ints_of
-from ortune.model.graphs import held_tensor
+from ortune.graph.attributes import int_of, ints_of, tensor_of
+from ortune.model.operators import STANDARD
 
 Array = NDArray[np.generic]
 
@@ -21,7 +21,7 @@ MOST_ELEMENTS = 4096
 def evaluate(node: ir.Node, inputs: Sequence[Array | None]) -> Array | None:
     """The output of a node whose inputs are known; None where it is not computed here, or cannot be."""
     function = _FUNCTIONS.get(node.op_type)
-    if function is None or node.domain not in ("", "ai.onnx") or not inputs:
+    if function is None or node.domain not in STANDARD or not inputs:
         return None
     if any(array is None for array, value in zip(inputs, node.inputs, strict=True) if value is not None):
         return None
@@ -108,8 +108,8 @@ def _range(node: ir.Node, x: list[Array]) -> Array:
 def _constant_of_shape(node: ir.Node, x: list[Array]) -> Array:
     shape = [int(d) for d in x[0].ravel()]
     _require_small(shape)
-    fill = node.attributes.get("value")
-    return np.full(shape, np.float32(0) if fill is None else held_tensor(fill).numpy().ravel()[0])
+    fill = tensor_of(node, "value")
+    return np.full(shape, np.float32(0) if fill is None else fill.numpy().ravel()[0])
 
 
 def _expand(node: ir.Node, x: list[Array]) -> Array:

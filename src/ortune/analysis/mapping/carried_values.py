@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from ortune.analysis.mapping import names
 from ortune.analysis.mapping.model_view import Body, ModelView, Step, Value, attributes
-from ortune.analysis.shape_rule_helpers import int_of, text_of
+from ortune.graph.attributes import int_of, text_of
 
 NOTHING = frozenset(("Identity", "Dropout"))
 """Operators that hand their first input on when nobody trains."""

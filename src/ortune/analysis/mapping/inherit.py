@@ -9,6 +9,7 @@ import onnx_ir as ir
 
 from ortune.analysis.cost.graph import FOLDED
 from ortune.analysis.mapping.result import Mapping
+from ortune.graph.attributes import graphs_of
 from ortune.model.graphs import op_set, own_name
 from ortune.records import NodeCost
 
@@ -82,10 +83,9 @@ def placed(graph: ir.Graph, path: str = "") -> Iterator[tuple[str, ir.Node]]:
     for place, node in enumerate(graph):
         name = own_name(node) or f"{path}{node.op_type}#{place}"
         yield name, node
-        for attribute in node.attributes.values():
-            if attribute.type == ir.AttributeType.GRAPH and not attribute.is_ref():
-                branch = f"{attribute.name}/" if node.op_type == "If" else ""
-                yield from placed(attribute.as_graph(), f"{name}/{branch}")
+        for attribute, inner in graphs_of(node):
+            branch = f"{attribute}/" if node.op_type == "If" else ""
+            yield from placed(inner, f"{name}/{branch}")
 
 
 def remarks(mapping: Mapping, optimised_costs: Sequence[NodeCost]) -> dict[str, str]:

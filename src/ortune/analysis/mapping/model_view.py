@@ -12,18 +12,13 @@ from dataclasses import dataclass, field
 
 import onnx_ir as ir
 
+from ortune.graph.attributes import graphs_of
+from ortune.graph.constants import is_overridable, stored
+from ortune.graph.nodes import is_op
 from ortune.model.graphs import own_name, subgraphs
-
-ONNX = ("", "ai.onnx")
+from ortune.model.operators import STANDARD
 
 _SMALL_BYTES = 64
-
-_NUMBERS = {
-    "value_int": ir.DataType.INT64,
-    "value_ints": ir.DataType.INT64,
-    "value_float": ir.DataType.FLOAT,
-    "value_floats": ir.DataType.FLOAT,
-}
 
 
 @dataclass(eq=False, slots=True)
@@ -70,7 +65,7 @@ class Step:
     @property
     def domain(self) -> str:
         """The operator's domain; "" is ONNX's own."""
-        return "" if self.node.domain in ONNX else self.node.domain
+        return "" if self.node.domain in STANDARD else self.node.domain
 
     def reads(self) -> Iterator[Value]:
         """Every value that it reads."""
@@ -113,8 +108,6 @@ class ModelView:
         self.functions = frozenset(op for _, op, _ in model.functions)
         self._functions = dict(model.functions)
         self._calling: list[ir.OperatorIdentifier] = []
-        # Before version 4 every initializer had to be an input too, and none could be replaced.
-        self._replaceable = model.ir_version >= 4
         self._used: set[str] = set()
         self._last: dict[str, int] = {}
         self.main = self._graph(model.graph, {}, Body(), "", {})
@@ -132,17 +125,16 @@ class ModelView:
         known = dict(known)
         for given in graph.inputs:
             body.inputs.append(self._value(given, body, known))
-        for name, given in graph.initializers.items():
-            is_input = name in body.values
-            if not (is_input and self._replaceable):
-                value = known[given] = body.values[name] if is_input else self._value(given, body, known)
+        for given in graph.initializers.values():
+            if not is_overridable(given):
+                value = self._value(given, body, known)
                 value.constant, value.tensor = True, given.const_value
         nodes = list(graph)
         self._used.update(filter(None, map(own_name, nodes)))
         place = _Place(path, names)
         index = 0
         for node in nodes:
-            constant = _is_constant(node)
+            constant = is_op(node, "Constant")
             self._node(node, known, body, place, None if constant else index, "", names)
             index += not constant
         body.outputs = [known[value] for value in graph.outputs if value in known]
@@ -165,9 +157,9 @@ class ModelView:
             return
         name = place.name(node)
         outputs = [self._value(value, body, known, called) for value in node.outputs]
-        if _is_constant(node):
+        if is_op(node, "Constant"):
             for value in outputs:
-                value.constant, value.tensor = True, _stored(node)
+                value.constant, value.tensor = True, stored(node.outputs[0])
             return
         step = Step(
             name=name,
@@ -185,7 +177,7 @@ class ModelView:
             body.local_steps.setdefault((called, step.given), []).append(step)
         for value in outputs:
             value.step = step
-        for attribute, graph in _bodies(node):
+        for attribute, graph in graphs_of(node):
             below = f"{name}/{attribute}/" if node.op_type == "If" else f"{name}/"
             inner = self._graph(graph, known, Body(parent=step, branch=attribute), below, names)
             step.bodies[attribute] = inner
@@ -269,29 +261,6 @@ class _Place:
         place._count += 1
         given = self._names.get(node) or own_name(node)
         return given or f"{place._path}{node.op_type}#{place._count}"
-
-
-def _is_constant(node: ir.Node) -> bool:
-    return node.op_type == "Constant" and node.domain in ONNX
-
-
-def _stored(node: ir.Node) -> ir.TensorProtocol | None:
-    """What a Constant holds, as far as it is a number or a tensor."""
-    for name, dtype in _NUMBERS.items():
-        attribute = node.attributes.get(name)
-        if attribute is not None and not attribute.is_ref():
-            return ir.tensor(attribute.value, dtype=dtype)
-    attribute = node.attributes.get("value")
-    if attribute is None or attribute.is_ref() or attribute.type != ir.AttributeType.TENSOR:
-        return None
-    held: ir.TensorProtocol = attribute.value
-    return held
-
-
-def _bodies(node: ir.Node) -> Iterator[tuple[str, ir.Graph]]:
-    for name, attribute in node.attributes.items():
-        if not attribute.is_ref() and attribute.type == ir.AttributeType.GRAPH:
-            yield name, attribute.as_graph()
 
 
 def _with_inner(nodes: Iterable[ir.Node]) -> Iterator[ir.Node]:

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 
 from ortune.analysis.mapping.carried_values import CarriedValues
 from ortune.analysis.mapping.model_view import ModelView, Step, Value, attributes, contents
+from ortune.graph.randomness import is_random
 from ortune.model.graphs import op_set
-from ortune.model.randomness import is_random
 
 _SHAPES = op_set("Shape Size")
 QUANTIZERS = op_set("QuantizeLinear DequantizeLinear")

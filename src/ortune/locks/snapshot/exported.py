@@ -13,6 +13,7 @@ from ortune.locks.snapshot.contents import contents
 from ortune.locks.snapshot.structure import MOST_SHAPE_ELEMENTS
 from ortune.model.graphs import attribute_tensors, graphs, nodes, tensors, type_text
 from ortune.model.open import OpenModel
+from ortune.model.operators import STANDARD
 from ortune.model.tensors import FileTensor
 from ortune.records import LockedModel
 
@@ -48,7 +49,7 @@ def locked_model(model: OpenModel) -> LockedModel:
 def exported_operators(model: OpenModel) -> dict[str, int]:
     """Operators as exported, by the names that ``structure.operators`` gives them; constants left out."""
     counts = Counter(
-        n.op_type if n.domain in ("", "ai.onnx") else f"{n.domain}:{n.op_type}" for n in nodes(model.ir)
+        n.op_type if n.domain in STANDARD else f"{n.domain}:{n.op_type}" for n in nodes(model.ir)
     )
     counts.pop("Constant", None)
     return dict(counts)

@@ -14,16 +14,17 @@ from collections.abc import Iterator, Mapping
 import onnx
 from onnx import AttributeProto, GraphProto, NodeProto, TensorProto, numpy_helper
 
+from ortune.model.operators import STANDARD
+
 MOST_SHAPE_ELEMENTS = 64
 """int64 tensors up to this size hold shapes, axes and indices: part of the structure, not weights."""
 
-_DEFAULT_DOMAINS = ("", "ai.onnx")
 _LISTS = (AttributeProto.FLOATS, AttributeProto.INTS, AttributeProto.STRINGS)
 
 
 def operator(node: NodeProto) -> str:
     """As in "Conv", or "com.microsoft:FusedConv"."""
-    return node.op_type if node.domain in _DEFAULT_DOMAINS else f"{node.domain}:{node.op_type}"
+    return node.op_type if node.domain in STANDARD else f"{node.domain}:{node.op_type}"
 
 
 def graphs_of(node: NodeProto) -> Iterator[GraphProto]:
@@ -68,7 +69,7 @@ def _graph(graph: GraphProto, outer: Mapping[str, str]) -> str:
         known[sparse.values.name] = digest("sparse", _tensor(sparse.values), str(list(sparse.dims)))
     found = []
     for node in graph.node:
-        if node.op_type == "Constant" and node.domain in _DEFAULT_DOMAINS:
+        if node.op_type == "Constant" and node.domain in STANDARD:
             known[node.output[0]] = _constant(node)
             continue
         attributes = sorted(digest(a.name, _attribute(a, known)) for a in node.attribute)

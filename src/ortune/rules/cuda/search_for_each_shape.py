@@ -13,10 +13,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ortune.graph.nodes import is_op
 from ortune.model.graphs import nodes
 from ortune.providers.cuda import PROVIDER as CUDA
 from ortune.records import Finding
-from ortune.rewrites._graph import is_op
 from ortune.rules._providers import open_inputs, options_of
 from ortune.rules._words import listed
 from ortune.rules.facts import Facts

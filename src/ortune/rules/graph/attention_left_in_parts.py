@@ -17,9 +17,9 @@ from collections.abc import Iterator
 
 import onnx_ir as ir
 
+from ortune.graph.nodes import is_op
 from ortune.model.graphs import nodes, op_set
 from ortune.records import Finding
-from ortune.rewrites._graph import is_op
 from ortune.rewrites.attention import REWRITE, near_misses
 from ortune.rules._fixes import mended_by
 from ortune.rules._words import NAMED, counted, listed, name_of

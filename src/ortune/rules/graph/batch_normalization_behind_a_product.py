@@ -17,10 +17,11 @@ from collections.abc import Iterator
 
 import onnx_ir as ir
 
-from ortune.analysis.shape_rule_helpers import int_of
+from ortune.graph.attributes import int_of
+from ortune.graph.constants import is_constant
+from ortune.graph.nodes import is_op, only_user
 from ortune.model.graphs import nodes
 from ortune.records import Finding
-from ortune.rewrites._graph import is_op, only_user
 from ortune.rewrites.affine_into_weights import REWRITE
 from ortune.rules._fixes import mended_by
 from ortune.rules._words import counted, name_of
@@ -77,5 +78,4 @@ def _alone(value: ir.Value | None) -> ir.Node | None:
 
 
 def _held(node: ir.Node) -> bool:
-    weight = node.inputs[1]
-    return weight is not None and weight.is_initializer() and not weight.is_graph_input()
+    return is_constant(node.inputs[1])

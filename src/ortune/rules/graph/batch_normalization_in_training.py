@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ortune.analysis.shape_rule_helpers import int_of
+from ortune.graph.attributes import int_of
 from ortune.model.graphs import nodes
 from ortune.records import Finding
 from ortune.rules._words import counted, name_of

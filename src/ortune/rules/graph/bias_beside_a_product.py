@@ -17,9 +17,10 @@ from collections.abc import Iterator
 
 import onnx_ir as ir
 
+from ortune.graph.constants import constant_tensor
+from ortune.graph.nodes import is_op, only_user, other_input
 from ortune.model.graphs import nodes
 from ortune.records import Finding
-from ortune.rewrites._graph import constant, is_op, only_user, other_input
 from ortune.rules._words import counted, name_of
 from ortune.rules.facts import Facts
 
@@ -75,7 +76,5 @@ def _reason(node: ir.Node) -> str:
 
 def _sizes(value: ir.Value | None) -> tuple[int, ...] | None:
     """Of a constant, which is not read for it; None of other values."""
-    if value is None or value.is_graph_input():
-        return None
-    held = value.const_value if value.is_initializer() else constant(value)
-    return None if held is None else tuple(map(int, held.shape))
+    held = constant_tensor(value)
+    return None if held is None else tuple(map(int, held.shape.numpy()))

@@ -17,9 +17,9 @@ from collections.abc import Iterator
 
 import onnx_ir as ir
 
+from ortune.graph.nodes import is_op
 from ortune.model.graphs import nodes
 from ortune.records import Finding
-from ortune.rewrites._graph import is_op
 from ortune.rules._words import counted, listed, name_of
 from ortune.rules.facts import Facts
 

@@ -16,7 +16,8 @@ from collections.abc import Iterator
 
 import onnx_ir as ir
 
-from ortune.model.graphs import held_tensor, nodes
+from ortune.graph.attributes import ints_of, length_of
+from ortune.model.graphs import nodes
 from ortune.records import Finding
 from ortune.rules._words import counted, name_of, plural
 from ortune.rules.facts import Facts
@@ -60,8 +61,8 @@ def find(facts: Facts) -> Iterator[Finding]:
         return
     found = [node for node in nodes(facts.model.ir) if node.op_type in _TREES and node.domain == _ML]
     if found:
-        trees = sum(len(set(_ints(node, _TREES[node.op_type]))) for node in found)
-        size = sum(max(len(_ints(node, name)) for name in _NODES) for node in found)
+        trees = sum(_trees(node) for node in found)
+        size = sum(max(length_of(node, name) for name in _NODES) for node in found)
         yield Finding(
             code=CODE,
             severity="note",
@@ -77,10 +78,8 @@ def _rows(facts: Facts) -> int:
     return max((choice.shape[0] for choice in choices if choice.shape), default=0)
 
 
-def _ints(node: ir.Node, name: str) -> tuple[int, ...]:
-    attribute = node.attributes.get(name)
-    if attribute is None or attribute.is_ref():
-        return ()
-    if attribute.type == ir.AttributeType.TENSOR:
-        return (0,) * held_tensor(attribute).size
-    return tuple(attribute.as_ints()) if attribute.type == ir.AttributeType.INTS else ()
+def _trees(node: ir.Node) -> int:
+    """How many trees it has: the lists of the older operators say of each node which it is in."""
+    name = _TREES[node.op_type]
+    listed = ints_of(node, name)
+    return length_of(node, name) if listed is None else len(set(listed))

@@ -19,9 +19,10 @@ from collections.abc import Iterator
 
 import onnx_ir as ir
 
+from ortune.graph.constants import scalar
+from ortune.graph.nodes import is_op, only_user, other_input
 from ortune.model.graphs import nodes
 from ortune.records import Finding
-from ortune.rewrites._graph import is_op, only_user, other_input, scalar
 from ortune.rewrites.gelu import REWRITE, written_out
 from ortune.rules._fixes import mended_by
 from ortune.rules._words import counted, name_of

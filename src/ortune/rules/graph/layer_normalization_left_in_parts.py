@@ -21,11 +21,13 @@ from dataclasses import dataclass
 
 import onnx_ir as ir
 
-from ortune.analysis.constraints import constant
-from ortune.model.graphs import nodes, op_set, overridable
+from ortune.graph.attributes import ints_of
+from ortune.graph.constants import constant, scalar, stored
+from ortune.graph.nodes import is_op, only_user, other_input
+from ortune.graph.sizes import least_rank, reduced_axes
+from ortune.model.graphs import nodes, op_set
 from ortune.model.open import OpenModel
 from ortune.records import Finding
-from ortune.rewrites._graph import is_op, least_rank, only_user, other_input, scalar
 from ortune.rewrites.layer_normalization import REWRITE, written_otherwise
 from ortune.rules._fixes import mended_by
 from ortune.rules._words import counted, name_of
@@ -95,7 +97,6 @@ def find(facts: Facts) -> Iterator[Finding]:
 
 def _reasons(model: OpenModel) -> dict[ir.Node, str]:
     """Why each layer normalisation is not fused, by the node that ends it."""
-    free = overridable(model.ir)
     moved = model.facts.opsets.get("", 0) < _OPERATOR_OPSET
     why: dict[ir.Node, str] = {}
     known: set[ir.Node | None] = set()
@@ -103,7 +104,7 @@ def _reasons(model: OpenModel) -> dict[ir.Node, str]:
         parts = _parts(node)
         if parts is not None:
             known |= {parts.variance, parts.mean}
-            if reason := _reason(node, parts, free) or (_moved(node, parts) if moved else ""):
+            if reason := _reason(node, parts) or (_moved(node, parts) if moved else ""):
                 why[node] = reason
     others = (
         node
@@ -141,10 +142,10 @@ class _Parts:
     root: ir.Node
 
 
-def _reason(node: ir.Node, parts: _Parts, free: Collection[ir.Value]) -> str:
+def _reason(node: ir.Node, parts: _Parts) -> str:
     """Why a quotient that ends a layer normalisation is not fused; "" where it is."""
     difference, root, variance, square = parts.difference, parts.root, parts.variance, parts.square
-    axes = _axes(variance)
+    axes = reduced_axes(variance)
     if axes is None or len(axes) != 1:
         return ""
     source = _maker(difference)
@@ -158,13 +159,13 @@ def _reason(node: ir.Node, parts: _Parts, free: Collection[ir.Value]) -> str:
     }
     if any(unknown.values()) or not last:
         return next((reason for reason, holds in unknown.items() if holds), "")
-    return _epsilon(parts, free) or _shared(node, parts) or _scale(node)
+    return _epsilon(parts) or _shared(node, parts) or _scale(node)
 
 
-def _epsilon(parts: _Parts, free: Collection[ir.Value]) -> str:
+def _epsilon(parts: _Parts) -> str:
     """What is wrong with what is added to the variance."""
     added = other_input(parts.total, parts.variance.outputs[0])
-    return "epsilon is not a constant" if added in free or constant(added) is None else ""
+    return "epsilon is not a constant" if constant(added) is None else ""
 
 
 def _shared(node: ir.Node, parts: _Parts) -> str:
@@ -214,8 +215,7 @@ def _end(node: ir.Node) -> ir.Node | None:
 
 def _order(node: ir.Node | None) -> Sequence[int]:
     """How a Transpose orders axes; () for others."""
-    order = node.attributes.get("perm") if node is not None and is_op(node, "Transpose") else None
-    return () if order is None or order.is_ref() else order.as_ints()
+    return (ints_of(node, "perm") or ()) if node is not None and is_op(node, "Transpose") else ()
 
 
 def _parts(node: ir.Node) -> _Parts | None:
@@ -266,7 +266,7 @@ def _scale(node: ir.Node) -> str:
     if len(users) > 1 or node.outputs[0].is_graph_output():
         return "something else reads the quotient"
     weight = other_input(scales[0], node.outputs[0])
-    held = weight.const_value if weight is not None else None
+    held = stored(weight)
     if held is not None and len(held.shape) > 1:
         return "its scale has more than one axis"
     shifted = any(is_op(use.node, "Add") for use in scales[0].outputs[0].uses())
@@ -287,11 +287,3 @@ def _is_difference(value: ir.Value | None) -> bool:
         and is_op(mean, "ReduceMean")
         and mean.inputs[0] is node.inputs[0]
     )
-
-
-def _axes(node: ir.Node) -> list[int] | None:
-    given = node.attributes.get("axes")
-    if given is not None and not given.is_ref():
-        return list(given.as_ints())
-    found = constant(node.inputs[1]) if len(node.inputs) > 1 else None
-    return None if found is None else [int(axis) for axis in found.ravel()]

@@ -19,11 +19,12 @@ from collections.abc import Iterator
 import numpy as np
 import onnx_ir as ir
 
+from ortune.graph.constants import constant
+from ortune.graph.nodes import is_op, only_user
 from ortune.model.graphs import nodes
 from ortune.records import Finding
 from ortune.rewrites import gelu, hard_swish
 from ortune.rewrites._affine import PRODUCTS
-from ortune.rewrites._graph import constant, is_op, only_user
 from ortune.rewrites.affine_into_weights import REWRITE, after, before
 from ortune.rules._fixes import sure_of
 from ortune.rules._words import counted, name_of

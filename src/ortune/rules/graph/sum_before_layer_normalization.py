@@ -17,10 +17,11 @@ from collections.abc import Iterator
 
 import onnx_ir as ir
 
-from ortune.analysis.shape_rule_helpers import int_of
+from ortune.graph.attributes import int_of
+from ortune.graph.constants import constant
+from ortune.graph.nodes import is_op, only_user
 from ortune.model.graphs import nodes
 from ortune.records import Finding
-from ortune.rewrites._graph import constant, is_op, only_user
 from ortune.rules._words import counted, name_of
 from ortune.rules.facts import Facts
 

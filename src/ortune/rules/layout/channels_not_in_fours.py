@@ -16,11 +16,12 @@ from collections.abc import Iterator
 
 import onnx_ir as ir
 
-from ortune.analysis.shape_rule_helpers import int_of
+from ortune.graph.attributes import int_of
+from ortune.graph.constants import stored
+from ortune.graph.nodes import input_of, is_op
 from ortune.model.graphs import nodes
 from ortune.providers import CPU
 from ortune.records import Finding
-from ortune.rewrites._graph import is_op
 from ortune.rules._words import counted, name_of
 from ortune.rules.facts import Facts
 
@@ -68,7 +69,7 @@ def find(facts: Facts) -> Iterator[Finding]:
 
 
 def _plain(node: ir.Node) -> bool:
-    weight = node.inputs[1].const_value if len(node.inputs) > 1 and node.inputs[1] is not None else None
+    weight = stored(input_of(node, 1))
     # The blocked layout is for float32 alone.
     if weight is None or weight.dtype != ir.DataType.FLOAT or len(weight.shape) != _PLANAR:
         return False

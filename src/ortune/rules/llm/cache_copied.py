@@ -16,9 +16,9 @@ from collections.abc import Iterator
 
 import onnx_ir as ir
 
-from ortune.analysis.shape_rule_helpers import int_of
+from ortune.graph.attributes import int_of
+from ortune.graph.nodes import is_op
 from ortune.records import Finding
-from ortune.rewrites._graph import is_op
 from ortune.rules._words import counted, name_of
 from ortune.rules.facts import Facts
 

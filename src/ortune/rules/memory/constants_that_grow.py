@@ -16,9 +16,9 @@ from collections.abc import Iterator
 
 import onnx_ir as ir
 
-from ortune.analysis.constraints import constant
+from ortune.graph.constants import SMALL, constant
 from ortune.knobs.cpu.constant_folding_max_bytes import KNOB
-from ortune.model.graphs import nodes, op_set, overridable
+from ortune.model.graphs import nodes, op_set
 from ortune.records import Finding, Plan
 from ortune.rules._words import counted, name_of
 from ortune.rules.facts import Facts
@@ -54,11 +54,10 @@ def find(facts: Facts) -> Iterator[Finding]:
     """Everywhere in the model."""
     if facts.model is None or KNOB.name in facts.plan.settings:
         return
-    free = overridable(facts.model.ir)
     sizes = {
         node: size
         for node in nodes(facts.model.ir, functions=False)
-        if free.isdisjoint(node.inputs) and (size := _bytes(node)) >= _LEAST_BYTES
+        if (size := _bytes(node)) >= _LEAST_BYTES
     }
     found = [node for node, size in sizes.items() if size <= _MOST_BYTES]
     if found:
@@ -78,7 +77,7 @@ def _bytes(node: ir.Node) -> int:
     """Of what a node makes from constants alone, taking an element for four bytes; 0 where that is not known."""
     if node.op_type not in _MAKERS:
         return 0
-    given = [constant(value) for value in node.inputs]
+    given = [constant(value, most=SMALL) for value in node.inputs]
     elements = 0.0
     match node.op_type, given:
         case "ConstantOfShape", [shape] if shape is not None:

@@ -14,10 +14,12 @@ from collections.abc import Iterator
 
 import onnx_ir as ir
 
+from ortune.graph.attributes import cast_to
+from ortune.graph.constants import is_constant
+from ortune.graph.nodes import only_user
 from ortune.knobs.cpu.cast_chain_elimination import KNOB
-from ortune.model.graphs import cast_to, nodes, overridable
+from ortune.model.graphs import nodes
 from ortune.records import Finding, Plan
-from ortune.rewrites._graph import only_user
 from ortune.rules._words import counted, name_of
 from ortune.rules.facts import Facts
 
@@ -51,10 +53,9 @@ def find(facts: Facts) -> Iterator[Finding]:
     if facts.model is None or facts.provider.in_page or facts.plan.settings.get(KNOB.name):
         return
     found: list[ir.Node] = []
-    free = overridable(facts.model.ir)
     for node in nodes(facts.model.ir):
         given = node.inputs[0] if cast_to(node) in _SMALL else None
-        if given is not None and (given.const_value is None or given in free):
+        if given is not None and not is_constant(given):
             back = only_user(node.outputs[0])
             if back is not None and cast_to(back) == ir.DataType.FLOAT and not _is_small(given):
                 found += [node, back]

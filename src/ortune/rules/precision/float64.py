@@ -14,7 +14,8 @@ from collections.abc import Iterator
 
 import onnx_ir as ir
 
-from ortune.model.graphs import cast_to, nodes, parameters
+from ortune.graph.attributes import cast_to
+from ortune.model.graphs import nodes, parameters
 from ortune.records import Finding
 from ortune.rules._words import name_of, plural
 from ortune.rules.facts import Facts

@@ -17,7 +17,8 @@ from collections.abc import Iterator
 import onnx
 import onnx_ir as ir
 
-from ortune.model.graphs import nodes, op_set, overridable
+from ortune.graph.constants import constant_tensor
+from ortune.model.graphs import nodes, op_set
 from ortune.model.tensors import not_finite
 from ortune.records import Finding
 from ortune.rules.facts import Facts
@@ -55,14 +56,14 @@ def find(facts: Facts) -> Iterator[Finding]:
     """In initializers and constants of floating-point types."""
     if facts.model is None:
         return
-    free, functions = overridable(facts.model.ir), facts.model.ir.functions
+    functions = facts.model.ir.functions
     read: dict[ir.Value, list[ir.Node]] = {}
     for node in nodes(facts.model.ir):
         for value in node.inputs:
-            if value is not None and value not in free:
+            if value is not None:
                 read.setdefault(value, []).append(node)
     for value, readers in read.items():
-        tensor = ir.convenience.get_const_tensor(value)
+        tensor = constant_tensor(value)
         if tensor is None or tensor.size > _MOST:
             continue
         n_nan, n_inf = not_finite(tensor)

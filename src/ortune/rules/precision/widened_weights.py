@@ -16,7 +16,9 @@ from collections.abc import Iterator
 
 import onnx_ir as ir
 
-from ortune.model.graphs import cast_to, graphs, overridable, type_name
+from ortune.graph.attributes import cast_to
+from ortune.graph.constants import constant_tensor
+from ortune.model.graphs import graphs, type_name
 from ortune.records import Finding
 from ortune.rules._words import plural
 from ortune.rules.facts import Facts
@@ -29,11 +31,10 @@ _LEAST = 1024
 def find(facts: Facts) -> Iterator[Finding]:
     """For each type of such weights."""
     names: defaultdict[str, list[str]] = defaultdict(list)
-    free = overridable(facts.model.ir) if facts.model else frozenset()
     for graph in graphs(facts.model.ir, functions=False) if facts.model else ():
         for value in graph.initializers.values() if isinstance(graph, ir.Graph) else ():
-            tensor, users = value.const_value, [node for node, _ in value.uses()]
-            if tensor is None or value in free or tensor.size < _LEAST or not users:
+            tensor, users = constant_tensor(value), [node for node, _ in value.uses()]
+            if tensor is None or tensor.size < _LEAST or not users:
                 continue
             # Text has no width.
             if tensor.dtype == ir.DataType.STRING or tensor.dtype.bitwidth >= 32:

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 
 import onnx_ir as ir
 
-from ortune.analysis.shape_rule_helpers import int_of
+from ortune.graph.attributes import int_of
 from ortune.model.graphs import nodes
 from ortune.providers import CPU
 from ortune.records import Finding

@@ -20,8 +20,9 @@ from collections.abc import Iterator
 
 import onnx_ir as ir
 
+from ortune.graph.constants import constant
+from ortune.graph.nodes import is_op
 from ortune.records import Finding, Host
-from ortune.rewrites._graph import constant, is_op
 from ortune.rules._pairs import closing, dequantized, in_float, open_input, signed
 from ortune.rules.facts import Facts
 

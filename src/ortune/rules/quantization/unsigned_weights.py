@@ -15,6 +15,7 @@ from collections.abc import Iterator
 
 import onnx_ir as ir
 
+from ortune.graph.constants import stored
 from ortune.model.graphs import nodes
 from ortune.providers import CPU
 from ortune.records import Finding
@@ -83,7 +84,7 @@ def quantized_weights(node: ir.Node) -> ir.TensorProtocol | None:
     maker = value.producer() if value is not None else None
     if maker is not None and maker.op_type == "DequantizeLinear" and _quantized(node.inputs[0]):
         value = maker.inputs[0]
-    return value.const_value if value is not None else None
+    return stored(value)
 
 
 def _quantized(value: ir.Value | None) -> bool:

@@ -16,7 +16,6 @@ import onnx_ir as ir
 
 from ortune.analysis.constraints import Walk
 from ortune.analysis.shape_inference import visit
-from ortune.model.graphs import overridable
 from ortune.records import Finding
 from ortune.rules._words import name_of, short
 from ortune.rules.facts import Facts
@@ -44,7 +43,7 @@ def find(facts: Facts) -> Iterator[Finding]:
     if facts.model is None:
         return
     graph = facts.model.ir.graph
-    walk = Walk(keep=lambda symbol: 0, free=overridable(facts.model.ir))
+    walk = Walk(keep=lambda symbol: 0, defaults=False)
     for node in graph:
         visit(walk, node)
     found = {value: made for value in graph.outputs if (made := _made(walk, value))}

@@ -18,9 +18,10 @@ from collections.abc import Iterator
 
 import onnx_ir as ir
 
+from ortune.graph.constants import constant
+from ortune.graph.nodes import is_op
 from ortune.model.graphs import op_set
 from ortune.records import Finding
-from ortune.rewrites._graph import constant, is_op
 from ortune.rewrites.fixed_dimensions import REWRITE
 from ortune.rules._fixes import mended_by
 from ortune.rules._providers import open_inputs

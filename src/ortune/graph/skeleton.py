@@ -18,10 +18,10 @@ import onnx
 from onnx import AttributeProto, TensorProto
 
 from ortune.errors import ModelError
+from ortune.graph.rebuilt import FEW, Rebuilt, whole_bytes
 from ortune.model import operators
 from ortune.model.graphs import op_set
 from ortune.model.onnx_file import read_proto
-from ortune.model.rebuilt import FEW, Rebuilt, whole_bytes
 from ortune.model.tensors import WeightFiles
 
 _WORDS = op_set(
@@ -203,7 +203,7 @@ class _Maker:
             self._node(node, target.node, target)
 
     def _node(self, source: onnx.NodeProto, target: Any, graph: onnx.GraphProto | None) -> None:
-        if source.op_type == "Constant" and source.domain in ("", "ai.onnx") and graph is not None:
+        if source.op_type == "Constant" and source.domain in operators.STANDARD and graph is not None:
             value = next((a.t for a in source.attribute if a.name == "value"), None)
             if (
                 value is not None

@@ -1,4 +1,4 @@
-"""Operators whose results change from run to run, and operators whose cost or shape changes with the values."""
+"""Which operators draw random numbers, and which have a cost or a shape that changes with the values."""
 
 from __future__ import annotations
 
@@ -6,9 +6,16 @@ from dataclasses import dataclass
 
 import onnx_ir as ir
 
-from ortune.analysis.dataflow import Flow
+from ortune.graph.constants import constant
+from ortune.graph.dataflow import Flow
 from ortune.model.graphs import name_of, nodes, op_set, subgraphs
-from ortune.model.randomness import is_random
+
+RANDOM = op_set(
+    "RandomNormal RandomNormalLike RandomUniform RandomUniformLike Multinomial Bernoulli Sampling"
+)
+"""Operators that draw numbers whatever they are given."""
+_TRAINING_INPUT = {"Dropout": 2, "BiasDropout": 4, "BitmaskDropout": 2, "BitmaskBiasDropout": 4}
+"""Operators that draw numbers in training mode only, and which of their inputs says so."""
 
 # The values decide how much comes out, or how much there is to do, however the shapes are.
 _BY_VALUES = op_set(
@@ -41,6 +48,18 @@ SIZES: dict[str, tuple[int, ...]] = {
     "BlackmanWindow": (0,),
 }
 """The inputs that say how large the result is: values there come from the data only in some models."""
+
+
+def is_random(node: ir.Node) -> bool:
+    """Whether a node's result may change from run to run: a training mode that is not known counts too."""
+    if node.op_type in RANDOM:
+        return True
+    at = _TRAINING_INPUT.get(node.op_type, len(node.inputs))
+    training = node.inputs[at] if at < len(node.inputs) else None
+    if training is None:
+        return False
+    mode = constant(training)
+    return mode is None or bool(mode.any())
 
 
 def random_ops(model: ir.Model) -> list[tuple[str, str]]:

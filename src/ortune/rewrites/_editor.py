@@ -1,4 +1,4 @@
-"""What rewrites share: constants of the graph, who uses a value, and putting nodes in the place of others."""
+"""What rewrites do to a graph: nodes and constants under free names, and values put in the place of others."""
 
 from __future__ import annotations
 
@@ -7,120 +7,8 @@ from functools import cached_property
 
 import numpy as np
 import onnx_ir as ir
-from numpy.typing import NDArray
 
-from ortune.model.graphs import (
-    FREE_INITIALIZERS_IR,
-    graphs,
-    held_tensor,
-    nested,
-    nodes,
-    scopes,
-    subgraphs,
-)
-
-Scope = ir.Graph | ir.Function
-Array = NDArray[np.float64]
-
-FLOATS = frozenset({ir.DataType.FLOAT, ir.DataType.FLOAT16, ir.DataType.DOUBLE})
-_RANKED = {
-    "Conv": 3,
-    "ConvTranspose": 3,
-    "BatchNormalization": 2,
-    "Gemm": 2,
-    "GlobalAveragePool": 3,
-    "MaxPool": 3,
-}
-_ELEMENTWISE = frozenset(
-    {
-        "Add",
-        "Sub",
-        "Mul",
-        "Div",
-        "Relu",
-        "Sigmoid",
-        "Tanh",
-        "Clip",
-        "HardSigmoid",
-        "LeakyRelu",
-        "Identity",
-        "Cast",
-    }
-)
-_DEPTH = 16  # nodes looked through for a rank
-
-
-def is_op(node: ir.Node | None, *names: str) -> bool:
-    """Whether a node is one of these operators of the standard domain."""
-    return node is not None and node.domain in ("", "ai.onnx") and node.op_type in names
-
-
-def constant(value: ir.Value | None) -> np.ndarray | None:
-    """What a value always is: an initializer that no caller can override, or a Constant's; None for others."""
-    if value is None or value.is_graph_input():
-        return None
-    node = value.producer()
-    if node is None:
-        return value.const_value.numpy() if value.is_initializer() and value.const_value is not None else None
-    if not is_op(node, "Constant"):
-        return None
-    for name in ("value", "value_float", "value_floats", "value_int", "value_ints"):
-        attribute = node.attributes.get(name)
-        if attribute is None or attribute.is_ref():
-            continue
-        if name == "value":
-            return held_tensor(attribute).numpy()
-        return np.asarray(attribute.value, np.float32 if "float" in name else np.int64)
-    return None
-
-
-def scalar(value: ir.Value | None) -> float | None:
-    """The one number that a value always is, of whatever rank; None for others."""
-    if value is None or (value.const_value is not None and value.const_value.size != 1):
-        return None
-    found = constant(value)
-    return (
-        float(found.reshape(()))
-        if found is not None and found.size == 1 and found.dtype.kind in "fiu"
-        else None
-    )
-
-
-def holds(model: ir.Model, *names: str) -> bool:
-    """Whether one of these operators of the standard domain is anywhere in a model."""
-    return any(is_op(node, *names) for node in nodes(model))
-
-
-def rank_of_constant(value: ir.Value | None) -> int:
-    """The rank of a value that is constant."""
-    found = constant(value)
-    return 0 if found is None else found.ndim
-
-
-def least_rank(value: ir.Value | None, depth: int = _DEPTH) -> int:
-    """A rank that a value has at least, 0 where nothing tells: from its shape, or from what makes it."""
-    if value is None:
-        return 0
-    if value.shape is not None:
-        return len(value.shape)
-    node = value.producer()
-    if node is None or depth == 0:
-        return rank_of_constant(value) if node is None else 0
-    if is_op(node, *_RANKED):
-        return _RANKED[node.op_type]
-    if is_op(node, *_ELEMENTWISE):
-        return max((least_rank(v, depth - 1) for v in node.inputs), default=0)
-    return 0
-
-
-def only_user(value: ir.Value) -> ir.Node | None:
-    """The node that alone uses a value, once, in the same graph; None where others do, or the caller of the model."""
-    uses = tuple(value.uses())
-    if len(uses) != 1 or value.is_graph_output():
-        return None
-    user = uses[0].node
-    producer = value.producer()
-    return user if producer is None or user.graph is producer.graph else None
+from ortune.model.graphs import FREE_INITIALIZERS_IR, graphs, nested, subgraphs
 
 
 def release(node: ir.Node) -> list[ir.Value]:
@@ -160,25 +48,6 @@ def _names(graph: ir.Graph | ir.Function) -> set[str | None]:
     """What the values of a graph are called, those of the graphs within apart."""
     held = graph.initializers if isinstance(graph, ir.Graph) else {}
     return {*(v.name for v in graph.inputs), *held, *(v.name for node in graph for v in node.outputs)}
-
-
-def other_input(node: ir.Node, value: ir.Value) -> ir.Value | None:
-    """What a node of two inputs takes beside a value; None where it takes it twice."""
-    inputs = list(node.inputs)
-    if len(inputs) != 2 or inputs[0] is inputs[1]:
-        return None
-    return inputs[1] if inputs[0] is value else inputs[0]
-
-
-def scopes_of(model: ir.Model) -> list[tuple[Scope, int]]:
-    """Every graph and function body, subgraphs included, each with its version of the standard operators."""
-    found: list[tuple[Scope, int]] = []
-    for root in scopes(model):
-        imports = root.opset_imports if isinstance(root, ir.Function) else model.opset_imports
-        version = imports.get("", imports.get("ai.onnx", 1))
-        # The nodes of a function know the graph inside it, not the function.
-        found += [(s.graph if isinstance(s, ir.Function) else s, version) for s in nested(root)]
-    return found
 
 
 class Editor:

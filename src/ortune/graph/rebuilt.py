@@ -12,15 +12,13 @@ import onnx
 import onnx_ir as ir
 from onnx import TensorProto, numpy_helper
 
+from ortune.graph.randomness import SIZES
 from ortune.model.tensors import WeightFiles
 
 FEW = 4
 """Constants of up to so many elements stay: axes, bounds, epsilons, scales."""
 MOST_INTEGERS = 1024
 """Whole numbers stay up to here: shapes, indices. Longer ones are tables."""
-
-_SIZES: dict[str, tuple[int, ...]] = {"Resize": (1, 2, 3), "Upsample": (1,), "Range": (0, 1, 2)}
-"""Inputs whose numbers decide sizes, whatever their type and length."""
 
 _QUANTISED = re.compile(r"QLinear.*|DequantizeLinear|QGemm|QAttention|.*Integer.*")
 """Whose 32-bit inputs are biases."""
@@ -45,7 +43,7 @@ class Rebuilt:
     def roles(self, nodes: Sequence[onnx.NodeProto]) -> None:
         """Which values are read as sizes, and which as biases: their constants stay, or do not."""
         for node in nodes:
-            at = _SIZES.get(node.op_type, ())
+            at = SIZES.get(node.op_type, ())
             self._sizes.update(node.input[i] for i in at if i < len(node.input))
             if _QUANTISED.fullmatch(node.op_type):
                 self._biases.update(node.input)

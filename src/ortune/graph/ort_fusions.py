@@ -13,7 +13,8 @@ from dataclasses import dataclass, field
 
 import onnx_ir as ir
 
-from ortune.rewrites._graph import constant, is_op, scalar
+from ortune.graph.constants import constant, scalar
+from ortune.graph.nodes import is_op
 
 _NEAR = 1e-4  # of a number of a form, as exporters round it
 _COMMUTATIVE = ("Add", "Mul")

@@ -1,0 +1,85 @@
+"""Constants: the tensors that a file stores, and which of them no call can set to something else.
+
+An initializer that is a graph input too is a default: each call may feed another tensor, so ONNX Runtime folds and
+fuses nothing that depends on it. Below IR version 4 every initializer has to be a graph input, and none can be fed.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx_ir as ir
+from numpy.typing import NDArray
+
+from ortune.graph.attributes import tensor_of
+from ortune.graph.nodes import is_op
+from ortune.model.graphs import NEVER_FED
+
+Array = NDArray[np.float64]
+
+SMALL = 4096
+"""Most elements of a constant that is read as a shape, an axis or a scale; larger ones are weights."""
+
+_NUMBERS = {
+    "value_float": np.float32,
+    "value_floats": np.float32,
+    "value_int": np.int64,
+    "value_ints": np.int64,
+}
+
+
+def is_overridable(value: ir.Value) -> bool:
+    """Whether it is an initializer that each call may feed another tensor for."""
+    return value.is_initializer() and value.is_graph_input() and NEVER_FED not in value.meta
+
+
+def stored(value: ir.Value | None) -> ir.TensorProtocol | None:
+    """What the file stores as a value: an initializer, a default included, or a Constant's tensor or numbers."""
+    if value is None:
+        return None
+    node = value.producer()
+    if node is None:
+        return value.const_value if value.is_initializer() else None
+    if not is_op(node, "Constant"):
+        return None
+    for name, dtype in _NUMBERS.items():
+        attribute = node.attributes.data.get(name)
+        if attribute is not None and not attribute.is_ref():
+            return ir.tensor(np.asarray(attribute.value, dtype))
+    return tensor_of(node, "value")
+
+
+def constant_tensor(value: ir.Value | None) -> ir.TensorProtocol | None:
+    """What a value always is: what the file stores, where no call can feed another tensor; None for others."""
+    return None if value is None or is_overridable(value) else stored(value)
+
+
+def is_constant(value: ir.Value | None) -> bool:
+    """Whether a value is stored in the file and the same in every call."""
+    if value is None or is_overridable(value):
+        return False
+    node = value.producer()
+    if node is None:
+        return value.is_initializer() and value.const_value is not None
+    return is_op(node, "Constant")
+
+
+def constant(value: ir.Value | None, *, most: int | None = None, defaults: bool = False) -> np.ndarray | None:
+    """The array that a value always is; None for others.
+
+    Args:
+        value: Any value.
+        most: Elements beyond which a tensor is not read, and None is returned.
+        defaults: Takes the defaults of graph inputs too: true of calls that feed nothing in their place.
+    """
+    tensor = stored(value) if defaults else constant_tensor(value)
+    if tensor is None or (most is not None and (tensor.size > most or tensor.dtype == ir.DataType.STRING)):
+        return None
+    return np.asarray(tensor.numpy())
+
+
+def scalar(value: ir.Value | None) -> float | None:
+    """The one number that a value always is, of whatever rank; None for others."""
+    number = constant(value, most=1)
+    if number is None or number.size != 1 or number.dtype.kind not in "fiu":
+        return None
+    return float(number.reshape(()))

@@ -1,0 +1,140 @@
+"""What a graph says of sizes where it is read from one node up: ranks, axes, and the numbers of a shape."""
+
+from __future__ import annotations
+
+import onnx_ir as ir
+
+from ortune.graph.attributes import ints_of
+from ortune.graph.constants import constant
+from ortune.graph.nodes import input_of, is_op
+
+_RANKED = {
+    "Conv": 3,
+    "ConvTranspose": 3,
+    "BatchNormalization": 2,
+    "Gemm": 2,
+    "GlobalAveragePool": 3,
+    "MaxPool": 3,
+}
+_ELEMENTWISE = frozenset(
+    {
+        "Add",
+        "Sub",
+        "Mul",
+        "Div",
+        "Relu",
+        "Sigmoid",
+        "Tanh",
+        "Clip",
+        "HardSigmoid",
+        "LeakyRelu",
+        "Identity",
+        "Cast",
+    }
+)
+_DEPTH = 16  # nodes looked through for a rank
+
+
+def rank_of_constant(value: ir.Value | None) -> int:
+    """The rank of a value that is constant."""
+    found = constant(value)
+    return 0 if found is None else found.ndim
+
+
+def least_rank(value: ir.Value | None, depth: int = _DEPTH) -> int:
+    """A rank that a value has at least, 0 where nothing tells: from its shape, or from what makes it."""
+    if value is None:
+        return 0
+    if value.shape is not None:
+        return len(value.shape)
+    node = value.producer()
+    if node is None or depth == 0:
+        return rank_of_constant(value) if node is None else 0
+    if is_op(node, *_RANKED):
+        return _RANKED[node.op_type]
+    if is_op(node, *_ELEMENTWISE):
+        return max((least_rank(v, depth - 1) for v in node.inputs), default=0)
+    return 0
+
+
+def reduced_axis(node: ir.Node) -> int | None:
+    """The one axis that a reduction or Unsqueeze names; None where it is not known or not one."""
+    axes = reduced_axes(node)
+    return axes[0] if axes is not None and len(axes) == 1 else None
+
+
+def reduced_axes(node: ir.Node) -> tuple[int, ...] | None:
+    """The axes that a reduction, Squeeze or Unsqueeze names, as they are written; None where they are not."""
+    second = input_of(node, 1)
+    if second is None:
+        listed = ints_of(node, "axes")
+        return None if listed is None else tuple(listed)
+    numbers = constant(second)
+    return tuple(int(axis) for axis in numbers.reshape(-1)) if numbers is not None else None
+
+
+def elements(value: ir.Value | None) -> tuple[int | None, ...] | None:
+    """The numbers of a list such as a shape, None for those that are not known; None where their count is not."""
+    numbers = constant(value)
+    if numbers is not None:
+        return tuple(int(n) for n in numbers.reshape(-1)) if numbers.dtype.kind in "iu" else None
+    node = value.producer() if value is not None else None
+    if value is None or node is None:
+        return None
+    if is_op(node, "Cast", "Identity"):
+        return elements(node.inputs[0])
+    if is_op(node, "Concat"):
+        parts = [elements(v) for v in node.inputs]
+        return None if any(p is None for p in parts) else tuple(n for p in parts if p is not None for n in p)
+    if is_op(node, "Unsqueeze", "Slice") and _one(node):
+        return (None,)
+    shape = value.shape
+    return (None,) if shape is not None and len(shape) == 1 and shape[0] == 1 else None
+
+
+def _one(node: ir.Node) -> bool:
+    """Whether a list of one number comes out: a number made a list, or one element cut out of a list."""
+    if node.op_type == "Unsqueeze":
+        return (
+            node.inputs[0] is not None and node.inputs[0].shape is not None and len(node.inputs[0].shape) == 0
+        )
+    source = node.inputs[0].producer() if node.inputs[0] is not None else None
+    while is_op(source, "Cast"):
+        assert source is not None
+        source = source.inputs[0].producer() if source.inputs[0] is not None else None
+    start, end = (constant(v) for v in (*node.inputs[1:3], None, None)[:2])
+    if not is_op(source, "Shape") or start is None or end is None or start.size != 1 or end.size != 1:
+        return False
+    low, high = int(start.reshape(())), int(end.reshape(()))
+    return high - low == 1 and high != 0  # from -1 to 0 is nothing
+
+
+def dims(value: ir.Value | None, depth: int = 8) -> tuple[int | None, ...] | None:  # noqa: PLR0911  (one a case)
+    """The sizes of a value as far as the graph says them; None where not even the rank is known."""
+    if value is None:
+        return None
+    if value.shape is not None:
+        return tuple(d if isinstance(d, int) else None for d in value.shape)
+    node = value.producer()
+    if node is None or depth == 0:
+        numbers = constant(value)
+        return None if numbers is None else numbers.shape
+    if is_op(node, "Reshape"):
+        sizes = elements(node.inputs[1])
+        return None if sizes is None else tuple(s if s is not None and s > 0 else None for s in sizes)
+    if is_op(node, "Expand"):
+        # What is expanded may be longer than the size asked for, so that only sizes above 1 are sure.
+        sizes, given = elements(node.inputs[1]), dims(node.inputs[0], depth - 1)
+        if sizes is None or given is None or len(sizes) != len(given):
+            return None
+        return tuple(
+            1 if s == g == 1 else s if s is not None and s > 1 else None
+            for s, g in zip(sizes, given, strict=True)
+        )
+    if is_op(node, "Identity", "Cast", "Relu", "Sigmoid", "Tanh"):
+        return dims(node.inputs[0], depth - 1)
+    perm = ints_of(node, "perm") if is_op(node, "Transpose") else None
+    if perm is not None:
+        given = dims(node.inputs[0], depth - 1)
+        return tuple(given[p] for p in perm) if given is not None and len(given) == len(perm) else None
+    return None
