@@ -23,9 +23,10 @@ from onnxruntime.capi.onnxruntime_pybind11_state import (
 from random_graphs import Feeds, random_graph
 
 from ortune import rewrites
+from ortune.graph.written import Fingerprint
 from ortune.model.graphs import graphs
 from ortune.rewrites._base import Rewrite
-from ortune.rewrites._checks import Picture, problem
+from ortune.rewrites._checks import problem
 
 REFUSED = (Fail, InvalidArgument, NotImplemented, RuntimeException)
 """Of a random graph: what is empty, has no kernel for its type, or reads in a body what ONNX Runtime has lost."""
@@ -78,7 +79,7 @@ class Subject:
     expected: list[np.ndarray]
     given: ir.Model
     text: bytes
-    before: Picture
+    before: Fingerprint
     was_broken: str
     copy: ir.Model
 
@@ -92,7 +93,7 @@ class Subject:
             expected=expected,
             given=given,
             text=ir.serde.serialize_model(given).SerializeToString(),
-            before=Picture.of(given),
+            before=Fingerprint.of(given),
             was_broken=problem(given),
             copy=given.clone(),
         )

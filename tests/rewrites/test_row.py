@@ -11,11 +11,11 @@ from rewrite_corpus import CORPUS, Sample
 
 import zoo
 from ortune import rewrites
+from ortune.graph.written import Fingerprint
 from ortune.inputs import workload as workloads
 from ortune.model.open import open_model
 from ortune.records import RewriteSpec, Workload
 from ortune.rewrites import _known
-from ortune.rewrites._checks import Picture
 
 
 def tried(model: ir.Model, work: Workload | None) -> tuple[RewriteSpec, ...]:
@@ -58,11 +58,11 @@ def test_clean_up_is_asked_without_parameters(tmp_path: Path) -> None:
 
 
 def test_nothing_is_inferred_twice(monkeypatch: pytest.MonkeyPatch) -> None:
-    seen: list[Picture] = []
+    seen: list[Fingerprint] = []
     infer = _known._infer
 
     def noted(model: ir.Model) -> onnx.ModelProto | None:
-        seen.append(Picture.of(model))
+        seen.append(Fingerprint.of(model))
         return infer(model)
 
     monkeypatch.setattr(_known, "_infer", noted)

@@ -12,10 +12,12 @@ from itertools import zip_longest
 
 import onnx_ir as ir
 
-from ortune.bisection.keys import COMMUTATIVE, Keying, Keys, attributes
+from ortune.bisection.keys import Keying, Keys
 from ortune.bisection.looked_at import Running
 from ortune.bisection.seen import Seen, alike, relative_l2
+from ortune.graph.attributes import texts
 from ortune.graph.constants import stored
+from ortune.graph.fingerprints import COMMUTATIVE
 from ortune.model.graphs import op_set
 from ortune.records import MatchedBy
 from ortune.trials.output_files import family
@@ -151,7 +153,7 @@ class _Matching:
             self.differing |= {pair.a: pair.b for pair in unlike}
         keys_a = sides[0].keys({mine: mine for mine in self.differing})
         keys_b = sides[1].keys({theirs: mine for mine, theirs in self.differing.items()})
-        theirs: dict[bytes, list[str]] = defaultdict(list)
+        theirs: dict[str, list[str]] = defaultdict(list)
         for name in self.seen_b:
             if name in keys_b.of and name not in self.taken:
                 theirs[keys_b.of[name]].append(name)
@@ -309,7 +311,7 @@ def _by_structure(
         return (
             sum(not found.fits(str(mine.name), str(theirs.name)) for mine, theirs in made),
             sum(keys_a.stored(mine) != keys_b.stored(theirs) for mine, theirs in stored),
-            len(set(attributes(node)) ^ set(attributes(other))),
+            len(texts(node).items() ^ texts(other).items()),
         )
 
     def partner(node: ir.Node, *, same: bool) -> ir.Node | None:

@@ -23,6 +23,7 @@ from ortune.bisection.seen import (
     worst_slice,
 )
 from ortune.bisection.weights import faults
+from ortune.graph.attributes import texts
 from ortune.graph.constants import stored
 from ortune.model.graphs import op_set
 from ortune.records import (
@@ -38,6 +39,8 @@ from ortune.records import (
 from ortune.trials import rounding
 from ortune.trials.output_files import family
 from ortune.trials.outputs import DIFFERING_SHARE
+
+_LONGEST = 200  # of an attribute, as text
 
 GROWTH = 8.0
 """Times as far as what goes in: less is a difference that grows on its way, and begins elsewhere."""
@@ -439,9 +442,9 @@ def _changes(a: ir.Node, b: ir.Node) -> list[NodeChange]:
     found = []
     if operator(a) != operator(b):
         found.append(NodeChange(part="operator", was=operator(a), now=operator(b)))
-    mine, theirs = (_plain_attributes(node) for node in (a, b))
+    mine, theirs = (texts(node) for node in (a, b))
     for name in sorted(mine.keys() | theirs.keys()):
-        was, now = mine.get(name, ""), theirs.get(name, "")
+        was, now = mine.get(name, "")[:_LONGEST], theirs.get(name, "")[:_LONGEST]
         if was != now:
             found.append(NodeChange(part="attribute", name=name, was=was, now=now))
     for old, new in zip(a.inputs, b.inputs, strict=False):
@@ -462,21 +465,6 @@ def _changes(a: ir.Node, b: ir.Node) -> list[NodeChange]:
                 )
             )
     return found
-
-
-def _plain_attributes(node: ir.Node) -> dict[str, str]:
-    """Attributes as text; graphs and tensors are not compared."""
-    kinds = (
-        ir.AttributeType.GRAPH,
-        ir.AttributeType.GRAPHS,
-        ir.AttributeType.TENSOR,
-        ir.AttributeType.TENSORS,
-    )
-    return {
-        name: repr(attribute.value)[:200]
-        for name, attribute in node.attributes.items()
-        if not attribute.is_ref() and attribute.type not in kinds
-    }
 
 
 def _stored(value: ir.Value | None) -> np.ndarray | None:

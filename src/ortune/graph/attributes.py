@@ -6,11 +6,17 @@ of others nothing but this does. In a function an attribute may be a parameter, 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import onnx_ir as ir
 
-from ortune.model.graphs import held_tensor
+from ortune.model.graphs import attribute_tensors, held_tensor
+
+SMALL_BYTES = 1024
+"""Tensors up to this are compared by content where they cannot be compared by identity."""
+
+_TENSORS = frozenset({ir.AttributeType.TENSOR, ir.AttributeType.TENSORS})
+_GRAPHS = frozenset({ir.AttributeType.GRAPH, ir.AttributeType.GRAPHS})
 
 
 def attribute_of(node: ir.Node, name: str, kind: ir.AttributeType) -> ir.Attr | None:
@@ -105,6 +111,46 @@ def length_of(node: ir.Node, name: str) -> int:
     if found.type == ir.AttributeType.TENSOR:
         return held_tensor(found).size
     return len(found.value) if isinstance(found.value, tuple | list) else 0
+
+
+def texts(node: ir.Node) -> dict[str, str]:
+    """Attributes as text, in the order of their names; without tensors, graphs and parameters of functions."""
+    return {
+        name: repr(attribute.value)
+        for name, attribute in sorted(node.attributes.data.items())
+        if not attribute.is_ref() and attribute.type not in _TENSORS | _GRAPHS
+    }
+
+
+def signature(
+    node: ir.Node, tensor: Callable[[ir.TensorProtocol], object], graph: Callable[[object], object] = id
+) -> tuple[tuple[object, ...], ...]:
+    """What a node's attributes are, to be compared: name, kind and value of each, in the order of the names.
+
+    Args:
+        node: The node.
+        tensor: What a tensor is compared by.
+        graph: What a graph is compared by, or a list of graphs; each is equal to itself alone by default.
+    """
+    found: list[tuple[object, ...]] = []
+    for name, attribute in sorted(node.attributes.data.items()):
+        start = (name, attribute.type, attribute.ref_attr_name)
+        if attribute.is_ref():
+            found.append(start)
+        elif attribute.type in _GRAPHS:
+            found.append((*start, graph(attribute.value)))
+        elif attribute.type in _TENSORS:
+            found.append((*start, *map(tensor, attribute_tensors(attribute))))
+        else:
+            found.append((*start, repr(attribute.value)))
+    return tuple(found)
+
+
+def small_contents(tensor: ir.TensorProtocol) -> object:
+    """What a tensor is compared by: a small one by its contents, a large one is equal only to itself."""
+    if tensor.dtype == ir.DataType.STRING or tensor.nbytes > SMALL_BYTES:
+        return id(tensor)
+    return (tensor.dtype, tuple(tensor.shape.numpy()), tensor.tobytes())
 
 
 def cast_to(node: ir.Node) -> int:

@@ -15,11 +15,12 @@ import msgspec
 import onnx_ir as ir
 
 from ortune.errors import ModelError
+from ortune.graph.written import Fingerprint
 from ortune.model.open import OpenModel, open_model
 from ortune.model.save import INLINE_LIMIT_BYTES, save_model
 from ortune.records import Plan, RewriteSpec, Value
 from ortune.rewrites._base import ONNX, Rewrite, RewriteResult
-from ortune.rewrites._checks import Picture, problem
+from ortune.rewrites._checks import problem
 from ortune.rewrites._marks import carry, stamp, stamp_model
 from ortune.rewrites._registry import canonical, find
 
@@ -203,8 +204,8 @@ class _Line:
             rewrite.mends(self._model, made)
         if not problem(self._model):
             rewrite.require_whole(made)
-        before = Picture.of(self._model, by_identity=False)
-        if Picture.of(made, by_identity=False) == before:
+        before = Fingerprint.of(self._model, by_identity=False)
+        if Fingerprint.of(made, by_identity=False) == before:
             return RewriteResult(
                 modified=False, what="Nothing was changed.", reasons=("the tool gave the same graph",)
             )

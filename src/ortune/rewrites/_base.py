@@ -9,9 +9,10 @@ from typing import Literal
 import onnx_ir as ir
 
 from ortune.errors import OrtuneError, UsageError
+from ortune.graph.written import Fingerprint
 from ortune.providers import of_target
 from ortune.records import Value, Workload
-from ortune.rewrites._checks import Picture, problem
+from ortune.rewrites._checks import problem
 from ortune.rewrites._marks import stamp
 
 Safety = Literal["exact", "numerics", "behaviour"]
@@ -158,12 +159,12 @@ class Rewrite:
                 f"The rewrite {self.name} works on files, in the tool process.",
                 do="Use rewrites.apply_all.",
             )
-        before, was_broken = Picture.of(model), problem(model)
+        before, was_broken = Fingerprint.of(model), problem(model)
         result = self.change(model, self.with_defaults(params or {}))
         self.finish(model, result, before, was_broken)
         return result
 
-    def finish(self, model: ir.Model, result: RewriteResult, before: Picture, was_broken: str) -> None:
+    def finish(self, model: ir.Model, result: RewriteResult, before: Fingerprint, was_broken: str) -> None:
         """Check what ``change`` did to a model, and mark every new or changed node.
 
         Args:
@@ -175,7 +176,7 @@ class Rewrite:
         Raises:
             OrtuneError: The rewrite broke the model or its claim is false ("rewrite-bug").
         """
-        differs = Picture.of(model) != before
+        differs = Fingerprint.of(model) != before
         if differs and not result.modified:
             raise self._bug("changed the model and says that it did not")
         if result.modified and not differs:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import onnx_ir as ir
 
 from ortune.errors import OrtuneError
+from ortune.graph.written import node_signature
 from ortune.model.graphs import nodes
 from ortune.records import RewriteSpec
-from ortune.rewrites._checks import node_signature
 from ortune.rewrites._registry import find
 
 

@@ -16,9 +16,9 @@ from onnx import shape_inference
 from ortune.graph.attributes import cast_to, tensor_of
 from ortune.graph.constants import constant
 from ortune.graph.nodes import is_op
+from ortune.graph.written import Fingerprint
 from ortune.model.graphs import graphs, op_set, stored_bytes
 from ortune.model.operators import STANDARD
-from ortune.rewrites._checks import Picture
 
 SMALL_BYTES = 1024
 """Tensors up to this may be sizes, and inference reads them."""
@@ -36,7 +36,7 @@ _KEEP_SYMBOLS = op_set(
 Dims = tuple[int | str | None, ...]
 
 _Types = Mapping[str, onnx.TypeProto.Tensor]
-_Inferred = dict[Picture, _Types]
+_Inferred = dict[Fingerprint, _Types]
 _remembered: ContextVar[_Inferred | None] = ContextVar("remembered", default=None)
 """What was inferred of models that look like this, by name (``_apart_name``); None where nothing is remembered."""
 
@@ -163,10 +163,10 @@ def _inferred(model: ir.Model) -> _Types:
     known = _remembered.get()
     if known is None:
         return _infer(model)
-    picture = Picture.of(model)
-    if picture not in known:
-        known[picture] = _infer(model)
-    return known[picture]
+    fingerprint = Fingerprint.of(model)
+    if fingerprint not in known:
+        known[fingerprint] = _infer(model)
+    return known[fingerprint]
 
 
 def _infer(model: ir.Model) -> _Types:

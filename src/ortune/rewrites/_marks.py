@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import onnx_ir as ir
 
+from ortune.graph.written import Fingerprint, Signature, node_signature
 from ortune.model.graphs import FREE_INITIALIZERS_IR, nodes
-from ortune.rewrites._checks import Picture, Signature, node_signature
 
 NODE_KEY = "ortune.rewrite"
 """Metadata of a node that a rewrite made or changed: the names, separated by commas."""
@@ -14,8 +14,8 @@ MODEL_KEY = "ortune.rewrites"
 """Metadata of a model that was rewritten: the names in order, separated by commas."""
 
 
-def stamp(model: ir.Model, before: Picture, name: str, *, by_identity: bool = True) -> None:
-    """Write a rewrite's name into a model and into every node that is not in the picture from before."""
+def stamp(model: ir.Model, before: Fingerprint, name: str, *, by_identity: bool = True) -> None:
+    """Write a rewrite's name into a model and into every node that is not in the fingerprint from before."""
     stamp_model(model, name)
     for node in before.new_nodes(model, by_identity=by_identity):
         _add(node.metadata_props, NODE_KEY, name)

@@ -12,57 +12,36 @@ References: ONNX Runtime source, ``core/optimizer/common_subexpression_eliminati
 
 from __future__ import annotations
 
-import hashlib
-from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import onnx_ir as ir
 
+from ortune.graph.attributes import signature, small_contents
+from ortune.graph.fingerprints import equal_tensors
 from ortune.graph.nodes import scopes_of
 from ortune.graph.randomness import is_random
-from ortune.model.graphs import attribute_tensors, graphs, stored_bytes, subgraphs
+from ortune.model.graphs import graphs, subgraphs
 from ortune.records import Workload
 from ortune.rewrites._base import CLEAN_UP, Proposed, Rewrite, RewriteResult
 from ortune.rewrites._editor import Editor
 
 _DOMAINS = ("", "ai.onnx", "com.microsoft")
 _MOST_READ_BYTES = 1 << 30
-_SMALL_BYTES = 1024  # constants of attributes are compared up to this
-_HEAD = 64
 
 
 def _merge_weights(editor: Editor, model: ir.Model) -> int:
     """Makes one of equal weights; how many others there were."""
-    merged = read = 0
+    merged = 0
     for graph in graphs(model, functions=False):
-        alike: defaultdict[tuple[object, ...], list[ir.Value]] = defaultdict(list)
-        for value in graph.initializers.values() if isinstance(graph, ir.Graph) else ():
-            stored = value.const_value
-            free = stored is not None and not value.is_graph_input() and not value.is_graph_output()
-            if (
-                free
-                and stored is not None
-                and stored.dtype != ir.DataType.STRING
-                and stored.dtype.bitwidth >= 8
-            ):
-                alike[stored.dtype, tuple(stored.shape.numpy())].append(value)
-        for group in alike.values():
-            heads: defaultdict[bytes, list[ir.Value]] = defaultdict(list)
-            for value in group if len(group) > 1 else ():
-                assert value.const_value is not None
-                heads[value.const_value.numpy().reshape(-1)[:_HEAD].tobytes()].append(value)
-            for same in heads.values():
-                first: dict[bytes, ir.Value] = {}
-                for value in same if len(same) > 1 else ():
-                    assert value.const_value is not None
-                    read += stored_bytes(value.const_value)
-                    if read > _MOST_READ_BYTES:
-                        return merged
-                    digest = hashlib.sha256(value.const_value.numpy().tobytes()).digest()
-                    kept = first.setdefault(digest, value)
-                    if kept is not value:
-                        editor.replace(value, kept)
-                        merged += 1
+        weights = [
+            (value, value.const_value)
+            for value in (graph.initializers.values() if isinstance(graph, ir.Graph) else ())
+            if value.const_value is not None and not value.is_graph_input() and not value.is_graph_output()
+        ]
+        for kept, *others in equal_tensors(weights, most_bytes=_MOST_READ_BYTES):
+            for value in others:
+                editor.replace(value, kept)
+            merged += len(others)
     return merged
 
 
@@ -79,9 +58,9 @@ def _merge_nodes(editor: Editor, model: ir.Model) -> int:
             # Equal constants are for whoever reads them to compare; what a function does is not looked into.
             if node.op_type == "Constant" or is_random(node) or node.op_identifier() in model.functions:
                 continue
-            attributes = _attributes(node.attributes.values())
-            if attributes is None or node.graph is not scope:
+            if node.graph is not scope:
                 continue
+            attributes = signature(node, small_contents)
             what = (node.domain, node.op_type, node.overload, len(node.outputs), *node.inputs)
             # Which outputs are left out may decide what an operator does.
             given = tuple(bool(value.name) for value in node.outputs)
@@ -91,23 +70,6 @@ def _merge_nodes(editor: Editor, model: ir.Model) -> int:
                     editor.replace(old, new)
                 merged += 1
     return merged
-
-
-def _attributes(attributes: Iterable[ir.Attr]) -> tuple[object, ...] | None:
-    """What tells a node's attributes; None where they are too much to compare."""
-    told: list[object] = []
-    for each in sorted(attributes, key=lambda a: a.name):
-        if each.is_ref():
-            told.append((each.name, each.ref_attr_name))
-            continue
-        if each.type in (ir.AttributeType.TENSOR, ir.AttributeType.TENSORS):
-            for tensor in attribute_tensors(each):
-                if tensor.dtype == ir.DataType.STRING or stored_bytes(tensor) > _SMALL_BYTES:
-                    return None
-                told.append((each.name, tensor.dtype, tuple(tensor.shape.numpy()), tensor.tobytes()))
-            continue
-        told.append((each.name, each.type, repr(each.value)))
-    return tuple(told)
 
 
 def _merge(model: ir.Model) -> tuple[int, int, int]:

@@ -14,8 +14,8 @@ from pathlib import Path
 import onnx_ir as ir
 
 from ortune import rewrites
-from ortune.analysis.digest import graph_digest
 from ortune.errors import OrtuneError
+from ortune.graph.fingerprints import model_fingerprint
 from ortune.records import Plan, RewriteSpec
 from ortune.targets.task import Limits
 from ortune.targets.tool import ToolProcess
@@ -84,4 +84,4 @@ def _digests(
     with tempfile.TemporaryDirectory(dir=baseline.scratch) as name:
         place = Path(name)
         tool("graphs", Path(files[0]), place, {"models": json.dumps(files)})
-        return [graph_digest(ir.load(place / f"{i}.onnx")) for i in range(len(files))]
+        return [model_fingerprint(ir.load(place / f"{i}.onnx")) for i in range(len(files))]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ortune.analysis.mapping import names
-from ortune.analysis.mapping.model_view import Body, ModelView, Step, Value, attributes
-from ortune.graph.attributes import int_of, text_of
+from ortune.analysis.mapping.model_view import Body, ModelView, Step, Value
+from ortune.graph.attributes import int_of, signature, small_contents, text_of
 
 NOTHING = frozenset(("Identity", "Dropout"))
 """Operators that hand their first input on when nobody trains."""
@@ -365,7 +365,9 @@ class CarriedValues:
 
 def _same_attributes(step: Step, was: Step) -> bool:
     """Whether two steps agree in the attributes that both have: one that took in a Transpose does not."""
-    mine, theirs = dict(attributes(step.node)), dict(attributes(was.node))
+    mine, theirs = (
+        {name: rest for name, *rest in signature(each.node, small_contents)} for each in (step, was)
+    )
     return all(mine[name] == theirs[name] for name in mine.keys() & theirs.keys())
 
 

@@ -18,8 +18,6 @@ from ortune.graph.nodes import is_op
 from ortune.model.graphs import own_name, subgraphs
 from ortune.model.operators import STANDARD
 
-_SMALL_BYTES = 64
-
 
 @dataclass(eq=False, slots=True)
 class Value:
@@ -275,25 +273,3 @@ def _from_outside(body: Body) -> Iterator[Value]:
     for step in body.steps:
         yield from (value for value in step.reads() if value.body is not body)
     yield from (value for value in body.outputs if value.body is not body)
-
-
-def attributes(node: ir.Node) -> tuple[tuple[str, object], ...]:
-    """What a node's attributes are, to be compared; large tensors are equal only to themselves."""
-    found: list[tuple[str, object]] = []
-    for name, attribute in sorted(node.attributes.items()):
-        if attribute.is_ref():
-            found.append((name, attribute.ref_attr_name))
-        elif attribute.type == ir.AttributeType.TENSOR:
-            found.append((name, contents(attribute.value)))
-        elif attribute.type in (ir.AttributeType.GRAPH, ir.AttributeType.GRAPHS):
-            found.append((name, id(attribute.value)))
-        else:
-            found.append((name, repr(attribute.value)))
-    return tuple(found)
-
-
-def contents(tensor: ir.TensorProtocol) -> object:
-    """What a tensor holds, to be compared; a large one is equal only to itself."""
-    if tensor.dtype == ir.DataType.STRING or tensor.nbytes > _SMALL_BYTES:
-        return id(tensor)
-    return (tensor.dtype, tuple(tensor.shape.numpy()), tensor.tobytes())

@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 
-from ortune.analysis.mapping.model_view import ModelView, Step, Value, attributes
+from ortune.analysis.mapping.model_view import ModelView, Step, Value
+from ortune.graph.attributes import signature, small_contents
 
 Codes = np.ndarray[Any, np.dtype[np.int64]]
 
@@ -87,7 +88,11 @@ def _traits(steps: Sequence[Step], codes: dict[Hashable, int]) -> Codes:
     for row, step in enumerate(steps):
         operator = (step.domain, step.op_type)
         stored = [value for value in step.reads() if value.constant]
-        kind = (operator, attributes(step.node) if not step.bodies else (), tuple(map(_shape, stored)))
+        kind = (
+            operator,
+            signature(step.node, small_contents) if not step.bodies else (),
+            tuple(map(_shape, stored)),
+        )
         # What holds no weights is told by those before it.
         beside = tuple(map(_head, stored)) or tuple(same.get(value.step) for value in step.reads())
         same[step] = codes.setdefault((kind, beside), len(codes))

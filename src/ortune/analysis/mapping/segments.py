@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from ortune.analysis.mapping.carried_values import CarriedValues
-from ortune.analysis.mapping.model_view import ModelView, Step, Value, attributes, contents
+from ortune.analysis.mapping.model_view import ModelView, Step, Value
+from ortune.graph.attributes import signature, small_contents
 from ortune.graph.randomness import is_random
 from ortune.model.graphs import op_set
 
@@ -84,12 +85,12 @@ class Segments:
 
     def _key(self, step: Step) -> tuple[object, ...]:
         reads = tuple(None if v is None else self._identity(self._carried.behind(v)) for v in step.inputs)
-        return (step.body, step.domain, step.op_type, reads, attributes(step.node))
+        return (step.body, step.domain, step.op_type, reads, signature(step.node, small_contents))
 
     def _identity(self, value: Value) -> object:
         if value.constant and value.tensor is not None:
             # Small constants are shared before steps are compared.
-            return contents(value.tensor)
+            return small_contents(value.tensor)
         twins = self.twins.get(value.step) if value.step is not None else None
         if not twins or value.step is None:
             return value

@@ -9,20 +9,18 @@ from collections.abc import Iterator
 
 import onnx_ir as ir
 
-from ortune.locks.snapshot.contents import contents
-from ortune.locks.snapshot.structure import MOST_SHAPE_ELEMENTS
+from ortune.graph.fingerprints import is_structure, model_fingerprint, tensor_digest
 from ortune.model.graphs import attribute_tensors, graphs, nodes, tensors, type_text
 from ortune.model.open import OpenModel
 from ortune.model.operators import STANDARD
-from ortune.model.tensors import FileTensor
 from ortune.records import LockedModel
 
 
 def locked_model(model: OpenModel) -> LockedModel:
     """The model's own part of a snapshot. Reads all weights once more than the sha256 does."""
     # By identity, which lasts as long as the model does: names are not unique.
-    digests = {id(t): _digest(t) for t in tensors(model.ir)}
-    weights = [t for t in tensors(model.ir) if not _is_structure(t)]
+    digests = {id(t): tensor_digest(t) for t in tensors(model.ir)}
+    weights = [t for t in tensors(model.ir) if not is_structure(t)]
     by_type: Counter[str] = Counter()
     for tensor in weights:
         if tensor.dtype != ir.DataType.STRING:
@@ -38,7 +36,7 @@ def locked_model(model: OpenModel) -> LockedModel:
         opsets=dict(sorted(info.opsets.items())),
         parameters=sum(math.prod(t.shape.numpy()) for t in weights),
         weights=hashlib.sha256("".join(sorted(digests[id(t)] for t in weights)).encode()).hexdigest()[:16],
-        contents=contents(model.ir, lambda tensor: digests.get(id(tensor)) or _digest(tensor)),
+        contents=model_fingerprint(model.ir, lambda tensor: digests.get(id(tensor)) or tensor_digest(tensor)),
         weights_bytes=dict(sorted(by_type.items())),
         tensors={name: digests[id(t)][:12] for name, t in _named(model.ir)},
         inputs=tuple(interface(v) for v in given),
@@ -71,30 +69,8 @@ def _named(model: ir.Model) -> Iterator[tuple[str, ir.TensorProtocol]]:
     for graph in graphs(model):
         if isinstance(graph, ir.Graph):
             values = [(v.name or "", v.const_value) for v in graph.initializers.values()]
-            yield from ((name, t) for name, t in values if t is not None and not _is_structure(t))
+            yield from ((name, t) for name, t in values if t is not None and not is_structure(t))
         for node in graph:
             if node.op_type == "Constant":
                 held = (t for a in node.attributes.values() for t in attribute_tensors(a))
-                yield from ((node.outputs[0].name or "", t) for t in held if not _is_structure(t))
-
-
-def _is_structure(tensor: ir.TensorProtocol) -> bool:
-    """Shapes and axes: one exporter writes them as attributes, another as tensors."""
-    return tensor.dtype == ir.DataType.INT64 and math.prod(tensor.shape.numpy()) <= MOST_SHAPE_ELEMENTS
-
-
-def _digest(tensor: ir.TensorProtocol) -> str:
-    """A digest of type, shape and values, whatever the tensor is called."""
-    digest = hashlib.sha256(f"{tensor.dtype.name} {tensor.shape.numpy()}".encode())
-    for chunk in _chunks(tensor):
-        digest.update(chunk)
-    return digest.hexdigest()
-
-
-def _chunks(tensor: ir.TensorProtocol) -> Iterator[bytes]:
-    if isinstance(tensor, FileTensor):
-        yield from tensor.file.chunks(tensor.offset or 0, tensor.length or 0)
-    elif tensor.dtype == ir.DataType.STRING:
-        yield b"\0".join(bytes(text) for text in tensor.numpy().ravel().tolist())
-    else:
-        yield tensor.tobytes()
+                yield from ((node.outputs[0].name or "", t) for t in held if not is_structure(t))

@@ -29,10 +29,12 @@ class SavedGraph:
     Attributes:
         graph: The main graph; data beside the file is not read.
         model: The same, in which weights beside the file are inputs of their type and shape.
+        weights: The names of these inputs.
     """
 
     graph: onnx.GraphProto
     model: ir.Model
+    weights: frozenset[str] = frozenset()
 
 
 def graph_snapshot(
@@ -53,7 +55,7 @@ def graph_snapshot(
             if count > plain.get(name, 0) and not _is_move(name)
         },
         inserted=_inserted(counts, exported),
-        structure=structure(saved.graph),
+        structure=structure(saved.model, saved.weights),
         weights_bytes=held.weights_bytes,
         peak_activation_bytes=held.peak_activation_bytes,
         unknown_values=held.unknown_values,
@@ -70,10 +72,11 @@ def saved_graph(path: Path) -> SavedGraph:
         proto = onnx.load(path, load_external_data=False)
         alone = onnx.ModelProto()
         alone.CopyFrom(proto)
-        _without_data(alone.graph)
+        weights = frozenset(_without_data(alone.graph))
         for value in alone.graph.output:
             value.type.tensor_type.ClearField("shape")  # as the exporter declared it, whatever is fed
-        return SavedGraph(graph=proto.graph, model=to_ir(alone, WeightFiles(path), str(path)))
+        model = to_ir(alone, WeightFiles(path), str(path))
+        return SavedGraph(graph=proto.graph, model=model, weights=weights)
     except (OSError, DecodeError, ModelError) as error:
         raise ModelError(
             f"the graph that ONNX Runtime saved cannot be read: {error}",
@@ -82,22 +85,24 @@ def saved_graph(path: Path) -> SavedGraph:
         ) from error
 
 
-def _without_data(graph: onnx.GraphProto) -> None:
-    """Make weights beside the file inputs, and leave out what is there twice."""
+def _without_data(graph: onnx.GraphProto) -> list[str]:
+    """Makes weights beside the file inputs, and leaves out what is there twice; the names of these inputs."""
     declared = {value.name for value in graph.input}
     # A Constant of a branch may be saved twice, as the node and as an initializer.
     made = {name for node in graph.node for name in node.output}
-    kept = []
+    kept, weights = [], list[str]()
     for tensor in graph.initializer:
         if tensor.data_location != onnx.TensorProto.EXTERNAL:
             kept += [tensor] if tensor.name not in made else []
         elif tensor.name not in declared | made:
             graph.input.append(helper.make_tensor_value_info(tensor.name, tensor.data_type, tensor.dims))
+            weights.append(tensor.name)
     del graph.initializer[:]
     graph.initializer.extend(kept)
     for node in graph.node:
         for inner in graphs_of(node):
-            _without_data(inner)
+            weights += _without_data(inner)
+    return weights
 
 
 def _inserted(counts: Mapping[str, int], exported: Mapping[str, int]) -> dict[str, int]:

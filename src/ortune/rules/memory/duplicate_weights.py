@@ -11,12 +11,9 @@ References: ONNX IR specification, "Graphs", on initializers.
 
 from __future__ import annotations
 
-import hashlib
-from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
-import onnx_ir as ir
-
+from ortune.graph.fingerprints import equal_tensors
 from ortune.model.graphs import parameters, stored_bytes
 from ortune.records import Finding
 from ortune.rules._words import listed, percent, plural
@@ -28,26 +25,16 @@ _SHARE = 0.01
 _LEAST_BYTES = 64 << 10
 _MOST_READ_BYTES = 1 << 30
 _LEAST_TENSOR_BYTES = 1024
-_HEAD_ELEMENTS = 256
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Everywhere in the model, unless too much would have to be read."""
+    """Everywhere in the model, until too much was read."""
     if facts.model is None:
         return
     stored = list(parameters(facts.model.ir))
     total = sum(map(stored_bytes, stored))
-    repeated, read = [], 0
-    for group in _alike(stored):
-        seen: set[bytes] = set()
-        for tensor in group:
-            read += stored_bytes(tensor)
-            if read > _MOST_READ_BYTES:
-                return
-            digest = hashlib.sha256(tensor.numpy().tobytes()).digest()
-            if digest in seen:
-                repeated.append(tensor)
-            seen.add(digest)
+    large = ((tensor, tensor) for tensor in stored if stored_bytes(tensor) >= _LEAST_TENSOR_BYTES)
+    repeated = [each for group in equal_tensors(large, most_bytes=_MOST_READ_BYTES) for each in group[1:]]
     wasted, names = sum(map(stored_bytes, repeated)), tuple(tensor.name or "" for tensor in repeated)
     if wasted >= max(_LEAST_BYTES, _SHARE * total):
         yield Finding(
@@ -57,16 +44,3 @@ def find(facts: Facts) -> Iterator[Finding]:
             f"others: {listed(names)}",
             where=names,
         )
-
-
-def _alike(tensors: Iterable[ir.TensorProtocol]) -> Iterator[list[ir.TensorProtocol]]:
-    """Groups of tensors that may be equal: of one type and shape, with the same first values."""
-    found: defaultdict[tuple[object, ...], list[ir.TensorProtocol]] = defaultdict(list)
-    for tensor in tensors:
-        if stored_bytes(tensor) >= _LEAST_TENSOR_BYTES and tensor.dtype.bitwidth >= 8:
-            found[tensor.dtype, tuple(tensor.shape.numpy())].append(tensor)
-    for group in found.values():
-        heads: defaultdict[bytes, list[ir.TensorProtocol]] = defaultdict(list)
-        for tensor in group if len(group) > 1 else ():
-            heads[tensor.numpy().ravel()[:_HEAD_ELEMENTS].tobytes()].append(tensor)
-        yield from (alike for alike in heads.values() if len(alike) > 1)

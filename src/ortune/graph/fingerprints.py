@@ -1,0 +1,202 @@
+"""Structural fingerprints: what a graph or a value is, whatever its nodes and values are called.
+
+A value is known by how it is computed: by operator, attributes and inputs, down to the inputs of the model and to what
+the file stores. Two graphs of one fingerprint compute the same from the same, with as many nodes of each kind; names
+and the order of nodes that do not depend on each other do not count.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator
+from typing import TypeVar
+
+import onnx_ir as ir
+
+from ortune.graph.constants import is_overridable, stored
+from ortune.graph.nodes import is_op
+from ortune.model.graphs import attribute_tensors, op_set, stored_bytes, type_text
+from ortune.model.operators import STANDARD
+from ortune.model.tensors import FileTensor
+
+MOST_SHAPE_ELEMENTS = 64
+"""int64 tensors up to this size hold shapes, axes and indices: part of the structure, not weights."""
+
+COMMUTATIVE = op_set("Add And BitwiseAnd BitwiseOr BitwiseXor Equal Max Mean Min Mul Or Sum Xor")
+"""Exporters write what these take in either order."""
+
+_HEAD = 64  # first elements by which most tensors differ
+
+Item = TypeVar("Item")
+
+
+def digest(*parts: str) -> str:
+    """64 hexadecimal digits of a list of texts."""
+    # Each part with its length: no two lists of parts become the same bytes.
+    return hashlib.sha256("".join(f"{len(part)}:{part}" for part in parts).encode()).hexdigest()
+
+
+def tensor_digest(tensor: ir.TensorProtocol) -> str:
+    """64 hexadecimal digits of type, shape and values, whatever the tensor is called."""
+    found = hashlib.sha256(f"{tensor.dtype.name} {tensor.shape.numpy()}".encode())
+    if isinstance(tensor, FileTensor):
+        for chunk in tensor.file.chunks(tensor.offset or 0, tensor.length or 0):
+            found.update(chunk)
+    elif tensor.dtype == ir.DataType.STRING:
+        found.update(b"\0".join(bytes(text) for text in tensor.numpy().ravel().tolist()))
+    else:
+        found.update(tensor.tobytes())
+    return found.hexdigest()
+
+
+def tensor_kind(tensor: ir.TensorProtocol) -> str:
+    """What a weight is known by without its values: type and shape. Shapes and axes are known by their values too."""
+    if is_structure(tensor):
+        return digest("sizes", str(tensor.shape.numpy()), repr(tensor.numpy().ravel().tolist()))
+    return weight_kind(tensor.dtype, tensor.shape)
+
+
+def weight_kind(dtype: ir.DataType | None, shape: ir.Shape | None) -> str:
+    """What a weight of this type and shape is known by."""
+    return digest(
+        "weight", "?" if dtype is None else dtype.name, "?" if shape is None else str(shape.numpy())
+    )
+
+
+def is_structure(tensor: ir.TensorProtocol) -> bool:
+    """Whether it holds shapes, axes or indices: one exporter writes them as attributes, another as tensors."""
+    return tensor.dtype == ir.DataType.INT64 and tensor.size <= MOST_SHAPE_ELEMENTS
+
+
+def model_fingerprint(model: ir.Model, tensor: Callable[[ir.TensorProtocol], str] = tensor_digest) -> str:
+    """16 hexadecimal digits; equal for models that differ in names and the order of nodes alone.
+
+    Versions of operator sets count, and the names of model-local functions, since nodes call them by it.
+
+    Args:
+        model: Is not changed.
+        tensor: What a stored tensor is known by.
+    """
+    prints = Fingerprints(tensor)
+    functions = sorted(
+        digest(
+            *name,
+            _versions(function),
+            *prints.attributes(function.attributes.values()),
+            prints.graph(function),
+        )
+        for name, function in model.functions.items()
+    )
+    return digest(_versions(model), *functions, prints.graph(model.graph))[:16]
+
+
+def _versions(of: ir.Model | ir.Function) -> str:
+    return repr(sorted((domain or "ai.onnx", version) for domain, version in of.opset_imports.items()))
+
+
+class Fingerprints:
+    """The fingerprints of values, found in the order of the graph.
+
+    Attributes:
+        of: By value; "" of an input that is left out. What is put in here is believed.
+    """
+
+    def __init__(
+        self, tensor: Callable[[ir.TensorProtocol], str] = tensor_digest, *, commutes: bool = False
+    ) -> None:
+        """``commutes``: what an operator takes in either order is in no order."""
+        self.of: dict[ir.Value | None, str] = {None: ""}
+        self._tensor, self._commutes, self._depth = tensor, commutes, 0
+
+    def graph(self, graph: ir.Graph | ir.Function) -> str:
+        """The fingerprint of a graph whose outer values are known already."""
+        self._depth += 1
+        for value in graph.initializers.values() if isinstance(graph, ir.Graph) else ():
+            tensor = stored(value)
+            if tensor is not None and not is_overridable(value):
+                self.of[value] = self._tensor(tensor)
+        for place, value in enumerate(value for value in graph.inputs if value not in self.of):
+            default = stored(value)
+            kept = () if default is None else (self._tensor(default),)
+            self.of[value] = digest(
+                "input", str(self._depth), str(place), type_text(value), _dims(value), *kept
+            )
+        nodes = []
+        for node in graph:
+            own = self.node(node) or "unknown"
+            self.outputs(node, own)
+            if not is_op(node, "Constant"):
+                nodes.append(digest(own, str(sum(bool(value.name) for value in node.outputs))))
+        ends = [self.of.get(value, "unknown") for value in graph.outputs]
+        self._depth -= 1
+        return digest("graph", *sorted(nodes), "outputs", *ends)
+
+    def node(self, node: ir.Node) -> str | None:
+        """The fingerprint of a node, None where one of its inputs has none. A Constant is what it stores."""
+        tensor = stored(node.outputs[0]) if is_op(node, "Constant") else None
+        if tensor is not None:
+            return self._tensor(tensor)
+        given = [self.of.get(value) for value in node.inputs]
+        known = [each for each in given if each is not None]
+        if len(known) < len(given):
+            return None
+        if self._commutes and is_op(node, *COMMUTATIVE):
+            known.sort()
+        domain = "" if node.domain in STANDARD else node.domain
+        attributes = self.attributes(node.attributes.values())
+        return digest(domain, node.op_type, node.overload, *attributes, "inputs", *known)
+
+    def outputs(self, node: ir.Node, own: str) -> None:
+        """Sets the fingerprints of a node's outputs by its own."""
+        for place, value in enumerate(node.outputs):
+            self.of[value] = digest(own, str(place)) if place else own
+
+    def attributes(self, attributes: Iterable[ir.Attr]) -> list[str]:
+        """The fingerprints of attributes, in an order that does not depend on theirs."""
+        return sorted(digest(each.name, self._attribute(each)) for each in attributes)
+
+    def _attribute(self, attribute: ir.Attr) -> str:
+        if attribute.is_ref():
+            return digest("parameter", str(attribute.ref_attr_name))
+        if attribute.type == ir.AttributeType.GRAPH:
+            return self.graph(attribute.as_graph())
+        if attribute.type == ir.AttributeType.GRAPHS:
+            return digest(*map(self.graph, attribute.as_graphs()))
+        held = attribute_tensors(attribute)
+        return digest(*map(self._tensor, held)) if held else repr(attribute.value)
+
+
+def _dims(value: ir.Value) -> str:
+    """What a dynamic dimension is called does not count."""
+    if value.shape is None:
+        return "any"
+    return str([dim if isinstance(dim, int) else "?" for dim in value.shape])
+
+
+def equal_tensors(
+    stored_items: Iterable[tuple[Item, ir.TensorProtocol]], *, most_bytes: int
+) -> Iterator[list[Item]]:
+    """Groups of two and more whose tensors are equal: of one type and shape, with the same contents.
+
+    Args:
+        stored_items: What is grouped, each with its tensor; texts and elements of less than a byte are left out.
+        most_bytes: Ends once so much was read.
+    """
+    kinds: defaultdict[tuple[object, ...], list[tuple[Item, ir.TensorProtocol]]] = defaultdict(list)
+    for item, tensor in stored_items:
+        if tensor.dtype != ir.DataType.STRING and tensor.dtype.bitwidth >= 8:
+            kinds[tensor.dtype, tuple(tensor.shape.numpy())].append((item, tensor))
+    read = 0
+    for group in kinds.values():
+        heads: defaultdict[bytes, list[tuple[Item, ir.TensorProtocol]]] = defaultdict(list)
+        for item, tensor in group if len(group) > 1 else ():
+            heads[tensor.numpy().reshape(-1)[:_HEAD].tobytes()].append((item, tensor))
+        for alike in heads.values():
+            equal: defaultdict[bytes, list[Item]] = defaultdict(list)
+            for item, tensor in alike if len(alike) > 1 else ():
+                read += stored_bytes(tensor)
+                if read > most_bytes:
+                    return
+                equal[hashlib.sha256(tensor.numpy().tobytes()).digest()].append(item)
+            yield from (items for items in equal.values() if len(items) > 1)

@@ -1,0 +1,103 @@
+"""A model as it is written, to see what differs before and after a change."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+import onnx_ir as ir
+
+from ortune.graph.attributes import SMALL_BYTES, signature
+from ortune.model.graphs import graphs
+
+Signature = tuple[object, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fingerprint:
+    """Everything of a model that is written into its file, names included, but for the bytes of large tensors.
+
+    Attributes:
+        nodes: One signature a node, in order; metadata is left out, since provenance is no change.
+        rest: Inputs, outputs, initializers and shapes of every graph, versions, functions.
+        held: The tensors seen, kept alive so that their identities stay their own.
+    """
+
+    nodes: tuple[Signature, ...]
+    rest: tuple[Signature, ...]
+    held: tuple[object, ...] = field(compare=False, repr=False)
+
+    @classmethod
+    def of(cls, model: ir.Model, *, by_identity: bool = True) -> Fingerprint:
+        """The fingerprint of a model.
+
+        Args:
+            model: Is not changed, and its weights are not read.
+            by_identity: Tensors are the same when they are the same object: right for a model that is changed
+                in place. Else small ones are compared by content, and large ones by type and shape.
+        """
+        held: list[object] = []
+        found, nodes = list[Signature](), list[Signature]()
+        for graph in graphs(model):
+            own = list(graph)
+            found.append(_graph_signature(graph, own, held, by_identity))
+            nodes += [node_signature(node, held, by_identity) for node in own]
+        versions = (
+            model.ir_version,
+            tuple(sorted(model.opset_imports.items())),
+            tuple(sorted(model.metadata_props.items())),
+            tuple(model.functions),
+        )
+        return cls(nodes=tuple(nodes), rest=(versions, *found), held=tuple(held))
+
+    def new_nodes(self, model: ir.Model, *, by_identity: bool = True) -> list[ir.Node]:
+        """The nodes of ``model`` that are not in this one: new, or changed since."""
+        known, held = set(self.nodes), list[object]()
+        return [
+            node
+            for graph in graphs(model)
+            for node in graph
+            if node_signature(node, held, by_identity) not in known
+        ]
+
+
+def node_signature(node: ir.Node, held: list[object], by_identity: bool) -> Signature:
+    """What a node is: operator, names and attributes; what lies in its subgraphs are nodes of their own."""
+    return (
+        node.domain,
+        node.op_type,
+        node.overload,
+        node.name,
+        tuple([None if value is None else value.name for value in node.inputs]),
+        tuple([value.name for value in node.outputs]),
+        signature(node, lambda tensor: _tensor_signature(tensor, held, by_identity), lambda _: None),
+    )
+
+
+def _tensor_signature(tensor: ir.TensorProtocol | None, held: list[object], by_identity: bool) -> Signature:
+    if tensor is None:
+        return ()
+    if by_identity:
+        held.append(tensor)
+        return (tensor.name, id(tensor))
+    start = (tensor.name, tensor.dtype, tuple(tensor.shape.numpy()))
+    if tensor.dtype == ir.DataType.STRING or tensor.nbytes > SMALL_BYTES:
+        return start
+    return (*start, tensor.tobytes())
+
+
+def _graph_signature(
+    graph: ir.Graph | ir.Function, nodes: Sequence[ir.Node], held: list[object], by_identity: bool
+) -> Signature:
+    stored = graph.initializers.values() if isinstance(graph, ir.Graph) else ()
+    return (
+        graph.name,
+        _values_signature(graph.inputs),
+        _values_signature(graph.outputs),
+        tuple((v.name, _tensor_signature(v.const_value, held, by_identity)) for v in stored),
+        _values_signature(value for node in nodes for value in node.outputs),
+    )
+
+
+def _values_signature(values: Iterable[ir.Value]) -> Signature:
+    return tuple([(v.name, repr(v.type), None if v.shape is None else str(v.shape)) for v in values])
