@@ -19,7 +19,7 @@ from ortune.graph.written import Fingerprint
 from ortune.model.open import OpenModel, open_model
 from ortune.model.save import INLINE_LIMIT_BYTES, save_model
 from ortune.records import Plan, RewriteSpec, Value
-from ortune.rewrites._base import ONNX, Rewrite, RewriteResult
+from ortune.rewrites._base import ONNX, Rewrite, RewriteResult, unchanged
 from ortune.rewrites._checks import problem
 from ortune.rewrites._marks import carry, stamp, stamp_model
 from ortune.rewrites._registry import canonical, find
@@ -171,7 +171,7 @@ class _Line:
         """One rewrite."""
         if self._finished:
             why = "the model is in ORT format by now, in which nothing can be changed"
-            return RewriteResult(modified=False, what="Nothing was changed.", reasons=(why,))
+            return unchanged(why)
         if rewrite.task and tool:
             return self._by_tool(rewrite, spec.params, tool)
         result = rewrite.apply(self._model, spec.params)
@@ -189,7 +189,7 @@ class _Line:
     def _by_tool(self, rewrite: Rewrite, params: Mapping[str, str], tool: Tool) -> RewriteResult:
         reasons = rewrite.refuses(self._model) if rewrite.refuses else ()
         if reasons:
-            return RewriteResult(modified=False, what="Nothing was changed.", reasons=reasons)
+            return unchanged(*reasons)
         self._count += 1
         self._folder.mkdir(exist_ok=True)
         if rewrite.makes != ONNX:
@@ -206,9 +206,7 @@ class _Line:
             rewrite.require_whole(made)
         before = Fingerprint.of(self._model, by_identity=False)
         if Fingerprint.of(made, by_identity=False) == before:
-            return RewriteResult(
-                modified=False, what="Nothing was changed.", reasons=("the tool gave the same graph",)
-            )
+            return unchanged("the tool gave the same graph")
         carry(self._model, made)
         stamp(made, before, rewrite.name, by_identity=False)
         self._model, self._path = made, None

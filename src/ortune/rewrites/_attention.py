@@ -65,11 +65,12 @@ class Core:
 
 def cores(scope: Scope) -> list[Core]:
     """The attentions of one graph, without those of its subgraphs."""
-    found = [_core(node) for node in scope if is_op(node, "Softmax")]
+    found = [core_of(node) for node in scope if is_op(node, "Softmax")]
     return [core for core in found if core is not None]
 
 
-def _core(softmax: ir.Node) -> Core | None:
+def core_of(softmax: ir.Node) -> Core | None:
+    """The attention around a Softmax; None where there is none."""
     if is_parameter(softmax, "axis") or int_of(softmax, "axis", -1) not in (-1, 3):
         return None
     shared: list[ir.Value] = []

@@ -78,6 +78,11 @@ class RewriteResult:
     reasons: tuple[str, ...] = ()
 
 
+def unchanged(*reasons: str) -> RewriteResult:
+    """Nothing was changed, for these reasons."""
+    return RewriteResult(modified=False, what="Nothing was changed.", reasons=reasons)
+
+
 Change = Callable[[ir.Model, Mapping[str, str]], RewriteResult]
 """Changes a model in place and says what it did."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import cached_property
 
 import numpy as np
@@ -169,23 +169,3 @@ class Editor:
         node.graph.remove(node, safe=True)
         for each in dict.fromkeys(read):
             self.drop(each)
-
-
-def until_none(
-    walk: Callable[[ir.Model, Editor], tuple[int, list[str]]], model: ir.Model
-) -> tuple[int, list[str]]:
-    """Replaces again and again: two that share something hide each other until one of them is replaced.
-
-    Args:
-        walk: Replaces what it finds; how many, and why something nearly is one.
-        model: Is changed.
-
-    Returns:
-        How many in all, and what kept those that are left.
-    """
-    count, editor = 0, Editor(model)
-    while True:
-        found, reasons = walk(model, editor)
-        count += found
-        if not found:
-            return count, reasons

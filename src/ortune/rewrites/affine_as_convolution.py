@@ -24,7 +24,7 @@ from ortune.graph.nodes import is_op, only_user, scopes_of
 from ortune.graph.sizes import least_rank
 from ortune.records import Workload
 from ortune.rewrites import _affine, affine_into_weights
-from ortune.rewrites._base import Proposed, Rewrite, RewriteResult
+from ortune.rewrites._base import Proposed, Rewrite, RewriteResult, unchanged
 from ortune.rewrites._editor import Editor
 
 _BLOCK = 16  # channels of the widest block, AVX-512's; a multiple of it is one of the narrower ones too
@@ -146,7 +146,7 @@ def _change(model: ir.Model, params: Mapping[str, str]) -> RewriteResult:
         count += sum(_replace(editor, _chains(scope)) for scope, _ in scopes_of(model))
     if not count:
         why = "no scale or shift by channel goes from a convolution to another"
-        return RewriteResult(modified=False, what="Nothing was changed.", reasons=(why,))
+        return unchanged(why)
     what = f"Made {count} 1x1 convolution{'s' if count > 1 else ''} by channel of scales and shifts."
     return RewriteResult(modified=True, what=what)
 

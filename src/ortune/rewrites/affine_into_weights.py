@@ -26,7 +26,7 @@ from ortune.graph.ort_fusions import fused
 from ortune.graph.sizes import least_rank
 from ortune.records import Workload
 from ortune.rewrites import _affine
-from ortune.rewrites._base import Proposed, Rewrite, RewriteResult
+from ortune.rewrites._base import Proposed, Rewrite, RewriteResult, unchanged
 from ortune.rewrites._editor import Editor
 
 _MOST_CHANNELS = 1 << 24  # numbers of a weight that are looked at: larger ones take longer than they give
@@ -154,7 +154,7 @@ def _change(model: ir.Model, params: Mapping[str, str]) -> RewriteResult:
     left = tuple(filter(None, [*map(_left, norms), *map(_shared, products)]))
     if not count:
         why = "no scale or shift stands alone between a product with constant weights and its one neighbour"
-        return RewriteResult(modified=False, what="Nothing was changed.", reasons=left or (why,))
+        return unchanged(*(left or (why,)))
     folded = "1 scale or shift" if count == 1 else f"{count} scales and shifts"
     return RewriteResult(modified=True, what=f"Folded {folded} into weights.", reasons=left)
 

@@ -16,7 +16,6 @@ References: Vaswani et al., "Attention Is All You Need", 2017; ONNX Runtime, ``d
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -24,12 +23,11 @@ import onnx_ir as ir
 
 from ortune.graph.attributes import int_of
 from ortune.graph.constants import constant
-from ortune.graph.nodes import is_op, scopes_of
+from ortune.graph.nodes import is_op
 from ortune.graph.sizes import dims
-from ortune.records import Workload
-from ortune.rewrites._attention import Core, Heads, cores
-from ortune.rewrites._base import Proposed, Rewrite, RewriteResult
+from ortune.rewrites._attention import Core, Heads, core_of
 from ortune.rewrites._editor import Editor
+from ortune.rewrites._pattern import Look, Pattern
 
 _LEAST_OPSET = 11  # Slice by inputs, axes counted from the end
 _SOFTMAX_OPSET = 13  # before it, Softmax without an axis is over all axes but the first
@@ -45,8 +43,11 @@ class _Match:
     joined: ir.Node
 
 
-def _match(core: Core) -> _Match | str:  # noqa: PLR0911  (one a near miss)
-    """What can be replaced, or why not."""
+def _match(softmax: ir.Node, look: Look) -> _Match | str:  # noqa: PLR0911  (one a near miss)
+    """What can be replaced, or why not; "" where there is no attention around a Softmax."""
+    core = core_of(softmax)
+    if core is None or (look.opset < _SOFTMAX_OPSET and "axis" not in softmax.attributes):
+        return ""
     what = f"the attention around Softmax {core.softmax.name!r}"
     if core.shared is not None:
         return f"of {what}, {core.shared.name!r} is used elsewhere too"
@@ -153,28 +154,7 @@ def _is_finite(mask: ir.Value, depth: int = 8) -> bool:
     return False
 
 
-def _walk(model: ir.Model, editor: Editor | None) -> tuple[int, list[str]]:
-    """How many match, replaced where an editor is given; and why something nearly does."""
-    count, reasons = 0, list[str]()
-    for scope, opset in scopes_of(model):
-        for core in cores(scope):
-            match = _match(core)
-            if opset < _SOFTMAX_OPSET and "axis" not in core.softmax.attributes:
-                continue
-            if isinstance(match, _Match) and opset < _LEAST_OPSET:
-                match = (
-                    f"the model is of opset {opset}, and MultiHeadAttention is made from {_LEAST_OPSET} on"
-                )
-            if isinstance(match, _Match):
-                count += 1
-                if editor is not None:
-                    _replace(editor, match)
-            else:
-                reasons.append(match)
-    return count, list(dict.fromkeys(reasons))
-
-
-def _replace(editor: Editor, match: _Match) -> None:
+def _replace(editor: Editor, match: _Match, look: Look) -> None:
     core, at = match.core, match.joined
     q, k, v = core.queries, core.keys, core.values
     assert q is not None
@@ -251,33 +231,26 @@ def _whole(
     return editor.node(at, "Expand", [mask, shape], name=f"{name}_mask")
 
 
-def near_misses(model: ir.Model) -> list[str]:
-    """What keeps attentions that are written out from being replaced, each in words."""
-    return _walk(model, None)[1]
-
-
-def _change(model: ir.Model, params: Mapping[str, str]) -> RewriteResult:
-    count, reasons = _walk(model, Editor(model))
-    if not count:
-        why = tuple(reasons) or ("no Softmax stands between two MatMul in the model",)
-        return RewriteResult(modified=False, what="Nothing was changed.", reasons=why)
-    return RewriteResult(
-        modified=True,
-        what=f"Made {count} MultiHeadAttention of products and Softmax.",
-        reasons=tuple(reasons),
+def _refuses(look: Look) -> str:
+    old = look.opset < _LEAST_OPSET
+    return (
+        f"the model is of opset {look.opset}, and MultiHeadAttention is made from {_LEAST_OPSET} on"
+        if old
+        else ""
     )
 
 
-def _proposes(model: ir.Model, workload: Workload | None) -> Sequence[Proposed]:
-    count, _ = _walk(model, None)
-    return [({}, f"{count} attention{'s are' if count > 1 else ' is'} written out")] if count else []
-
-
-REWRITE = Rewrite(
+PATTERN = Pattern(
+    anchors=("Softmax",),
+    match=_match,
+    replace=_replace,
+    refuses=_refuses,
+    made="Made {n} MultiHeadAttention of products and Softmax.",
+    proposed="{n} {attention is|attentions are} written out",
+    none="no Softmax stands between two MatMul in the model",
+)
+REWRITE = PATTERN.rewrite(
     name="attention",
     summary="products and Softmax between heads become MultiHeadAttention",
-    safety="exact",
     stage=4,
-    change=_change,
-    proposes=_proposes,
 )

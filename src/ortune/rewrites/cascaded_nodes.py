@@ -23,7 +23,7 @@ from ortune.graph.constants import constant
 from ortune.graph.nodes import holds, is_op, scopes_of
 from ortune.graph.sizes import reduced_axes
 from ortune.records import Workload
-from ortune.rewrites._base import CLEAN_UP, Proposed, Rewrite, RewriteResult
+from ortune.rewrites._base import CLEAN_UP, Proposed, Rewrite, RewriteResult, unchanged
 from ortune.rewrites._editor import Editor, takes_name, why_no_name
 from ortune.rewrites._known import Dims, Known, known_values
 
@@ -211,7 +211,7 @@ def _change(model: ir.Model, params: Mapping[str, str]) -> RewriteResult:
     count, reasons = done.found.total(), tuple(done.reasons)
     if not count:
         why = reasons or ("no two nodes that follow each other do the same kind of thing",)
-        return RewriteResult(modified=False, what="Nothing was changed.", reasons=why)
+        return unchanged(*why)
     what = f"Merged {count} pair{'s' if count > 1 else ''} of nodes."
     return RewriteResult(modified=True, what=what, reasons=reasons)
 

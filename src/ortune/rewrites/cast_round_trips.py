@@ -12,17 +12,14 @@ References: microsoft/onnxruntime#25824, #12880.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-
 import onnx_ir as ir
 
 from ortune.graph.attributes import cast_to
-from ortune.graph.nodes import is_op, only_user, scopes_of
-from ortune.model.graphs import nodes, op_set
-from ortune.records import Workload
-from ortune.rewrites._base import Proposed, Rewrite, RewriteResult
+from ortune.graph.nodes import is_op, only_user
+from ortune.model.graphs import op_set
 from ortune.rewrites._editor import Editor, takes_name, why_no_name
-from ortune.rewrites._known import Known, known_values
+from ortune.rewrites._known import Known
+from ortune.rewrites._pattern import Look, Pattern
 
 _SMALLER = {
     ir.DataType.FLOAT: (ir.DataType.FLOAT16, ir.DataType.BFLOAT16),
@@ -45,59 +42,54 @@ def _way(back: ir.Node) -> list[ir.Node]:
     return []
 
 
-def _walk(model: ir.Model) -> tuple[int, list[str]]:
-    """Takes them out: how many, and why others stay."""
-    editor, count = Editor(model), 0
-    reasons: dict[str, None] = {}
-    known = known_values(model)
-    for scope, _ in scopes_of(model):
-        for back in [node for node in scope if cast_to(node)]:
-            way = _way(back) if back.graph is scope else []
-            if len(way) < 2 or way[0].inputs[0] is None:
-                continue
-            down, source = way[0], way[0].inputs[0]
-            dtype = known.get(source, Known()).dtype
-            if dtype is None or dtype != cast_to(back) or cast_to(down) not in _SMALLER.get(dtype, ()):
-                continue
-            if way[1] is back:
-                if back.outputs[0].is_graph_output() and not takes_name(source, back.outputs[0]):
-                    reasons[why_no_name(back)] = None
-                    continue
-                editor.replace(back.outputs[0], source)
-            else:
-                way[1].replace_input_with(0, source)
-                for value in (node.outputs[0] for node in way[1:-1]):
-                    value.type = ir.TensorType(dtype)
-                    known[value] = Known(dtype=dtype, dims=known.get(value, Known()).dims)
-                editor.replace(back.outputs[0], way[-2].outputs[0])
-                editor.drop(down.outputs[0])
-            count += 1
-    return count, list(reasons)
+_Match = tuple[list[ir.Node], ir.DataType]
+"""The nodes of a way, with the type at both of its ends."""
 
 
-def _change(model: ir.Model, params: Mapping[str, str]) -> RewriteResult:
-    count, reasons = _walk(model)
-    if not count:
-        why = tuple(reasons) or ("no value is cast to a smaller type and straight back",)
-        return RewriteResult(modified=False, what="Nothing was changed.", reasons=why)
-    what = f"Took {count} cast{'s' if count > 1 else ''} to a smaller type and back out."
-    return RewriteResult(modified=True, what=what, reasons=tuple(reasons))
+def _match(back: ir.Node, look: Look) -> _Match | str:
+    """The way from a Cast to a smaller type down to a Cast back."""
+    way = _way(back)
+    if len(way) < 2 or way[0].inputs[0] is None:
+        return ""
+    dtype = look.of(way[0].inputs[0]).dtype
+    if dtype is None or dtype != cast_to(back) or cast_to(way[0]) not in _SMALLER.get(dtype, ()):
+        return ""
+    if (
+        way[1] is back
+        and back.outputs[0].is_graph_output()
+        and not takes_name(way[0].inputs[0], back.outputs[0])
+    ):
+        return why_no_name(back)
+    return way, dtype
 
 
-def _proposes(model: ir.Model, workload: Workload | None) -> Sequence[Proposed]:
-    small = {dtype for smaller in _SMALLER.values() for dtype in smaller}
-    if not any(cast_to(node) in small for node in nodes(model)):
-        return []
-    count, _ = _walk(model.clone())
-    values = "1 value is" if count == 1 else f"{count} values are"
-    return [({}, f"{values} cast to a smaller type and straight back")] if count else []
+def _replace(editor: Editor, match: _Match, look: Look) -> None:
+    way, dtype = match
+    down, back, source = way[0], way[-1], way[0].inputs[0]
+    assert source is not None
+    if way[1] is back:
+        editor.replace(back.outputs[0], source)
+        return
+    way[1].replace_input_with(0, source)
+    for value in (node.outputs[0] for node in way[1:-1]):
+        value.type = ir.TensorType(dtype)
+        look.values[value] = Known(dtype=dtype, dims=look.of(value).dims)
+    editor.replace(back.outputs[0], way[-2].outputs[0])
+    editor.drop(down.outputs[0])
 
 
-REWRITE = Rewrite(
+PATTERN = Pattern(
+    anchors=("Cast",),
+    match=_match,
+    replace=_replace,
+    made="Took {n} {cast|casts} to a smaller type and back out.",
+    proposed="{n} {value is|values are} cast to a smaller type and straight back",
+    none="no value is cast to a smaller type and straight back",
+    counts_replaced=True,
+)
+REWRITE = PATTERN.rewrite(
     name="cast-round-trips",
     summary="casts to a smaller type and straight back go",
     safety="numerics",
     stage=1,
-    change=_change,
-    proposes=_proposes,
 )

@@ -29,7 +29,7 @@ from ortune.graph.constants import constant, is_constant
 from ortune.graph.nodes import is_op, scopes_of
 from ortune.model.graphs import nodes, op_set
 from ortune.records import Workload
-from ortune.rewrites._base import CLEAN_UP, Param, Proposed, Rewrite, RewriteResult
+from ortune.rewrites._base import CLEAN_UP, Param, Proposed, Rewrite, RewriteResult, unchanged
 from ortune.rewrites._editor import Editor
 from ortune.rewrites._inline import Inlined, can_be_inlined
 from ortune.rewrites._known import SMALL_BYTES, Dims, Known, known_values
@@ -322,7 +322,7 @@ def _change(model: ir.Model, params: Mapping[str, str]) -> RewriteResult:
     reasons = tuple(done.reasons)
     if not (done.folded or done.branches):
         why = reasons or (f"{_left(model)}, and no size that is asked for is known",)
-        return RewriteResult(modified=False, what="Nothing was changed.", reasons=why)
+        return unchanged(*why)
     return RewriteResult(modified=True, what=f"Computed {_counts(done)} once.", reasons=reasons)
 
 

@@ -14,18 +14,18 @@ References: ONNX operators, "Reshape"; ONNX Runtime source, ``core/optimizer/res
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import numpy as np
 import onnx_ir as ir
 
 from ortune.graph.attributes import has_parameters, int_of, is_parameter, optional_int
 from ortune.graph.constants import constant
-from ortune.graph.nodes import holds, is_op, scopes_of
-from ortune.records import Workload
-from ortune.rewrites._base import CLEAN_UP, Proposed, Rewrite, RewriteResult
+from ortune.graph.nodes import is_op
+from ortune.rewrites._base import CLEAN_UP
 from ortune.rewrites._editor import Editor
-from ortune.rewrites._known import Dims, Known, known_values
+from ortune.rewrites._known import Dims, Known
+from ortune.rewrites._pattern import Look, Pattern
 
 _LEAST_OPSET = 5  # Reshape has its sizes as an attribute before
 _DEPTH = 32
@@ -101,10 +101,10 @@ class _Sizes:
         return (None,) * count if isinstance(count, int) and count < _DEPTH else None
 
 
-def _asked(node: ir.Node, sizes: _Sizes) -> list[int] | str | None:
-    """The constant that a Reshape can be given; why not; or None where it has one."""
+def _asked(node: ir.Node, sizes: _Sizes) -> list[int] | str:
+    """The constant that a Reshape can be given; why not; or "" where it has one."""
     if len(node.inputs) < 2 or node.inputs[1] is None or constant(node.inputs[1]) is not None:
-        return None
+        return ""
     zeros = is_parameter(node, "allowzero") or int_of(node, "allowzero", 0)
     if not all(is_op(use.node, "Reshape") and use.idx == 1 for use in node.inputs[1].uses()):
         return f"others than a Reshape use the sizes that Reshape {node.name!r} is asked for"
@@ -128,51 +128,36 @@ def _asked(node: ir.Node, sizes: _Sizes) -> list[int] | str | None:
     return [-1 if size == -2 else size for size in made]
 
 
-def _walk(model: ir.Model) -> tuple[int, list[str]]:
-    """Gives constants to those that can have them: how many, and why others cannot."""
-    editor, count, before = Editor(model), 0, -1
-    reasons: dict[str, None] = {}
-    # What one is given tells sizes to those behind it.
-    while before != count:
-        before = count
-        reasons.clear()
-        sizes = _Sizes(known_values(model))
-        for scope, opset in scopes_of(model):
-            for node in list(scope) if opset >= _LEAST_OPSET else ():
-                asked = _asked(node, sizes) if is_op(node, "Reshape") and node.graph is scope else None
-                if isinstance(asked, str):
-                    reasons[asked] = None
-                elif asked is not None:
-                    computed = node.inputs[1]
-                    wish = f"{node.name or 'reshape'}_sizes"
-                    node.replace_input_with(1, editor.constant(node, wish, np.array(asked, np.int64)))
-                    editor.drop(computed)
-                    count += 1
-    return count, list(reasons)
+_Match = tuple[ir.Node, list[int]]
+"""A Reshape, and the constant that it can be given."""
 
 
-def _change(model: ir.Model, params: Mapping[str, str]) -> RewriteResult:
-    count, reasons = _walk(model)
-    if not count:
-        why = tuple(reasons) or ("every Reshape has constant sizes",)
-        return RewriteResult(modified=False, what="Nothing was changed.", reasons=why)
-    what = f"Gave {count} Reshape{'s' if count > 1 else ''} constant sizes."
-    return RewriteResult(modified=True, what=what, reasons=tuple(reasons))
+def _match(node: ir.Node, look: Look) -> _Match | str:
+    asked = _asked(node, _Sizes(look.values))
+    return asked if isinstance(asked, str) else (node, asked)
 
 
-def _proposes(model: ir.Model, workload: Workload | None) -> Sequence[Proposed]:
-    if not holds(model, "Reshape"):
-        return []
-    count, _ = _walk(model.clone())
-    each = "1 Reshape computes sizes" if count == 1 else f"{count} Reshapes compute sizes"
-    return [({}, f"{each} at every call that could be constants")] if count else []
+def _replace(editor: Editor, match: _Match, look: Look) -> None:
+    node, asked = match
+    computed = node.inputs[1]
+    sizes = editor.constant(node, f"{node.name or 'reshape'}_sizes", np.array(asked, np.int64))
+    node.replace_input_with(1, sizes)
+    editor.drop(computed)
 
 
-REWRITE = Rewrite(
+PATTERN = Pattern(
+    anchors=("Reshape",),
+    match=_match,
+    replace=_replace,
+    made="Gave {n} {Reshape|Reshapes} constant sizes.",
+    proposed="{n} {Reshape computes|Reshapes compute} sizes at every call that could be constants",
+    none="every Reshape has constant sizes",
+    least_opset=_LEAST_OPSET,
+    repeats=True,  # what one is given tells sizes to those behind it
+    counts_replaced=True,
+)
+REWRITE = PATTERN.rewrite(
     name="constant-reshape",
     summary="sizes that a Reshape computes at every call become constants",
-    safety="exact",
     stage=CLEAN_UP,
-    change=_change,
-    proposes=_proposes,
 )

@@ -18,7 +18,7 @@ import onnx_ir as ir
 
 from ortune.model.graphs import graphs, subgraphs
 from ortune.records import Workload
-from ortune.rewrites._base import CLEAN_UP, Proposed, Rewrite, RewriteResult
+from ortune.rewrites._base import CLEAN_UP, Proposed, Rewrite, RewriteResult, unchanged
 from ortune.rewrites._editor import release
 
 _WITHOUT_EFFECTS = frozenset({"", "ai.onnx", "ai.onnx.ml", "com.microsoft"})
@@ -85,8 +85,7 @@ def counted(nodes: int, weights: int) -> str:
 def _change(model: ir.Model, params: Mapping[str, str]) -> RewriteResult:
     nodes, weights, reasons = remove(model)
     if not nodes and not weights:
-        why = tuple(reasons) or ("every node and every weight is read",)
-        return RewriteResult(modified=False, what="Nothing was changed.", reasons=why)
+        return unchanged(*(reasons or ("every node and every weight is read",)))
     what = f"Took {counted(nodes, weights)} out that nobody reads."
     return RewriteResult(modified=True, what=what, reasons=tuple(reasons))
 

@@ -22,7 +22,7 @@ from ortune.graph.nodes import scopes_of
 from ortune.graph.randomness import is_random
 from ortune.model.graphs import graphs, subgraphs
 from ortune.records import Workload
-from ortune.rewrites._base import CLEAN_UP, Proposed, Rewrite, RewriteResult
+from ortune.rewrites._base import CLEAN_UP, Proposed, Rewrite, RewriteResult, unchanged
 from ortune.rewrites._editor import Editor
 
 _DOMAINS = ("", "ai.onnx", "com.microsoft")
@@ -91,7 +91,7 @@ def _change(model: ir.Model, params: Mapping[str, str]) -> RewriteResult:
     seen, weights, hidden = _merge(model)
     if not (seen or weights):
         why = "no two nodes compute the same, and no two weights are equal"
-        return RewriteResult(modified=False, what="Nothing was changed.", reasons=(why,))
+        return unchanged(why)
     return RewriteResult(
         modified=True, what=f"Merged {_counts(seen + hidden, weights)} with others that are equal."
     )

@@ -12,17 +12,14 @@ References: ONNX operators, "Einsum" and "MatMul".
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import onnx_ir as ir
 
 from ortune.graph.attributes import text_of
-from ortune.graph.nodes import FLOATS, holds, is_op, scopes_of
-from ortune.records import Workload
-from ortune.rewrites._base import Proposed, Rewrite, RewriteResult
-from ortune.rewrites._editor import Editor, until_none
-from ortune.rewrites._known import Known, known_values
+from ortune.graph.nodes import FLOATS
+from ortune.rewrites._editor import Editor
+from ortune.rewrites._pattern import Look, Pattern
 
 _LEAST_OPSET = 12  # of Einsum
 _MULTIPLIED = FLOATS | {ir.DataType[name] for name in ("BFLOAT16", "INT32", "INT64", "UINT32", "UINT64")}
@@ -34,6 +31,7 @@ class _Match:
     """A product of matrices, or only an order of axes.
 
     Attributes:
+        node: The Einsum.
         terms: The indices of what goes in, the left factor first.
         inputs: Places of what goes in, in this order.
         wanted: How the indices of each must stand.
@@ -41,6 +39,7 @@ class _Match:
         result: Those of what comes out.
     """
 
+    node: ir.Node
     terms: tuple[str, ...]
     inputs: tuple[int, ...]
     wanted: tuple[str, ...]
@@ -48,7 +47,7 @@ class _Match:
     result: str
 
 
-def _match(node: ir.Node, known: Mapping[ir.Value, Known]) -> _Match | str:  # noqa: PLR0911  (one a near miss)
+def _match(node: ir.Node, look: Look) -> _Match | str:  # noqa: PLR0911  (one a near miss)
     """What an Einsum is, or why it is no product of matrices."""
     text = text_of(node, "equation", "").replace(" ", "")
     if not text or None in node.inputs:
@@ -63,7 +62,7 @@ def _match(node: ir.Node, known: Mapping[ir.Value, Known]) -> _Match | str:  # n
     if len(terms) == 1:
         if set(terms[0]) != set(result):
             return f"{said} sums over a tensor alone"
-        return _Match(terms=terms, inputs=(0,), wanted=(result,), made=result, result=result)
+        return _Match(node=node, terms=terms, inputs=(0,), wanted=(result,), made=result, result=result)
     if len(terms) != 2:
         return f"{said} is of more than two tensors"
     for order in ((0, 1), (1, 0)):
@@ -77,22 +76,20 @@ def _match(node: ir.Node, known: Mapping[ir.Value, Known]) -> _Match | str:  # n
             continue
         if not set(rows + columns) <= set(result):
             return f"{said} sums over a tensor alone"
-        sizes = [_size(node.inputs[order[k]], terms[order[k]].index(summed[0]), known) for k in (0, 1)]
+        sizes = [_size(node.inputs[order[k]], terms[order[k]].index(summed[0]), look) for k in (0, 1)]
         if sizes[0] is None or sizes[0] != sizes[1]:
             return f"{said} may repeat a size of one along what it sums over"
-        if _of(node.inputs[0], known).dtype not in _MULTIPLIED:
+        if look.of(node.inputs[0]).dtype not in _MULTIPLIED:
             return f"{said} is of a type that MatMul is not for"
         wanted = (both + rows + summed[0], both + summed[0] + columns)
-        return _Match(terms=(a, b), inputs=order, wanted=wanted, made=both + rows + columns, result=result)
+        return _Match(
+            node=node, terms=(a, b), inputs=order, wanted=wanted, made=both + rows + columns, result=result
+        )
     return f"{said} does not sum over one index, or one of its tensors is no matrix"
 
 
-def _of(value: ir.Value | None, known: Mapping[ir.Value, Known]) -> Known:
-    return known.get(value, Known()) if value is not None else Known()
-
-
-def _size(value: ir.Value | None, axis: int, known: Mapping[ir.Value, Known]) -> int | str | None:
-    dims = _of(value, known).dims
+def _size(value: ir.Value | None, axis: int, look: Look) -> int | str | None:
+    dims = look.of(value).dims
     return dims[axis] if dims is not None and axis < len(dims) else None
 
 
@@ -105,7 +102,8 @@ def _turned(editor: Editor, at: ir.Node, value: ir.Value, has: str, wants: str) 
     return made
 
 
-def _replace(editor: Editor, node: ir.Node, match: _Match) -> None:
+def _replace(editor: Editor, match: _Match, look: Look) -> None:
+    node = match.node
     inputs = [value for place in match.inputs if (value := node.inputs[place]) is not None]
     factors = [
         _turned(editor, node, value, has, wants)
@@ -121,50 +119,19 @@ def _replace(editor: Editor, node: ir.Node, match: _Match) -> None:
     editor.replace(node.outputs[0], made)
 
 
-def _walk(model: ir.Model, editor: Editor) -> tuple[int, list[str]]:
-    """Replaces those that match: how many, and why others do not."""
-    count = 0
-    reasons: dict[str, None] = {}
-    known = known_values(model)
-    for scope, opset in scopes_of(model):
-        for node in [node for node in scope if is_op(node, "Einsum")] if opset >= _LEAST_OPSET else ():
-            match = _match(node, known)
-            if isinstance(match, _Match):
-                _replace(editor, node, match)
-                count += 1
-            else:
-                reasons[match] = None
-    return count, list(reasons)
-
-
-def _replace_all(model: ir.Model) -> tuple[int, list[str]]:
-    """Until there are none: what a MatMul gives has sizes, and those of an Einsum are not always inferred."""
-    return until_none(_walk, model) if holds(model, "Einsum") else (0, [])
-
-
-def _change(model: ir.Model, params: Mapping[str, str]) -> RewriteResult:
-    count, reasons = _replace_all(model)
-    if not count:
-        why = tuple(reasons) or ("no Einsum is in the model",)
-        return RewriteResult(modified=False, what="Nothing was changed.", reasons=why)
-    what = f"Made MatMul or Transpose of {count} Einsum{'s' if count > 1 else ''}."
-    return RewriteResult(modified=True, what=what, reasons=tuple(reasons))
-
-
-def _proposes(model: ir.Model, workload: Workload | None) -> Sequence[Proposed]:
-    count, _ = _replace_all(model.clone())
-    return (
-        [({}, f"{count} Einsum{' is a product' if count == 1 else 's are products'} of matrices")]
-        if count
-        else []
-    )
-
-
-REWRITE = Rewrite(
+PATTERN = Pattern(
+    anchors=("Einsum",),
+    match=_match,
+    replace=_replace,
+    made="Made MatMul or Transpose of {n} {Einsum|Einsums}.",
+    proposed="{n} {Einsum is a product|Einsums are products} of matrices",
+    none="no Einsum is in the model",
+    least_opset=_LEAST_OPSET,
+    repeats=True,
+    counts_replaced=True,
+)
+REWRITE = PATTERN.rewrite(
     name="einsum-to-matmul",
     summary="an Einsum that is a product of matrices becomes MatMul",
-    safety="exact",
     stage=1,
-    change=_change,
-    proposes=_proposes,
 )

@@ -20,7 +20,7 @@ import onnx_ir as ir
 from ortune.errors import UsageError
 from ortune.model.graphs import graphs
 from ortune.records import Case, Workload
-from ortune.rewrites._base import ANY_NAME, Param, Proposed, Rewrite, RewriteResult
+from ortune.rewrites._base import ANY_NAME, Param, Proposed, Rewrite, RewriteResult, unchanged
 
 
 def _inputs(model: ir.Model) -> list[ir.Value]:
@@ -72,7 +72,7 @@ def _change(model: ir.Model, params: Mapping[str, str]) -> RewriteResult:
             else "no input has a symbolic size"
         )
         reasons = reasons or (none,)
-        return RewriteResult(modified=False, what="Nothing was changed.", reasons=reasons)
+        return unchanged(*reasons)
     _forget_shapes(model, symbols)
     fixed = ", ".join(f"{name}={sizes[name]}" for name in sorted(used))
     return RewriteResult(modified=True, what=f"Fixed {fixed}; other sizes are refused.", reasons=reasons)

@@ -23,7 +23,7 @@ from ortune.graph.attributes import cast_to
 from ortune.graph.nodes import is_op
 from ortune.model.graphs import attribute_tensors, graphs, held_tensor
 from ortune.records import Workload
-from ortune.rewrites._base import Proposed, Rewrite, RewriteResult
+from ortune.rewrites._base import Proposed, Rewrite, RewriteResult, unchanged
 from ortune.rewrites._editor import Editor
 
 _HALF, _SINGLE = ir.DataType.FLOAT16, ir.DataType.FLOAT
@@ -195,7 +195,7 @@ def _change(model: ir.Model, params: Mapping[str, str]) -> RewriteResult:
     weights, attributes, fixed = list(_weights(model)), list(_attributes(model)), _fixed(model)
     why = _refused(model) if weights or attributes or fixed else "nothing inside the model is float16"
     if why:
-        return RewriteResult(modified=False, what="Nothing was changed.", reasons=(why,))
+        return unchanged(why)
     editor = Editor(model)
     last = {v for node in model.graph if _last_cast(model, node) for v in node.outputs}
     halves = [

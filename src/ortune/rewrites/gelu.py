@@ -15,19 +15,18 @@ References: Hendrycks and Gimpel, "Gaussian Error Linear Units", 2016; ONNX oper
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import onnx_ir as ir
 
 from ortune.graph.constants import Array, constant
-from ortune.graph.nodes import is_op, scopes_of
+from ortune.graph.nodes import is_op
 from ortune.graph.ort_fusions import fusion_at
 from ortune.graph.sizes import least_rank
-from ortune.records import Workload
-from ortune.rewrites._base import Proposed, Rewrite, RewriteResult
-from ortune.rewrites._editor import Editor, until_none
+from ortune.rewrites._editor import Editor
+from ortune.rewrites._pattern import Look, Pattern
 from ortune.rewrites._probe import ELEMENTWISE, between, bounded, spread
 
 _STANDARD_OPSET = 20  # from here on Gelu is an operator of the standard
@@ -78,7 +77,7 @@ def _is_float32(nodes: Sequence[ir.Node]) -> bool:
     return types == {np.dtype(np.float32)}
 
 
-def _match(anchor: ir.Node) -> _Match | str:
+def _match(anchor: ir.Node, _: Look) -> _Match | str:
     """The Gelu around an Erf or Tanh; "" for others, or why it is nearly one."""
     for x in _above(anchor):
         found = spread(x, [_POINTS], rank=least_rank(x), axes=0, limit=_FOLLOWED)
@@ -92,12 +91,6 @@ def _match(anchor: ir.Node) -> _Match | str:
             if anchor in nodes:  # else the Gelu around another one, of the same value
                 return _checked(anchor, x, y, nodes, elsewhere)
     return ""
-
-
-def written_out(anchor: ir.Node) -> ir.Node | None:
-    """The node that ends the Gelu around an Erf or Tanh, where that becomes one operator; else None."""
-    match = _match(anchor)
-    return match.y.producer() if isinstance(match, _Match) else None
 
 
 def _checked(
@@ -117,26 +110,11 @@ def _checked(
     return _Match(x=x, y=y, by_tanh=anchor.op_type == "Tanh")
 
 
-def _walk(model: ir.Model, editor: Editor | None) -> tuple[int, list[str]]:
-    """How many match, replaced where an editor is given; and why something nearly does."""
-    count, reasons = 0, list[str]()
-    for scope, opset in scopes_of(model):
-        for anchor in [node for node in scope if is_op(node, "Erf", "Tanh")]:
-            match = _match(anchor)
-            if isinstance(match, _Match):
-                count += 1
-                if editor is not None:
-                    _replace(editor, match, opset)
-            elif match:
-                reasons.append(match)
-    return count, list(dict.fromkeys(reasons))
-
-
-def _replace(editor: Editor, match: _Match, opset: int) -> None:
+def _replace(editor: Editor, match: _Match, look: Look) -> None:
     at = match.y.producer()
     assert at is not None
     name = f"{at.name or match.y.name or 'activation'}_gelu"
-    if opset >= _STANDARD_OPSET:
+    if look.opset >= _STANDARD_OPSET:
         attributes = [ir.AttrString("approximate", "tanh")] if match.by_tanh else []
         made = editor.node(at, "Gelu", [match.x], attributes, name=name)
     else:
@@ -145,24 +123,14 @@ def _replace(editor: Editor, match: _Match, opset: int) -> None:
     editor.replace(match.y, made)
 
 
-def _change(model: ir.Model, params: Mapping[str, str]) -> RewriteResult:
-    count, reasons = until_none(_walk, model)
-    if not count:
-        why = tuple(reasons) or ("no Gelu is written out around Erf or Tanh",)
-        return RewriteResult(modified=False, what="Nothing was changed.", reasons=why)
-    return RewriteResult(modified=True, what=f"Made {count} Gelu of arithmetic.", reasons=tuple(reasons))
-
-
-def _proposes(model: ir.Model, workload: Workload | None) -> Sequence[Proposed]:
-    count, _ = _walk(model, None)
-    return [({}, f"{count} Gelu {'are' if count > 1 else 'is'} written out")] if count else []
-
-
-REWRITE = Rewrite(
-    name="gelu",
-    summary="arithmetic around Erf or Tanh becomes Gelu",
-    safety="exact",
-    stage=3,
-    change=_change,
-    proposes=_proposes,
+PATTERN = Pattern(
+    anchors=("Erf", "Tanh"),
+    match=_match,
+    replace=_replace,
+    end=lambda match: match.y.producer(),
+    made="Made {n} Gelu of arithmetic.",
+    proposed="{n} Gelu {is|are} written out",
+    none="no Gelu is written out around Erf or Tanh",
+    repeats=True,
 )
+REWRITE = PATTERN.rewrite(name="gelu", summary="arithmetic around Erf or Tanh becomes Gelu", stage=3)

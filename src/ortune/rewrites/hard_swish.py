@@ -14,17 +14,16 @@ References: ONNX operators, "HardSwish" and "HardSigmoid"; Howard et al., "Searc
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import onnx_ir as ir
 
 from ortune.graph.constants import constant, scalar
-from ortune.graph.nodes import is_op, only_user, other_input, scopes_of
+from ortune.graph.nodes import is_op, only_user, other_input
 from ortune.graph.sizes import least_rank, rank_of_constant
-from ortune.records import Workload
-from ortune.rewrites._base import Proposed, Rewrite, RewriteResult
 from ortune.rewrites._editor import Editor
+from ortune.rewrites._pattern import Look, Pattern
 from ortune.rewrites._probe import limits
 
 _LEAST_OPSET = 6  # HardSigmoid without attributes of the operators before
@@ -106,16 +105,16 @@ def _divided(value: ir.Value, top: float) -> ir.Value | None:
     return node.outputs[0]
 
 
-def _match(clip: ir.Node) -> _Match | str | None:
-    """What a Clip belongs to; why it is nearly that; or None where it is something else."""
+def _match(clip: ir.Node, look: Look) -> _Match | str:
+    """What a Clip belongs to; why it is nearly that; or "" where it is something else."""
     bounds = _bounds(clip)
     x = clip.inputs[0]
     if bounds is None or x is None or bounds[0] != 0.0 or bounds[1] <= 0.0:
-        return None
+        return ""
     top = bounds[1]
     linear = _linear(x)
     if linear is None or linear[2] <= 0.0 or linear[2] >= top:
-        return None
+        return ""
     dtype = _added_type(x)
     if dtype != ir.DataType.FLOAT:
         return f"the Clip {clip.name!r} works on {dtype.name}, and HardSigmoid has a kernel for FLOAT alone"
@@ -155,25 +154,7 @@ def _times(clipped: ir.Value, top: float) -> dict[str, ir.Value | None]:
     return {}
 
 
-def _walk(model: ir.Model, editor: Editor | None) -> tuple[list[_Match], list[str]]:
-    """What matches, replaced where an editor is given; and why something nearly does."""
-    matches: list[_Match] = []
-    reasons: list[str] = []
-    for scope, opset in scopes_of(model):
-        for clip in [node for node in scope if is_op(node, "Clip")]:
-            match = _match(clip)
-            if isinstance(match, _Match) and opset < _LEAST_OPSET:
-                match = f"the model is of opset {opset}, and HardSigmoid needs {_LEAST_OPSET}"
-            if isinstance(match, _Match):
-                matches.append(match)
-                if editor is not None:
-                    _replace(editor, match)
-            elif match:
-                reasons.append(match)
-    return matches, list(dict.fromkeys(reasons))
-
-
-def _replace(editor: Editor, match: _Match) -> None:
+def _replace(editor: Editor, match: _Match, look: Look) -> None:
     name = match.at.name or match.result.name or "hard_swish"
     attributes = [ir.AttrFloat32("alpha", match.alpha), ir.AttrFloat32("beta", match.beta)]
     value = editor.node(match.at, "HardSigmoid", [match.x], attributes, name=f"{name}_hard_sigmoid")
@@ -183,33 +164,28 @@ def _replace(editor: Editor, match: _Match) -> None:
     editor.replace(match.result, value)
 
 
-def written_out(model: ir.Model) -> list[ir.Node]:
-    """The node at the end of each activation that would be replaced."""
-    return [match.at for match in _walk(model, None)[0]]
+def _refuses(look: Look) -> str:
+    old = look.opset < _LEAST_OPSET
+    return f"the model is of opset {look.opset}, and HardSigmoid needs {_LEAST_OPSET}" if old else ""
 
 
-def _change(model: ir.Model, params: Mapping[str, str]) -> RewriteResult:
-    matches, reasons = _walk(model, Editor(model))
-    if not matches:
-        why = tuple(reasons) or ("no Clip of a shifted value, divided by its upper bound, is in the model",)
-        return RewriteResult(modified=False, what="Nothing was changed.", reasons=why)
-    swish = sum(m.factor is not None for m in matches)
+def _made(matches: Sequence[_Match]) -> str:
+    swish = sum(match.factor is not None for match in matches)
     counts = [f"{swish} HardSwish"] if swish else []
     counts += [f"{len(matches) - swish} HardSigmoid"] if len(matches) > swish else []
-    what = f"Made {' and '.join(counts)} of Clip arithmetic."
-    return RewriteResult(modified=True, what=what, reasons=tuple(reasons))
+    return f"Made {' and '.join(counts)} of Clip arithmetic."
 
 
-def _proposes(model: ir.Model, workload: Workload | None) -> Sequence[Proposed]:
-    matches, _ = _walk(model, None)
-    return [({}, f"{len(matches)} activations are Clip arithmetic")] if matches else []
-
-
-REWRITE = Rewrite(
-    name="hard-swish",
-    summary="Clip arithmetic becomes HardSigmoid and HardSwish",
-    safety="exact",
-    stage=1,
-    change=_change,
-    proposes=_proposes,
+PATTERN = Pattern(
+    anchors=("Clip",),
+    match=_match,
+    replace=_replace,
+    end=lambda match: match.at,
+    refuses=_refuses,
+    made=_made,
+    proposed="{n} {activation is|activations are} Clip arithmetic",
+    none="no Clip of a shifted value, divided by its upper bound, is in the model",
+)
+REWRITE = PATTERN.rewrite(
+    name="hard-swish", summary="Clip arithmetic becomes HardSigmoid and HardSwish", stage=1
 )

@@ -22,7 +22,7 @@ import onnx_ir as ir
 from ortune.graph.constants import is_overridable
 from ortune.model.graphs import FREE_INITIALIZERS_IR, NEVER_FED
 from ortune.records import Workload
-from ortune.rewrites._base import Param, Proposed, Rewrite, RewriteResult
+from ortune.rewrites._base import Param, Proposed, Rewrite, RewriteResult, unchanged
 
 
 def _in_inputs(model: ir.Model) -> list[ir.Value]:
@@ -41,7 +41,7 @@ def _change(model: ir.Model, params: Mapping[str, str]) -> RewriteResult:
             if not found
             else "every initializer in the inputs is to be kept"
         )
-        return RewriteResult(modified=False, what="Nothing was changed.", reasons=(why, *reasons))
+        return unchanged(why, *reasons)
     for value in moved:
         model.graph.inputs.remove(value)
     for value in found:

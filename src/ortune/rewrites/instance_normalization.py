@@ -17,19 +17,18 @@ References: Ulyanov et al., "Instance Normalization: The Missing Ingredient for 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import onnx_ir as ir
 
 from ortune.graph.constants import Array, constant, scalar
-from ortune.graph.nodes import is_op, scopes_of
+from ortune.graph.nodes import is_op
 from ortune.graph.sizes import reduced_axes
-from ortune.records import Workload
-from ortune.rewrites._base import Proposed, Rewrite, RewriteResult
-from ortune.rewrites._editor import Editor, until_none
-from ortune.rewrites._known import Dims, Known, known_values
+from ortune.rewrites._editor import Editor
+from ortune.rewrites._known import Dims
+from ortune.rewrites._pattern import Look, Pattern
 from ortune.rewrites._probe import Probes, between, bounded, epsilons, same_shapes, spread
 
 _FOLLOWED = 40  # values from x on
@@ -127,11 +126,11 @@ def _factors(found: Probes, plain: Probes) -> tuple[Array, Array] | None:
     return (gamma, beta) if same and np.abs(gamma).max() > _NEAR * np.abs(beta).max() else None
 
 
-def _match(mean: ir.Node, known: Mapping[ir.Value, Known]) -> _Match | str:
+def _match(mean: ir.Node, look: Look) -> _Match | str:
     """The normalisation that begins with a mean; "" for others, or why it is nearly one."""
     why = ""
     for x in _starts(mean):
-        dims = known.get(x, Known()).dims
+        dims = look.of(x).dims
         axes = reduced_axes(mean)
         if dims is None or axes is None or len(dims) < 3:
             continue
@@ -182,23 +181,7 @@ def _is_float32(nodes: Sequence[ir.Node]) -> bool:
     return {n.dtype for n in found if n is not None and n.dtype.kind == "f"} == {np.dtype(np.float32)}
 
 
-def _walk(model: ir.Model, editor: Editor | None) -> tuple[int, list[str]]:
-    """How many match, replaced where an editor is given; and why something nearly does."""
-    count, reasons = 0, list[str]()
-    means = [(n, scope) for scope, _ in scopes_of(model) for n in scope if is_op(n, "ReduceMean")]
-    known = known_values(model) if means else {}
-    for mean, scope in means:
-        match = _match(mean, known) if mean.graph is scope else ""
-        if isinstance(match, _Match):
-            count += 1
-            if editor is not None:
-                known[_replace(editor, match)] = known.get(match.y, Known())
-        elif match:
-            reasons.append(match)
-    return count, list(dict.fromkeys(reasons))
-
-
-def _replace(editor: Editor, match: _Match) -> ir.Value:
+def _replace(editor: Editor, match: _Match, look: Look) -> None:
     at = match.y.producer()
     assert at is not None
     name = f"{at.name or match.y.name or 'instance'}_normalization"
@@ -206,31 +189,21 @@ def _replace(editor: Editor, match: _Match) -> ir.Value:
     shift = editor.constant(at, f"{name}_beta", match.beta.astype(np.float32))
     epsilon = [ir.AttrFloat32("epsilon", match.epsilon)]
     made = editor.node(at, "InstanceNormalization", [match.x, scale, shift], epsilon, name=name)
+    look.values[made] = look.of(match.y)
     editor.replace(match.y, made)
-    return made
 
 
-def _change(model: ir.Model, params: Mapping[str, str]) -> RewriteResult:
-    count, reasons = until_none(_walk, model)
-    if not count:
-        why = tuple(reasons) or ("no instance normalisation is written out",)
-        return RewriteResult(modified=False, what="Nothing was changed.", reasons=why)
-    return RewriteResult(
-        modified=True, what=f"Made {count} InstanceNormalization of arithmetic.", reasons=tuple(reasons)
-    )
-
-
-def _proposes(model: ir.Model, workload: Workload | None) -> Sequence[Proposed]:
-    count, _ = _walk(model, None)
-    their = "s are" if count > 1 else " is"
-    return [({}, f"{count} instance normalisation{their} written out")] if count else []
-
-
-REWRITE = Rewrite(
+PATTERN = Pattern(
+    anchors=("ReduceMean",),
+    match=_match,
+    replace=_replace,
+    made="Made {n} InstanceNormalization of arithmetic.",
+    proposed="{n} instance {normalisation is|normalisations are} written out",
+    none="no instance normalisation is written out",
+    repeats=True,
+)
+REWRITE = PATTERN.rewrite(
     name="instance-normalization",
     summary="reductions and arithmetic become InstanceNormalization",
-    safety="exact",
     stage=3,
-    change=_change,
-    proposes=_proposes,
 )

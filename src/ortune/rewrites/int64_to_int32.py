@@ -23,7 +23,7 @@ from ortune import providers
 from ortune.graph.attributes import cast_to
 from ortune.graph.constants import constant
 from ortune.records import Workload
-from ortune.rewrites._base import Proposed, Rewrite, RewriteResult
+from ortune.rewrites._base import Proposed, Rewrite, RewriteResult, unchanged
 from ortune.rewrites._editor import Editor
 from ortune.rewrites._ranges import COMPUTING, Range, is_known, range_of, ranges, wide_inputs
 
@@ -177,8 +177,7 @@ class _Narrowing:
 def _change(model: ir.Model, params: Mapping[str, str]) -> RewriteResult:
     chosen, reasons = _chosen(model)
     if not chosen:
-        why = tuple(reasons) or ("nothing is computed in int64 but shapes",)
-        return RewriteResult(modified=False, what="Nothing was changed.", reasons=why)
+        return unchanged(*(reasons or ("nothing is computed in int64 but shapes",)))
     _Narrowing(model, chosen).run()
     computing = sum(node.op_type in COMPUTING for node in chosen)
     what = (

@@ -19,7 +19,7 @@ import onnx_ir as ir
 
 from ortune.errors import UsageError
 from ortune.records import Workload
-from ortune.rewrites._base import ANY_NAME, Param, Proposed, Rewrite, RewriteResult
+from ortune.rewrites._base import ANY_NAME, Param, Proposed, Rewrite, RewriteResult, unchanged
 from ortune.rewrites.dead_nodes import counted, remove
 
 _KEEP = "keep"
@@ -43,7 +43,7 @@ def _change(model: ir.Model, params: Mapping[str, str]) -> RewriteResult:
     left_out = _leaves_out(names, params)
     if not left_out:
         none = "there are no outputs besides" if params else f"no outputs were named as kept; {there}"
-        return RewriteResult(modified=False, what="Nothing was changed.", reasons=(none,))
+        return unchanged(none)
     kept = [value for value in model.graph.outputs if value.name not in left_out]
     # Deleting them would leave onnx-ir's mark of an output on those that go.
     model.graph.outputs.clear()

@@ -16,7 +16,7 @@ References: Ba et al., "Layer Normalization", 2016; ONNX operators, "LayerNormal
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -27,9 +27,8 @@ from ortune.graph.nodes import is_op, scopes_of
 from ortune.graph.sizes import dims, reduced_axis
 from ortune.model.graphs import scopes
 from ortune.model.operators import STANDARD
-from ortune.records import Workload
-from ortune.rewrites._base import Proposed, Rewrite, RewriteResult
-from ortune.rewrites._editor import Editor, until_none
+from ortune.rewrites._editor import Editor
+from ortune.rewrites._pattern import Look, Pattern
 from ortune.rewrites._probe import Probes, between, bounded, epsilons, same_shapes, spread
 
 _OPERATOR_OPSET = 17  # from here on the operator is there
@@ -163,7 +162,7 @@ def _factors(found: Probes, plain: Probes, axis: int) -> tuple[Array, Array] | N
     return (gamma, beta) if same else None
 
 
-def _match(mean: ir.Node) -> _Match | str:
+def _match(mean: ir.Node, look: Look | None = None) -> _Match | str:
     """The normalisation that begins with a mean; "" for others, or why it is nearly one."""
     axis = reduced_axis(mean)
     for x in _starts(mean) if axis is not None else ():
@@ -241,9 +240,9 @@ def _is_fused_anyway(x: ir.Value, nodes: Sequence[ir.Node], last: bool) -> bool:
     return last and not is_op(x.producer(), "Transpose") and kinds == {**_FUSED, **ends}
 
 
-def _refuses(model: ir.Model) -> str:
+def _refuses(look: Look) -> str:
     """Why the opset of a model can neither hold the operator nor be raised to one that does."""
-    for scope, opset in scopes_of(model):
+    for scope, opset in scopes_of(look.model):
         if opset >= _OPERATOR_OPSET:
             continue
         if opset < _RAISED_FROM:
@@ -254,25 +253,7 @@ def _refuses(model: ir.Model) -> str:
     return ""
 
 
-def _walk(model: ir.Model, editor: Editor | None) -> tuple[int, list[str]]:
-    """How many match, replaced where an editor is given; and why something nearly does."""
-    count, reasons = 0, list[str]()
-    refusal = _refuses(model)
-    for scope, _ in scopes_of(model):
-        for mean in [node for node in scope if is_op(node, "ReduceMean", "ReduceSum")]:
-            match = _match(mean) if mean.graph is scope else ""
-            if isinstance(match, _Match) and refusal:
-                match = refusal
-            if isinstance(match, _Match):
-                count += 1
-                if editor is not None:
-                    _replace(editor, match)
-            elif match:
-                reasons.append(match)
-    return count, list(dict.fromkeys(reasons))
-
-
-def _replace(editor: Editor, match: _Match) -> None:
+def _replace(editor: Editor, match: _Match, look: Look) -> None:
     at = match.y.producer()
     assert at is not None
     name = f"{at.name or match.y.name or 'layer'}_normalization"
@@ -301,29 +282,20 @@ def _raise(model: ir.Model) -> None:
                 imports[domain] = max(imports[domain], _OPERATOR_OPSET)
 
 
-def _change(model: ir.Model, params: Mapping[str, str]) -> RewriteResult:
-    count, reasons = until_none(_walk, model)
-    if not count:
-        why = tuple(reasons) or ("no layer normalisation is written out",)
-        return RewriteResult(modified=False, what="Nothing was changed.", reasons=why)
-    _raise(model)
-    return RewriteResult(
-        modified=True, what=f"Made {count} LayerNormalization of arithmetic.", reasons=tuple(reasons)
-    )
-
-
-def _proposes(model: ir.Model, workload: Workload | None) -> Sequence[Proposed]:
-    count, _ = _walk(model, None)
-    return (
-        [({}, f"{count} layer normalisation{'s are' if count > 1 else ' is'} written out")] if count else []
-    )
-
-
-REWRITE = Rewrite(
+PATTERN = Pattern(
+    anchors=("ReduceMean", "ReduceSum"),
+    match=_match,
+    replace=_replace,
+    end=lambda match: match.y.producer(),
+    refuses=_refuses,
+    made="Made {n} LayerNormalization of arithmetic.",
+    proposed="{n} layer {normalisation is|normalisations are} written out",
+    none="no layer normalisation is written out",
+    repeats=True,
+    finish=_raise,
+)
+REWRITE = PATTERN.rewrite(
     name="layer-normalization",
     summary="reductions and arithmetic become LayerNormalization",
-    safety="exact",
     stage=3,
-    change=_change,
-    proposes=_proposes,
 )

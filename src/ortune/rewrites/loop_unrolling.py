@@ -24,7 +24,7 @@ from ortune.graph.nodes import holds, is_op, scopes_of
 from ortune.graph.randomness import is_random
 from ortune.model.graphs import nested
 from ortune.records import Workload
-from ortune.rewrites._base import CLEAN_UP, Param, Proposed, Rewrite, RewriteResult
+from ortune.rewrites._base import CLEAN_UP, Param, Proposed, Rewrite, RewriteResult, unchanged
 from ortune.rewrites._editor import Editor
 from ortune.rewrites._inline import Inlined, can_be_inlined, nodes_within
 
@@ -160,8 +160,7 @@ def _walk(model: ir.Model, most: int) -> tuple[int, list[str]]:
 def _change(model: ir.Model, params: Mapping[str, str]) -> RewriteResult:
     count, reasons = _walk(model, int(params["most"]))
     if not count:
-        why = tuple(reasons) or ("no Loop is in the model",)
-        return RewriteResult(modified=False, what="Nothing was changed.", reasons=why)
+        return unchanged(*(reasons or ("no Loop is in the model",)))
     what = f"Wrote {count} Loop{'s' if count > 1 else ''} out."
     return RewriteResult(modified=True, what=what, reasons=tuple(reasons))
 

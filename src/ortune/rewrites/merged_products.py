@@ -21,7 +21,7 @@ import onnx_ir as ir
 from ortune.graph.nodes import Scope, holds, is_op, scopes_of
 from ortune.records import Workload
 from ortune.rewrites import _affine
-from ortune.rewrites._base import Proposed, Rewrite, RewriteResult
+from ortune.rewrites._base import Proposed, Rewrite, RewriteResult, unchanged
 from ortune.rewrites._editor import Editor
 from ortune.rewrites._known import Known, known_values
 
@@ -94,8 +94,9 @@ def _walk(model: ir.Model) -> tuple[int, int, list[str]]:
 def _change(model: ir.Model, params: Mapping[str, str]) -> RewriteResult:
     before, after, reasons = _walk(model)
     if not before:
-        why = tuple(reasons) or ("no tensor of one row is multiplied with several small constant matrices",)
-        return RewriteResult(modified=False, what="Nothing was changed.", reasons=why)
+        return unchanged(
+            *(reasons or ("no tensor of one row is multiplied with several small constant matrices",))
+        )
     return RewriteResult(modified=True, what=f"Made {after} of {before} products.", reasons=tuple(reasons))
 
 

@@ -24,12 +24,11 @@ import onnx_ir as ir
 
 from ortune.graph.attributes import has_parameters, ints_of
 from ortune.graph.constants import constant
-from ortune.graph.nodes import is_op, scopes_of
+from ortune.graph.nodes import is_op
 from ortune.graph.sizes import reduced_axes
-from ortune.records import Workload
-from ortune.rewrites._base import Proposed, Rewrite, RewriteResult
 from ortune.rewrites._editor import Editor
-from ortune.rewrites._known import Dims, Known, known_values
+from ortune.rewrites._known import Dims, Known
+from ortune.rewrites._pattern import Look, Pattern, worded
 from ortune.rewrites._turned import (
     ALONG_AN_AXIS,
     BROADCASTING,
@@ -248,8 +247,15 @@ class _Mover:
         return self.editor.constant(self.last, f"{name}_turned", np.transpose(whole, np.argsort(order)))
 
 
-def _replace(editor: Editor, match: _Match, known: Mapping[ir.Value, Known]) -> ir.Value:
-    mover = _Mover(editor, match, known)
+def _match(node: ir.Node, look: Look) -> _Match | str:
+    """The Transposes that meet at a node."""
+    if is_op(node, *REDUCTIONS) and not drops(node):
+        return ""
+    return _Finder(look.values, node).find()
+
+
+def _replace(editor: Editor, match: _Match, look: Look) -> None:
+    mover = _Mover(editor, match, look.values)
     for node in match.nodes:
         made = mover.move(node)
     last = match.nodes[-1]
@@ -257,58 +263,34 @@ def _replace(editor: Editor, match: _Match, known: Mapping[ir.Value, Known]) -> 
         order = [ir.AttrInt64s("perm", list(match.order))]
         name = f"{last.name or last.op_type.lower()}_transpose"
         made = editor.node(last, "Transpose", [made], order, name=name)
+    look.values[made] = look.of(last.outputs[0])
     editor.replace(last.outputs[0], made)
-    return made
 
 
-def _walk(model: ir.Model, editor: Editor | None) -> tuple[list[_Match], list[str]]:
-    """What meets, replaced where an editor is given; and why something stays."""
-    found, reasons = list[_Match](), list[str]()
-    known: dict[ir.Value, Known] | None = None
-    for scope, opset in scopes_of(model):
-        if opset < _LEAST_OPSET or not any(is_op(node, "Transpose") for node in scope):
-            continue
-        known = known_values(model) if known is None else known
-        for node in list(scope):
-            if node.graph is not scope or not (is_op(node, "Concat", *BROADCASTING) or drops(node)):
-                continue
-            match = _Finder(known, node).find()
-            if isinstance(match, _Match):
-                found.append(match)
-                old = node.outputs[0]
-                if editor is not None:
-                    known[_replace(editor, match, known)] = known.get(old, Known())
-            elif match:
-                reasons.append(match)
-    return found, list(dict.fromkeys(reasons))
+def _made(matches: Sequence[_Match]) -> str:
+    gone = sum(len(match.entries) - (not is_plain(match.order)) for match in matches)
+    return f"Took {gone} Transpose{'s' if gone > 1 else ''} out where several meet."
 
 
-def _change(model: ir.Model, params: Mapping[str, str]) -> RewriteResult:
-    editor, found = Editor(model), list[_Match]()
-    while True:  # those that stand behind one another meet only when the ones after them have gone
-        met, reasons = _walk(model, editor)
-        found += met
-        if not met:
-            break
-    if not found:
-        why = tuple(reasons) or ("no Transposes alike meet",)
-        return RewriteResult(modified=False, what="Nothing was changed.", reasons=why)
-    gone = sum(len(match.entries) - (not is_plain(match.order)) for match in found)
-    what = f"Took {gone} Transpose{'s' if gone > 1 else ''} out where several meet."
-    return RewriteResult(modified=True, what=what, reasons=tuple(reasons))
+def _proposed(matches: Sequence[_Match]) -> str:
+    behind = [match for match in matches if not match.direct]
+    words = "Transposes alike meet behind other operators in {n} {place|places}"
+    return worded(words, behind) if behind else ""
 
 
-def _proposes(model: ir.Model, workload: Workload | None) -> Sequence[Proposed]:
-    count = sum(not match.direct for match in _walk(model, None)[0])
-    places = "1 place" if count == 1 else f"{count} places"
-    return [({}, f"Transposes alike meet behind other operators in {places}")] if count else []
-
-
-REWRITE = Rewrite(
+PATTERN = Pattern(
+    anchors=("Concat", *BROADCASTING, *REDUCTIONS),
+    beside=("Transpose",),
+    match=_match,
+    replace=_replace,
+    made=_made,
+    proposed=_proposed,
+    none="no Transposes alike meet",
+    least_opset=_LEAST_OPSET,
+    repeats=True,  # those that stand behind one another meet only when the ones after them have gone
+)
+REWRITE = PATTERN.rewrite(
     name="merged-transposes",
     summary="several Transposes alike whose results meet become one, or none",
-    safety="exact",
     stage=4,
-    change=_change,
-    proposes=_proposes,
 )

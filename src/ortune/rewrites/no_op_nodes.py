@@ -25,7 +25,7 @@ from ortune.graph.constants import constant
 from ortune.graph.nodes import input_of, is_op, scopes_of
 from ortune.model.graphs import op_set
 from ortune.records import Workload
-from ortune.rewrites._base import CLEAN_UP, Proposed, Rewrite, RewriteResult
+from ortune.rewrites._base import CLEAN_UP, Proposed, Rewrite, RewriteResult, unchanged
 from ortune.rewrites._editor import Editor, takes_name, why_no_name
 from ortune.rewrites._known import Known, known_values
 
@@ -204,8 +204,7 @@ def _change(model: ir.Model, params: Mapping[str, str]) -> RewriteResult:
     found, reasons = _remove(model)
     count = found.total()
     if not count:
-        why = tuple(reasons) or ("every node changes what it is given",)
-        return RewriteResult(modified=False, what="Nothing was changed.", reasons=why)
+        return unchanged(*(reasons or ("every node changes what it is given",)))
     what = f"Took {count} node{'s' if count > 1 else ''} out that changed nothing."
     return RewriteResult(modified=True, what=what, reasons=tuple(reasons))
 

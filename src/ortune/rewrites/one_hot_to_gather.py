@@ -13,7 +13,6 @@ References: ONNX operators, "Gather" and "OneHot".
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -21,11 +20,10 @@ import onnx_ir as ir
 
 from ortune.graph.attributes import int_of, is_parameter
 from ortune.graph.constants import Array, constant, scalar
-from ortune.graph.nodes import is_op, only_user, scopes_of
+from ortune.graph.nodes import is_op, only_user
 from ortune.graph.sizes import dims, least_rank
-from ortune.records import Workload
-from ortune.rewrites._base import Proposed, Rewrite, RewriteResult
 from ortune.rewrites._editor import Editor
+from ortune.rewrites._pattern import Look, Pattern
 from ortune.rewrites._probe import between, spread
 
 _LEAST_OPSET = 12  # Clip of integers
@@ -115,7 +113,7 @@ def _one_hot(node: ir.Node) -> _Code | str:
     return _Code(x=x, dtype=dtype, drops=False, rank=least_rank(x) + 1, low=low, count=count)
 
 
-def _match(product: ir.Node) -> _Match | str:
+def _match(product: ir.Node, look: Look) -> _Match | str:
     given, weights = product.inputs[0], constant(product.inputs[1])
     code = _code(given) if given is not None else ""
     if isinstance(code, str):
@@ -150,29 +148,12 @@ def _through(value: ir.Value, table: Array, rank: int) -> tuple[ir.Value, Array]
     return value, table
 
 
-def _walk(model: ir.Model, editor: Editor | None) -> tuple[list[ir.Node], list[str]]:
-    """The products that match, replaced where an editor is given; and why something nearly does."""
-    matches, reasons = list[ir.Node](), list[str]()
-    for scope, opset in scopes_of(model):
-        for product in [node for node in scope if is_op(node, "MatMul")]:
-            match = _match(product)
-            if isinstance(match, _Match) and opset < _LEAST_OPSET:
-                match = f"the model is of opset {opset}, and Clip of integers needs {_LEAST_OPSET}"
-            if isinstance(match, _Match):
-                matches.append(product)
-                if editor is not None:
-                    _replace(editor, match, opset)
-            elif match:
-                reasons.append(match)
-    return matches, list(dict.fromkeys(reasons))
-
-
-def _replace(editor: Editor, match: _Match, opset: int) -> None:
+def _replace(editor: Editor, match: _Match, look: Look) -> None:
     at, code, name = match.at, match.code, match.at.name or "one_hot"
     index = code.x
     if code.drops:
         axis = np.array([-1])
-        axes = [ir.AttrInt64s("axes", [-1])] if opset < _AXES_ARE_INPUT else []
+        axes = [ir.AttrInt64s("axes", [-1])] if look.opset < _AXES_ARE_INPUT else []
         inputs = [index] if axes else [index, editor.constant(at, f"{name}_axis", axis)]
         index = editor.node(at, "Squeeze", inputs, axes, name=f"{name}_squeeze")
 
@@ -189,31 +170,23 @@ def _replace(editor: Editor, match: _Match, opset: int) -> None:
     )
 
 
-def multiplied(model: ir.Model) -> list[ir.Node]:
-    """The products with a one-hot encoding that would be replaced."""
-    return _walk(model, None)[0]
+def _refuses(look: Look) -> str:
+    old = look.opset < _LEAST_OPSET
+    return f"the model is of opset {look.opset}, and Clip of integers needs {_LEAST_OPSET}" if old else ""
 
 
-def _change(model: ir.Model, params: Mapping[str, str]) -> RewriteResult:
-    matches, reasons = _walk(model, Editor(model))
-    count = len(matches)
-    if not count:
-        why = tuple(reasons) or ("no one-hot encoding is multiplied with a constant matrix",)
-        return RewriteResult(modified=False, what="Nothing was changed.", reasons=why)
-    what = f"Made {count} lookup{'s' if count > 1 else ''} of products with a one-hot encoding."
-    return RewriteResult(modified=True, what=what, reasons=tuple(reasons))
-
-
-def _proposes(model: ir.Model, workload: Workload | None) -> Sequence[Proposed]:
-    count = len(multiplied(model))
-    return [({}, f"{count} one-hot encodings are multiplied with a matrix")] if count else []
-
-
-REWRITE = Rewrite(
+PATTERN = Pattern(
+    anchors=("MatMul",),
+    match=_match,
+    replace=_replace,
+    end=lambda match: match.at,
+    refuses=_refuses,
+    made="Made {n} {lookup|lookups} of products with a one-hot encoding.",
+    proposed="{n} one-hot {encoding is|encodings are} multiplied with a matrix",
+    none="no one-hot encoding is multiplied with a constant matrix",
+)
+REWRITE = PATTERN.rewrite(
     name="one-hot-to-gather",
     summary="a one-hot encoding times a matrix becomes a lookup of its rows",
-    safety="exact",
     stage=2,
-    change=_change,
-    proposes=_proposes,
 )

@@ -12,16 +12,13 @@ References: ONNX operators, "Pad" and "Conv"; ONNX Runtime source, ``core/optimi
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-
 import onnx_ir as ir
 
 from ortune.graph.attributes import float_of, has_parameters, ints_of, text_of
 from ortune.graph.constants import constant, scalar
-from ortune.graph.nodes import holds, input_of, is_op, scopes_of
-from ortune.records import Workload
-from ortune.rewrites._base import Proposed, Rewrite, RewriteResult
-from ortune.rewrites._editor import Editor, until_none
+from ortune.graph.nodes import input_of, is_op
+from ortune.rewrites._editor import Editor
+from ortune.rewrites._pattern import Look, Pattern
 
 _LEAST_OPSET = 2  # the sizes have another name before
 
@@ -50,63 +47,50 @@ def _border(pad: ir.Node, rank: int) -> list[int] | str:
     return border[2:rank] + border[rank + 2 :]
 
 
-def _walk(model: ir.Model, editor: Editor) -> tuple[int, list[str]]:
-    """Moves the padding of what is right before: into how many convolutions, and why others do without."""
-    count = 0
-    reasons: dict[str, None] = {}
-    for scope, opset in scopes_of(model):
-        for conv in [node for node in scope if is_op(node, "Conv")] if opset >= _LEAST_OPSET else ():
-            source = conv.inputs[0].producer() if conv.inputs[0] is not None else None
-            weight = conv.inputs[1].shape if conv.inputs[1] is not None else None
-            both = (conv, source) if source is not None and is_op(source, "Pad") else ()
-            if not both or weight is None or any(map(has_parameters, both)):
-                continue
-            assert source is not None
-            auto, own = text_of(conv, "auto_pad", "NOTSET"), ints_of(conv, "pads")
-            border = _border(source, len(weight))
-            if auto not in ("NOTSET", "VALID"):
-                border = f"Conv {conv.name!r} pads by the size of what it is given"
-            if isinstance(border, str):
-                reasons[border] = None
-                continue
-            before = own if own is not None and auto == "NOTSET" else [0] * len(border)
-            conv.attributes.pop("auto_pad", None)
-            conv.attributes["pads"] = ir.AttrInt64s(
-                "pads", [a + b for a, b in zip(before, border, strict=True)]
-            )
-            padded = conv.inputs[0]
-            conv.replace_input_with(0, source.inputs[0])
-            editor.drop(padded)
-            count += 1
-    return count, list(reasons)
+_Match = tuple[ir.Node, ir.Node, list[int]]
+"""A convolution, the Pad before it, and what the convolution pads with both."""
 
 
-def _change(model: ir.Model, params: Mapping[str, str]) -> RewriteResult:
-    count, reasons = until_none(_walk, model)
-    if not count:
-        why = tuple(reasons) or ("no convolution follows a Pad",)
-        return RewriteResult(modified=False, what="Nothing was changed.", reasons=why)
-    what = f"Let {count} convolution{'s' if count > 1 else ''} pad."
-    return RewriteResult(modified=True, what=what, reasons=tuple(reasons))
+def _match(conv: ir.Node, _: Look) -> _Match | str:
+    """The padding of what is right before a convolution; "" for others, or why it stays."""
+    source = conv.inputs[0].producer() if conv.inputs[0] is not None else None
+    weight = conv.inputs[1].shape if conv.inputs[1] is not None else None
+    both = (conv, source) if source is not None and is_op(source, "Pad") else ()
+    if not both or source is None or weight is None or any(map(has_parameters, both)):
+        return ""
+    auto, own = text_of(conv, "auto_pad", "NOTSET"), ints_of(conv, "pads")
+    if auto not in ("NOTSET", "VALID"):
+        return f"Conv {conv.name!r} pads by the size of what it is given"
+    border = _border(source, len(weight))
+    if isinstance(border, str):
+        return border
+    before = own if own is not None and auto == "NOTSET" else [0] * len(border)
+    return conv, source, [a + b for a, b in zip(before, border, strict=True)]
 
 
-def _proposes(model: ir.Model, workload: Workload | None) -> Sequence[Proposed]:
-    if not holds(model, "Pad"):
-        return []
-    copy = model.clone()
-    count, _ = _walk(copy, Editor(copy))
-    return (
-        [({}, f"{count} convolution{'s follow' if count > 1 else ' follows'} a Pad of zeros")]
-        if count
-        else []
-    )
+def _replace(editor: Editor, match: _Match, look: Look) -> None:
+    conv, pad, pads = match
+    conv.attributes.pop("auto_pad", None)
+    conv.attributes["pads"] = ir.AttrInt64s("pads", pads)
+    padded = conv.inputs[0]
+    conv.replace_input_with(0, pad.inputs[0])
+    editor.drop(padded)
 
 
-REWRITE = Rewrite(
+PATTERN = Pattern(
+    anchors=("Conv",),
+    match=_match,
+    replace=_replace,
+    made="Let {n} {convolution|convolutions} pad.",
+    proposed="{n} {convolution follows|convolutions follow} a Pad of zeros",
+    none="no convolution follows a Pad",
+    beside=("Pad",),
+    least_opset=_LEAST_OPSET,
+    repeats=True,
+    counts_replaced=True,
+)
+REWRITE = PATTERN.rewrite(
     name="pad-into-convolution",
     summary="convolutions pad what a Pad before them padded",
-    safety="exact",
     stage=1,
-    change=_change,
-    proposes=_proposes,
 )

@@ -13,7 +13,6 @@ References: Zhang and Sennrich, "Root Mean Square Layer Normalization", 2019; ON
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -21,11 +20,10 @@ import onnx_ir as ir
 
 from ortune.graph.attributes import int_of, is_parameter
 from ortune.graph.constants import constant, scalar
-from ortune.graph.nodes import is_op, only_user, other_input, scopes_of
+from ortune.graph.nodes import is_op, only_user, other_input
 from ortune.graph.sizes import dims, least_rank, rank_of_constant, reduced_axis
-from ortune.records import Workload
-from ortune.rewrites._base import Proposed, Rewrite, RewriteResult
-from ortune.rewrites._editor import Editor, until_none
+from ortune.rewrites._editor import Editor
+from ortune.rewrites._pattern import Look, Pattern
 
 _LEAST_OPSET = 13  # of Pow that takes a square of another type; older ones ONNX Runtime does not fuse
 _AXES_ARE_INPUT = 18  # of ReduceMean, from this opset on
@@ -82,7 +80,7 @@ def _normalised(x: ir.Value, total: ir.Value) -> tuple[ir.Value, bool] | None:
     return None
 
 
-def _match(mean: ir.Node, opset: int) -> _Match | str:  # noqa: PLR0911  (one a near miss)
+def _match(mean: ir.Node, look: Look) -> _Match | str:  # noqa: PLR0911  (one a near miss)
     """The normalisation that begins with a mean; "" for others, or why it is nearly one."""
     square = _squared(mean.inputs[0])
     if square is None:
@@ -106,8 +104,8 @@ def _match(mean: ir.Node, opset: int) -> _Match | str:  # noqa: PLR0911  (one a 
     numbers = constant(added)
     if numbers is None or numbers.dtype != np.float32 or x.dtype not in (None, ir.DataType.FLOAT):
         return f"{what} is not of float32"
-    if opset < _LEAST_OPSET:
-        return f"the model is of opset {opset}, and ONNX Runtime fuses {what} from {_LEAST_OPSET} on"
+    if look.opset < _LEAST_OPSET:
+        return f"the model is of opset {look.opset}, and ONNX Runtime fuses {what} from {_LEAST_OPSET} on"
     scaled = only_user(y)
     gamma = constant(other_input(scaled, y)) if scaled is not None and is_op(scaled, "Mul") else None
     if gamma is None or gamma.ndim != 1:
@@ -117,28 +115,13 @@ def _match(mean: ir.Node, opset: int) -> _Match | str:  # noqa: PLR0911  (one a 
     return _Match(x=x, y=y, epsilon=epsilon)
 
 
-def _walk(model: ir.Model, editor: Editor | None) -> tuple[int, list[str]]:
-    """How many match, replaced where an editor is given; and why something nearly does."""
-    count, reasons = 0, list[str]()
-    for scope, opset in scopes_of(model):
-        for mean in [node for node in scope if is_op(node, "ReduceMean")]:
-            match = _match(mean, opset)
-            if isinstance(match, _Match):
-                count += 1
-                if editor is not None:
-                    _replace(editor, match, opset)
-            elif match:
-                reasons.append(match)
-    return count, list(dict.fromkeys(reasons))
-
-
-def _replace(editor: Editor, match: _Match, opset: int) -> None:
+def _replace(editor: Editor, match: _Match, look: Look) -> None:
     at = match.y.producer()
     assert at is not None
     name = f"{at.name or match.y.name or 'rms'}_normalization"
     two = editor.constant(at, f"{name}_two", np.array(2, np.float32))
     square = editor.node(at, "Pow", [match.x, two], name=f"{name}_square")
-    if opset >= _AXES_ARE_INPUT:
+    if look.opset >= _AXES_ARE_INPUT:
         axes = editor.constant(at, f"{name}_axis", np.array([-1]))
         mean = editor.node(at, "ReduceMean", [square, axes], name=f"{name}_mean")
     else:
@@ -149,31 +132,17 @@ def _replace(editor: Editor, match: _Match, opset: int) -> None:
     editor.replace(match.y, editor.node(at, "Div", [match.x, root], name=name))
 
 
-def _change(model: ir.Model, params: Mapping[str, str]) -> RewriteResult:
-    count, reasons = until_none(_walk, model)
-    if not count:
-        why = tuple(reasons) or ("no RMS normalisation is written out",)
-        return RewriteResult(modified=False, what="Nothing was changed.", reasons=why)
-    return RewriteResult(
-        modified=True,
-        what=f"Wrote {count} RMS normalisation{'s' if count > 1 else ''} as ONNX Runtime fuses them.",
-        reasons=tuple(reasons),
-    )
-
-
-def _proposes(model: ir.Model, workload: Workload | None) -> Sequence[Proposed]:
-    count, _ = _walk(model, None)
-    their = "s are" if count > 1 else " is"
-    return (
-        [({}, f"{count} RMS normalisation{their} written as ONNX Runtime does not fuse it")] if count else []
-    )
-
-
-REWRITE = Rewrite(
+PATTERN = Pattern(
+    anchors=("ReduceMean",),
+    match=_match,
+    replace=_replace,
+    made="Wrote {n} RMS {normalisation|normalisations} as ONNX Runtime fuses them.",
+    proposed="{n} RMS {normalisation is|normalisations are} written as ONNX Runtime does not fuse it",
+    none="no RMS normalisation is written out",
+    repeats=True,
+)
+REWRITE = PATTERN.rewrite(
     name="rms-normalization",
     summary="RMS normalisations are written as ONNX Runtime fuses them",
-    safety="exact",
     stage=3,
-    change=_change,
-    proposes=_proposes,
 )

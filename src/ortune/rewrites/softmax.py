@@ -27,11 +27,10 @@ import numpy as np
 import onnx_ir as ir
 
 from ortune.graph.constants import Array, constant
-from ortune.graph.nodes import is_op, scopes_of
-from ortune.records import Workload
-from ortune.rewrites._base import Proposed, Rewrite, RewriteResult
-from ortune.rewrites._editor import Editor, until_none
-from ortune.rewrites._known import Known, known_values
+from ortune.graph.nodes import is_op
+from ortune.rewrites._editor import Editor
+from ortune.rewrites._known import Known
+from ortune.rewrites._pattern import Look, Pattern
 from ortune.rewrites._probe import LOWEST, Probes, between, limits, spread
 
 _ONE_AXIS_OPSET = (
@@ -105,11 +104,13 @@ def _operator(made: Probes, probes: Probes, axis: int, near: float = _NEAR) -> s
     return ""
 
 
-def _match(anchor: ir.Node, known: Mapping[ir.Value, Known], opset: int) -> _Match | str:
+def _match(anchor: ir.Node, look: Look) -> _Match | str:
     """The function around an Exp or ReduceLogSumExp; "" for others, or why it is nearly one."""
+    if is_op(anchor, "Log"):
+        return _of_shares(anchor)
     why = ""
     for x in _starts(anchor):
-        of_x = known.get(x, Known())
+        of_x = look.of(x)
         shape = _shape(of_x)
         if shape is None:
             continue
@@ -121,7 +122,7 @@ def _match(anchor: ir.Node, known: Mapping[ir.Value, Known], opset: int) -> _Mat
         for y in reversed(found) if anchor.outputs[0] in found else ():
             operator = _operator(found[y], probes, -1)
             if operator and (operator == "Softmax" or _of_the_sum(anchor)):
-                match = _checked(_Match(x=x, y=y, operator=operator, axis=-1), found, of_x, opset)
+                match = _checked(_Match(x=x, y=y, operator=operator, axis=-1), found, of_x, look.opset)
                 if isinstance(match, _Match):
                     return match
                 why = why or match
@@ -210,31 +211,9 @@ def _same(ones: Probes, others: Probes) -> bool:
     )
 
 
-def _walk(model: ir.Model, editor: Editor | None) -> tuple[int, list[str]]:
-    """How many match, replaced where an editor is given; and why something nearly does."""
-    count, reasons = 0, list[str]()
-    anchors = [
-        (node, scope, opset)
-        for scope, opset in scopes_of(model)
-        for node in scope
-        if is_op(node, "Exp", "ReduceLogSumExp")
-    ]
-    known = known_values(model) if anchors else {}
-    for anchor, scope, opset in anchors:
-        match = _match(anchor, known, opset) if anchor.graph is scope else ""
-        if isinstance(match, _Match):
-            count += 1
-            if editor is not None:
-                known[_replace(editor, match)] = known.get(match.y, Known())
-        elif match:
-            reasons.append(match)
-    reasons += [why for scope, _ in scopes_of(model) for node in scope if (why := _of_shares(node))]
-    return count, list(dict.fromkeys(reasons))
-
-
 def _of_shares(node: ir.Node) -> str:
     """Why the logarithm of a Softmax stays; "" for others."""
-    source = node.inputs[0].producer() if is_op(node, "Log") and node.inputs[0] is not None else None
+    source = node.inputs[0].producer() if node.inputs[0] is not None else None
     if source is None or not is_op(source, "Softmax"):
         return ""
     return (
@@ -243,33 +222,26 @@ def _of_shares(node: ir.Node) -> str:
     )
 
 
-def _replace(editor: Editor, match: _Match) -> ir.Value:
+def _replace(editor: Editor, match: _Match, look: Look) -> None:
     at = match.y.producer()
     assert at is not None
     name = f"{at.name or match.y.name or 'shares'}_{match.operator.lower()}"
     made = editor.node(at, match.operator, [match.x], [ir.AttrInt64("axis", match.axis)], name=name)
+    look.values[made] = look.of(match.y)
     editor.replace(match.y, made)
-    return made
 
 
-def _change(model: ir.Model, params: Mapping[str, str]) -> RewriteResult:
-    count, reasons = until_none(_walk, model)
-    if not count:
-        why = tuple(reasons) or ("no Softmax is written out",)
-        return RewriteResult(modified=False, what="Nothing was changed.", reasons=why)
-    return RewriteResult(modified=True, what=f"Made {count} Softmax of arithmetic.", reasons=tuple(reasons))
-
-
-def _proposes(model: ir.Model, workload: Workload | None) -> Sequence[Proposed]:
-    count, _ = _walk(model, None)
-    return [({}, f"{count} Softmax {'are' if count > 1 else 'is'} written out")] if count else []
-
-
-REWRITE = Rewrite(
+PATTERN = Pattern(
+    anchors=("Exp", "ReduceLogSumExp", "Log"),
+    match=_match,
+    replace=_replace,
+    made="Made {n} Softmax of arithmetic.",
+    proposed="{n} Softmax {is|are} written out",
+    none="no Softmax is written out",
+    repeats=True,
+)
+REWRITE = PATTERN.rewrite(
     name="softmax",
     summary="exponentials divided by their sum become Softmax or LogSoftmax",
-    safety="exact",
     stage=2,
-    change=_change,
-    proposes=_proposes,
 )

@@ -14,7 +14,6 @@ References: ONNX operators, "Concat"; ONNX Runtime source, ``core/optimizer/tran
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,10 +21,9 @@ import onnx_ir as ir
 
 from ortune.graph.attributes import ints_of, optional_int
 from ortune.graph.constants import constant
-from ortune.graph.nodes import is_op, only_user, scopes_of
-from ortune.records import Workload
-from ortune.rewrites._base import Proposed, Rewrite, RewriteResult
+from ortune.graph.nodes import is_op, only_user
 from ortune.rewrites._editor import Editor
+from ortune.rewrites._pattern import Look, Pattern
 
 _LEAST_OPSET = 4  # Concat before has an axis by default
 
@@ -49,17 +47,17 @@ def _joins_last(node: ir.Node, rank: int) -> bool:
     return is_op(node, "Concat") and optional_int(node, "axis") in (-1, rank - 1)
 
 
-def _match(node: ir.Node) -> _Match | str | None:
-    """What a Transpose undoes; why it is nearly that; or None where it is something else."""
-    order = tuple(ints_of(node, "perm") or ()) if is_op(node, "Transpose") else ()
+def _match(node: ir.Node, look: Look) -> _Match | str:
+    """What a Transpose undoes; why it is nearly that; or "" where it is something else."""
+    order = tuple(ints_of(node, "perm") or ())
     if not order or node.inputs[0] is None:
-        return None
+        return ""
     source, user = node.inputs[0].producer(), node
     slicing = source if is_op(source, "Slice") else None
     if slicing is not None and slicing.inputs:
         source = slicing.inputs[0].producer() if slicing.inputs[0] is not None else None
     if source is None or order[-1] == len(order) - 1 or not _joins_last(source, len(order)):
-        return None
+        return ""
     if only_user(source.outputs[0]) is not (slicing or user) or (
         slicing is not None and only_user(slicing.outputs[0]) is not user
     ):
@@ -73,8 +71,7 @@ def _match(node: ir.Node) -> _Match | str | None:
     return _Match(transpose=node, concat=source, order=order, cut=(slicing, places))
 
 
-def _replace(editor: Editor, match: _Match) -> list[ir.Node]:
-    """Does it; the Transposes that are new."""
+def _replace(editor: Editor, match: _Match, look: Look) -> None:
     transpose, order = match.transpose, match.order
     turned: dict[ir.Value, ir.Value] = {}
     for value in dict.fromkeys(v for v in match.concat.inputs if v is not None):
@@ -104,49 +101,20 @@ def _replace(editor: Editor, match: _Match) -> list[ir.Node]:
         inputs = [result, *slicing.inputs[1:3], editor.constant(transpose, f"{name}_axes", axes)]
         result = editor.node(transpose, "Slice", [*inputs, *slicing.inputs[4:]], name=name)
     editor.replace(transpose.outputs[0], result)
-    return [node for value in turned.values() if (node := value.producer()) is not None]
 
 
-def _walk(model: ir.Model, editor: Editor | None) -> tuple[int, list[str]]:
-    """How many there are, replaced where an editor is given; and why something nearly is one."""
-    count = 0
-    reasons: list[str] = []
-    for scope, opset in scopes_of(model):
-        waiting = list(scope) if opset >= _LEAST_OPSET else []
-        while waiting:
-            node = waiting.pop()
-            match = _match(node) if node.graph is not None else None
-            if isinstance(match, _Match):
-                count += 1
-                # What is transposed now may have been joined itself.
-                waiting += _replace(editor, match) if editor is not None else []
-            elif match:
-                reasons.append(match)
-    return count, list(dict.fromkeys(reasons))
-
-
-def _change(model: ir.Model, params: Mapping[str, str]) -> RewriteResult:
-    count, reasons = _walk(model, Editor(model))
-    if not count:
-        why = tuple(reasons) or ("no Transpose moves an axis along which a Concat joined",)
-        return RewriteResult(modified=False, what="Nothing was changed.", reasons=why)
-    moved = "1 Concat" if count == 1 else f"{count} Concats"
-    return RewriteResult(
-        modified=True, what=f"Transposed the inputs of {moved} instead.", reasons=tuple(reasons)
-    )
-
-
-def _proposes(model: ir.Model, workload: Workload | None) -> Sequence[Proposed]:
-    count, _ = _walk(model, None)
-    moves = "Transpose moves" if count == 1 else "Transposes move"
-    return [({}, f"{count} {moves} an axis that was joined just before")] if count else []
-
-
-REWRITE = Rewrite(
+PATTERN = Pattern(
+    anchors=("Transpose",),
+    match=_match,
+    replace=_replace,
+    made="Transposed the inputs of {n} {Concat|Concats} instead.",
+    proposed="{n} {Transpose moves|Transposes move} an axis that was joined just before",
+    none="no Transpose moves an axis along which a Concat joined",
+    least_opset=_LEAST_OPSET,
+    repeats=True,  # what is transposed now may have been joined itself
+)
+REWRITE = PATTERN.rewrite(
     name="transpose-before-concat",
     summary="inputs of a Concat along the last axis are transposed, not what comes out",
-    safety="exact",
     stage=1,
-    change=_change,
-    proposes=_proposes,
 )

@@ -20,7 +20,7 @@ import onnx_ir as ir
 from ortune.graph.nodes import is_op
 from ortune.model.graphs import nodes, op_set
 from ortune.records import Finding
-from ortune.rewrites.attention import REWRITE, near_misses
+from ortune.rewrites.attention import PATTERN, REWRITE
 from ortune.rules._fixes import mended_by
 from ortune.rules._words import NAMED, counted, listed, name_of
 from ortune.rules.facts import Facts
@@ -65,7 +65,7 @@ def find(facts: Facts) -> Iterator[Finding]:
             severity="note",
             what=f"attention in parts: {counted([*between])}",
             where=tuple(map(name_of, between)),
-            evidence="; ".join([*seen, *near_misses(facts.model.ir)[:NAMED]]),
+            evidence="; ".join([*seen, *PATTERN.find(facts.model.ir)[1][:NAMED]]),
             fix="fuse it with the optimiser for transformers",
         )
         yield mended_by(REWRITE, finding, facts)

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ortune.records import Finding
-from ortune.rewrites.hard_swish import REWRITE, written_out
+from ortune.rewrites.hard_swish import PATTERN, REWRITE
 from ortune.rules._fixes import sure_of
 from ortune.rules._words import counted, name_of
 from ortune.rules.facts import Facts
@@ -45,7 +45,7 @@ whole (float[2,8] x) => (float[2,8] y)
 
 def find(facts: Facts) -> Iterator[Finding]:
     """Everywhere in the model."""
-    found = written_out(facts.model.ir) if facts.model else []
+    found = PATTERN.ends(facts.model.ir) if facts.model else []
     if found:
         finding = Finding(
             code=CODE,

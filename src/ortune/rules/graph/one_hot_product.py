@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ortune.records import Finding
-from ortune.rewrites.one_hot_to_gather import REWRITE, multiplied
+from ortune.rewrites.one_hot_to_gather import PATTERN, REWRITE
 from ortune.rules._fixes import sure_of
 from ortune.rules._words import counted, name_of
 from ortune.rules.facts import Facts
@@ -44,7 +44,7 @@ rows (int32[2,4] x) => (float[2,4,2] y)
 
 def find(facts: Facts) -> Iterator[Finding]:
     """Everywhere in the model."""
-    found = multiplied(facts.model.ir) if facts.model else []
+    found = PATTERN.ends(facts.model.ir) if facts.model else []
     if found:
         finding = Finding(
             code=CODE,

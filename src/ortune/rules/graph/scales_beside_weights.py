@@ -55,8 +55,7 @@ def find(facts: Facts) -> Iterator[Finding]:
     if facts.model is None:
         return
     # The quotient or half of an activation, which is told of as a whole.
-    anchors = (node for node in nodes(facts.model.ir) if is_op(node, "Erf", "Tanh"))
-    others = {*hard_swish.written_out(facts.model.ir), *map(gelu.written_out, anchors)}
+    others = {end for each in (hard_swish, gelu) for end in each.PATTERN.ends(facts.model.ir)}
     products = [node for node in nodes(facts.model.ir) if is_op(node, *PRODUCTS)]
     found = [scale for node in products for scale in _beside(node) if scale not in others]
     if found:
