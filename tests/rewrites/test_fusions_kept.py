@@ -14,7 +14,7 @@ from fusion_patterns import FAMILIES, IMAGE, ROW, WIDTH, Form, Net, Pattern, bet
 from onnx import TensorProto, helper
 
 from ortune import rewrites
-from ortune.graph import ort_fusions
+from ortune.graph import forms, ort_fusions
 from ortune.model.open import open_model
 from ortune.rules import Facts, find_rule
 
@@ -67,13 +67,13 @@ def test_no_fusion_is_lost(
     assert {name: what for name, what in found.items() if what} == {}
 
 
-def written_out(form: ort_fusions._Part, net: Net) -> str:
+def written_out(form: forms.Part, net: Net) -> str:
     """A form of the table as nodes."""
     if isinstance(form, float):
         return net.number(form)
-    if form is ort_fusions._ROW:
+    if form == forms.ROW:
         return net.positive(WIDTH)
-    if form is ort_fusions._NUMBER:
+    if form == forms.NUMBER:
         return net.number(1e-3)
     if isinstance(form, str):
         return form

@@ -1,73 +1,47 @@
-"""What ONNX Runtime's optimiser makes one operator of by itself, so that rules are silent and rewrites leave it alone.
+"""What ONNX Runtime's optimiser makes one operator of by itself, and what keeps it from that.
 
-A table of the forms that it knows. Each was seen to be fused by ONNX Runtime 1.32 on the CPU, and its near relatives
-were not: a root of one half that multiplies, a square that is a product, half of the sum. Only forms that a scale or a
-shift is part of are here, since no other rewrite takes a part of a form.
+A table of the forms that it knows, which rewrites ask what to leave alone, and rules why something stays in parts. Each
+was seen to be fused by ONNX Runtime 1.32 on the CPU, and its near relatives were not.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import onnx_ir as ir
 
-from ortune.graph.constants import constant, scalar
-from ortune.graph.nodes import is_op
+from ortune.graph.attributes import ints_of
+from ortune.graph.constants import stored
+from ortune.graph.forms import ANYTHING, NUMBER, ROW, About, Matching, Part, either, matchings, nearest, op
+from ortune.graph.nodes import is_op, only_user, other_input
+from ortune.graph.sizes import least_rank, reduced_axes
 
-_NEAR = 1e-4  # of a number of a form, as exporters round it
-_COMMUTATIVE = ("Add", "Mul")
+_ERF = op("Add", op("Erf", op("Div", "x", math.sqrt(2))), 1.0)
+_DEVIATION = op("Sqrt", op("Add", op("ReduceMean", op("Pow", "x", 2.0)), NUMBER))
+_CENTRED = op("Sub", "x", op("ReduceMean", "x"))
+_SPREAD = op("Sqrt", op("Add", op("ReduceMean", op("Pow", _CENTRED, 2.0)), NUMBER))
 
-
-@dataclass(frozen=True, slots=True)
-class _Op:
-    """An operator of a form, and what it takes: operators, numbers, constants of a kind, or names of values."""
-
-    kind: str
-    inputs: tuple[_Part, ...]
-
-
-_Part = _Op | float | str
-_ROW, _NUMBER = "a number for each element of a row", "any number"
-
-
-def _op(kind: str, *inputs: _Part) -> _Op:
-    return _Op(kind, inputs)
-
-
-_ERF = _op("Add", _op("Erf", _op("Div", "x", math.sqrt(2))), 1.0)
-_DEVIATION = _op("Sqrt", _op("Add", _op("ReduceMean", _op("Pow", "x", 2.0)), _NUMBER))
-_CENTRED = _op("Sub", "x", _op("ReduceMean", "x"))
-_SPREAD = _op("Sqrt", _op("Add", _op("ReduceMean", _op("Pow", _CENTRED, 2.0)), _NUMBER))
-
-FUSIONS: tuple[tuple[str, _Op], ...] = (
-    ("Gelu", _op("Mul", _op("Mul", "x", _ERF), 0.5)),
-    ("Gelu", _op("Mul", _op("Mul", "x", 0.5), _ERF)),
-    ("QuickGelu", _op("Mul", "x", _op("Sigmoid", _op("Mul", "x", _NUMBER)))),
-    ("LayerNormalization", _op("Add", _op("Mul", _op("Div", _CENTRED, _SPREAD), _ROW), _ROW)),
-    ("SimplifiedLayerNormalization", _op("Mul", _op("Div", "x", _DEVIATION), _ROW)),
-    ("SimplifiedLayerNormalization", _op("Mul", _op("Mul", "x", _op("Div", 1.0, _DEVIATION)), _ROW)),
+FUSIONS: tuple[tuple[str, Part], ...] = (
+    ("Gelu", op("Mul", op("Mul", "x", _ERF), 0.5)),
+    ("Gelu", op("Mul", op("Mul", "x", 0.5), _ERF)),
+    ("QuickGelu", op("Mul", "x", op("Sigmoid", op("Mul", "x", NUMBER)))),
+    ("LayerNormalization", op("Add", op("Mul", op("Div", _CENTRED, _SPREAD), ROW), ROW)),
+    ("SimplifiedLayerNormalization", op("Mul", op("Div", "x", _DEVIATION), ROW)),
+    ("SimplifiedLayerNormalization", op("Mul", op("Mul", "x", op("Div", 1.0, _DEVIATION)), ROW)),
 )
 """Operators that it makes, each with a form of what it makes them of."""
 
 _LONGEST = 3  # nodes from a scale or shift of a form to the form's end, both counted
 
 
-@dataclass(slots=True)
-class _Matching:
-    """What the names and operators of a form stand for, while it is held against a graph."""
-
-    values: dict[str, ir.Value] = field(default_factory=dict)
-    nodes: dict[ir.Node, None] = field(default_factory=dict)
-
-
 def fusion_at(end: ir.Node) -> tuple[str, tuple[ir.Node, ...]] | None:
     """The operator that ONNX Runtime makes of a node and what is above it, with all of its nodes; else None."""
     for operator, form in FUSIONS:
-        for matching in _matchings(form, end.outputs[0], _Matching()):
-            if _closed(end, matching):
-                return operator, tuple(matching.nodes)
+        for found in matchings(form, end.outputs[0]):
+            if found.shared(end) is None:
+                return operator, tuple(found.nodes)
     return None
 
 
@@ -85,51 +59,152 @@ def fused(node: ir.Node) -> str:
     return ""
 
 
-def _matchings(form: _Part, value: ir.Value | None, so_far: _Matching) -> Iterator[_Matching]:
-    """Every way in which a value is what a form says."""
-    if value is None:
-        return
-    if isinstance(form, float):
-        number = scalar(value)
-        if number is not None and abs(number - form) <= _NEAR * max(1.0, abs(form)):
-            yield so_far
-    elif form is _ROW:
-        numbers = constant(value)
-        if numbers is not None and numbers.ndim == 1:
-            yield so_far
-    elif form is _NUMBER:
-        if scalar(value) is not None:
-            yield so_far
-    elif isinstance(form, str):
-        if so_far.values.get(form, value) is value:
-            yield _Matching({**so_far.values, form: value}, so_far.nodes)
-    else:
-        yield from _operator(form, value, so_far)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unfused:
+    """What is nearly a form of the table.
+
+    Attributes:
+        node: The node that is told of.
+        nodes: All of its nodes.
+        why: What keeps ONNX Runtime from fusing it; "" where it fuses it, or where that is not known.
+    """
+
+    node: ir.Node
+    nodes: tuple[ir.Node, ...]
+    why: str
 
 
-def _operator(form: _Op, value: ir.Value, so_far: _Matching) -> Iterator[_Matching]:
-    node = value.producer()
-    if node is None or not is_op(node, form.kind):
-        return
-    given = list(node.inputs[: len(form.inputs)])
-    if len(given) < len(form.inputs):
-        return
-    orders = [given]
-    if form.kind in _COMMUTATIVE and given[0] is not given[1]:
-        orders.append(given[::-1])
-    for order in orders:
-        found = [_Matching(so_far.values, {**so_far.nodes, node: None})]
-        for part, each in zip(form.inputs, order, strict=True):
-            found = [after for before in found for after in _matchings(part, each, before)]
-        yield from found
+# --- Gelu ------------------------------------------------------------------------------------------------------------
+
+_ARGUMENT, _ERF_GIVES, _SUM, _PRODUCT = (
+    "the argument of Erf", "what Erf gives", "the sum behind Erf", "the product behind Erf"
+)  # fmt: skip
+_SCALED = either(
+    op("Div", "x", About(math.sqrt(2), "the root of two"), called=_ARGUMENT),
+    (
+        "the argument is multiplied by the root of one half, not divided by that of two",
+        op("Mul", "x", About(math.sqrt(0.5), "the root of one half"), called=_ARGUMENT),
+    ),
+)
+_NEAR_ERF = op("Add", op("Erf", _SCALED, called=_ERF_GIVES), 1.0, called=_SUM)
+_NEAR_GELU = either(
+    op("Mul", op("Mul", "x", _NEAR_ERF, called=_PRODUCT), 0.5),
+    ("", op("Mul", op("Mul", "x", 0.5), _NEAR_ERF)),
+    ("half is multiplied in first", op("Mul", "x", op("Mul", _NEAR_ERF, 0.5, called=_PRODUCT))),
+    (
+        "a quotient by two in place of a product with one half",
+        op("Div", op("Mul", "x", _NEAR_ERF, called=_PRODUCT), 2.0),
+    ),
+)
 
 
-def _closed(end: ir.Node, matching: _Matching) -> bool:
-    """Whether nothing else reads what is within."""
-    for node in matching.nodes:
-        if node is end:
-            continue
-        value = node.outputs[0]
-        if value.is_graph_output() or any(use.node not in matching.nodes for use in value.uses()):
-            return False
-    return True
+def gelu_ending(end: ir.Node) -> Unfused | None:
+    """The Gelu by Erf that a node ends, told of by its Erf; None where it ends none."""
+    found = nearest(_NEAR_GELU, end) if is_op(end, "Mul", "Div") else None
+    if found is None:
+        return None
+    return Unfused(node=found.node(_ERF_GIVES), nodes=tuple(found.nodes), why=_departure(found, end))
+
+
+def _departure(found: Matching, end: ir.Node) -> str:
+    """The first departure of a match; else what is read by others too, in words."""
+    shared = found.shared(end)
+    read = f"something else reads {found.nodes[shared]}" if shared is not None and found.nodes[shared] else ""
+    return next(iter(found.departures), read)
+
+
+# --- LayerNormalization ----------------------------------------------------------------------------------------------
+
+_OPERATOR_OPSET = 17  # from here on ONNX Runtime makes LayerNormalization before it moves any Transpose
+_MEAN, _VARIANCE = "the mean", "the variance"
+_DIFFERENCE = op("Sub", "x", op("ReduceMean", "x", called=_MEAN), called="the difference")
+_SQUARE = either(
+    op("Pow", _DIFFERENCE, 2.0, called="the square"),
+    ("a product with itself in place of Pow", op("Mul", _DIFFERENCE, _DIFFERENCE, called="the square")),
+)
+_TOTAL = op(
+    "Add",
+    op("ReduceMean", _SQUARE, called=_VARIANCE),
+    either(NUMBER, ("epsilon is not a constant", ANYTHING)),
+    called="the sum with epsilon",
+)
+_ROOT = either(
+    op("Sqrt", _TOTAL, called="the root"),
+    ("a power of one half in place of Sqrt", op("Pow", _TOTAL, 0.5, called="the root")),
+)
+_QUOTIENT = either(
+    op("Div", _DIFFERENCE, _ROOT),
+    (
+        "a product with the reciprocal in place of a quotient",
+        op("Mul", _DIFFERENCE, op("Reciprocal", _ROOT)),
+    ),
+)
+
+
+def layer_normalization_ending(end: ir.Node, opset: int) -> Unfused | None:
+    """The layer normalisation of which a node is the quotient; None where it is of none.
+
+    Args:
+        end: Of any operator.
+        opset: The model's version of the standard operators.
+    """
+    found = nearest(_QUOTIENT, end) if is_op(end, "Div", "Mul") else None
+    return None if found is None else Unfused(node=end, nodes=tuple(found.nodes), why=_why(found, end, opset))
+
+
+def _why(found: Matching, end: ir.Node, opset: int) -> str:
+    axes, x = reduced_axes(found.node(_VARIANCE)), found.values["x"]
+    if axes is None or len(axes) != 1:
+        return ""
+    rank = max(least_rank(x), least_rank(end.outputs[0]))
+    if axes[0] not in (-1, rank - 1):
+        known = axes[0] < 0 or rank > 0
+        return f"it is over axis {axes[0]}, not the last" if known else _departure(found, end)
+    moved = _is_moved(found, end) if opset < _OPERATOR_OPSET else False
+    undone = "before opset 17 the Transpose before it is moved through it to the one behind" if moved else ""
+    return _departure(found, end) or _scale(end) or undone
+
+
+def _scale(quotient: ir.Node) -> str:
+    """What is wrong with the scale and the shift that follow the quotient."""
+    value = quotient.outputs[0]
+    users = [use.node for use in value.uses()]
+    scale = next((user for user in users if is_op(user, "Mul")), None)
+    if scale is None:
+        return "no scale follows"
+    if len(users) > 1 or value.is_graph_output():
+        return "something else reads the quotient"
+    weight = stored(other_input(scale, value))
+    if weight is not None and len(weight.shape) > 1:
+        return "its scale has more than one axis"
+    shifted = any(is_op(use.node, "Add") for use in scale.outputs[0].uses())
+    return "" if shifted else "no shift follows its scale"
+
+
+def _is_moved(found: Matching, quotient: ir.Node) -> bool:
+    """Whether one Transpose is moved through it to meet another behind, and so its axis is not the last any more.
+
+    With none behind, what ONNX Runtime does depends on what it knows of sizes: that is not told of.
+    """
+    before, behind = found.values["x"].producer(), _end(quotient)
+    first, second = _order(before), _order(behind)
+    if before is None or not first or len(second) != len(first) or first[-1] == len(first) - 1:
+        return False
+    if any(not is_op(use.node, "Sub", "ReduceMean") for use in before.outputs[0].uses()):
+        return False
+    return [first[axis] for axis in second] == list(range(len(first)))
+
+
+def _end(quotient: ir.Node) -> ir.Node | None:
+    """What alone reads a layer normalisation, behind the scale and the shift that follow its quotient."""
+    user: ir.Node | None = quotient
+    for operator in ("Mul", "Add", "Transpose"):
+        user = only_user(user.outputs[0]) if user is not None else None
+        if not is_op(user, operator):
+            return None
+    return user
+
+
+def _order(node: ir.Node | None) -> Sequence[int]:
+    """How a Transpose orders axes; () for others."""
+    return (ints_of(node, "perm") or ()) if node is not None and is_op(node, "Transpose") else ()

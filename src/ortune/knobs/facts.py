@@ -20,7 +20,6 @@ HEAVY = FUSED_ATTENTION | {
 """Operators that are worth running beside each other."""
 
 CONTROL_FLOW = ("If", "Loop", "Scan")
-_PRODUCTS = frozenset({"MatMul", "Einsum", "FusedMatMul", "MatMulInteger"})
 PACKED = (
     "MatMul", "Gemm", "Conv", "LSTM", "GRU", "MatMulInteger", "QLinearMatMul", "QLinearConv", "MatMulNBits",
 )  # fmt: skip
@@ -78,13 +77,16 @@ class ModelFacts:
 
 def facts_of(model: ir.Model) -> ModelFacts:
     """Looks a model over. Weights are not read."""
+    from ortune.graph.attention import between_products
     from ortune.graph.attributes import int_of
+    from ortune.graph.ort_fusions import gelu_ending, layer_normalization_ending
 
     nodes = list(_nodes(model))
     operators = Counter(node.op_type for node in nodes)
     has = operators.__contains__
-    # Sub and Div between two means and a root is what exporters write for (x - mean) / sqrt(var + eps).
-    decomposed = operators["ReduceMean"] >= 2 and has("Sub") and has("Sqrt") and (has("Div") or has("Mul"))
+    opset = model.opset_imports.get("", 0)
+    decomposed = any(layer_normalization_ending(node, opset) for node in nodes)
+    written_out = any(between_products(node) is not None for node in nodes if node.op_type == "Softmax")
     width, ratio = _width(model.graph)
     return ModelFacts(
         operators=dict(sorted(operators.items())),
@@ -95,10 +97,10 @@ def facts_of(model: ir.Model) -> ModelFacts:
         weight_bits=tuple(
             sorted({int_of(node, "bits", 4) for node in nodes if node.op_type == "MatMulNBits"})
         ),
-        attention=bool(FUSED_ATTENTION & set(operators)) or any(_is_attention(node) for node in nodes),
+        attention=bool(FUSED_ATTENTION & set(operators)) or written_out,
         layer_norm=bool(NORMS & set(operators)) or decomposed,
         decomposed_layer_norm=decomposed,
-        gelu=has("Gelu") or has("BiasGelu") or has("Erf"),
+        gelu=has("Gelu") or has("BiasGelu") or any(map(gelu_ending, nodes)),
         float16=_has_float16(model, nodes),
         branches=width,
         parallelism_ratio=ratio,
@@ -124,18 +126,6 @@ def _producers(node: ir.Node) -> Iterator[ir.Node]:
         producer = value.producer() if value is not None else None
         if producer is not None:
             yield producer
-
-
-def _is_attention(node: ir.Node) -> bool:
-    """Whether a Softmax feeds a product, at most two light nodes later."""
-    if node.op_type != "Softmax":
-        return False
-    reached = [node]
-    for _ in range(3):
-        reached = [user for n in reached for out in n.outputs for user, _ in out.uses()]
-        if any(user.op_type in _PRODUCTS for user in reached):
-            return True
-    return False
 
 
 def _is_blockwise(node: ir.Node) -> bool:

@@ -45,12 +45,17 @@ class _Match:
 
     Attributes:
         x, y: What goes in, and what comes out.
-        by_tanh: It is the approximation by Tanh.
+        anchor: The Erf or Tanh within.
     """
 
     x: ir.Value
     y: ir.Value
-    by_tanh: bool
+    anchor: ir.Node
+
+    @property
+    def by_tanh(self) -> bool:
+        """Whether it is the approximation by Tanh."""
+        return self.anchor.op_type == "Tanh"
 
 
 def _above(node: ir.Node) -> list[ir.Value]:
@@ -107,7 +112,7 @@ def _checked(
     end = y.producer()
     if end is not None and anchor.op_type == "Erf" and fusion_at(end) is not None:
         return f"ONNX Runtime fuses {what} by itself"
-    return _Match(x=x, y=y, by_tanh=anchor.op_type == "Tanh")
+    return _Match(x=x, y=y, anchor=anchor)
 
 
 def _replace(editor: Editor, match: _Match, look: Look) -> None:

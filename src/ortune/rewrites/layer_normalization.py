@@ -24,6 +24,7 @@ import onnx_ir as ir
 
 from ortune.graph.constants import Array, constant
 from ortune.graph.nodes import is_op, scopes_of
+from ortune.graph.ort_fusions import fusion_at
 from ortune.graph.sizes import dims, reduced_axis
 from ortune.model.graphs import scopes
 from ortune.model.operators import STANDARD
@@ -208,7 +209,9 @@ def _found(x: ir.Value, axis: int, probes: Probes, found: dict[ir.Value, Probes]
                     or f"the normalisation of {x.name!r} is kept above a number by {limit.op_type} {limit.name!r}"
                 )
                 continue
-            if _is_fused_anyway(x, nodes, axis == -1 or (known is not None and axis == len(known) - 1)):
+            last = axis == -1 or (known is not None and axis == len(known) - 1)
+            # Behind a Transpose it may not, since that is moved first.
+            if last and not is_op(x.producer(), "Transpose") and _is_fused(y):
                 return f"ONNX Runtime fuses the normalisation of {x.name!r} by itself"
             if known is None:
                 place, rank = -1, 0
@@ -233,11 +236,9 @@ def _is_float32(nodes: Sequence[ir.Node]) -> bool:
     return {n.dtype for n in found if n is not None and n.dtype.kind == "f"} == {np.dtype(np.float32)}
 
 
-def _is_fused_anyway(x: ir.Value, nodes: Sequence[ir.Node], last: bool) -> bool:
-    """Whether ONNX Runtime makes one operator of it: torch's order over the last axis, not behind a Transpose."""
-    kinds = Counter(node.op_type for node in nodes)
-    ends = {"Mul": 1, "Add": 2}
-    return last and not is_op(x.producer(), "Transpose") and kinds == {**_FUSED, **ends}
+def _is_fused(y: ir.Value) -> bool:
+    end = y.producer()
+    return end is not None and fusion_at(end) is not None
 
 
 def _refuses(look: Look) -> str:

@@ -20,7 +20,9 @@ import onnx_ir as ir
 
 from ortune.graph.attributes import int_of, is_parameter
 from ortune.graph.constants import constant, scalar
+from ortune.graph.forms import NUMBER, either, nearest, op
 from ortune.graph.nodes import is_op, only_user, other_input
+from ortune.graph.ort_fusions import fusion_at
 from ortune.graph.sizes import dims, least_rank, rank_of_constant, reduced_axis
 from ortune.rewrites._editor import Editor
 from ortune.rewrites._pattern import Look, Pattern
@@ -38,63 +40,33 @@ class _Match:
     epsilon: float
 
 
-def _number(value: ir.Value | None, x: ir.Value) -> float | None:
-    """The one number that a value is; None where it has more axes than ``x``, which has one at least."""
-    return scalar(value) if rank_of_constant(value) <= max(1, least_rank(x)) else None
+_TOTAL = op(
+    "Add",
+    op("ReduceMean", either(op("Pow", "x", 2.0), ("", op("Mul", "x", "x"))), called="mean"),
+    NUMBER,
+    called="sum",
+)
+_ROOT = op("Sqrt", _TOTAL)
+_FORM = either(
+    op("Div", "x", _ROOT),
+    ("", op("Mul", "x", op("Reciprocal", _ROOT))),
+    ("", op("Mul", "x", op("Div", 1.0, _ROOT))),
+    ("", op("Mul", "x", op("Pow", _TOTAL, -0.5))),
+)
 
 
-def _squared(value: ir.Value | None) -> tuple[ir.Value, bool] | None:
-    """(x, whether by Pow) of a value that is the square of x."""
-    node = value.producer() if value is not None else None
-    x = node.inputs[0] if node is not None and is_op(node, "Mul", "Pow") else None
-    if node is None or x is None:
-        return None
-    by_pow = is_op(node, "Pow")
-    is_square = _number(node.inputs[1], x) == 2.0 if by_pow else node.inputs[1] is x
-    return (x, by_pow) if is_square else None
-
-
-def _normalised(x: ir.Value, total: ir.Value) -> tuple[ir.Value, bool] | None:
-    """(y, whether as ONNX Runtime fuses it) of ``y = x / sqrt(total)``."""
-    for root in [use.node for use in total.uses()]:
-        fits = is_op(root, "Sqrt") or (is_op(root, "Pow") and _number(root.inputs[1], x) == -0.5)
-        if not fits or root.inputs[0] is not total:
-            continue
-        inverse, plain = root.outputs[0], is_op(root, "Sqrt")
-        if plain:
-            for use in inverse.uses():
-                if is_op(use.node, "Div") and use.node.inputs[0] is x and use.idx == 1:
-                    return use.node.outputs[0], True
-            over = [
-                (use.node, is_op(use.node, "Div"))
-                for use in inverse.uses()
-                if is_op(use.node, "Reciprocal")
-                or (is_op(use.node, "Div") and use.idx == 1 and _number(use.node.inputs[0], x) == 1.0)
-            ]
-        else:
-            over = [(root, False)]
-        for node, fused in over:
-            for use in node.outputs[0].uses():
-                if is_op(use.node, "Mul") and other_input(use.node, node.outputs[0]) is x:
-                    return use.node.outputs[0], fused
-    return None
-
-
-def _match(mean: ir.Node, look: Look) -> _Match | str:  # noqa: PLR0911  (one a near miss)
-    """The normalisation that begins with a mean; "" for others, or why it is nearly one."""
-    square = _squared(mean.inputs[0])
-    if square is None:
+def _match(end: ir.Node, look: Look) -> _Match | str:  # noqa: PLR0911  (one a near miss)
+    """The normalisation that a node ends; "" for others, or why it is nearly one."""
+    found = nearest(_FORM, end)
+    if found is None:
         return ""
-    x, by_pow = square
-    sum_node = only_user(mean.outputs[0])
-    if sum_node is None or not is_op(sum_node, "Add"):
+    x, y, mean, total = found.values["x"], end.outputs[0], found.node("mean"), found.node("sum")
+    added = other_input(total, mean.outputs[0])
+    epsilon = scalar(added)
+    # A number of more axes than x would change its shape.
+    rank = max(rank_of_constant(value) for node in found.nodes for value in node.inputs)
+    if epsilon is None or only_user(mean.outputs[0]) is not total or rank > max(1, least_rank(x)):
         return ""
-    added = other_input(sum_node, mean.outputs[0])
-    epsilon = _number(added, x)
-    found = None if epsilon is None else _normalised(x, sum_node.outputs[0])
-    if found is None or epsilon is None:
-        return ""
-    y, fused = found
     what = f"the RMS normalisation of {x.name!r}"
     axis, sizes = reduced_axis(mean), dims(x)
     if axis != -1 and (axis is None or sizes is None or axis % len(sizes) != len(sizes) - 1):
@@ -108,9 +80,9 @@ def _match(mean: ir.Node, look: Look) -> _Match | str:  # noqa: PLR0911  (one a 
         return f"the model is of opset {look.opset}, and ONNX Runtime fuses {what} from {_LEAST_OPSET} on"
     scaled = only_user(y)
     gamma = constant(other_input(scaled, y)) if scaled is not None and is_op(scaled, "Mul") else None
-    if gamma is None or gamma.ndim != 1:
+    if scaled is None or gamma is None or gamma.ndim != 1:
         return f"{what} is not followed by a constant factor for each element of a row"
-    if by_pow and fused:
+    if fusion_at(scaled) is not None:
         return f"ONNX Runtime fuses {what} by itself"
     return _Match(x=x, y=y, epsilon=epsilon)
 
@@ -133,7 +105,8 @@ def _replace(editor: Editor, match: _Match, look: Look) -> None:
 
 
 PATTERN = Pattern(
-    anchors=("ReduceMean",),
+    anchors=("Div", "Mul"),
+    beside=("ReduceMean",),
     match=_match,
     replace=_replace,
     made="Wrote {n} RMS {normalisation|normalisations} as ONNX Runtime fuses them.",

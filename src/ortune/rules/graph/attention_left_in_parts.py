@@ -15,10 +15,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-import onnx_ir as ir
-
+from ortune.graph.attention import between_products
 from ortune.graph.nodes import is_op
-from ortune.model.graphs import nodes, op_set
+from ortune.model.graphs import nodes
 from ortune.records import Finding
 from ortune.rewrites.attention import PATTERN, REWRITE
 from ortune.rules._fixes import mended_by
@@ -27,10 +26,6 @@ from ortune.rules.facts import Facts
 
 CODE = "GRA013"
 TIER = "if-measured"
-
-_BEFORE = op_set("Add Mul Div Where Cast Reshape Sub")
-_AFTER = op_set("Cast Where Dropout Identity Reshape")
-_STEPS = 6
 
 BAD = """
 <ir_version: 8, opset_import: ["" : 17]>
@@ -56,7 +51,7 @@ def find(facts: Facts) -> Iterator[Finding]:
     if facts.model is None:
         return
     softmaxes = [node for node in nodes(facts.model.ir) if is_op(node, "Softmax")]
-    between = {node: ops for node in softmaxes if (ops := _attention(node)) is not None}
+    between = {node: ops for node in softmaxes if (ops := between_products(node)) is not None}
     if between:
         kinds = Counter(op for ops in between.values() for op in ops)
         seen = [f"between the products stand {listed(kinds)}"] if kinds else []
@@ -69,27 +64,3 @@ def find(facts: Facts) -> Iterator[Finding]:
             fix="fuse it with the optimiser for transformers",
         )
         yield mended_by(REWRITE, finding, facts)
-
-
-def _attention(node: ir.Node) -> list[str] | None:
-    """What stands between the products on either side of a Softmax; None where there are none."""
-    before, above = [], node.inputs[0].producer() if node.inputs[0] is not None else None
-    for _ in range(_STEPS):
-        if above is None or above.op_type not in _BEFORE:
-            break
-        before.append(above.op_type)
-        makers = [v.producer() for v in above.inputs if v is not None and v.producer() is not None]
-        above = next((m for m in makers if m is not None and m.op_type in _BEFORE | {"MatMul"}), None)
-    after, below = [], _reader(node)
-    for _ in range(_STEPS):
-        if below is None or below.op_type not in _AFTER:
-            break
-        after.append(below.op_type)
-        below = _reader(below)
-    products = is_op(above, "MatMul") and is_op(below, "MatMul")
-    return [*before, *after] if products else None
-
-
-def _reader(node: ir.Node) -> ir.Node | None:
-    users = [use.node for use in node.outputs[0].uses()]
-    return next((user for user in users if user.op_type in _AFTER | {"MatMul"}), None)

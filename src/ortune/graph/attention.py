@@ -1,4 +1,4 @@
-"""Finding attention in a graph: a Softmax between two products, and how the heads were split off and joined."""
+"""Attention in a graph: a Softmax between two products, and how the heads were split off and joined."""
 
 from __future__ import annotations
 
@@ -10,9 +10,15 @@ from ortune.graph.attributes import has_parameters, int_of, ints_of, is_paramete
 from ortune.graph.constants import constant, scalar
 from ortune.graph.nodes import Scope, is_op, only_user, other_input
 from ortune.graph.sizes import elements, reduced_axes
+from ortune.model.graphs import op_set
 
 Symbol = int | tuple[ir.Value, int] | None
 """An element of a shape: a number, the size of an axis of a value, or not known."""
+
+PRODUCTS = op_set("MatMul Einsum FusedMatMul MatMulInteger")
+_BEFORE = op_set("Add Mul Div Where Cast Reshape Sub")
+_AFTER = op_set("Cast Where Dropout Identity Reshape")
+_STEPS = 6  # nodes from a Softmax to a product
 
 _SPLIT = [0, 2, 1, 3]  # batch, length, heads, size to batch, heads, length, size
 _PACKED = [2, 0, 3, 1, 4]  # batch, length, which, heads, size to which, batch, heads, length, size
@@ -61,6 +67,30 @@ class Core:
     guarded: bool
     joined: ir.Node | None
     shared: ir.Value | None
+
+
+def between_products(softmax: ir.Node) -> list[str] | None:
+    """The operators between a Softmax and the products on either side of it; None where there are none."""
+    before, above = list[str](), softmax.inputs[0].producer() if softmax.inputs[0] is not None else None
+    for _ in range(_STEPS):
+        if above is None or above.op_type not in _BEFORE:
+            break
+        before.append(above.op_type)
+        makers = [v.producer() for v in above.inputs if v is not None and v.producer() is not None]
+        above = next((m for m in makers if m is not None and m.op_type in _BEFORE | PRODUCTS), None)
+    after, below = list[str](), _reader(softmax)
+    for _ in range(_STEPS):
+        if below is None or below.op_type not in _AFTER:
+            break
+        after.append(below.op_type)
+        below = _reader(below)
+    ends = (above, below)
+    return [*before, *after] if all(end is not None and end.op_type in PRODUCTS for end in ends) else None
+
+
+def _reader(node: ir.Node) -> ir.Node | None:
+    users = [use.node for use in node.outputs[0].uses()]
+    return next((user for user in users if user.op_type in _AFTER | PRODUCTS), None)
 
 
 def cores(scope: Scope) -> list[Core]:

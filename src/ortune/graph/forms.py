@@ -1,0 +1,156 @@
+"""Forms: how operators are put together, written as a tree, and held against a graph."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+
+import onnx_ir as ir
+
+from ortune.graph.constants import constant, scalar
+from ortune.graph.nodes import is_op
+
+NEAR = 1e-4
+"""Of a number of a form, as exporters round it."""
+
+ROW, NUMBER, ANYTHING = "a number for each element of a row", "any number", "anything"
+"""Parts of a form that stand for any value of a kind; other texts are names, which stand for one value each."""
+
+_KINDS = (ROW, NUMBER, ANYTHING)
+_ROUGHLY = 1e-2
+_COMMUTATIVE = ("Add", "Mul")
+
+
+@dataclass(frozen=True, slots=True)
+class Op:
+    """An operator of a form, and what it takes: operators, numbers, constants of a kind, or names of values.
+
+    Attributes:
+        kind: The operator.
+        inputs: What it takes.
+        called: What its result is called in words; "" where nothing is said of it.
+    """
+
+    kind: str
+    inputs: tuple[Part, ...]
+    called: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Either:
+    """A part that is written as it should be, or in another way, which is a departure."""
+
+    part: Part
+    others: tuple[tuple[str, Part], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class About:
+    """A number, called by its name; one that is a little off is a departure."""
+
+    number: float
+    name: str
+
+
+Part = Op | Either | About | float | str
+
+
+def op(kind: str, *inputs: Part, called: str = "") -> Op:
+    """An operator with what it takes."""
+    return Op(kind, inputs, called)
+
+
+def either(part: Part, *others: tuple[str, Part]) -> Either:
+    """A part, and how else it is written, each with what is said of it; "" of a way that is as good."""
+    return Either(part, others)
+
+
+@dataclass(frozen=True, slots=True)
+class Matching:
+    """What the parts of a form stand for in a graph.
+
+    Attributes:
+        values: The values of the form's names.
+        nodes: The nodes, each with what its result is called.
+        departures: In what it is written otherwise than the form, the outermost first.
+    """
+
+    values: dict[str, ir.Value] = field(default_factory=dict)
+    nodes: dict[ir.Node, str] = field(default_factory=dict)
+    departures: tuple[str, ...] = ()
+
+    def node(self, called: str) -> ir.Node:
+        """The node whose result is called so."""
+        return next(node for node, name in self.nodes.items() if name == called)
+
+    def shared(self, end: ir.Node) -> ir.Node | None:
+        """A node but the end whose result is read outside of the match too; None where there is none."""
+        for node in self.nodes:
+            value = node.outputs[0]
+            others = any(use.node not in self.nodes for use in value.uses())
+            if node is not end and (value.is_graph_output() or others):
+                return node
+        return None
+
+
+def matchings(form: Part, value: ir.Value | None, so_far: Matching | None = None) -> Iterator[Matching]:
+    """Every way in which a value is what a form says."""
+    so_far = so_far or Matching()
+    if value is None:
+        return
+    match form:
+        case Op():
+            yield from _of_operator(form, value, so_far)
+        case Either():
+            yield from matchings(form.part, value, so_far)
+            for why, other in form.others:
+                departed = (*so_far.departures, why) if why else so_far.departures
+                yield from matchings(other, value, replace(so_far, departures=departed))
+        case About():
+            number = scalar(value)
+            if number is not None and abs(number - form.number) <= _ROUGHLY:
+                said = f"{number:g} in place of {form.name}"
+                off = abs(number - form.number) > NEAR
+                yield replace(so_far, departures=(*so_far.departures, said)) if off else so_far
+        case str() if form not in _KINDS:
+            if so_far.values.get(form, value) is value:
+                yield replace(so_far, values={**so_far.values, form: value})
+        case _:
+            if _is_constant(form, value):
+                yield so_far
+
+
+def _is_constant(form: float | str, value: ir.Value) -> bool:
+    """Whether a value is the number that a form says, or of the kind."""
+    if form == ANYTHING:
+        return True
+    if form == ROW:
+        numbers = constant(value)
+        return numbers is not None and numbers.ndim == 1
+    number = scalar(value)
+    if number is None or isinstance(form, str):
+        return number is not None
+    # A half is meant to be one half; a root is rounded.
+    return number == form or (abs(number - form) <= NEAR and form != round(form, 3))
+
+
+def _of_operator(form: Op, value: ir.Value, so_far: Matching) -> Iterator[Matching]:
+    node = value.producer()
+    if node is None or not is_op(node, form.kind):
+        return
+    given = list(node.inputs[: len(form.inputs)])
+    if len(given) < len(form.inputs):
+        return
+    orders = [given]
+    if form.kind in _COMMUTATIVE and given[0] is not given[1]:
+        orders.append(given[::-1])
+    for order in orders:
+        found = [replace(so_far, nodes={**so_far.nodes, node: form.called})]
+        for part, each in zip(form.inputs, order, strict=True):
+            found = [after for before in found for after in matchings(part, each, before)]
+        yield from found
+
+
+def nearest(form: Part, end: ir.Node) -> Matching | None:
+    """How a node's result is what a form says, with as few departures as can be; None where it is something else."""
+    return min(matchings(form, end.outputs[0]), key=lambda found: len(found.departures), default=None)
