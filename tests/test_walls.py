@@ -37,11 +37,11 @@ ROOMS = {
     "inputs": {"model", "graph", "analysis"},
     "rewrites": {"model", "graph", "trace"},
     "rules": {"model", "graph", "trace", "platform", "knobs", "analysis", "rewrites"},
-    "bundle": {"report", "knobs", "model", "analysis", "inputs"},
+    "bundle": {"report", "knobs", "model", "graph", "inputs"},
     "loader": {"bundle"},
     "search": {"stats", "knobs", "rewrites"},
     "trials": {
-        "stats", "model", "knobs", "store", "fleet", "targets", "analysis", "inputs", "rewrites", "rules", "bundle",
+        "stats", "model", "graph", "knobs", "store", "fleet", "targets", "analysis", "inputs", "rewrites", "rules", "bundle",
         "search", "launcher", "temporary",
     },
     "profiling": {
@@ -51,7 +51,7 @@ ROOMS = {
     "locks": {"model", "graph", "knobs", "targets", "store", "trace", "analysis", "inputs", "trials"},
     "bisection": {"model", "graph", "knobs", "targets", "analysis", "inputs", "trials"},
     "verbs": {
-        "stats", "model", "trace", "knobs", "targets", "store", "report", "fleet", "analysis", "inputs", "rewrites",
+        "stats", "model", "graph", "trace", "knobs", "targets", "store", "report", "fleet", "analysis", "inputs", "rewrites",
         "rules", "bundle", "search", "trials", "profiling", "locks",
         "bisection",
     },

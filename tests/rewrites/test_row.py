@@ -11,11 +11,11 @@ from rewrite_corpus import CORPUS, Sample
 
 import zoo
 from ortune import rewrites
+from ortune.graph.shapes import known
 from ortune.graph.written import Fingerprint
 from ortune.inputs import workload as workloads
 from ortune.model.open import open_model
 from ortune.records import RewriteSpec, Workload
-from ortune.rewrites import _known
 
 
 def tried(model: ir.Model, work: Workload | None) -> tuple[RewriteSpec, ...]:
@@ -59,13 +59,13 @@ def test_clean_up_is_asked_without_parameters(tmp_path: Path) -> None:
 
 def test_nothing_is_inferred_twice(monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[Fingerprint] = []
-    infer = _known._infer
+    infer = known._infer
 
     def noted(model: ir.Model) -> onnx.ModelProto | None:
         seen.append(Fingerprint.of(model))
         return infer(model)
 
-    monkeypatch.setattr(_known, "_infer", noted)
+    monkeypatch.setattr(known, "_infer", noted)
     model = open_model(zoo.model_path("basic-pitch")).ir
     work = workloads.propose(model)
     with rewrites.remembering():
@@ -83,10 +83,10 @@ def test_a_changed_model_is_inferred_again() -> None:
     image = next(value for value in model.graph.inputs if value.name not in model.graph.initializers)
     convolved = next(use.node for use in image.uses()).outputs[0]
     with rewrites.remembering():
-        first = _known.known_values(model)
-        assert _known.known_values(model) == first
+        first = known.known_values(model)
+        assert known.known_values(model) == first
         image.shape = ir.Shape([2, *(image.shape or ())[1:]])
-        again = _known.known_values(model)
+        again = known.known_values(model)
     before, after = first[convolved].dims, again[convolved].dims
     assert before is not None
     assert after is not None

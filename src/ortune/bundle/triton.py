@@ -8,10 +8,10 @@ from pathlib import PurePosixPath
 import onnx_ir as ir
 
 from ortune import knobs
-from ortune.analysis.symbolic_sizes import feedable
 from ortune.bundle.languages._literals import QUOTES, Quote, comment, utf8
 from ortune.bundle.settings import named, needs_allocator, of
 from ortune.bundle.shared import as_text
+from ortune.graph.shapes.symbols import feedable
 from ortune.providers import CPU, find
 from ortune.providers.cuda import PROVIDER as CUDA
 from ortune.records import Applied, BundleInfo

@@ -9,7 +9,7 @@ import onnx_ir as ir
 from ortune.graph.attributes import has_parameters, int_of, ints_of, is_parameter, optional_int
 from ortune.graph.constants import constant, scalar
 from ortune.graph.nodes import Scope, is_op, only_user, other_input
-from ortune.graph.sizes import elements, reduced_axes
+from ortune.graph.shapes.nearby import elements, reduced_axes
 from ortune.model.graphs import op_set
 
 Symbol = int | tuple[ir.Value, int] | None

@@ -16,7 +16,7 @@ from ortune.graph.attributes import ints_of
 from ortune.graph.constants import stored
 from ortune.graph.forms import ANYTHING, NUMBER, ROW, About, Matching, Part, either, matchings, nearest, op
 from ortune.graph.nodes import is_op, only_user, other_input
-from ortune.graph.sizes import least_rank, reduced_axes
+from ortune.graph.shapes.nearby import least_rank, reduced_axes
 
 _ERF = op("Add", op("Erf", op("Div", "x", math.sqrt(2))), 1.0)
 _DEVIATION = op("Sqrt", op("Add", op("ReduceMean", op("Pow", "x", 2.0)), NUMBER))

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 import onnx_ir as ir
 
-from ortune.analysis.constraints import Facts
-from ortune.analysis.demands import study
-from ortune.analysis.symbolic_sizes import DEFAULT_SIZES, Size, is_told, kind_of_name, quotient
+from ortune.graph.shapes.demands import study
+from ortune.graph.shapes.symbols import DEFAULT_SIZES, Size, is_told, kind_of_name, quotient
+from ortune.graph.shapes.walk import Facts
 from ortune.inputs.declared import InputSet
 
 LADDER: dict[str, tuple[int, ...]] = {

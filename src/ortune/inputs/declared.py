@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import onnx_ir as ir
 
-from ortune.analysis.symbolic_sizes import Size, feedable, input_sizes, kind_of_name
+from ortune.graph.shapes.symbols import Size, feedable, input_sizes, kind_of_name
 from ortune.inputs.semantics import Consumers, axis_kinds, classify, dtype_of
 
 _LOOKED_THROUGH = frozenset({"Cast", "Identity", "Reshape", "Unsqueeze", "Squeeze", "QuantizeLinear"})

@@ -12,8 +12,8 @@ import numpy as np
 import onnx_ir as ir
 from numpy.typing import NDArray
 
-from ortune.analysis.symbolic_sizes import feedable
 from ortune.errors import InputError
+from ortune.graph.shapes.symbols import feedable
 from ortune.inputs.semantics import element_type
 from ortune.records import Case, InputChoice
 

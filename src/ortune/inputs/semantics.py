@@ -6,8 +6,8 @@ import re
 
 import onnx_ir as ir
 
-from ortune.analysis.symbolic_sizes import Size, kind_of_name
 from ortune.errors import InputError
+from ortune.graph.shapes.symbols import Size, kind_of_name
 
 Consumers = tuple[tuple[str, int], ...]
 

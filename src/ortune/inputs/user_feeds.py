@@ -17,8 +17,8 @@ from google.protobuf.message import DecodeError
 from onnx import numpy_helper
 
 from ortune import files
-from ortune.analysis.symbolic_sizes import Size, feedable, input_sizes
 from ortune.errors import InputError
+from ortune.graph.shapes.symbols import Size, feedable, input_sizes
 from ortune.inputs.feed_files import Array, onnx_type, read_feeds
 from ortune.inputs.feeds import MOST_BYTES, FeedValue, numpy_dtype
 from ortune.inputs.semantics import dtype_of, element_type

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from ortune.analysis.symbolic_sizes import is_told
+from ortune.graph.shapes.symbols import is_told
 from ortune.inputs.chosen_sizes import Sizes, decoder_lengths
 from ortune.inputs.declared import InputSet, InputSpec
 from ortune.inputs.semantics import element_type

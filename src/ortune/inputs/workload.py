@@ -13,8 +13,8 @@ import numpy as np
 import onnx_ir as ir
 
 from ortune import files
-from ortune.analysis.symbolic_sizes import kind_of_name
 from ortune.errors import InputError, UsageError
+from ortune.graph.shapes.symbols import kind_of_name
 from ortune.inputs import user_feeds
 from ortune.inputs.chosen_sizes import choose, notes_on
 from ortune.inputs.declared import InputSet, InputSpec, inspect_inputs

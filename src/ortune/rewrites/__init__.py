@@ -12,6 +12,7 @@ from collections.abc import Collection, Iterable
 import onnx_ir as ir
 
 from ortune.errors import UsageError
+from ortune.graph.shapes.known import remembering
 from ortune.providers import CPU
 from ortune.records import RewriteSpec, Value, Workload
 from ortune.rewrites._apply import Rewritten, Step, Tool, apply_all, rewrite_model
@@ -25,7 +26,6 @@ from ortune.rewrites._base import (
     RewriteResult,
 )
 from ortune.rewrites._changed import changed_nodes
-from ortune.rewrites._known import remembering
 from ortune.rewrites._marks import MODEL_KEY, NODE_KEY, made_by
 from ortune.rewrites._quantized import FAMILY
 from ortune.rewrites._registry import all_rewrites, canonical, find

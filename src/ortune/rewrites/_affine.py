@@ -10,7 +10,7 @@ import onnx_ir as ir
 from ortune.graph.attributes import float_of, has_parameters, int_of, ints_of, text_of
 from ortune.graph.constants import Array, constant
 from ortune.graph.nodes import FLOATS, is_op, only_user
-from ortune.graph.sizes import least_rank
+from ortune.graph.shapes.nearby import least_rank
 from ortune.rewrites._editor import Editor
 
 PRODUCTS = ("Conv", "ConvTranspose", "Gemm", "MatMul")

@@ -15,10 +15,10 @@ from typing import Generic, Literal, TypeVar
 import onnx_ir as ir
 
 from ortune.graph.nodes import holds, is_op, scopes_of
+from ortune.graph.shapes.known import Known, known_values
 from ortune.records import Workload
 from ortune.rewrites._base import Proposed, Rewrite, RewriteResult, unchanged
 from ortune.rewrites._editor import Editor
-from ortune.rewrites._known import Known, known_values
 
 Match = TypeVar("Match")
 

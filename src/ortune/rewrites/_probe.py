@@ -14,7 +14,7 @@ import onnx_ir as ir
 from ortune.graph.attributes import int_of, is_parameter, optional_float
 from ortune.graph.constants import Array, constant, scalar
 from ortune.graph.nodes import input_of, is_op
-from ortune.graph.sizes import elements, reduced_axes, reduced_axis
+from ortune.graph.shapes.nearby import elements, reduced_axes, reduced_axis
 
 Probes = list[Array]
 

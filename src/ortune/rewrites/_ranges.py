@@ -15,7 +15,7 @@ import onnx_ir as ir
 from ortune.graph.attributes import int_of
 from ortune.graph.constants import constant
 from ortune.graph.nodes import is_op
-from ortune.graph.sizes import dims
+from ortune.graph.shapes.nearby import dims
 
 Range = tuple[int, int]
 _Rule = Callable[[ir.Node, Sequence[Range]], Range | None]

@@ -9,9 +9,9 @@ import onnx_ir as ir
 from ortune.graph.attributes import int_of
 from ortune.graph.constants import constant
 from ortune.graph.nodes import is_op
-from ortune.graph.sizes import reduced_axes
+from ortune.graph.shapes.known import Dims
+from ortune.graph.shapes.nearby import reduced_axes
 from ortune.model.graphs import op_set
-from ortune.rewrites._known import Dims
 
 _UNARY = op_set(
     "Abs Cast Ceil Celu Clip DequantizeLinear Elu Erf Exp Floor Gelu HardSigmoid HardSwish Identity LeakyRelu Log Mish "

@@ -21,7 +21,7 @@ import onnx_ir as ir
 
 from ortune.graph.constants import Array, constant
 from ortune.graph.nodes import is_op, only_user, scopes_of
-from ortune.graph.sizes import least_rank
+from ortune.graph.shapes.nearby import least_rank
 from ortune.records import Workload
 from ortune.rewrites import _affine, affine_into_weights
 from ortune.rewrites._base import Proposed, Rewrite, RewriteResult, unchanged

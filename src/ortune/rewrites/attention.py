@@ -25,7 +25,7 @@ from ortune.graph.attention import Core, Heads, core_of
 from ortune.graph.attributes import int_of
 from ortune.graph.constants import constant
 from ortune.graph.nodes import is_op
-from ortune.graph.sizes import dims
+from ortune.graph.shapes.nearby import dims
 from ortune.rewrites._editor import Editor
 from ortune.rewrites._pattern import Look, Pattern
 

@@ -21,11 +21,11 @@ import onnx_ir as ir
 from ortune.graph.attributes import cast_to, has_parameters, int_of, ints_of
 from ortune.graph.constants import constant
 from ortune.graph.nodes import holds, is_op, scopes_of
-from ortune.graph.sizes import reduced_axes
+from ortune.graph.shapes.known import Dims, Known, known_values
+from ortune.graph.shapes.nearby import reduced_axes
 from ortune.records import Workload
 from ortune.rewrites._base import CLEAN_UP, Proposed, Rewrite, RewriteResult, unchanged
 from ortune.rewrites._editor import Editor, takes_name, why_no_name
-from ortune.rewrites._known import Dims, Known, known_values
 
 _LEAST_OPSET = 6  # the type of a Cast is a word before
 _VIEWS = ("Reshape", "Flatten", "Squeeze", "Unsqueeze")

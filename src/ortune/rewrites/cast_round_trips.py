@@ -16,9 +16,9 @@ import onnx_ir as ir
 
 from ortune.graph.attributes import cast_to
 from ortune.graph.nodes import is_op, only_user
+from ortune.graph.shapes.known import Known
 from ortune.model.graphs import op_set
 from ortune.rewrites._editor import Editor, takes_name, why_no_name
-from ortune.rewrites._known import Known
 from ortune.rewrites._pattern import Look, Pattern
 
 _SMALLER = {

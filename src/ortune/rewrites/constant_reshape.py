@@ -22,9 +22,9 @@ import onnx_ir as ir
 from ortune.graph.attributes import has_parameters, int_of, is_parameter, optional_int
 from ortune.graph.constants import constant
 from ortune.graph.nodes import is_op
+from ortune.graph.shapes.known import Dims, Known
 from ortune.rewrites._base import CLEAN_UP
 from ortune.rewrites._editor import Editor
-from ortune.rewrites._known import Dims, Known
 from ortune.rewrites._pattern import Look, Pattern
 
 _LEAST_OPSET = 5  # Reshape has its sizes as an attribute before

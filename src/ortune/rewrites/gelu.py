@@ -24,7 +24,7 @@ import onnx_ir as ir
 from ortune.graph.constants import Array, constant
 from ortune.graph.nodes import is_op
 from ortune.graph.ort_fusions import fusion_at
-from ortune.graph.sizes import least_rank
+from ortune.graph.shapes.nearby import least_rank
 from ortune.rewrites._editor import Editor
 from ortune.rewrites._pattern import Look, Pattern
 from ortune.rewrites._probe import ELEMENTWISE, between, bounded, spread

@@ -21,7 +21,7 @@ import onnx_ir as ir
 
 from ortune.graph.constants import constant, scalar
 from ortune.graph.nodes import is_op, only_user, other_input
-from ortune.graph.sizes import least_rank, rank_of_constant
+from ortune.graph.shapes.nearby import least_rank, rank_of_constant
 from ortune.rewrites._editor import Editor
 from ortune.rewrites._pattern import Look, Pattern
 from ortune.rewrites._probe import limits

@@ -25,9 +25,9 @@ import onnx_ir as ir
 
 from ortune.graph.constants import Array, constant, scalar
 from ortune.graph.nodes import is_op
-from ortune.graph.sizes import reduced_axes
+from ortune.graph.shapes.known import Dims
+from ortune.graph.shapes.nearby import reduced_axes
 from ortune.rewrites._editor import Editor
-from ortune.rewrites._known import Dims
 from ortune.rewrites._pattern import Look, Pattern
 from ortune.rewrites._probe import Probes, between, bounded, epsilons, same_shapes, spread
 

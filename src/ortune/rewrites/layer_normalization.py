@@ -25,7 +25,7 @@ import onnx_ir as ir
 from ortune.graph.constants import Array, constant
 from ortune.graph.nodes import is_op, scopes_of
 from ortune.graph.ort_fusions import fusion_at
-from ortune.graph.sizes import dims, reduced_axis
+from ortune.graph.shapes.nearby import dims, reduced_axis
 from ortune.model.graphs import scopes
 from ortune.model.operators import STANDARD
 from ortune.rewrites._editor import Editor

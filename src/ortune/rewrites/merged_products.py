@@ -19,11 +19,11 @@ import numpy as np
 import onnx_ir as ir
 
 from ortune.graph.nodes import Scope, holds, is_op, scopes_of
+from ortune.graph.shapes.known import Known, known_values
 from ortune.records import Workload
 from ortune.rewrites import _affine
 from ortune.rewrites._base import Proposed, Rewrite, RewriteResult, unchanged
 from ortune.rewrites._editor import Editor
-from ortune.rewrites._known import Known, known_values
 
 _LEAST_OPSET = 11  # Split counts axes from the last
 _SIZES_ARE_INPUT = 13  # of Split, from this opset on

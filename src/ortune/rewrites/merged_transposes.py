@@ -25,9 +25,9 @@ import onnx_ir as ir
 from ortune.graph.attributes import has_parameters, ints_of
 from ortune.graph.constants import constant
 from ortune.graph.nodes import is_op
-from ortune.graph.sizes import reduced_axes
+from ortune.graph.shapes.known import Dims, Known
+from ortune.graph.shapes.nearby import reduced_axes
 from ortune.rewrites._editor import Editor
-from ortune.rewrites._known import Dims, Known
 from ortune.rewrites._pattern import Look, Pattern, worded
 from ortune.rewrites._turned import (
     ALONG_AN_AXIS,

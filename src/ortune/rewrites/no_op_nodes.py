@@ -23,11 +23,11 @@ import onnx_ir as ir
 from ortune.graph.attributes import has_parameters, int_of, ints_of, is_parameter
 from ortune.graph.constants import constant
 from ortune.graph.nodes import input_of, is_op, scopes_of
+from ortune.graph.shapes.known import Known, known_values
 from ortune.model.graphs import op_set
 from ortune.records import Workload
 from ortune.rewrites._base import CLEAN_UP, Proposed, Rewrite, RewriteResult, unchanged
 from ortune.rewrites._editor import Editor, takes_name, why_no_name
-from ortune.rewrites._known import Known, known_values
 
 _LEAST_OPSET = 7  # arithmetic before broadcasts otherwise, and Dropout has a mode
 _TRAINING_IS_INPUT = 12  # of Dropout, from this opset on

@@ -21,7 +21,7 @@ import onnx_ir as ir
 from ortune.graph.attributes import int_of, is_parameter
 from ortune.graph.constants import Array, constant, scalar
 from ortune.graph.nodes import is_op, only_user
-from ortune.graph.sizes import dims, least_rank
+from ortune.graph.shapes.nearby import dims, least_rank
 from ortune.rewrites._editor import Editor
 from ortune.rewrites._pattern import Look, Pattern
 from ortune.rewrites._probe import between, spread

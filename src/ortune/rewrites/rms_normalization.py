@@ -23,7 +23,7 @@ from ortune.graph.constants import constant, scalar
 from ortune.graph.forms import NUMBER, either, nearest, op
 from ortune.graph.nodes import is_op, only_user, other_input
 from ortune.graph.ort_fusions import fusion_at
-from ortune.graph.sizes import dims, least_rank, rank_of_constant, reduced_axis
+from ortune.graph.shapes.nearby import dims, least_rank, rank_of_constant, reduced_axis
 from ortune.rewrites._editor import Editor
 from ortune.rewrites._pattern import Look, Pattern
 

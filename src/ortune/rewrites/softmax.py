@@ -28,8 +28,8 @@ import onnx_ir as ir
 
 from ortune.graph.constants import Array, constant
 from ortune.graph.nodes import is_op
+from ortune.graph.shapes.known import Known
 from ortune.rewrites._editor import Editor
-from ortune.rewrites._known import Known
 from ortune.rewrites._pattern import Look, Pattern
 from ortune.rewrites._probe import LOWEST, Probes, between, limits, spread
 

@@ -19,7 +19,7 @@ import numpy as np
 import onnx_ir as ir
 
 from ortune.graph.attributes import int_of
-from ortune.graph.sizes import dims
+from ortune.graph.shapes.nearby import dims
 from ortune.rewrites._editor import Editor
 from ortune.rewrites._pattern import Look, Pattern
 

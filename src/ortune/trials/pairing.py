@@ -13,8 +13,8 @@ import numpy as np
 import onnx_ir
 
 from ortune.analysis.outputs import class_labels
-from ortune.analysis.symbolic_sizes import feedable
 from ortune.errors import InputError
+from ortune.graph.shapes.symbols import feedable
 from ortune.inputs import feed_files
 from ortune.inputs.feeds import FeedValue
 from ortune.inputs.semantics import dtype_of

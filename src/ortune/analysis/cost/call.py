@@ -11,8 +11,7 @@ import onnx_ir as ir
 from numpy.typing import NDArray
 
 from ortune.graph.attributes import float_of, int_of, ints_of, text_of
-
-Dims = tuple[int, ...]
+from ortune.graph.shapes.single_nodes import Dims
 
 MOST_WORK = 1 << 60
 """Operations or bytes of one node in a run; more is no work that any machine does, but a size that makes no sense."""

@@ -10,15 +10,19 @@ import msgspec
 import numpy as np
 import onnx_ir as ir
 
-from ortune.analysis.cost import control, shapes, types, values
-from ortune.analysis.cost.call import MOST_WORK, Call, Count, Dims, Executions, Uncounted
+from ortune.analysis.cost import control
+from ortune.analysis.cost.call import MOST_WORK, Call, Count, Executions, Uncounted
 from ortune.analysis.cost.known import Counter
 from ortune.analysis.cost.registry import formula_of
-from ortune.analysis.cost.values import Array
-from ortune.analysis.shape_inference import visit
 from ortune.graph.attributes import int_of
 from ortune.graph.constants import is_overridable, stored
 from ortune.graph.randomness import is_random
+from ortune.graph.shapes import contents as values
+from ortune.graph.shapes import single_nodes as shapes
+from ortune.graph.shapes import types
+from ortune.graph.shapes.contents import Array
+from ortune.graph.shapes.operators import visit
+from ortune.graph.shapes.single_nodes import Dims
 from ortune.model.graphs import name_of, op_set, own_name, subgraphs, type_text
 from ortune.records import NodeCost
 

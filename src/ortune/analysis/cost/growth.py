@@ -9,8 +9,8 @@ import numpy as np
 import onnx_ir as ir
 from numpy.typing import NDArray
 
-from ortune.analysis.cost.call import Dims
 from ortune.analysis.cost.known import Counter
+from ortune.graph.shapes.single_nodes import Dims
 from ortune.records import NodeCost
 
 Floats = NDArray[np.float64]

@@ -9,11 +9,11 @@ from collections.abc import Sequence
 import numpy as np
 import onnx_ir as ir
 
-from ortune.analysis.constraints import Walk
-from ortune.analysis.cost import types
-from ortune.analysis.cost.call import Dims
-from ortune.analysis.cost.values import Array
-from ortune.analysis.symbolic_sizes import Size, within
+from ortune.graph.shapes import types
+from ortune.graph.shapes.contents import Array
+from ortune.graph.shapes.single_nodes import Dims
+from ortune.graph.shapes.symbols import Size, within
+from ortune.graph.shapes.walk import Walk
 from ortune.model.graphs import subgraphs
 from ortune.records import NodeCost
 

@@ -9,13 +9,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 import onnx_ir as ir
 from onnx_ir.passes.common import InlinePass
 
-from ortune.analysis.cost.call import Dims, Executions
+from ortune.analysis.cost.call import Executions
 from ortune.analysis.cost.control import CONTROL_FLOW
 from ortune.analysis.cost.graph import GraphCounter
 from ortune.analysis.cost.recurrent import RECURRENT
-from ortune.analysis.cost.types import n_bytes
-from ortune.analysis.cost.values import Array
 from ortune.errors import InputError
+from ortune.graph.shapes.contents import Array
+from ortune.graph.shapes.single_nodes import Dims
+from ortune.graph.shapes.types import n_bytes
 from ortune.model.extent import copies
 from ortune.model.graphs import parameters
 from ortune.model.operators import STANDARD

@@ -12,7 +12,7 @@ import onnx_ir as ir
 from onnx import GraphProto, NodeProto
 
 from ortune.analysis.cost.graph import GraphCounter
-from ortune.analysis.cost.types import n_bytes
+from ortune.graph.shapes.types import n_bytes
 from ortune.locks.snapshot.structure import all_nodes, graphs_of, operator
 from ortune.model.graphs import graphs
 

@@ -10,7 +10,7 @@ from typing import Any
 import onnx_ir as ir
 from onnx import GraphProto
 
-from ortune.analysis.cost.types import n_bytes
+from ortune.graph.shapes.types import n_bytes
 from ortune.locks.snapshot.memory import Sizes
 from ortune.locks.snapshot.structure import all_nodes
 

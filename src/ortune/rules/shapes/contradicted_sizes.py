@@ -14,8 +14,8 @@ from collections.abc import Iterator
 
 import onnx_ir as ir
 
-from ortune.analysis.constraints import Walk
-from ortune.analysis.shape_inference import visit
+from ortune.graph.shapes.operators import visit
+from ortune.graph.shapes.walk import Walk
 from ortune.records import Finding
 from ortune.rules._words import name_of, short
 from ortune.rules.facts import Facts

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 
 import onnx_ir as ir
 
-from ortune.analysis.constraints import Shape, Walk, ceil_div, product
-from ortune.analysis.shape_rule_helpers import ONE, Handler, axes_of, broadcast
-from ortune.analysis.symbolic_sizes import Dim, Size
 from ortune.graph.attributes import int_of, ints_of, tensor_of
 from ortune.graph.constants import stored
 from ortune.graph.nodes import input_of
+from ortune.graph.shapes.helpers import ONE, Handler, axes_of, broadcast
+from ortune.graph.shapes.symbols import Dim, Size
+from ortune.graph.shapes.walk import Shape, Walk, ceil_div, product
 
 
 def _reshape(walk: Walk, node: ir.Node) -> Shape | None:

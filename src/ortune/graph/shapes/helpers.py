@@ -6,10 +6,10 @@ from collections.abc import Callable, Sequence
 
 import onnx_ir as ir
 
-from ortune.analysis.constraints import Shape, Walk
-from ortune.analysis.symbolic_sizes import Dim, Size
 from ortune.graph.attributes import ints_of
 from ortune.graph.nodes import input_of
+from ortune.graph.shapes.symbols import Dim, Size
+from ortune.graph.shapes.walk import Shape, Walk
 
 ONE = Size((), 1)
 

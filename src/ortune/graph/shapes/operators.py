@@ -6,14 +6,14 @@ from collections.abc import Sequence
 
 import onnx_ir as ir
 
-from ortune.analysis import shape_rules_attention, shape_rules_compute, shape_rules_data
-from ortune.analysis.constraints import Shape, Walk
-from ortune.analysis.shape_rule_helpers import broadcast
-from ortune.analysis.symbolic_sizes import Dim, within
 from ortune.graph.nodes import input_of
+from ortune.graph.shapes import rules_attention, rules_compute, rules_data
+from ortune.graph.shapes.helpers import broadcast
+from ortune.graph.shapes.symbols import Dim, within
+from ortune.graph.shapes.walk import Shape, Walk
 from ortune.model.graphs import subgraphs
 
-HANDLERS = shape_rules_attention.HANDLERS | shape_rules_compute.HANDLERS | shape_rules_data.HANDLERS
+HANDLERS = rules_attention.HANDLERS | rules_compute.HANDLERS | rules_data.HANDLERS
 
 _ELEMENTWISE = frozenset({
     "Abs", "Acos", "Asin", "Atan", "BiasAdd", "BiasDropout", "BiasGelu", "BiasSoftmax", "Binarizer",

@@ -16,8 +16,8 @@ import numpy as np
 import onnx_ir as ir
 from numpy.typing import NDArray
 
-from ortune.analysis.symbolic_sizes import Dim, Size, size_of, within
 from ortune.graph.constants import SMALL, constant
+from ortune.graph.shapes.symbols import Dim, Size, size_of, within
 
 Shape = tuple[Dim, ...]
 

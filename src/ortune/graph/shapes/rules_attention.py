@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 import onnx_ir as ir
 
-from ortune.analysis.constraints import Shape, Walk
-from ortune.analysis.shape_rule_helpers import Handler
-from ortune.analysis.symbolic_sizes import Dim, Size
 from ortune.graph.attributes import int_of, ints_of
 from ortune.graph.nodes import input_of
+from ortune.graph.shapes.helpers import Handler
+from ortune.graph.shapes.symbols import Dim, Size
+from ortune.graph.shapes.walk import Shape, Walk
 
 
 def _over(dim: Dim, divisor: int) -> Dim:

@@ -8,9 +8,10 @@ import onnx
 import onnx_ir as ir
 from onnx import numpy_helper
 
-from ortune.analysis.cost.call import Dims
-from ortune.analysis.cost.values import Array
 from ortune.graph.attributes import int_of, ints_of, length_of, text_of
+from ortune.graph.shapes.contents import Array
+
+Dims = tuple[int, ...]
 
 Known = Sequence[Dims | None]
 

@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping
 
 import onnx_ir as ir
 
-from ortune.analysis.constraints import Facts, Walk
-from ortune.analysis.shape_inference import visit
-from ortune.analysis.symbolic_sizes import Size
+from ortune.graph.shapes.operators import visit
+from ortune.graph.shapes.symbols import Size
+from ortune.graph.shapes.walk import Facts, Walk
 
 
 def study(

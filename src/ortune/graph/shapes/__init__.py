@@ -1,0 +1,1 @@
+"""Shapes and types of values: by onnx's inference, by a walk over symbols, and from one node up."""
