@@ -41,8 +41,8 @@ ROOMS = {
     "loader": {"bundle"},
     "search": {"stats", "knobs", "rewrites"},
     "trials": {
-        "stats", "model", "graph", "knobs", "store", "fleet", "targets", "analysis", "inputs", "rewrites", "rules", "bundle",
-        "search", "launcher", "temporary",
+        "stats", "model", "graph", "knobs", "store", "fleet", "targets", "analysis", "inputs", "rewrites", "rules",
+        "bundle", "search", "launcher", "temporary",
     },
     "profiling": {
         "stats", "model", "knobs", "store", "targets", "trace", "analysis", "inputs", "rewrites", "bundle", "search",
@@ -51,8 +51,8 @@ ROOMS = {
     "locks": {"model", "graph", "knobs", "targets", "store", "trace", "analysis", "inputs", "trials"},
     "bisection": {"model", "graph", "knobs", "targets", "analysis", "inputs", "trials"},
     "verbs": {
-        "stats", "model", "graph", "trace", "knobs", "targets", "store", "report", "fleet", "analysis", "inputs", "rewrites",
-        "rules", "bundle", "search", "trials", "profiling", "locks",
+        "stats", "model", "graph", "trace", "knobs", "targets", "store", "report", "fleet", "analysis", "inputs",
+        "rewrites", "rules", "bundle", "search", "trials", "profiling", "locks",
         "bisection",
     },
     "answer": {"report"},

@@ -223,7 +223,7 @@ def test_ranges_hold_all_that_is_computed(expression: str, expected: tuple[int, 
         "<int64 seven = {7}, int64 zero = {0}, int64[1] ones = {1}> "
         f"{{ z = Gather (t, b)\n y = {expression} }}"
     )
-    found = {value.name: own for value, own in ranges(made.graph).items()}
+    found = {value.name: own for value, own in ranges(made).items()}
     assert found.get("y") == expected
     assert found["b"] == (-96, 95)
     if expected is None:
@@ -258,7 +258,7 @@ def test_a_range_is_clipped_to_bounds_that_are_known(bounds: str, expected: tupl
         "<int64 seven = {7}, int64 big = {1000000}, int64 lowest = {-9223372036854775808}, int64 times = {10000}> "
         f"{{ a = Cast <to = 7> (u)\n b = Clip (a, {bounds})\n y = Mul (b, times) }}"
     )
-    assert {value.name: own for value, own in ranges(given.graph).items()}.get("b") == expected
+    assert {value.name: own for value, own in ranges(given).items()}.get("b") == expected
     made = given.clone()
     REWRITE.apply(made)
     feeds = {"u": np.array([0, 3, 100, 255], np.uint8), "m": np.array(-(2**40))}

@@ -15,7 +15,7 @@ from typing import Generic, Literal, TypeVar
 import onnx_ir as ir
 
 from ortune.graph.nodes import holds, is_op, scopes_of
-from ortune.graph.shapes.known import Known, known_values
+from ortune.graph.shapes.known import Known, Values, known_values
 from ortune.records import Workload
 from ortune.rewrites._base import Proposed, Rewrite, RewriteResult, unchanged
 from ortune.rewrites._editor import Editor
@@ -37,13 +37,13 @@ class Look:
         self.model, self.opset = model, 0
 
     @cached_property
-    def values(self) -> dict[ir.Value, Known]:
+    def values(self) -> Values:
         """Types and sizes of values as the model was at first; a rewrite adds those of the values that it makes."""
         return known_values(self.model)
 
     def of(self, value: ir.Value | None) -> Known:
         """Type and sizes of one value."""
-        return self.values.get(value, Known()) if value is not None else Known()
+        return self.values.of(value)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

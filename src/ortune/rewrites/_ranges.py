@@ -15,9 +15,10 @@ import onnx_ir as ir
 from ortune.graph.attributes import int_of
 from ortune.graph.constants import constant
 from ortune.graph.nodes import is_op
-from ortune.graph.shapes.nearby import dims
+from ortune.graph.shapes.known import Values, known_values
 
 Range = tuple[int, int]
+Sizes = tuple[int | None, ...]
 _Rule = Callable[[ir.Node, Sequence[Range]], Range | None]
 
 _WIDE = ir.DataType.INT64
@@ -32,16 +33,18 @@ _OF_TYPE = {
 }
 _INDEXED = ("Gather", "GatherElements")
 _PICKED = ("ArgMax", "ArgMin")
+_SUMS = ("CumSum", "ReduceSum")
 
 
-def ranges(graph: ir.Graph) -> dict[ir.Value, Range]:
-    """The int64 values of a graph whose numbers are bounded, each with the least and the largest."""
-    found = _indices(graph)
+def ranges(model: ir.Model) -> dict[ir.Value, Range]:
+    """The int64 values of the main graph whose numbers are bounded, each with the least and the largest."""
+    graph, values = model.graph, known_values(model)
+    found = _indices(graph, values)
     for node in graph:
         if node.domain or not node.outputs:
             continue
         made = node.outputs[0]
-        own = _range(node, found)
+        own = _range(node, found, values)
         if own is not None:
             known = found.get(made)
             found[made] = own if known is None else (max(own[0], known[0]), min(own[1], known[1]))
@@ -72,7 +75,7 @@ def is_known(node: ir.Node) -> bool:
     return not node.domain and node.op_type in _TYPED and len(node.outputs) == 1
 
 
-def _indices(graph: ir.Graph) -> dict[ir.Value, Range]:
+def _indices(graph: ir.Graph, values: Values) -> dict[ir.Value, Range]:
     """What is used as an index of an axis whose size is known."""
     found: dict[ir.Value, Range] = {}
     live = _live(graph)
@@ -80,7 +83,7 @@ def _indices(graph: ir.Graph) -> dict[ir.Value, Range]:
         if node not in live or not is_op(node, *_INDEXED):
             continue
         data, index = node.inputs[0], node.inputs[1]
-        size = _size(data, int_of(node, "axis", 0))
+        size = _size(values.sizes(data), int_of(node, "axis", 0))
         if size is not None and index is not None and index.dtype == _WIDE and constant(index) is None:
             low, high = found.get(index, (-size, size - 1))
             found[index] = (max(low, -size), min(high, size - 1))
@@ -99,30 +102,31 @@ def _live(graph: ir.Graph) -> set[ir.Node]:
     return found
 
 
-def _size(value: ir.Value | None, axis: int) -> int | None:
+def _size(sizes: Sizes | None, axis: int) -> int | None:
     """Of an axis, where it is a number."""
-    sizes = dims(value)
     if sizes is None or not -len(sizes) <= axis < len(sizes):
         return None
     return sizes[axis] or None
 
 
-def _range(node: ir.Node, found: Mapping[ir.Value, Range]) -> Range | None:
+def _range(  # noqa: PLR0911  (one a kind)
+    node: ir.Node, found: Mapping[ir.Value, Range], values: Values
+) -> Range | None:
     if node.op_type == "Cast":
         return _of_cast(node, found)
     if node.op_type == "Clip":
         return _of_clip(node, found)
     if node.op_type in _PICKED:
-        size = _size(node.inputs[0], int_of(node, "axis", 0))
+        size = _size(values.sizes(node.inputs[0]), int_of(node, "axis", 0))
         return None if size is None else (0, size - 1)
     if not is_known(node) or node.op_type in _COMPARING:
         return None
-    given = []
-    for place in wide_inputs(node):
-        own = range_of(node.inputs[place], found)
-        if own is None:
-            return None
-        given.append(own)
+    own = [range_of(node.inputs[place], found) for place in wide_inputs(node)]
+    given = [each for each in own if each is not None]
+    if len(given) < len(own):
+        return None
+    if node.op_type in _SUMS:
+        return _summed(values.sizes(node.inputs[0]), given)
     rule = _RULES.get(node.op_type, _hull)
     return rule(node, given) if given else None
 
@@ -181,9 +185,8 @@ def _magnitude(_: ir.Node, given: Sequence[Range]) -> Range:
     return (0 if low <= 0 <= high else min(abs(low), abs(high))), max(abs(low), abs(high))
 
 
-def _summed(node: ir.Node, given: Sequence[Range]) -> Range | None:
+def _summed(sizes: Sizes | None, given: Sequence[Range]) -> Range | None:
     """No partial sum leaves this either."""
-    sizes = dims(node.inputs[0])
     if sizes is None or None in sizes:
         return None
     count = math.prod(size for size in sizes if size is not None)
@@ -208,8 +211,6 @@ _RULES: dict[str, _Rule] = {
     "Neg": lambda _, given: (-given[0][1], -given[0][0]),
     "Abs": _magnitude,
     "Sign": lambda _, given: (-1, 1),
-    "CumSum": _summed,
-    "ReduceSum": _summed,
     "Range": _counted,
 }
 

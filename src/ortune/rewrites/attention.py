@@ -16,6 +16,7 @@ References: Vaswani et al., "Attention Is All You Need", 2017; ONNX Runtime, ``d
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -25,7 +26,6 @@ from ortune.graph.attention import Core, Heads, core_of
 from ortune.graph.attributes import int_of
 from ortune.graph.constants import constant
 from ortune.graph.nodes import is_op
-from ortune.graph.shapes.nearby import dims
 from ortune.rewrites._editor import Editor
 from ortune.rewrites._pattern import Look, Pattern
 
@@ -162,12 +162,12 @@ def _replace(editor: Editor, match: _Match, look: Look) -> None:
     assert v is not None
     name = f"{core.softmax.name or 'softmax'}_attention"
     flat = [
-        _flat(editor, at, heads, f"{name}_{kind}")
+        _flat(editor, at, heads, f"{name}_{kind}", look)
         for heads, kind in ((q, "queries"), (k, "keys"), (v, "values"))
     ]
     inputs: list[ir.Value | None] = [*flat]
     if core.mask is not None:
-        inputs += [None, None, _whole(editor, at, core.mask, flat[0], flat[1], name)]
+        inputs += [None, None, _whole(editor, at, core.mask, flat, name, look)]
     attributes = [ir.AttrInt64("num_heads", q.count), ir.AttrFloat32("scale", core.scale)]
     made = editor.node(at, "MultiHeadAttention", inputs, attributes, name=name, domain=_MICROSOFT)
     sizes = constant(at.inputs[1])
@@ -178,13 +178,13 @@ def _replace(editor: Editor, match: _Match, look: Look) -> None:
     editor.replace(at.outputs[0], made)
 
 
-def _flat(editor: Editor, at: ir.Node, heads: Heads, name: str) -> ir.Value:
+def _flat(editor: Editor, at: ir.Node, heads: Heads, name: str, look: Look) -> ir.Value:
     """Batch, length and all heads in a row: what the heads were split off from, where that is it already."""
     each = heads.count * heads.size
     width = each * heads.parts
     sizes = constant(heads.split.inputs[1])
     attributes = list(heads.split.attributes.values())
-    given = dims(heads.flat)
+    given = look.values.sizes(heads.flat)
     flat = heads.flat
     rows = [1] if sizes is None else [int(n) for n in sizes[:2]]
     # As many rows of as many numbers as before are of one length.
@@ -209,10 +209,10 @@ def _flat(editor: Editor, at: ir.Node, heads: Heads, name: str) -> ir.Value:
 
 
 def _whole(
-    editor: Editor, at: ir.Node, mask: ir.Value, queries: ir.Value, keys: ir.Value, name: str
+    editor: Editor, at: ir.Node, mask: ir.Value, flat: Sequence[ir.Value], name: str, look: Look
 ) -> ir.Value:
     """The mask with an axis of queries and one of keys, which the operator does not broadcast along."""
-    known = dims(mask)
+    known = look.values.sizes(mask)
     if known is not None and len(known) == 4 and all(size is not None and size > 1 for size in known[2:]):
         return mask
     one = editor.constant(at, f"{name}_one", np.array([1]))
@@ -225,7 +225,7 @@ def _whole(
             [ir.AttrInt64("axis", 0)],
             name=f"{name}_{kind}_length",
         )
-        for value, kind in ((queries, "queries"), (keys, "keys"))
+        for value, kind in zip(flat, ("queries", "keys"), strict=False)
     ]
     shape = editor.node(at, "Concat", [ones, *lengths], [ir.AttrInt64("axis", 0)], name=f"{name}_mask_shape")
     return editor.node(at, "Expand", [mask, shape], name=f"{name}_mask")

@@ -14,101 +14,27 @@ References: ONNX operators, "Reshape"; ONNX Runtime source, ``core/optimizer/res
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import numpy as np
 import onnx_ir as ir
 
-from ortune.graph.attributes import has_parameters, int_of, is_parameter, optional_int
+from ortune.graph.attributes import int_of, is_parameter
 from ortune.graph.constants import constant
 from ortune.graph.nodes import is_op
-from ortune.graph.shapes.known import Dims, Known
 from ortune.rewrites._base import CLEAN_UP
 from ortune.rewrites._editor import Editor
 from ortune.rewrites._pattern import Look, Pattern
 
 _LEAST_OPSET = 5  # Reshape has its sizes as an attribute before
-_DEPTH = 32
-_SAME = ("Unsqueeze", "Squeeze", "Cast", "Identity")
-"""What changes the shape or the type of sizes, not what they are."""
 
 
-class _Sizes:
-    """Follows sizes through what computes with them."""
-
-    def __init__(self, known: Mapping[ir.Value, Known]) -> None:
-        self._known = known
-
-    def dims(self, value: ir.Value | None) -> Dims | None:
-        """The sizes of a value."""
-        known = self._known.get(value) if value is not None else None
-        return known.dims if known is not None else None
-
-    def held(self, value: ir.Value | None, depth: int = _DEPTH) -> Dims | None:  # noqa: PLR0911  (one a case)
-        """The sizes that a value holds, in order; None where not even their number is known."""
-        numbers = constant(value)
-        if numbers is not None:
-            whole = numbers.dtype.kind in "iu"
-            return tuple(int(n) for n in numbers.reshape(-1)) if whole else None
-        node = value.producer() if value is not None else None
-        if node is None or depth == 0 or has_parameters(node):
-            return None
-        if is_op(node, *_SAME):
-            to = self._known.get(node.outputs[0], Known()).dtype
-            # Through a type of fewer digits a size might not come back as it was.
-            whole = to in (ir.DataType.INT64, ir.DataType.INT32)
-            return self.held(node.inputs[0], depth - 1) if whole else self._unknown(value)
-        if is_op(node, "Shape"):
-            dims = self.dims(node.inputs[0])
-            cut = slice(optional_int(node, "start"), optional_int(node, "end"))
-            return dims[cut] if dims is not None else self._unknown(value)
-        if is_op(node, "Concat"):
-            parts = [self.held(v, depth - 1) for v in node.inputs]
-            return None if None in parts else tuple(n for part in parts if part is not None for n in part)
-        if is_op(node, "Gather", "Slice"):
-            return self._picked(node, depth) or self._unknown(value)
-        return self._unknown(value)
-
-    def _picked(self, node: ir.Node, depth: int) -> Dims | None:
-        given = self.held(node.inputs[0], depth - 1)
-        dims = self.dims(node.inputs[0])
-        if given is None or dims is None or len(dims) != 1:
-            return None
-        if is_op(node, "Gather"):
-            places = constant(node.inputs[1])
-            if places is None or (np.abs(places) > len(given)).any() or (places == len(given)).any():
-                return None
-            return tuple(given[int(place)] for place in places.reshape(-1))
-        bounds = [constant(v) for v in node.inputs[1:3]]
-        steps = (
-            constant(node.inputs[4]) if len(node.inputs) > 4 and node.inputs[4] is not None else np.ones(1)
-        )
-        if (
-            len(bounds) < 2
-            or any(b is None or b.size != 1 for b in bounds)
-            or steps is None
-            or steps.size != 1
-        ):
-            return None
-        low, high = (int(b.reshape(())) for b in bounds if b is not None)
-        return given[low:high] if int(steps.reshape(())) == 1 else None
-
-    def _unknown(self, value: ir.Value | None) -> Dims | None:
-        dims = self.dims(value)
-        if dims is None or len(dims) > 1:
-            return None
-        count = dims[0] if dims else 1
-        return (None,) * count if isinstance(count, int) and count < _DEPTH else None
-
-
-def _asked(node: ir.Node, sizes: _Sizes) -> list[int] | str:
+def _asked(node: ir.Node, look: Look) -> list[int] | str:
     """The constant that a Reshape can be given; why not; or "" where it has one."""
     if len(node.inputs) < 2 or node.inputs[1] is None or constant(node.inputs[1]) is not None:
         return ""
     zeros = is_parameter(node, "allowzero") or int_of(node, "allowzero", 0)
     if not all(is_op(use.node, "Reshape") and use.idx == 1 for use in node.inputs[1].uses()):
         return f"others than a Reshape use the sizes that Reshape {node.name!r} is asked for"
-    asked, given = sizes.held(node.inputs[1]), sizes.dims(node.inputs[0])
+    asked, given = look.values.held(node.inputs[1]), look.of(node.inputs[0]).dims
     if asked is None or zeros:
         return f"how many sizes Reshape {node.name!r} is asked for is not known, or 0 means empty"
     made: list[int] = []
@@ -133,7 +59,7 @@ _Match = tuple[ir.Node, list[int]]
 
 
 def _match(node: ir.Node, look: Look) -> _Match | str:
-    asked = _asked(node, _Sizes(look.values))
+    asked = _asked(node, look)
     return asked if isinstance(asked, str) else (node, asked)
 
 

@@ -62,7 +62,7 @@ def _why_not(node: ir.Node, found: Mapping[ir.Value, Range]) -> str:
 
 def _chosen(model: ir.Model) -> tuple[list[ir.Node], list[str]]:
     """The nodes that become 32 bits, in order: whole groups in which something is computed; and the near misses."""
-    found = ranges(model.graph)
+    found = ranges(model)
     able: list[ir.Node] = []
     reasons: list[str] = []
     for node in model.graph:
@@ -111,7 +111,7 @@ class _Narrowing:
     def __init__(self, model: ir.Model, chosen: Sequence[ir.Node]) -> None:
         self._editor, self._chosen = Editor(model), chosen
         self._inside = set(chosen)
-        self._found = ranges(model.graph)
+        self._found = ranges(model)
         self._narrow: dict[ir.Value, ir.Value] = {}
 
     def run(self) -> None:

@@ -25,12 +25,14 @@ import onnx_ir as ir
 from ortune.graph.constants import Array, constant
 from ortune.graph.nodes import is_op, scopes_of
 from ortune.graph.ort_fusions import fusion_at
-from ortune.graph.shapes.nearby import dims, reduced_axis
+from ortune.graph.shapes.nearby import reduced_axis
 from ortune.model.graphs import scopes
 from ortune.model.operators import STANDARD
 from ortune.rewrites._editor import Editor
 from ortune.rewrites._pattern import Look, Pattern
 from ortune.rewrites._probe import Probes, between, bounded, epsilons, same_shapes, spread
+
+Sizes = tuple[int | None, ...]
 
 _OPERATOR_OPSET = 17  # from here on the operator is there
 _RAISED_FROM = 13  # from here on the operators mean the same up to it, but for the ones below
@@ -66,12 +68,12 @@ class _Match:
     nodes: tuple[ir.Node, ...]
 
 
-def written_otherwise(mean: ir.Node) -> tuple[ir.Node, tuple[str, ...]] | None:
+def written_otherwise(mean: ir.Node, look: Look) -> tuple[ir.Node, tuple[str, ...]] | None:
     """The end of a layer normalisation that begins with a mean, and the operators of the fused form that it has not.
 
     None where it is none, or has them all, so that ONNX Runtime may make one operator of it.
     """
-    match = _match(mean)
+    match = _match(mean, look)
     if not isinstance(match, _Match):
         return None
     kinds = Counter(node.op_type for node in match.nodes)
@@ -91,9 +93,8 @@ def _starts(node: ir.Node) -> Iterator[ir.Value]:
         yield from filter(None, [square.inputs[0]])
 
 
-def _probe_shapes(x: ir.Value, axis: int) -> list[tuple[int, ...]]:
+def _probe_shapes(x: ir.Value, sizes: Sizes | None, axis: int) -> list[tuple[int, ...]]:
     """Sizes to try ``x`` with, and others; none where the size of the axis cannot be told or all is too large."""
-    sizes = dims(x)
     if sizes is None and axis != -1:
         return []
     known: list[int | None] = [None, None] if sizes is None else list(sizes)
@@ -163,26 +164,28 @@ def _factors(found: Probes, plain: Probes, axis: int) -> tuple[Array, Array] | N
     return (gamma, beta) if same else None
 
 
-def _match(mean: ir.Node, look: Look | None = None) -> _Match | str:
+def _match(mean: ir.Node, look: Look) -> _Match | str:
     """The normalisation that begins with a mean; "" for others, or why it is nearly one."""
     axis = reduced_axis(mean)
     for x in _starts(mean) if axis is not None else ():
         assert axis is not None
-        shapes = _probe_shapes(x, axis)
+        sizes = look.values.sizes(x)
+        shapes = _probe_shapes(x, sizes, axis)
         if not shapes:
             continue
         probes = _probes(shapes, axis)
         found = spread(
-            x, probes, rank=len(dims(x) or (0,)), axes=len(shapes[0]), limit=_FOLLOWED, reductions=True
+            x, probes, rank=len(sizes or (0,)), axes=len(shapes[0]), limit=_FOLLOWED, values=look.values
         )
-        match = _found(x, axis, probes, found)
+        match = _found(x, sizes, axis, probes, found)
         if match:
             return match
     return ""
 
 
-def _found(x: ir.Value, axis: int, probes: Probes, found: dict[ir.Value, Probes]) -> _Match | str:
-    known = dims(x)
+def _found(
+    x: ir.Value, known: Sizes | None, axis: int, probes: Probes, found: dict[ir.Value, Probes]
+) -> _Match | str:
     why = ""
     for epsilon in epsilons(found, _MOST_EPSILON):
         plain = [_normalised(p, axis, epsilon) for p in probes]

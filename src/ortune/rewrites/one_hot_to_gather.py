@@ -21,7 +21,7 @@ import onnx_ir as ir
 from ortune.graph.attributes import int_of, is_parameter
 from ortune.graph.constants import Array, constant, scalar
 from ortune.graph.nodes import is_op, only_user
-from ortune.graph.shapes.nearby import dims, least_rank
+from ortune.graph.shapes.nearby import least_rank
 from ortune.rewrites._editor import Editor
 from ortune.rewrites._pattern import Look, Pattern
 from ortune.rewrites._probe import between, spread
@@ -69,7 +69,7 @@ class _Match:
     at: ir.Node
 
 
-def _code(value: ir.Value) -> _Code | str:  # noqa: PLR0911  (one a near miss)
+def _code(value: ir.Value, look: Look) -> _Code | str:  # noqa: PLR0911  (one a near miss)
     """The one-hot encoding that a value is; "" for others, or why it is nearly one."""
     node = value.producer()
     if is_op(node, "OneHot"):
@@ -91,7 +91,7 @@ def _code(value: ir.Value) -> _Code | str:  # noqa: PLR0911  (one a near miss)
         row = numbers.reshape(-1)
         if (np.diff(row) != 1).any():
             return f"the numbers that Equal {equal.name!r} compares with do not follow each other"
-        given = dims(x)
+        given = look.values.sizes(x)
         if given is None or len(given) < numbers.ndim or given[-1] != 1:
             return f"what Equal {equal.name!r} compares is not known to have one number a row"
         return _Code(x=x, dtype=numbers.dtype, drops=True, rank=len(given), low=int(row[0]), count=row.size)
@@ -115,7 +115,7 @@ def _one_hot(node: ir.Node) -> _Code | str:
 
 def _match(product: ir.Node, look: Look) -> _Match | str:
     given, weights = product.inputs[0], constant(product.inputs[1])
-    code = _code(given) if given is not None else ""
+    code = _code(given, look) if given is not None else ""
     if isinstance(code, str):
         return code
     if weights is None or weights.ndim != 2 or weights.dtype != np.float32:

@@ -23,7 +23,7 @@ from ortune.graph.constants import constant, scalar
 from ortune.graph.forms import NUMBER, either, nearest, op
 from ortune.graph.nodes import is_op, only_user, other_input
 from ortune.graph.ort_fusions import fusion_at
-from ortune.graph.shapes.nearby import dims, least_rank, rank_of_constant, reduced_axis
+from ortune.graph.shapes.nearby import least_rank, rank_of_constant, reduced_axis
 from ortune.rewrites._editor import Editor
 from ortune.rewrites._pattern import Look, Pattern
 
@@ -68,7 +68,7 @@ def _match(end: ir.Node, look: Look) -> _Match | str:  # noqa: PLR0911  (one a n
     if epsilon is None or only_user(mean.outputs[0]) is not total or rank > max(1, least_rank(x)):
         return ""
     what = f"the RMS normalisation of {x.name!r}"
-    axis, sizes = reduced_axis(mean), dims(x)
+    axis, sizes = reduced_axis(mean), look.values.sizes(x)
     if axis != -1 and (axis is None or sizes is None or axis % len(sizes) != len(sizes) - 1):
         return f"{what} is not known to be over the last axis"
     if is_parameter(mean, "keepdims") or not int_of(mean, "keepdims", 1):

@@ -19,7 +19,6 @@ import numpy as np
 import onnx_ir as ir
 
 from ortune.graph.attributes import int_of
-from ortune.graph.shapes.nearby import dims
 from ortune.rewrites._editor import Editor
 from ortune.rewrites._pattern import Look, Pattern
 
@@ -35,7 +34,7 @@ _Match = tuple[ir.Node, int]
 def _match(node: ir.Node, look: Look) -> _Match | str:
     """The node with its axis; "" for others, or why it is nearly one."""
     axis, value = int_of(node, "axis", -1), node.inputs[0]
-    sizes = dims(value)
+    sizes = look.values.sizes(value)
     if axis >= 0 and sizes is not None:
         axis -= len(sizes)
     if axis == -1 or value is None:

@@ -9,11 +9,12 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from itertools import count
 
+import numpy as np
 import onnx
 import onnx_ir as ir
 from onnx import shape_inference
 
-from ortune.graph.attributes import cast_to, tensor_of
+from ortune.graph.attributes import cast_to, has_parameters, optional_int, tensor_of
 from ortune.graph.constants import constant
 from ortune.graph.nodes import is_op
 from ortune.graph.written import Fingerprint
@@ -32,6 +33,10 @@ _KEEP_SYMBOLS = op_set(
     "Transpose Unsqueeze Where"
 )
 """Behind others shape inference may call a size by the name of another: Slice keeps that of what it cuts."""
+
+_DEPTH = 32  # nodes looked through for the sizes that a value holds
+_SAME = ("Unsqueeze", "Squeeze", "Cast", "Identity")
+"""What changes the shape or the type of sizes, not what they are."""
 
 Dims = tuple[int | str | None, ...]
 
@@ -55,13 +60,86 @@ class Known:
     dims: Dims | None = None
 
 
-def known_values(model: ir.Model) -> dict[ir.Value, Known]:
+class Values(dict[ir.Value, Known]):
+    """What is known of the values of a model, and the sizes that values hold: shapes are computed in a graph too."""
+
+    def of(self, value: ir.Value | None) -> Known:
+        """What is known of a value."""
+        return self.get(value, Known()) if value is not None else Known()
+
+    def dims(self, value: ir.Value | None) -> Dims | None:
+        """The sizes of a value."""
+        return self.of(value).dims
+
+    def sizes(self, value: ir.Value | None) -> tuple[int | None, ...] | None:
+        """The sizes of a value that are numbers, None for each other; None where their number is not known."""
+        dims = self.of(value).dims
+        return None if dims is None else tuple(dim if isinstance(dim, int) else None for dim in dims)
+
+    def held(self, value: ir.Value | None, depth: int = _DEPTH) -> Dims | None:  # noqa: PLR0911  (one a case)
+        """The sizes that a value holds, in order; None where not even their number is known."""
+        numbers = constant(value)
+        if numbers is not None:
+            whole = numbers.dtype.kind in "iu"
+            return tuple(int(n) for n in numbers.reshape(-1)) if whole else None
+        node = value.producer() if value is not None else None
+        if node is None or depth == 0 or has_parameters(node):
+            return None
+        if is_op(node, *_SAME):
+            to = self.of(node.outputs[0]).dtype
+            # Through a type of fewer digits a size might not come back as it was.
+            whole = to in (ir.DataType.INT64, ir.DataType.INT32)
+            return self.held(node.inputs[0], depth - 1) if whole else self._unknown(value)
+        if is_op(node, "Shape"):
+            dims = self.dims(node.inputs[0])
+            cut = slice(optional_int(node, "start"), optional_int(node, "end"))
+            return dims[cut] if dims is not None else self._unknown(value)
+        if is_op(node, "Concat"):
+            parts = [self.held(v, depth - 1) for v in node.inputs]
+            return None if None in parts else tuple(n for part in parts if part is not None for n in part)
+        if is_op(node, "Gather", "Slice"):
+            return self._picked(node, depth) or self._unknown(value)
+        return self._unknown(value)
+
+    def _picked(self, node: ir.Node, depth: int) -> Dims | None:
+        given = self.held(node.inputs[0], depth - 1)
+        dims = self.dims(node.inputs[0])
+        if given is None or dims is None or len(dims) != 1:
+            return None
+        if is_op(node, "Gather"):
+            places = constant(node.inputs[1])
+            if places is None or (np.abs(places) > len(given)).any() or (places == len(given)).any():
+                return None
+            return tuple(given[int(place)] for place in places.reshape(-1))
+        bounds = [constant(v) for v in node.inputs[1:3]]
+        steps = (
+            constant(node.inputs[4]) if len(node.inputs) > 4 and node.inputs[4] is not None else np.ones(1)
+        )
+        if (
+            len(bounds) < 2
+            or any(b is None or b.size != 1 for b in bounds)
+            or steps is None
+            or steps.size != 1
+        ):
+            return None
+        low, high = (int(b.reshape(())) for b in bounds if b is not None)
+        return given[low:high] if int(steps.reshape(())) == 1 else None
+
+    def _unknown(self, value: ir.Value | None) -> Dims | None:
+        dims = self.dims(value)
+        if dims is None or len(dims) > 1:
+            return None
+        count = dims[0] if dims else 1
+        return (None,) * count if isinstance(count, int) and count < _DEPTH else None
+
+
+def known_values(model: ir.Model) -> Values:
     """Types and sizes as they follow from the inputs: what else the file declares is not believed.
 
     ONNX Runtime holds callers to the sizes that inputs declare. It does not hold nodes to theirs.
     """
     inferred, believed = _inferred(model), _believed(model)
-    found: dict[ir.Value, Known] = {}
+    found = Values()
     for number, graph in enumerate(graphs(model, functions=False)):
         for value in (*graph.inputs, *(v for node in graph for v in node.outputs)):
             said = inferred.get(_apart_name(number, value.name or ""))

@@ -107,34 +107,3 @@ def _one(node: ir.Node) -> bool:
         return False
     low, high = int(start.reshape(())), int(end.reshape(()))
     return high - low == 1 and high != 0  # from -1 to 0 is nothing
-
-
-def dims(value: ir.Value | None, depth: int = 8) -> tuple[int | None, ...] | None:  # noqa: PLR0911  (one a case)
-    """The sizes of a value as far as the graph says them; None where not even the rank is known."""
-    if value is None:
-        return None
-    if value.shape is not None:
-        return tuple(d if isinstance(d, int) else None for d in value.shape)
-    node = value.producer()
-    if node is None or depth == 0:
-        numbers = constant(value)
-        return None if numbers is None else numbers.shape
-    if is_op(node, "Reshape"):
-        sizes = elements(node.inputs[1])
-        return None if sizes is None else tuple(s if s is not None and s > 0 else None for s in sizes)
-    if is_op(node, "Expand"):
-        # What is expanded may be longer than the size asked for, so that only sizes above 1 are sure.
-        sizes, given = elements(node.inputs[1]), dims(node.inputs[0], depth - 1)
-        if sizes is None or given is None or len(sizes) != len(given):
-            return None
-        return tuple(
-            1 if s == g == 1 else s if s is not None and s > 1 else None
-            for s, g in zip(sizes, given, strict=True)
-        )
-    if is_op(node, "Identity", "Cast", "Relu", "Sigmoid", "Tanh"):
-        return dims(node.inputs[0], depth - 1)
-    perm = ints_of(node, "perm") if is_op(node, "Transpose") else None
-    if perm is not None:
-        given = dims(node.inputs[0], depth - 1)
-        return tuple(given[p] for p in perm) if given is not None and len(given) == len(perm) else None
-    return None

@@ -25,6 +25,7 @@ from ortune.graph.ort_fusions import layer_normalization_ending
 from ortune.model.graphs import nodes, op_set
 from ortune.model.open import OpenModel
 from ortune.records import Finding
+from ortune.rewrites._pattern import Look
 from ortune.rewrites.layer_normalization import REWRITE, written_otherwise
 from ortune.rules._fixes import mended_by
 from ortune.rules._words import counted, name_of
@@ -96,9 +97,10 @@ def _reasons(model: OpenModel) -> dict[ir.Node, str]:
     unfused = [found for node in nodes(model.ir) if (found := layer_normalization_ending(node, opset))]
     why = {found.node: found.why for found in unfused if found.why}
     known = {node for found in unfused for node in found.nodes}
+    look = Look(model.ir)
     means = (node for node in nodes(model.ir) if is_op(node, "ReduceMean", "ReduceSum") and node not in known)
     for mean in itertools.islice(filter(_may, means), _LOOKED_AT):
-        found = written_otherwise(mean)
+        found = written_otherwise(mean, look)
         if found is not None:
             why[found[0]] = f"it is written without {' or '.join(found[1])}"
     return why
