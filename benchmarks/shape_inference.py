@@ -23,13 +23,12 @@ import onnxruntime as ort
 import sympy
 from onnx_shape_inference import infer_symbolic_shapes
 
-from common import ROOT
 from ortune.analysis.cost.graph import GraphCounter
 from ortune.graph.shapes.known import known_values
 from ortune.inputs import workload as workloads
 from ortune.model.open import OpenModel, open_model
 
-sys.path.insert(0, str(ROOT / "tests"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 import zoo
 
 MODELS = (

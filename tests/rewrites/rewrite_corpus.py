@@ -383,7 +383,7 @@ CORPUS = (
         name="old-exporter",
         build=old_exporter,
         feeds={"x": values(1, 3, 16, 16)},
-        holds=frozenset({OUT, SAVED}),
+        holds=frozenset({INTO, OUT, SAVED}),
     ),
     Sample(
         name="branches-old",

@@ -343,7 +343,7 @@ def test_near_misses_of_a_one_hot_code_are_told() -> None:
     [
         ("magika", LOOKUP, "1 lookup"),
         ("magika", GELU, "2 Gelu"),
-        ("magika", NORM, "1 LayerNormalization"),
+        ("magika", NORM, "2 LayerNormalization"),
         ("minilm-int8", GELU, "6 Gelu"),
     ],
 )

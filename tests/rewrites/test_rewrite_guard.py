@@ -242,7 +242,8 @@ def test_initializers_that_callers_feed_stay(tmp_path: Path) -> None:
         cases=(Case(name="all", inputs=(InputChoice(name="mean", dtype="float", shape=(16,)),)),)
     )
     # Below IR version 4 ONNX Runtime takes weights for constants wherever they are listed: nothing is to be won.
-    assert rewrites.proposals(oldest, workload=workload, objective="latency") == []
+    proposed = rewrites.proposals(oldest, workload=workload, objective="latency")
+    assert [spec.name for spec, _ in proposed] == ["affine-into-weights"]
     oldest.ir_version = 4
     save_model(oldest, tmp_path / "old.onnx")
     source = open_model(tmp_path / "old.onnx")

@@ -57,7 +57,7 @@ def tensor_kind(tensor: ir.TensorProtocol) -> str:
     return weight_kind(tensor.dtype, tensor.shape)
 
 
-def weight_kind(dtype: ir.DataType | None, shape: ir.Shape | None) -> str:
+def weight_kind(dtype: ir.DataType | None, shape: ir.ShapeProtocol | ir.Shape | None) -> str:
     """What a weight of this type and shape is known by."""
     return digest(
         "weight", "?" if dtype is None else dtype.name, "?" if shape is None else str(shape.numpy())

@@ -100,9 +100,10 @@ def _reasons(model: OpenModel) -> dict[ir.Node, str]:
     look = Look(model.ir)
     means = (node for node in nodes(model.ir) if is_op(node, "ReduceMean", "ReduceSum") and node not in known)
     for mean in itertools.islice(filter(_may, means), _LOOKED_AT):
-        found = written_otherwise(mean, look)
-        if found is not None:
-            why[found[0]] = f"it is written without {' or '.join(found[1])}"
+        otherwise = written_otherwise(mean, look)
+        if otherwise is not None:
+            end, missing = otherwise
+            why[end] = f"it is written without {' or '.join(missing)}"
     return why
 
 
