@@ -5,7 +5,8 @@
 
 Each model runs once without optimisation, with every value of its main graph as an output: that is the truth. Then each
 engine is given the model as it is (open sizes), and with the sizes that were fed. A value counts as told where each of
-its sizes is a number or an expression that the sizes of the inputs decide; as wrong where that is not what came out.
+its sizes is a number, a name or an expression; as wrong where that is not what came out, or where a name stood for
+another size before.
 """
 
 from __future__ import annotations
@@ -83,32 +84,43 @@ def by_count(model: ir.Model, shapes: Mapping[str, Shape]) -> Told:
 def judged(told: Told, true: Mapping[str, Shape], sizes: Mapping[str, int]) -> tuple[int, int]:
     """How many values are told of, and how many of them wrongly."""
     count = wrong = 0
+    named = dict(sizes)
     for name, shape in true.items():
-        dims = tuple(number(dim, sizes) for dim in told.get(name, (None,)))
-        if None not in dims:
-            count += 1
-            wrong += dims != shape
+        dims = told.get(name)
+        if dims is None or None in dims:
+            continue
+        count += 1
+        if len(dims) != len(shape):
+            wrong += 1
+            continue
+        for dim, size in zip(dims, shape, strict=True):
+            if isinstance(dim, str) and dim.isidentifier():
+                named.setdefault(dim, size)  # a name of the engine's own: one size wherever it stands
+        wrong += any(number(d, named) not in (None, size) for d, size in zip(dims, shape, strict=True))
     return count, wrong
 
 
 def number(dim: object, sizes: Mapping[str, int]) -> int | None:
-    """What a size is in the run; None where it is not told."""
-    if dim is None or isinstance(dim, int):
-        return dim
-    if str(dim) in sizes:
-        return sizes[str(dim)]
+    """What a size is in the run; None where that is not decided."""
+    if isinstance(dim, int) or dim in sizes:
+        return dim if isinstance(dim, int) else sizes[str(dim)]
     try:
         names = {name: sympy.Symbol(name) for name in re.findall(r"[A-Za-z_]\w*", str(dim))}
-        expression = sympy.sympify(str(dim), locals={**names, "floor": sympy.floor, "Max": sympy.Max})
-        found = expression.subs({names[n]: s for n, s in sizes.items() if n in names})
+        names |= {"floor": sympy.floor, "Max": sympy.Max, "Min": sympy.Min}
+        found = sympy.sympify(str(dim), locals=names).subs({sympy.Symbol(n): s for n, s in sizes.items()})
         return int(found) if found.is_Integer else None
     except (sympy.SympifyError, TypeError, SyntaxError, AttributeError):
         return None
 
 
-def timed(engine: Callable[[], Told]) -> tuple[Told, float]:
+def timed(engine: Callable[[], Told]) -> tuple[Told | str, float]:
+    """What an engine tells, or why it refuses; and the seconds of CPU time."""
     start = time.process_time()
-    return engine(), time.process_time() - start
+    try:
+        told: Told | str = engine()
+    except ValueError as error:
+        told = str(error)
+    return told, time.process_time() - start
 
 
 def compared(name: str) -> None:
@@ -133,6 +145,9 @@ def compared(name: str) -> None:
         ("fed", "onnx-shape-inference", lambda: by_package(fixed.clone())),
     ):
         told, spent = timed(run)
+        if isinstance(told, str):
+            print(f"| {name} | {len(true)} | {which} | {engine} | refused: {told} | | |", flush=True)
+            continue
         count, wrong = judged(told, true, sizes)
         print(f"| {name} | {len(true)} | {which} | {engine} | {count} | {wrong} | {spent:.2f} |", flush=True)
 
