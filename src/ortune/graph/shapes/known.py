@@ -15,7 +15,7 @@ import onnx_ir as ir
 from onnx import shape_inference
 
 from ortune.graph.attributes import cast_to, has_parameters, optional_int, tensor_of
-from ortune.graph.constants import constant
+from ortune.graph.constants import constant, is_overridable
 from ortune.graph.nodes import is_op
 from ortune.graph.written import Fingerprint
 from ortune.model.graphs import graphs, op_set, stored_bytes
@@ -215,14 +215,15 @@ def _forget(model: ir.Model) -> None:
         stored = value.const_value
         if stored is None:
             continue
-        if value.is_graph_input():
+        if is_overridable(value):
             # What callers may feed has a type and a shape; what they feed is not known.
             del main.initializers[name]
         elif stored.dtype == ir.DataType.STRING or stored_bytes(stored) > SMALL_BYTES:
             del main.initializers[name]
             value.type, value.shape = ir.TensorType(stored.dtype), ir.Shape(stored.shape.numpy())
             value.const_value = None
-            main.inputs.append(value)
+            if not value.is_graph_input():
+                main.inputs.append(value)
 
 
 @contextmanager
