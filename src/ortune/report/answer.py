@@ -109,7 +109,7 @@ def _tuned(result: TuneResult) -> Answer:
     base_plan = today if today is not None else result.default
     base = result.current_figures if today is not None else result.default_figures
     kept = result.winner == base_plan
-    found = None if kept else tune_words.deciding(result)
+    comparison = None if kept else tune_words.deciding(result)
     new = Side(
         label=result.side.label,
         model=result.side.model,
@@ -126,8 +126,8 @@ def _tuned(result: TuneResult) -> Answer:
         new=None if kept else new,
         base_figures=base,
         new_figures=None if kept else result.winner_figures or default,
-        comparison=found,
-        settled=found is not None and found.phase == "confirm",
+        comparison=comparison,
+        settled=comparison is not None and comparison.phase == "confirm",
         estimand=result.estimand,
         outputs=result.outputs,
         read_back=tuple((s.name, s.read_back) for s in result.settings if s.kept),
@@ -252,9 +252,9 @@ def _both(a: str, b: str) -> str:
     return a if a == b else f"{a} and {b}"
 
 
-def interval_words(found: Comparison) -> str:
+def interval_words(comparison: Comparison) -> str:
     """The ratio as a signed change with its interval, in the sense of time: "-10.0 % (-11.5 % to -8.3 %)"."""
-    return f"{change(found.ratio)} ({span(found.ratio_low, found.ratio_high)})"
+    return f"{change(comparison.ratio)} ({span(comparison.ratio_low, comparison.ratio_high)})"
 
 
 def latency_words(figures: Figures) -> str:

@@ -129,10 +129,10 @@ def why_line(base: Side, new: Side, work: Workload | None) -> list[str]:
     """Where the time goes; against the base where that is another model, whose inputs are known then."""
     if base.model.sha256 == new.model.sha256 or base.plan.rewrites or new.plan.rewrites:
         return profile_line(new, work)
-    found = profile_line(base, work)
-    if not found or new.plan.providers or new.runtime != base.runtime:
+    profile = profile_line(base, work)
+    if not profile or new.plan.providers or new.runtime != base.runtime:
         return profile_line(new, work)
-    return [*found, "--against", model_of(new), *plan_options(new.plan, "--b-")]
+    return [*profile, "--against", model_of(new), *plan_options(new.plan, "--b-")]
 
 
 def as_said(work: Workload) -> Workload:

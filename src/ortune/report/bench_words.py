@@ -170,18 +170,18 @@ def details(result: BenchResult, host: Host | None) -> list[tuple[str, str]]:
     if len(result.rows) > 1:
         named = [f"{row.case} {count}" for row, count in zip(result.rows, counts, strict=True)]
         processes = f"each shape in processes of its own: {'; '.join(named)}"
-    found = [("plan", _plan(side.plan)), ("measured", f"{processes}; {result.load}")]
-    found.append(("runtime", f"{runtime.build}, Python {runtime.python_version}"))
+    rows = [("plan", _plan(side.plan)), ("measured", f"{processes}; {result.load}")]
+    rows.append(("runtime", f"{runtime.build}, Python {runtime.python_version}"))
     if host is not None:
         limit = f", {gibibytes(host.memory_limit_bytes or host.memory_bytes)}"
-        found.append(("machine", f"{host.cpu}, {host.effective_cpus} effective CPUs{limit}"))
-    found += [("outputs", "; ".join(row.outputs)) for row in result.rows[:1] if row.outputs]
-    found += finding_words.rows(result.findings)
-    found += [("placement", text) for text in placed(side.placement)]
-    found += [("note", text) for text in result.notes]
-    found += [("failed", f"one process ({f.reason}): {f.what}") for f in result.failures]
-    found.append(("again", result.reproduce))
-    return [(name, text) for name, text in found if text]
+        rows.append(("machine", f"{host.cpu}, {host.effective_cpus} effective CPUs{limit}"))
+    rows += [("outputs", "; ".join(row.outputs)) for row in result.rows[:1] if row.outputs]
+    rows += finding_words.rows(result.findings)
+    rows += [("placement", text) for text in placed(side.placement)]
+    rows += [("note", text) for text in result.notes]
+    rows += [("failed", f"one process ({f.reason}): {f.what}") for f in result.failures]
+    rows.append(("again", result.reproduce))
+    return [(name, text) for name, text in rows if text]
 
 
 def _plan(plan: Plan) -> str:

@@ -76,22 +76,22 @@ def _place(parting: Parting) -> str:
 
 def notes(result: BisectResult) -> list[str]:
     """What a reader must know of how it was found."""
-    found = []
+    rows = []
     if result.graphs == "files":
-        found.append("looked at with the optimiser off, where every node of the files is run")
+        rows.append("looked at with the optimiser off, where every node of the files is run")
     if result.graphs == "optimised":
-        found.append(
+        rows.append(
             "with the optimiser off the two are equal: looked at are the graphs that ONNX Runtime makes of them"
         )
     if result.judged_by == "float64":
-        found.append(
+        rows.append(
             f"{result.wrong} is wrong: the outputs of the other side are those of the model in float64"
         )
     if result.judged_by == "optimiser-off":
-        found.append(f"{result.wrong} is wrong: the outputs of the other side are those without optimisation")
+        rows.append(f"{result.wrong} is wrong: the outputs of the other side are those without optimisation")
     if result.bodies:
-        found.append("bodies of If, Loop and Scan are not looked into: such a node is one step")
-    return found
+        rows.append("bodies of If, Loop and Scan are not looked into: such a node is one step")
+    return rows
 
 
 def not_saved(why: str) -> str:
@@ -152,39 +152,39 @@ def _error(figure: float | None) -> str:
     return "values that are not finite" if figure is None else f"{figure:.2g}"
 
 
-def weight_fault(found: WeightFault) -> str:
+def weight_fault(fault: WeightFault) -> str:
     """A stored value that cannot hold what it should."""
-    what = f"{found.side}: weight {shorten(found.name, 60)} ({found.onnx_type})"
-    if found.kind == "not-finite":
-        return f"{what}: {found.n} of {found.size} values are NaN or infinite"
-    if found.kind == "saturated":
-        return f"{what}: {found.n} of {found.size} values are saturated at the ends of {found.onnx_type}"
-    return f"{what}: 1 scale for all channels leaves {found.n} of {found.size} at most 2 steps"
+    what = f"{fault.side}: weight {shorten(fault.name, 60)} ({fault.onnx_type})"
+    if fault.kind == "not-finite":
+        return f"{what}: {fault.n} of {fault.size} values are NaN or infinite"
+    if fault.kind == "saturated":
+        return f"{what}: {fault.n} of {fault.size} values are saturated at the ends of {fault.onnx_type}"
+    return f"{what}: 1 scale for all channels leaves {fault.n} of {fault.size} at most 2 steps"
 
 
-def change(found: NodeChange) -> str:
+def change(node: NodeChange) -> str:
     """What two nodes have that is not the same."""
-    if found.part == "weight":
+    if node.part == "weight":
         how = (
             "has another shape, or values that are not finite"
-            if found.relative_l2 is None
-            else f"differs: relative L2 {found.relative_l2:.2g}"
+            if node.relative_l2 is None
+            else f"differs: relative L2 {node.relative_l2:.2g}"
         )
-        return f"weight {shorten(found.name, 60)} {how}"
-    if found.part == "operator":
-        return f"operator {found.was} in A, {found.now} in B"
-    was, now = (shorten(text, 60) or "not there" for text in (found.was, found.now))
-    return f"attribute {found.name} is {was} in A, {now} in B"
+        return f"weight {shorten(node.name, 60)} {how}"
+    if node.part == "operator":
+        return f"operator {node.was} in A, {node.now} in B"
+    was, now = (shorten(text, 60) or "not there" for text in (node.was, node.now))
+    return f"attribute {node.name} is {was} in A, {now} in B"
 
 
-def not_finite(found: NotFinite) -> str:
+def not_finite(place: NotFinite) -> str:
     """Where NaN or infinities come up first, and the weight that they come from."""
-    what = f"{found.side}: {counted_not_finite(found.n_nan, found.n_inf)} of {found.size} values come out of "
-    what += _node(found.node)
-    if not found.weight:
+    what = f"{place.side}: {counted_not_finite(place.n_nan, place.n_inf)} of {place.size} values come out of "
+    what += _node(place.node)
+    if not place.weight:
         return what
-    held = counted_not_finite(found.weight_n_nan, found.weight_n_inf)
-    return f"{what}, from weight {shorten(found.weight, 60)} ({found.weight_type}), which holds {held}"
+    weight = counted_not_finite(place.weight_n_nan, place.weight_n_inf)
+    return f"{what}, from weight {shorten(place.weight, 60)} ({place.weight_type}), which holds {weight}"
 
 
 def counted_not_finite(n_nan: int, n_inf: int) -> str:
@@ -195,8 +195,8 @@ def counted_not_finite(n_nan: int, n_inf: int) -> str:
 def _matched(values: Sequence[ValuePair]) -> str:
     """How many found each other, and how."""
     ways = Counter(pair.matched_by for pair in values)
-    told = [f"{ways[by]} {how}" for by, how in _WAYS.items() if ways[by]]
-    return f"{len(values)} matched{': ' if told else ''}{', '.join(told)}"
+    parts = [f"{ways[by]} {how}" for by, how in _WAYS.items() if ways[by]]
+    return f"{len(values)} matched{': ' if parts else ''}{', '.join(parts)}"
 
 
 def _steps(result: BisectResult) -> Table:
@@ -245,7 +245,9 @@ def document(envelope: Envelope[BisectResult]) -> Document:
         )
     if result.partings:
         answer = result.partings[0]
-        changes = [change(each) for each in answer.changes] + [weight_fault(each) for each in answer.weights]
+        changes = [change(entry) for entry in answer.changes] + [
+            weight_fault(entry) for entry in answer.weights
+        ]
         if result.first is not None:
             rows.append(("first difference", f"at {_place(result.first)}: {_apart(result.first.value)}"))
         rows += [

@@ -67,42 +67,42 @@ def make(
         spins: Whether a plan has threads that go on spinning when a run is over.
         bound: Rewrites whose model is bound to the kind of CPU that it was made on, by name.
     """
-    found = answer(envelope)
-    if found is None:
+    both = answer(envelope)
+    if both is None:
         return None
     load = LOAD_PER_S if load_per_s is None else load_per_s
     budget = envelope.result.budget if isinstance(envelope.result, TuneResult) else None
-    decision = "unproven" if budget and budget.exploratory else _decision(found)
-    note = pauses_note(envelope.workload, load, _timed(found), spins)
-    figures, cpus = _figures(found, load, claimed=not note)
+    decision = "unproven" if budget and budget.exploratory else _decision(both)
+    note = pauses_note(envelope.workload, load, _timed(both), spins)
+    figures, cpus = _figures(both, load, claimed=not note)
     return Brief(
-        subject=found.base.label,
+        subject=both.base.label,
         decision=decision,
-        answer=_answer(found, decision),
-        evidence=_evidence(found) or _whole_answer(envelope),
-        today_plan=_side_words(found, found.base),
-        tuned_plan=_side_words(found, found.new) if found.new else "",
+        answer=_answer(both, decision),
+        evidence=_evidence(both) or _whole_answer(envelope),
+        today_plan=_side_words(both, both.base),
+        tuned_plan=_side_words(both, both.new) if both.new else "",
         load_per_s=load,
         load_given=load_per_s is not None,
         figures=figures,
         cpus=cpus,
         cpus_there=envelope.host.effective_cpus if envelope.host else None,
         cpus_note=note if cpus else "",
-        risks=tuple(risks(found, safety, bound, envelope.status == "interrupted")),
-        next_steps=tuple(_next(found, decision, envelope.workload, budget.enough_s if budget else 0.0)),
+        risks=tuple(risks(both, safety, bound, envelope.status == "interrupted")),
+        next_steps=tuple(_next(both, decision, envelope.workload, budget.enough_s if budget else 0.0)),
     )
 
 
-def _timed(found: Answer) -> list[tuple[Plan, float]]:
+def _timed(both: Answer) -> list[tuple[Plan, float]]:
     """Each plan that was timed, with its latency in nanoseconds."""
-    sides = ((found.base, found.base_figures), (found.new, found.new_figures))
+    sides = ((both.base, both.base_figures), (both.new, both.new_figures))
     return [(side.plan, figures.latency_ns) for side, figures in sides if side and figures]
 
 
-def _side_words(found: Answer, side: Side) -> str:
+def _side_words(both: Answer, side: Side) -> str:
     """The plan, with the model's name before it where the two sides run different ones."""
     plan = plan_words(side.plan)
-    same = found.new is None or found.new.label == found.base.label
+    same = both.new is None or both.new.label == both.base.label
     return plan if same else f"{side.label}, {plan}"
 
 
@@ -111,34 +111,34 @@ def plan_words(plan: Plan) -> str:
     return "ONNX Runtime's defaults" if plan == Plan() else plan.describe()
 
 
-def _decision(found: Answer) -> Decision:
-    compared = found.comparison
-    if found.outputs is not None and not found.outputs.ok and found.new is not None:
+def _decision(both: Answer) -> Decision:
+    compared = both.comparison
+    if both.outputs is not None and not both.outputs.ok and both.new is not None:
         return "stop"
-    if found.new is None:
-        return "unproven" if found.standing in UNSURE else "keep"
+    if both.new is None:
+        return "unproven" if both.standing in UNSURE else "keep"
     if compared is None or compared.verdict in ("inconclusive", "invalid"):
         return "unproven"
     if compared.verdict in ("slower", "equivalent"):
         return "keep"
-    if any(g.failed and g.figure not in found.allowed for g in compared.guards):
+    if any(g.failed and g.figure not in both.allowed for g in compared.guards):
         return "stop"
-    return "ship" if found.settled and found.controls else "unproven"
+    return "ship" if both.settled and both.controls else "unproven"
 
 
-def _answer(found: Answer, decision: Decision) -> str:
-    compared = found.comparison
+def _answer(both: Answer, decision: Decision) -> str:
+    compared = both.comparison
     if decision == "ship" and compared is not None:
         return f"{tune_words.gain_words(compared)}, proven: change over"
     if decision == "stop":
         wrong = "the outputs are wrong" if compared is None else "the outputs differ beyond the tolerance"
-        failed = found.outputs is not None and not found.outputs.ok
+        failed = both.outputs is not None and not both.outputs.ok
         return f"do not change over: {wrong if failed else 'a guard failed'}"
     if decision == "unproven":
         unproven = "no gain is proven: keep what runs, or measure longer"
-        if found.settled and not found.controls:
+        if both.settled and not both.controls:
             unproven = f"controls not run, so {unproven}"
-        return UNSURE.get(found.standing, unproven)
+        return UNSURE.get(both.standing, unproven)
     if compared is not None and compared.verdict == "slower":
         return "the change makes it slower: keep what runs"
     if compared is not None and compared.verdict == "equivalent":
@@ -146,10 +146,10 @@ def _answer(found: Answer, decision: Decision) -> str:
     return "nothing tried is faster than what runs: keep it"
 
 
-def _evidence(found: Answer) -> str:
-    compared = found.comparison
+def _evidence(both: Answer) -> str:
+    compared = both.comparison
     if compared is None:
-        return "nothing was timed" if found.new is not None else ""
+        return "nothing was timed" if both.new is not None else ""
     level, n = interval_name(compared.level), blocks(compared)
     figure = compared.estimand.partition(" (")[0]
     if compared.verdict == "faster":
@@ -169,35 +169,31 @@ def _whole_answer(envelope: Envelope[Record]) -> str:
 
 
 def _figures(
-    found: Answer, load: float, *, claimed: bool
+    both: Answer, load: float, *, claimed: bool
 ) -> tuple[tuple[BriefFigure, ...], BriefFigure | None]:
     """The objective, then latency, CPU time and memory; and the CPUs busy at the load.
 
     ``claimed`` says whether CPU time per run tells how those of the two plans differ.
     """
-    base, new = found.base_figures, found.new_figures
+    base, new = both.base_figures, both.new_figures
     if base is None or new is None:
         return (), _cpus_today(base, load)
-    kind = sides.kind(found.estimand)
+    kind = sides.kind(both.estimand)
     rows: dict[str, BriefFigure | None] = {}
     if kind == "latency":
         now, then = sides.compared_ns(base), sides.compared_ns(new)
-        rows["latency"] = _row(
-            f"{sides.statistic(found.estimand)} latency", "ns", now, then, found.comparison
-        )
+        rows["latency"] = _row(f"{sides.statistic(both.estimand)} latency", "ns", now, then, both.comparison)
     elif kind == "cold":
         now, then = (f.load_ns + f.first_run_ns for f in (base, new))
-        rows["cold"] = _row("cold start", "ns", now, then, found.comparison)
+        rows["cold"] = _row("cold start", "ns", now, then, both.comparison)
         rows["latency"] = _row("p50 latency", "ns", base.latency_ns, new.latency_ns, None)
     else:
         rows["latency"] = _row("p50 latency", "ns", base.latency_ns, new.latency_ns, None)
         if kind == "other":
             # Paired ratios are of times: a throughput is the time a run here.
-            name = found.estimand.partition(" (")[0].replace("throughput", "time a run")
-            rows["other"] = _row(
-                name, "ns", sides.compared_ns(base), sides.compared_ns(new), found.comparison
-            )
-    claims = {name: found.comparison if kind == name else _guard(found, name) for name in ("cpu", "memory")}
+            name = both.estimand.partition(" (")[0].replace("throughput", "time a run")
+            rows["other"] = _row(name, "ns", sides.compared_ns(base), sides.compared_ns(new), both.comparison)
+    claims = {name: both.comparison if kind == name else _guard(both, name) for name in ("cpu", "memory")}
     rows["cpu"] = _row("CPU time per run", "ns", base.cpu_per_run_ns, new.cpu_per_run_ns, claims["cpu"])
     rows["memory"] = _row("peak memory", "bytes", base.peak_bytes, new.peak_bytes, claims["memory"])
     order = [kind, *(n for n in rows if n != kind)]
@@ -217,8 +213,8 @@ def _cpus_today(base: Figures | None, load: float) -> BriefFigure | None:
     return BriefFigure(name="CPUs busy", unit="CPUs", today=busy, tuned=busy, ratio=1.0)
 
 
-def _guard(found: Answer, name: str) -> Guard | None:
-    guards = found.comparison.guards if found.comparison else ()
+def _guard(both: Answer, name: str) -> Guard | None:
+    guards = both.comparison.guards if both.comparison else ()
     return next((g for g in guards if g.figure == name and g.known and g.ratio is not None), None)
 
 
@@ -247,19 +243,19 @@ def _row(
     )
 
 
-def _next(found: Answer, decision: Decision, work: Workload | None, enough_s: float) -> Sequence[str]:
-    new = found.new
+def _next(both: Answer, decision: Decision, work: Workload | None, enough_s: float) -> Sequence[str]:
+    new = both.new
     if decision == "unproven" and new is None:
-        longer = with_budget(found.reproduce, enough_s or LONGER_S)
+        longer = with_budget(both.reproduce, enough_s or LONGER_S)
         return ("keep what runs", *([f"to find out: {shlex.join(longer)}"] if longer else []))
-    if decision == "ship" and found.bundle:
-        return (f"ship the bundle {found.bundle}", *_proof_line(found, work))
+    if decision == "ship" and both.bundle:
+        return (f"ship the bundle {both.bundle}", *_proof_line(both, work))
     if decision == "ship" and new is not None:
-        line = tune_line(new, work, found.estimand, found.notes)
-        made = (f"a bundle to ship, with code: {shlex.join(line)}",) if line else ()
-        return (f"change over to B: {new.label}, {plan_words(new.plan)}", *made)
+        line = tune_line(new, work, both.estimand, both.notes)
+        bundle = (f"a bundle to ship, with code: {shlex.join(line)}",) if line else ()
+        return (f"change over to B: {new.label}, {plan_words(new.plan)}", *bundle)
     if decision == "unproven" and new is not None:
-        line = compare_line(found.base, new, work, found.estimand, found.notes)
+        line = compare_line(both.base, new, work, both.estimand, both.notes)
         return (
             "keep what runs",
             *([f"to settle it: {shlex.join([*line, '--budget', '10m'])}"] if line else []),
@@ -269,12 +265,12 @@ def _next(found: Answer, decision: Decision, work: Workload | None, enough_s: fl
     return ("keep what runs",)
 
 
-def _proof_line(found: Answer, work: Workload | None) -> tuple[str, ...]:
+def _proof_line(both: Answer, work: Workload | None) -> tuple[str, ...]:
     """The comparison of a bundle with its own untouched model, under the same workload."""
-    options = workload_options(work, found.notes)
+    options = workload_options(work, both.notes)
     if options is None:
         return ()
-    words = ["ortune", "compare", operand(found.bundle), *options, *objective_options(found.estimand)]
+    words = ["ortune", "compare", operand(both.bundle), *options, *objective_options(both.estimand)]
     return (f"prove it where it will run: {shlex.join(words)}",)
 
 

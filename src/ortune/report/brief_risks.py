@@ -16,27 +16,27 @@ Level = Literal["fine", "look", "stop"]
 
 
 def risks(
-    found: Answer, safety: Mapping[str, str], bound: Collection[str], interrupted: bool
+    both: Answer, safety: Mapping[str, str], bound: Collection[str], interrupted: bool
 ) -> list[BriefRisk]:
     """Every risk, those of the change first."""
     others = []
     if interrupted:
         others.append(_risk("measurement", "look", "stopped early; this is what was measured by then"))
     others += [
-        _risk("measurement", "look", f"{f.code} {f.what}") for f in found.findings if about_measurement(f)
+        _risk("measurement", "look", f"{f.code} {f.what}") for f in both.findings if about_measurement(f)
     ]
-    if any(not c.ok for c in found.controls):
+    if any(not c.ok for c in both.controls):
         others.append(_risk("measurement", "look", "a control failed: the machine was too unquiet"))
-    if found.new is None:
+    if both.new is None:
         return others
-    guards = found.comparison.guards if found.comparison else ()
+    guards = both.comparison.guards if both.comparison else ()
     return [
-        _proof(found),
-        _outputs(found),
-        _safety(found, safety),
-        *_arrival(found),
-        _hardware(found, safety, bound),
-        *(_guard_risk(g, found.allowed) for g in guards),
+        _proof(both),
+        _outputs(both),
+        _safety(both, safety),
+        *_arrival(both),
+        _hardware(both, safety, bound),
+        *(_guard_risk(g, both.allowed) for g in guards),
         *others,
     ]
 
@@ -45,25 +45,25 @@ def _risk(name: str, level: Level, what: str) -> BriefRisk:
     return BriefRisk(name=name, level=level, what=what)
 
 
-def blocks(found: Comparison) -> str:
+def blocks(comparison: Comparison) -> str:
     """What a comparison rests on: "1 block", "16 fresh blocks"."""
-    fresh = "fresh " if found.phase == "confirm" else ""
-    return f"{found.n_blocks} {fresh}block{'' if found.n_blocks == 1 else 's'}"
+    fresh = "fresh " if comparison.phase == "confirm" else ""
+    return f"{comparison.n_blocks} {fresh}block{'' if comparison.n_blocks == 1 else 's'}"
 
 
-def _proof(found: Answer) -> BriefRisk:
-    compared = found.comparison
+def _proof(both: Answer) -> BriefRisk:
+    compared = both.comparison
     if compared is None:
         return _risk("proof", "stop", "none: it was never timed against what runs")
     where = blocks(compared)
-    if compared.verdict == "faster" and found.settled:
+    if compared.verdict == "faster" and both.settled:
         how = "confirmed" if compared.phase == "confirm" else "shown"
-        told = [text for text in map(trouble, found.controls) if text]
-        if not found.controls:
-            told = ["controls not run"]
-        level: Level = "look" if told else "fine"
-        return _risk("proof", level, "; ".join([f"{how} on {where}", *(told or ["controls passed"])]))
-    if not found.settled:
+        doubts = [text for text in map(trouble, both.controls) if text]
+        if not both.controls:
+            doubts = ["controls not run"]
+        level: Level = "look" if doubts else "fine"
+        return _risk("proof", level, "; ".join([f"{how} on {where}", *(doubts or ["controls passed"])]))
+    if not both.settled:
         return _risk("proof", "look", f"not confirmed: race data of {where}, which flatters the winner")
     words = {
         "slower": "shown to be slower",
@@ -76,22 +76,22 @@ def _proof(found: Answer) -> BriefRisk:
     return _risk("proof", "stop" if compared.verdict == "slower" else "look", f"{text}, {where}")
 
 
-def _outputs(found: Answer) -> BriefRisk:
-    outputs = found.outputs
+def _outputs(both: Answer) -> BriefRisk:
+    outputs = both.outputs
     if outputs is None:
         return _risk("outputs", "look", "not compared")
     if not outputs.ok:
-        return _risk("outputs", "stop", f"{'DIFFERENT' if found.comparison else 'WRONG'}: {outputs.what}")
+        return _risk("outputs", "stop", f"{'DIFFERENT' if both.comparison else 'WRONG'}: {outputs.what}")
     if outputs.compared_as == "moments":
         return _risk("outputs", "look", f"{alike(outputs)}: the model differs from itself")
     level: Level = "look" if outputs.silent else "fine"
     return _risk("outputs", level, f"{alike(outputs)}, on the inputs measured")
 
 
-def _safety(found: Answer, safety: Mapping[str, str]) -> BriefRisk:
-    assert found.new is not None
-    plan = found.new.plan
-    before = found.base.plan
+def _safety(both: Answer, safety: Mapping[str, str]) -> BriefRisk:
+    assert both.new is not None
+    plan = both.new.plan
+    before = both.base.plan
     changed = [(r.name, "") for r in plan.rewrites if r not in before.rewrites]
     # What is left out changes results and behaviour as much as what is put in.
     changed += [(r.name, " left out") for r in before.rewrites if r not in plan.rewrites]
@@ -121,36 +121,36 @@ def _safety(found: Answer, safety: Mapping[str, str]) -> BriefRisk:
     return _risk("safety class", "look", "; ".join(parts))
 
 
-def _arrival(found: Answer) -> list[BriefRisk]:
+def _arrival(both: Answer) -> list[BriefRisk]:
     """Whether ONNX Runtime was seen to take the settings."""
-    if not found.read_back:
+    if not both.read_back:
         return []
-    unseen = [name for name, level in found.read_back if level == "none"]
+    unseen = [name for name, level in both.read_back if level == "none"]
     if unseen:
         return [_risk("settings", "look", f"not verified: {', '.join(unseen)}")]
     return [_risk("settings", "fine", "each was read back from ONNX Runtime or seen at work")]
 
 
-def _hardware(found: Answer, safety: Mapping[str, str], bound: Collection[str]) -> BriefRisk:
+def _hardware(both: Answer, safety: Mapping[str, str], bound: Collection[str]) -> BriefRisk:
     """Whether the new side's model file runs well on any machine, as far as that is known."""
-    assert found.new is not None
-    held = "what was measured holds for the machine named above"
-    made = [r.name for r in found.new.plan.rewrites]
-    is_bound = found.hardware_bound
-    if is_bound is None and any(name in bound for name in made):
+    assert both.new is not None
+    limits = "what was measured holds for the machine named above"
+    rewrites = [r.name for r in both.new.plan.rewrites]
+    is_bound = both.hardware_bound
+    if is_bound is None and any(name in bound for name in rewrites):
         is_bound = True
-    elif is_bound is None and all(name in safety for name in made):
+    elif is_bound is None and all(name in safety for name in rewrites):
         # The file that runs today, and rewrites that bind to nothing.
-        is_bound = False if found.new.model.sha256 == found.base.model.sha256 else None
+        is_bound = False if both.new.model.sha256 == both.base.model.sha256 else None
     if is_bound is None:
-        what = f"whether the model file is bound to a kind of CPU is not known; {held}"
+        what = f"whether the model file is bound to a kind of CPU is not known; {limits}"
         return _risk("hardware", "look", what)
     if is_bound:
-        plain = "; the bundle keeps the plain one beside it" if found.bundle else ""
+        plain = "; the bundle keeps the plain one beside it" if both.bundle else ""
         return _risk("hardware", "look", f"the model file is bound to this kind of CPU{plain}")
-    if found.hardware_bound is None:
-        return _risk("hardware", "fine", f"no model file that is bound to a kind of CPU was made; {held}")
-    return _risk("hardware", "fine", f"the model runs anywhere; {held}")
+    if both.hardware_bound is None:
+        return _risk("hardware", "fine", f"no model file that is bound to a kind of CPU was made; {limits}")
+    return _risk("hardware", "fine", f"the model runs anywhere; {limits}")
 
 
 def _guard_risk(item: Guard, allowed: Collection[str]) -> BriefRisk:

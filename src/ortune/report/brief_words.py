@@ -28,19 +28,19 @@ def load_words(brief: Brief) -> str:
 
 def cpu_words(brief: Brief) -> str:
     """What the load keeps busy today, and what the other plan saves; "" where CPU time is not known."""
-    found = brief.cpus
-    if found is None:
+    cpus = brief.cpus
+    if cpus is None:
         return ""
     least = "at least " if brief.cpus_note else ""
-    today = f"at {load_words(brief)} the model keeps {least}{number(found, found.today)} CPUs busy today"
-    today += _overload(brief, found.today)
+    today = f"at {load_words(brief)} the model keeps {least}{number(cpus, cpus.today)} CPUs busy today"
+    today += _overload(brief, cpus.today)
     if brief.cpus_note:
         change_words = "what the change saves is not known: " if brief.tuned_plan else ""
         return f"{today}; {change_words}{brief.cpus_note}"
     if not brief.tuned_plan:
         return today
-    tuned = f"tuned {number(found, found.tuned)} ({bounds(found)}){_overload(brief, found.tuned)}"
-    return f"{today}, {tuned}: the change {saving(found)}"
+    tuned = f"tuned {number(cpus, cpus.tuned)} ({bounds(cpus)}){_overload(brief, cpus.tuned)}"
+    return f"{today}, {tuned}: the change {saving(cpus)}"
 
 
 def _overload(brief: Brief, busy: float) -> str:

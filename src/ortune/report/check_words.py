@@ -40,7 +40,7 @@ def document(envelope: Envelope[CheckResult]) -> Document:
         if model.error is not None:
             blocks.append(Line(f"{_trouble(model)} {model.error.do}", "stop", whole=True))
     blocks += _end(result)
-    annotations = [each for model in result.models for each in _annotations(model)]
+    annotations = [annotation for model in result.models for annotation in _annotations(model)]
     return Document(title="ortune check", blocks=blocks, annotations=annotations, dense=True)
 
 
@@ -50,8 +50,8 @@ _LEVELS: Mapping[Severity, Level] = {"error": "error", "warning": "warning", "no
 
 def _told(finding: Finding) -> str:
     """Its code, whether it can be fixed, what it is, where, why, how much it is about, and what to do."""
-    seen = finding.evidence if finding.evidence not in finding.what else ""
-    share = f": {seen}" if seen else ""
+    evidence = finding.evidence if finding.evidence not in finding.what else ""
+    share = f": {evidence}" if evidence else ""
     if finding.share_ratio is not None:
         kind = "of the run" if finding.share_from == "profile" else "of the work, by estimate"
         share += f"; {max(1, round(100 * finding.share_ratio))} % {kind}"
@@ -99,10 +99,10 @@ def _fixed(path: str, fixed: FixedModel) -> Iterator[Block]:
 
 def _verification(path: str, new: str, verification: Verification) -> str:
     """What running the fixed model has shown, or what would show it."""
-    found = verification.outputs
-    if found is not None:
-        moved = "" if found.ok else ", as these fixes may"
-        return f"verified with {verification.runtime}: {outputs(found)}{moved}"
+    distance = verification.outputs
+    if distance is not None:
+        moved = "" if distance.ok else ", as these fixes may"
+        return f"verified with {verification.runtime}: {outputs(distance)}{moved}"
     compare = shlex.join(["ortune", "compare", operand(path), operand(new)])
     if verification.reason == "no-runtime":
         return f"not verified: no onnxruntime was found. Install one, and run {compare}"
@@ -121,14 +121,14 @@ def _changes(before: Mapping[str, int], after: Mapping[str, int]) -> Iterator[st
 
 def _end(result: CheckResult) -> Iterator[Block]:
     """How many findings there are, how many a command fixes, and what proves it."""
-    found = [finding for model in result.models for finding in model.findings]
+    findings = [finding for model in result.models for finding in model.findings]
     unread = sum(model.error is not None and not model.n_nodes for model in result.models)
     read = len(result.models) - unread
     models = f"{read} model" + ("s" if read != 1 else "")
-    if not found:
+    if not findings:
         yield Line(f"Nothing found in {models} by {result.n_rules} rules.", "good" if read else "")
         return
-    kinds = Counter(finding.severity for finding in found)
+    kinds = Counter(finding.severity for finding in findings)
     counts = ", ".join(f"{kinds[kind]} {kind}{'s' * (kinds[kind] != 1)}" for kind in _LEVELS if kinds[kind])
     yield Line(f"Found {counts} in {models}.", "strong")
     written = [model for model in result.models if model.fixed is not None and model.fixed.path]
@@ -136,7 +136,7 @@ def _end(result: CheckResult) -> Iterator[Block]:
         assert model.fixed is not None
         pair = (operand(model.path), operand(model.fixed.path))
         yield Line(f"What it brings: {shlex.join(['ortune', 'compare', *pair])}")
-    fixable = sum(map(_exact, found))
+    fixable = sum(map(_exact, findings))
     if fixable and not written:
         yield Line(f"[*] {fixable} fixable with --fix. ortune explain CODE says more of a rule.")
     else:
@@ -166,7 +166,7 @@ def sarif(envelope: Envelope[CheckResult]) -> str:
     assert result is not None
     names = {finding.code: finding.name for model in result.models for finding in model.findings}
     rules = [_rule(code, names[code], result.titles.get(code, names[code])) for code in sorted(names)]
-    found = [_result(model.path, finding) for model in result.models for finding in model.findings]
+    results = [_result(model.path, finding) for model in result.models for finding in model.findings]
     trouble = [
         {"level": "error", "message": {"text": f"{_trouble(model)} {model.error.do}"}}
         for model in result.models
@@ -175,7 +175,7 @@ def sarif(envelope: Envelope[CheckResult]) -> str:
     run = {
         "tool": {"driver": {"name": "ortune", "version": envelope.ortune, "rules": rules}},
         "invocations": [{"executionSuccessful": not trouble, "toolExecutionNotifications": trouble}],
-        "results": found,
+        "results": results,
     }
     document = {"version": "2.1.0", "$schema": "https://json.schemastore.org/sarif-2.1.0.json", "runs": [run]}
     return msgspec.json.format(msgspec.json.encode(document), indent=2).decode() + "\n"

@@ -13,18 +13,18 @@ GUARD_NAMES = {"mean": "mean", "p95": "p95", "memory": "peak memory", "cpu": "CP
 
 
 def checks(
-    controls: Sequence[Control], found: Comparison | None, findings: Sequence[Finding], *more: str
+    controls: Sequence[Control], comparison: Comparison | None, findings: Sequence[Finding], *more: str
 ) -> list[Line]:
     """One line, "checks: passed" or what did not pass; beneath it what is wrong with the measurement itself.
 
     Args:
         controls: A/A checks and positive control.
-        found: Whose guards count; None where nothing was compared.
+        comparison: Whose guards count; None where nothing was compared.
         findings: Of them, those about the measurement.
         more: What else limits the claim, "" for nothing.
     """
-    missing = "controls not run" if found is not None and not controls else ""
-    limits = [text for text in (missing, *map(trouble, controls), *_guards(found), *more) if text]
+    missing = "controls not run" if comparison is not None and not controls else ""
+    limits = [text for text in (missing, *map(trouble, controls), *_guards(comparison), *more) if text]
     lines = []
     if limits:
         lines = [Line(f"checks: {'; '.join(limits)}", "look")]
@@ -51,16 +51,16 @@ def trouble(control: Control) -> str:
     )
 
 
-def _guards(found: Comparison | None) -> list[str]:
+def _guards(comparison: Comparison | None) -> list[str]:
     """What is worse, and what is undecided; what is not known stands in the table.
 
     What is slower makes other things worse too, which limits no claim.
     """
-    if found is not None and found.verdict == "slower":
+    if comparison is not None and comparison.verdict == "slower":
         return []
     return [
         _guard(g)
-        for g in (found.guards if found else ())
+        for g in (comparison.guards if comparison else ())
         if guard_state(g) in ("WORSE than allowed", "undecided")
     ]
 
@@ -89,9 +89,9 @@ def control_words(controls: Sequence[Control]) -> list[str]:
     for control in controls:
         if control.name == "spike-in" and control.expected_ratio and control.ratio is not None:
             interval = f" ({span(control.ratio_low or 0.0, control.ratio_high)})"
-            found = "" if control.detected else f", which does not show in its {control.n_blocks} blocks"
+            note = "" if control.detected else f", which does not show in its {control.n_blocks} blocks"
             missed = "" if control.ok else ", MISSED"
-            measured = f"{change(control.ratio)}{interval}{found}{missed}"
+            measured = f"{change(control.ratio)}{interval}{note}{missed}"
             parts.append(
                 f"positive control: a wait of {change(control.expected_ratio)} measured as {measured}"
             )

@@ -16,25 +16,27 @@ def gate(result: CompareResult) -> list[str]:
     if provable is not None:
         lines.append(f"this runner can prove a change of {percent(provable)} in the time given")
     sides = [(c.name, c.gate, c.comparison, c.outputs) for c in result.candidates]
-    for name, each, comparison, found in sides or [
+    for name, side_gate, comparison, compared in sides or [
         (result.name, result.gate, result.comparison, result.outputs)
     ]:
-        if each is not None:
-            of = f"{name}: " if sides and each.answer != "fail" else ""
-            lines.append(f"gate: {of}{_gate_answer(name, each, comparison, found)}")
+        if side_gate is not None:
+            of = f"{name}: " if sides and side_gate.answer != "fail" else ""
+            lines.append(f"gate: {of}{_gate_answer(name, side_gate, comparison, compared)}")
     if lines and result.enough_s:
         lines[-1] += f"; rerun with {enough(result.enough_s)}"
     return lines
 
 
-def _gate_answer(name: str, g: Gate, comparison: Comparison | None, found: OutputDifference | None) -> str:
+def _gate_answer(name: str, g: Gate, comparison: Comparison | None, outputs: OutputDifference | None) -> str:
     limit = percent(g.threshold_ratio)
-    if found is None:
+    if outputs is None:
         return f"FAIL, {name} does not run"
     if comparison is None:
-        return f"FAIL, {name}'s outputs are wrong" if not found.ok else f"FAIL, {name} failed again and again"
-    if not found.ok:
-        return f"FAIL, {name}'s outputs differ from A's, {beyond(found)}"
+        return (
+            f"FAIL, {name}'s outputs are wrong" if not outputs.ok else f"FAIL, {name} failed again and again"
+        )
+    if not outputs.ok:
+        return f"FAIL, {name}'s outputs differ from A's, {beyond(outputs)}"
     if g.answer == "no-answer":
         return f"NO ANSWER at {limit}, {_no_answer(g, comparison)} (exit 3)"
     return {

@@ -187,22 +187,22 @@ def noise(result: CompareResult) -> str:
 
 def details(result: CompareResult) -> list[tuple[str, str]]:
     """What supports the headline, each with its name: settings, guards, noise, findings, notes, failures."""
-    each = [(f"{c.name}: ", c.read_back, c.side) for c in result.candidates]
-    found = [
+    candidates = [(f"{c.name}: ", c.read_back, c.side) for c in result.candidates]
+    rows = [
         ("settings", name + "; ".join(setting(r, side.plan) for r in read_back))
-        for name, read_back, side in each or [("", result.read_back, result.new)]
+        for name, read_back, side in candidates or [("", result.read_back, result.new)]
         if read_back
     ]
     if result.comparison:
-        found.append(("statistic", result.comparison.estimand))
-        found.append(("guards", ", ".join(guard(g) for g in result.comparison.guards)))
-        found.append(("noise", noise(result)))
-    found += finding_words.rows(result.findings)
-    for name, _, side in [("A: ", (), result.base), *(each or [(f"{result.name}: ", (), result.new)])]:
-        found += [("placement", f"{name}{text}") for text in placed(side.placement)]
-    found += [("note", text) for text in result.notes]
-    found += [("failed", f"one trial ({f.reason}): {f.what}") for f in result.failures]
-    return [(name, text) for name, text in found if text]
+        rows.append(("statistic", result.comparison.estimand))
+        rows.append(("guards", ", ".join(guard(g) for g in result.comparison.guards)))
+        rows.append(("noise", noise(result)))
+    rows += finding_words.rows(result.findings)
+    for name, _, side in [("A: ", (), result.base), *(candidates or [(f"{result.name}: ", (), result.new)])]:
+        rows += [("placement", f"{name}{text}") for text in placed(side.placement)]
+    rows += [("note", text) for text in result.notes]
+    rows += [("failed", f"one trial ({f.reason}): {f.what}") for f in result.failures]
+    return [(name, text) for name, text in rows if text]
 
 
 VERIFIED = {"effect": "verified", "echo": "accepted", "none": "not verified"}
@@ -216,8 +216,8 @@ def setting(item: ReadBack, plan: Plan) -> str:
     if item.level == "none":
         return f"{text} {VERIFIED[item.level]}"
     # An echo only repeats the value in ONNX Runtime's own spelling; an effect says what was seen.
-    seen = f" ({shorten(item.seen)})" if item.level == "effect" and item.seen else ""
-    return f"{text} {VERIFIED[item.level]}{seen}"
+    evidence = f" ({shorten(item.seen)})" if item.level == "effect" and item.seen else ""
+    return f"{text} {VERIFIED[item.level]}{evidence}"
 
 
 def spread(figures: Figures) -> str:
@@ -283,11 +283,11 @@ def _became(result: CompareResult) -> list[str]:
     """What stands in another operator's place, and for a part of the difference."""
     if result.why is None:
         return []
-    told = (
+    sentences = (
         difference_words.became(result.why, result.name),
         difference_words.of_eight_bits(result.why, result.name),
     )
-    return [each for each in told if each]
+    return [sentence for sentence in sentences if sentence]
 
 
 def _causes(result: CompareResult) -> list[str]:
@@ -317,21 +317,21 @@ def _called(result: CompareResult) -> list[tuple[str, str]]:
         (a.runtime.build, b.runtime.build),
     ]
     # What is the same of both tells nothing; two copies of one thing are told by their name.
-    told = [pair for pair in texts if pair[0] != pair[1]] or texts[:1]
-    return [("A", ", ".join(pair[0] for pair in told)), (result.name, ", ".join(pair[1] for pair in told))]
+    pairs = [pair for pair in texts if pair[0] != pair[1]] or texts[:1]
+    return [("A", ", ".join(pair[0] for pair in pairs)), (result.name, ", ".join(pair[1] for pair in pairs))]
 
 
 def _arrived(plan: Plan, read_back: Sequence[ReadBack]) -> str:
     """A plan, each of its settings with how far its arrival was verified."""
     read = {item.knob: setting(item, plan) for item in read_back}
-    told = [read.get(name.partition("=")[0], name) for name in plan.describe().split(", ")]
-    return "; ".join(told) if read else plan.describe()
+    parts = [read.get(name.partition("=")[0], name) for name in plan.describe().split(", ")]
+    return "; ".join(parts) if read else plan.describe()
 
 
 def _checks(result: CompareResult) -> list[Line]:
     n = len(result.failures)
     failed = f"{n} {'trial' if n == 1 else 'trials'} failed (-v)" if n else ""
-    unread = [r.knob for each in _read_backs(result) for r in each if not r.ok]
+    unread = [r.knob for item in _read_backs(result) for r in item if not r.ok]
     arrived = f"did not arrive: {', '.join(unread)}" if unread else ""
     if result.comparison is None:
         # What was not timed is told by where its nodes ran.
@@ -391,14 +391,14 @@ def ranking(result: CompareResult) -> Table:
     compared = [c for c in (side.comparison for side in ranked) if c is not None]
     estimand = compared[0].estimand if compared else "p50 latency"
     figure = sides.statistic(estimand)
-    told = [side.side for side in ranked] + [result.base]
+    ranked_sides = [side.side for side in ranked] + [result.base]
     which = [
-        (Column("model", "name"), [side.label for side in told]),
-        (Column("with", "text"), [side.plan.describe() for side in told]),
+        (Column("model", "name"), [side.label for side in ranked_sides]),
+        (Column("with", "text"), [side.plan.describe() for side in ranked_sides]),
     ]
     # What is the same of all tells nothing.
     which = [(column, texts) for column, texts in which if len(set(texts)) > 1]
-    names = list(zip(*(texts for _, texts in which), strict=True)) or [()] * len(told)
+    names = list(zip(*(texts for _, texts in which), strict=True)) or [()] * len(ranked_sides)
     columns = [Column("", "label"), *(column for column, _ in which), Column(figure)]
     columns += [Column("against A", "text"), Column("95 % interval", "text"), Column("outputs", "text")]
     rows: list[tuple[Cell | str, ...]] = [

@@ -64,34 +64,34 @@ def headline(result: DiagnoseResult) -> str:
         return page_words.headline(result.page)
     best = _best(result)
     if best is not None:
-        found = best.comparison
-        assert found is not None
-        both = sides.values(result.figures, best.figures, found)
+        comparison = best.comparison
+        assert comparison is not None
+        both = sides.values(result.figures, best.figures, comparison)
         both = f": {both}" if both else ""
-        return f"{gain_words(found)} ({bounds(found)}){both}, with {_named(best)}"
-    n, measured = len(result.findings), sum(each.comparison is not None for each in result.tried)
+        return f"{gain_words(comparison)} ({bounds(comparison)}){both}, with {_named(best)}"
+    n, measured = len(result.findings), sum(fix.comparison is not None for fix in result.tried)
     stands_out = f"{n} finding{'s' * (n != 1)}" if n else "nothing stands out"
     if finding_words.functional_only(result.findings):
         return f"functional only, the GPU is software, so nothing was timed: {stands_out}"
     if measured:
         # What was not confirmed may pay all the same.
-        unsure = any(each.comparison and each.comparison.verdict == "inconclusive" for each in result.tried)
+        unsure = any(fix.comparison and fix.comparison.verdict == "inconclusive" for fix in result.tried)
         which = f"none of the {measured} fixes" if measured > 1 else "the one fix"
-        told = ("is" if measured > 1 else "is not") + " confirmed to pay"
+        outcome = ("is" if measured > 1 else "is not") + " confirmed to pay"
         if not unsure:
-            told = "pays" if measured > 1 else "does not pay"
-        return f"{stands_out}; {which} that {'were' if measured > 1 else 'was'} measured {told}"
+            outcome = "pays" if measured > 1 else "does not pay"
+        return f"{stands_out}; {which} that {'were' if measured > 1 else 'was'} measured {outcome}"
     return f"{stands_out}; none has a fix that could be measured" if n else stands_out
 
 
 def _best(result: DiagnoseResult) -> TriedFix | None:
     """The proven fix with the largest gain: all together only where that is more than each alone."""
     faster = [
-        each
-        for each in (*result.tried, *([result.together] if result.together else []))
-        if each.comparison is not None and each.comparison.verdict == "faster"
+        fix
+        for fix in (*result.tried, *([result.together] if result.together else []))
+        if fix.comparison is not None and fix.comparison.verdict == "faster"
     ]
-    return min(faster, key=lambda each: each.comparison.ratio if each.comparison else 1.0, default=None)
+    return min(faster, key=lambda fix: fix.comparison.ratio if fix.comparison else 1.0, default=None)
 
 
 def document(envelope: Envelope[DiagnoseResult]) -> Document:
@@ -113,10 +113,10 @@ def document(envelope: Envelope[DiagnoseResult]) -> Document:
         ]
         base = sides.value(result.figures, result.estimand) if result.figures else ""
         rows = [[Cell("as it is"), Cell(""), Cell(base), Cell(""), Cell("")]]
-        rows += [_row(result, each, together=each is result.together) for each in tried]
+        rows += [_row(result, fix, together=fix is result.together) for fix in tried]
         blocks.append(table(columns, rows, dense=True))
-    faster = [each for each in result.tried if each.comparison and each.comparison.verdict == "faster"]
-    pays = {code for each in faster for code in each.codes}
+    faster = [fix for fix in result.tried if fix.comparison and fix.comparison.verdict == "faster"]
+    pays = {code for fix in faster for code in fix.codes}
     blocks.append(
         Points(title="what stands out", items=[_told(f, result, pays) for f in result.findings], marked=True)
     )
@@ -129,28 +129,26 @@ def document(envelope: Envelope[DiagnoseResult]) -> Document:
     return Document(title=f"diagnosis of {result.side.label}", blocks=blocks, annotations=annotations)
 
 
-def _row(result: DiagnoseResult, each: TriedFix, *, together: bool) -> list[Cell]:
-    name = "all together" if together else ", ".join(each.codes)
-    change_ = "" if together else _change(each)
-    if each.comparison is None or each.figures is None:
-        return [Cell(name), Cell(change_), Cell("-"), Cell(""), Cell(each.failed)]
-    found = each.comparison
+def _row(result: DiagnoseResult, fix: TriedFix, *, together: bool) -> list[Cell]:
+    name = "all together" if together else ", ".join(fix.codes)
+    change_ = "" if together else _change(fix)
+    if fix.comparison is None or fix.figures is None:
+        return [Cell(name), Cell(change_), Cell("-"), Cell(""), Cell(fix.failed)]
+    comparison = fix.comparison
     tones: dict[str, Tone] = {"faster": "good", "slower": "bad"}
-    ratio, low, high = sides.as_shown(found)
+    ratio, low, high = sides.as_shown(comparison)
     difference = f"{change(ratio)} ({span(low, high)})"
     return [
         Cell(name),
         Cell(change_),
-        Cell(sides.beside(result.figures, each.figures, found)),
+        Cell(sides.beside(result.figures, fix.figures, comparison)),
         Cell(difference),
-        Cell(_VERDICTS.get(found.verdict, found.verdict), tone=tones.get(found.verdict, "")),
+        Cell(_VERDICTS.get(comparison.verdict, comparison.verdict), tone=tones.get(comparison.verdict, "")),
     ]
 
 
-def _change(each: TriedFix) -> str:
-    return ", ".join(
-        [r.name for r in each.plan.rewrites] + [f"{k}={v}" for k, v in each.plan.settings.items()]
-    )
+def _change(fix: TriedFix) -> str:
+    return ", ".join([r.name for r in fix.plan.rewrites] + [f"{k}={v}" for k, v in fix.plan.settings.items()])
 
 
 def _told(finding: Finding, result: DiagnoseResult, pays: set[str]) -> str:
@@ -193,10 +191,10 @@ def _next(envelope: Envelope[DiagnoseResult]) -> Iterator[str]:
     yield from lines(told_line(result.session, envelope.store))
 
 
-def _named(each: TriedFix) -> str:
+def _named(fix: TriedFix) -> str:
     """What was changed, named where that is short, and what of the list below it mends."""
-    codes = list(dict.fromkeys(each.codes))
-    what = _change(each)
+    codes = list(dict.fromkeys(fix.codes))
+    what = _change(fix)
     if len(what) > LONGEST_PLAN:
-        what = counted(len(each.plan.rewrites), len(each.plan.settings))
+        what = counted(len(fix.plan.rewrites), len(fix.plan.settings))
     return f"{what} (mends {' and '.join(codes) if len(codes) <= NAMED else f'{len(codes)} findings'})"

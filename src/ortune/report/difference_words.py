@@ -28,33 +28,33 @@ SAME = 0.02
 OWNER = 0.1  # of the whole difference, from which on a node is called its largest part
 
 
-def headline(found: ProfileDifference) -> str:
+def headline(difference: ProfileDifference) -> str:
     """The difference and its owner, in one sentence."""
-    return found.sentence or sentence(found)
+    return difference.sentence or sentence(difference)
 
 
-def sentence(found: ProfileDifference, name: str = "B") -> str:
+def sentence(difference: ProfileDifference, name: str = "B") -> str:
     """The same, made from the figures; ``name`` is what the second is called."""
-    more = found.b_wall_ns - found.a_wall_ns
-    both = f"{duration(found.a_wall_ns)} -> {duration(found.b_wall_ns)}"
-    times = f"{both} a run, profiled ({'; '.join(_beside(found, more))})"
-    if no_difference(found):
-        return f"{'no difference' if _same(found) else 'inconclusive'}: {times}{_alone(found)}"
-    part = f" ({percent(abs(more) / found.a_wall_ns)})" if found.a_wall_ns else ""
-    which = " in these two processes" if _over_runs(found) else ""
+    more = difference.b_wall_ns - difference.a_wall_ns
+    both = f"{duration(difference.a_wall_ns)} -> {duration(difference.b_wall_ns)}"
+    times = f"{both} a run, profiled ({'; '.join(_beside(difference, more))})"
+    if no_difference(difference):
+        return f"{'no difference' if _same(difference) else 'inconclusive'}: {times}{_alone(difference)}"
+    part = f" ({percent(abs(more) / difference.a_wall_ns)})" if difference.a_wall_ns else ""
+    which = " in these two processes" if _over_runs(difference) else ""
     text = f"{name} takes {_more(more, part)} than A{which}: {times}"
     # The owner pulls in the direction of the whole.
-    owner = next((row for row in found.nodes if row.difference_ns * more > 0), None)
+    owner = next((row for row in difference.nodes if row.difference_ns * more > 0), None)
     if owner is not None and abs(owner.difference_ns) >= OWNER * abs(more):
         text += f"; the largest part is in {shorten(owner.name, NAME)} ({_owner(owner)})"
-    elif found.nodes or found.same_ns:
+    elif difference.nodes or difference.same_ns:
         text += "; no single node stands for it"
     return text
 
 
-def worded(found: ProfileDifference, name: str = "B") -> ProfileDifference:
+def worded(difference: ProfileDifference, name: str = "B") -> ProfileDifference:
     """The difference with its sentence."""
-    return msgspec.structs.replace(found, sentence=sentence(found, name))
+    return msgspec.structs.replace(difference, sentence=sentence(difference, name))
 
 
 def no_reason(why: str) -> str:
@@ -62,31 +62,31 @@ def no_reason(why: str) -> str:
     return f"where the difference lies is not known: {why}"
 
 
-def no_difference(found: ProfileDifference) -> bool:
+def no_difference(difference: ProfileDifference) -> bool:
     """Whether the whole run takes as long on both sides, as far as is known."""
-    return _no_change(found.b_wall_ns - found.a_wall_ns, found.low_ns, found.high_ns)
+    return _no_change(difference.b_wall_ns - difference.a_wall_ns, difference.low_ns, difference.high_ns)
 
 
-def _same(found: ProfileDifference) -> bool:
+def _same(difference: ProfileDifference) -> bool:
     """Whether the interval of the whole is so narrow that no difference that matters is left."""
-    ends = (found.low_ns, found.high_ns)
-    return all(end is not None and abs(end) <= SAME * found.a_wall_ns for end in ends)
+    ends = (difference.low_ns, difference.high_ns)
+    return all(end is not None and abs(end) <= SAME * difference.a_wall_ns for end in ends)
 
 
 def _more(ns: float, part: str = "") -> str:
     return f"{duration(abs(ns))}{part} {'more' if ns > 0 else 'less'}"
 
 
-def _span(found: ProfileDifference) -> str:
+def _span(difference: ProfileDifference) -> str:
     """The interval of the whole, or that nothing tells the difference from noise."""
-    if found.low_ns is None or found.high_ns is None:
+    if difference.low_ns is None or difference.high_ns is None:
         return "too few runs to tell it from noise"
-    return f"95 % interval {_signed(found.low_ns)} to {_signed(found.high_ns)}"
+    return f"95 % interval {_signed(difference.low_ns)} to {_signed(difference.high_ns)}"
 
 
-def _alone(found: ProfileDifference) -> str:
+def _alone(difference: ProfileDifference) -> str:
     """Which nodes differ although the whole does not."""
-    sure = [row for row in found.nodes if row.low_ns is not None and not within_noise(row)]
+    sure = [row for row in difference.nodes if row.low_ns is not None and not within_noise(row)]
     if not sure:
         return ""
     # What ONNX Runtime inserted follows from what the user changed.
@@ -103,45 +103,45 @@ def _owner(row: DifferenceRow) -> str:
     return change if row.same_work else f"{work(row)}, {change}"
 
 
-def _over_runs(found: ProfileDifference) -> bool:
+def _over_runs(difference: ProfileDifference) -> bool:
     """Whether intervals are over the runs of one process on each side."""
-    return found.low_ns is not None and found.a_processes == found.b_processes == 1
+    return difference.low_ns is not None and difference.a_processes == difference.b_processes == 1
 
 
-def _beside(found: ProfileDifference, more: float) -> list[str]:
+def _beside(difference: ProfileDifference, more: float) -> list[str]:
     """How sure the difference is, and what runs without the profiler took where that is not nearly the same."""
-    return [part for part in (_span(found), _slowed(found), _plain(found, more)) if part]
+    return [part for part in (_span(difference), _slowed(difference), _plain(difference, more)) if part]
 
 
-def _slowed(found: ProfileDifference) -> str:
+def _slowed(difference: ProfileDifference) -> str:
     """That the times themselves are others under the profiler."""
-    ratios = [r for r in (found.a_slowdown_ratio, found.b_slowdown_ratio) if r is not None]
+    ratios = [r for r in (difference.a_slowdown_ratio, difference.b_slowdown_ratio) if r is not None]
     if all(1 / DISTURBED <= ratio <= DISTURBED for ratio in ratios):
         return ""
-    each = " and ".join(dict.fromkeys(f"{ratio:.1f}x" for ratio in ratios))
-    return f"{'' if len(ratios) > 1 else 'one of them '}{each} as long as without the profiler"
+    factors = " and ".join(dict.fromkeys(f"{ratio:.1f}x" for ratio in ratios))
+    return f"{'' if len(ratios) > 1 else 'one of them '}{factors} as long as without the profiler"
 
 
-def _plain(found: ProfileDifference, more: float) -> str:
+def _plain(difference: ProfileDifference, more: float) -> str:
     """That the difference is another without the profiler: what stands below explains this one, and not that."""
-    plain = found.plain_ns
+    plain = difference.plain_ns
     if plain is None or abs(more - plain) <= UNLIKE * max(abs(more), abs(plain)):
         return ""
     return f"without the profiler {_more(plain)}"
 
 
-def became(found: ProfileDifference, name: str = "B") -> str:
+def became(difference: ProfileDifference, name: str = "B") -> str:
     """Operators in another's place that stand for a part of the difference: "9 Conv are ConvInteger in B"; or ""."""
     kinds: dict[str, list[DifferenceRow]] = {}
-    for row in found.nodes:
+    for row in difference.nodes:
         if _BECAME in row.op_type:
             kinds.setdefault(row.op_type, []).append(row)
-    more = found.b_wall_ns - found.a_wall_ns
+    more = difference.b_wall_ns - difference.a_wall_ns
     changes = {kind: sum(row.difference_ns for row in rows) for kind, rows in kinds.items()}
     kind = max(changes, key=lambda kind: changes[kind] * more, default="")
     if not kind or changes[kind] * more < OWNER * more * more:
         return ""
-    if " + " in kind and of_eight_bits(found, name):
+    if " + " in kind and of_eight_bits(difference, name):
         return ""  # many operators as one: each is told of by itself
     was, _, now = kind.partition(_BECAME)
     n_nodes = sum(len(row.a_nodes) for row in kinds[kind])
@@ -156,47 +156,49 @@ def on_gpu(gpu: GpuDifference) -> str:
     return f"on the GPU {duration(gpu.a_ns)} -> {duration(gpu.b_ns)}{span}, {counts}"
 
 
-def of_eight_bits(found: ProfileDifference, name: str = "B") -> str:
+def of_eight_bits(difference: ProfileDifference, name: str = "B") -> str:
     """Operators of 8 bits in place of others, with both times, and what quantizing itself takes; "" without any."""
-    rows = {row.name: row for row in found.operators}
-    side = name if any(_float_form(row.name) and row.a_ns is None for row in found.operators) else "A"
+    rows = {row.name: row for row in difference.operators}
+    side = name if any(_float_form(row.name) and row.a_ns is None for row in difference.operators) else "A"
     pairs: dict[str, list[DifferenceRow]] = {}
-    for row in found.operators:
+    for row in difference.operators:
         if _float_form(row.name) and None in (row.a_ns, row.b_ns):
             pairs.setdefault(_float_form(row.name), []).append(row)
-    told: list[tuple[float, str]] = []
-    for was, made in pairs.items():
-        whole = [*made, *(rows[each] for each in (was, f"Fused{was}") if each in rows)]
+    parts_by_size: list[tuple[float, str]] = []
+    for was, quantized in pairs.items():
+        whole = [*quantized, *(rows[operator] for operator in (was, f"Fused{was}") if operator in rows)]
         first, second = (
             sum(ns or 0.0 for ns in times) for times in ([r.a_ns for r in whole], [r.b_ns for r in whole])
         )
         if first and second:
-            kinds = " and ".join(row.name for row in made)
-            told.append(
+            kinds = " and ".join(row.name for row in quantized)
+            parts_by_size.append(
                 (abs(second - first), f"{kinds} in place of {was}, {duration(first)} -> {duration(second)}")
             )
-    if not told:
+    if not parts_by_size:
         return ""
-    told.sort(reverse=True)
-    more = sum(row.difference_ns for row in found.operators if row.name in _QUANTIZING)
-    parts = [text for _, text in told[:EIGHT_BITS]] + ([f"quantizing itself {_signed(more)}"] if more else [])
+    parts_by_size.sort(reverse=True)
+    more = sum(row.difference_ns for row in difference.operators if row.name in _QUANTIZING)
+    parts = [text for _, text in parts_by_size[:EIGHT_BITS]] + (
+        [f"quantizing itself {_signed(more)}"] if more else []
+    )
     return f"of 8 bits in {side}: {'; '.join(parts)} (profiled)"
 
 
 def _float_form(operator: str) -> str:
     """The operator that one of 8 bits stands for; "" for others."""
-    found = re.fullmatch(r"(?:QLinear|Q|DynamicQuantize)(\w+)|(\w+)Integer(?:ToFloat)?", operator)
-    return (found[1] or found[2]) if found and operator not in _QUANTIZING else ""
+    match = re.fullmatch(r"(?:QLinear|Q|DynamicQuantize)(\w+)|(\w+)Integer(?:ToFloat)?", operator)
+    return (match[1] or match[2]) if match and operator not in _QUANTIZING else ""
 
 
-def brief(found: ProfileDifference, most: int = 5) -> list[str]:
+def brief(difference: ProfileDifference, most: int = 5) -> list[str]:
     """The difference in few lines, to stand under another answer: the sentence, then what changed most."""
-    lines = [headline(found)]
-    if found.gpu is not None:  # beside it the host's nodes are what queueing took
-        lines.append(on_gpu(found.gpu))
-        found = msgspec.structs.replace(found, nodes=found.gpu.nodes)
-    rows = [(category_words(r.name), r) for r in found.categories[:1]] + [
-        (r.name, r) for r in found.nodes[:most]
+    lines = [headline(difference)]
+    if difference.gpu is not None:  # beside it the host's nodes are what queueing took
+        lines.append(on_gpu(difference.gpu))
+        difference = msgspec.structs.replace(difference, nodes=difference.gpu.nodes)
+    rows = [(category_words(r.name), r) for r in difference.categories[:1]] + [
+        (r.name, r) for r in difference.nodes[:most]
     ]
     for name, row in rows:
         if not within_noise(row):
@@ -206,19 +208,19 @@ def brief(found: ProfileDifference, most: int = 5) -> list[str]:
     return lines
 
 
-def unit(found: ProfileDifference) -> Unit:
+def unit(difference: ProfileDifference) -> Unit:
     """The unit of all its columns."""
-    return unit_of(max(found.a_wall_ns, found.b_wall_ns))
+    return unit_of(max(difference.a_wall_ns, difference.b_wall_ns))
 
 
-def tables(found: ProfileDifference) -> list[Table]:
+def tables(difference: ProfileDifference) -> list[Table]:
     """Categories, operators, nodes: the largest contribution first."""
-    categories = [_category(row) for row in found.categories]
+    categories = [_category(row) for row in difference.categories]
     return [
-        _table("by category", "category", categories, unit(found), len(categories)),
-        _table("by operator", "operator", found.operators, unit(found), TOP_OPERATORS),
-        _table("by node", "node", found.nodes, unit(found), TOP_NODES),
-        *([_gpu(found.gpu)] if found.gpu is not None else []),
+        _table("by category", "category", categories, unit(difference), len(categories)),
+        _table("by operator", "operator", difference.operators, unit(difference), TOP_OPERATORS),
+        _table("by node", "node", difference.nodes, unit(difference), TOP_NODES),
+        *([_gpu(difference.gpu)] if difference.gpu is not None else []),
     ]
 
 
@@ -305,52 +307,60 @@ def _category(row: DifferenceRow) -> DifferenceRow:
     )
 
 
-def categories(found: ProfileDifference) -> list[tuple[CategoryName | str, DifferenceRow]]:
+def categories(difference: ProfileDifference) -> list[tuple[CategoryName | str, DifferenceRow]]:
     """Each category's own name, and its row in words."""
-    return [(row.name, _category(row)) for row in found.categories]
+    return [(row.name, _category(row)) for row in difference.categories]
 
 
-def notes(found: ProfileDifference) -> list[tuple[str, str]]:
+def notes(difference: ProfileDifference) -> list[tuple[str, str]]:
     """What stands beside the tables: sides, what is on one side alone, noise, processes."""
     rows = [
-        ("A", found.a),
-        ("B", found.b),
-        ("kernels", on_gpu(found.gpu) if found.gpu is not None else ""),
-        ("only in A", _names(found.only_a, sum(r.a_ns or 0.0 for r in found.nodes if r.b_ns is None))),
-        ("only in B", _names(found.only_b, sum(r.b_ns or 0.0 for r in found.nodes if r.a_ns is None))),
+        ("A", difference.a),
+        ("B", difference.b),
+        ("kernels", on_gpu(difference.gpu) if difference.gpu is not None else ""),
+        (
+            "only in A",
+            _names(difference.only_a, sum(r.a_ns or 0.0 for r in difference.nodes if r.b_ns is None)),
+        ),
+        (
+            "only in B",
+            _names(difference.only_b, sum(r.b_ns or 0.0 for r in difference.nodes if r.a_ns is None)),
+        ),
     ]
-    if found.same_ns:
-        rows.append(("within noise", f"the nodes not listed differ by {_signed(found.same_ns)} together"))
-    if found.rest_ns:
-        rows.append(("the rest", f"further nodes differ by {_signed(found.rest_ns)} together"))
-    rows.append(("matched", _matched(found)))
-    rows.append(("profiled", _profiled(found)))
+    if difference.same_ns:
+        rows.append(
+            ("within noise", f"the nodes not listed differ by {_signed(difference.same_ns)} together")
+        )
+    if difference.rest_ns:
+        rows.append(("the rest", f"further nodes differ by {_signed(difference.rest_ns)} together"))
+    rows.append(("matched", _matched(difference)))
+    rows.append(("profiled", _profiled(difference)))
     return [(name, text) for name, text in rows if text]
 
 
-def _profiled(found: ProfileDifference) -> str:
+def _profiled(difference: ProfileDifference) -> str:
     """Processes of both sides, and what the intervals are over."""
-    n = found.a_processes
-    each = f"{n} {'process' if n == 1 else 'processes'} on each side"
-    if n != found.b_processes:
-        each = f"{n} processes of A, {found.b_processes} of B"
-    if found.low_ns is None:
-        return f"{each}: too few for intervals, so noise cannot be told from change"
-    if _over_runs(found):
-        return f"{each}: intervals are over its runs, and two processes of one model may differ by more"
-    return f"{each}; intervals are over them, and wider the more rows stand beside each other"
+    n = difference.a_processes
+    processes = f"{n} {'process' if n == 1 else 'processes'} on each side"
+    if n != difference.b_processes:
+        processes = f"{n} processes of A, {difference.b_processes} of B"
+    if difference.low_ns is None:
+        return f"{processes}: too few for intervals, so noise cannot be told from change"
+    if _over_runs(difference):
+        return f"{processes}: intervals are over its runs, and two processes of one model may differ by more"
+    return f"{processes}; intervals are over them, and wider the more rows stand beside each other"
 
 
-def _matched(found: ProfileDifference) -> str:
+def _matched(difference: ProfileDifference) -> str:
     """How nodes were matched where their origin in a model is not known."""
     parts = []
-    if found.by_name:
-        parts.append(f"{found.by_name} by name")
-    if found.by_order:
-        parts.append(f"{found.by_order} by operator and order alone, which is a guess")
+    if difference.by_name:
+        parts.append(f"{difference.by_name} by name")
+    if difference.by_order:
+        parts.append(f"{difference.by_order} by operator and order alone, which is a guess")
     if not parts:
         return ""
-    they = "this node stands" if found.by_name + found.by_order == 1 else "these nodes stand"
+    they = "this node stands" if difference.by_name + difference.by_order == 1 else "these nodes stand"
     return f"{', '.join(parts)}: what {they} for in a model is not known"
 
 

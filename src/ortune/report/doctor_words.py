@@ -27,7 +27,7 @@ def document(envelope: Envelope[DoctorResult]) -> Document:
             Points(title="findings", items=[finding_words.sentence(f) for f in result.findings]),
             *([_effects(result.noise)] if result.noise else []),
             *([] if result.noise is None else checks(result.noise.controls, None, ())),
-            Code(title="next", lines=[each.command for each in result.addable], commands=True),
+            Code(title="next", lines=[addition.command for addition in result.addable], commands=True),
         ],
         support=[
             *(Points(title=title, items=lines) for title, lines in _sections(envelope)),
@@ -111,7 +111,10 @@ def _peaks(peak: MachinePeak) -> Table:
     """A row a number of threads; beneath, what has no number of threads, and what was run."""
     tables = (peak.flops_per_s, peak.int8_ops_per_s, peak.bytes_per_s)
     rows = [
-        (str(threads), *(three(each[threads] / 1e9) if threads in each else "-" for each in tables))
+        (
+            str(threads),
+            *(three(peak_table[threads] / 1e9) if threads in peak_table else "-" for peak_table in tables),
+        )
         for threads in sorted(set().union(*tables))
     ]
     cached = peak.elementwise_bytes_per_s
@@ -140,10 +143,10 @@ def _sections(envelope: Envelope[DoctorResult]) -> Iterator[tuple[str, list[str]
         yield f"runtime: {report.runtime.python}", _runtime(report)
     if not result.runtimes:
         yield "runtime", ["none found; pip install onnxruntime brings one"]
-    found = [f"{name}: {path}" for name, path in result.allocators.items()]
+    allocators = [f"{name}: {path}" for name, path in result.allocators.items()]
     if result.addable:
         yield "runtimes that can be added", offers(result.addable)
-    yield "allocators that can be preloaded", found or ["none (apt install libmimalloc2.0)"]
+    yield "allocators that can be preloaded", allocators or ["none (apt install libmimalloc2.0)"]
     if result.noise:
         yield "noise", _noise(result.noise)
 

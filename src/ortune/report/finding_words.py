@@ -31,11 +31,11 @@ BOUNDED = 0.2
 
 def sentence(finding: Finding, *, evidence: bool = True) -> str:
     """Its code, what it is, what was seen, and what to do."""
-    seen = finding.evidence if evidence and finding.evidence not in finding.what else ""
+    evidence_words = finding.evidence if evidence and finding.evidence not in finding.what else ""
     return "".join(
         [
             f"{finding.code} {finding.what}".lstrip(),
-            f" ({seen})" if seen else "",
+            f" ({evidence_words})" if evidence_words else "",
             f" -> {finding.fix}" if finding.fix else "",
         ]
     )
@@ -60,19 +60,19 @@ def estimate(finding: Finding) -> str:
     """What bounds the fix, then what it brought on models alike; "" where neither is known, or it was measured."""
     if finding.verified is not None:
         return ""
-    told = []
+    parts = []
     if finding.least_ratio is not None and finding.least_ratio >= BOUNDED:
         about = "" if finding.share_from == "profile" else "about "
-        told.append(f"at most {about}{factor(1 / finding.least_ratio)}x, by that share")
-    told += [_brought(each) for each in finding.brought[:GROUNDS]]
-    return f"estimate: {', '.join(told)}" if told else ""
+        parts.append(f"at most {about}{factor(1 / finding.least_ratio)}x, by that share")
+    parts += [_brought(gain) for gain in finding.brought[:GROUNDS]]
+    return f"estimate: {', '.join(parts)}" if parts else ""
 
 
-def _brought(each: Brought) -> str:
-    others = f" together with {' and '.join(each.others)}" if each.others else ""
-    doubt = "" if each.proven else ", not proven"
-    interval = f"{factor(1 / each.ratio_high)}-{factor(1 / each.ratio_low)}"
-    return f"{factor(1 / each.ratio)}x ({interval}{doubt}) as on {each.model}{others}, alike in kind and size"
+def _brought(gain: Brought) -> str:
+    others = f" together with {' and '.join(gain.others)}" if gain.others else ""
+    doubt = "" if gain.proven else ", not proven"
+    interval = f"{factor(1 / gain.ratio_high)}-{factor(1 / gain.ratio_low)}"
+    return f"{factor(1 / gain.ratio)}x ({interval}{doubt}) as on {gain.model}{others}, alike in kind and size"
 
 
 def rows(findings: Iterable[Finding]) -> list[tuple[str, str]]:

@@ -37,64 +37,64 @@ COSTS = 1.1  # times the run without the profiler: from there on the profiler's 
 LONGEST = 60
 
 
-def worded(found: Headroom) -> Headroom:
+def worded(headroom: Headroom) -> Headroom:
     """The headroom with its sentence."""
-    return msgspec.structs.replace(found, sentence=sentence(found))
+    return msgspec.structs.replace(headroom, sentence=sentence(headroom))
 
 
-def sentence(found: Headroom) -> str:
+def sentence(headroom: Headroom) -> str:
     """All of it in one sentence."""
-    why = f"nothing bounds what can be won ({found.unbounded}); " if found.unbounded else ""
-    if found.settings_ratio is None:
-        return f"{why}{_disturbed(found)}{_plain(found)}"
-    inside = _device(found.device_ratio) if found.device_ratio > SMALL else _kernels(found)
-    return f"{why}{_outside(found, found.settings_ratio)}; {inside}"
+    why = f"nothing bounds what can be won ({headroom.unbounded}); " if headroom.unbounded else ""
+    if headroom.settings_ratio is None:
+        return f"{why}{_disturbed(headroom)}{_plain(headroom)}"
+    inside = _device(headroom.device_ratio) if headroom.device_ratio > SMALL else _kernels(headroom)
+    return f"{why}{_outside(headroom, headroom.settings_ratio)}; {inside}"
 
 
-def _limited(found: Headroom) -> bool:
+def _limited(headroom: Headroom) -> bool:
     """Whether more threads could be used."""
-    return 0 < found.threads < found.cpus
+    return 0 < headroom.threads < headroom.cpus
 
 
-def _whose(found: Headroom) -> str:
+def _whose(headroom: Headroom) -> str:
     """What has the peak that the kernels are held against."""
-    if not _limited(found):
+    if not _limited(headroom):
         return "this machine's"
-    return "one thread's" if found.threads == 1 else f"{found.threads} threads'"
+    return "one thread's" if headroom.threads == 1 else f"{headroom.threads} threads'"
 
 
-def _disturbed(found: Headroom) -> str:
-    what = f"the profiler, or that {found.busy}, makes" if found.busy else "the profiler itself makes"
-    longer = f"{found.slowdown_ratio or 0.0:.1f} times as long"
+def _disturbed(headroom: Headroom) -> str:
+    what = f"the profiler, or that {headroom.busy}, makes" if headroom.busy else "the profiler itself makes"
+    longer = f"{headroom.slowdown_ratio or 0.0:.1f} times as long"
     return (
         f"{what} this run, at its fastest, take {longer}, so its parts do not tell what settings can win: "
         "only ortune tune does"
     )
 
 
-def _plain(found: Headroom) -> str:
+def _plain(headroom: Headroom) -> str:
     """How near the kernels are at least, from the run without the profiler; "" where that says next to nothing."""
-    ratio = found.plain_kernels_ratio
+    ratio = headroom.plain_kernels_ratio
     return (
-        f"; its kernels run at {round(100 * ratio)} % or more of {_whose(found)} peak"
+        f"; its kernels run at {round(100 * ratio)} % or more of {_whose(headroom)} peak"
         if ratio >= TELLING
         else ""
     )
 
 
-def _outside(found: Headroom, outside: float) -> str:
+def _outside(headroom: Headroom, outside: float) -> str:
     # Beside other programs the mean run, which tables show, has other parts than the one that nothing disturbs.
-    run = "the run at its fastest" if found.busy else "the run"
-    used = "is" if found.threads == 1 else "are"
-    more = f"; in them more threads may win ({found.threads} of {found.cpus} CPUs {used} used)"
-    more = more if _limited(found) else ""
+    run = "the run at its fastest" if headroom.busy else "the run"
+    used = "is" if headroom.threads == 1 else "are"
+    more = f"; in them more threads may win ({headroom.threads} of {headroom.cpus} CPUs {used} used)"
+    more = more if _limited(headroom) else ""
     if outside < 0.005:
         return f"next to nothing of {run} is outside the kernels{more}"
-    shown = ", ".join(f"{word} {percent}" for word, percent in _whole(_by_word(found.parts), outside))
+    shown = ", ".join(f"{word} {percent}" for word, percent in _whole(_by_word(headroom.parts), outside))
     own = ""
-    if found.slowdown_ratio is None:
+    if headroom.slowdown_ratio is None:
         own = "; what the profiler itself costs is in it, and not known"
-    elif found.slowdown_ratio > COSTS:
+    elif headroom.slowdown_ratio > COSTS:
         own = "; what the profiler itself costs is in it"
     return f"{round(100 * outside)} % of {run} is outside the kernels ({shown}{own}){more}"
 
@@ -108,11 +108,11 @@ def _by_word(parts: Mapping[str, float]) -> dict[str, float]:
 
 def _whole(words: Mapping[str, float], settings: float) -> Iterator[tuple[str, int]]:
     """Whole percents that add up to that of all, the largest first; none of 0."""
-    found = {word: int(100 * share) for word, share in words.items()}
-    missing = round(100 * settings) - sum(found.values())
-    for word in sorted(words, key=lambda w: 100 * words[w] - found[w], reverse=True)[: max(0, missing)]:
-        found[word] += 1
-    for word, percent in sorted(found.items(), key=lambda item: -item[1]):
+    whole = {word: int(100 * share) for word, share in words.items()}
+    missing = round(100 * settings) - sum(whole.values())
+    for word in sorted(words, key=lambda w: 100 * words[w] - whole[w], reverse=True)[: max(0, missing)]:
+        whole[word] += 1
+    for word, percent in sorted(whole.items(), key=lambda item: -item[1]):
         if percent:
             yield word, percent
 
@@ -124,49 +124,50 @@ def _device(share: float) -> str:
     )
 
 
-def _kernels(found: Headroom) -> str:
-    covered, whose = found.covered_ratio, _whose(found)
-    if sum(found.parts.values()) > SMALL:
-        words = _by_word(found.parts)
+def _kernels(headroom: Headroom) -> str:
+    covered, whose = headroom.covered_ratio, _whose(headroom)
+    if sum(headroom.parts.values()) > SMALL:
+        words = _by_word(headroom.parts)
         remedy = _REMEDIES[max(words, key=words.__getitem__)]
         return f"less than half of the run is kernels: {remedy} before faster kernels do"
-    if found.kernels_ratio is None:
+    if headroom.kernels_ratio is None:
         faster = "they are faster than the stored one (ortune doctor measures it again)"
-        why = found.no_peak or found.busy or (faster if found.beyond_peak else "")
+        why = headroom.no_peak or headroom.busy or (faster if headroom.beyond_peak else "")
         return f"how near the kernels are to {whose} peak is not known{f': {why}' if why else ''}"
     if covered < COVERED:
         return f"how near the kernels are to {whose} peak is known for only {round(100 * covered)} % of their time"
-    if found.overhead_ratio > MOSTLY:
-        each_us = found.overhead_ns / found.overhead_calls / 1000
+    if headroom.overhead_ratio > MOSTLY:
+        each_us = headroom.overhead_ns / headroom.overhead_calls / 1000
         return (
-            f"most of the kernels' time goes to {found.overhead_calls:.0f} executions of {each_us:.1f} us, too short "
-            "for any peak to matter: overhead for each node bounds them, and fewer nodes or larger batches help"
+            f"most of the kernels' time goes to {headroom.overhead_calls:.0f} executions of {each_us:.1f} us, "
+            "too short for any peak to matter: overhead for each node bounds them, and fewer nodes or larger batches "
+            "help"
         )
-    what = "memory bandwidth" if found.memory_bound else "peak"
+    what = "memory bandwidth" if headroom.memory_bound else "peak"
     partly = f" in the {round(100 * covered)} % of their time that is known" if covered < PROVEN else ""
-    known = f" ({found.peak_of})" if found.peak_of else ""
+    of = f" ({headroom.peak_of})" if headroom.peak_of else ""
     return (
-        f"the kernels run at {round(100 * found.kernels_ratio)} % of {whose} {what}{partly}{known}"
-        f"{_next(found, found.kernels_ratio)}"
+        f"the kernels run at {round(100 * headroom.kernels_ratio)} % of {whose} {what}{partly}{of}"
+        f"{_next(headroom, headroom.kernels_ratio)}"
     )
 
 
-def _next(found: Headroom, ratio: float) -> str:
+def _next(headroom: Headroom, ratio: float) -> str:
     """What may make the kernels faster; only this will, where they are near enough to the peak."""
-    more = "more threads, " if _limited(found) else ""
+    more = "more threads, " if _limited(headroom) else ""
     if ratio < NEAR:
-        most = "threads, " if not _limited(found) and found.threads != 1 else more
+        most = "threads, " if not _limited(headroom) and headroom.threads != 1 else more
         dearest = ", ".join(
             f"{shorten(n.name, LONGEST) or 'a node without a name'} "
             f"({n.op_type}, {round(100 * n.share_ratio)} % of what is lost)"
-            for n in found.dearest
+            for n in headroom.dearest
         )
         return f": {most}fusions, layout or another engine may help; most expensive: {dearest}"
     # Known to leave nothing to be won with the same work and the same threads.
-    bounded = ratio >= PROVEN and found.covered_ratio >= PROVEN and not found.unbounded
+    bounded = ratio >= PROVEN and headroom.covered_ratio >= PROVEN and not headroom.unbounded
     only, help_ = (f"only {more}", "will help") if bounded else (more, "may help")
-    if found.memory_bound:
+    if headroom.memory_bound:
         return f": {only}smaller weights (int8, 4 bits) or a larger batch {help_}"
-    if found.int8:
+    if headroom.int8:
         return f", in int8 already: {only}a smaller model or another machine {help_}"
     return f": {only}int8 or another engine {help_}"

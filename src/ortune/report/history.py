@@ -73,9 +73,9 @@ def _answer(session: StoredSession) -> Answer | None:
 
 
 def _model(session: StoredSession) -> str:
-    found = _answer(session)
-    if found is not None:
-        sums = [found.base.model.sha256, *([found.new.model.sha256] if found.new else [])]
+    both = _answer(session)
+    if both is not None:
+        sums = [both.base.model.sha256, *([both.new.model.sha256] if both.new else [])]
         return " and ".join(s[:12] for s in dict.fromkeys(sums))
     if session.document and session.document.model:
         return session.document.model.sha256[:12]
@@ -116,9 +116,9 @@ def _runtime(session: StoredSession) -> str:
 
 def _runtimes(session: StoredSession) -> list[Runtime]:
     """What the document was measured with; [] where it does not say."""
-    found = _answer(session)
-    if found is not None:
-        return [side.runtime for side in (found.base, found.new) if side is not None]
+    both = _answer(session)
+    if both is not None:
+        return [side.runtime for side in (both.base, both.new) if side is not None]
     result = session.result
     if isinstance(result, BenchResult | ProfileResult) and result.side is not None:
         return [result.side.runtime]
@@ -126,9 +126,9 @@ def _runtimes(session: StoredSession) -> list[Runtime]:
 
 
 def _base_plan(session: StoredSession) -> str:
-    found = _answer(session)
-    if found is not None:
-        return plan_words(found.base.plan)
+    both = _answer(session)
+    if both is not None:
+        return plan_words(both.base.plan)
     result = session.result
     if isinstance(result, BenchResult | ProfileResult) and result.side is not None:
         return plan_words(result.side.plan)
@@ -142,16 +142,16 @@ def _new_plan(session: StoredSession) -> str:
 
 def _candidate(session: StoredSession) -> Plan | None:
     """The plan that the session recommends or tries."""
-    found = _answer(session)
-    if found is not None:
-        return found.new.plan if found.new else found.base.plan
+    both = _answer(session)
+    if both is not None:
+        return both.new.plan if both.new else both.base.plan
     return session.bundle.plan if session.bundle else None
 
 
 def _estimand(session: StoredSession) -> str:
-    found = _answer(session)
-    if found is not None and found.estimand:
-        return found.estimand
+    both = _answer(session)
+    if both is not None and both.estimand:
+        return both.estimand
     result = session.result
     if isinstance(result, ProfileResult):
         return "mean steady run, profiled"
@@ -178,7 +178,7 @@ def _next(sessions: Sequence[StoredSession]) -> str:
     a, b = (_answer(s) for s in sessions)
     if a is None or b is None or a.estimand != b.estimand or _workload(sessions[0]) != _workload(sessions[1]):
         return ""
-    one, two = (found.new or found.base for found in (a, b))
+    one, two = (session.new or session.base for session in (a, b))
     if one.plan == two.plan and one.model.sha256 == two.model.sha256 and one.runtime == two.runtime:
         return ""
     work = sessions[0].document.workload if sessions[0].document else None
@@ -206,21 +206,21 @@ def value(figures: Figures | None, estimand: str) -> str:
 
 def _row(session: StoredSession) -> tuple[str, ...]:
     head = (session.id or session.label, when(session).removesuffix(" UTC"), session.verb)
-    found = _answer(session)
-    if found is None:
+    both = _answer(session)
+    if both is None:
         state = STATES[session.state] or session.headline or session.trouble
         result = session.result
         profiled = duration(result.wall_ns) if isinstance(result, ProfileResult) else ""
         return (*head, profiled, "", state)
-    base = value(found.base_figures, found.estimand)
-    if found.new is None:
-        return (*head, base, "", STANDING.get(found.standing or "best", "nothing better found"))
-    if found.comparison is None:
-        return (*head, base, value(found.new_figures, found.estimand), "wrong outputs: not timed")
-    new = figure_beside(found.base_figures, found.new_figures, found.comparison)
-    standing = "" if found.controls else ", controls not run"
-    standing = standing if found.settled else ", not confirmed"
-    claim = f"{interval_words(found.comparison)}, {found.comparison.verdict}{standing}"
+    base = value(both.base_figures, both.estimand)
+    if both.new is None:
+        return (*head, base, "", STANDING.get(both.standing or "best", "nothing better found"))
+    if both.comparison is None:
+        return (*head, base, value(both.new_figures, both.estimand), "wrong outputs: not timed")
+    new = figure_beside(both.base_figures, both.new_figures, both.comparison)
+    standing = "" if both.controls else ", controls not run"
+    standing = standing if both.settled else ", not confirmed"
+    claim = f"{interval_words(both.comparison)}, {both.comparison.verdict}{standing}"
     return (*head, base, new, claim)
 
 
@@ -231,18 +231,18 @@ def profile_heads(sessions: Sequence[StoredSession]) -> tuple[str, ...]:
 
 def profile_rows(sessions: Sequence[StoredSession]) -> list[tuple[str, ...]]:
     """Categories and the dearest operators of several profiles, a column each; none with fewer than two."""
-    found = [result for _, result in _profiles(sessions)]
-    if len(found) < 2:
+    profiles = [result for _, result in _profiles(sessions)]
+    if len(profiles) < 2:
         return []
     groups = [
-        [{category_words(c.name): c.ns for c in result.categories if c.ns} for result in found],
-        [_by_operator(result) for result in found],
+        [{category_words(c.name): c.ns for c in result.categories if c.ns} for result in profiles],
+        [_by_operator(result) for result in profiles],
     ]
-    rows: list[tuple[str, ...]] = [("the run", *(duration(result.wall_ns) for result in found))]
+    rows: list[tuple[str, ...]] = [("the run", *(duration(result.wall_ns) for result in profiles))]
     for group in groups:
         most = {name: max(times.get(name, 0.0) for times in group) for times in group for name in times}
         for name in sorted(most, key=lambda name: (-most[name], name))[:MOST_ROWS]:
-            cells = [_part(times.get(name), result) for times, result in zip(group, found, strict=True)]
+            cells = [_part(times.get(name), result) for times, result in zip(group, profiles, strict=True)]
             rows.append((name, *cells))
     return rows
 
@@ -275,13 +275,13 @@ SIDE_COLUMNS = (
 
 def side_rows(sessions: Sequence[StoredSession]) -> list[tuple[str, ...]]:
     """Both sides of every session with what describes them (medians over trials)."""
-    found: list[tuple[str, ...]] = []
+    table_rows: list[tuple[str, ...]] = []
     for session in sessions:
         both = _answer(session)
         if both is None:
             continue
         pairs = [(both.base_name, both.base_figures), (both.new_name, both.new_figures if both.new else None)]
-        found += [
+        table_rows += [
             (
                 session.id or session.label,
                 name,
@@ -293,4 +293,4 @@ def side_rows(sessions: Sequence[StoredSession]) -> list[tuple[str, ...]]:
             for name, f in pairs
             if f is not None
         ]
-    return found
+    return table_rows

@@ -22,9 +22,11 @@ def no_time(needed_s: float) -> str:
 def headline(result: HistoryResult) -> str:
     """The releases where it changed, and the newest against the oldest."""
     rows = {row.release: row.since_previous for row in result.rows}
-    changes = [f"{name} is {_words(found)}" for name in result.changed if (found := rows[name]) is not None]
+    changes = [
+        f"{name} is {_words(release)}" for name in result.changed if (release := rows[name]) is not None
+    ]
     of = sides.statistic(result.estimand)
-    unsure = any(found is not None and found.verdict == "inconclusive" for found in rows.values())
+    unsure = any(release is not None and release.verdict == "inconclusive" for release in rows.values())
     same = (
         f"inconclusive: no release is confirmed to change its {of}"
         if unsure
@@ -77,28 +79,31 @@ def _row(row: ReleaseRow, estimand: str, before: Figures | None) -> tuple[str, .
     """A release; without its figure where that shows another change than the paired one beside it."""
     if row.figures is None:
         return (row.release, _NOTHING, row.failed, _NOTHING, _NOTHING, _NOTHING)
-    found, figures, outputs = row.since_previous, row.figures, row.outputs
+    comparison, figures, outputs = row.since_previous, row.figures, row.outputs
     differ = "" if outputs is None else "equal" if outputs.ok else outputs.what
     peak = memory(figures.peak_bytes) if figures.peak_bytes else _NOTHING
     alone = f"single observation: {row.failed}" if row.failed else _NOTHING
-    since = alone if found is None else f"{_interval(found)}, {found.verdict}"
-    value = sides.beside(before, figures, found) if found and before else sides.value(figures, estimand)
+    since = alone if comparison is None else f"{_interval(comparison)}, {comparison.verdict}"
+    value = (
+        sides.beside(before, figures, comparison) if comparison and before else sides.value(figures, estimand)
+    )
     return (row.release, value, since, duration(figures.load_ns), peak, differ)
 
 
 def _details(result: HistoryResult) -> list[tuple[str, str]]:
-    found = [("statistic", result.estimand)]
-    found += [("noise", text) for text in control_words(result.controls)]
-    found += [("finding", f"{f.code} {f.what}; {f.fix}") for f in result.findings]
-    found += [("note", text) for text in result.notes]
-    found.append(("again", result.reproduce))
-    return [(name, text) for name, text in found if text]
+    rows = [("statistic", result.estimand)]
+    rows += [("noise", text) for text in control_words(result.controls)]
+    rows += [("finding", f"{f.code} {f.what}; {f.fix}") for f in result.findings]
+    rows += [("note", text) for text in result.notes]
+    rows.append(("again", result.reproduce))
+    return [(name, text) for name, text in rows if text]
 
 
-def _words(found: Comparison) -> str:
-    return f"{found.verdict} than the release before in {sides.statistic(found.estimand)}: {_interval(found)}"
+def _words(comparison: Comparison) -> str:
+    figure = sides.statistic(comparison.estimand)
+    return f"{comparison.verdict} than the release before in {figure}: {_interval(comparison)}"
 
 
-def _interval(found: Comparison) -> str:
-    ratio, low, high = sides.as_shown(found)
+def _interval(comparison: Comparison) -> str:
+    ratio, low, high = sides.as_shown(comparison)
     return f"{change(ratio)} ({span(low, high)})"

@@ -64,11 +64,11 @@ def _and(names: Sequence[str]) -> str:
 
 def _leading(failing: Sequence[LockChange]) -> list[LockChange]:
     """The first operators, then the first of each other part: what a reader needs to see at once."""
-    found: list[LockChange] = []
+    sentences: list[LockChange] = []
     for part, group in groupby(failing, key=lambda c: c.part):
         # What has another name is one thing that is gone and one that is new.
-        found += list(group)[: 2 if part in ("operator", "input", "output") else 1]
-    return found[:IN_HEADLINE]
+        sentences += list(group)[: 2 if part in ("operator", "input", "output") else 1]
+    return sentences[:IN_HEADLINE]
 
 
 def _cause(was: Snapshot, now: Snapshot, said: Set[str]) -> str:
@@ -333,7 +333,7 @@ def document(envelope: Envelope[LockResult]) -> Document:
                 Code(title="next", lines=_next(envelope, "--check"), commands=True),
             ],
         )
-    failing, told = details(result)
+    failing, rows = details(result)
     shown = _first(failing) if len(failing) > 1 else []  # the headline says a single one
     tone: Tone = "bad" if failing else "unsure" if result.not_compared else "good"
     again = "if this is meant, write the lock again and commit it with the model"
@@ -343,7 +343,7 @@ def document(envelope: Envelope[LockResult]) -> Document:
         blocks=[
             Line(result.headline, tone),
             Points(items=shown),
-            Points(title="also, and no failure", items=_first(told)),
+            Points(title="also, and no failure", items=_first(rows)),
             Line(again if failing else ""),
             *([next_] if failing else []),
         ],
@@ -351,7 +351,7 @@ def document(envelope: Envelope[LockResult]) -> Document:
             Annotation(
                 level="error" if failing else "notice",
                 title="ortune lock",
-                lines=[result.headline, *shown, *_first(told)],
+                lines=[result.headline, *shown, *_first(rows)],
             )
         ],
     )

@@ -183,9 +183,9 @@ def _nodes_of(count: int) -> str:
 
 def findings(result: LookResult) -> list[str]:
     """What stands out, one sentence each; the lesser ones are only counted."""
-    found = result.findings
-    more = len(found) - MOST_FINDINGS
-    shown = [finding_words.sentence(finding) for finding in found[:MOST_FINDINGS]]
+    stands_out = result.findings
+    more = len(stands_out) - MOST_FINDINGS
+    shown = [finding_words.sentence(finding) for finding in stands_out[:MOST_FINDINGS]]
     return shown + ([f"{more} more: -v lists them"] if more > 0 else [])
 
 

@@ -73,13 +73,13 @@ def _told(finding: Finding, page: WatchedPage) -> str:
     return f"{finding.code} {finding.what}{finding_words.places(finding)}{where}{fix}"
 
 
-def _session(session: PageSession, seen: PageSeen) -> Iterator[tuple[str, str]]:
+def _session(session: PageSession, page: PageSeen) -> Iterator[tuple[str, str]]:
     model = session.model
-    known = [
+    about_model = [
         size(model.size_bytes) if model.size_bytes else "",
         f"{model.n_nodes} nodes" if model.n_nodes else "",
     ]
-    about = ", ".join(filter(None, known))
+    about = ", ".join(filter(None, about_model))
     yield "model", f"{shorten(model.url, LONGEST_URL) or 'passed as bytes'}{f' ({about})' if about else ''}"
     if model.weights:
         files = [
@@ -96,11 +96,11 @@ def _session(session: PageSession, seen: PageSeen) -> Iterator[tuple[str, str]]:
         build = session.plan.settings.get("web_build", "")
         yield "onnxruntime-web", f"{session.version}{f', build {build}' if build else ''}"
     yield "asked for", _options({**session.environment, **session.options}) or "nothing: all is left open"
-    told = {*session.environment, "wasm.numThreads"}
+    names = {*session.environment, "wasm.numThreads"}
     changed = {
         name: value
         for name, value in session.in_force.items()
-        if name in told and session.environment.get(name) != value
+        if name in names and session.environment.get(name) != value
     }
     if changed:
         yield "in force", "; ".join(_in_force(name, value, session) for name, value in changed.items())
@@ -116,10 +116,10 @@ def _session(session: PageSession, seen: PageSeen) -> Iterator[tuple[str, str]]:
             yield what, _tensors(tensors)
     if session.create_ns:
         yield "created in", f"{duration(session.create_ns)}, with ONNX Runtime's log on (one observation)"
-    yield from _runs(session, seen)
+    yield from _runs(session, page)
 
 
-def _runs(session: PageSession, seen: PageSeen) -> Iterator[tuple[str, str]]:
+def _runs(session: PageSession, page: PageSeen) -> Iterator[tuple[str, str]]:
     runs = session.runs
     if runs.n:
         many = (
@@ -129,7 +129,7 @@ def _runs(session: PageSession, seen: PageSeen) -> Iterator[tuple[str, str]]:
         )
         yield (
             "runs",
-            f"{runs.n}: first {duration(runs.first_ns)}{many}; {duration(runs.total_ns)} in all{_doubt(session, seen)}",
+            f"{runs.n}: first {duration(runs.first_ns)}{many}; {duration(runs.total_ns)} in all{_doubt(session, page)}",
         )
     if runs.n_failed:
         yield "runs that failed", f"{runs.n_failed}: {runs.error}"
@@ -138,9 +138,9 @@ def _runs(session: PageSession, seen: PageSeen) -> Iterator[tuple[str, str]]:
         yield "read back from the GPU", f"{size(runs.read_back_bytes)} in all{fetched}"
 
 
-def _doubt(session: PageSession, seen: PageSeen) -> str:
+def _doubt(session: PageSession, page: PageSeen) -> str:
     """What times on WebGPU are where the CPU computes it."""
-    software = seen.software and session.plan.provider_names[0] == WEBGPU.name
+    software = page.software and session.plan.provider_names[0] == WEBGPU.name
     return " (functional only: the GPU is software)" if software else ""
 
 
@@ -154,11 +154,11 @@ def _in_force(name: str, value: str, session: PageSession) -> str:
 
 
 def _tensors(tensors: Sequence[PageTensor]) -> str:
-    told = []
-    for each in tensors[:NAMED]:
-        where = f" on {each.location}" if each.location not in ("", "cpu") else ""
-        told.append(f"{each.name} {each.type}[{','.join(each.shape)}]{where}")
-    return ", ".join(told) + (f" and {len(tensors) - NAMED} more" if len(tensors) > NAMED else "")
+    texts = []
+    for tensor in tensors[:NAMED]:
+        where = f" on {tensor.location}" if tensor.location not in ("", "cpu") else ""
+        texts.append(f"{tensor.name} {tensor.type}[{','.join(tensor.shape)}]{where}")
+    return ", ".join(texts) + (f" and {len(tensors) - NAMED} more" if len(tensors) > NAMED else "")
 
 
 def _share(page: WatchedPage) -> str:
@@ -169,12 +169,15 @@ def _share(page: WatchedPage) -> str:
 
 
 def _page(page: WatchedPage) -> Iterator[tuple[str, str]]:
-    seen = page.seen
-    if seen.browser:  # a page that crashed tells nothing of itself any more
-        yield "browser", f"{seen.browser}, {seen.cpus} processors"
-        yield "cross-origin isolated", "yes" if seen.isolated else "no: WebAssembly has one thread"
-    if seen.adapter:
-        yield "WebGPU adapter", f"{seen.adapter}{', computed by the CPU' if seen.software else ''}"
+    environment = page.seen
+    if environment.browser:  # a page that crashed tells nothing of itself any more
+        yield "browser", f"{environment.browser}, {environment.cpus} processors"
+        yield "cross-origin isolated", "yes" if environment.isolated else "no: WebAssembly has one thread"
+    if environment.adapter:
+        yield (
+            "WebGPU adapter",
+            f"{environment.adapter}{', computed by the CPU' if environment.software else ''}",
+        )
     if page.main_thread_ns and page.watched_ns:
         busy = percent(page.main_thread_ns / page.watched_ns, 0)
         yield (
@@ -185,8 +188,8 @@ def _page(page: WatchedPage) -> Iterator[tuple[str, str]]:
             ),
         )
     for file in page.files:
-        known = f" ({size(file.size_bytes)})" if file.size_bytes else ""
-        yield "loaded", f"{shorten(file.url, LONGEST_URL)}{known}"
+        file_size = f" ({size(file.size_bytes)})" if file.size_bytes else ""
+        yield "loaded", f"{shorten(file.url, LONGEST_URL)}{file_size}"
     for text in page.trouble:
         yield "trouble", text
 

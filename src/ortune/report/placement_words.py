@@ -48,8 +48,8 @@ def in_browser(name: str, done: TrialDone) -> list[str]:
 
 def kernels_there(counts: Mapping[str, int]) -> list[str]:
     """How many kernels a run has on a GPU, by side: fewer are less to queue, on whatever GPU."""
-    told = ", ".join(f"{name} {count}" for name, count in counts.items())
-    return [f"kernels a run on the GPU: {told}"] if told else []
+    parts = ", ".join(f"{name} {count}" for name, count in counts.items())
+    return [f"kernels a run on the GPU: {parts}"] if parts else []
 
 
 def kernels_not_counted(name: str, why: str) -> str:
@@ -64,8 +64,8 @@ def frames_lost(sides: Mapping[str, Sequence[TrialDone]]) -> list[str]:
         for name, trials in sides.items()
         if (pages := [done.page for done in trials if done.page is not None])
     }
-    told = ", ".join(f"{name} {mean:.1f}" for name, mean in means.items())
-    return [f"frames of 60 Hz lost while the model runs once: {told}"] if told else []
+    parts = ", ".join(f"{name} {mean:.1f}" for name, mean in means.items())
+    return [f"frames of 60 Hz lost while the model runs once: {parts}"] if parts else []
 
 
 STATES = {
@@ -79,7 +79,7 @@ STATES = {
 }
 
 
-def places(found: Sequence[BrowserPlace]) -> Table:
+def places(browsers: Sequence[BrowserPlace]) -> Table:
     """What the browser offers and what became of the model there, WebAssembly first; no rows where it was not asked."""
     return table(
         [Column(head, "text") for head in ("in the browser", "", "nodes", "outputs")],
@@ -90,6 +90,6 @@ def places(found: Sequence[BrowserPlace]) -> Table:
                 "; ".join(placed(place.placement)),
                 compare_outputs.outputs(place.outputs).removeprefix("outputs ") if place.outputs else "",
             )
-            for place in found
+            for place in browsers
         ],
     )

@@ -22,20 +22,20 @@ def side_by_side(precision: Sequence[PrecisionRow]) -> Table:
 
 
 def _cells(row: PrecisionRow) -> list[Cell]:
-    found = row.outputs
+    outputs = row.outputs
     time = Cell("")
     if row.ratio and row.plan != Plan():
         low, high = row.ratio_low, row.ratio_high
-        seen = "single observation" if low is None or high is None else span(low, high)
-        time = Cell(change(row.ratio), beneath=seen)
+        interval = "single observation" if low is None or high is None else span(low, high)
+        time = Cell(change(row.ratio), beneath=interval)
     within = f"within {percent(row.within_ratio)}" if row.within_ratio else "exact"
     return [
         Cell(model(row.plan), beneath=within),
         time,
         Cell(size(row.size_bytes) if row.size_bytes is not None else ""),
-        Cell(f"{found.relative_l2:.1e}" if found else ""),
-        Cell(f"{found.cosine:.5f}" if found and found.cosine is not None else ""),
-        Cell(percent(found.top1) if found and found.top1 is not None else ""),
+        Cell(f"{outputs.relative_l2:.1e}" if outputs else ""),
+        Cell(f"{outputs.cosine:.5f}" if outputs and outputs.cosine is not None else ""),
+        Cell(percent(outputs.top1) if outputs and outputs.top1 is not None else ""),
     ]
 
 
@@ -49,11 +49,11 @@ def model(plan: Plan) -> str:
     return ", ".join([*names, *([rest] if rest != "default" or not names else [])])
 
 
-def error(found: OutputDifference) -> str:
+def error(outputs: OutputDifference) -> str:
     """How far the outputs of a quantised model are from those of the original."""
-    parts = [f"outputs {three(100 * found.relative_l2)} % away (relative L2)"]
-    if found.top1 is not None:
-        parts.append(f"top-1 agreement {percent(found.top1)}")
+    parts = [f"outputs {three(100 * outputs.relative_l2)} % away (relative L2)"]
+    if outputs.top1 is not None:
+        parts.append(f"top-1 agreement {percent(outputs.top1)}")
     return ", ".join(parts)
 
 
@@ -67,8 +67,10 @@ def rests_on(calibration: Calibration, row: PrecisionRow) -> str:
             else (f"its error was seen on {checked} that were invented")
         )
         return f"NOT FINAL: {what} (--data names real ones)"
-    made = f"calibrated on {_sets(calibration.inputs)} of {calibration.source}, " if row.calibrated else ""
-    return f"{made}error seen on {checked} of {calibration.source}"
+    calibrated = (
+        f"calibrated on {_sets(calibration.inputs)} of {calibration.source}, " if row.calibrated else ""
+    )
+    return f"{calibrated}error seen on {checked} of {calibration.source}"
 
 
 def _sets(count: int) -> str:

@@ -86,9 +86,9 @@ def subject(result: ProfileResult) -> str:
     return result.side.label if result.side else result.trace.path or "profile"
 
 
-def too_many_runs(steady: int, told: int) -> str:
+def too_many_runs(steady: int, last: int) -> str:
     """That the end of a long trace is told alone."""
-    return f"of {steady:,} steady runs the last {told:,} are told: all are too many"
+    return f"of {steady:,} steady runs the last {last:,} are told: all are too many"
 
 
 def headline(result: ProfileResult) -> str:
@@ -139,8 +139,8 @@ def beneath(node: ProfiledNode) -> str:
     And why it was inserted.
     """
     other = node.name if node.originals and node.name != node.originals[0] else ""
-    told = node.op_type.lower() in name_of(node).lower()
-    parts = [] if told and not other else [node.op_type]
+    has_operator = node.op_type.lower() in name_of(node).lower()
+    parts = [] if has_operator and not other else [node.op_type]
     parts += [with_] if (with_ := fused_with(node.originals)) else []
     parts += ["as", other] if other else []
     parts += [f"inserted: {node.purpose}"] if node.purpose else []
@@ -253,16 +253,16 @@ def wait(node: ProfiledNode) -> str:
 def layer_tree(layers: Sequence[LayerTime]) -> dict[str, list[LayerTime]]:
     """Layers by the nearest layer around them, "" for the outermost; each list has the dearest first."""
     names = {layer.layer for layer in layers}
-    found: dict[str, list[LayerTime]] = {}
+    tree: dict[str, list[LayerTime]] = {}
     for layer in layers:
         above = layer.layer
         while above := above.rpartition("/")[0]:
             if above in names:
                 break
-        found.setdefault(above, []).append(layer)
-    for inner in found.values():
+        tree.setdefault(above, []).append(layer)
+    for inner in tree.values():
         inner.sort(key=lambda one: (-one.time_ns, one.layer))
-    return found
+    return tree
 
 
 def layers(result: ProfileResult, most: int = TOP_LAYERS) -> Table:
@@ -284,9 +284,9 @@ def findings(result: ProfileResult) -> list[str]:
 
 def _first_findings(result: ProfileResult) -> list[str]:
     """The weightiest, and how many there are more."""
-    found = findings(result)
-    more = len(found) - FEW_FINDINGS
-    return found[:FEW_FINDINGS] + ([f"{more} more: -v lists them"] if more > 0 else [])
+    sentences = findings(result)
+    more = len(sentences) - FEW_FINDINGS
+    return sentences[:FEW_FINDINGS] + ([f"{more} more: -v lists them"] if more > 0 else [])
 
 
 def variance(result: ProfileResult) -> str:
@@ -328,20 +328,20 @@ def memory_line(result: ProfileResult) -> str:
     called = names(result)
     text = f"{size(memory_total(m))} at most"
     parts = {words: sum(o.bytes for o in m.owners if OWNERS[o.kind] == words) for words in OWNERS.values()}
-    told = []
-    for words, held in sorted(parts.items(), key=lambda part: -part[1]):
-        if held:
-            told.append(f"{words} {size(held)}{_largest(m, called) if words == VALUES else ''}")
-    text += f": {', '.join(told)}" if told else _largest(m, called)
+    owners = []
+    for words, size_bytes in sorted(parts.items(), key=lambda part: -part[1]):
+        if size_bytes:
+            owners.append(f"{words} {size(size_bytes)}{_largest(m, called) if words == VALUES else ''}")
+    text += f": {', '.join(owners)}" if owners else _largest(m, called)
     untouched = memory_total(m) - (m.resident_bytes or memory_total(m))
     text += f"; {size(untouched)} of it was never touched" if untouched > 0 else ""
     text += f"; the arena holds {size(m.held_bytes)}" if m.held_bytes is not None else ""
     return f"{text} ({memory_source(m)})"
 
 
-def memory_total(found: MemoryProfile) -> int:
+def memory_total(memory_profile: MemoryProfile) -> int:
     """All that is taken at the peak; what the allocator tells where that was not summed."""
-    return found.peak_bytes if found.total_bytes is None else found.total_bytes
+    return memory_profile.peak_bytes if memory_profile.total_bytes is None else memory_profile.total_bytes
 
 
 def memory_owner(owner: MemoryOwner, called: Mapping[str, str]) -> str:
@@ -351,18 +351,22 @@ def memory_owner(owner: MemoryOwner, called: Mapping[str, str]) -> str:
     return f"{owner.count} smaller values" if owner.kind == "values" else OWNERS[owner.kind]
 
 
-def _largest(found: MemoryProfile, called: Mapping[str, str]) -> str:
+def _largest(memory_profile: MemoryProfile, called: Mapping[str, str]) -> str:
     """While which node the values are most, and the largest of them."""
-    first = [f"{shorten(called.get(name, name), 32)} {size(n)}" for name, n in found.at_peak[:2]]
-    told = [f"at {shorten(called.get(found.peak_node, found.peak_node), NAME)}"] if found.peak_node else []
-    told += [f"largest: {', '.join(first)}"] if first else []
-    return f" ({'; '.join(told)})" if told else ""
+    first = [f"{shorten(called.get(name, name), 32)} {size(n)}" for name, n in memory_profile.at_peak[:2]]
+    parts = (
+        [f"at {shorten(called.get(memory_profile.peak_node, memory_profile.peak_node), NAME)}"]
+        if memory_profile.peak_node
+        else []
+    )
+    parts += [f"largest: {', '.join(first)}"] if first else []
+    return f" ({'; '.join(parts)})" if parts else ""
 
 
-def memory_source(found: MemoryProfile) -> str:
+def memory_source(memory_profile: MemoryProfile) -> str:
     """Where the figures come from, and the run whose nodes are shown."""
-    run = "" if found.run is None else f"run {found.run + 1}, "
-    return f"{run}{SOURCES[found.source]}"
+    run = "" if memory_profile.run is None else f"run {memory_profile.run + 1}, "
+    return f"{run}{SOURCES[memory_profile.source]}"
 
 
 def size(n_bytes: int) -> str:
@@ -370,56 +374,56 @@ def size(n_bytes: int) -> str:
     return memory(n_bytes) if abs(n_bytes) >= 2**20 else f"{math.ceil(n_bytes / 1024)} KiB"
 
 
-def page_parts(found: PageParts) -> str:
+def page_parts(run: PageParts) -> str:
     """A run in a page, from the call of ``run()`` to its promise."""
 
     def part(name: str, ns: float) -> str:
         return f"{name} {duration(ns)}" if ns > 0 else f"{name} too little to be seen"
 
-    operators = "queueing operators" if found.queued else "operators"
-    rest = "waiting for the GPU and the rest" if found.queued else "rest"
+    operators = "queueing operators" if run.queued else "operators"
+    rest = "waiting for the GPU and the rest" if run.queued else "rest"
     parts = [
-        part("preparing inputs", found.inputs_ns),
-        part(operators, found.operators_ns),
-        part("handing outputs over", found.outputs_ns),
-        part(rest, found.rest_ns),
+        part("preparing inputs", run.inputs_ns),
+        part(operators, run.operators_ns),
+        part("handing outputs over", run.outputs_ns),
+        part(rest, run.rest_ns),
     ]
-    runs = "one run" if found.n_runs == 1 else f"{found.n_runs} runs"
-    return f"{', '.join(parts)}, {duration(found.whole_ns)} in all (medians of {runs}, under the profiler)"
+    runs = "one run" if run.n_runs == 1 else f"{run.n_runs} runs"
+    return f"{', '.join(parts)}, {duration(run.whole_ns)} in all (medians of {runs}, under the profiler)"
 
 
-def gpu_run(found: GpuRun) -> str:
+def gpu_run(run: GpuRun) -> str:
     """A run in a page, part by part."""
 
     def part(name: str, ns: float, n_bytes: int) -> str:
         time = duration(ns) if ns > 0 else "too little to be seen"
         return f"{name} {time} ({size(n_bytes)})"
 
-    doubt = "; functional only: the GPU is software" if found.software else ""
-    told = "one run each" if found.n_runs == 1 else f"medians of {found.n_runs} runs each"
+    doubt = "; functional only: the GPU is software" if run.software else ""
+    basis = "one run each" if run.n_runs == 1 else f"medians of {run.n_runs} runs each"
     return (
-        f"{duration(found.device_ns)}, {part('upload', found.upload_ns, found.input_bytes)}, "
-        f"{part('read-back', found.read_back_ns, found.output_bytes)}, {duration(found.whole_ns)} in all "
-        f"({told}, in turns, without the profiler{doubt})"
+        f"{duration(run.device_ns)}, {part('upload', run.upload_ns, run.input_bytes)}, "
+        f"{part('read-back', run.read_back_ns, run.output_bytes)}, {duration(run.whole_ns)} in all "
+        f"({basis}, in turns, without the profiler{doubt})"
     )
 
 
 def notes(result: ProfileResult) -> list[tuple[str, str]]:
     """What the figures rest on, each with its name."""
-    found = [("profiling", slowdown(result)), ("machine", interference(result))]
+    rows = [("profiling", slowdown(result)), ("machine", interference(result))]
     if len(result.providers) > 1:
         parts = [f"{_provider(p)} {share(ns, result)}" for p, ns in result.providers.items()]
-        found.append(("providers", ", ".join(parts)))
+        rows.append(("providers", ", ".join(parts)))
     if result.device_ns:
         parts = [f"{_provider(p)} {duration(ns)}" for p, ns in result.device_ns.items()]
-        found.append(("on the device", f"{', '.join(parts)}, beside the host's time and not part of the sum"))
-    found += [("trace", text) for text in trace_notes(result)]
-    found.append(("not mapped", unmapped(result)))
-    found.append(("memory", uncounted(result)))
+        rows.append(("on the device", f"{', '.join(parts)}, beside the host's time and not part of the sum"))
+    rows += [("trace", text) for text in trace_notes(result)]
+    rows.append(("not mapped", unmapped(result)))
+    rows.append(("memory", uncounted(result)))
     if result.side is not None:
-        found += [("placement", text) for text in placed(result.side.placement)]
-    found += [("note", text) for text in result.notes]
-    return [(name, text) for name, text in found if text]
+        rows += [("placement", text) for text in placed(result.side.placement)]
+    rows += [("note", text) for text in result.notes]
+    return [(name, text) for name, text in rows if text]
 
 
 def slowdown(result: ProfileResult) -> str:
@@ -464,7 +468,7 @@ def damage(result: ProfileResult) -> list[str]:
 
 
 def _damage(trace: TraceInfo, which: str) -> list[str]:
-    found = []
+    sentences = []
     if trace.n_unreadable:
         n = trace.n_unreadable
         why = (
@@ -472,31 +476,33 @@ def _damage(trace: TraceInfo, which: str) -> list[str]:
             if n == 1
             else ("they cannot be read, or their times are impossible")
         )
-        found.append(f"{which} is damaged: {n:,} {'event is' if n == 1 else 'events are'} left out: {why}")
+        sentences.append(
+            f"{which} is damaged: {n:,} {'event is' if n == 1 else 'events are'} left out: {why}"
+        )
     if not trace.complete:
-        found.append(f"{which} was cut off: it is told as far as it goes")
+        sentences.append(f"{which} was cut off: it is told as far as it goes")
     if n := trace.n_mended:
-        found.append(
+        sentences.append(
             f"{which} is damaged: {n:,} {'event is' if n == 1 else 'events are'} not JSON (a comma too many), and "
             f"{'was' if n == 1 else 'were'} read without the comma"
         )
     if n := trace.left_out_runs:
         runs = trace.n_runs + n
-        found.append(
+        sentences.append(
             f"{which} is damaged: {n:,} of {runs:,} runs lost events and {'is' if n == 1 else 'are'} left out"
         )
     if n := trace.lost_runs:
         lost = f"{n:,} of {trace.n_runs:,} runs" if trace.n_runs > 1 else "the run"
-        found.append(
+        sentences.append(
             f"{which} is damaged: {lost} lost events, so time outside the recorded nodes is unexplained"
         )
     if n := trace.n_outside:
-        found.append(
+        sentences.append(
             f"{which} is damaged: {n:,} {'execution of a node is' if n == 1 else 'executions of nodes are'} left out: "
             "the run around them was not recorded to its end"
         )
     lacks = [text for text in trace.missing if text.startswith(SAID_FIRST)]
-    return [*found, *(f"{which} lacks {text}" for text in lacks)]
+    return [*sentences, *(f"{which} lacks {text}" for text in lacks)]
 
 
 def uncounted(result: ProfileResult) -> str:

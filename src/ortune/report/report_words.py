@@ -18,17 +18,17 @@ def document(envelope: Envelope[ReportResult]) -> Document:
     """What was asked for, under what must be known of it."""
     result = envelope.result
     if result.brief is not None:
-        found = brief_words.document(result.brief, result.sessions[0])
+        page = brief_words.document(result.brief, result.sessions[0])
     elif result.issue is not None:
-        found = _issue(result.issue)
+        page = _issue(result.issue)
     elif result.history is not None:
-        found = Document(title="ortune report", blocks=_history(result))
+        page = Document(title="ortune report", blocks=_history(result))
     elif result.kind == "told":
-        found = _told(result.sessions[0])
+        page = _told(result.sessions[0])
     else:
-        found = Document(title="ortune report", blocks=_list(result))
+        page = Document(title="ortune report", blocks=_list(result))
     troubles = [Line(line, "look") for line in result.troubles]
-    return replace(found, before=[*troubles, *found.before])
+    return replace(page, before=[*troubles, *page.before])
 
 
 def html(envelope: Envelope[ReportResult]) -> str:
@@ -53,8 +53,8 @@ def html(envelope: Envelope[ReportResult]) -> str:
         stored = session.document
         if session.verb in KINDS and holds(stored, KINDS[session.verb].result):
             if holds(stored, ProfileResult):
-                told = msgspec.structs.replace(stored.result, timeline=session.timeline)
-                stored = msgspec.structs.replace(stored, result=told)
+                profile = msgspec.structs.replace(stored.result, timeline=session.timeline)
+                stored = msgspec.structs.replace(stored, result=profile)
             return pages.render(stored, stored=stored_words.provenance(session))
     return document_page.render(document(envelope), "report")
 
@@ -121,18 +121,18 @@ def _plainly(session: StoredSession) -> list[str]:
 
 
 def _history(result: ReportResult) -> list[Block]:
-    found = result.history
-    assert found is not None
+    side_by_side = result.history
+    assert side_by_side is not None
     sessions = result.sessions
     head, *names = history.profile_heads(sessions)
     contrasts = [
         (c.name if i == 0 else "", s.id or s.label, Cell(value, tone="look" if c.breaks else ""))
-        for c in found.contrasts
+        for c in side_by_side.contrasts
         for i, (s, value) in enumerate(zip(sessions, c.values, strict=True))
     ]
     return [
-        *(Line(warning, "unsure") for warning in found.warnings),
-        Line(history.NO_CLAIM, "" if found.warnings else "strong"),
+        *(Line(warning, "unsure") for warning in side_by_side.warnings),
+        Line(history.NO_CLAIM, "" if side_by_side.warnings else "strong"),
         table(history.COLUMNS, history.rows(sessions), dense=True),
         table(history.SIDE_COLUMNS, history.side_rows(sessions), dense=True),
         table(
@@ -148,6 +148,8 @@ def _history(result: ReportResult) -> list[Block]:
         ),
         Line("" if contrasts else "nothing else differs", "strong"),
         Code(
-            title="to prove a difference", lines=[found.next_step] if found.next_step else [], commands=True
+            title="to prove a difference",
+            lines=[side_by_side.next_step] if side_by_side.next_step else [],
+            commands=True,
         ),
     ]

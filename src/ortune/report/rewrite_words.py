@@ -56,7 +56,7 @@ def spec(rewrite: RewriteSpec) -> str:
 def headline(result: RewritingResult) -> str:
     """The answer in one sentence."""
     if not result.steps:
-        n = sum(each.in_row for each in result.called_for)
+        n = sum(call.in_row for call in result.called_for)
         if n:
             return f"{n} exact rewrite{'' if n == 1 else 's'} fit{'s' if n == 1 else ''} this model"
         return "nothing in this graph calls for an exact rewrite"
@@ -86,9 +86,9 @@ def _operators(result: RewritingResult) -> str:
 
 
 def _listed(result: RewritingResult, model: str) -> Document:
-    row = [spec(each.rewrite) for each in result.called_for if each.in_row]
+    row = [spec(entry.rewrite) for entry in result.called_for if entry.in_row]
     again = shlex.join(["ortune", "rewrite", operand(model), *row])
-    others = ", ".join(each.name for each in result.near_misses)
+    others = ", ".join(entry.name for entry in result.near_misses)
     return Document(
         title="ortune rewrite",
         blocks=[
@@ -101,7 +101,7 @@ def _listed(result: RewritingResult, model: str) -> Document:
         support=[
             Points(
                 title="nothing to do, as far as they looked for something",
-                items=[f"{each.name}: {'; '.join(_some(each.reasons))}" for each in result.near_misses],
+                items=[f"{entry.name}: {'; '.join(_some(entry.reasons))}" for entry in result.near_misses],
             )
         ],
     )
@@ -110,9 +110,9 @@ def _listed(result: RewritingResult, model: str) -> Document:
 def _called_for(result: RewritingResult, *, in_row: bool) -> list[str]:
     # No table: with the sizes of a model a rewrite's name alone may be wider than a terminal.
     return [
-        f"{spec(each.rewrite)} ({each.safety}): {each.reason}"
-        for each in result.called_for
-        if each.in_row is in_row
+        f"{spec(call.rewrite)} ({call.safety}): {call.reason}"
+        for call in result.called_for
+        if call.in_row is in_row
     ]
 
 

@@ -20,7 +20,7 @@ def document(envelope: Envelope[RuntimeResult]) -> Document:
         names = ", ".join(result.changed)
         blocks.append(Line(f"{done} {names}" if names else nothing[result.action], "strong"))
     if result.runtimes:
-        rows = [_row(each) for each in result.runtimes]
+        rows = [_row(runtime) for runtime in result.runtimes]
         columns = [Column("--runtime", "label"), Column("onnxruntime"), Column("Python"), Column("on disk")]
         blocks.append(table([*columns, Column("packages and licences", "text")], rows, dense=True))
         blocks.append(Line(f"in {result.folder}; ortune runtime remove NAME frees the space", "faint"))
@@ -33,16 +33,16 @@ def document(envelope: Envelope[RuntimeResult]) -> Document:
 def offers(addable: Sequence[AddableRuntime]) -> list[str]:
     """Each runtime that could be added, with what it brings, its size and the command."""
     return [
-        f"{each.name}: {each.what} ({' '.join(each.packages)}; about {size(each.about_bytes)} on disk) "
-        f"-> {each.command}"
-        for each in addable
+        f"{addition.name}: {addition.what} ({' '.join(addition.packages)}; about {size(addition.about_bytes)} on disk) "
+        f"-> {addition.command}"
+        for addition in addable
     ]
 
 
-def _row(each: MadeRuntime) -> tuple[str, ...]:
+def _row(runtime: MadeRuntime) -> tuple[str, ...]:
     packages = (
         f"{p.name} {p.version} ({p.license or 'licence not said'}, {size(p.size_bytes)})"
-        for p in each.packages
+        for p in runtime.packages
     )
-    versions = (each.runtime.ort_version, each.runtime.python_version)
-    return (each.name, *versions, size(each.size_bytes), ", ".join(packages))
+    versions = (runtime.runtime.ort_version, runtime.runtime.python_version)
+    return (runtime.name, *versions, size(runtime.size_bytes), ", ".join(packages))

@@ -11,9 +11,9 @@ from ortune.report.document import Document, Line
 
 def document(envelope: Envelope[BenchResult]) -> Document:
     """That of a bench; below its headlines, the browser that somebody opened."""
-    found, host = bench_words.document(envelope), envelope.host
+    bench, host = bench_words.document(envelope), envelope.host
     if host is None:
-        return found
+        return bench
     where = f"in {host.cpu}, {host.logical} logical processors, which somebody opened"
-    n = next((i for i, block in enumerate(found.blocks) if not isinstance(block, Line)), len(found.blocks))
-    return replace(found, blocks=[*found.blocks[:n], Line(where), *found.blocks[n:]])
+    n = next((i for i, block in enumerate(bench.blocks) if not isinstance(block, Line)), len(bench.blocks))
+    return replace(bench, blocks=[*bench.blocks[:n], Line(where), *bench.blocks[n:]])

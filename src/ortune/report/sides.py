@@ -50,8 +50,8 @@ class Changed:
 
 def statistic(estimand: str) -> str:
     """Which figure was compared, in a word: "p50", "p25", "p10", "p95", "throughput", "peak memory", ..."""
-    if found := _LATENCY.match(estimand):
-        return found[1]
+    if match := _LATENCY.match(estimand):
+        return match[1]
     return estimand.partition(" (")[0].replace("a run", "per run")
 
 
@@ -87,18 +87,18 @@ def value(figures: Figures | None, estimand: str) -> str:
             return rate(compared_ns(figures)) if is_rate(estimand) else duration(compared_ns(figures))
 
 
-def beside(base: Figures | None, new: Figures | None, found: Comparison) -> str:
+def beside(base: Figures | None, new: Figures | None, comparison: Comparison) -> str:
     """The new side's figure; "" where its ratio to the base's lies outside the interval of the paired change."""
-    return values(base, new, found).rpartition(" -> ")[2]
+    return values(base, new, comparison).rpartition(" -> ")[2]
 
 
-def values(base: Figures | None, new: Figures | None, found: Comparison) -> str:
+def values(base: Figures | None, new: Figures | None, comparison: Comparison) -> str:
     """Both sides' figure ("11.0 ms -> 9.90 ms"); "" where the interval of the paired change excludes their ratio."""
     if base is None or new is None:
         return ""
-    a, b = _number(base, found.estimand), _number(new, found.estimand)
-    texts = value(base, found.estimand), value(new, found.estimand)
-    if not a or not b or not _changed(found).agrees(a, b, texts):
+    a, b = _number(base, comparison.estimand), _number(new, comparison.estimand)
+    texts = value(base, comparison.estimand), value(new, comparison.estimand)
+    if not a or not b or not _changed(comparison).agrees(a, b, texts):
         return ""
     return " -> ".join(texts)
 
@@ -110,28 +110,28 @@ def case_value(case: CaseResult) -> str:
     return new if changed.agrees(case.base_ns, case.new_ns, (base, new)) else ""
 
 
-def as_shown(found: Comparison) -> tuple[float, float, float | None]:
+def as_shown(comparison: Comparison) -> tuple[float, float, float | None]:
     """Ratio and interval of the figure that is shown: of a throughput, whose times were compared, turned round."""
-    if not is_rate(found.estimand):
-        return found.ratio, found.ratio_low, found.ratio_high
-    low = 1 / found.ratio_high if found.ratio_high else 0.0
-    return 1 / found.ratio, low, 1 / found.ratio_low if found.ratio_low else None
+    if not is_rate(comparison.estimand):
+        return comparison.ratio, comparison.ratio_low, comparison.ratio_high
+    low = 1 / comparison.ratio_high if comparison.ratio_high else 0.0
+    return 1 / comparison.ratio, low, 1 / comparison.ratio_low if comparison.ratio_low else None
 
 
 def sides_table(
-    sides: Sequence[tuple[str, Figures]], estimand: str, found: Comparison | None, against: str
+    sides: Sequence[tuple[str, Figures]], estimand: str, comparison: Comparison | None, against: str
 ) -> Table:
     """A row a figure, a column a side, and the last side's change against ``against``.
 
     Args:
         sides: Names and figures, in their order.
         estimand: What was compared.
-        found: The last side against ``against``; None where nothing was compared.
+        comparison: The last side against ``against``; None where nothing was compared.
         against: Which of the sides that is.
     """
-    names, figures = [name for name, _ in sides], [each for _, each in sides]
+    names, figures = [name for name, _ in sides], [column for _, column in sides]
     base = dict(sides).get(against, figures[0])
-    changes = dict(_changes(found)) if found else {}
+    changes = dict(_changes(comparison)) if comparison else {}
     rows, drifted, at = [], False, names.index(against) if against in names else 0
     for name, texts, numbers in _rows(figures, estimand, base):
         changed = changes.get(name)
@@ -139,15 +139,17 @@ def sides_table(
             # Two times that show another change than the one beside them: only the change is shown.
             drifted, texts[-1] = True, ""
         row: list[Cell | str] = [name, *texts]
-        if found:
+        if comparison:
             row += _cells(changed, inverse=is_rate(name))
         rows.append(row)
     columns = [Column("", "label"), *(Column(name) for name in names)]
     notes = []
-    if found:
+    if comparison:
         columns += [Column(f"vs {against}"), Column("95 % interval", "text")]
-        if found.level < NOMINAL - 0.01:
-            notes.append(f"too few blocks for 95 %: {statistic(estimand)} has a {interval_name(found.level)}")
+        if comparison.level < NOMINAL - 0.01:
+            notes.append(
+                f"too few blocks for 95 %: {statistic(estimand)} has a {interval_name(comparison.level)}"
+            )
         notes += [DRIFTED] if drifted else []
     return table(columns, rows, notes=notes)
 
@@ -159,8 +161,8 @@ def _rows(
     last = figures[-1]
     first = statistic(estimand)
     # What was compared comes first, whatever it is.
-    known = _both(_number(base, estimand), _number(last, estimand))
-    yield first, [value(f, estimand) for f in figures], known
+    both = _both(_number(base, estimand), _number(last, estimand))
+    yield first, [value(f, estimand) for f in figures], both
     if first != "p50":
         yield "p50", [duration(f.latency_ns) for f in figures], _both(base.latency_ns, last.latency_ns)
     if first != "p95" and all(f.p95_ns for f in figures):
@@ -191,15 +193,15 @@ def _number(figures: Figures, estimand: str) -> float | None:
             return compared_ns(figures)
 
 
-def _changed(found: Comparison) -> Changed:
+def _changed(comparison: Comparison) -> Changed:
     tones: dict[str, Tone] = {"faster": "good", "slower": "bad"}
-    if found.ratio_high is None and not found.ratio_low:
-        return Changed(ratio=found.ratio, note="too few blocks")
-    low, high = found.ratio_low, found.ratio_high
-    return Changed(ratio=found.ratio, low=low, high=high, tone=tones.get(found.verdict, ""))
+    if comparison.ratio_high is None and not comparison.ratio_low:
+        return Changed(ratio=comparison.ratio, note="too few blocks")
+    low, high = comparison.ratio_low, comparison.ratio_high
+    return Changed(ratio=comparison.ratio, low=low, high=high, tone=tones.get(comparison.verdict, ""))
 
 
-def _changes(found: Comparison) -> Iterator[tuple[str, Changed]]:
+def _changes(comparison: Comparison) -> Iterator[tuple[str, Changed]]:
     """What is known of each row's change, by the row's name."""
     rows = {
         "p95": "p95",
@@ -208,12 +210,12 @@ def _changes(found: Comparison) -> Iterator[tuple[str, Changed]]:
         "load": "load time",
         "p50": "p50",
     }
-    for also in found.beside:
+    for also in comparison.beside:
         yield rows[also.figure], Changed(ratio=also.ratio, low=also.ratio_low, high=also.ratio_high)
-    for guard in found.guards:
+    for guard in comparison.guards:
         if guard.figure in rows:
             yield rows[guard.figure], _guarded(guard)
-    yield statistic(found.estimand), _changed(found)
+    yield statistic(comparison.estimand), _changed(comparison)
 
 
 def _guarded(guard: Guard) -> Changed:

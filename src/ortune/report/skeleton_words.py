@@ -28,52 +28,52 @@ def headline(result: SkeletonResult) -> str:
     return f"{what}; it differs from the original in {_where(result)}"
 
 
-def _too_busy(found: SkeletonProfile) -> bool:
-    return not found.alike and found.again_ratio >= BUSY
+def _too_busy(profile: SkeletonProfile) -> bool:
+    return not profile.alike and profile.again_ratio >= BUSY
 
 
 def _where(result: SkeletonResult) -> str:
-    found = result.profile
+    profile = result.profile
     parts = [
         *(["findings"] if result.places_before != result.places_after else []),
-        *(["the nodes that run"] if found is not None and not found.placed else []),
-        *(["where the time goes"] if found is not None and not found.alike else []),
+        *(["the nodes that run"] if profile is not None and not profile.placed else []),
+        *(["where the time goes"] if profile is not None and not profile.alike else []),
     ]
     return " and ".join(parts)
 
 
 def differences(result: SkeletonResult) -> list[str]:
     """Where it does not stand for the original, and what to beware of."""
-    told = [
+    codes = [
         f"{code}: {before} in the original, {after} in the skeleton{_cause(code)}"
         for code, before, after in _changed(result.places_before, result.places_after)
     ]
-    found = result.profile
-    if found is not None and not found.placed:
-        told += [
+    profile = result.profile
+    if profile is not None and not profile.placed:
+        codes += [
             f"{row.op_type} on {row.provider}: {row.before} nodes in the original, {row.after} in the skeleton"
-            for row in found.operators
+            for row in profile.operators
             if row.before != row.after
         ]
-    if found is not None and not found.alike:
-        told.append(
-            f"{percent(found.moved_ratio)} of the time lies in other operators, where the original beside itself has "
-            f"{percent(found.again_ratio)}"
-            + (": the machine was too busy to tell; try again" if _too_busy(found) else "")
+    if profile is not None and not profile.alike:
+        codes.append(
+            f"{percent(profile.moved_ratio)} of the time lies in other operators, where the original beside itself has "
+            f"{percent(profile.again_ratio)}"
+            + (": the machine was too busy to tell; try again" if _too_busy(profile) else "")
         )
     if result.by_values:
-        told.append(
+        codes.append(
             f"{_counted(result.by_values)}: what they do follows the values, which are others here; take their "
             "time from the original"
         )
     if result.own_operators:
-        told.append(
+        codes.append(
             f"{_counted(result.own_operators)}: operators of the owner's own, renamed; without their library it does "
             "not load"
         )
     if result.not_profiled:
-        told.append("not profiled: original or skeleton does not run here")
-    return told
+        codes.append("not profiled: original or skeleton does not run here")
+    return codes
 
 
 _FILE = frozenset({"SES001", "SES003", "SES004"})
@@ -85,7 +85,7 @@ def _cause(code: str) -> str:
 
 def _changed(before: Mapping[str, int], after: Mapping[str, int]) -> list[tuple[str, int, int]]:
     pairs = [(code, before.get(code, 0), after.get(code, 0)) for code in sorted({*before, *after})]
-    return [each for each in pairs if each[1] != each[2]]
+    return [pair for pair in pairs if pair[1] != pair[2]]
 
 
 def _counted(counts: Mapping[str, int]) -> str:
@@ -107,34 +107,34 @@ def document(envelope: Envelope[SkeletonResult]) -> Document:
 
 
 def _blocks(result: SkeletonResult) -> list[Block]:
-    found = result.profile
+    profile = result.profile
     again = " ".join(f"--shape {text}" for text in result.inputs)
     rows = [
         ("nodes", f"{result.n_nodes:,}"),
         ("values of a seed", f"{result.n_rebuilt:,} tensors and lists; {result.n_kept:,} small ones stay"),
         ("findings", _counted(result.places_after) or "none"),
     ]
-    if found is not None:
+    if profile is not None:
         rows += [
             (
                 "profile",
-                f"{percent(found.moved_ratio)} of the time in other operators; the original beside itself "
-                f"{percent(found.again_ratio)} (one observation of each)",
+                f"{percent(profile.moved_ratio)} of the time in other operators; the original beside itself "
+                f"{percent(profile.again_ratio)} (one observation of each)",
             ),
             (
                 "time",
-                f"a run takes {found.time_ratio:.2f} times as long as the original's (one observation)",
+                f"a run takes {profile.time_ratio:.2f} times as long as the original's (one observation)",
             ),
         ]
     return [
         Pairs(rows=rows),
         Points(title="where it is not the original", items=differences(result)),
-        *([_table(found)] if found is not None else []),
+        *([_table(profile)] if profile is not None else []),
         *([Code(title="run with", lines=[again])] if again else []),
     ]
 
 
-def _table(found: SkeletonProfile) -> Block:
+def _table(profile: SkeletonProfile) -> Block:
     columns = [
         Column("operator", "text"),
         Column("nodes"),
@@ -143,7 +143,7 @@ def _table(found: SkeletonProfile) -> Block:
         Column("skeleton"),
     ]
     rows: list[Sequence[Cell | str]] = []
-    for row in found.operators[:SHOWN]:
+    for row in profile.operators[:SHOWN]:
         count = str(row.after) if row.after == row.before else f"{row.before} -> {row.after}"
         shares = (row.before_share, row.again_share, row.after_share)
         rows.append([f"{row.op_type} {row.provider}".rstrip(), count, *map(percent, shares)])
@@ -179,7 +179,9 @@ def issue(envelope: Envelope[SkeletonResult]) -> str:
                     f"metadata: {result.headline}."
                 ),
                 *_blocks(result),
-                Points(title="What ortune finds in it", items=[sentence(each) for each in result.findings]),
+                Points(
+                    title="What ortune finds in it", items=[sentence(finding) for finding in result.findings]
+                ),
             ],
         )
     )

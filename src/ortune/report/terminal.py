@@ -203,11 +203,11 @@ class _Fitting:
 def _cell(cell: Cell, column: Column, room: int) -> Text:
     name = column.kind == "name"
     tone: Tone = cell.tone or ("faint" if column.kind == "label" else "")
-    found = _text("  " * cell.level + (_fitted(cell.text, room) if name else cell.text), tone)
+    text = _text("  " * cell.level + (_fitted(cell.text, room) if name else cell.text), tone)
     if cell.beneath:
         beneath = f"  {_fitted(cell.beneath, room - 2, shorten_end)}" if name else cell.beneath
-        found = Text.assemble(found, "\n", _text(beneath, "faint"), overflow="fold")
-    return found
+        text = Text.assemble(text, "\n", _text(beneath, "faint"), overflow="fold")
+    return text
 
 
 def _fitted(text: str, room: int, cut: Callable[[str, int], str] = shorten) -> str:

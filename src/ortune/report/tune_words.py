@@ -164,27 +164,31 @@ def blocks_words(comparison: Comparison) -> str:
 
 
 def _gain(result: TuneResult) -> str:
-    found = result.against_default
-    if found is None:
+    comparison = result.against_default
+    if comparison is None:
         return f"{result.winner.describe()} led the race, and nothing was confirmed"
-    if found.verdict != "faster":
-        interval = span(found.ratio_low, found.ratio_high)
-        return f"no gain shown by {result.winner.describe()} ({interval}), {blocks_words(found)}"
+    if comparison.verdict != "faster":
+        interval = span(comparison.ratio_low, comparison.ratio_high)
+        return f"no gain shown by {result.winner.describe()} ({interval}), {blocks_words(comparison)}"
     both = both_values(result)
     both = f": {both}" if both else ""
-    return f"{gain_words(found)} ({bounds(found)}){both}, {blocks_words(found)}, with {_named(result)}"
+    return f"{gain_words(comparison)} ({bounds(comparison)}){both}, {blocks_words(comparison)}, with {_named(result)}"
 
 
 def both_values(result: TuneResult) -> str:
     """What is replaced and what replaces it ("11.0 ms -> 9.90 ms"); "" where the paired change is another one."""
     base = result.current_figures if today(result) is not None else result.default_figures
-    found = deciding(result)
-    return two_sides.values(base, result.winner_figures or result.default_figures, found) if found else ""
+    comparison = deciding(result)
+    return (
+        two_sides.values(base, result.winner_figures or result.default_figures, comparison)
+        if comparison
+        else ""
+    )
 
 
-def interval_of(found: Comparison) -> str:
+def interval_of(comparison: Comparison) -> str:
     """What its interval is called; of two claims, against the default and against today, it is one for both."""
-    return interval_name(found.level)
+    return interval_name(comparison.level)
 
 
 def _named(result: TuneResult) -> str:
@@ -199,13 +203,15 @@ def _named(result: TuneResult) -> str:
 
 def counted(rewrites: int, settings: int) -> str:
     """How many there are of each: "2 rewrites and 1 setting"."""
-    each = ((rewrites, "rewrite"), (settings, "setting"))
-    return " and ".join(f"{n} {name}{'' if n == 1 else 's'}" for n, name in each if n)
+    kinds = ((rewrites, "rewrite"), (settings, "setting"))
+    return " and ".join(f"{n} {name}{'' if n == 1 else 's'}" for n, name in kinds if n)
 
 
 def adopting(adoption: Adoption) -> str:
     """What it takes to run with another build: the command, its size, its licence, and what it replaces."""
-    licenses = ", ".join(dict.fromkeys(each for each in adoption.licenses if each)) or "licence not said"
+    licenses = (
+        ", ".join(dict.fromkeys(license for license in adoption.licenses if license)) or "licence not said"
+    )
     return (
         f"pip install {' '.join(adoption.requirements)}, in an environment without {adoption.instead_of}, whose place "
         f"it takes ({size(adoption.size_bytes)} on disk; {licenses})"
@@ -214,7 +220,7 @@ def adopting(adoption: Adoption) -> str:
 
 def _against_today(result: TuneResult) -> list[str]:
     """Today -> winner, then what the untouched default would be."""
-    estimand, found = result.estimand, result.against_current
+    estimand, comparison = result.estimand, result.against_current
     of = two_sides.statistic(estimand)
     now = "what runs"
     if result.current_figures:
@@ -226,15 +232,15 @@ def _against_today(result: TuneResult) -> list[str]:
             return [f"{now} today: {_untested_words(result)}", default]
         found_nothing = _nothing_better(result, "already the best of")
         return [f"{now} today: {found_nothing}", *_refused(result), default, _seen(result)]
-    if found is None:
+    if comparison is None:
         return [f"{now} today; the winner was not compared with it", default]
     both = both_values(result)
-    if found.verdict != "faster":
-        interval = span(found.ratio_low, found.ratio_high)
+    if comparison.verdict != "faster":
+        interval = span(comparison.ratio_low, comparison.ratio_high)
         text = f"{now} today, {f'{new} ' if both else ''}with {result.winner.describe()}: no gain shown ({interval})"
-        return [f"{text}, {blocks_words(found)}", _seen(result), default]
-    gain = f" -> {new} ({times(1 / found.ratio)}, " if both else f": {gain_words(found)} ("
-    text = f"{now} today{gain}{bounds(found)}), {blocks_words(found)}"
+        return [f"{text}, {blocks_words(comparison)}", _seen(result), default]
+    gain = f" -> {new} ({times(1 / comparison.ratio)}, " if both else f": {gain_words(comparison)} ("
+    text = f"{now} today{gain}{bounds(comparison)}), {blocks_words(comparison)}"
     if result.winner != result.default:
         text += f", with {_named(result)}"
     if result.winner == result.default:
@@ -244,8 +250,8 @@ def _against_today(result: TuneResult) -> list[str]:
 
 def _exploratory(result: TuneResult) -> list[str]:
     """What looks fastest where nothing could be confirmed, why not, and the budget that confirms it."""
-    seen = [c for c in tried(result.candidates) if c.ratio is not None]
-    best = min(seen, key=lambda c: c.ratio or 1.0, default=None)
+    measured = [c for c in tried(result.candidates) if c.ratio is not None]
+    best = min(measured, key=lambda c: c.ratio or 1.0, default=None)
     n = len(tried(result.candidates))
     which = "the one configuration tried" if n == 1 else f"{n} configurations tried"
     if best is not None and best.ratio is not None and best.ratio < 1 - result.worth_ratio:
@@ -264,14 +270,18 @@ def _default_best(result: TuneResult) -> list[str]:
     if nothing_tested(result):
         return [_untested_words(result)]
     parts = [_nothing_better(result, "the default is already the best of")]
-    found = result.refused.comparison.verdict if result.refused else None
-    return [*parts, *_refused(result), *([_seen(result)] if found != "faster" else [])]
+    verdict = result.refused.comparison.verdict if result.refused else None
+    return [*parts, *_refused(result), *([_seen(result)] if verdict != "faster" else [])]
 
 
 def nothing_tested(result: TuneResult) -> bool:
     """Whether no other configuration ran: that is no answer, and nothing is the best of none."""
     compared = (result.against_default, result.against_current, result.refused)
-    return not tried(result.candidates) and not result.fell and all(each is None for each in compared)
+    return (
+        not tried(result.candidates)
+        and not result.fell
+        and all(comparison is None for comparison in compared)
+    )
 
 
 def _untested_words(result: TuneResult) -> str:
@@ -295,15 +305,15 @@ def standing(result: TuneResult) -> Standing:
     The best, only where no plan is left that may be better and a gain that matters would have been seen: where it is
     not known which difference that is, or only one of half the time, none was ruled out.
     """
-    found = result.refused.comparison.verdict if result.refused else None
+    verdict = result.refused.comparison.verdict if result.refused else None
     if nothing_tested(result):
         return "nothing-tested"
-    if found == "faster":
+    if verdict == "faster":
         return "no-change"
     least = _least_seen(result)
     ran = any(c.n_blocks for c in tried(result.candidates))
     missed = least is None or least > MOST_UNSEEN or not ran
-    return "not-shown" if found == "inconclusive" or result.fell or missed else "best"
+    return "not-shown" if verdict == "inconclusive" or result.fell or missed else "best"
 
 
 def _nothing_better(result: TuneResult, best: str) -> str:
@@ -327,20 +337,22 @@ def _refused(result: TuneResult) -> list[str]:
         return [f"the race's leader fell: {result.fell}"]
     if result.refused is None:
         return []
-    found = result.refused.comparison
-    interval = span(found.ratio_low, found.ratio_high)
-    if found.verdict != "faster":
+    comparison = result.refused.comparison
+    interval = span(comparison.ratio_low, comparison.ratio_high)
+    if comparison.verdict != "faster":
         return [f"{_leader(result)} did not confirm ({interval})"]
-    if found.ratio > 1 - result.worth_ratio:
+    if comparison.ratio > 1 - result.worth_ratio:
         least = percent(result.worth_ratio)
         return [
-            f"{_leader(result)} is {gain_words(found)} ({bounds(found)}), less than the {least} worth a change"
+            f"{_leader(result)} is {gain_words(comparison)} ({bounds(comparison)}), less than the {least} worth a "
+            "change"
         ]
-    failed = [g for g in found.guards if g.failed]
+    failed = [g for g in comparison.guards if g.failed]
     allow = " ".join(f"--allow {g.figure}" for g in failed)
     worse = " and ".join(f"{GUARD_NAMES[g.figure]} {change(g.ratio or 1)}" for g in failed)
     return [
-        f"{_leader(result)} is {gain_words(found)} ({bounds(found)}), but {worse}, more than allowed ({allow})"
+        f"{_leader(result)} is {gain_words(comparison)} ({bounds(comparison)}), but {worse}, more than allowed "
+        f"({allow})"
     ]
 
 
@@ -384,8 +396,8 @@ def _detectable(result: TuneResult) -> str:
 
 def _least_seen(result: TuneResult) -> float | None:
     """The minimum detectable effect, as a share."""
-    found = result.refused.comparison if result.refused else deciding(result)
-    return found.smallest_effect_ratio if found else result.smallest_effect_ratio
+    comparison = result.refused.comparison if result.refused else deciding(result)
+    return comparison.smallest_effect_ratio if comparison else result.smallest_effect_ratio
 
 
 def guard(item: Guard) -> str:
@@ -399,14 +411,14 @@ def guard(item: Guard) -> str:
 
 def outputs(result: TuneResult) -> str:
     """How equal the winner's outputs are to the default's, or ""."""
-    found = result.outputs
-    if found is None:
+    difference = result.outputs
+    if difference is None:
         return ""
-    if not found.ok:
-        return f"outputs differ: {found.what}"
+    if not difference.ok:
+        return f"outputs differ: {difference.what}"
     if row := fewer_bits(result):
-        return precision_words.error(row.outputs or found)
-    return f"outputs {compare_outputs.alike(found)}"
+        return precision_words.error(row.outputs or difference)
+    return f"outputs {compare_outputs.alike(difference)}"
 
 
 def settings_summary(settings: Sequence[SettingWorth]) -> str:
@@ -447,42 +459,42 @@ def worth(item: SettingWorth) -> str:
 def details(result: TuneResult) -> list[tuple[str, str]]:
     """What supports the headline, each with its name: settings, guards, noise, findings, notes, failures."""
     kept = [s for s in result.settings if s.kept]
-    found = [("setting" if s.value else "rewrite", f"{setting(s)}: {worth(s)}{_level(s)}") for s in kept]
-    found.append(("winner", settings_summary(result.settings)))
-    found.append(("statistic", result.estimand))
+    rows = [("setting" if s.value else "rewrite", f"{setting(s)}: {worth(s)}{_level(s)}") for s in kept]
+    rows.append(("winner", settings_summary(result.settings)))
+    rows.append(("statistic", result.estimand))
     if result.runtime is not None:
         runtimes = f"{result.runtime.build}; the default ran with {result.side.runtime.build}"
-        found.append(("runtime", runtimes))
-    found += [("placement", text) for text in placed(result.placement)]
+        rows.append(("runtime", runtimes))
+    rows += [("placement", text) for text in placed(result.placement)]
     if result.adoption is not None:
-        found.append(("adopting it", adopting(result.adoption)))
+        rows.append(("adopting it", adopting(result.adoption)))
     compared = deciding(result)
     if compared is not None:
-        found.append(("guards", "; ".join(guard(g) for g in compared.guards)))
+        rows.append(("guards", "; ".join(guard(g) for g in compared.guards)))
     if result.alone is not None:
-        found.append(("alone", alone(result.alone)))
-    found.append(("noise", noise(result)))
+        rows.append(("alone", alone(result.alone)))
+    rows.append(("noise", noise(result)))
     if result.headroom is not None:
-        found.append(("headroom", result.headroom.sentence))
-    found += finding_words.rows(result.findings)
-    found += [("note", text) for text in result.notes]
+        rows.append(("headroom", result.headroom.sentence))
+    rows += finding_words.rows(result.findings)
+    rows += [("note", text) for text in result.notes]
     if result.hardware_bound:
-        found.append(
+        rows.append(
             ("note", "the winner's model is bound to this CPU; the bundle keeps the plain one beside it")
         )
     if result.fallback is not None:
-        found.append(("fallback", f"{result.fallback.describe()}, on a device that cannot run the winner"))
+        rows.append(("fallback", f"{result.fallback.describe()}, on a device that cannot run the winner"))
     for status in ("failed", "wrong-output"):
-        found += [
+        rows += [
             (FATES[status], f"{c.plan.describe()}: {c.why}") for c in result.candidates if c.fate == status
         ]
     if left := _left_out(result.candidates):
         names = [c.plan.describe() for c in left]
         more = [f"and {len(names) - NAMED} more"] if len(names) > NAMED else []
-        found.append(("not tested", "; ".join([*names[:NAMED], *more])))
+        rows.append(("not tested", "; ".join([*names[:NAMED], *more])))
     if result.not_tried:
-        found.append(("not tried", ", ".join(result.not_tried)))
-    return [(name, text) for name, text in found if text]
+        rows.append(("not tried", ", ".join(result.not_tried)))
+    return [(name, text) for name, text in rows if text]
 
 
 def _level(item: SettingWorth) -> str:
@@ -491,10 +503,10 @@ def _level(item: SettingWorth) -> str:
     return f"; {VERIFIED[item.read_back]}"
 
 
-def alone(found: Comparison) -> str:
+def alone(comparison: Comparison) -> str:
     """The last check: what the winner does where no other trial is alive."""
-    interval = span(found.ratio_low, found.ratio_high)
-    return f"{change(found.ratio)} ({interval}) in {found.n_blocks} blocks of one process at a time"
+    interval = span(comparison.ratio_low, comparison.ratio_high)
+    return f"{change(comparison.ratio)} ({interval}) in {comparison.n_blocks} blocks of one process at a time"
 
 
 def noise(result: TuneResult) -> str:
@@ -512,19 +524,19 @@ def figures_table(result: TuneResult) -> Table:
     now = today(result)
     if now is not None and result.current_figures:
         columns.append(("today", result.current_figures))
-    found, base = None, base_name(result)
+    comparison, base = None, base_name(result)
     if result.winner_figures and result.winner not in (result.default, now):
         columns.append(("winner", result.winner_figures))
-        found = deciding(result)
+        comparison = deciding(result)
     elif now is not None and result.winner == result.default:
         # The default is what to change to: it is held against today.
         columns.reverse()
-        found = result.against_current
+        comparison = result.against_current
     elif result.refused is not None and result.refused.figures is not None:
         columns.append(("leader", result.refused.figures))
-        found = result.refused.comparison
+        comparison = result.refused.comparison
     return two_sides.sides_table(
-        columns, result.estimand, found, base if base in dict(columns) else "default"
+        columns, result.estimand, comparison, base if base in dict(columns) else "default"
     )
 
 
@@ -534,10 +546,10 @@ def sides(result: TuneResult) -> list[tuple[str, ...]]:
     heads = tuple(column.head for column in shown.columns)
     figures: list[Figures] = []
     for name in heads[1:]:
-        each = {"default": result.default_figures, "today": result.current_figures}.get(name)
-        each = result.winner_figures if name == "winner" else each
-        each = result.refused.figures if name == "leader" and result.refused else each
-        figures += [each] if each else []
+        side = {"default": result.default_figures, "today": result.current_figures}.get(name)
+        side = result.winner_figures if name == "winner" else side
+        side = result.refused.figures if name == "leader" and result.refused else side
+        figures += [side] if side else []
     rows = [heads, *(tuple(cell.text for cell in row) for row in shown.rows)]
     blank = [""] * (len(heads) - 1 - len(figures))
     rows.append(("first run", *(duration(f.first_run_ns) for f in figures), *blank))
@@ -608,18 +620,18 @@ def document(envelope: Envelope[TuneResult]) -> Document:
 
 def causes(result: TuneResult) -> list[str]:
     """What stands out in the file and a rewrite mends: the rewrite, and what it alone was measured to win."""
-    told = []
+    sentences = []
     for finding in _mended(result):
-        found, plan = finding.verified, finding.plan or Plan()
+        comparison, plan = finding.verified, finding.plan or Plan()
         prize = "not measured alone"
-        if found is not None:
-            known = found.ratio_high is not None and found.n_blocks > 1
-            interval = f" ({span(found.ratio_low, found.ratio_high)})" if known else ""
-            of = "the race" if found.n_blocks > 1 else "one block of the race"
-            prize = f"alone {change(found.ratio)}{interval} in {of}"
+        if comparison is not None:
+            has_interval = comparison.ratio_high is not None and comparison.n_blocks > 1
+            interval = f" ({span(comparison.ratio_low, comparison.ratio_high)})" if has_interval else ""
+            of = "the race" if comparison.n_blocks > 1 else "one block of the race"
+            prize = f"alone {change(comparison.ratio)}{interval} in {of}"
         where = "in the winner" if _shipped(result, plan) else "not in what is proposed"
-        told.append(f"{finding.what} -> {plan.describe()}: {prize}; {where}")
-    return told
+        sentences.append(f"{finding.what} -> {plan.describe()}: {prize}; {where}")
+    return sentences
 
 
 def _mended(result: TuneResult) -> list[Finding]:
@@ -632,11 +644,11 @@ def _shipped(result: TuneResult, plan: Plan) -> bool:
 
 def _checks(result: TuneResult) -> list[Line]:
     """What limits the claim; nothing where nothing was compared."""
-    found = deciding(result) or (result.refused.comparison if result.refused else None)
+    comparison = deciding(result) or (result.refused.comparison if result.refused else None)
     more = [outputs(result)] if result.outputs is not None and not result.outputs.ok else []
     unread = [setting(s) for s in result.settings if s.kept and s.value and s.read_back == "none"]
     more += [f"not verified: {', '.join(unread)}"] if unread else []
-    return checks(result.controls, found, result.findings, *more)
+    return checks(result.controls, comparison, result.findings, *more)
 
 
 def untested(result: TuneResult) -> str:
@@ -645,7 +657,7 @@ def untested(result: TuneResult) -> str:
         (_left_out(result.candidates), "for want of time"),
         (result.not_tried, "not possible or allowed here"),
     )
-    parts = [f"{len(each)} {why}" for each, why in counts if each]
+    parts = [f"{len(plans)} {why}" for plans, why in counts if plans]
     return f"not tested: {', '.join(parts)} (-v lists them)" if parts else ""
 
 
@@ -669,10 +681,10 @@ def _next(envelope: Envelope[TuneResult]) -> list[str]:
 
 
 def _tone(result: TuneResult) -> Tone:
-    found = deciding(result)
-    if found is not None and found.verdict == "faster" and found.phase == "confirm":
+    comparison = deciding(result)
+    if comparison is not None and comparison.verdict == "faster" and comparison.phase == "confirm":
         invented = result.calibration is not None and not result.calibration.source and fewer_bits(result)
-        return "unsure" if invented or any(g.failed for g in found.guards) else "good"
+        return "unsure" if invented or any(g.failed for g in comparison.guards) else "good"
     return "strong" if standing(result) in ("best", "no-change") else "unsure"
 
 

@@ -33,7 +33,11 @@ def blocks(envelope: Envelope[ProfileResult]) -> list[Block]:
         return []
     peak = result.peak
     rates = [_rate(n) for n in dots]
-    tops = [max(each.values()) for each in (peak.flops_per_s, peak.int8_ops_per_s) if each] if peak else []
+    tops = (
+        [max(by_threads.values()) for by_threads in (peak.flops_per_s, peak.int8_ops_per_s) if by_threads]
+        if peak
+        else []
+    )
     up = decade_axis([*rates, *tops], _short)
     across = decade_axis([*(_intensity(n) for n in dots), *_ridges(peak)], lambda t: f"{t:g}")
     left_out = len(result.nodes) - len(dots)
@@ -75,7 +79,11 @@ def _ridges(peak: MachinePeak | None) -> list[float]:
     if peak is None or not peak.bytes_per_s:
         return []
     moved = max(peak.bytes_per_s.values())
-    return [max(each.values()) / moved for each in (peak.flops_per_s, peak.int8_ops_per_s) if each and moved]
+    return [
+        max(by_threads.values()) / moved
+        for by_threads in (peak.flops_per_s, peak.int8_ops_per_s)
+        if by_threads and moved
+    ]
 
 
 def _roofs(peak: MachinePeak | None, across: Axis, up: Axis) -> list[Segment]:
