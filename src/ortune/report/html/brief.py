@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from markupsafe import Markup
 
 from ortune.records import Brief, BriefFigure, StoredSession
 from ortune.report import brief_words as words
 from ortune.report import stored_words
-from ortune.report.brief import bounds, number, saving
-from ortune.report.chart import Axis
+from ortune.report.brief import bounds, saving
+from ortune.report.chart import Axis, Box, Chart, Mark, Segment
 from ortune.report.html import frame, svg
 from ortune.report.numbers import change
 
-ROW_PX = 46
-LABEL_PX = 15
-"""Height of a bar with its name above it, and where the name's baseline lies."""
+ROW_PX = 36
 
 
 def render(brief: Brief, session: StoredSession) -> str:
@@ -53,44 +53,28 @@ def _chart(brief: Brief) -> Markup:
     if not brief.figures:
         return Markup("")
     highest = max([1.0, *(v for f in brief.figures for v in (f.ratio, f.ratio_high) if v is not None)])
-    axis = Axis(high=min(highest * 1.08, 2.5))
-    bottom = ROW_PX * len(brief.figures) + 6
-    marks = []
-    for index, figure in enumerate(brief.figures):
-        marks += _bar(axis, figure, top=ROW_PX * index)
-    line = svg.share(axis.at(1.0))
-    marks.append(svg.tag("line", x1=line, x2=line, y1="0", y2=bottom, class_="zero"))
-    marks.append(svg.tag("text", "today", x=line, y=bottom + LABEL_PX, text_anchor="middle"))
-    marks.append(svg.tag("text", "0", x="0", y=bottom + LABEL_PX))
-    alt = "Tuned against today: " + "; ".join(
-        f"{f.name} {change(f.ratio)}, {bounds(f)}" for f in brief.figures
-    )
-    return svg.picture(alt, marks, height=bottom + LABEL_PX + 8)
-
-
-def _bar(axis: Axis, figure: BriefFigure, *, top: int) -> list[Markup]:
-    """Name and values above a bar with its interval; hollow where no interval supports it."""
-    sure = figure.ratio_low is not None
-    kind = "bad" if figure.shown and figure.ratio > 1 else "winner" if figure.shown else "default"
-    y, low, high = top + 31, figure.ratio_low, figure.ratio_high
-    values = f"{figure.name}: {number(figure, figure.today)} to {number(figure, figure.tuned)}"
-    marks = [
-        svg.tag("text", values, x="0", y=top + LABEL_PX, class_="name"),
-        svg.tag(
-            "rect",
-            x="0",
-            y=y - 9,
-            width=svg.share(axis.at(figure.ratio)),
-            height=18,
-            class_=f"bar {kind} {'sure' if sure else 'unsure'}",
+    axis = Axis(high=min(highest * 1.08, 2.5), ticks=((0.0, "0"), (1.0, "today")), strong=1.0)
+    n = len(brief.figures)
+    rows = tuple((-i - 0.5, figure.name) for i, figure in enumerate(brief.figures))
+    changes = "; ".join(f"{f.name} {change(f.ratio)}, {bounds(f)}" for f in brief.figures)
+    chart = Chart(
+        alt=f"Tuned against today: {changes}",
+        marks=tuple(
+            m for (y, _), figure in zip(rows, brief.figures, strict=True) for m in _bar(axis, figure, y)
         ),
-    ]
+        height_px=ROW_PX * n,
+        x=axis,
+        y=Axis(low=-float(n), high=0.0, ticks=rows),
+    )
+    return svg.chart(chart)
+
+
+def _bar(axis: Axis, figure: BriefFigure, y: float) -> Iterator[Mark]:
+    """A bar with its interval; hollow where no interval supports it."""
+    sure = figure.ratio_low is not None
+    hue = "bad" if figure.shown and figure.ratio > 1 else "winner" if figure.shown else "default"
+    yield Box(x0=0.0, x1=figure.ratio, y0=y - 0.25, y1=y + 0.25, hue=hue, sure=sure)
     if sure:
-        ends = {
-            "x1": svg.share(axis.at(low or 0.0)),
-            "x2": svg.share(axis.at(axis.high if high is None else high)),
-        }
-        marks.append(svg.tag("line", **ends, y1=y, y2=y, class_="whisker"))
-        for x in ends.values():
-            marks.append(svg.tag("line", x1=x, x2=x, y1=y - 5, y2=y + 5, class_="whisker"))
-    return marks
+        low, high = figure.ratio_low or 0.0, axis.high if figure.ratio_high is None else figure.ratio_high
+        yield Segment(x0=low, x1=high, y0=y, y1=y, hue="whisker")
+        yield from (Segment(x0=end, x1=end, y0=y - 0.15, y1=y + 0.15, hue="whisker") for end in (low, high))

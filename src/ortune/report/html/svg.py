@@ -19,7 +19,7 @@ LEAST_TEXT = 0.02
 """Share of the width from which on a box has room for a text."""
 
 
-def tag(name: str, *children: Markup | str, **attributes: str | float) -> Markup:
+def _tag(name: str, *children: Markup | str, **attributes: str | float) -> Markup:
     """One element; attribute names are written with underscores, every value is escaped."""
     pairs = "".join(
         f' {key.rstrip("_").replace("_", "-")}="{_safe(_number(value))}"' for key, value in attributes.items()
@@ -32,17 +32,17 @@ def _safe(text: str) -> Markup:
     return escape(visible(text))
 
 
-def picture(alt: str, marks: Iterable[Markup], *, height: int | None = None, kind: str = "") -> Markup:
+def _picture(alt: str, marks: Iterable[Markup], *, height: int | None = None) -> Markup:
     """A drawing with its text alternative; ``height`` in pixels, None fills its box."""
     size = {} if height is None else {"height": height}
-    return tag("svg", *marks, class_=f"plot {kind}".strip(), role="img", aria_label=alt, **size)
+    return _tag("svg", *marks, class_="plot", role="img", aria_label=alt, **size)
 
 
 def _number(value: str | float) -> str:
     return value if isinstance(value, str) else f"{value:.2f}".rstrip("0").rstrip(".")
 
 
-def share(value: float) -> str:
+def _share(value: float) -> str:
     """A place as a percentage: 0.5 is "50%"."""
     return f"{_number(100 * value)}%"
 
@@ -50,7 +50,7 @@ def share(value: float) -> str:
 def cell(content: Cell, column: Column) -> Markup:
     """What stands in a column of charts."""
     axis = column.axis or WHOLE
-    return picture(content.text, [*_lines(axis, across=True), *_marks(content.marks, axis, WHOLE)])
+    return _picture(content.text, [*_lines(axis, across=True), *_marks(content.marks, axis, WHOLE)])
 
 
 def head(column: Column) -> Markup:
@@ -60,10 +60,10 @@ def head(column: Column) -> Markup:
 
 def bar(value: float) -> Markup:
     """A share of a row, from zero; the cells beside it say the same."""
-    mark = tag(
-        "rect", x="0", width=share(max(0.0, min(1.0, value))), y="3", height="14", class_="box time sure"
+    mark = _tag(
+        "rect", x="0", width=_share(max(0.0, min(1.0, value))), y="3", height="14", class_="box time sure"
     )
-    return tag("svg", mark, class_="plot", aria_hidden="true", height=20)
+    return _tag("svg", mark, class_="plot", aria_hidden="true", height=20)
 
 
 def chart(block: Chart) -> Markup:
@@ -75,11 +75,11 @@ def chart(block: Chart) -> Markup:
     ]
     side = _beside(block.y, block.height_px) if block.y.ticks else Markup("")
     rows = [
-        tag("div", side, picture(block.alt, marks, height=block.height_px), class_="chart"),
+        _tag("div", side, _picture(block.alt, marks, height=block.height_px), class_="chart"),
     ]
     if block.x.ticks:
-        blank = tag("span", class_="side", aria_hidden="true") if side else Markup("")
-        rows.append(tag("div", blank, _below(block.x), class_="chart below"))
+        blank = _tag("span", class_="side", aria_hidden="true") if side else Markup("")
+        rows.append(_tag("div", blank, _below(block.x), class_="chart below"))
     return Markup("").join(rows)
 
 
@@ -88,16 +88,16 @@ def _below(axis: Axis) -> Markup:
     for value, text in axis.ticks:
         x = axis.at(value)
         anchor = "start" if x < NARROWEST else "end" if x > 1 - NARROWEST else "middle"
-        marks.append(tag("text", text, x=share(x), y="14", text_anchor=anchor))
-    return tag("svg", *marks, class_="plot axis", aria_hidden="true", height=20)
+        marks.append(_tag("text", text, x=_share(x), y="14", text_anchor=anchor))
+    return _tag("svg", *marks, class_="plot axis", aria_hidden="true", height=20)
 
 
 def _beside(axis: Axis, height: int) -> Markup:
     marks = [
-        tag("text", text, x="100%", y=share(1 - axis.at(value)), dy="0.35em", text_anchor="end")
+        _tag("text", text, x="100%", y=_share(1 - axis.at(value)), dy="0.35em", text_anchor="end")
         for value, text in axis.ticks
     ]
-    return tag("svg", *marks, class_="plot side", aria_hidden="true", height=height)
+    return _tag("svg", *marks, class_="plot side", aria_hidden="true", height=height)
 
 
 def _lines(axis: Axis, *, across: bool) -> Iterator[Markup]:
@@ -106,11 +106,11 @@ def _lines(axis: Axis, *, across: bool) -> Iterator[Markup]:
         at = axis.at(value)
         kind = "strong" if value == axis.strong else "grid"
         places = (
-            {"x1": share(at), "x2": share(at), "y1": "0", "y2": "100%"}
+            {"x1": _share(at), "x2": _share(at), "y1": "0", "y2": "100%"}
             if across
-            else {"x1": "0", "x2": "100%", "y1": share(1 - at), "y2": share(1 - at)}
+            else {"x1": "0", "x2": "100%", "y1": _share(1 - at), "y2": _share(1 - at)}
         )
-        yield tag("line", **places, class_=kind)
+        yield _tag("line", **places, class_=kind)
 
 
 def _marks(marks: Iterable[Mark], x: Axis, y: Axis) -> Iterator[Markup]:
@@ -121,55 +121,55 @@ def _marks(marks: Iterable[Mark], x: Axis, y: Axis) -> Iterator[Markup]:
             case Dot():
                 yield from _dot(mark, x, y)
             case Segment():
-                ends = {"x1": share(x.at(mark.x0)), "x2": share(x.at(mark.x1))}
-                heights = {"y1": share(1 - y.at(mark.y0)), "y2": share(1 - y.at(mark.y1))}
-                yield tag("line", **ends, **heights, class_=f"line {mark.hue}")
+                ends = {"x1": _share(x.at(mark.x0)), "x2": _share(x.at(mark.x1))}
+                heights = {"y1": _share(1 - y.at(mark.y0)), "y2": _share(1 - y.at(mark.y1))}
+                yield _tag("line", **ends, **heights, class_=f"line {mark.hue}")
             case Interval():
                 yield from _interval(mark, x, y)
 
 
 def _about(text: str) -> list[Markup]:
-    return [tag("title", text)] if text else []
+    return [_tag("title", text)] if text else []
 
 
 def _box(mark: Box, x: Axis, y: Axis) -> Markup:
     left, right = sorted((x.at(mark.x0), x.at(mark.x1)))
     low, high = sorted((y.at(mark.y0), y.at(mark.y1)))
     place = {
-        "x": share(left),
-        "width": share(right - left),
-        "y": share(1 - high),
-        "height": share(high - low),
+        "x": _share(left),
+        "width": _share(right - left),
+        "y": _share(1 - high),
+        "height": _share(high - low),
     }
     kind = f"box {mark.hue} {'sure' if mark.sure else 'unsure'}"
     if not mark.text or right - left < LEAST_TEXT:
-        return tag("rect", *_about(mark.about), **place, class_=kind)
-    whole = tag("rect", x="0", y="0", width="100%", height="100%", class_=kind)
+        return _tag("rect", *_about(mark.about), **place, class_=kind)
+    whole = _tag("rect", x="0", y="0", width="100%", height="100%", class_=kind)
     # A drawing within the drawing clips its text.
-    text = tag("text", mark.text, x="5", y="50%", dy="0.35em")
-    return tag("svg", *_about(mark.about), whole, text, **place, class_="clip")
+    text = _tag("text", mark.text, x="5", y="50%", dy="0.35em")
+    return _tag("svg", *_about(mark.about), whole, text, **place, class_="clip")
 
 
 def _dot(mark: Dot, x: Axis, y: Axis) -> Iterator[Markup]:
-    cx, cy = share(x.at(mark.x)), share(1 - y.at(mark.y))
-    yield tag("circle", *_about(mark.about), cx=cx, cy=cy, r=mark.radius_px, class_=f"dot {mark.hue}")
+    cx, cy = _share(x.at(mark.x)), _share(1 - y.at(mark.y))
+    yield _tag("circle", *_about(mark.about), cx=cx, cy=cy, r=mark.radius_px, class_=f"dot {mark.hue}")
     if mark.text:
-        yield tag("text", mark.text, x=cx, y=cy, dy="0.35em", text_anchor="middle", class_="rank")
+        yield _tag("text", mark.text, x=cx, y=cy, dy="0.35em", text_anchor="middle", class_="rank")
 
 
 def _interval(mark: Interval, x: Axis, y: Axis) -> Iterator[Markup]:
     """Filled and solid where sure, hollow and dotted where not; what goes on outside the axis ends in an arrow."""
-    low, high, at = mark.low, mark.high, share(1 - y.at(mark.y))
+    low, high, at = mark.low, mark.high, _share(1 - y.at(mark.y))
     kind = f"{mark.hue} {'sure' if mark.sure else 'unsure'}"
     start, end = x.low if low is None else low, x.high if high is None else high
     if end > x.low and start < x.high:
-        ends = {"x1": share(x.at(start)), "x2": share(x.at(end))}
-        yield tag("line", **ends, y1=at, y2=at, class_=f"span {kind}")
+        ends = {"x1": _share(x.at(start)), "x2": _share(x.at(end))}
+        yield _tag("line", **ends, y1=at, y2=at, class_=f"span {kind}")
     if low is None or low < x.low:
-        yield tag("text", "\u25c2", x="0", y=at, dy="0.35em", class_=f"tip {mark.hue}")
+        yield _tag("text", "\u25c2", x="0", y=at, dy="0.35em", class_=f"tip {mark.hue}")
     if high is None or high > x.high:
-        yield tag("text", "\u25b8", x="100%", y=at, dy="0.35em", text_anchor="end", class_=f"tip {mark.hue}")
+        yield _tag("text", "\u25b8", x="100%", y=at, dy="0.35em", text_anchor="end", class_=f"tip {mark.hue}")
     if x.holds(mark.middle):
-        yield tag(
-            "circle", cx=share(x.at(mark.middle)), cy=at, r=5 if mark.sure else 4, class_=f"point {kind}"
+        yield _tag(
+            "circle", cx=_share(x.at(mark.middle)), cy=at, r=5 if mark.sure else 4, class_=f"point {kind}"
         )
