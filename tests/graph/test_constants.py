@@ -12,7 +12,6 @@ import pytest
 
 from ortune import rewrites
 from ortune.analysis.cost import costs
-from ortune.analysis.grids import grids
 from ortune.graph.constants import constant, is_constant, is_overridable, scalar, stored
 from ortune.model.open import OpenModel, open_model
 
@@ -71,16 +70,3 @@ def test_numbers_of_a_constant_node_are_what_they_say() -> None:
     np.testing.assert_array_equal(constant(values["two"]), np.array([2, 3], np.int64))
     assert scalar(values["two"]) is None and constant(values["many"], most=1) is None
     assert constant(values["y"]) is None and stored(values["y"]) is None
-
-
-def test_a_scale_that_may_be_fed_puts_nothing_on_a_grid(tmp_path: Path) -> None:
-    text = """
-        <ir_version: 8, opset_import: ["" : 17]>
-        quantized (float[4] x{inputs}) => (uint8[4] y) <float s = {{0.5}}, uint8 z = {{0}}>
-        {{
-            y = QuantizeLinear (x, s, z)
-        }}
-    """
-    for inputs, found in (("", 1), (", float s", 0)):
-        onnx.save(onnx.parser.parse_model(text.format(inputs=inputs)), tmp_path / "q.onnx")
-        assert len(grids(open_model(tmp_path / "q.onnx").ir)) == found

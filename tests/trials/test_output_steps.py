@@ -12,6 +12,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 from ortune.analysis.grids import Grid, grids, input_grids, output_grids
 from ortune.inputs.feed_files import read_feeds, write_feeds
+from ortune.model.open import open_model
 from ortune.records import FeedRef, OutputDifference
 from ortune.report.compare_outputs import outputs
 from ortune.trials.outputs import compare_outputs
@@ -191,8 +192,11 @@ fed (float[2,4] x{inputs}) => (float[2,4] y) <float s = {{0.5}}, uint8 z = {{7}}
     [(8, "", True), (8, ", float s", False), (8, ", uint8 z", False), (3, ", float s, uint8 z", True)],
     ids=["constant", "scale", "zero point", "old"],
 )
-def test_a_scale_that_may_be_fed_gives_no_grid(version: int, inputs: str, on_grid: bool) -> None:
-    model = ir.from_proto(onnx.parser.parse_model(FED.format(version=version, inputs=inputs)))
+def test_a_scale_that_may_be_fed_gives_no_grid(
+    version: int, inputs: str, on_grid: bool, tmp_path: Path
+) -> None:
+    onnx.save(onnx.parser.parse_model(FED.format(version=version, inputs=inputs)), tmp_path / "m.onnx")
+    model = open_model(tmp_path / "m.onnx").ir
     assert ("y" in output_grids(model)) is on_grid
     assert ("y" in grids(model)) is on_grid
     assert ("x" in input_grids(model)) is on_grid

@@ -15,7 +15,7 @@ from typing import Generic, Literal, TypeVar
 import onnx_ir as ir
 
 from ortune.graph.nodes import holds, is_op, scopes_of
-from ortune.graph.shapes.known import Known, Values, known_values
+from ortune.graph.shapes.known import Dims, Known, Values, known_values
 from ortune.records import Workload
 from ortune.rewrites._base import Proposed, Rewrite, RewriteResult, unchanged
 from ortune.rewrites._editor import Editor
@@ -44,6 +44,10 @@ class Look:
     def of(self, value: ir.Value | None) -> Known:
         """Type and sizes of one value."""
         return self.values.of(value)
+
+    def held(self, value: ir.Value | None) -> Dims | None:
+        """The sizes that a value holds: shapes are computed in a graph too."""
+        return self.values.held(value)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,12 +91,14 @@ class Pattern(Generic[Match]):
             return [], []
         for scope, look.opset in scopes_of(model):
             anchors = [node for node in scope if is_op(node, *self.anchors)]
+            refusal: str | None = None  # asked where there is something to refuse
             for node in anchors if look.opset >= self.least_opset else ():
                 if node.graph is not scope:
                     continue  # went with another match
                 match = self.match(node, look)
                 if not isinstance(match, str):
-                    match = self.refuses(look) or match
+                    refusal = self.refuses(look) if refusal is None else refusal
+                    match = refusal or match
                 if isinstance(match, str):
                     reasons |= {match: None} if match else {}
                     continue

@@ -14,7 +14,7 @@ import onnx_ir as ir
 from ortune.graph.attributes import int_of, is_parameter, optional_float
 from ortune.graph.constants import Array, constant, scalar
 from ortune.graph.nodes import input_of, is_op
-from ortune.graph.shapes.known import Values
+from ortune.graph.shapes.known import Dims
 from ortune.graph.shapes.nearby import reduced_axes, reduced_axis
 
 Probes = list[Array]
@@ -63,7 +63,7 @@ def spread(
     rank: int,
     axes: int,
     limit: int,
-    values: Values | None = None,
+    held: Callable[[ir.Value | None], Dims | None] | None = None,
     bounds: bool = False,
 ) -> dict[ir.Value, Probes]:
     """The values that are computed from ``x`` and constants, as they are where ``x`` is each of the probes.
@@ -74,7 +74,8 @@ def spread(
         rank: Of ``x`` at least: a constant of more axes would change the shape.
         axes: How many axes, counted from the last, a constant may vary along.
         limit: Values after which to stop.
-        values: Where given, also follows sums, means and maxima over axes that are known, and what brings one back.
+        held: The sizes that a value holds. Where given, also follows sums, means and maxima over axes that are known,
+            and what brings one back.
         bounds: Also follows Clip and Min, which may be felt where no probe is.
     """
     found: dict[ir.Value, Probes] = {x: list(probes)}
@@ -84,8 +85,8 @@ def spread(
             if len(user.outputs) != 1 or user.outputs[0] in found or user.graph is not graph_of(x):
                 continue
             made = _computed(user, found, rank, axes) if is_op(user, *ELEMENTWISE) else None
-            if values is not None and made is None:
-                made = _reduced(user, found, rank >= probes[0].ndim, values)
+            if held is not None and made is None:
+                made = _reduced(user, found, rank >= probes[0].ndim, held)
             if bounds and made is None:
                 made = _limited(user, found)
             if made is not None and len(found) < limit:
@@ -235,7 +236,10 @@ def _computed(node: ir.Node, found: dict[ir.Value, Probes], rank: int, axes: int
 
 
 def _reduced(  # noqa: PLR0911  (one a case)
-    node: ir.Node, found: dict[ir.Value, Probes], rank_known: bool, values: Values
+    node: ir.Node,
+    found: dict[ir.Value, Probes],
+    rank_known: bool,
+    held: Callable[[ir.Value | None], Dims | None],
 ) -> Probes | None:
     value = node.inputs[0] if node.inputs else None
     if value is None or value not in found:
@@ -251,7 +255,7 @@ def _reduced(  # noqa: PLR0911  (one a case)
             return None
         return [np.expand_dims(p, axis) for p in probes]
     if is_op(node, "Reshape"):
-        sizes = values.held(node.inputs[1])
+        sizes = held(node.inputs[1])
         # One size that is not known follows from all the others.
         wanted = tuple(s if isinstance(s, int) else -1 for s in sizes or ())
         if sizes is None or sum(s < 0 for s in wanted) > 1 or 0 in wanted:

@@ -140,7 +140,7 @@ def _match(mean: ir.Node, look: Look) -> _Match | str:
         if math.prod(shapes[0][2:]) == 1:
             continue  # one element is its own mean
         probes = _probes(shapes)
-        found = spread(x, probes, rank=len(dims), axes=len(dims), limit=_FOLLOWED, values=look.values)
+        found = spread(x, probes, rank=len(dims), axes=len(dims), limit=_FOLLOWED, held=look.held)
         match = _found(x, probes, found, isinstance(dims[1], int))
         if isinstance(match, _Match):
             return match

@@ -26,7 +26,7 @@ from ortune.graph.constants import Array, constant
 from ortune.graph.nodes import is_op, scopes_of
 from ortune.graph.ort_fusions import fusion_at
 from ortune.graph.shapes.nearby import reduced_axis
-from ortune.model.graphs import scopes
+from ortune.model.graphs import op_set, scopes
 from ortune.model.operators import STANDARD
 from ortune.rewrites._editor import Editor
 from ortune.rewrites._pattern import Look, Pattern
@@ -43,6 +43,10 @@ _MOST_ELEMENTS = 1 << 20  # of a probe
 _MOST_EPSILON = 0.1
 _UNKNOWN = (3, 4)  # sizes of an axis of probes whose size is not known: no constant goes by both
 _ROWS = (1.0, 0.03, 5.0, 0.004, 0.5, 1e-4)  # standard deviations: small ones tell where epsilon is added
+_STEPS = 9  # nodes from a mean of squares to a root
+_BETWEEN = op_set(
+    "Sub Mul Pow Div Add Sqrt Reciprocal Reshape Expand Unsqueeze Squeeze Max Neg Cast ReduceMean ReduceSum"
+)
 _FUSED = {"ReduceMean": 2, "Sub": 1, "Pow": 1, "Add": 1, "Sqrt": 1, "Div": 1}
 
 
@@ -166,21 +170,42 @@ def _factors(found: Probes, plain: Probes, axis: int) -> tuple[Array, Array] | N
 
 def _match(mean: ir.Node, look: Look) -> _Match | str:
     """The normalisation that begins with a mean; "" for others, or why it is nearly one."""
-    axis = reduced_axis(mean)
+    axis, why = reduced_axis(mean), ""
     for x in _starts(mean) if axis is not None else ():
         assert axis is not None
-        sizes = look.values.sizes(x)
-        shapes = _probe_shapes(x, sizes, axis)
-        if not shapes:
-            continue
-        probes = _probes(shapes, axis)
-        found = spread(
-            x, probes, rank=len(sizes or (0,)), axes=len(shapes[0]), limit=_FOLLOWED, values=look.values
-        )
-        match = _found(x, sizes, axis, probes, found)
-        if match:
-            return match
-    return ""
+        for sizes in _sizes(x, mean, axis, look):
+            shapes = _probe_shapes(x, sizes, axis)
+            if not shapes:
+                continue
+            probes = _probes(shapes, axis)
+            rank, axes = len(sizes or (0,)), len(shapes[0])
+            found = spread(x, probes, rank=rank, axes=axes, limit=_FOLLOWED, held=look.held)
+            match = _found(x, sizes, axis, probes, found)
+            if isinstance(match, _Match):
+                return match
+            why = why or match
+    return why
+
+
+def _sizes(x: ir.Value, mean: ir.Node, axis: int, look: Look) -> Iterator[Sizes | None]:
+    """What may be known of the sizes of ``x``: over the last axis nothing mostly is enough, and costs nothing."""
+    if axis == -1:
+        yield None
+    sizes = look.values.sizes(x) if may_begin(mean) else None
+    if sizes is not None:
+        yield sizes
+
+
+def may_begin(mean: ir.Node) -> bool:
+    """Whether a difference and a root are made of a mean soon: most means are those of something else."""
+    seen: dict[ir.Node, None] = {}
+    level = [mean]
+    for _ in range(_STEPS):
+        level = [use.node for node in level for value in node.outputs for use in value.uses()]
+        level = [node for node in dict.fromkeys(level) if is_op(node, *_BETWEEN) and node not in seen]
+        seen |= dict.fromkeys(level)
+    kinds = {node.op_type for node in seen}
+    return not kinds.isdisjoint(("Sub", "Neg")) and not kinds.isdisjoint(("Sqrt", "Pow"))
 
 
 def _found(

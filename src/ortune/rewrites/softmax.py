@@ -118,9 +118,7 @@ def _match(anchor: ir.Node, look: Look) -> _Match | str:
         # Low ones too: a sum that is kept above a number is another one there.
         probes = [rng.standard_normal(shape) * 2 + offset for offset in (0.0, -30.0)]
         rank = len(of_x.dims or ())
-        found = spread(
-            x, probes, rank=rank, axes=len(shape), limit=_FOLLOWED, values=look.values, bounds=True
-        )
+        found = spread(x, probes, rank=rank, axes=len(shape), limit=_FOLLOWED, held=look.held, bounds=True)
         for y in reversed(found) if anchor.outputs[0] in found else ():
             operator = _operator(found[y], probes, -1)
             if operator and (operator == "Softmax" or _of_the_sum(anchor)):

@@ -22,11 +22,11 @@ import onnx_ir as ir
 
 from ortune.graph.nodes import is_op
 from ortune.graph.ort_fusions import layer_normalization_ending
-from ortune.model.graphs import nodes, op_set
+from ortune.model.graphs import nodes
 from ortune.model.open import OpenModel
 from ortune.records import Finding
 from ortune.rewrites._pattern import Look
-from ortune.rewrites.layer_normalization import REWRITE, written_otherwise
+from ortune.rewrites.layer_normalization import REWRITE, may_begin, written_otherwise
 from ortune.rules._fixes import mended_by
 from ortune.rules._words import counted, name_of
 from ortune.rules.facts import Facts
@@ -34,10 +34,6 @@ from ortune.rules.facts import Facts
 CODE = "GRA011"
 
 _LOOKED_AT = 32  # means: trying what becomes of one takes up to a tenth of a second
-_STEPS = 9  # nodes from a mean of squares to a root
-_BETWEEN = op_set(
-    "Sub Mul Pow Div Add Sqrt Reciprocal Reshape Expand Unsqueeze Squeeze Max Neg Cast ReduceMean ReduceSum"
-)
 
 BAD = """
 <ir_version: 8, opset_import: ["" : 16]>
@@ -99,21 +95,9 @@ def _reasons(model: OpenModel) -> dict[ir.Node, str]:
     known = {node for found in unfused for node in found.nodes}
     look = Look(model.ir)
     means = (node for node in nodes(model.ir) if is_op(node, "ReduceMean", "ReduceSum") and node not in known)
-    for mean in itertools.islice(filter(_may, means), _LOOKED_AT):
+    for mean in itertools.islice(filter(may_begin, means), _LOOKED_AT):
         otherwise = written_otherwise(mean, look)
         if otherwise is not None:
             end, missing = otherwise
             why[end] = f"it is written without {' or '.join(missing)}"
     return why
-
-
-def _may(mean: ir.Node) -> bool:
-    """Whether a difference and a root are made of a mean soon: most means are those of something else."""
-    seen: dict[ir.Node, None] = {}
-    level = [mean]
-    for _ in range(_STEPS):
-        level = [use.node for node in level for value in node.outputs for use in value.uses()]
-        level = [node for node in dict.fromkeys(level) if is_op(node, *_BETWEEN) and node not in seen]
-        seen |= dict.fromkeys(level)
-    kinds = {node.op_type for node in seen}
-    return "Sub" in kinds and not kinds.isdisjoint(("Sqrt", "Pow"))
