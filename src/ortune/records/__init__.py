@@ -1,7 +1,7 @@
 """Every record that crosses a wall, in the order of the flow.
 
 Records are frozen, slotted and keyword-only (each class says so: msgspec does not inherit kw_only); units
-are in the names. They import nothing of the package, so any room may use them. Ratios are always
+are in the names. They import nothing of the package but ``providers``, so any room may use them. Ratios are always
 candidate / baseline: below 1 is faster.
 """
 
