@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import onnx_ir as ir
@@ -14,6 +15,7 @@ import onnx_ir as ir
 from ortune.graph.attributes import int_of, is_parameter, optional_float
 from ortune.graph.constants import Array, constant, scalar
 from ortune.graph.nodes import input_of, is_op
+from ortune.graph.ort_fusions import fusion_at
 from ortune.graph.shapes.known import Dims
 from ortune.graph.shapes.nearby import reduced_axes, reduced_axis
 
@@ -121,6 +123,47 @@ def between(x: ir.Value, y: ir.Value, found: dict[ir.Value, Probes]) -> tuple[li
     return list(nodes), None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Form:
+    """A function of a value that was recognised by its values, and that one operator can stand for.
+
+    Attributes:
+        x, y: What goes in, and what comes out.
+        nodes: Those between.
+    """
+
+    x: ir.Value
+    y: ir.Value
+    nodes: tuple[ir.Node, ...]
+
+    @property
+    def is_fused(self) -> bool:
+        """Whether ONNX Runtime makes one operator of it by itself."""
+        end = self.y.producer()
+        return end is not None and fusion_at(end) is not None
+
+
+def form_of(what: str, x: ir.Value, y: ir.Value, found: dict[ir.Value, Probes]) -> Form | str:
+    """The form from one value to another; or why no operator can stand for it.
+
+    Args:
+        what: What it is called in words.
+        x: What goes in.
+        y: What comes out.
+        found: The values between, and more.
+    """
+    nodes, elsewhere = between(x, y, found)
+    if elsewhere is not None:
+        return f"of {what}, {elsewhere.name!r} is used elsewhere too"
+    numbers = [constant(value) for node in nodes for value in node.inputs]
+    if {n.dtype for n in numbers if n is not None and n.dtype.kind == "f"} != {np.dtype(np.float32)}:
+        return f"{what} is not of float32"
+    limit = _bounded(nodes)
+    if limit is not None:
+        return f"{what} is kept above a number by {limit.op_type} {limit.name!r}"
+    return Form(x=x, y=y, nodes=tuple(nodes))
+
+
 def same_shapes(found: Probes, probes: Probes) -> bool:
     """Whether something has the sizes of what it is computed from, whatever those are."""
     return all(f.shape == p.shape for f, p in zip(found, probes, strict=True))
@@ -144,7 +187,7 @@ def _under_root(value: ir.Value) -> bool:
     )
 
 
-def bounded(nodes: Sequence[ir.Node]) -> ir.Node | None:
+def _bounded(nodes: Sequence[ir.Node]) -> ir.Node | None:
     """What keeps a value above a number that is felt where no probe may be: zero apart, if nothing is added before."""
     for node in nodes:
         if not is_op(node, "Max", "Relu"):

@@ -15,7 +15,6 @@ References: Hendrycks and Gimpel, "Gaussian Error Linear Units", 2016; ONNX oper
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -23,11 +22,10 @@ import onnx_ir as ir
 
 from ortune.graph.constants import Array, constant
 from ortune.graph.nodes import is_op
-from ortune.graph.ort_fusions import fusion_at
 from ortune.graph.shapes.nearby import least_rank
 from ortune.rewrites._editor import Editor
 from ortune.rewrites._pattern import Look, Pattern
-from ortune.rewrites._probe import ELEMENTWISE, between, bounded, spread
+from ortune.rewrites._probe import ELEMENTWISE, Form, between, form_of, spread
 
 _STANDARD_OPSET = 20  # from here on Gelu is an operator of the standard
 _MICROSOFT = "com.microsoft"
@@ -75,13 +73,6 @@ def _above(node: ir.Node) -> list[ir.Value]:
     return list(found)
 
 
-def _is_float32(nodes: Sequence[ir.Node]) -> bool:
-    """Whether the constants of nodes are float32, and there are some."""
-    found = [constant(v) for node in nodes for v in node.inputs]
-    types = {numbers.dtype for numbers in found if numbers is not None}
-    return types == {np.dtype(np.float32)}
-
-
 def _match(anchor: ir.Node, _: Look) -> _Match | str:
     """The Gelu around an Erf or Tanh; "" for others, or why it is nearly one."""
     for x in _above(anchor):
@@ -92,27 +83,13 @@ def _match(anchor: ir.Node, _: Look) -> _Match | str:
             by_tanh = anchor.op_type == "Tanh"
             if not np.allclose(found[y][0], _TANH if by_tanh else _ERF, rtol=_NEAR, atol=_NEAR):
                 continue
-            nodes, elsewhere = between(x, y, found)
-            if anchor in nodes:  # else the Gelu around another one, of the same value
-                return _checked(anchor, x, y, nodes, elsewhere)
+            if anchor in between(x, y, found)[0]:  # else the Gelu around another one, of the same value
+                what = f"the Gelu around {anchor.op_type} {anchor.name!r}"
+                form = form_of(what, x, y, found)
+                if isinstance(form, Form) and not by_tanh and form.is_fused:
+                    return f"ONNX Runtime fuses {what} by itself"
+                return form if isinstance(form, str) else _Match(x=x, y=y, anchor=anchor)
     return ""
-
-
-def _checked(
-    anchor: ir.Node, x: ir.Value, y: ir.Value, nodes: Sequence[ir.Node], elsewhere: ir.Value | None
-) -> _Match | str:
-    what = f"the Gelu around {anchor.op_type} {anchor.name!r}"
-    if elsewhere is not None:
-        return f"of {what}, {elsewhere.name!r} is used elsewhere too"
-    if not _is_float32(nodes):
-        return f"{what} is not of float32"
-    limit = bounded(nodes)
-    if limit is not None:
-        return f"{what} is kept above a number by {limit.op_type} {limit.name!r}"
-    end = y.producer()
-    if end is not None and anchor.op_type == "Erf" and fusion_at(end) is not None:
-        return f"ONNX Runtime fuses {what} by itself"
-    return _Match(x=x, y=y, anchor=anchor)
 
 
 def _replace(editor: Editor, match: _Match, look: Look) -> None:

@@ -17,19 +17,19 @@ References: Ulyanov et al., "Instance Normalization: The Missing Ingredient for 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 import onnx_ir as ir
 
-from ortune.graph.constants import Array, constant, scalar
+from ortune.graph.constants import Array, scalar
 from ortune.graph.nodes import is_op
 from ortune.graph.shapes.known import Dims
 from ortune.graph.shapes.nearby import reduced_axes
 from ortune.rewrites._editor import Editor
 from ortune.rewrites._pattern import Look, Pattern
-from ortune.rewrites._probe import Probes, between, bounded, epsilons, same_shapes, spread
+from ortune.rewrites._probe import Probes, epsilons, form_of, same_shapes, spread
 
 _FOLLOWED = 40  # values from x on
 _NEAR = 1e-6  # relative
@@ -159,26 +159,14 @@ def _found(x: ir.Value, probes: Probes, found: dict[ir.Value, Probes], channels_
             gamma, beta = factors
             if probes[0].ndim == 3 and max(np.ptp(gamma), np.ptp(beta)) <= _NEAR * np.abs(gamma).max():
                 continue  # over one axis, without factors by channel: a LayerNormalization
-            what = f"the normalisation of {x.name!r}"
-            nodes, elsewhere = between(x, y, found)
-            if elsewhere is not None:
-                why = why or f"of {what}, {elsewhere.name!r} is used elsewhere too"
-                continue
-            if not _is_float32(nodes):
-                return f"{what} is not of float32"
-            limit = bounded(nodes)
-            if limit is not None:
-                why = why or f"{what} is kept above a number by {limit.op_type} {limit.name!r}"
+            form = form_of(f"the normalisation of {x.name!r}", x, y, found)
+            if isinstance(form, str):
+                why = why or form
                 continue
             if not channels_known:
                 return f"how many channels {x.name!r} has, which is normalised, is not known"
             return _Match(x=x, y=y, epsilon=epsilon, gamma=gamma, beta=beta)
     return why
-
-
-def _is_float32(nodes: Sequence[ir.Node]) -> bool:
-    found = [constant(v) for node in nodes for v in node.inputs]
-    return {n.dtype for n in found if n is not None and n.dtype.kind == "f"} == {np.dtype(np.float32)}
 
 
 def _replace(editor: Editor, match: _Match, look: Look) -> None:

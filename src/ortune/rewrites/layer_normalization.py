@@ -16,7 +16,7 @@ References: Ba et al., "Layer Normalization", 2016; ONNX operators, "LayerNormal
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -24,13 +24,12 @@ import onnx_ir as ir
 
 from ortune.graph.constants import Array, constant
 from ortune.graph.nodes import is_op, scopes_of
-from ortune.graph.ort_fusions import fusion_at
 from ortune.graph.shapes.nearby import reduced_axis
 from ortune.model.graphs import op_set, scopes
 from ortune.model.operators import STANDARD
 from ortune.rewrites._editor import Editor
 from ortune.rewrites._pattern import Look, Pattern
-from ortune.rewrites._probe import Probes, between, bounded, epsilons, same_shapes, spread
+from ortune.rewrites._probe import Probes, epsilons, form_of, same_shapes, spread
 
 Sizes = tuple[int | None, ...]
 
@@ -220,27 +219,19 @@ def _found(
             factors = _factors(found[y], plain, axis)
             if factors is None:
                 continue
-            nodes, elsewhere = between(x, y, found)
-            if elsewhere is not None:
-                why = why or f"of the normalisation of {x.name!r}, {elsewhere.name!r} is used elsewhere too"
+            what = f"the normalisation of {x.name!r}"
+            form = form_of(what, x, y, found)
+            if isinstance(form, str):
+                why = why or form
                 continue
             if known is None or known[axis] is None:
-                constants = [constant(v) for node in nodes for v in node.inputs]
+                constants = [constant(v) for node in form.nodes for v in node.inputs]
                 if not any(n is not None and n.size == factors[0].size for n in constants):
                     return f"the length of the axis that {x.name!r} is normalised along is not known"
-            if not _is_float32(nodes):
-                return f"the normalisation of {x.name!r} is not of float32"
-            limit = bounded(nodes)
-            if limit is not None:
-                why = (
-                    why
-                    or f"the normalisation of {x.name!r} is kept above a number by {limit.op_type} {limit.name!r}"
-                )
-                continue
             last = axis == -1 or (known is not None and axis == len(known) - 1)
             # Behind a Transpose it may not, since that is moved first.
-            if last and not is_op(x.producer(), "Transpose") and _is_fused(y):
-                return f"ONNX Runtime fuses the normalisation of {x.name!r} by itself"
+            if last and not is_op(x.producer(), "Transpose") and form.is_fused:
+                return f"ONNX Runtime fuses {what} by itself"
             if known is None:
                 place, rank = -1, 0
             else:
@@ -254,19 +245,9 @@ def _found(
                 epsilon=epsilon,
                 gamma=factors[0],
                 beta=factors[1],
-                nodes=tuple(nodes),
+                nodes=form.nodes,
             )
     return why
-
-
-def _is_float32(nodes: Sequence[ir.Node]) -> bool:
-    found = [constant(v) for node in nodes for v in node.inputs]
-    return {n.dtype for n in found if n is not None and n.dtype.kind == "f"} == {np.dtype(np.float32)}
-
-
-def _is_fused(y: ir.Value) -> bool:
-    end = y.producer()
-    return end is not None and fusion_at(end) is not None
 
 
 def _refuses(look: Look) -> str:
