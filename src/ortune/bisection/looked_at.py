@@ -13,9 +13,9 @@ import onnx_ir as ir
 from ortune.analysis import cost
 from ortune.bisection.seen import Seen, see
 from ortune.errors import MeasurementError
+from ortune.graph.nodes import is_op, operator
 from ortune.inputs import feed_files
 from ortune.model.graphs import subgraphs
-from ortune.model.operators import STANDARD
 from ortune.model.save import save_model
 from ortune.records import FeedRef, GraphNode, Measured, Plan, Runtime
 from ortune.trials import pilot, rounding
@@ -49,17 +49,12 @@ class Running:
     @property
     def nodes(self) -> list[ir.Node]:
         """Of the top level, in the order in which they can run."""
-        return [node for node in self.graph.graph if not _is_constant(node)]
+        return [node for node in self.graph.graph if not is_op(node, "Constant")]
 
     @property
     def bodies(self) -> bool:
         """Whether nodes have graphs of their own, which are not looked into."""
         return any(any(True for _ in subgraphs(node)) for node in self.graph.graph)
-
-
-def operator(node: ir.Node) -> str:
-    """A node's operator with its domain, where that is not ONNX's."""
-    return node.op_type if node.domain in STANDARD else f"{node.domain}:{node.op_type}"
 
 
 def described(node: ir.Node, side: Running) -> GraphNode:
@@ -135,10 +130,6 @@ def nudged(running: Running, folder: Path, seed: int) -> Running:
     """The same with inputs and small weights one step of their type away: what rounding makes of its values."""
     graph = rounding.nudged(running.graph, seed) or running.graph
     return replace(running, graph=graph, feed=rounding.moved_feed(running.feed, folder, seed))
-
-
-def _is_constant(node: ir.Node) -> bool:
-    return node.op_type == "Constant" and node.domain in STANDARD
 
 
 def _values(running: Running) -> list[tuple[ir.Node, list[str]]]:

@@ -10,7 +10,7 @@ import onnx_ir as ir
 
 from ortune.analysis.grids import Grid, grids, quantizes
 from ortune.bisection.grids import INTEGERS, behind_grids, step_of, zero_of
-from ortune.bisection.looked_at import Running, described, operator
+from ortune.bisection.looked_at import Running, described
 from ortune.bisection.matching import CARRIERS, NEAR, Pair, paired_before
 from ortune.bisection.seen import (
     FARTHEST,
@@ -25,6 +25,7 @@ from ortune.bisection.seen import (
 from ortune.bisection.weights import faults
 from ortune.graph.attributes import texts
 from ortune.graph.constants import stored
+from ortune.graph.nodes import operator
 from ortune.model.graphs import op_set
 from ortune.records import (
     GraphNode,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import onnx
 import onnx_ir as ir
 
 from ortune.model.graphs import nested, nodes, scopes
@@ -15,6 +16,11 @@ FLOATS = frozenset({ir.DataType.FLOAT, ir.DataType.FLOAT16, ir.DataType.DOUBLE})
 def is_op(node: ir.Node | None, *names: str) -> bool:
     """Whether a node is one of these operators of the standard domain."""
     return node is not None and node.domain in STANDARD and node.op_type in names
+
+
+def operator(node: ir.Node | onnx.NodeProto) -> str:
+    """A node's operator with its domain, where that is not ONNX's: "Conv", or "com.microsoft:FusedConv"."""
+    return node.op_type if node.domain in STANDARD else f"{node.domain}:{node.op_type}"
 
 
 def holds(model: ir.Model, *names: str) -> bool:

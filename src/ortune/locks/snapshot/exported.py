@@ -10,9 +10,9 @@ from collections.abc import Iterator
 import onnx_ir as ir
 
 from ortune.graph.fingerprints import is_structure, model_fingerprint, tensor_digest
+from ortune.graph.nodes import operator
 from ortune.model.graphs import attribute_tensors, graphs, nodes, tensors, type_text
 from ortune.model.open import OpenModel
-from ortune.model.operators import STANDARD
 from ortune.records import LockedModel
 
 
@@ -46,9 +46,7 @@ def locked_model(model: OpenModel) -> LockedModel:
 
 def exported_operators(model: OpenModel) -> dict[str, int]:
     """Operators as exported, by the names that ``structure.operators`` gives them; constants left out."""
-    counts = Counter(
-        n.op_type if n.domain in STANDARD else f"{n.domain}:{n.op_type}" for n in nodes(model.ir)
-    )
+    counts = Counter(map(operator, nodes(model.ir)))
     counts.pop("Constant", None)
     return dict(counts)
 

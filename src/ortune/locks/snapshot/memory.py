@@ -12,8 +12,9 @@ import onnx_ir as ir
 from onnx import GraphProto, NodeProto
 
 from ortune.analysis.cost.graph import GraphCounter
+from ortune.graph.nodes import operator
 from ortune.graph.shapes.types import n_bytes
-from ortune.locks.snapshot.structure import all_nodes, graphs_of, operator
+from ortune.locks.snapshot.structure import all_nodes, graphs_of
 from ortune.model.graphs import graphs
 
 Sizes = dict[str, int]

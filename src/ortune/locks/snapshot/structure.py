@@ -9,13 +9,8 @@ import onnx_ir as ir
 from onnx import AttributeProto, GraphProto, NodeProto
 
 from ortune.graph.fingerprints import Fingerprints, tensor_kind, weight_kind
+from ortune.graph.nodes import operator
 from ortune.model.graphs import graphs
-from ortune.model.operators import STANDARD
-
-
-def operator(node: NodeProto) -> str:
-    """As in "Conv", or "com.microsoft:FusedConv"."""
-    return node.op_type if node.domain in STANDARD else f"{node.domain}:{node.op_type}"
 
 
 def graphs_of(node: NodeProto) -> Iterator[GraphProto]:
