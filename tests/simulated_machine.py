@@ -122,6 +122,11 @@ class Lab:
     trials: Counter[str] = field(default_factory=Counter)
     running: bool = False
 
+    @property
+    def n_trials(self) -> int:
+        """How many trials ran in all."""
+        return sum(len(plans) for _, _, plans in self.groups)
+
     def clock(self) -> float:
         """Seconds."""
         return self.now_s

@@ -44,6 +44,9 @@ ROOMS = {
         "stats", "model", "graph", "knobs", "store", "fleet", "targets", "analysis", "inputs", "rewrites", "rules",
         "bundle", "search", "launcher", "temporary",
     },
+    "experiment": {
+        "stats", "store", "fleet", "targets", "trials",
+    },
     "profiling": {
         "stats", "model", "knobs", "store", "targets", "trace", "analysis", "inputs", "rewrites", "bundle", "search",
         "trials",
@@ -52,7 +55,7 @@ ROOMS = {
     "bisection": {"model", "graph", "knobs", "targets", "analysis", "inputs", "trials"},
     "verbs": {
         "stats", "model", "graph", "trace", "knobs", "targets", "store", "report", "fleet", "analysis", "inputs",
-        "rewrites", "rules", "bundle", "search", "trials", "profiling", "locks",
+        "rewrites", "rules", "bundle", "search", "trials", "experiment", "profiling", "locks",
         "bisection",
     },
     "answer": {"report"},

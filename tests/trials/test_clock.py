@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from ortune import launcher
+from ortune.experiment.opening import exclusive
 from ortune.store import lock
 from ortune.trials.clock import Clock, Stopwatch
 from ortune.trials.watcher import Watcher
-from ortune.verbs._session import exclusive
 
 
 @pytest.fixture

@@ -25,7 +25,7 @@ from ortune.report import compare_gate, compare_outputs, compare_words
 from ortune.targets.tool import ToolFailed
 from ortune.verbs import compare
 from ortune.verbs._options import words
-from ortune.verbs._session import rewriting_limits
+from ortune.verbs._session import terms
 from patience import few_turns
 from zoo import model_path
 
@@ -271,7 +271,7 @@ def test_inputs_of_another_kind_are_not_joined(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("budget", "limit_s"), [("2s", 60), ("5m", 300)])
 def test_a_rewrite_takes_no_longer_than_the_budget_allows(budget: str, limit_s: float) -> None:
-    assert rewriting_limits(asked("m.onnx", budget=budget)).load_s == limit_s
+    assert terms(asked("m.onnx", budget=budget)).rewriting.load_s == limit_s
 
 
 @pytest.mark.parametrize("verb", ["compare", "bench", "lock"])

@@ -23,6 +23,7 @@ from typer.core import TyperGroup
 
 from ortune import targets
 from ortune.cli import main
+from ortune.experiment.opening import Experiment
 from ortune.fleet.runtimes import probe
 from ortune.model.open import open_model
 from ortune.profiling import peaks, processes
@@ -41,6 +42,7 @@ from ortune.targets.machine import Machine
 from ortune.trials.executor import Timing
 from ortune.trials.watcher import Watcher
 from ortune.verbs._options import seconds, words
+from ortune.verbs._session import terms
 from ortune.verbs.look import Options, _Look, contents
 from within import program
 
@@ -226,7 +228,8 @@ def test_the_budget_that_is_suggested_holds_what_was_left_out(
     def taken(budget_s: float) -> tuple[_Look, list[str]]:
         nonlocal now
         now, profiled = 0.0, list[str]()
-        found = _Look(Options(model="m.onnx", budget=budget_s), Watcher(), model, None, tmp_path)
+        asked = Options(model="m.onnx", budget=budget_s)
+        found = _Look(asked, Experiment("look", terms(asked), Watcher(), tmp_path), model, None)
         monkeypatch.setattr(found, "_profile", lambda *_: profiled.append("profile"))
         trials = Trials()
         baseline: Any = SimpleNamespace(arm=str, executor=trials, require_measured=lambda _, outcome: outcome)
@@ -319,7 +322,8 @@ def test_every_command_that_is_suggested_can_be_typed(
 ) -> None:
     model = dense(tmp_path / "m.onnx", inputs=[INFO("x", FLOAT, ["rows", 96]), INFO("w", FLOAT, [96, 96])])
     asked = Options(model=str(model), target=target, set=["intra=2"], dim=["rows=8"])
-    taken = _Look(asked, Watcher(), open_model(model), None, tmp_path)
+    opened = Experiment("look", terms(asked), Watcher(), tmp_path)
+    taken = _Look(asked, opened, open_model(model), None)
     taken.needed_s = 30.0
     lines = taken._next(None, {"too-many-threads", "depends-on-values"})
     found = measurable(taken._findings(), words(asked, without=("budget",)))

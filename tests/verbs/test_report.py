@@ -31,8 +31,6 @@ from ortune.records import (
 from ortune.report import markdown, report_words
 from ortune.report.answer import KINDS
 from ortune.store.db import DATABASE, SessionLog, Store
-from ortune.trials.watcher import Watcher
-from ortune.verbs import doctor
 from ortune.verbs.report import rate
 from within import program
 
@@ -383,8 +381,8 @@ def test_doctor_keeps_its_document_for_telling_it_again(tmp_path: Path) -> None:
     with Store(tmp_path) as store:
         log = store.begin("doctor", "doctor key", HEADER)
         log.add("result", document.result.noise)
-    assert "did not keep its document" in told(tmp_path).sessions[0].trouble
-    doctor._keep(tmp_path, log.id, document, Watcher())
+        assert "did not keep its document" in told(tmp_path).sessions[0].trouble
+        log.add("document", document)
     assert told(tmp_path, log.id).sessions[0].document == document
 
 

@@ -108,6 +108,7 @@ class Baseline:
         log: SessionLog,
         say: Callable[[str], None],
         machine: Machine,
+        load: Callable[[Workload], Workload] = lambda work: work,
     ) -> None:
         self.machine = machine
         self.side, self.options, self.scratch, self.say = side, options, scratch, say
@@ -115,7 +116,7 @@ class Baseline:
         self.known_differences: dict[str, OutputDifference] = {}
         self.notes: list[str] = []
         self.findings: list[Finding] = []
-        self.work = self._proposed()
+        self.work = load(self._proposed())
         self.executor = Executor({}, self.work, scratch, log, machine)
         if machine.pod:
             self.note(f"in an emulated pod: {machine.pod.how}")

@@ -9,7 +9,7 @@ from typing import TypeVar
 import msgspec
 
 from ortune.bisection.levels import first_decisive, first_not_finite
-from ortune.records import DEFAULT_WRONG, Envelope, FeedRef, Finding, LevelCheck, Record
+from ortune.records import FeedRef, Finding, LevelCheck, Record
 from ortune.report import finding_words
 from ortune.rules import Facts, rule_of
 from ortune.rules.measurement import outputs_not_finite, wrong_when_optimised
@@ -63,15 +63,6 @@ def settle(
         alerts += _wrong(baseline, side, baseline.refs, baseline.levels, check, line, name, first_ns, left_s)
     _alert(baseline, alerts, name)
     baseline.executor.last = first  # what a run costs is told from it
-
-
-def alerted(envelope: Envelope[R], *baselines: Baseline) -> Envelope[R]:
-    """The document with what is said before all else, and the status that says so."""
-    alerts = tuple(alert for baseline in baselines for alert in baseline.alerts)
-    wrong = any(alert.code == DEFAULT_WRONG for alert in alerts) and envelope.status == "ok"
-    return msgspec.structs.replace(
-        envelope, status="default-wrong" if wrong else envelope.status, alerts=alerts
-    )
 
 
 def question_side(

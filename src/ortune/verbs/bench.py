@@ -6,18 +6,19 @@ the same plan differ by more than the requests within one do.
 
 from __future__ import annotations
 
+import contextlib
 import math
 import random
 import shlex
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Annotated
 
 import msgspec
 import numpy as np
 
-from ortune import __version__, knobs
+from ortune import knobs
 from ortune.errors import Interrupted, MeasurementError, UsageError
+from ortune.experiment.opening import Experiment
 from ortune.fleet import runtimes
 from ortune.knobs.cpu.arena_extend_strategy import KNOB as ARENA
 from ortune.knobs.cpu.global_thread_pool import KNOB as POOL
@@ -29,14 +30,12 @@ from ortune.stats.processes import LEAST_PROCESSES
 from ortune.targets.browser.remote import browser_name, heat
 from ortune.targets.machine import Machine
 from ortune.trials import pilot
-from ortune.trials.baseline import LOOK_SHARE, PILOT_RUNS, Baseline, run_ns
+from ortune.trials.baseline import LOOK_SHARE, PILOT_RUNS, run_ns
 from ortune.trials.bench_result import CaseTrial, make_result
-from ortune.trials.clock import Clock
 from ortune.trials.executor import Timing
-from ortune.trials.scratch import scratch_folder
 from ortune.trials.sides import Resolved, SideText, require_unchanged
 from ortune.trials.watcher import Watcher
-from ortune.verbs._first_run import alerted, settle
+from ortune.verbs._first_run import settle
 from ortune.verbs._options import (
     RUN,
     Load,
@@ -45,7 +44,7 @@ from ortune.verbs._options import (
     command,
     named,
 )
-from ortune.verbs._session import Session, resolver, session
+from ortune.verbs._session import experiment, keep
 
 GOOD_PROCESSES = 8  # enough for an interval; beyond, time may go to requests until a p99 can be told
 TAIL_REQUESTS = 1000  # of a shape: a p99 needs 662, and more where processes differ
@@ -117,23 +116,22 @@ def measured(
     Raises:
         OrtuneError: Nothing could be measured; the exit code is the error's.
     """
-    with scratch_folder() as scratch:
+    with experiment(verb, options, watch) as opened:
         text = SideText(
             text=str(options.model),
             settings=tuple(options.set),
             rewrites=options.rewrite,
             runtime=named(options.runtime),
         )
-        side = resolver(options, scratch, watch)(text)
+        side = opened.resolve(text)
         watch.say(f"measuring with {runtimes.describe(side.runtime)}")
-        with session(verb, options, watch, machine) as kept:
-            cpus = kept.machine.seen.effective_cpus
-            plan = shared(side.plan, pool=pool, arena=arena, cpus=cpus)
-            side = replace(side, plan=plan)
-            with kept.measuring(side.label):
-                kept.begin(f"{side.model.info.sha256} {side.plan.id}", model=side.label)
-                envelope = _Run(options, watch, side, scratch, kept).go()
-            return kept.keep(envelope)
+        there = None if machine is None else contextlib.nullcontext(machine)
+        with opened.measuring(side.label, machine=there):
+            cpus = opened.machine.seen.effective_cpus
+            side = replace(side, plan=shared(side.plan, pool=pool, arena=arena, cpus=cpus))
+            opened.begin(f"{side.model.info.sha256} {side.plan.id}", {"model": side.label})
+            envelope = _Run(options, opened, side).go()
+        return keep(opened, options, envelope)
 
 
 def shared(plan: Plan, *, pool: bool, arena: bool, cpus: int) -> Plan:
@@ -165,11 +163,10 @@ def _put(settings: dict[str, Value], name: str, value: Value, flag: str) -> None
 class _Run:
     """One bench while it runs."""
 
-    def __init__(self, o: OneBench, watch: Watcher, side: Resolved, scratch: Path, kept: Session) -> None:
-        self.options, self.watch, self.side, self.scratch, self.log = o, watch, side, scratch, kept.log
-        self.kept = kept
-        self.clock = Clock(o.budget_s, watch.clock)
-        self.baseline = Baseline(side, o.feeds, scratch, kept.log, watch.say, kept.machine)
+    def __init__(self, o: OneBench, opened: Experiment, side: Resolved) -> None:
+        self.options, self.experiment, self.side = o, opened, side
+        self.watch, self.clock, self.log = opened.watch, opened.clock, opened.log
+        self.baseline = opened.base(side)
         self.trials: list[CaseTrial] = []
         self.failed: list[tuple[str, Failed]] = []
         self.given_up: list[str] = []
@@ -198,22 +195,13 @@ class _Run:
             [*self.given_up, *self._heat()],
             self.log.id,
             self.clock.spent_s,
-            command(self.kept.verb, self.options),
+            command(self.experiment.verb, self.options),
         )
-        envelope = Envelope(
-            schema=f"ortune/{self.kept.verb}/1",
-            ortune=__version__,
-            host=self.baseline.host,
-            model=self.side.model.ref,
-            workload=self.baseline.work,
-            status="interrupted" if stopped else "ok",
-            result=result,
-        )
-        return alerted(envelope, self.baseline)
+        return self.experiment.document(result, status="interrupted" if stopped else "ok")
 
     def _heat(self) -> list[str]:
         """What a device elsewhere lost while it grew warm; nothing tells its temperature."""
-        remote = self.kept.machine.remote
+        remote = self.experiment.machine.remote
         if remote is None:
             return []
         name = remote.hello.agent if remote.hello else ""

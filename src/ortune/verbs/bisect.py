@@ -9,28 +9,25 @@ from typing import Literal
 
 import msgspec
 
-from ortune import __version__
 from ortune.analysis.grids import grids
 from ortune.bisection.exact import exact_outputs
 from ortune.bisection.find import Found, Side, find
 from ortune.bisection.judge import numbers, wrong_side
 from ortune.errors import ModelError, UsageError
+from ortune.experiment.opening import Experiment
 from ortune.fleet import runtimes
 from ortune.model.open import open_model
 from ortune.records import BisectResult, Envelope, Measured, OutputDifference
 from ortune.report import bisect_words
 from ortune.search.blocks import BASE, NEW
-from ortune.store.db import SessionLog
-from ortune.targets.machine import Machine
 from ortune.targets.tool import ToolFailed
 from ortune.trials import pairing
-from ortune.trials.baseline import LEAST_LOAD_S, Baseline
+from ortune.trials.baseline import LEAST_LOAD_S
 from ortune.trials.outputs import compare_outputs
-from ortune.trials.scratch import scratch_folder
 from ortune.trials.sides import Resolved
 from ortune.trials.watcher import Watcher
 from ortune.verbs._options import NoWait, Page, Seed, Tolerance
-from ortune.verbs._session import exclusive, resolver
+from ortune.verbs._session import experiment
 from ortune.verbs._sides import TwoSides
 
 Judged = tuple[Literal["", "A", "B"], Literal["", "optimiser-off", "float64"]]
@@ -62,16 +59,15 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[BisectResu
     Raises:
         OrtuneError: A side cannot be read or run.
     """
-    watch, machine = watcher or Watcher(), Machine(browser=options.in_browser)
+    watch = watcher or Watcher()
     if options.b is None and not (options.alters("a") or options.alters("b")):
         raise UsageError(
             "there is one side alone",
             do="name two models, or alter one side: --b-set level=basic, --b-rewrite NAME",
         )
-    with scratch_folder() as scratch:
-        resolved = resolver(options, scratch, watch)
-        a = resolved(options.side("a"))
-        b = resolved(options.side("b"), base_model=a.model)
+    with experiment("bisect", options, watch) as opened:
+        a = opened.resolve(options.side("a"))
+        b = opened.resolve(options.side("b"), base_model=a.model)
         for side in (a, b):
             if side.model.facts.format == "ort":
                 raise ModelError(
@@ -80,19 +76,17 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[BisectResu
                     do="Give the .onnx that it was made from.",
                 )
         watch.say(f"looking with {runtimes.describe(a.runtime)}")
-        with exclusive(f"bisect {a.label}", watch, wait=not options.no_wait):
-            return _Run(options, watch, machine, scratch, a, b).go()
+        with opened.measuring(a.label):
+            return _Run(options, opened, a, b).go()
 
 
 class _Run:
     """One search."""
 
-    def __init__(
-        self, options: Options, watch: Watcher, machine: Machine, scratch: Path, a: Resolved, b: Resolved
-    ) -> None:
-        self.options, self.watch, self.machine, self.scratch = options, watch, machine, scratch
-        self.a, self.b = a, b
-        self.baseline = Baseline(a, options.feeds, scratch, SessionLog(None, ""), watch.say, machine)
+    def __init__(self, options: Options, opened: Experiment, a: Resolved, b: Resolved) -> None:
+        self.options, self.experiment, self.a, self.b = options, opened, a, b
+        self.watch, self.scratch = opened.watch, opened.scratch
+        self.baseline = opened.base(a)
 
     def go(self) -> Envelope[BisectResult]:
         baseline = self.baseline
@@ -211,13 +205,8 @@ class _Run:
             )
         notes = (*self.baseline.notes, *notes, *bisect_words.notes(result))
         result = msgspec.structs.replace(result, headline=bisect_words.headline(result), notes=notes)
-        return Envelope(
-            schema="ortune/bisect/1",
-            ortune=__version__,
-            host=self.machine.host,
-            model=self.a.model.ref,
-            workload=self.baseline.work,
+        return self.experiment.document(
+            result,
             status="default-wrong" if result.wrong and result.graphs == "optimised" else "ok",
             verdict="found" if result.partings else "same" if difference.ok else "not-found",
-            result=result,
         )

@@ -11,8 +11,10 @@ from typing import Annotated, Any
 
 import msgspec
 
-from ortune import __version__, files, rewrites, rules, targets
+from ortune import files, rewrites, rules, targets
 from ortune.errors import OrtuneError, UsageError
+from ortune.experiment.document import document
+from ortune.experiment.opening import exclusive
 from ortune.inputs import workload
 from ortune.inputs.run_cost import run_cost
 from ortune.model import from_git
@@ -43,7 +45,6 @@ from ortune.verbs._options import (
     RuntimeOption,
     named,
 )
-from ortune.verbs._session import exclusive
 
 FORMATS = ("text", "json", "github", "sarif", "markdown", "html")
 STOPPING = ""
@@ -182,9 +183,7 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[CheckResul
             for code in sorted({f.code for m in found for f in m.findings})
         },
     )
-    return Envelope(
-        schema="ortune/check/1", ortune=__version__, host=machine.host, status="ok", result=result
-    )
+    return document("check", result, host=machine.host)
 
 
 def exit_code(envelope: Envelope[CheckResult]) -> int:

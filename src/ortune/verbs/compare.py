@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -13,8 +12,9 @@ from typing import Annotated, Literal
 import msgspec
 import numpy as np
 
-from ortune import __version__, rules, targets
+from ortune import rules, targets
 from ortune.errors import MeasurementError, OrtuneError, UsageError
+from ortune.experiment.opening import Experiment
 from ortune.fleet import runtimes
 from ortune.model.open import open_model
 from ortune.profiling.gpu import kernels_a_run
@@ -45,14 +45,13 @@ from ortune.search.budget import PROFILED_TRIALS
 from ortune.search.figures import OBJECTIVES, TIMES, describe, require_objective
 from ortune.stats import evidence
 from ortune.trials import pairing, pilot
-from ortune.trials.baseline import STARTS, Baseline, require_page
-from ortune.trials.clock import DELIVERY, Clock
+from ortune.trials.baseline import STARTS, require_page
+from ortune.trials.clock import DELIVERY
 from ortune.trials.compare_result import New, Raced, rank, wrong_sides
-from ortune.trials.scratch import scratch_folder
 from ortune.trials.sides import Resolved, require_unchanged
 from ortune.trials.watcher import Watcher
 from ortune.verbs._elsewhere import Elsewhere, browser_elsewhere
-from ortune.verbs._first_run import SIDE_RUNS, alerted, question_side, settle
+from ortune.verbs._first_run import SIDE_RUNS, question_side, settle
 from ortune.verbs._options import (
     GATE,
     NON_FINITE,
@@ -66,7 +65,7 @@ from ortune.verbs._options import (
     Tolerance,
     share,
 )
-from ortune.verbs._session import Session, resolver, session
+from ortune.verbs._session import experiment, keep
 from ortune.verbs._sides import Sides
 
 FORMATS = ("text", "json", "github", "markdown", "html")
@@ -141,32 +140,26 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[CompareRes
     for name in options.allow:
         if name != NON_FINITE:
             raise UsageError(f"{name!r} is nothing that can be allowed", where="--allow", do=NON_FINITE)
-    with scratch_folder() as scratch:
-        base, news = _sides(options, scratch, watch)
+    with experiment("compare", options, watch) as opened:
+        base, news = _sides(options, opened)
         watch.say(_measuring_with(base, news))
         names = [targets.of(side.plan).name for side in (base, *(new.side for new in news))]
         options.require_there(names, options.objective, pod=options.feeds.pod is not None)
-        with contextlib.ExitStack() as stack:
-            machine = None
-            if options.serve:
-                machine = stack.enter_context(browser_elsewhere(options, names, scratch, watch))
-            kept = stack.enter_context(session("compare", options, watch, machine))
-            with kept.measuring(base.label):
-                each = [base, *(new.side for new in news)]
-                shas = " ".join(side.model.info.sha256 for side in each)
-                plans = " ".join(side.plan.id for side in each)
-                labels = {new.name.lower(): new.side.label for new in news}
-                kept.begin(f"{shas} {plans}", a=base.label, **labels)
-                envelope = _Run(options, watch, base, news, scratch, kept).go()
-            return kept.keep(envelope)
+        sides = [base, *(new.side for new in news)]
+        shas = " ".join(side.model.info.sha256 for side in sides)
+        plans = " ".join(side.plan.id for side in sides)
+        labels = {"a": base.label, **{new.name.lower(): new.side.label for new in news}}
+        there = browser_elsewhere(options, names, opened.scratch, watch) if options.serve else None
+        with opened.measuring(base.label, f"{shas} {plans}", machine=there, names=labels):
+            envelope = _Run(options, opened, base, news).go()
+        return keep(opened, options, envelope)
 
 
-def _sides(options: Options, scratch: Path, watch: Watcher) -> tuple[Resolved, list[New]]:
-    resolved = resolver(options, scratch, watch)
-    base = resolved(options.side("a"), plain=options.proves_bundle)
+def _sides(options: Options, opened: Experiment) -> tuple[Resolved, list[New]]:
+    base = opened.resolve(options.side("a"), plain=options.proves_bundle)
     arms = [arm for arm in LETTERS if arm != BASE]
     return base, [
-        New(arm=arm, side=resolved(options.side(letter), base_model=base.model))
+        New(arm=arm, side=opened.resolve(options.side(letter), base_model=base.model))
         for arm, letter in zip(arms, options.new_letters, strict=False)
     ]
 
@@ -186,19 +179,17 @@ def _described(runtime: Runtime, a: Resolved) -> str:
 class _Run:
     """One comparison while it runs."""
 
-    def __init__(
-        self, options: Options, watch: Watcher, a: Resolved, news: list[New], scratch: Path, kept: Session
-    ) -> None:
-        self.options, self.watch, self.a, self.news = options, watch, a, news
-        self.scratch, self.log = scratch, kept.log
-        self.clock = Clock(options.budget_s, watch.clock)
+    def __init__(self, options: Options, opened: Experiment, a: Resolved, news: list[New]) -> None:
+        self.options, self.experiment, self.a, self.news = options, opened, a, news
+        self.watch, self.clock = opened.watch, opened.clock
+        self.scratch, self.log = opened.scratch, opened.log
         self.delivery_s = self.after_s = DELIVERY * self.clock.spent_s
         self.tells_why = not options.no_why and options.objective in TIMES
         self.starts: list[Measured] = []  # of A alone
         self.before_ns = 0  # until the first block
         for new in news:
             new.pairs = pairing.pair_inputs(a.model.ir, new.side.model.ir, options.mapped, new.name)
-        self.baseline = Baseline(a, options.feeds, scratch, kept.log, watch.say, kept.machine)
+        self.baseline = opened.base(a)
         self.rules = duel.Rules(
             budget_ns=int(options.budget_s * 1e9),
             max_blocks=options.most_blocks,
@@ -503,21 +494,15 @@ class _Run:
             enough_s=self._enough_s(state, design),
         )
         interrupted = state is not None and state.ended == "stopped"
-        envelope = Envelope(
-            schema="ortune/compare/1",
-            ortune=__version__,
-            host=self.baseline.host,
-            model=self.a.model.ref,
-            workload=self.baseline.work,
+        return self.experiment.document(
+            result,
             status="interrupted" if interrupted else "ok",
             verdict="wrong-output"
             if {"A", result.name} & {*result.wrong_sides}
             else first.comparison.verdict
             if first.comparison
             else _untimed(first.outputs),
-            result=result,
         )
-        return alerted(envelope, self.baseline)
 
 
 def _untimed(outputs: OutputDifference) -> VerdictName:

@@ -12,8 +12,9 @@ from typing import Annotated
 
 import msgspec
 
-from ortune import __version__, rules
+from ortune import rules
 from ortune.errors import OrtuneError, UsageError
+from ortune.experiment.opening import Experiment
 from ortune.profiling.nodes import origins
 from ortune.profiling.peaks import load_peak
 from ortune.profiling.processes import NOT_HELD, base_arm, profile, runs_within
@@ -41,14 +42,12 @@ from ortune.search.blocks import BASE, IDENTICAL, SPIKE, awake, log_ratios, meas
 from ortune.search.figures import OBJECTIVES, WORDS, describe, figure, require_objective
 from ortune.search.plan_edits import merge, together
 from ortune.trials.baseline import Baseline, patience_s
-from ortune.trials.clock import Clock
 from ortune.trials.fixed_blocks import fit, fixed_blocks, held, holds
 from ortune.trials.pilot import describe as failure
 from ortune.trials.rewriting import Models
-from ortune.trials.scratch import scratch_folder
 from ortune.trials.sides import Resolved, SideText, require_unchanged
 from ortune.trials.watcher import Watcher
-from ortune.verbs._first_run import alerted, settle
+from ortune.verbs._first_run import settle
 from ortune.verbs._options import (
     GATE,
     MODEL,
@@ -69,7 +68,7 @@ from ortune.verbs._options import (
     seconds,
     words,
 )
-from ortune.verbs._session import Session, resolver, session
+from ortune.verbs._session import experiment, keep
 from ortune.verbs._watched import watched
 
 FORMATS = ("text", "json", "github", "markdown", "html")
@@ -177,31 +176,29 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[DiagnoseRe
     watch = watcher or Watcher()
     if options.page:
         return _page(options, watch)
-    with scratch_folder() as scratch:
+    with experiment("diagnose", options, watch) as opened:
         text = SideText(
             text=str(options.model), rewrites=tuple(options.rewrite), runtime=named(options.runtime)
         )
-        side = resolver(options, scratch, watch)(text)
-        with session("diagnose", options, watch) as kept:
-            with kept.measuring(side.label):
-                log = kept.begin(f"{side.model.info.sha256} {side.plan.id}", model=side.label)
-                baseline = Baseline(side, options.feeds, scratch, log, watch.say, kept.machine)
-                envelope = _Diagnosis(options, watch, baseline, kept).go()
-            return kept.keep(envelope)
+        side = opened.resolve(text)
+        key = f"{side.model.info.sha256} {side.plan.id}"
+        with opened.measuring(side.label, key, names={"model": side.label}):
+            envelope = _Diagnosis(options, opened, opened.base(side)).go()
+        return keep(opened, options, envelope)
 
 
 def _page(options: Options, watch: Watcher) -> Envelope[DiagnoseResult]:
     """The user's own page, watched."""
-    with session("diagnose", options, watch) as kept:
-        kept.begin(options.page, model=options.page)
-        return kept.keep(_watch(options, watch, kept))
+    with experiment("diagnose", options, watch) as opened:
+        opened.begin(options.page, {"model": options.page})
+        return keep(opened, options, _watch(options, opened))
 
 
-def _watch(options: Options, watch: Watcher, kept: Session) -> Envelope[DiagnoseResult]:
+def _watch(options: Options, opened: Experiment) -> Envelope[DiagnoseResult]:
+    watch = opened.watch
     began_s = watch.clock.now_s()
     watch.line(f"watching {options.page}")
-    with scratch_folder() as scratch:
-        page, first = watched(options.page, options.in_browser, options.watch_s, scratch, watch.stop)
+    page, first = watched(options.page, options.in_browser, options.watch_s, opened.scratch, watch.stop)
     findings = tuple({(f.code, f.what): f for each in page.sessions for f in each.findings}.values())
     result = DiagnoseResult(
         side=first,
@@ -210,16 +207,10 @@ def _watch(options: Options, watch: Watcher, kept: Session) -> Envelope[Diagnose
         failed=_fails(findings, options.severity),
         reproduce=command("diagnose", options),
         page=page,
-        session=kept.log.id,
+        session=opened.log.id,
         elapsed_s=watch.clock.now_s() - began_s,
     )
-    return Envelope(
-        schema="ortune/diagnose/1",
-        ortune=__version__,
-        host=kept.machine.host,
-        status="interrupted" if watch.stop() else "ok",
-        result=result,
-    )
+    return opened.document(result, status="interrupted" if watch.stop() else "ok")
 
 
 def _fails(findings: Sequence[Finding], severity: str) -> bool:
@@ -253,12 +244,12 @@ class _Fix:
 class _Diagnosis:
     """One diagnosis while it is made."""
 
-    def __init__(self, options: Options, watch: Watcher, baseline: Baseline, kept: Session) -> None:
-        self.options, self.watch, self.baseline, self.kept = options, watch, baseline, kept
-        self.clock = Clock(options.budget_s, watch.clock)
+    def __init__(self, options: Options, opened: Experiment, baseline: Baseline) -> None:
+        self.options, self.experiment, self.baseline = options, opened, baseline
+        self.watch, self.clock = opened.watch, opened.clock
         self.asked = words(options, without=("budget", "allow", "fail_on"))
         self.side: Resolved = baseline.side
-        self.models = Models(self.side, baseline.scratch, tuple(options.feeds.custom_ops), watch.say)
+        self.models = Models(self.side, baseline.scratch, tuple(options.feeds.custom_ops), self.watch.say)
         self.rng = random.Random(f"diagnose-{options.seed}")
         self.blocks: list[Block] = []
         self.controls: list[Control] = []
@@ -302,7 +293,7 @@ class _Diagnosis:
     def _profile(self) -> ProfileResult | None:
         """One process under the profiler; None where it does not run there, or the budget does not hold it."""
         self.watch.line("profiling")
-        side, machine = self.side, self.kept.machine
+        side, machine = self.side, self.experiment.machine
         latency = figure(self.baseline.first, "median") or self.baseline.first.done.cases[0].first_ns
         # Where no fix can be raced, nothing else needs the time.
         left_ns = self.clock.left_s * 1e9
@@ -329,7 +320,7 @@ class _Diagnosis:
         )
 
     def _findings(self, told: ProfileResult | None) -> tuple[Finding, ...]:
-        machine = self.kept.machine
+        machine = self.experiment.machine
         facts = Facts(
             model=self.side.model,
             work=self.baseline.work,
@@ -498,24 +489,18 @@ class _Diagnosis:
             failed=_fails((*self.baseline.alerts, *ordered), self.options.severity),
             reproduce=command("diagnose", self.options),
             tune=shlex.join(["ortune", "tune", *self.asked]),
-            session=self.kept.log.id,
+            session=self.experiment.log.id,
             elapsed_s=self.clock.spent_s,
         )
-        envelope = Envelope(
-            schema="ortune/diagnose/1",
-            ortune=__version__,
-            host=self.baseline.host,
-            model=self.side.model.ref,
-            workload=self.baseline.work,
+        return self.experiment.document(
+            result,
             status="interrupted" if self.watch.stop() else "ok",
             verdict="functional-only"
             if self.baseline.functional_only
             else "faster"
             if any(c.verdict == "faster" for c in claims)
             else None,
-            result=result,
         )
-        return alerted(envelope, self.baseline)
 
 
 def _order(finding: Finding) -> tuple[int, float, float]:

@@ -9,8 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
-from ortune import __version__, rules
+from ortune import rules
 from ortune.errors import BusyError, Interrupted, MeasurementError, Stopped, UsageError
+from ortune.experiment.document import document
+from ortune.experiment.opening import Experiment, exclusive
 from ortune.fleet import made, runtimes
 from ortune.model.open import open_model
 from ortune.profiling.peaks import load_peak, measure_peak
@@ -19,12 +21,10 @@ from ortune.records import (
     EffectRow,
     Envelope,
     MachinePeak,
-    ModelRef,
     NoiseReport,
     Plan,
     Runtime,
     RuntimeReport,
-    Workload,
 )
 from ortune.rules import Facts
 from ortune.search import controls, duel
@@ -36,10 +36,9 @@ from ortune.targets.machine import Machine
 from ortune.targets.tool import ToolFailed
 from ortune.trials import probe_model
 from ortune.trials.baseline import Baseline
-from ortune.trials.scratch import scratch_folder
 from ortune.trials.sides import Resolved
 from ortune.trials.watcher import Watcher
-from ortune.verbs._first_run import alerted, settle
+from ortune.verbs._first_run import settle
 from ortune.verbs._options import (
     RUN,
     AnyPath,
@@ -51,7 +50,7 @@ from ortune.verbs._options import (
     Stored,
     named,
 )
-from ortune.verbs._session import exclusive, open_store, session
+from ortune.verbs._session import experiment
 
 MINUTES = (0.5, 1.0, 2.0, 5.0, 10.0, 30.0)
 BLOCKS = 12
@@ -99,76 +98,64 @@ def run(options: Options | None = None, watcher: Watcher | None = None) -> Envel
     if o.model is not None and not o.measure:
         what = "is what the noise would be measured with, and nothing is measured"
         raise UsageError(what, where=str(o.model), do="leave it or --no-measure out")
-    machine = Machine(browser=o.in_browser)
+    with experiment("doctor", o, watch) as opened:
+        return _examined(o, opened)
+
+
+def _examined(o: Options, opened: Experiment) -> Envelope[DoctorResult]:
+    """The inventory, then noise and peaks where they can be measured."""
+    watch, machine = opened.watch, opened.machine
     found = [made.find(named(o.runtime), watch.say)] if o.runtime else runtimes.all_runtimes()
     reports = tuple(report(r, o.in_browser) for r in found)
     usable = next((r for r in found if not r.error), None)
     noise: NoiseReport | None = None
-    baseline: Baseline | None = None
     peak: MachinePeak | None = None
-    work: Workload | None = None
-    ref: ModelRef | None = None
-    interrupted, kept = False, ""
+    interrupted = False
     if o.measure and usable is not None:
-        with scratch_folder() as scratch:
-            watch.say(f"measuring with {runtimes.describe(usable)}")
-            model = open_model(Path(o.model)) if o.model else probe_model.write(scratch)
-            side = Resolved(
-                label=model.path.name if o.model else "a small convolution network",
-                model=model,
-                plan=Plan(),
-                runtime=usable,
-                runs=model.path,
-            )
-            if o.model:
-                ref = model.ref
-            try:
-                baseline, noise, kept = _measured(side, o, scratch, watch, machine)
-                work = baseline.work
-                peak = _peak(usable, o, scratch, watch, machine)
-            except BusyError as error:
-                if o.no_wait:
-                    raise
-                # The inventory needs nobody's leave; the noise of another's measurement would not be the machine's.
-                watch.say(f"neither noise nor peaks were measured: {error.what}")
-            except (Interrupted, Stopped):
-                # The inventory is done and worth having; only the noise is not known, or the peaks.
-                interrupted = True
+        watch.say(f"measuring with {runtimes.describe(usable)}")
+        model = open_model(Path(o.model)) if o.model else probe_model.write(opened.scratch)
+        side = Resolved(
+            label=model.path.name if o.model else "a small convolution network",
+            model=model,
+            plan=Plan(),
+            runtime=usable,
+            runs=model.path,
+        )
+        try:
+            noise = _measured(side, opened)
+            peak = _peak(usable, o, opened)
+        except BusyError as error:
+            if o.no_wait:
+                raise
+            # The inventory needs nobody's leave; the noise of another's measurement would not be the machine's.
+            watch.say(f"neither noise nor peaks were measured: {error.what}")
+        except (Interrupted, Stopped):
+            # The inventory is done and worth having; only the noise is not known, or the peaks.
+            interrupted = True
     elif o.measure:
         watch.say("no usable onnxruntime was found, so nothing could be measured")
-    envelope = Envelope(
-        schema="ortune/doctor/1",
-        ortune=__version__,
-        host=machine.host,
-        model=ref,
-        workload=work,
-        status="interrupted" if interrupted else "ok",
-        verdict=noise.status if noise else None,
-        result=_result(
+    (baseline,) = opened.baselines if noise is not None else (None,)
+    envelope = document(
+        "doctor",
+        _result(
             reports,
             noise,
             peak or load_peak(machine.host, o.folder, usable.ort_version if usable else ""),
             machine,
             runtimes.not_started(found),
         ),
+        host=machine.host,
+        model=baseline.side.model.ref if baseline and o.model else None,
+        workload=baseline.work if baseline else None,
+        status="interrupted" if interrupted else "ok",
+        verdict=noise.status if noise else None,
+        alerts=baseline.alerts if baseline else (),
     )
-    if baseline is not None:
-        envelope = alerted(envelope, baseline)
-    if kept:
-        _keep(o.folder, kept, envelope, watch)
+    if noise is not None:
+        # Beside its noise, so that the session can be told again as it was.
+        opened.log.add("document", envelope)
+        opened.say_trouble()
     return envelope
-
-
-def _keep(folder: Path | None, session: str, envelope: Envelope[DoctorResult], watch: Watcher) -> None:
-    """The document beside its noise, so that the session can be told again as it was."""
-    store, _ = open_store(folder)
-    if store is None:
-        return
-    with store:
-        log = store.resume(session)
-        log.add("document", envelope)
-        if log.trouble:
-            watch.say(log.trouble)
 
 
 def _result(
@@ -196,30 +183,28 @@ def _result(
     )
 
 
-def _peak(
-    runtime: Runtime, o: Options, scratch: Path, watch: Watcher, machine: Machine
-) -> MachinePeak | None:
+def _peak(runtime: Runtime, o: Options, opened: Experiment) -> MachinePeak | None:
     """What the machine can do at most; where that cannot be measured, says why."""
+    watch = opened.watch
     try:
         with exclusive("doctor", watch, wait=False):
-            return measure_peak(runtime, scratch, o.folder, machine, say=watch.say, stop=watch.stop)
+            return measure_peak(
+                runtime, opened.scratch, o.folder, opened.machine, say=watch.say, stop=watch.stop
+            )
     except (ToolFailed, BusyError, MeasurementError) as error:
         watch.say(f"the peaks of this machine were not measured: {error.what}")
         return None
 
 
-def _measured(
-    side: Resolved, o: Options, scratch: Path, watch: Watcher, machine: Machine
-) -> tuple[Baseline, NoiseReport, str]:
-    """What was run, and the noise, journalled like every measurement; the session's id, "" where it is not kept."""
-    with session("doctor", o, watch, machine) as kept, exclusive("doctor", watch, wait=False):
-        log = kept.begin(side.model.info.sha256, model=side.label)
-        baseline = Baseline(side, o.feeds, scratch, log, watch.say, machine)
-        settle(baseline, 60.0, line=watch.line)
+def _measured(side: Resolved, opened: Experiment) -> NoiseReport:
+    """The noise, journalled like every measurement."""
+    with opened.measuring("", side.model.info.sha256, names={"model": side.label}, wait=False):
+        baseline = opened.base(side)
+        settle(baseline, 60.0, line=opened.watch.line)
         baseline.pilot("latency")
-        noise = _noise(baseline, side.runtime, watch)
-        log.add("result", noise)
-        return baseline, noise, "" if log.trouble else log.id
+        noise = _noise(baseline, side.runtime, opened.watch)
+        opened.log.add("result", noise)
+        return noise
 
 
 def _noise(baseline: Baseline, runtime: Runtime, watch: Watcher) -> NoiseReport:

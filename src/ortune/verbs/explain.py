@@ -7,7 +7,8 @@ import re
 from dataclasses import dataclass
 from typing import Annotated
 
-from ortune import __version__, rules
+from ortune import rules
+from ortune.experiment.document import document
 from ortune.records import Described, Envelope, ExplainResult
 from ortune.rules import Rule
 from ortune.trials.watcher import Watcher
@@ -42,7 +43,7 @@ def run(options: Options | None = None, watcher: Watcher | None = None) -> Envel
     result = ExplainResult(
         rules=tuple(_described(rule, whole=bool(o.code)) for rule in found), whole=bool(o.code)
     )
-    return Envelope(schema="ortune/explain/1", ortune=__version__, status="ok", result=result)
+    return document("explain", result)
 
 
 def _described(rule: Rule, *, whole: bool) -> Described:

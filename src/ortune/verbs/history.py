@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Annotated
 
-from ortune import __version__
 from ortune.errors import MeasurementError, RuntimeNotFound, UsageError
+from ortune.experiment.opening import Experiment
 from ortune.fleet import made
 from ortune.fleet.packages import RELEASES, require_recipe
 from ortune.knobs import parse_settings, version
@@ -34,13 +34,11 @@ from ortune.search import confirm, controls
 from ortune.search.blocks import BASE, IDENTICAL, SPIKE, awake, log_ratios, measured
 from ortune.search.figures import OBJECTIVES, WORDS, describe, require_objective
 from ortune.trials.baseline import Baseline
-from ortune.trials.clock import Clock
 from ortune.trials.fixed_blocks import fixed_blocks, held, holds
 from ortune.trials.pilot import describe as failure
-from ortune.trials.scratch import scratch_folder
 from ortune.trials.sides import SideText, require_unchanged, resolve
 from ortune.trials.watcher import Watcher
-from ortune.verbs._first_run import alerted, settle
+from ortune.verbs._first_run import settle
 from ortune.verbs._options import (
     MODEL,
     AnyPath,
@@ -54,7 +52,7 @@ from ortune.verbs._options import (
     command,
     words,
 )
-from ortune.verbs._session import Session, session
+from ortune.verbs._session import experiment, keep
 
 FORMATS = ("text", "json", "markdown", "html")
 STOPPING = "stopping after this block, then telling what is known; Ctrl-C again stops at once"
@@ -105,17 +103,15 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[HistoryRes
         OrtuneError: Nothing could be measured.
     """
     watch = watcher or Watcher()
-    with scratch_folder() as scratch, session("history", options, watch) as kept:
+    with experiment("history", options, watch) as opened:
         with watch.clock.stopped():  # made once, and so of no budget
             runtimes, missing = _runtimes(options, watch)
         text = SideText(text=str(options.model), runtime=f"onnxruntime=={next(iter(runtimes))}")
-        side = resolve(text, common=options.plan, scratch=scratch, say=watch.say)
-        with kept.measuring(side.label):
-            names = " ".join(runtimes)
-            log = kept.begin(f"{side.model.info.sha256} {side.plan.id} {names}", model=side.label)
-            baseline = Baseline(side, options.feeds, scratch, log, watch.say, kept.machine)
-            envelope = _History(options, watch, baseline, runtimes, missing, kept).go()
-        return kept.keep(envelope)
+        side = resolve(text, common=options.plan, scratch=opened.scratch, say=watch.say)
+        key = f"{side.model.info.sha256} {side.plan.id} {' '.join(runtimes)}"
+        with opened.measuring(side.label, key, names={"model": side.label}):
+            envelope = _History(options, opened, opened.base(side), runtimes, missing).go()
+        return keep(opened, options, envelope)
 
 
 def _runtimes(options: Options, watch: Watcher) -> tuple[dict[str, Runtime], dict[str, str]]:
@@ -139,14 +135,13 @@ class _History:
     def __init__(
         self,
         options: Options,
-        watch: Watcher,
+        opened: Experiment,
         baseline: Baseline,
         runtimes: dict[str, Runtime],
         missing: dict[str, str],
-        kept: Session,
     ) -> None:
-        self.options, self.watch, self.baseline, self.runtimes = options, watch, baseline, runtimes
-        self.missing, self.kept, self.clock = missing, kept, Clock(options.budget_s, watch.clock)
+        self.options, self.experiment, self.baseline, self.runtimes = options, opened, baseline, runtimes
+        self.missing, self.watch, self.clock = missing, opened.watch, opened.clock
         self.outputs: dict[str, OutputDifference] = {}
         self.looked: dict[str, Measured] = {}  # of each release, the trial that showed that it runs
         self.blocks: list[Block] = []
@@ -268,17 +263,11 @@ class _History:
             notes=(*baseline.work.notes, *baseline.notes, *awake(self.blocks)),
             why=why,
             reproduce=command("history", self.options),
-            session=self.kept.log.id,
+            session=self.experiment.log.id,
             elapsed_s=self.clock.spent_s,
         )
-        envelope = Envelope(
-            schema="ortune/history/1",
-            ortune=__version__,
-            host=baseline.host,
-            model=side.model.ref,
-            workload=baseline.work,
+        return self.experiment.document(
+            result,
             status="interrupted" if self.watch.stop() else "ok",
             verdict=whole.verdict if whole else "inconclusive",
-            result=result,
         )
-        return alerted(envelope, baseline)

@@ -9,10 +9,11 @@ from typing import Annotated
 
 import msgspec
 
-from ortune import __version__, files, rewrites
+from ortune import files, rewrites
 from ortune.bundle import format as bundle_format
 from ortune.bundle.shared import thread_cap
 from ortune.errors import ModelError, UsageError
+from ortune.experiment.document import document
 from ortune.fleet import runtimes
 from ortune.locks.check import differences
 from ortune.locks.file import default_path, read, write
@@ -21,14 +22,11 @@ from ortune.records import Envelope, LockResult, Plan, Snapshot
 from ortune.report import lock_words
 from ortune.report.answer_commands import settings_of
 from ortune.search.plan_edits import merge
-from ortune.store.db import SessionLog
 from ortune.targets.machine import Machine
-from ortune.trials.baseline import Baseline
 from ortune.trials.input_options import InputOptions
-from ortune.trials.scratch import scratch_folder
 from ortune.trials.sides import Resolved, SideText, resolve
 from ortune.trials.watcher import Watcher
-from ortune.verbs._first_run import alerted, settle
+from ortune.verbs._first_run import settle
 from ortune.verbs._options import (
     GATE,
     OUT,
@@ -44,7 +42,7 @@ from ortune.verbs._options import (
     named,
     path,
 )
-from ortune.verbs._session import exclusive
+from ortune.verbs._session import experiment
 
 FORMATS = ("text", "json", "github", "markdown", "html")
 STOPPING = ""
@@ -128,14 +126,15 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[LockResult
         OrtuneError: The model, a setting or the lock file cannot be used.
     """
     watch = watcher or Watcher()
-    path, machine = options.place, Machine(browser=options.in_browser)
+    path = options.place
     was = read(path, str(options.model)) if options.check else None
     if was is None and options.output is None:  # one that was typed has been tried
         files.require_writable(path, "--output")
     with (
-        scratch_folder() as scratch,
-        exclusive(f"lock {options.model}", watch, wait=not options.no_wait),  # it runs the model
+        experiment("lock", options, watch) as opened,
+        opened.measuring(str(options.model)),  # it runs the model
     ):
+        scratch, machine = opened.scratch, opened.machine
         watch.line(f"reading {options.model}")
         side, stored, given = _side(options, was, scratch, machine, watch)
         watch.say(f"looking with {runtimes.describe(side.runtime)}")
@@ -143,7 +142,7 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[LockResult
         inputs = _inputs(options, was)
         place = scratch / "first-run"
         place.mkdir()
-        baseline = Baseline(side, inputs, place, SessionLog(None, ""), watch.line, machine)
+        baseline = opened.base(side, feeds=inputs, scratch=place, say=watch.line)
         settle(baseline, LIMIT_S, line=watch.line)
         now = take(side, inputs, scratch, watch, machine, stored=stored, given=given)
     if was is None:
@@ -169,16 +168,9 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[LockResult
             tolerance_ratio=found.tolerance_ratio,
         )
         verdict = "changed" if any(c.fails for c in found.changes) else "unchanged"
-    envelope = Envelope(
-        schema="ortune/lock/1",
-        ortune=__version__,
-        host=machine.host,
-        model=side.model.ref,
-        status="ok",
-        verdict=verdict,
-        result=result,
+    return document(
+        "lock", result, host=machine.host, model=side.model.ref, verdict=verdict, alerts=baseline.alerts
     )
-    return alerted(envelope, baseline)
 
 
 def _side(

@@ -13,9 +13,10 @@ from typing import Annotated
 
 import msgspec
 
-from ortune import __version__, errors, rules, targets
+from ortune import errors, rules, targets
 from ortune.bundle import format as bundle_format
 from ortune.errors import OrtuneError, RuntimeNotFound, UsageError
+from ortune.experiment.opening import Experiment
 from ortune.inputs import workload
 from ortune.inputs.run_cost import run_cost
 from ortune.model import from_git
@@ -40,17 +41,15 @@ from ortune.report import headroom_words, look_words
 from ortune.report.finding_words import as_facts, measurable
 from ortune.search.blocks import BASE
 from ortune.search.figures import figure
-from ortune.store.db import SessionLog
 from ortune.trace.operators import by_node, by_operator, kept_runs, run_time_ns
 from ortune.trace.ort_profile import read_profile
 from ortune.trials.baseline import Baseline
 from ortune.trials.bench_result import load_words
 from ortune.trials.executor import Arm, Timing
 from ortune.trials.pilot import describe
-from ortune.trials.scratch import scratch_folder
 from ortune.trials.sides import Resolved, SideText
 from ortune.trials.watcher import Watcher
-from ortune.verbs._first_run import alerted, settle
+from ortune.verbs._first_run import settle
 from ortune.verbs._options import (
     RUN,
     AnyPath,
@@ -63,7 +62,7 @@ from ortune.verbs._options import (
     seconds,
     words,
 )
-from ortune.verbs._session import machine_of, resolver, session
+from ortune.verbs._session import experiment, keep
 
 TIMED_NS = 1_000_000_000  # of timed runs; a first look needs no more
 PROFILED_EVENTS = 60_000
@@ -104,7 +103,7 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[LookResult
     # The budget of a look is of its runs: what it leaves out must not follow from how long Python takes to start.
     watch = watcher or Watcher()
     watch = replace(watch, clock=watch.clock.again())
-    with scratch_folder() as scratch:
+    with experiment("look", options, watch) as opened:
         try:
             text = SideText(
                 text=str(options.model),
@@ -112,10 +111,10 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[LookResult
                 rewrites=options.rewrite,
                 runtime=named(options.runtime),
             )
-            side = resolver(options, scratch, watch)(text)
+            side = opened.resolve(text)
         except RuntimeNotFound as error:
-            return _Look(options, watch, _unrun(str(options.model), scratch), None, scratch).envelope(error)
-        return _Look(options, watch, side.model, side, scratch).go()
+            return _Look(options, opened, _unrun(str(options.model), opened.scratch), None).envelope(error)
+        return _Look(options, opened, side.model, side).go()
 
 
 def _unrun(text: str, scratch: Path) -> OpenModel:
@@ -170,15 +169,12 @@ def _with_work(result: LookResult, model: OpenModel, work: Workload) -> LookResu
     )
 
 
-class _OneCaller(Baseline):
+def _one_caller(work: Workload) -> Workload:
     """A first look is no load test, whatever a workload file says: one caller, back to back."""
-
-    def _proposed(self) -> Workload:
-        found = super()._proposed()
-        if (found.sessions, found.callers, found.gap_ns) == (1, 1, 0):
-            return found
-        note = look_words.one_caller(load_words(found))
-        return msgspec.structs.replace(found, sessions=1, callers=1, gap_ns=0, notes=(*found.notes, note))
+    if (work.sessions, work.callers, work.gap_ns) == (1, 1, 0):
+        return work
+    note = look_words.one_caller(load_words(work))
+    return msgspec.structs.replace(work, sessions=1, callers=1, gap_ns=0, notes=(*work.notes, note))
 
 
 class _Look:
@@ -187,13 +183,12 @@ class _Look:
     def __init__(
         self,
         options: Options,
-        watch: Watcher,
+        opened: Experiment,
         model: OpenModel,
         side: Resolved | None,
-        scratch: Path,
     ) -> None:
-        self.options, self.watch, self.model, self.side, self.scratch = options, watch, model, side, scratch
-        self.machine = machine_of(watch, browser=options.in_browser)
+        self.options, self.experiment, self.model, self.side = options, opened, model, side
+        self.watch, self.scratch, self.machine = opened.watch, opened.scratch, opened.machine
         self.left_out: list[str] = []
         self.needed_s = 0.0  # of a budget that holds what was left out for want of time
         self.work: Workload | None = None
@@ -202,32 +197,30 @@ class _Look:
         self.profile: OperatorProfile | None = None
         self.headroom: Headroom | None = None
         self.busy = ""
-        watch.line("reading the model")
+        self.watch.line("reading the model")
         self.result = contents(model)
 
     def go(self) -> Envelope[LookResult]:
         """The whole look; what keeps the model from running ends up in the document."""
         assert self.side is not None
+        opened, label = self.experiment, self.side.label
+        failure: OrtuneError | None = None
         try:
-            with session("look", self.options, self.watch, self.machine) as kept:
-                failure: OrtuneError | None = None
-                log = kept.begin(f"{self.result.model.sha256} {self.side.plan.id}", model=self.side.label)
-                try:
-                    with kept.measuring(self.side.label):
-                        self._run(self.side, log)
-                except errors.Interrupted:
-                    raise
-                except OrtuneError as error:
-                    failure = error
-                self.result = msgspec.structs.replace(self.result, session=log.id)
-                return kept.keep(self.envelope(failure))
+            log = opened.begin(f"{self.result.model.sha256} {self.side.plan.id}", {"model": label})
+            try:
+                with opened.measuring(label):
+                    self._run(self.side)
+            except errors.Interrupted:
+                raise
+            except OrtuneError as error:
+                failure = error
+            self.result = msgspec.structs.replace(self.result, session=log.id)
+            return keep(opened, self.options, self.envelope(failure))
         except errors.StoreError as error:
             return self.envelope(error)
 
-    def _run(self, side: Resolved, log: SessionLog) -> None:
-        baseline = self.baseline = _OneCaller(
-            side, self.options.feeds, self.scratch, log, self.watch.line, self.machine
-        )
+    def _run(self, side: Resolved) -> None:
+        baseline = self.baseline = self.experiment.base(side, say=self.watch.line, load=_one_caller)
         self._count(baseline.work)
         self.watch.line("running the model")
         known = len(baseline.notes)
@@ -367,19 +360,15 @@ class _Look:
             next_commands=tuple(self._next(error, {finding.name for finding in found})),
             elapsed_s=self._spent_s(),
         )
-        envelope = Envelope(
-            schema="ortune/look/1",
-            ortune=__version__,
-            host=self.machine.host,
+        return self.experiment.document(
+            result,
             model=self.model.ref,
             workload=self.work,
             status="error" if error else "ok",
-            result=result,
             error=ErrorInfo(code=error.code, what=error.what, where=error.where, do=error.do)
             if error
             else None,
         )
-        return alerted(envelope, *([self.baseline] if self.baseline else []))
 
     def _findings(self) -> tuple[Finding, ...]:
         """What stands out in the model and its run; what the machine is like is doctor's to say."""

@@ -10,8 +10,10 @@ from typing import Annotated, Any
 import msgspec
 import numpy as np
 
-from ortune import __version__, rules, targets
+from ortune import rules, targets
 from ortune.errors import InputError, OrtuneError, UsageError
+from ortune.experiment.document import document
+from ortune.experiment.opening import Experiment
 from ortune.inputs import feed_files
 from ortune.profiling.deliver import Deliverables, deliver
 from ortune.profiling.nodes import Origins, counterparts_of, origins
@@ -34,7 +36,6 @@ from ortune.report.answer_commands import IN_A_POD
 from ortune.report.difference_words import worded
 from ortune.report.finding_words import measurable, sentence
 from ortune.search.figures import figure
-from ortune.store.db import SessionLog
 from ortune.targets.machine import Machine
 from ortune.trace import export
 from ortune.trace.attribution import Attribution, attribute, countable
@@ -45,12 +46,10 @@ from ortune.trace.steady import warmup_runs
 from ortune.trace.table import Trace, as_one_run
 from ortune.trials import pairing
 from ortune.trials.baseline import LEAST_LOAD_S, Baseline
-from ortune.trials.clock import Clock
 from ortune.trials.input_options import InputOptions
-from ortune.trials.scratch import scratch_folder
 from ortune.trials.sides import Resolved, SideText
 from ortune.trials.watcher import Watcher
-from ortune.verbs._first_run import alerted, settle
+from ortune.verbs._first_run import settle
 from ortune.verbs._options import (
     MODEL,
     OUT,
@@ -69,7 +68,7 @@ from ortune.verbs._options import (
     path,
     words,
 )
-from ortune.verbs._session import open_store, resolver, session
+from ortune.verbs._session import experiment
 
 PROCESSES = 5
 """Profiled processes a side of a difference: from three on a node's change has an interval."""
@@ -188,9 +187,9 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[ProfileRes
     traces = about_traces(str(options.subject), named(options.against), options.of_models)
     if not traces and options.against is None and (options.b_set or options.b_rewrite or options.b_runtime):
         options = replace(options, against=options.subject)
-    with scratch_folder() as scratch:
+    with experiment("profile", options, watch) as opened:
         flow = _Traces if traces else _Models
-        return flow(options, watch, scratch, wanted).go()
+        return flow(options, opened, wanted).go()
 
 
 def _page(envelope: Envelope[ProfileResult], timeline: Timeline) -> str:
@@ -231,8 +230,8 @@ def _told(
 class _Traces:
     """Traces that others made."""
 
-    def __init__(self, options: Options, watch: Watcher, scratch: Path, wanted: Deliverables) -> None:
-        self.options, self.watch, self.wanted = options, watch, wanted
+    def __init__(self, options: Options, opened: Experiment, wanted: Deliverables) -> None:
+        self.options, self.experiment, self.watch, self.wanted = options, opened, opened.watch, wanted
 
     def go(self) -> Envelope[ProfileResult]:
         trace, found, result = self._one(str(self.options.subject))
@@ -243,26 +242,12 @@ class _Traces:
             told = [f"B: {text}" for text in (*profile_words.trace_notes(other_result), *other_result.notes)]
             against = msgspec.structs.replace(worded(difference_of(a, b)), b_trace=other_result.trace)
             result = msgspec.structs.replace(result, against=against, notes=(*result.notes, *told))
-        store, _ = open_store(self.options.folder)
-        try:
-            log = SessionLog(None, "")
-            if store:
-                # Without a machine: where a trace was taken is not in it.
-                log = store.begin(
-                    "profile", f"profile {self.options.subject}", {"model": str(self.options.subject)}
-                )
-            result = msgspec.structs.replace(result, session=log.id, elapsed_s=self.watch.clock.spent_s)
-            envelope = Envelope(
-                schema="ortune/profile/1",
-                ortune=__version__,
-                status="ok",
-                store=str(self.options.folder or ""),
-                result=result,
-            )
-            return deliver(envelope, trace, Path(self.options.subject), self.wanted, log, _page)
-        finally:
-            if store:
-                store.close()
+        subject = str(self.options.subject)
+        # Without a machine: where a trace was taken is not in it.
+        log = self.experiment.begin(subject, {"model": subject}, here=False)
+        result = msgspec.structs.replace(result, session=log.id, elapsed_s=self.watch.clock.spent_s)
+        envelope = document("profile", result, store=str(self.options.folder or ""))
+        return deliver(envelope, trace, Path(subject), self.wanted, log, _page)
 
     def _one(self, text: str) -> tuple[Trace, Attribution, ProfileResult]:
         self.watch.line(f"reading {text}")
@@ -281,18 +266,17 @@ class _Traces:
 class _Models:
     """Models, run here."""
 
-    def __init__(self, options: Options, watch: Watcher, scratch: Path, wanted: Deliverables) -> None:
-        self.options, self.watch, self.scratch, self.wanted = options, watch, scratch, wanted
-        self.clock = Clock(options.budget_s, watch.clock)
+    def __init__(self, options: Options, opened: Experiment, wanted: Deliverables) -> None:
+        self.options, self.experiment, self.wanted = options, opened, wanted
+        self.watch, self.scratch, self.clock = opened.watch, opened.scratch, opened.clock
         self.work: Workload | None = None
-        self.baselines: list[Baseline] = []
         self.shown: Process | None = None
         self.no_peak = NOT_MEASURED
 
     def go(self) -> Envelope[ProfileResult]:
         o = self.options
-        resolved = resolver(o, self.scratch, self.watch)
-        sides = [resolved(SideText(text=str(o.subject), rewrites=o.rewrite, runtime=named(o.runtime)))]
+        opened = self.experiment
+        sides = [opened.resolve(SideText(text=str(o.subject), rewrites=o.rewrite, runtime=named(o.runtime)))]
         if o.against:
             text = SideText(
                 text=str(o.against),
@@ -301,37 +285,25 @@ class _Models:
                 rewrites=(*o.rewrite, *o.b_rewrite),
                 runtime=named(o.b_runtime or o.runtime),
             )
-            sides.append(resolved(text, base_model=sides[0].model))
-        with session("profile", o, self.watch) as kept:
-            key = " ".join(f"{s.model.info.sha256} {s.plan.id}" for s in sides)
-            log = kept.begin(key, model=sides[0].label)
-            with kept.measuring(sides[0].label):
-                result = self._measured(sides, log, kept.machine)
-            result = msgspec.structs.replace(result, session=log.id, elapsed_s=self.watch.clock.spent_s)
-            envelope = Envelope(
-                schema="ortune/profile/1",
-                ortune=__version__,
-                host=kept.machine.host,
-                model=sides[0].model.ref,
-                workload=self.work,
-                status="ok",
-                store=str(o.folder or ""),
-                result=result,
-            )
-            assert self.shown is not None
-            envelope = alerted(envelope, *self.baselines)
-            envelope = deliver(envelope, self.shown.trace, self.shown.path, self.wanted, log, _page)
-            kept.say_trouble()
+            sides.append(opened.resolve(text, base_model=sides[0].model))
+        key = " ".join(f"{s.model.info.sha256} {s.plan.id}" for s in sides)
+        with opened.measuring(sides[0].label, key, names={"model": sides[0].label}):
+            result = self._measured(sides)
+        result = msgspec.structs.replace(result, session=opened.log.id, elapsed_s=self.watch.clock.spent_s)
+        assert self.shown is not None
+        shown = self.shown
+        envelope = opened.document(result)
+        envelope = deliver(envelope, shown.trace, shown.path, self.wanted, opened.log, _page)
+        opened.say_trouble()
         return envelope
 
-    def _measured(self, sides: Sequence[Resolved], log: SessionLog, machine: Machine) -> ProfileResult:
-        baselines = self.baselines
+    def _measured(self, sides: Sequence[Resolved]) -> ProfileResult:
+        baselines, machine = self.experiment.baselines, self.experiment.machine
         for number, side in enumerate(sides):
             folder = self.scratch / f"side-{number}"
             folder.mkdir()
             feeds = self._as_first(baselines[0], side, folder) if baselines else self.options.feeds
-            baseline = Baseline(side, feeds, folder, log, self.watch.say, machine)
-            baselines.append(baseline)
+            baseline = self.experiment.base(side, feeds=feeds, scratch=folder)
             name = "AB"[number] if len(sides) > 1 else ""
             settle(baseline, self.options.budget_s, lambda: self.clock.left_s, self.watch.line, name)
             if baseline.executor.last is not None:

@@ -15,6 +15,7 @@ from ortune import __version__, files, knobs
 from ortune.bundle import format as bundle_format
 from ortune.bundle.format import MODELS, is_bundle
 from ortune.errors import OrtuneError, StoreError, UsageError
+from ortune.experiment.document import document
 from ortune.knobs.spinning import spins
 from ortune.records import BundleInfo, Envelope, Host, IssueReport, ReportResult, StoredSession
 from ortune.report import brief, history, skeleton_words, tune_words
@@ -113,7 +114,7 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[ReportResu
 
 
 def _envelope(result: ReportResult) -> Envelope[ReportResult]:
-    return Envelope(schema="ortune/report/1", ortune=__version__, status="ok", result=result)
+    return document("report", result)
 
 
 def _issue(options: Options, folder: Path, watcher: Watcher | None) -> ReportResult:

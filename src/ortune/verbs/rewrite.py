@@ -10,9 +10,10 @@ from typing import Annotated
 
 import msgspec
 
-from ortune import __version__, rewrites, targets
+from ortune import rewrites, targets
 from ortune.analysis.outputs import random_ops, value_dependent_ops
 from ortune.errors import ModelError, OrtuneError, UsageError
+from ortune.experiment.opening import Experiment
 from ortune.fleet import runtimes
 from ortune.model.open import OpenModel, open_model
 from ortune.model.save import deliver_model, require_place, staged_model
@@ -28,12 +29,9 @@ from ortune.records import (
 )
 from ortune.report import rewrite_words
 from ortune.rewrites import Rewritten
-from ortune.store.db import SessionLog
-from ortune.targets.machine import Machine
 from ortune.targets.tool import ToolProcess
 from ortune.trials import verification
 from ortune.trials.baseline import Baseline
-from ortune.trials.scratch import scratch_folder
 from ortune.trials.sides import USUAL_LIMITS, Resolved, SideText
 from ortune.trials.watcher import Watcher
 from ortune.verbs._options import (
@@ -51,7 +49,7 @@ from ortune.verbs._options import (
     named,
     path,
 )
-from ortune.verbs._session import exclusive, resolver
+from ortune.verbs._session import experiment
 
 FORMATS = ("text", "json", "github", "markdown", "html")
 STOPPING = ""
@@ -135,11 +133,11 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[RewritingR
     Raises:
         OrtuneError: The model, a rewrite or a parameter cannot be used.
     """
-    watch, machine = watcher or Watcher(), Machine(browser=options.in_browser)
-    with scratch_folder() as scratch:
+    watch = watcher or Watcher()
+    with experiment("rewrite", options, watch) as opened:
         text = SideText(text=str(options.model), settings=tuple(options.set), runtime=named(options.runtime))
         # A list needs no onnxruntime-web: it must be there without a network too.
-        side = resolver(options, scratch, watch, runs=bool(options.asked) and not options.dry_run)(text)
+        side = opened.resolve(text, runs=bool(options.asked) and not options.dry_run)
         # The base is the model as it is, whatever the plan says of rewrites.
         plain = msgspec.structs.replace(side.plan, rewrites=())
         side = replace(side, runs=side.model.path, plan=plain)
@@ -150,13 +148,13 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[RewritingR
                 do="Give the .onnx that it was made from.",
             )
         place = options.place(side.model.path) if options.asked and not options.dry_run else None
-        baseline = Baseline(side, options.feeds, scratch, SessionLog(None, ""), watch.say, machine)
+        baseline = opened.base(side)
         if not options.asked:
             with rewrites.remembering():
-                return _envelope(baseline, _listed(baseline), "listed")
+                return _envelope(opened, _listed(baseline), "listed")
         watch.say(f"rewriting with {runtimes.describe(side.runtime)}")
-        with exclusive(f"rewrite {side.label}", watch, wait=not options.no_wait):
-            return _rewritten(options, baseline, place, watch)
+        with opened.measuring(side.label):
+            return _rewritten(options, opened, place)
 
 
 def _listed(baseline: Baseline) -> RewritingResult:
@@ -211,9 +209,8 @@ def _near_miss(rewrite: rewrites.Rewrite, model: OpenModel) -> tuple[str, ...]:
         return (error.what,)
 
 
-def _rewritten(
-    options: Options, baseline: Baseline, place: Path | None, watch: Watcher
-) -> Envelope[RewritingResult]:
+def _rewritten(options: Options, opened: Experiment, place: Path | None) -> Envelope[RewritingResult]:
+    (baseline,), watch = opened.baselines, opened.watch
     side = baseline.side
     specs = tuple(rewrites.completed(spec, side.model.ir, baseline.work) for spec in options.asked)
     tool = ToolProcess(
@@ -227,7 +224,7 @@ def _rewritten(
     made = rewrites.rewrite_model(side.model, specs, baseline.scratch / "by-hand", tool)
     result = _compared(options, side, made)
     if options.dry_run or not made.modified:
-        return _envelope(baseline, result, "dry-run" if options.dry_run else "unchanged")
+        return _envelope(opened, result, "dry-run" if options.dry_run else "unchanged")
     assert place is not None
     model = made.path if made.path.suffix == rewrites.ORT else open_model(made.path).ir
     with staged_model(model, place, external=bool(side.model.external)) as staged:
@@ -237,9 +234,9 @@ def _rewritten(
         moves = any(s.modified and s.safety == "numerics" for s in result.steps) and options.tolerance is None
         if not (outputs.ok or (moves and outputs.comparable)):
             baseline.notes += filter(None, [_may_differ(side.model, outputs)])
-            return _envelope(baseline, result, "wrong-output")
+            return _envelope(opened, result, "wrong-output")
         deliver_model(staged, place, typed=options.output is not None, replace=options.force)
-    return _envelope(baseline, msgspec.structs.replace(result, path=str(place)), "written")
+    return _envelope(opened, msgspec.structs.replace(result, path=str(place)), "written")
 
 
 def _compared(options: Options, side: Resolved, made: Rewritten) -> RewritingResult:
@@ -277,18 +274,10 @@ def _may_differ(model: OpenModel, found: OutputDifference) -> str:
     return rewrite_words.may_differ(random, by_values)
 
 
-def _envelope(baseline: Baseline, result: RewritingResult, verdict: str) -> Envelope[RewritingResult]:
-    headline = rewrite_words.headline(result)
-    return Envelope(
-        schema="ortune/rewrite/1",
-        ortune=__version__,
-        host=baseline.machine.host,
-        model=baseline.side.model.ref,
-        workload=baseline.work,
-        status="ok",
-        verdict=verdict,
-        result=msgspec.structs.replace(result, headline=headline, notes=tuple(baseline.notes)),
-    )
+def _envelope(opened: Experiment, result: RewritingResult, verdict: str) -> Envelope[RewritingResult]:
+    (baseline,), headline = opened.baselines, rewrite_words.headline(result)
+    result = msgspec.structs.replace(result, headline=headline, notes=tuple(baseline.notes))
+    return opened.document(result, verdict=verdict)
 
 
 def exit_code(envelope: Envelope[RewritingResult]) -> int:

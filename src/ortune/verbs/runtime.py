@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Literal, cast
 
-from ortune import __version__
 from ortune.errors import UsageError
+from ortune.experiment.document import document
 from ortune.fleet import made
 from ortune.records import Envelope, RuntimeResult
 from ortune.targets.machine import Machine
@@ -60,6 +60,4 @@ def run(options: Options | None = None, watcher: Watcher | None = None) -> Envel
         changed=tuple(changed),
         addable=made.addable(),
     )
-    return Envelope(
-        schema="ortune/runtime/1", ortune=__version__, host=Machine().host, status="ok", result=result
-    )
+    return document("runtime", result, host=Machine().host)

@@ -11,7 +11,7 @@ from typing import Annotated
 
 import msgspec
 
-from ortune import __version__, files, rules
+from ortune import files, rules
 from ortune.analysis import outputs
 from ortune.errors import ModelError, OrtuneError
 from ortune.graph.skeleton import Skeleton, skeleton
@@ -32,15 +32,12 @@ from ortune.records import (
 )
 from ortune.report import skeleton_words
 from ortune.search.figures import figure
-from ortune.store.db import SessionLog
-from ortune.targets.machine import Machine
 from ortune.trials import pairing
 from ortune.trials.baseline import LEAST_LOAD_S, Baseline
-from ortune.trials.scratch import scratch_folder
 from ortune.trials.sides import SideText
 from ortune.trials.watcher import Watcher
 from ortune.verbs._options import OUT, AnyPath, Argument, NoWait, OnePlan, Option, Page, Seed, named, path
-from ortune.verbs._session import exclusive, resolver
+from ortune.verbs._session import experiment
 
 FORMATS = ("text", "json", "markdown", "html")
 STOPPING = ""
@@ -105,11 +102,10 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[SkeletonRe
     Raises:
         OrtuneError: The model cannot be read, or the skeleton not be written.
     """
-    watch, machine, place = watcher or Watcher(), Machine(browser=options.in_browser), options.place()
-    with scratch_folder() as scratch:
-        side = resolver(options, scratch, watch)(
-            SideText(text=str(options.model), runtime=named(options.runtime))
-        )
+    watch, place = watcher or Watcher(), options.place()
+    with experiment("skeleton", options, watch) as opened:
+        scratch = opened.scratch
+        side = opened.resolve(SideText(text=str(options.model), runtime=named(options.runtime)))
         plain = msgspec.structs.replace(side.plan, rewrites=())
         side = replace(side, runs=side.model.path, plan=plain)
         if side.model.facts.format == "ort":
@@ -123,8 +119,8 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[SkeletonRe
         data = made.proto.SerializeToString(deterministic=True)
         (scratch / USUAL).write_bytes(data)
         new = open_model(scratch / USUAL)
-        baseline = Baseline(side, options.feeds, scratch, SessionLog(None, ""), watch.say, machine)
-        with exclusive(f"skeleton {side.label}", watch, wait=not options.no_wait):
+        baseline = opened.base(side)
+        with opened.measuring(side.label):
             found = _held(options, baseline, made, new, watch)
         _write(data, place, typed=options.output is not None)
         found = msgspec.structs.replace(
@@ -135,16 +131,7 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[SkeletonRe
         )
     found = msgspec.structs.replace(found, headline=skeleton_words.headline(found))
     verdict = "same" if found.same else "differs" if found.profile else "not-run"
-    return Envelope(
-        schema="ortune/skeleton/1",
-        ortune=__version__,
-        host=machine.host,
-        model=side.model.ref,
-        workload=baseline.work,
-        status="ok",
-        verdict=verdict,
-        result=found,
-    )
+    return opened.document(found, verdict=verdict)
 
 
 def _write(data: bytes, place: Path, *, typed: bool) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import shlex
 from collections.abc import Sequence
@@ -17,6 +16,7 @@ from ortune import __version__, files, knobs, rewrites, rules, targets
 from ortune.bundle import format as bundle_format
 from ortune.bundle.write import require_replaceable, require_writable
 from ortune.errors import OrtuneError, UsageError
+from ortune.experiment.opening import Experiment
 from ortune.fleet import runtimes
 from ortune.knobs import facts
 from ortune.knobs.knob import Objective as ObjectiveName
@@ -55,11 +55,9 @@ from ortune.trials.across import (
     with_targets,
     without_feature,
 )
-from ortune.trials.baseline import Baseline
 from ortune.trials.clock import DELIVERY
 from ortune.trials.needed_rewrites import needed
 from ortune.trials.replay import FINDINGS, PLACES, PROFILE, RESUMED, ROW, Places, Replay, read
-from ortune.trials.scratch import scratch_folder
 from ortune.trials.sides import (
     Resolved,
     SideText,
@@ -74,7 +72,7 @@ from ortune.trials.tuned import code_rewritten, make_result
 from ortune.trials.tuning import Tuning
 from ortune.trials.watcher import Watcher
 from ortune.verbs._elsewhere import Elsewhere, browser_elsewhere
-from ortune.verbs._first_run import alerted, settle
+from ortune.verbs._first_run import settle
 from ortune.verbs._options import (
     MODEL,
     NON_FINITE,
@@ -96,7 +94,7 @@ from ortune.verbs._options import (
     share,
     words,
 )
-from ortune.verbs._session import Session, session
+from ortune.verbs._session import experiment, keep
 
 PROFILED_NODES = 10
 PROFILE_SHARE = 0.2
@@ -326,10 +324,10 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[TuneResult
     options.check()
     if options.directory is not None:
         require_writable(options.directory)
-    with scratch_folder() as scratch:
+    with experiment("tune", options, watch) as opened:
         text = SideText(text=str(options.model), runtime=named(options.runtime))
         watch.line(f"reading {options.model}")
-        side = resolve(text, common=Plan(), scratch=scratch, say=watch.say)
+        side = resolve(text, common=Plan(), scratch=opened.scratch, say=watch.say)
         if options.directory is not None and options.force:
             require_replaceable(options.directory, side.model.path)
         # "--runtime openvino" asks for OpenVINO in every plan; the default that they are held against is the CPU's.
@@ -338,20 +336,15 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[TuneResult
         runtime = in_pages(side.runtime, options.default, options.in_browser)
         side = replace(side, plan=options.default, runtime=runtime)
         watch.say(f"measuring with {runtimes.describe(runtime)}")
-        with contextlib.ExitStack() as stack:
-            machine = None
-            if options.serve:
-                names = [options.first_target]
-                machine = stack.enter_context(browser_elsewhere(options, names, scratch, watch))
-            kept = stack.enter_context(session("tune", options, watch, machine))
-            with kept.measuring(side.label):
-                replay = _journal(kept, side, options)
-                baseline = Baseline(side, options.feeds, scratch, kept.log, watch.say, kept.machine)
-                run, envelope = _tune(options, everywhere, baseline, replay, watch)
-            # Where nothing could be tried, or nothing confirmed, there is nothing to ship.
-            tested = envelope.result.budget.n_trials > 0 and not envelope.result.budget.exploratory
-            ships = options.directory is not None and tested
-            return kept.keep(_bundle(run, envelope, options) if ships else envelope)
+        names = [options.first_target]
+        there = browser_elsewhere(options, names, opened.scratch, watch) if options.serve else None
+        with opened.measuring(side.label, machine=there):
+            replay = _journal(opened, side, options)
+            run, envelope = _tune(options, everywhere, opened, side, replay)
+        # Where nothing could be tried, or nothing confirmed, there is nothing to ship.
+        tested = envelope.result.budget.n_trials > 0 and not envelope.result.budget.exploratory
+        ships = options.directory is not None and tested
+        return keep(opened, options, _bundle(run, envelope, options) if ships else envelope)
 
 
 def exit_code(envelope: Envelope[TuneResult]) -> int:
@@ -360,10 +353,10 @@ def exit_code(envelope: Envelope[TuneResult]) -> int:
 
 
 def _tune(
-    options: Options, everywhere: Plan, baseline: Baseline, replay: Replay, watch: Watcher
+    options: Options, everywhere: Plan, opened: Experiment, side: Resolved, replay: Replay
 ) -> tuple[Tuning, Envelope[TuneResult]]:
     """From the first trial to the document; ``everywhere`` is what the user wants in every plan."""
-    model = baseline.side.model
+    watch, baseline = opened.watch, opened.base(side)
     run = Tuning(
         baseline,
         replay,
@@ -414,19 +407,12 @@ def _tune(
         default_profile=run.replay.profile or (profiled and _short(profiled)),
         why=_why(run, options, result),
     )
-    envelope = Envelope(
-        schema="ortune/tune/1",
-        ortune=__version__,
-        host=baseline.host,
-        model=model.ref,
-        workload=baseline.work,
+    untested = tune_words.nothing_tested(result)
+    return run, opened.document(
+        result,
         status="interrupted" if run.stopped else "ok",
-        verdict="nothing-tested"
-        if tune_words.nothing_tested(result)
-        else run.search.verdict(changes=result.changes),
-        result=result,
+        verdict="nothing-tested" if untested else run.search.verdict(changes=result.changes),
     )
-    return run, alerted(envelope, baseline)
 
 
 def _search(
@@ -689,7 +675,7 @@ def _stamp(inputs: Path | None) -> str:
     return repr([(str(f), f.stat().st_size, f.stat().st_mtime_ns) for f in files if f.is_file()])
 
 
-def _journal(kept: Session, side: Resolved, options: Options) -> Replay:
+def _journal(opened: Experiment, side: Resolved, options: Options) -> Replay:
     """Begins a new session, or goes on with one: what it measured."""
     same = replace(
         options,
@@ -711,7 +697,7 @@ def _journal(kept: Session, side: Resolved, options: Options) -> Replay:
         side.runtime.ort_version,
         side.runtime.ort_web,
         [(each.package, each.ort_version, each.ort_web) for each in side.elsewhere.values()],
-        kept.machine.seen.fingerprint,
+        opened.machine.seen.fingerprint,
         _stamp(options.feeds.inputs),
         _stamp(options.feeds.workload),
         _stamp(options.feeds.data),
@@ -719,12 +705,12 @@ def _journal(kept: Session, side: Resolved, options: Options) -> Replay:
         _stamp(Path(f"{options.feeds.metric.partition(':')[0].replace('.', '/')}.py")),
     )
     key = f"{side.model.info.sha256} {hashlib.sha256(repr(facts).encode()).hexdigest()[:16]}"
-    store, resume = kept.store, options.resume
+    store, resume = opened.store, options.resume
     if store is None and resume is not None:
         raise UsageError("there is no store to resume from", where="--resume", do="name it with --store PATH")
     if store is None or resume is None:
-        kept.begin(key, model=side.label)
-        clock = kept.watch.clock
+        opened.begin(key, {"model": side.label})
+        clock = opened.watch.clock
         return Replay(now_s=clock.now_s, since_ns=int(1e9 * (clock.now_s() - clock.spent_s)))
     wanted = [s.id for s in store.sessions(f"tune {key}") if resume in ("newest", s.id)]
     damaged = ""
@@ -733,13 +719,12 @@ def _journal(kept: Session, side: Resolved, options: Options) -> Replay:
             events = store.events(id_)
             # One that ended is gone on with where it is named: for its bundle, which could not be written then.
             ended = any(e.kind == "result" for e in events)
-            replay = None if ended and resume == "newest" else read(events, kept.watch.clock.now_s)
+            replay = None if ended and resume == "newest" else read(events, opened.watch.clock.now_s)
         except UNREADABLE as error:
             damaged = damaged or f"session {id_} cannot be read ({error})"
             continue
         if replay is not None:
-            kept.log = store.resume(id_)
-            kept.log.add(RESUMED, {"trials": len(replay.trials)})
+            opened.resume(id_).add(RESUMED, {"trials": len(replay.trials)})
             return replay
     raise UsageError(
         damaged or "no unfinished session of this model and these options is stored",

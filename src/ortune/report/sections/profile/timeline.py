@@ -16,10 +16,8 @@ from ortune.report.numbers import duration
 
 ORDER = 100
 TITLE = "Timeline"
-NOTE = (
-    "The last run, thread by thread; executions too short to draw are merged. Perfetto and speedscope show every run, "
-    "with zoom and search."
-)
+NOTE = "Perfetto and speedscope show every run, with zoom and search."
+DRAWN = "The last run, thread by thread; executions too short to draw are merged."
 TRACK_PX = 22
 LEAST = 0.0015
 """Share of the width from which on an execution is drawn by itself."""
@@ -96,6 +94,7 @@ def _chart(timeline: Timeline | None) -> list[Block]:
     whole = duration((last - first) * timeline.tick_ns)
     busy = Counter(timeline.op_types[one.code] for executions in tracks for one in executions if one.n == 1)
     return [
+        Line(DRAWN),
         Chart(
             alt=f"The last run, {whole}, on {len(threads)} tracks",
             marks=tuple(marks),
@@ -114,7 +113,7 @@ def _chart(timeline: Timeline | None) -> list[Block]:
                     else ()
                 ),
             ),
-        )
+        ),
     ]
 
 

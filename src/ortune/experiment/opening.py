@@ -1,0 +1,301 @@
+"""An experiment: what a measuring verb stands on, from the sides that were named to the document that is kept."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any, TypeVar
+
+from ortune.errors import StoreError
+from ortune.experiment.document import Status, document
+from ortune.fleet import made
+from ortune.fleet.environment import clean_environment, recorded
+from ortune.fleet.packages import recipe
+from ortune.records import Envelope, ErrorInfo, ModelRef, Plan, PodSize, Record, Workload
+from ortune.store import lock
+from ortune.store.db import SessionLog, Store
+from ortune.targets.browser.setup import BrowserSetup
+from ortune.targets.machine import Machine
+from ortune.targets.task import Limits
+from ortune.trials.baseline import LEAST_LOAD_S, Baseline
+from ortune.trials.clock import Clock
+from ortune.trials.input_options import InputOptions
+from ortune.trials.scratch import scratch_folder
+from ortune.trials.sides import USUAL_LIMITS, Resolved, SideText, resolve
+from ortune.trials.watcher import Watcher
+
+R = TypeVar("R", bound=Record)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Terms:
+    """What a verb's options say of how it measures.
+
+    Attributes:
+        feeds: What the model is fed, and under what load.
+        common: Settings of all sides.
+        browser: What pages run in; None for verbs that open none.
+        wait: For another ortune that measures.
+        budget_s: What measuring may take; None where nothing limits it.
+        stored: Whether what is measured is kept.
+        folder: Of the store, where it is not the usual one.
+    """
+
+    feeds: InputOptions = field(default_factory=InputOptions)
+    common: Plan = field(default_factory=Plan)
+    browser: BrowserSetup | None = None
+    wait: bool = True
+    budget_s: float | None = None
+    stored: bool = False
+    folder: Path | None = None
+
+    @property
+    def rewriting(self) -> Limits:
+        """A rewrite may take as long as the first run of the model may; without a budget, as long as usual."""
+        if self.budget_s is None:
+            return USUAL_LIMITS
+        return Limits(load_s=max(LEAST_LOAD_S, self.budget_s))
+
+
+class Experiment:
+    """One measurement of a verb.
+
+    Attributes:
+        verb: Who measures.
+        terms: As its options have them.
+        watch: Is told what happens, and says when to stop.
+        scratch: Folder of this invocation, gone at its end.
+        log: The journal; one that keeps nothing until ``measuring``.
+        baselines: Sides that were run, in order.
+    """
+
+    def __init__(self, verb: str, terms: Terms, watch: Watcher, scratch: Path) -> None:
+        self.verb, self.terms, self.watch, self.scratch = verb, terms, watch, scratch
+        self.log = SessionLog(None, "")
+        self.baselines: list[Baseline] = []
+        self._store: Store | None = None
+        self._trouble_said, self._unwritable = "", False
+        self._elsewhere: Machine | None = None
+
+    @cached_property
+    def machine(self) -> Machine:
+        """What is measured on: read when it is asked for first."""
+        return self._elsewhere or machine_of(self.watch, self.terms.feeds.pod, self.terms.browser)
+
+    @cached_property
+    def clock(self) -> Clock:
+        """The time of this invocation against its budget."""
+        return Clock(self.terms.budget_s or 0.0, self.watch.clock)
+
+    @property
+    def store(self) -> Store | None:
+        """Where it is kept; None before ``measuring``, and where the user's own place cannot be written."""
+        return self._store
+
+    def resolve(self, side: SideText, *, runs: bool = True, **more: Any) -> Resolved:
+        """Opens what a side names, with what all sides of the verb have in common.
+
+        Args:
+            side: As it was written.
+            runs: Whether what is resolved is run here.
+            more: Further arguments of ``sides.resolve``.
+
+        Raises:
+            OrtuneError: As ``sides.resolve``.
+        """
+        watch, terms = self.watch, self.terms
+        if side.runtime is not None and recipe(side.runtime) is not None:
+            with watch.clock.stopped():  # made once, and so of no budget
+                made.require(side.runtime, watch.say)
+        watch.line(f"reading {side.text or 'the same model'}")
+        resolved = resolve(
+            side,
+            common=terms.common,
+            scratch=self.scratch,
+            custom_ops=terms.feeds.custom_ops,
+            limits=terms.rewriting,
+            browser=terms.browser if runs else None,
+            say=watch.say,
+            # Rewriting is work that a measurement of another ortune would see.
+            alone=lambda: exclusive("rewriting a model", watch, wait=terms.wait),
+            **more,
+        )
+        watch.line(f"running {resolved.label} for the first time")
+        return resolved
+
+    @contextlib.contextmanager
+    def measuring(
+        self,
+        label: str,
+        key: str = "",
+        *,
+        machine: contextlib.AbstractContextManager[Machine] | None = None,
+        names: Mapping[str, str] | None = None,
+        wait: bool | None = None,
+    ) -> Iterator[None]:
+        """The machine for this verb alone, and its journal begun: two measurements at once are each other's noise.
+
+        Args:
+            label: Of what is measured, for those who wait.
+            key: What the session is about, for finding it again.
+            machine: Another one than this, for as long as it is measured: a browser elsewhere.
+            names: Of the sides, for the journal's header, which is begun; None where that is done with ``begin``.
+            wait: For another ortune that measures, where that is not as the options have it.
+
+        Raises:
+            BusyError: Another ortune measures, and is not waited for.
+            StoreError: The store that was named cannot be written.
+        """
+        with contextlib.ExitStack() as stack:
+            if machine is not None:
+                self._elsewhere = stack.enter_context(machine)
+            self._open_store()
+            what = f"{self.verb} {label}".rstrip()
+            wait = self.terms.wait if wait is None else wait
+            stack.enter_context(exclusive(what, self.watch, wait=wait, budget_s=self.terms.budget_s))
+            if names is not None:
+                self.begin(key, names)
+            yield
+
+    def begin(self, key: str, names: Mapping[str, str], *, here: bool = True) -> SessionLog:
+        """Begins the journal.
+
+        Args:
+            key: What the session is about, for finding it again.
+            names: Of the sides, for the header.
+            here: Whether its header has this machine and the workers' environment.
+        """
+        self._open_store()
+        if self._store:
+            header: dict[str, object] = dict(names)
+            if here:
+                header |= {"host": self.machine.host, "environment": recorded(clean_environment())}
+            self.log = self._store.begin(self.verb, f"{self.verb} {key}", header)
+            self.say_trouble()
+        return self.log
+
+    def resume(self, session: str) -> SessionLog:
+        """Goes on with the journal of an earlier session."""
+        assert self._store is not None
+        self.log = self._store.resume(session)
+        return self.log
+
+    def _open_store(self) -> None:
+        """Opens the store where what is measured is kept; where the user's own place cannot be written, says so."""
+        if not self.terms.stored or self._store is not None or self._unwritable:
+            return
+        try:
+            self._store = Store(self.terms.folder)
+        except StoreError as error:
+            if self.terms.folder is not None:
+                raise
+            self._unwritable = True
+            self.watch.say(f"nothing will be kept: {error.where} {error.what}")
+
+    def base(
+        self,
+        side: Resolved,
+        *,
+        feeds: InputOptions | None = None,
+        scratch: Path | None = None,
+        say: Callable[[str], None] | None = None,
+        load: Callable[[Workload], Workload] = lambda work: work,
+    ) -> Baseline:
+        """A side that is to be run, with its inputs proposed.
+
+        Args:
+            side: What is run.
+            feeds: What it is fed, where that is not what was asked for.
+            scratch: A folder of its own.
+            say: Is told what happens, where that is not for everybody.
+            load: What becomes of the workload that is proposed.
+        """
+        baseline = Baseline(
+            side,
+            feeds or self.terms.feeds,
+            scratch or self.scratch,
+            self.log,
+            say or self.watch.say,
+            self.machine,
+            load,
+        )
+        self.baselines.append(baseline)
+        return baseline
+
+    def document(
+        self,
+        result: R,
+        *,
+        model: ModelRef | None = None,
+        workload: Workload | None = None,
+        status: Status = "ok",
+        verdict: str | None = None,
+        error: ErrorInfo | None = None,
+    ) -> Envelope[R]:
+        """The answer; of the first side that was run where nothing else is said, with what was alerted of any."""
+        first = self.baselines[0] if self.baselines else None
+        return document(
+            self.verb,
+            result,
+            host=self.machine.seen,
+            model=model or (first.side.model.ref if first else None),
+            workload=workload or (first.work if first else None),
+            status=status,
+            verdict=verdict,
+            error=error,
+            store=str(self.terms.folder or ""),
+            alerts=(alert for baseline in self.baselines for alert in baseline.alerts),
+        )
+
+    def keep(self, envelope: Envelope[R]) -> Envelope[R]:
+        """Adds the answer to the journal, and says what could not be kept."""
+        self.log.add("result", envelope)
+        self.say_trouble()
+        return envelope
+
+    def say_trouble(self) -> None:
+        """Says what could not be kept, once."""
+        if self.log.trouble not in ("", self._trouble_said):
+            self._trouble_said = self.log.trouble
+            self.watch.say(self._trouble_said)
+
+    def close(self) -> None:
+        """Gives back what outlives a trial."""
+        if "machine" in self.__dict__:
+            self.machine.close()
+        if self._store:
+            self._store.close()
+
+
+@contextlib.contextmanager
+def open_experiment(verb: str, terms: Terms, watch: Watcher) -> Iterator[Experiment]:
+    """An experiment with its scratch folder, for as long as it takes.
+
+    Raises:
+        UsageError: No temporary folder can be made, or the container that is asked for cannot be emulated here.
+        MeasurementError: The disk filled up while something was written.
+    """
+    with scratch_folder() as scratch:
+        experiment = Experiment(verb, terms, watch, scratch)
+        try:
+            yield experiment
+        finally:
+            experiment.close()
+
+
+def machine_of(watch: Watcher, pod: PodSize | None = None, browser: BrowserSetup | None = None) -> Machine:
+    """What is measured on: this machine, or the one that a simulation brings."""
+    return (watch.machine or Machine)(pod, browser)
+
+
+@contextlib.contextmanager
+def exclusive(what: str, watch: Watcher, *, wait: bool, budget_s: float | None = None) -> Iterator[None]:
+    """The lock of the machine, for whatever would be another measurement's noise; waiting for it costs no budget."""
+    held = lock.measuring(what, wait=wait, say=watch.say, line=watch.line, budget_s=budget_s)
+    with contextlib.ExitStack() as stack:
+        with watch.clock.stopped():
+            stack.enter_context(held)
+        yield
