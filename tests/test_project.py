@@ -136,6 +136,11 @@ def test_the_settings_page_is_as_generated() -> None:
     assert written == make_docs.knobs_page(), "run: python tools/make_docs.py"
 
 
+def test_the_page_of_budgets_is_as_generated() -> None:
+    written = (ROOT / "docs" / "budgets.md").read_text(encoding="utf-8")
+    assert written == make_docs.budgets_page(), "run: python tools/make_docs.py"
+
+
 def test_the_rewrites_page_is_as_generated() -> None:
     written = (ROOT / "docs" / "rewrites.md").read_text(encoding="utf-8")
     assert written == make_docs.rewrites_page(), "run: python tools/make_docs.py"

@@ -45,7 +45,7 @@ ROOMS = {
         "bundle", "search", "launcher", "temporary",
     },
     "experiment": {
-        "stats", "store", "fleet", "targets", "trials",
+        "stats", "store", "fleet", "targets", "search", "trials",
     },
     "profiling": {
         "stats", "model", "knobs", "store", "targets", "trace", "analysis", "inputs", "rewrites", "bundle", "search",

@@ -11,6 +11,7 @@ from ortune import knobs, rewrites, rules
 from ortune.knobs import Knob
 from ortune.rewrites import Param, Rewrite
 from ortune.rules import Rule
+from ortune.search import phases
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 HEADINGS = ("What it is", "Why it costs", "Evidence", "Fix and its safety", "Example", "References")
@@ -157,8 +158,30 @@ def _capitalised(words: str) -> str:
     return words if is_code or first.startswith("onnxruntime") else f"{words[:1].upper()}{words[1:]}"
 
 
+BUDGETS_HEAD = """# Where a budget goes
+
+Every share, floor and margin by which a verb divides its `--budget`, in the order in which a session spends its time.
+This page is generated from `src/ortune/search/phases.py`; what the numbers mean together is said
+[here](measurement.md#what-a-budget-means).
+
+| phase | verbs | how much | what for |
+|---|---|---|---|
+"""
+
+
+def budgets_page() -> str:
+    """The table of phases; shares as percentages."""
+    rows = []
+    for phase in phases.TABLE:
+        share = phase.unit.startswith("of ")
+        amount = f"{100 * phase.amount:g} %" if share else f"{phase.amount:g}"
+        rows.append(f"| {phase.name} | {phase.verbs} | {amount} {phase.unit} | {phase.what} |\n")
+    return BUDGETS_HEAD + "".join(rows)
+
+
 def main() -> int:
     """Write every generated page."""
+    (DOCS / "budgets.md").write_text(budgets_page(), encoding="utf-8")
     (DOCS / "knobs.md").write_text(knobs_page(), encoding="utf-8")
     (DOCS / "rewrites.md").write_text(rewrites_page(), encoding="utf-8")
     (DOCS / "rules.md").write_text(rules_page(), encoding="utf-8")

@@ -13,6 +13,7 @@ from ortune.records import Block, Measured, Outcome, OutputDifference, Plan
 from ortune.search import budget, confirm, controls
 from ortune.search.blocks import BASE, IDENTICAL, SPIKE, log_ratios
 from ortune.search.first_turns import FirstTurns
+from ortune.search.phases import RACE_TIMES
 from ortune.search.race import CURRENT, Entry, Race
 from simulated import TRIAL_NS, Field
 
@@ -405,7 +406,7 @@ def test_a_confirmation_that_becomes_slow_ends_with_the_time(slower_from: int) -
     run = race(field)
     winner = run.add(entry("1"))
     n = 16
-    end_ns = n * 2 * TRIAL_NS * budget.SPARE
+    end_ns = n * 2 * TRIAL_NS * RACE_TIMES
 
     def on_block(block: Block, total: int) -> None:
         assert total == n

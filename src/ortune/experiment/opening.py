@@ -15,12 +15,13 @@ from ortune.fleet import made
 from ortune.fleet.environment import clean_environment, recorded
 from ortune.fleet.packages import recipe
 from ortune.records import Envelope, ErrorInfo, ModelRef, Plan, PodSize, Record, Workload
+from ortune.search.phases import LEAST_LOAD_S
 from ortune.store import lock
 from ortune.store.db import SessionLog, Store
 from ortune.targets.browser.setup import BrowserSetup
 from ortune.targets.machine import Machine
 from ortune.targets.task import Limits
-from ortune.trials.baseline import LEAST_LOAD_S, Baseline
+from ortune.trials.baseline import Baseline
 from ortune.trials.clock import Clock
 from ortune.trials.input_options import InputOptions
 from ortune.trials.scratch import scratch_folder

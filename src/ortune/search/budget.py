@@ -10,13 +10,12 @@ import math
 from dataclasses import dataclass
 
 from ortune.search.controls import CALIBRATION_BLOCKS
+from ortune.search.phases import ALONE_SHARE, CONFIRM_SHARE, NEXT_TIMES, RACE_TIMES, TRY_SHARE
 
 LEAST_CONFIRM, USUAL_CONFIRM, MOST_CONFIRM = 9, 16, 24
 """Blocks of the confirmation: the fewest, as many as it gets where the time allows, and the most."""
 LEAST_ALONE, MOST_ALONE = 4, 6
 """Blocks of the last check alone: enough to contradict, too few to prove."""
-ALONE_SHARE = 0.3
-"""Of the time that is left for confirming, the most that the last check alone may take."""
 ROUNDS = (2, 4, 8)
 """Blocks after which the field is halved."""
 FIELD = 5
@@ -25,15 +24,6 @@ SECOND_SHARE = 0.8
 """Of the plans, those that need a second block: the others are plainly slower in their first."""
 IN_CALIBRATION = 5
 """Plans that take their turns in a block of the calibration."""
-TRY_SHARE = 0.75
-"""Of the race, for the first blocks of each plan; what then leads needs time to be built upon."""
-CONFIRM_SHARE = 0.3
-PROFILED_TRIALS = 4.6
-"""Trials that a profile of two plans takes, each with and without the profiler, which costs something itself."""
-NEXT = 1.2
-"""Times what trials took of late, that the next ones may well take: no block is begun that would then end too late."""
-SPARE = 1.06
-"""Trials after the pilot cost a little more than the pilot said: new plans load more slowly, disks are busy."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,7 +41,7 @@ class Split:
 
 def calibration_ns(trial_ns: float, references: int) -> float:
     """What the controls take, once."""
-    return CALIBRATION_BLOCKS * (references + 2) * trial_ns * SPARE
+    return CALIBRATION_BLOCKS * (references + 2) * trial_ns * RACE_TIMES
 
 
 def tries(plans: int, references: int) -> float:
@@ -85,7 +75,7 @@ def divide(budget_ns: float, trial_ns: float, *, wanted: int, references: int) -
         wanted: Plans that are proposed.
         references: 1, or 2 where the user's current plan runs in every block too.
     """
-    cost = trial_ns * SPARE
+    cost = trial_ns * RACE_TIMES
     calibration = calibration_ns(trial_ns, references)
     least, most = (n * (references + 1) * cost for n in (LEAST_CONFIRM, MOST_CONFIRM))
     # The check alone comes on top.
@@ -102,7 +92,7 @@ def exploratory(left_ns: float, trial_ns: float, *, wanted: int, references: int
 
     Half of the time is for the first blocks, so that what leads gets further ones; two plans get theirs in any case.
     """
-    cost = trial_ns * NEXT
+    cost = trial_ns * NEXT_TIMES
 
     def takes(plans: int, blocks: int) -> float:
         return blocks * (plans + -(-plans // FIELD) * references) * cost
@@ -134,7 +124,7 @@ def repeat(
         How many of the plans it holds, and the nanoseconds beyond the budget that controls, the first round of one plan
         and the fewest blocks of a confirmation take: 0 where it holds them.
     """
-    cost = trial_ns * SPARE
+    cost = trial_ns * RACE_TIMES
     held = _plans(race_ns - calibration_ns(trial_ns, references), cost, wanted, references)
     return held, max(0.0, least_trials(1, references) * cost - left_ns)
 
@@ -149,7 +139,7 @@ def _plans(race_ns: float, cost_ns: float, wanted: int, references: int) -> int:
 
 def needed_ns(plans: int, trial_ns: float, references: int) -> float:
     """The budget that would hold that many plans."""
-    cost = trial_ns * SPARE
+    cost = trial_ns * RACE_TIMES
     calibration = calibration_ns(trial_ns, references)
     race = tries(plans, references) * cost / (TRY_SHARE if plans > 1 else 1.0)
     least = calibration + race + LEAST_CONFIRM * (references + 1) * cost
@@ -158,10 +148,10 @@ def needed_ns(plans: int, trial_ns: float, references: int) -> float:
 
 def alone_ns(trial_ns: float, left_ns: float) -> float:
     """What is kept of the time left for the last check alone; 0 where the confirmation itself needs all of it."""
-    wanted = 2 * MOST_ALONE * trial_ns * SPARE
+    wanted = 2 * MOST_ALONE * trial_ns * RACE_TIMES
     return wanted if wanted < ALONE_SHARE * left_ns else 0.0
 
 
 def confirm_blocks(left_ns: float, trial_ns: float, references: int) -> int:
     """Blocks of the confirmation: as many as the time left holds, 9 to 24."""
-    return max(LEAST_CONFIRM, min(MOST_CONFIRM, int(left_ns / ((references + 1) * trial_ns * SPARE))))
+    return max(LEAST_CONFIRM, min(MOST_CONFIRM, int(left_ns / ((references + 1) * trial_ns * RACE_TIMES))))

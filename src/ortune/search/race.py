@@ -17,9 +17,10 @@ import numpy as np
 from ortune.errors import MeasurementError
 from ortune.records import Block, Failed, Measured, OutputDifference, Plan, PlanStatus
 from ortune.search.blocks import BASE, IDENTICAL, Execute, log_ratio, run_block
-from ortune.search.budget import FIELD, NEXT, ROUNDS
+from ortune.search.budget import FIELD, ROUNDS
 from ortune.search.figures import without_latencies
 from ortune.search.guards import broken
+from ortune.search.phases import NEXT_TIMES
 from ortune.stats import evidence
 
 CURRENT = "current"
@@ -133,7 +134,7 @@ class Race:
     def trial_ns(self) -> float:
         """What a trial may cost by now, hangs aside: the middle of the last ten blocks, and a margin."""
         recent = self._costs[-10:] or [self.first_trial_ns]
-        return NEXT * float(np.median(recent))
+        return NEXT_TIMES * float(np.median(recent))
 
     @property
     def seen(self) -> list[Block]:

@@ -36,6 +36,14 @@ from ortune.rules.web import wrong_in_the_browser
 from ortune.search.blocks import BASE, IDENTICAL, LETTERS
 from ortune.search.controls import Judgement
 from ortune.search.figures import FROM_START, OF_PAGES, PAIRED
+from ortune.search.phases import (
+    HANG_SHARE,
+    LEAST_LOAD_S,
+    LEAST_LOOK_S,
+    LEAST_PATIENCE_S,
+    LEVEL_TIMES,
+    LOOK_SHARE,
+)
 from ortune.stats.warmup import runs_per_trial
 from ortune.store.db import SessionLog
 from ortune.targets.machine import Machine
@@ -50,15 +58,7 @@ from ortune.trials.sides import Resolved
 from ortune.trials.tolerance import Tolerance, judged, worst_of
 
 P95_REQUESTS = 130  # fewer requests a trial say nothing about a p95
-HANG_SHARE = 0.25  # of the time left: the most that one hang, or one slow rewrite, takes
-LEAST_PATIENCE_S = 2.0
-LEAST_LOAD_S = 60.0  # of a first run, or a rewrite, however small the budget
 PILOT_RUNS = 5  # of a trial that is to show that a plan runs, what it costs and what it gives
-LEVEL_SHARE = 1.5  # of the first run's time: what one without optimisation takes
-LOOK_SHARE = 0.1  # of the time left, the most that one step of the pilot takes where it can be made shorter
-LEAST_LOOK_NS = (
-    3e9  # that whether latency depends on values may take where so much is left: a start and some runs
-)
 STARTS = 2  # further processes that show how long a plan takes to load and to run first, besides the pilot's
 
 
@@ -188,7 +188,7 @@ class Baseline:
         found = self.outputs()
         self.nonfinite = self._not_finite()
         last = self.executor.last
-        needed_ns = LEVEL_SHARE * last.elapsed_ns if last is not None else 0.0
+        needed_ns = LEVEL_TIMES * last.elapsed_ns if last is not None else 0.0
         self._checked = True
         self.level_check = self.levels.known(self.host, self.log.folder)
         if self.level_check is None and needed_ns > left_ns:
@@ -309,7 +309,7 @@ class Baseline:
         self._use(self._turns)
         self.question_page(base, self.first)
         left_ns = left_s() * 1e9
-        self.question_values(base, min(max(LEAST_LOOK_NS, LOOK_SHARE * left_ns), left_ns - rest_ns))
+        self.question_values(base, min(max(1e9 * LEAST_LOOK_S, LOOK_SHARE * left_ns), left_ns - rest_ns))
         self.expect(self.trial_ns)
         return True
 

@@ -6,9 +6,6 @@ import contextlib
 import time
 from collections.abc import Callable, Iterator
 
-DELIVERY = 0.5
-"""Of the time until the first process, what the answer takes after the last one: to be put into words, and stored."""
-
 
 def monotonic_s() -> float:
     """The monotonic clock, in seconds."""

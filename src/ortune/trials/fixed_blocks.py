@@ -8,14 +8,13 @@ from collections.abc import Callable, Sequence
 from ortune.records import Block
 from ortune.search.blocks import BASE, run_block
 from ortune.search.controls import CALIBRATION_BLOCKS
+from ortune.search.phases import FIXED_TIMES
 from ortune.trials.baseline import Baseline
 from ortune.trials.clock import Clock
 from ortune.trials.watcher import Watcher
 
 LEAST_BLOCKS, MOST_BLOCKS = 9, 40
 CONTROLS = 3  # trials of a block of the calibration: the base, its double, and the one with a wait
-SPARE = 1.3
-"""Of the time that blocks should take, so that those that are promised fit."""
 
 
 def holds(clock: Clock, trial_ns: float) -> bool:
@@ -37,7 +36,7 @@ def fit(baseline: Baseline, n_arms: int, left_ns: float) -> float:
         left_ns: Of the budget.
     """
     trials = _least_trials(n_arms)
-    baseline.shorten(left_ns / (trials * SPARE))
+    baseline.shorten(left_ns / (trials * FIXED_TIMES))
     return trials * baseline.trial_ns
 
 
@@ -83,8 +82,8 @@ def fixed_blocks(
         clock: Of the command.
     """
     left_ns = clock.left_s * 1e9
-    baseline.shorten(left_ns / (LEAST_BLOCKS * len(arms) * SPARE))
-    fits = int(left_ns / (len(arms) * baseline.trial_ns * SPARE))
+    baseline.shorten(left_ns / (LEAST_BLOCKS * len(arms) * FIXED_TIMES))
+    fits = int(left_ns / (len(arms) * baseline.trial_ns * FIXED_TIMES))
     n = max(LEAST_BLOCKS, min(MOST_BLOCKS, fits))
     watch.say(f"{n} blocks of {len(arms)} trials of {baseline.trial_ns / 1e9:.2f} s")
     blocks: list[Block] = []

@@ -8,9 +8,6 @@ from ortune import targets
 from ortune.records import BrowserPlace, Failed, Plan
 from ortune.trials.baseline import Baseline
 
-SHARE = 0.3
-"""Of the time left at most, where plans are raced too: a GPU that is software may need minutes for one run."""
-
 
 def places(baseline: Baseline, most_s: float, *, races: bool) -> tuple[BrowserPlace, ...]:
     """Every target of the browser, that of the baseline first.

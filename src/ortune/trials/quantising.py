@@ -28,6 +28,7 @@ from ortune.records import (
 )
 from ortune.rewrites import FAMILY
 from ortune.search.figures import TIMES, figure
+from ortune.search.phases import QUANTIZE_SHARE
 from ortune.search.proposals import Proposed
 from ortune.trials.baseline import PILOT_RUNS, Baseline, patience_s
 from ortune.trials.tuning import Tuning
@@ -40,7 +41,6 @@ HELD_OUT = 4  # of so many sets of the user's one is kept for the error
 MOST_CHECKED = 16
 MOST_TRIED = 9
 MOST_LEFT_OUT = 3  # operators that errors name, one after another
-TRY_SHARE = 0.35  # of the budget: the rest races what is left
 PRIOR_FASTER, FASTER = 0.95, 0.9  # of a plan that was seen below this ratio: it is raced first
 SILENT = "the outputs are nearly zero with these inputs, so its error is not known (--data names real inputs)"
 NOT_SLOWER = 1.05  # a single observation that is above it is believed
@@ -99,7 +99,7 @@ class Quantising:
 
     def __init__(self, run: Tuning, inputs: Inputs) -> None:
         self._run, self._inputs = run, inputs
-        self._limit_ns = run.replay.decided() + TRY_SHARE * (1e9 * run.budget_s - run.replay.decided())
+        self._limit_ns = run.replay.decided() + QUANTIZE_SHARE * (1e9 * run.budget_s - run.replay.decided())
         self._reference: Path | None = None
         self._seen: set[str] = set()
         self.rows: list[PrecisionRow] = []

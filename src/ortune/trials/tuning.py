@@ -25,6 +25,14 @@ from ortune.search import budget, confirm, controls
 from ortune.search.blocks import BASE, IDENTICAL, SPIKE, log_ratios, measured
 from ortune.search.figures import LATENCIES, OBJECTIVES, TIMES, without_latencies
 from ortune.search.first_turns import FirstTurns
+from ortune.search.phases import (
+    ALONE_SHARE,
+    BEYOND_TIMES,
+    LEAST_SEARCH_SHARE,
+    PROFILED_TRIALS,
+    RACE_TIMES,
+    WHY_SHARE,
+)
 from ortune.search.plan_edits import changed, merge
 from ortune.search.progress import explored, forecast, nothing_held, race_status, repeat_status
 from ortune.search.proposals import Proposed
@@ -40,14 +48,10 @@ from ortune.trials.watcher import Watcher
 
 NUMERICS_TOLERANCE = Tolerance(text="0.05", number=0.05)
 """Relative L2 distance of what --allow numerics lets through where no --tolerance is given."""
-WHY_PROCESSES, WHY_SHARE = 3, 0.1
-"""Profiled processes that tell why the winner won, and what of the time they may take."""
+WHY_PROCESSES = 3
+"""Profiled processes that tell why the winner won."""
 EXPLORED_SCALE = 0.05
 """Of blocks, log units, where no calibration has told: as beside a neighbour."""
-BEYOND = 1.1
-"""Times the budget, the most that a confirmation which has begun may take it to."""
-LEAST_SHARE = 0.55
-"""Of the time, for calibration, first blocks and confirmation together: the rest is for what the first blocks find."""
 
 
 class Tuning:
@@ -163,7 +167,7 @@ class Tuning:
         race, wanted = self.search.race, len(self.entries)
         first = sum(e.expected <= expected(FIRST) for e in self.entries)
         # Shorter trials rather than fewer plans: what is not tried cannot win.
-        share = LEAST_SHARE * left / budget.SPARE
+        share = LEAST_SEARCH_SHARE * left / RACE_TIMES
         self.baseline.shorten(*(share / budget.least_trials(n, race.references) for n in (first, wanted)))
         trial_ns = self.baseline.trial_ns
         split = self.replay.split or budget.divide(
@@ -194,7 +198,7 @@ class Tuning:
 
     def keep_for_why(self, objective: str) -> None:
         """Keeps time for the processes that tell why the winner won; none that a search would miss."""
-        each_s = budget.PROFILED_TRIALS * self.baseline.first.elapsed_ns / 1e9
+        each_s = PROFILED_TRIALS * self.baseline.first.elapsed_ns / 1e9
         if objective in TIMES:
             self.why_processes = min(WHY_PROCESSES, int(1e-9 * self.spare_ns(WHY_SHARE) / each_s))
         self.why_s = self.why_processes * each_s
@@ -502,7 +506,7 @@ class Tuning:
             n,
             lambda block, total: self._after(block, f"confirming on {total} fresh blocks: {name}"),
             end_ns=end_ns,
-            last_ns=end_ns + 1e9 * (BEYOND - 1) * self.budget_s,
+            last_ns=end_ns + 1e9 * (BEYOND_TIMES - 1) * self.budget_s,
         )
         if winner.live:
             search.alone = confirm.alone(
@@ -524,7 +528,7 @@ class Tuning:
         n, references = max(self.search.blocks_to_tell(), budget.USUAL_CONFIRM), self.search.race.references
         # Blocks before rounds: what a change brings differs from one state of the machine to the next, and only
         # further blocks meet another (a gain of 5.5 % at one clock was 0.5 % at the other).
-        self.baseline.shorten((1 - budget.ALONE_SHARE) * left_ns / (n * (references + 1) * budget.SPARE))
+        self.baseline.shorten((1 - ALONE_SHARE) * left_ns / (n * (references + 1) * RACE_TIMES))
         left_ns -= budget.alone_ns(self.baseline.trial_ns, left_ns)
         return min(n, budget.confirm_blocks(left_ns, self.baseline.trial_ns, references))
 

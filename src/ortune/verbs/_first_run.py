@@ -13,7 +13,8 @@ from ortune.records import FeedRef, Finding, LevelCheck, Record
 from ortune.report import finding_words
 from ortune.rules import Facts, rule_of
 from ortune.rules.measurement import outputs_not_finite, wrong_when_optimised
-from ortune.trials.baseline import LEVEL_SHARE, Baseline
+from ortune.search.phases import LEVEL_TIMES
+from ortune.trials.baseline import Baseline
 from ortune.trials.levels import Levels
 from ortune.trials.sides import Resolved
 
@@ -132,7 +133,7 @@ def _wrong(
 
 def _holds(baseline: Baseline, what: str, n_runs: int, run_ns: float, left_s: Callable[[], float]) -> bool:
     """Whether the budget holds so many runs without optimisation; where it does not, a note says what is left out."""
-    needed_s = LEVEL_SHARE * n_runs * run_ns / 1e9
+    needed_s = LEVEL_TIMES * n_runs * run_ns / 1e9
     if needed_s <= left_s():
         return True
     baseline.note(f"{what}: the budget does not hold the {needed_s:.2g} s that it takes")

@@ -26,11 +26,12 @@ from ortune.knobs.cpu.intra_op_num_threads import KNOB as THREADS
 from ortune.records import BenchResult, Envelope, Failed, FeedRef, Measured, Outcome, Plan, Value
 from ortune.report import bench_words
 from ortune.search.blocks import BASE
+from ortune.search.phases import LOOK_SHARE
 from ortune.stats.processes import LEAST_PROCESSES
 from ortune.targets.browser.remote import browser_name, heat
 from ortune.targets.machine import Machine
 from ortune.trials import pilot
-from ortune.trials.baseline import LOOK_SHARE, PILOT_RUNS, run_ns
+from ortune.trials.baseline import PILOT_RUNS, run_ns
 from ortune.trials.bench_result import CaseTrial, make_result
 from ortune.trials.executor import Timing
 from ortune.trials.sides import Resolved, SideText, require_unchanged

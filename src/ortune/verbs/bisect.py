@@ -20,9 +20,9 @@ from ortune.model.open import open_model
 from ortune.records import BisectResult, Envelope, Measured, OutputDifference
 from ortune.report import bisect_words
 from ortune.search.blocks import BASE, NEW
+from ortune.search.phases import LEAST_LOAD_S
 from ortune.targets.tool import ToolFailed
 from ortune.trials import pairing
-from ortune.trials.baseline import LEAST_LOAD_S
 from ortune.trials.outputs import compare_outputs
 from ortune.trials.sides import Resolved
 from ortune.trials.watcher import Watcher

@@ -41,12 +41,11 @@ from ortune.report.sides import compared_ns
 from ortune.rules.measurement import software_adapter
 from ortune.search import controls, duel
 from ortune.search.blocks import BASE, IDENTICAL, LETTERS, NEW, SPIKE, awake, failures, measured
-from ortune.search.budget import PROFILED_TRIALS
 from ortune.search.figures import OBJECTIVES, TIMES, describe, require_objective
+from ortune.search.phases import AFTER_SHARE, DELIVERY_SHARE, PROFILED_TRIALS
 from ortune.stats import evidence
 from ortune.trials import pairing, pilot
 from ortune.trials.baseline import STARTS, require_page
-from ortune.trials.clock import DELIVERY
 from ortune.trials.compare_result import New, Raced, rank, wrong_sides
 from ortune.trials.sides import Resolved, require_unchanged
 from ortune.trials.watcher import Watcher
@@ -69,7 +68,6 @@ from ortune.verbs._session import experiment, keep
 from ortune.verbs._sides import Sides
 
 FORMATS = ("text", "json", "github", "markdown", "html")
-AFTER_SHARE = 0.2  # of the budget, the most that is kept for what comes after the last block
 STOPPING = "stopping after this trial, then telling what is known; Ctrl-C again stops at once"
 
 
@@ -183,7 +181,7 @@ class _Run:
         self.options, self.experiment, self.a, self.news = options, opened, a, news
         self.watch, self.clock = opened.watch, opened.clock
         self.scratch, self.log = opened.scratch, opened.log
-        self.delivery_s = self.after_s = DELIVERY * self.clock.spent_s
+        self.delivery_s = self.after_s = DELIVERY_SHARE * self.clock.spent_s
         self.tells_why = not options.no_why and options.objective in TIMES
         self.starts: list[Measured] = []  # of A alone
         self.before_ns = 0  # until the first block

@@ -40,6 +40,7 @@ from ortune.rules import Facts
 from ortune.search import confirm, controls
 from ortune.search.blocks import BASE, IDENTICAL, SPIKE, awake, log_ratios, measured
 from ortune.search.figures import OBJECTIVES, WORDS, describe, figure, require_objective
+from ortune.search.phases import PROFILE_BEFORE_FIXES_SHARE
 from ortune.search.plan_edits import merge, together
 from ortune.trials.baseline import Baseline, patience_s
 from ortune.trials.fixed_blocks import fit, fixed_blocks, held, holds
@@ -81,8 +82,6 @@ OF_A_PAGE = ("page", "watch", "browser", "headful", "fail_on", "report", "store"
 LONGEST_WATCH_S = 3600
 MOST_FIXES = 8
 """Raced at once; findings of less weight wait for another call."""
-PROFILE_SHARE = 0.3
-"""Of the time left at most, for the profile, where fixes can be raced after it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -297,8 +296,11 @@ class _Diagnosis:
         latency = figure(self.baseline.first, "median") or self.baseline.first.done.cases[0].first_ns
         # Where no fix can be raced, nothing else needs the time.
         left_ns = self.clock.left_s * 1e9
-        races = fit(self.baseline, 3, (1 - PROFILE_SHARE) * left_ns) <= (1 - PROFILE_SHARE) * left_ns
-        runs = runs_within(self.baseline, latency, (PROFILE_SHARE if races else 1.0) * left_ns)
+        races = (
+            fit(self.baseline, 3, (1 - PROFILE_BEFORE_FIXES_SHARE) * left_ns)
+            <= (1 - PROFILE_BEFORE_FIXES_SHARE) * left_ns
+        )
+        runs = runs_within(self.baseline, latency, (PROFILE_BEFORE_FIXES_SHARE if races else 1.0) * left_ns)
         if not runs:
             self.baseline.note(NOT_HELD)
             return None

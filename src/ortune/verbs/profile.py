@@ -36,6 +36,7 @@ from ortune.report.answer_commands import IN_A_POD
 from ortune.report.difference_words import worded
 from ortune.report.finding_words import measurable, sentence
 from ortune.search.figures import figure
+from ortune.search.phases import LEAST_LOAD_S
 from ortune.targets.machine import Machine
 from ortune.trace import export
 from ortune.trace.attribution import Attribution, attribute, countable
@@ -45,7 +46,7 @@ from ortune.trace.roofline import below_floor
 from ortune.trace.steady import warmup_runs
 from ortune.trace.table import Trace, as_one_run
 from ortune.trials import pairing
-from ortune.trials.baseline import LEAST_LOAD_S, Baseline
+from ortune.trials.baseline import Baseline
 from ortune.trials.input_options import InputOptions
 from ortune.trials.sides import Resolved, SideText
 from ortune.trials.watcher import Watcher

@@ -32,8 +32,9 @@ from ortune.records import (
 )
 from ortune.report import skeleton_words
 from ortune.search.figures import figure
+from ortune.search.phases import LEAST_LOAD_S
 from ortune.trials import pairing
-from ortune.trials.baseline import LEAST_LOAD_S, Baseline
+from ortune.trials.baseline import Baseline
 from ortune.trials.sides import SideText
 from ortune.trials.watcher import Watcher
 from ortune.verbs._options import OUT, AnyPath, Argument, NoWait, OnePlan, Option, Page, Seed, named, path

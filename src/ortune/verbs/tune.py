@@ -40,9 +40,15 @@ from ortune.records import (
 from ortune.report import finding_words, headroom_words, tune_words
 from ortune.report.difference_words import worded
 from ortune.search.blocks import BASE
-from ortune.search.budget import PROFILED_TRIALS
 from ortune.search.figures import FROM_START, TIMES, figure, require_objective
 from ortune.search.guards import GUARDS
+from ortune.search.phases import (
+    DELIVERY_SHARE,
+    IN_BROWSERS_SHARE,
+    PROFILE_BEFORE_RACE_SHARE,
+    PROFILED_TRIALS,
+    ROW_SHARE,
+)
 from ortune.search.plan_edits import merge
 from ortune.search.proposals import propose
 from ortune.search.race import CURRENT
@@ -55,7 +61,6 @@ from ortune.trials.across import (
     with_targets,
     without_feature,
 )
-from ortune.trials.clock import DELIVERY
 from ortune.trials.needed_rewrites import needed
 from ortune.trials.replay import FINDINGS, PLACES, PROFILE, RESUMED, ROW, Places, Replay, read
 from ortune.trials.sides import (
@@ -97,10 +102,6 @@ from ortune.verbs._options import (
 from ortune.verbs._session import experiment, keep
 
 PROFILED_NODES = 10
-PROFILE_SHARE = 0.2
-"""Of the time left at most, for the profile that the search begins with."""
-ROW_SHARE = 0.1
-"""Of the time left at most, for seeing which rewrites of the row do nothing of their own."""
 
 FORMATS = ("text", "json", "markdown", "github", "html")
 BUDGET, BROWSER_BUDGET = "3m", "10m"
@@ -366,7 +367,7 @@ def _tune(
         allowed=options.allow,
         budget_s=options.budget_s,
         current=options.today,
-        after_s=DELIVERY * watch.clock.spent_s,
+        after_s=DELIVERY_SHARE * watch.clock.spent_s,
     )
     watch.line("running the model for the first time")
     settle(baseline, options.budget_s, lambda: options.budget_s - run.clock() / 1e9, watch.line)
@@ -488,7 +489,7 @@ def _places(run: Tuning, *, races: bool) -> tuple[BrowserPlace, ...]:
     """What the browser offers, in all of the time left where nothing is raced; a session that goes on knows it."""
     replay = run.replay
     if replay.places is None:
-        most_ns = (in_browsers.SHARE if races else 1.0) * run.before_ns
+        most_ns = (IN_BROWSERS_SHARE if races else 1.0) * run.before_ns
         found = in_browsers.places(run.baseline, 1e-9 * most_ns, races=races)
         replay.places = Places(places=found, ended_ns=replay.clock())
         run.log.add(PLACES, replay.places)
@@ -503,7 +504,7 @@ def _headroom(run: Tuning, options: Options) -> tuple[Headroom | None, ProfileRe
     latency = figure(run.baseline.first, "median")
     if latency is None or options.objective not in TIMES:
         return None, None
-    most_ns = run.spare_ns(PROFILE_SHARE)
+    most_ns = run.spare_ns(PROFILE_BEFORE_RACE_SHARE)
     profiled = short_profile(run.baseline, latency, options.folder, most_ns=most_ns)
     if profiled is None or profiled.headroom is None:
         return None, None

@@ -1,0 +1,144 @@
+"""Every share and floor of every verb's budget: one table, from which the code and the documentation take them.
+
+A share says how much of something a phase may take; a floor how long it may take however small the budget is; a margin
+how much longer than expected it may become. What depends on counts (how many plans a race holds) is in ``budget``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Phase:
+    """One number of the table.
+
+    Attributes:
+        name: Of the phase.
+        verbs: That have it.
+        amount: The number.
+        unit: What it is of, as a reader sees it: "of the time left", "s", "times a trial".
+        what: What the time is for, or why it is limited.
+    """
+
+    name: str
+    verbs: str
+    amount: float
+    unit: str
+    what: str
+
+
+TABLE: list[Phase] = []
+"""In the order in which a session spends its time."""
+
+
+def _phase(name: str, verbs: str, amount: float, unit: str, what: str) -> float:
+    """Enters a number into the table and gives it back."""
+    TABLE.append(Phase(name=name, verbs=verbs, amount=amount, unit=unit, what=what))
+    return amount
+
+
+EVERY = "all that run a model"
+
+LEAST_LOAD_S = _phase(
+    "first run", EVERY, 60.0, "s", "a first run, or a rewrite, may take so long in any budget"
+)
+LEVEL_TIMES = _phase(
+    "run without optimization",
+    EVERY,
+    1.5,
+    "times the first run",
+    "the reference that outputs are compared with",
+)
+LOOK_SHARE = _phase(
+    "pilot", EVERY, 0.1, "of the time left", "the most that one step takes; trials are made shorter for it"
+)
+LEAST_LOOK_S = _phase(
+    "inputs of other values",
+    EVERY,
+    3.0,
+    "s",
+    "a start and some runs: does latency depend on values?",
+)
+PROFILE_BEFORE_RACE_SHARE = _phase(
+    "profile",
+    "tune",
+    0.2,
+    "of the time left",
+    "of the default, before the race: findings and headroom come from it",
+)
+PROFILE_BEFORE_FIXES_SHARE = _phase(
+    "profile", "diagnose", 0.3, "of the time left", "all of it where no fix can be raced"
+)
+IN_BROWSERS_SHARE = _phase(
+    "other places in a browser",
+    "tune",
+    0.3,
+    "of the time left",
+    "a GPU that is software may need minutes for one run",
+)
+ROW_SHARE = _phase(
+    "rewrites that change nothing",
+    "tune",
+    0.1,
+    "of the time left",
+    "found by comparing optimized graphs",
+)
+QUANTIZE_SHARE = _phase(
+    "quantized models",
+    "tune",
+    0.35,
+    "of the time left",
+    "made, and outputs compared; the rest is raced",
+)
+LEAST_SEARCH_SHARE = _phase(
+    "calibration, first blocks and confirmation", "tune", 0.55, "of the time left",
+    "the rest is for what the first blocks suggest",
+)  # fmt: skip
+TRY_SHARE = _phase(
+    "first blocks", "tune", 0.75, "of the race", "of each plan; what then leads needs time to be built upon"
+)
+CONFIRM_SHARE = _phase(
+    "confirmation", "tune", 0.3, "of the race and confirmation", "fresh blocks of the winner"
+)
+ALONE_SHARE = _phase(
+    "last check", "tune", 0.3, "of the confirmation", "winner and default once more, one process at a time"
+)
+WHY_SHARE = _phase("reason", "tune", 0.1, "of the time left", "profiles of winner and default")
+AFTER_SHARE = _phase(
+    "starts, reason and answer",
+    "compare",
+    0.2,
+    "of the budget",
+    "the most kept for what follows the last block",
+)
+DELIVERY_SHARE = _phase(
+    "answer", "compare, tune", 0.5, "of the time until the first process", "to word it, draw it and store it"
+)
+HANG_SHARE = _phase(
+    "hang", EVERY, 0.25, "of the time left", "the most that one hang, or one slow rewrite, takes"
+)
+LEAST_PATIENCE_S = _phase("hang", EVERY, 2.0, "s", "never less than a sound plan on a busy machine needs")
+PROFILED_TRIALS = _phase(
+    "profile of two plans", "compare, tune", 4.6, "times a trial", "each with and without the profiler"
+)
+NEXT_TIMES = _phase(
+    "next block",
+    "compare, tune",
+    1.2,
+    "times the recent ones",
+    "no block begins that would then end too late",
+)
+RACE_TIMES = _phase(
+    "trials of a race", "tune", 1.06, "times the pilot's", "new plans load more slowly, and disks are busy"
+)
+FIXED_TIMES = _phase(
+    "blocks of a fixed number",
+    "diagnose, history",
+    1.3,
+    "times the pilot's",
+    "so that the promised blocks fit",
+)
+BEYOND_TIMES = _phase(
+    "confirmation", "tune", 1.1, "times the budget", "the most that one which has begun may take it to"
+)
