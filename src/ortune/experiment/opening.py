@@ -9,7 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
 
-from ortune.errors import StoreError
+from ortune.errors import StoreError, UsageError
 from ortune.experiment.document import Status, document
 from ortune.fleet import made
 from ortune.fleet.environment import clean_environment, recorded
@@ -18,9 +18,11 @@ from ortune.records import Envelope, ErrorInfo, ModelRef, Plan, PodSize, Record,
 from ortune.search.phases import LEAST_LOAD_S
 from ortune.store import lock
 from ortune.store.db import SessionLog, Store
+from ortune.store.reading import UNREADABLE
 from ortune.targets.browser.setup import BrowserSetup
 from ortune.targets.machine import Machine
 from ortune.targets.task import Limits
+from ortune.trials import replay
 from ortune.trials.baseline import Baseline
 from ortune.trials.clock import Clock
 from ortune.trials.input_options import InputOptions
@@ -69,13 +71,15 @@ class Experiment:
         terms: As its options have them.
         watch: Is told what happens, and says when to stop.
         scratch: Folder of this invocation, gone at its end.
-        log: The journal; one that keeps nothing until ``measuring``.
+        log: The journal; one that keeps nothing until ``begin`` or ``resume``.
+        replay: What an interrupted session measured, and the clock of all decisions.
         baselines: Sides that were run, in order.
     """
 
     def __init__(self, verb: str, terms: Terms, watch: Watcher, scratch: Path) -> None:
         self.verb, self.terms, self.watch, self.scratch = verb, terms, watch, scratch
         self.log = SessionLog(None, "")
+        self.replay = replay.Replay(now_s=watch.clock.now_s)
         self.baselines: list[Baseline] = []
         self._store: Store | None = None
         self._trouble_said, self._unwritable = "", False
@@ -176,13 +180,46 @@ class Experiment:
                 header |= {"host": self.machine.host, "environment": recorded(clean_environment())}
             self.log = self._store.begin(self.verb, f"{self.verb} {key}", header)
             self.say_trouble()
+        watch = self.watch.clock
+        began_ns = int(1e9 * (watch.now_s() - watch.spent_s))
+        self.replay = replay.Replay(now_s=watch.now_s, since_ns=began_ns, log=self.log)
         return self.log
 
-    def resume(self, session: str) -> SessionLog:
-        """Goes on with the journal of an earlier session."""
-        assert self._store is not None
-        self.log = self._store.resume(session)
-        return self.log
+    def resume(self, key: str, session: str) -> None:
+        """Goes on with the journal of an interrupted session: what it measured is not measured again.
+
+        Args:
+            key: What the session is about.
+            session: Its id, or "newest" for the newest that did not end.
+
+        Raises:
+            UsageError: There is no such session, or it cannot be read.
+        """
+        store = self._store
+        if store is None:
+            do = "name it with --store PATH"
+            raise UsageError("there is no store to resume from", where="--resume", do=do)
+        damaged = ""
+        for head in store.sessions(f"{self.verb} {key}"):
+            if session not in ("newest", head.id):
+                continue
+            try:
+                events = store.events(head.id)
+                # One that ended is gone on with where it is named: for a bundle, which could not be written then.
+                if session == "newest" and any(event.kind == "result" for event in events):
+                    continue
+                self.replay = replay.read(events, self.watch.clock.now_s)
+            except UNREADABLE as error:
+                damaged = damaged or f"session {head.id} cannot be read ({error})"
+                continue
+            self.log = self.replay.log = store.resume(head.id)
+            self.log.add(replay.RESUMED, {"trials": len(self.replay.trials)})
+            return
+        raise UsageError(
+            damaged or "no unfinished session of this model and these options is stored",
+            where="--resume",
+            do="leave --resume out, or give the options of the session that was interrupted",
+        )
 
     def _open_store(self) -> None:
         """Opens the store where what is measured is kept; where the user's own place cannot be written, says so."""
@@ -223,6 +260,9 @@ class Experiment:
             self.machine,
             load,
         )
+        baseline.executor.recorded = self.replay.next
+        baseline.executor.ended = self.replay.ended
+        baseline.known_differences = self.replay.differences
         self.baselines.append(baseline)
         return baseline
 

@@ -10,41 +10,27 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
-from ortune.records import (
-    BrowserPlace,
-    Finding,
-    Headroom,
-    Outcome,
-    OutputDifference,
-    ProfileResult,
-    RewriteSpec,
-)
-from ortune.search.budget import Split
-from ortune.store.db import Event
+from ortune.records import BrowserPlace, Outcome, OutputDifference
+from ortune.store.db import Event, SessionLog
 from ortune.trials.clock import monotonic_s
 
 RESUMED = "resumed"
 """Journalled when a session goes on: what is behind the last complete block was not played back."""
-PROFILE = "default-profile"
-"""Journalled before the race: what a page draws of the profile."""
-FINDINGS = "findings"
-"""Journalled before the race: a profile made again may tell other things, and so propose other plans."""
+WHOLE = "whole"
+"""Journalled before the first block: the trials so far stand in none, each on its own."""
 SEEN = "outputs-seen"
 """Journalled after the trial that checks the outputs of the plan to confirm: it stands in no block."""
-PLACES = "places"
-"""Journalled before the race: where else in a browser the model runs, as far as there was time to see."""
-ROW = "row"
-"""Journalled before the race: which rewrites are raced together, which a graph saved in time decides."""
 PASSED = "passed"
 """Journalled with the time, after what is no trial and takes time too: rewriting, profiling, comparing outputs."""
-AFTER = "after"
-"""Journalled first: what is kept of the budget for the answer."""
 NO_MODEL = "no-model"
 """Journalled when a rewritten model could not be made."""
+
+
+_OF_NO_DECISION = ("trial", "untimed", "untimed-outcome", "result", "document")
 
 
 class _TrialEvent(msgspec.Struct):
@@ -78,15 +64,7 @@ class Places(msgspec.Struct):
     ended_ns: int
 
 
-_TOLD: dict[str, tuple[str, Any]] = {
-    "headroom": ("headroom", Headroom),
-    PROFILE: ("profile", ProfileResult),
-    FINDINGS: ("findings", tuple[Finding, ...]),
-    PLACES: ("places", Places),
-    ROW: ("row", tuple[RewriteSpec, ...]),
-    AFTER: ("after_s", float),
-}
-"""What is journalled before the race, by the kind of its event: what keeps it, and its type."""
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,12 +88,8 @@ class Replay:
         trials: Not yet played, in order.
         differences: Output comparisons by key, so that outputs long deleted need not be made again.
         no_models: Why a rewritten model could not be made, by its key: one that was cut off must not appear now.
-        split: How the budget was divided, None for a new session.
-        headroom: What the profile before the race told; ``profile`` is what a page draws of it.
-        findings: What rules found then; None where they were not asked.
-        places: Where else in a browser the model runs, and when that was seen; None where it was not asked.
-        row: The rewrites that were raced together; None where that was not settled.
-        after_s: What was kept of the budget for the answer; None for a new session.
+        decisions: What was decided or seen once, and would not come out the same again: the newest of each kind.
+        log: Where it is journalled; None keeps nothing.
         passed: What is no trial ended then, each with the number of trials before it.
         now_s: The monotonic clock.
         since_ns: When what is measured now began, on it; None is now.
@@ -126,13 +100,8 @@ class Replay:
     trials: deque[Played] = field(default_factory=deque)
     differences: dict[str, OutputDifference] = field(default_factory=dict)
     no_models: dict[str, str] = field(default_factory=dict)
-    split: Split | None = None
-    headroom: Headroom | None = None
-    profile: ProfileResult | None = None
-    findings: tuple[Finding, ...] | None = None
-    places: Places | None = None
-    row: tuple[RewriteSpec, ...] | None = None
-    after_s: float | None = None
+    decisions: dict[str, bytes] = field(default_factory=dict)
+    log: SessionLog | None = None
     passed: deque[tuple[int, int]] = field(default_factory=deque)
     now_s: Callable[[], float] = monotonic_s
     since_ns: int | None = None
@@ -147,6 +116,24 @@ class Replay:
 
     def _now_ns(self) -> int:
         return int(1e9 * self.now_s())
+
+    def once(self, kind: str, type_: Any, make: Callable[[], T]) -> T:
+        """What the journal has of this kind; where it has nothing, what is made now, which it then keeps.
+
+        Args:
+            kind: Of the event; one of each in a session.
+            type_: Of what is kept, as msgspec reads it.
+            make: Makes it: what a profile told, how a budget was divided, whatever another run would tell otherwise.
+        """
+        body = self.decisions.get(kind)
+        if body is not None:
+            kept: T = msgspec.json.decode(body, type=type_)
+            return kept
+        value = make()
+        self.decisions[kind] = msgspec.json.encode(value)
+        if self.log is not None:
+            self.log.add(kind, value)
+        return value
 
     def clock(self) -> int:
         """Nanoseconds since the session began: the stored times while trials are played, then real time."""
@@ -163,14 +150,16 @@ class Replay:
         if self.trials:
             self._passed_ns = max(self._passed_ns, ended_ns)
 
-    def pass_on(self) -> int | None:
-        """What is no trial has ended: the time, to be journalled; None where it is in the journal."""
-        if not self.trials:
-            return self.ended()
-        if self.passed:
-            _, ended_ns = self.passed.popleft()
-            self.reached(ended_ns)
-        return None
+    def pass_on(self) -> None:
+        """What is no trial has ended: the time is journalled, or taken from the journal."""
+        if self.trials:
+            if self.passed:
+                _, ended_ns = self.passed.popleft()
+                self.reached(ended_ns)
+            return
+        ended_ns = self.ended()
+        if self.log is not None:
+            self.log.add(PASSED, {"ended_ns": ended_ns})
 
     def decided(self) -> int:
         """When the last step ended: decisions rest on what is journalled, so that a replay takes the same ones."""
@@ -217,14 +206,12 @@ def read(events: list[Event], now_s: Callable[[], float] = monotonic_s) -> Repla
         elif event.kind == NO_MODEL:
             failed = msgspec.json.decode(event.body, type=_NoModelEvent)
             replay.no_models[failed.key] = failed.what
-        elif event.kind == "split":
-            replay.split = msgspec.json.decode(event.body, type=Split)
-            whole = len(replay.trials)  # before the first block stand the pilot's trials, each on its own
-        elif event.kind in _TOLD:
-            name, kind = _TOLD[event.kind]
-            setattr(replay, name, msgspec.json.decode(event.body, type=kind))
+        elif event.kind == WHOLE:
+            whole = len(replay.trials)
         elif event.kind == RESUMED:
             _cut(replay, whole)
+        elif event.kind not in _OF_NO_DECISION:
+            replay.decisions[event.kind] = event.body
     _cut(replay, whole)
     return replay
 

@@ -41,7 +41,7 @@ from ortune.search.refine import ablate, combine, explore, try_rest
 from ortune.search.state import Search
 from ortune.targets.task import Limits
 from ortune.trials.baseline import Baseline, patience_s
-from ortune.trials.replay import AFTER, NO_MODEL, PASSED, SEEN, Replay
+from ortune.trials.replay import NO_MODEL, SEEN, WHOLE, Replay
 from ortune.trials.rewriting import Models
 from ortune.trials.tolerance import Tolerance
 from ortune.trials.watcher import Watcher
@@ -97,15 +97,9 @@ class Tuning:
         """
         self.baseline, self.replay, self.watch = baseline, replay, watch
         self.budget_s, self.required, self.current = budget_s, Plan(), current
-        if replay.after_s is None:
-            replay.after_s = after_s
-            baseline.log.add(AFTER, after_s)
-        self.delivery_s = replay.after_s
+        self.delivery_s = replay.once("after", float, lambda: after_s)
         self.why_processes, self.why_s = 0, 0.0
         self.clock, self.log, self.side = replay.clock, baseline.log, baseline.side
-        baseline.executor.recorded = replay.next
-        baseline.executor.ended = replay.ended
-        baseline.known_differences = replay.differences
         self.models = Models(self.side, baseline.scratch, tuple(baseline.options.custom_ops), watch.say)
         self.rng = random.Random(f"tune-{baseline.options.seed}")
         self.search = Search(
@@ -170,13 +164,14 @@ class Tuning:
         share = LEAST_SEARCH_SHARE * left / RACE_TIMES
         self.baseline.shorten(*(share / budget.least_trials(n, race.references) for n in (first, wanted)))
         trial_ns = self.baseline.trial_ns
-        split = self.replay.split or budget.divide(
-            left, trial_ns, wanted=wanted, references=race.references
-        )  # as the interrupted session decided, where there was one
+        split = self.replay.once(
+            "split",
+            budget.Split | None,
+            lambda: budget.divide(left, trial_ns, wanted=wanted, references=race.references),
+        )
+        self.log.add(WHOLE, {})
         if split is None:
             return self._explores(left, wanted)
-        if self.replay.split is None:
-            self.log.add("split", split)
         if split.plans < wanted:
             self.enough_s = self._enough_s(wanted, trial_ns)
         self.forecast = forecast(
@@ -267,9 +262,7 @@ class Tuning:
 
     def pass_on(self) -> None:
         """What is no trial has ended: the time that it took is known to all decisions from now on."""
-        ended_ns = self.replay.pass_on()
-        if ended_ns is not None:
-            self.log.add(PASSED, {"ended_ns": ended_ns})
+        self.replay.pass_on()
 
     @property
     def before_ns(self) -> float:

@@ -369,6 +369,16 @@ Budget = Annotated[str | float, Option("--budget", "2m", "Time for all measuring
 NoWait = Annotated[
     bool, Option("--no-wait", "", "Fail at once when another ortune is measuring.", RUN, again=False)
 ]
+Resume = Annotated[
+    str | None,
+    Option(
+        "--resume",
+        "[ID]",
+        "Go on with the newest interrupted session of the same question, or with ID.",
+        RUN,
+        again=False,
+    ),
+]
 StoreFolder = Annotated[
     AnyPath | None, Option("--store", "PATH", "Where results are kept.", OUT, again=False)
 ]
@@ -544,6 +554,13 @@ class Kept(Stored):
                 "no time to measure anything", where="--budget", do="e.g. --budget 30s", code="budget"
             )
         return found
+
+
+@dataclass(frozen=True, kw_only=True)
+class Resumable(Kept):
+    """A measurement that can go on where it was interrupted."""
+
+    resume: Resume = None
 
 
 @dataclass(frozen=True, kw_only=True)

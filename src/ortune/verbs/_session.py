@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+import hashlib
+from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import TypeVar
 
+from ortune import __version__
 from ortune.experiment.opening import Experiment, Terms, open_experiment
-from ortune.records import Envelope, Plan, Record
+from ortune.records import PROTOCOL_VERSION, Envelope, Plan, Record
+from ortune.trials.sides import Resolved
 from ortune.trials.watcher import Watcher
-from ortune.verbs._options import Feeding, Kept, OnePlan, Stored, path
+from ortune.verbs._options import Feeding, Kept, OnePlan, Resumable, Stored, path, words
 from ortune.verbs._page import write_page
 
 R = TypeVar("R", bound=Record)
@@ -33,6 +37,52 @@ def experiment(verb: str, options: Feeding, watch: Watcher) -> Iterator[Experime
     """The experiment of a verb, as its options have it."""
     with open_experiment(verb, terms(options), watch) as opened:
         yield opened
+
+
+def go_on(opened: Experiment, options: Resumable, sides: Sequence[Resolved], **names: str) -> None:
+    """Begins the journal, or goes on with that of an interrupted session of the same question.
+
+    Nothing stale: another build, another machine or other inputs make another session.
+
+    Args:
+        opened: What is measured, its machine taken.
+        options: What was asked.
+        sides: What is run.
+        names: Of the sides, for the journal's header.
+
+    Raises:
+        UsageError: There is no such session, or it cannot be read.
+    """
+    feeds = options.feeds
+    builds = [
+        (each.package, each.ort_version, each.ort_web)
+        for side in sides
+        for each in (side.runtime, *side.elsewhere.values())
+    ]
+    files = [feeds.inputs, feeds.workload, feeds.data, *map(Path, feeds.custom_ops)]
+    files.append(Path(f"{feeds.metric.partition(':')[0].replace('.', '/')}.py") if feeds.metric else None)
+    question = (
+        __version__,
+        PROTOCOL_VERSION,
+        words(options),
+        builds,
+        opened.machine.seen.fingerprint,
+        [_stamp(file) for file in files],
+    )
+    shas = " ".join(f"{side.model.info.sha256} {side.plan.id}" for side in sides)
+    key = f"{shas} {hashlib.sha256(repr(question).encode()).hexdigest()[:16]}"
+    if options.resume is None:
+        opened.begin(key, names)
+    else:
+        opened.resume(key, options.resume)
+
+
+def _stamp(inputs: Path | None) -> str:
+    """Changes when the user's input files do."""
+    if inputs is None:
+        return ""
+    files = sorted(inputs.rglob("*")) if inputs.is_dir() else [inputs]
+    return repr([(str(f), f.stat().st_size, f.stat().st_mtime_ns) for f in files if f.is_file()])
 
 
 def keep(opened: Experiment, options: Kept, envelope: Envelope[R]) -> Envelope[R]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -12,7 +11,7 @@ from typing import Annotated, cast
 
 import msgspec
 
-from ortune import __version__, files, knobs, rewrites, rules, targets
+from ortune import files, knobs, rewrites, rules, targets
 from ortune.bundle import format as bundle_format
 from ortune.bundle.write import require_replaceable, require_writable
 from ortune.errors import OrtuneError, UsageError
@@ -25,7 +24,6 @@ from ortune.profiling.headroom import short_profile
 from ortune.profiling.why import why
 from ortune.providers import CPU
 from ortune.records import (
-    PROTOCOL_VERSION,
     BrowserPlace,
     Envelope,
     ErrorInfo,
@@ -52,7 +50,6 @@ from ortune.search.phases import (
 from ortune.search.plan_edits import merge
 from ortune.search.proposals import propose
 from ortune.search.race import CURRENT
-from ortune.store.reading import UNREADABLE
 from ortune.trials import in_browsers, quantising
 from ortune.trials.across import (
     gpu_features,
@@ -62,7 +59,7 @@ from ortune.trials.across import (
     without_feature,
 )
 from ortune.trials.needed_rewrites import needed
-from ortune.trials.replay import FINDINGS, PLACES, PROFILE, RESUMED, ROW, Places, Replay, read
+from ortune.trials.replay import Places
 from ortune.trials.sides import (
     Resolved,
     SideText,
@@ -86,12 +83,12 @@ from ortune.verbs._options import (
     AnyPath,
     Argument,
     Downloaded,
-    Kept,
     Load,
     Metric,
     Objective,
     OnePlan,
     Option,
+    Resumable,
     Tolerance,
     command,
     named,
@@ -99,7 +96,7 @@ from ortune.verbs._options import (
     share,
     words,
 )
-from ortune.verbs._session import experiment, keep
+from ortune.verbs._session import experiment, go_on, keep
 
 PROFILED_NODES = 10
 
@@ -113,7 +110,7 @@ STOPPING = (
 
 
 @dataclass(frozen=True, kw_only=True)
-class Options(Elsewhere, Kept, Load, Downloaded, OnePlan):
+class Options(Elsewhere, Resumable, Load, Downloaded, OnePlan):
     """The fastest correct way to run a model on this machine, proven.
 
     Tries settings one at a time against the untouched default, combines those that help, drops those that do not
@@ -179,16 +176,6 @@ class Options(Elsewhere, Kept, Load, Downloaded, OnePlan):
             RUN,
         ),
     ] = ()
-    resume: Annotated[
-        str | None,
-        Option(
-            "--resume",
-            "[ID]",
-            "Go on with the newest interrupted session of this model and these options, or with ID.",
-            RUN,
-            again=False,
-        ),
-    ] = None
     force: Annotated[bool, Option("--force", "", "Replace an existing bundle.", OUT, again=False)] = False
     bundle: Annotated[
         bool, Option("--bundle/--no-bundle", "", "Write the bundle NAME.ortune.", OUT, again=False)
@@ -340,8 +327,8 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[TuneResult
         names = [options.first_target]
         there = browser_elsewhere(options, names, opened.scratch, watch) if options.serve else None
         with opened.measuring(side.label, machine=there):
-            replay = _journal(opened, side, options)
-            run, envelope = _tune(options, everywhere, opened, side, replay)
+            go_on(opened, options, [side], model=side.label)
+            run, envelope = _tune(options, everywhere, opened, side)
         # Where nothing could be tried, or nothing confirmed, there is nothing to ship.
         tested = envelope.result.budget.n_trials > 0 and not envelope.result.budget.exploratory
         ships = options.directory is not None and tested
@@ -354,13 +341,13 @@ def exit_code(envelope: Envelope[TuneResult]) -> int:
 
 
 def _tune(
-    options: Options, everywhere: Plan, opened: Experiment, side: Resolved, replay: Replay
+    options: Options, everywhere: Plan, opened: Experiment, side: Resolved
 ) -> tuple[Tuning, Envelope[TuneResult]]:
     """From the first trial to the document; ``everywhere`` is what the user wants in every plan."""
     watch, baseline = opened.watch, opened.base(side)
     run = Tuning(
         baseline,
-        replay,
+        opened.replay,
         watch,
         objective=options.objective,
         worth=options.worth_ratio,
@@ -381,7 +368,7 @@ def _tune(
     )
     baseline.require_real_times()
     headroom: Headroom | None = None
-    profiled: ProfileResult | None = None
+    short: ProfileResult | None = None
     places: tuple[BrowserPlace, ...] = ()
     if options.target == targets.WEB:
         watch.line("trying what else the browser offers")
@@ -391,7 +378,7 @@ def _tune(
     elif enough:
         run.keep_for_why(options.objective)
         watch.line("profiling, to see where the time goes")
-        headroom, profiled = _headroom(run, options)
+        headroom, short, profiled = _headroom(run, options)
         run.pass_on()  # a session that goes on has it in its journal, and the time that it took
         _search(run, everywhere, options, profiled, places)
     else:
@@ -405,7 +392,7 @@ def _tune(
         headline=tune_words.headline(result),
         reproduce=command("tune", options),
         headroom=headroom,
-        default_profile=run.replay.profile or (profiled and _short(profiled)),
+        default_profile=short,
         why=_why(run, options, result),
     )
     untested = tune_words.nothing_tested(result)
@@ -488,54 +475,63 @@ def _search(
 def _places(run: Tuning, *, races: bool) -> tuple[BrowserPlace, ...]:
     """What the browser offers, in all of the time left where nothing is raced; a session that goes on knows it."""
     replay = run.replay
-    if replay.places is None:
+
+    def look() -> Places:
         most_ns = (IN_BROWSERS_SHARE if races else 1.0) * run.before_ns
-        found = in_browsers.places(run.baseline, 1e-9 * most_ns, races=races)
-        replay.places = Places(places=found, ended_ns=replay.clock())
-        run.log.add(PLACES, replay.places)
-    replay.reached(replay.places.ended_ns)
-    return replay.places.places
+        places = in_browsers.places(run.baseline, 1e-9 * most_ns, races=races)
+        return Places(places=places, ended_ns=replay.clock())
+
+    seen = replay.once("places", Places, look)
+    replay.reached(seen.ended_ns)
+    return seen.places
 
 
-def _headroom(run: Tuning, options: Options) -> tuple[Headroom | None, ProfileResult | None]:
-    """One short profile of the default, and what it says can be won; a session that goes on has that in its journal."""
-    if run.replay.headroom is not None:
-        return run.replay.headroom, None
-    latency = figure(run.baseline.first, "median")
-    if latency is None or options.objective not in TIMES:
-        return None, None
-    most_ns = run.spare_ns(PROFILE_BEFORE_RACE_SHARE)
-    profiled = short_profile(run.baseline, latency, options.folder, most_ns=most_ns)
-    if profiled is None or profiled.headroom is None:
-        return None, None
-    found = headroom_words.worded(profiled.headroom)
-    run.log.add("headroom", found)
-    run.log.add(PROFILE, _short(profiled))
-    run.watch.say(found.sentence)
-    return found, profiled
+def _headroom(
+    run: Tuning, options: Options
+) -> tuple[Headroom | None, ProfileResult | None, ProfileResult | None]:
+    """What one short profile of the default says can be won, what a page draws of it, and the whole of it.
+
+    A session that goes on has the first two in its journal.
+    """
+    whole: list[ProfileResult] = []
+
+    def look() -> tuple[Headroom | None, ProfileResult | None]:
+        latency = figure(run.baseline.first, "median")
+        if latency is None or options.objective not in TIMES:
+            return None, None
+        most_ns = run.spare_ns(PROFILE_BEFORE_RACE_SHARE)
+        profiled = short_profile(run.baseline, latency, options.folder, most_ns=most_ns)
+        if profiled is None or profiled.headroom is None:
+            return None, None
+        whole.append(profiled)
+        worded = headroom_words.worded(profiled.headroom)
+        run.watch.say(worded.sentence)
+        return worded, _short(profiled)
+
+    headroom, short = run.replay.once("headroom", tuple[Headroom | None, ProfileResult | None], look)
+    return headroom, short, whole[0] if whole else None
 
 
 def _row(run: Tuning, everywhere: Plan, target: str, objective: str) -> tuple[RewriteSpec, ...]:
     """The exact rewrites that are raced together."""
-    if run.replay.row is not None:
-        return run.replay.row
     model, work = run.side.model, run.baseline.work
-    if model.info.format == "ort":
-        return ()
-    row = rewrites.row(model.ir, workload=work, objective=objective, target=target)
-    if objective in TIMES:
-        run.watch.line("optimising the graph with each rewrite left out")
-        row = needed(run.baseline, run.models, row, everywhere, run.spare_ns(ROW_SHARE) / 1e9)
-    run.log.add(ROW, row)
-    return row
+
+    def decide() -> tuple[RewriteSpec, ...]:
+        if model.info.format == "ort":
+            return ()
+        row = rewrites.row(model.ir, workload=work, objective=objective, target=target)
+        if objective in TIMES:
+            run.watch.line("optimising the graph with each rewrite left out")
+            row = needed(run.baseline, run.models, row, everywhere, run.spare_ns(ROW_SHARE) / 1e9)
+        return row
+
+    return run.replay.once("row", tuple[RewriteSpec, ...], decide)
 
 
 def _findings(
     run: Tuning, everywhere: Plan, options: Options, profiled: ProfileResult | None
 ) -> tuple[Finding, ...]:
     """What rules would change of the model, of how it runs, and of what the profile shows."""
-    if run.replay.findings is not None:
-        return run.replay.findings
     baseline = run.baseline
     facts = rules.Facts(
         model=baseline.side.model,
@@ -546,9 +542,12 @@ def _findings(
         host=baseline.host,
         topology=baseline.machine.topology,
     )
-    found = tuple(finding for finding in rules.findings(facts) if finding.plan is not None)
-    run.log.add(FINDINGS, found)
-    return found
+    # A profile made again may tell other things, and so propose other plans.
+    return run.replay.once(
+        "findings",
+        tuple[Finding, ...],
+        lambda: tuple(finding for finding in rules.findings(facts) if finding.plan is not None),
+    )
 
 
 def _short(profiled: ProfileResult) -> ProfileResult:
@@ -666,69 +665,3 @@ def _model_settings(plan: Plan) -> tuple[str, ...]:
     bound = [spec for spec in plan.rewrites if rewrites.find(spec.name).hardware_bound]
     brought = rewrites.settings_for(bound).items()
     return tuple(name for name, value in brought if plan.settings.get(name) == value)
-
-
-def _stamp(inputs: Path | None) -> str:
-    """Changes when the user's input files do."""
-    if inputs is None:
-        return ""
-    files = sorted(inputs.rglob("*")) if inputs.is_dir() else [inputs]
-    return repr([(str(f), f.stat().st_size, f.stat().st_mtime_ns) for f in files if f.is_file()])
-
-
-def _journal(opened: Experiment, side: Resolved, options: Options) -> Replay:
-    """Begins a new session, or goes on with one: what it measured."""
-    same = replace(
-        options,
-        resume=None,
-        store=None,
-        report=None,
-        save_workload=None,
-        output=".",
-        bundle=True,
-        force=False,
-        no_wait=False,
-    )
-    # Nothing stale: another build, another machine or other inputs make another session.
-    facts = (
-        __version__,
-        PROTOCOL_VERSION,
-        same,
-        side.runtime.package,
-        side.runtime.ort_version,
-        side.runtime.ort_web,
-        [(each.package, each.ort_version, each.ort_web) for each in side.elsewhere.values()],
-        opened.machine.seen.fingerprint,
-        _stamp(options.feeds.inputs),
-        _stamp(options.feeds.workload),
-        _stamp(options.feeds.data),
-        [_stamp(Path(library)) for library in options.feeds.custom_ops],
-        _stamp(Path(f"{options.feeds.metric.partition(':')[0].replace('.', '/')}.py")),
-    )
-    key = f"{side.model.info.sha256} {hashlib.sha256(repr(facts).encode()).hexdigest()[:16]}"
-    store, resume = opened.store, options.resume
-    if store is None and resume is not None:
-        raise UsageError("there is no store to resume from", where="--resume", do="name it with --store PATH")
-    if store is None or resume is None:
-        opened.begin(key, {"model": side.label})
-        clock = opened.watch.clock
-        return Replay(now_s=clock.now_s, since_ns=int(1e9 * (clock.now_s() - clock.spent_s)))
-    wanted = [s.id for s in store.sessions(f"tune {key}") if resume in ("newest", s.id)]
-    damaged = ""
-    for id_ in wanted:
-        try:
-            events = store.events(id_)
-            # One that ended is gone on with where it is named: for its bundle, which could not be written then.
-            ended = any(e.kind == "result" for e in events)
-            replay = None if ended and resume == "newest" else read(events, opened.watch.clock.now_s)
-        except UNREADABLE as error:
-            damaged = damaged or f"session {id_} cannot be read ({error})"
-            continue
-        if replay is not None:
-            opened.resume(id_).add(RESUMED, {"trials": len(replay.trials)})
-            return replay
-    raise UsageError(
-        damaged or "no unfinished session of this model and these options is stored",
-        where="--resume",
-        do="leave --resume out, or give the options of the session that was interrupted",
-    )
