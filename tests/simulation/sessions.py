@@ -132,10 +132,10 @@ def answer(
 ) -> Envelope[Any]:
     """What a verb says."""
     if verb == "compare":
-        return compare.run(compare.Options(a=model, b_set=("opt=basic",), **common), watcher)
+        return compare.run(compare.Options(a=model, b_set=("opt=basic",), resume=resume, **common), watcher)
     if verb == "tune":
         return tune.run(tune.Options(model=model, bundle=False, resume=resume, **common), watcher)
-    return diagnose.run(diagnose.Options(model=model, **common), watcher)
+    return diagnose.run(diagnose.Options(model=model, resume=resume, **common), watcher)
 
 
 def main() -> None:

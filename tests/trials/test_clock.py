@@ -23,7 +23,8 @@ def now(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 
 
 def test_what_is_spent_counts_from_the_start_and_may_pass_the_budget(now: list[float]) -> None:
-    clock = Clock(10.0, Stopwatch(97.0))
+    watch = Stopwatch(97.0)
+    clock = Clock(10.0, lambda: watch.spent_s)
     assert (clock.spent_s, clock.left_s) == (3.0, 7.0)
     now[0] = 112.0
     assert (clock.spent_s, clock.left_s) == (15.0, -5.0)

@@ -14,7 +14,7 @@ from ortune.experiment.document import Status, document
 from ortune.fleet import made
 from ortune.fleet.environment import clean_environment, recorded
 from ortune.fleet.packages import recipe
-from ortune.records import Envelope, ErrorInfo, ModelRef, Plan, PodSize, Record, Workload
+from ortune.records import Block, Envelope, ErrorInfo, ModelRef, Plan, PodSize, Record, Workload
 from ortune.search.phases import LEAST_LOAD_S
 from ortune.store import lock
 from ortune.store.db import SessionLog, Store
@@ -92,8 +92,29 @@ class Experiment:
 
     @cached_property
     def clock(self) -> Clock:
-        """The time of this invocation against its budget."""
-        return Clock(self.terms.budget_s or 0.0, self.watch.clock)
+        """The time of this session against its budget, as far as it is journalled: what decisions rest on."""
+        return Clock(self.terms.budget_s or 0.0, lambda: 1e-9 * self.replay.decided())
+
+    @property
+    def elapsed_s(self) -> float:
+        """Seconds that the session has taken so far, those before an interruption among them."""
+        return 1e-9 * self.replay.clock()
+
+    @property
+    def played_notes(self) -> list[str]:
+        """That the session went on with an earlier one; [] where it did not."""
+        played = self.replay.played
+        return [f"went on with an earlier session: {played} trials were played back"] if played else []
+
+    def whole(self) -> None:
+        """Before the first block: the trials so far stand in none, and are played back one by one."""
+        self.log.add(replay.WHOLE, {})
+
+    def block(self, block: Block) -> None:
+        """Journals a block that is new."""
+        if self.replay.live:
+            order = [trial.arm for trial in block.trials]
+            self.log.add("block", {"index": block.index, "phase": block.phase, "order": order})
 
     @property
     def store(self) -> Store | None:
@@ -183,7 +204,12 @@ class Experiment:
         watch = self.watch.clock
         began_ns = int(1e9 * (watch.now_s() - watch.spent_s))
         self.replay = replay.Replay(now_s=watch.now_s, since_ns=began_ns, log=self.log)
+        self._began()
         return self.log
+
+    def _began(self) -> None:
+        """What was spent before the journal began is known to all decisions."""
+        self.replay.reached(self.replay.once("began", int, self.replay.clock))
 
     def resume(self, key: str, session: str) -> None:
         """Goes on with the journal of an interrupted session: what it measured is not measured again.
@@ -214,6 +240,7 @@ class Experiment:
                 continue
             self.log = self.replay.log = store.resume(head.id)
             self.log.add(replay.RESUMED, {"trials": len(self.replay.trials)})
+            self._began()
             return
         raise UsageError(
             damaged or "no unfinished session of this model and these options is stored",
@@ -262,6 +289,7 @@ class Experiment:
         )
         baseline.executor.recorded = self.replay.next
         baseline.executor.ended = self.replay.ended
+        baseline.executor.passed = self.replay.pass_on
         baseline.known_differences = self.replay.differences
         self.baselines.append(baseline)
         return baseline

@@ -536,6 +536,13 @@ class Baseline:
             code=outcome.reason,
         )
 
+    def with_outputs(self, arm: Arm, trial: Measured) -> Measured:
+        """The trial with its outputs there: made again where they went with an interrupted session."""
+        if Path(trial.outputs_path).is_dir():
+            return trial
+        again = self.require_measured(arm, self.executor.trial(arm, runs=0, keep_outputs=True, fresh=True))
+        return msgspec.structs.replace(trial, outputs_path=again.outputs_path)
+
     def difference(
         self,
         trial: Measured,
@@ -561,11 +568,7 @@ class Baseline:
         without = self.left_out(rewritten)
         if key and key in self.known_differences:
             return self.known_differences[key]
-        if not Path(trial.outputs_path).is_dir():
-            arm = again or self.arm(BASE)
-            trial = self.require_measured(
-                arm, self.executor.trial(arm, runs=0, keep_outputs=True, fresh=True)
-            )
+        trial = self.with_outputs(again or self.arm(BASE), trial)
         tolerance = self.options.tolerance if tolerance is None else tolerance
         if by_values and tolerance is not None and tolerance.number is None:
             tolerance = None
@@ -609,11 +612,7 @@ class Baseline:
 
     def _first_outputs(self) -> Path:
         """The folder of what the first timed trial gave; made again where a resumed session lacks it."""
-        if not Path(self.first.outputs_path).is_dir():
-            base = self.arm(BASE)
-            self.first = self.require_measured(
-                base, self.executor.trial(base, runs=0, keep_outputs=True, fresh=True)
-            )
+        self.first = self.with_outputs(self.arm(BASE), self.first)
         return Path(self.first.outputs_path)
 
     def left_out(self, rewritten: Sequence[RewriteSpec]) -> frozenset[str]:

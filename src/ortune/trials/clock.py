@@ -44,15 +44,21 @@ class Stopwatch:
 
 
 class Clock:
-    """The time of one invocation against its budget."""
+    """The time of one invocation against its budget.
 
-    def __init__(self, budget_s: float, watch: Stopwatch) -> None:
-        self.budget_s, self._watch = budget_s, watch
+    Args:
+        budget_s: All measuring together.
+        spent: Gives the seconds that are spent: until now, or until the last step that is journalled; a session that
+            goes on takes the same decisions again where they rest on the latter.
+    """
+
+    def __init__(self, budget_s: float, spent: Callable[[], float]) -> None:
+        self.budget_s, self._spent = budget_s, spent
 
     @property
     def spent_s(self) -> float:
-        """Of the budget, until now."""
-        return self._watch.spent_s
+        """Of the budget."""
+        return self._spent()
 
     @property
     def left_s(self) -> float:

@@ -64,6 +64,8 @@ class Executor:
         timing, limits: Of all further trials.
         most_alive: How many processes memory holds at once.
         recorded: Asked first: the outcome of a trial that an interrupted session measured already.
+        ended: Gives the time of the session's own clock at which a trial ended; None: it has none.
+        passed: Is told that time has passed with what is no trial of the session's.
         last: The newest outcome, None before the first trial.
         reference: Folder of the outputs that others are held against; None before there are any.
     """
@@ -78,6 +80,7 @@ class Executor:
         self.most_alive = 8
         self.recorded: Callable[[str, str], Outcome | None] | None = None
         self.ended: Callable[[], int] | None = None
+        self.passed: Callable[[], None] = lambda: None
         self.last: Outcome | None = None
         self.reference: Path | None = None
         self._wrote: list[tuple[Arm, float]] = []  # what a setting keeps on disk: who wrote it, and its load
@@ -203,6 +206,8 @@ class Executor:
             self._log.add(kinds[1], event)
             if isinstance(outcome, Measured) and outcome.done.wrote:
                 self._wrote.append((arm, float(outcome.done.load_ns)))
+        if fresh:
+            self.passed()
         return outcomes
 
     def first_load_ns(self, name: str, plan: Plan | None = None) -> float | None:

@@ -70,6 +70,7 @@ def fixed_blocks(
     rng: random.Random,
     first: int,
     clock: Clock,
+    on_block: Callable[[Block], None],
 ) -> list[Block]:
     """Measures the arms beside each other; ends early where a stop is asked for.
 
@@ -80,6 +81,7 @@ def fixed_blocks(
         rng: Draws the orders.
         first: The number of the first block.
         clock: Of the command.
+        on_block: Is told of each block.
     """
     left_ns = clock.left_s * 1e9
     baseline.shorten(left_ns / (LEAST_BLOCKS * len(arms) * FIXED_TIMES))
@@ -93,5 +95,6 @@ def fixed_blocks(
         block = run_block(baseline.executor, list(arms), rng, first + number, "confirm", needed=[BASE])
         assert block is not None
         blocks.append(block)
+        on_block(block)
         watch.progress(f"block {number + 1} of {n}", clock.spent_s, clock.budget_s)
     return blocks

@@ -153,9 +153,12 @@ class Replay:
     def pass_on(self) -> None:
         """What is no trial has ended: the time is journalled, or taken from the journal."""
         if self.trials:
-            if self.passed:
-                _, ended_ns = self.passed.popleft()
+            # A step that left no trace this time (what it asked is kept by now) must not put off those after it.
+            while self.passed and self.passed[0][0] <= self.played:
+                n_before, ended_ns = self.passed.popleft()
                 self.reached(ended_ns)
+                if n_before == self.played:
+                    break
             return
         ended_ns = self.ended()
         if self.log is not None:

@@ -468,10 +468,6 @@ class Tuning:
             self._confirm(search.winner)
         late = log_ratios(search.blocks, IDENTICAL, search.judgement.estimand)
         search.controls += controls.late_controls(late)
-        if self.replay.played:
-            self.baseline.notes.append(
-                f"went on with an earlier session: {self.replay.played} trials were played back"
-            )
         if not measured(search.calibration, BASE):
             raise MeasurementError("every trial failed")
         if self.stopped and search.winner is None:

@@ -575,7 +575,7 @@ class Load(Feeding):
 
 
 @dataclass(frozen=True, kw_only=True)
-class OneBench(Kept, OnePlan):
+class OneBench(Resumable, OnePlan):
     """How long one plan takes."""
 
     model: Annotated[

@@ -45,7 +45,7 @@ from ortune.verbs._options import (
     command,
     named,
 )
-from ortune.verbs._session import experiment, keep
+from ortune.verbs._session import experiment, go_on, keep
 
 GOOD_PROCESSES = 8  # enough for an interval; beyond, time may go to requests until a p99 can be told
 TAIL_REQUESTS = 1000  # of a shape: a p99 needs 662, and more where processes differ
@@ -130,7 +130,7 @@ def measured(
         with opened.measuring(side.label, machine=there):
             cpus = opened.machine.seen.effective_cpus
             side = replace(side, plan=shared(side.plan, pool=pool, arena=arena, cpus=cpus))
-            opened.begin(f"{side.model.info.sha256} {side.plan.id}", {"model": side.label})
+            go_on(opened, options, [side], model=side.label)
             envelope = _Run(options, opened, side).go()
         return keep(opened, options, envelope)
 
@@ -177,6 +177,7 @@ class _Run:
         """Pilot, processes, figures."""
         settle(self.baseline, self.options.budget_s, lambda: self.clock.left_s, self.watch.line)
         timings, costs = self._pilot()
+        self.experiment.whole()
         stopped = self._measure(timings, costs)
         require_unchanged(self.side)
         if not self.trials:
@@ -193,9 +194,9 @@ class _Run:
             self.baseline,
             self.trials,
             self.failed,
-            [*self.given_up, *self._heat()],
+            [*self.given_up, *self._heat(), *self.experiment.played_notes],
             self.log.id,
-            self.clock.spent_s,
+            self.experiment.elapsed_s,
             command(self.experiment.verb, self.options),
         )
         return self.experiment.document(result, status="interrupted" if stopped else "ok")
@@ -299,7 +300,8 @@ class _Run:
             self.trials.append(CaseTrial(index=len(self.trials), case=i, trial=outcome))
         else:
             self.failed.append((case, outcome))
-        self.log.add("block", {"index": rounds - 1, "phase": "bench", "order": [BASE], "case": case})
+        if self.experiment.replay.live:
+            self.log.add("block", {"index": rounds - 1, "phase": "bench", "order": [BASE], "case": case})
         return outcome
 
     def _gave_up(self, i: int) -> str:

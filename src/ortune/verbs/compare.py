@@ -56,15 +56,15 @@ from ortune.verbs._options import (
     NON_FINITE,
     RUN,
     Downloaded,
-    Kept,
     Load,
     Metric,
     Objective,
     Option,
+    Resumable,
     Tolerance,
     share,
 )
-from ortune.verbs._session import experiment, keep
+from ortune.verbs._session import experiment, go_on, keep
 from ortune.verbs._sides import Sides
 
 FORMATS = ("text", "json", "github", "markdown", "html")
@@ -72,7 +72,7 @@ STOPPING = "stopping after this trial, then telling what is known; Ctrl-C again 
 
 
 @dataclass(frozen=True, kw_only=True)
-class Options(Elsewhere, Kept, Load, Downloaded, Sides):
+class Options(Elsewhere, Resumable, Load, Downloaded, Sides):
     """Is B faster than A on this machine?
 
     Runs all sides in fresh processes, in random order, block by block, until the evidence answers or the time is
@@ -144,11 +144,10 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[CompareRes
         names = [targets.of(side.plan).name for side in (base, *(new.side for new in news))]
         options.require_there(names, options.objective, pod=options.feeds.pod is not None)
         sides = [base, *(new.side for new in news)]
-        shas = " ".join(side.model.info.sha256 for side in sides)
-        plans = " ".join(side.plan.id for side in sides)
         labels = {"a": base.label, **{new.name.lower(): new.side.label for new in news}}
         there = browser_elsewhere(options, names, opened.scratch, watch) if options.serve else None
-        with opened.measuring(base.label, f"{shas} {plans}", machine=there, names=labels):
+        with opened.measuring(base.label, machine=there):
+            go_on(opened, options, sides, **labels)
             envelope = _Run(options, opened, base, news).go()
         return keep(opened, options, envelope)
 
@@ -230,11 +229,13 @@ class _Run:
             IDENTICAL: baseline.arm(IDENTICAL),
             SPIKE: baseline.arm(SPIKE, wait=self.rules.wait_ratio),
         }
+        self.experiment.whole()
+        order = self.experiment.replay.once("order", int, lambda: int(1e9 * self.watch.clock.now_s()))
         state = duel.run(
             executor,
             self.rules,
             design,
-            rng=random.Random(f"{self.options.seed}-{int(1e9 * self.watch.clock.now_s())}"),
+            rng=random.Random(f"{self.options.seed}-{order}"),
             clock=lambda: int(1e9 * self.clock.spent_s),
             arms=[new.arm for new in timed],
             stop=self.watch.stop,
@@ -286,6 +287,7 @@ class _Run:
                 baseline.require_measured(new.contestant, outcome)
             return
         trial = baseline.require_measured(new.contestant, outcome)
+        trial = baseline.with_outputs(new.contestant, trial)
         require_page(self.options.objective, trial, new.name)
         renames = pairing.pair_outputs(self.a.model.ir, new.side.model.ir)
         for case in baseline.work.cases:
@@ -433,9 +435,7 @@ class _Run:
         return 1e-9 * (self.before_ns + least * arms * trial_ns) + self.after_s
 
     def _on_block(self, state: duel.Duel, design: duel.Design, block: Block) -> None:
-        self.log.add(
-            "block", {"index": block.index, "phase": block.phase, "order": [t.arm for t in block.trials]}
-        )
+        self.experiment.block(block)
         self.watch.block(state, design, block)
         line = progress_line(state, design, block)
         self.watch.progress(line, self.clock.spent_s, self.options.budget_s)
@@ -475,7 +475,13 @@ class _Run:
             findings=tuple(self.baseline.findings),
             read_back=first.read_back,
             mapped_inputs=first.mapped_inputs,
-            notes=(*self.baseline.work.notes, *self.baseline.notes, *self._frames(blocks), *awake(blocks)),
+            notes=(
+                *self.baseline.work.notes,
+                *self.baseline.notes,
+                *self._frames(blocks),
+                *awake(blocks),
+                *self.experiment.played_notes,
+            ),
             failures=(*failures(blocks, BASE), *first.failures),
             gate=first.gate,
             name=first.name,
@@ -488,7 +494,7 @@ class _Run:
             ),
             candidates=tuple(ranked) if len(ranked) > 1 else (),
             session=self.log.id,
-            elapsed_s=self.clock.spent_s,
+            elapsed_s=self.experiment.elapsed_s,
             enough_s=self._enough_s(state, design),
         )
         interrupted = state is not None and state.ended == "stopped"

@@ -57,11 +57,11 @@ from ortune.verbs._options import (
     AnyPath,
     Argument,
     Budget,
-    Kept,
     Load,
     Objective,
     OnePlan,
     Option,
+    Resumable,
     Tolerance,
     command,
     named,
@@ -69,7 +69,7 @@ from ortune.verbs._options import (
     seconds,
     words,
 )
-from ortune.verbs._session import experiment, keep
+from ortune.verbs._session import experiment, go_on, keep
 from ortune.verbs._watched import watched
 
 FORMATS = ("text", "json", "github", "markdown", "html")
@@ -85,7 +85,7 @@ MOST_FIXES = 8
 
 
 @dataclass(frozen=True, kw_only=True)
-class Options(Kept, Load, OnePlan):
+class Options(Resumable, Load, OnePlan):
     """Why is this model slow? What stands out is found, and each fix is measured before it is recommended.
 
     Runs the model, profiles it, asks every rule, and races what they would change, alone and together, against the
@@ -180,8 +180,8 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[DiagnoseRe
             text=str(options.model), rewrites=tuple(options.rewrite), runtime=named(options.runtime)
         )
         side = opened.resolve(text)
-        key = f"{side.model.info.sha256} {side.plan.id}"
-        with opened.measuring(side.label, key, names={"model": side.label}):
+        with opened.measuring(side.label):
+            go_on(opened, options, [side], model=side.label)
             envelope = _Diagnosis(options, opened, opened.base(side)).go()
         return keep(opened, options, envelope)
 
@@ -263,8 +263,10 @@ class _Diagnosis:
         self.side = self.baseline.side
         self.watch.line("timing a few runs, to plan the session")
         self.baseline.pilot(self.options.objective, lambda: self.clock.left_s, self._holds)
-        told = self._profile()
-        found = self._findings(told)
+        # What a profile tells, and what follows from it, would not come out the same again.
+        once = self.experiment.replay.once
+        told = once("profile", ProfileResult | None, self._profile)
+        found = once("findings", tuple[Finding, ...], lambda: self._findings(told))
         fixes, not_tried = self._fixes(found)
         # What could not be raced is not even tried: that takes time too. On a GPU that is software nothing is.
         if not self.baseline.claims:
@@ -389,7 +391,7 @@ class _Diagnosis:
             fix.failed = diagnose_words.does_not_run(failure(outcome))
             return
         self.baseline.live_with(outcome)
-        fix.outputs = self.baseline.difference(outcome)
+        fix.outputs = self.baseline.difference(outcome, key=fix.arm, again=arm)
         if not fix.outputs.ok:
             fix.failed = diagnose_words.moves_outputs(fix.outputs.what)
             return
@@ -419,13 +421,14 @@ class _Diagnosis:
             SPIKE: baseline.arm(SPIKE, wait=controls.SPIKE_RATIO),
             **{arm: executor.arms[arm] for arm in arms},
         }
+        self.experiment.whole()
         judgement, calibration = controls.calibrate(
             executor,
             [BASE],
             OBJECTIVES[self.options.objective],
             rng=self.rng,
             stop=self.watch.stop,
-            on_block=lambda block: self.watch.line(f"calibrating, block {block.index + 1} of nine"),
+            on_block=self._calibrated,
         )
         baseline.retime(judgement, measured(calibration, BASE))
         self.estimand = judgement.estimand
@@ -436,9 +439,14 @@ class _Diagnosis:
             rng=self.rng,
             first=len(calibration),
             clock=self.clock,
+            on_block=self.experiment.block,
         )
         late = controls.late_controls(log_ratios([*calibration, *self.blocks], IDENTICAL, self.estimand))
         self.controls = [*judgement.controls, *late]
+
+    def _calibrated(self, block: Block) -> None:
+        self.experiment.block(block)
+        self.watch.line(f"calibrating, block {block.index + 1} of nine")
 
     def _tried(self, fix: _Fix, n_claims: int) -> TriedFix:
         """A fix with what was measured; as many claims as fixes, one error."""
@@ -486,13 +494,18 @@ class _Diagnosis:
             not_tried=tuple(not_tried),
             profile=told,
             controls=tuple(self.controls),
-            notes=(*self.baseline.work.notes, *self.baseline.notes, *awake(self.blocks)),
+            notes=(
+                *self.baseline.work.notes,
+                *self.baseline.notes,
+                *awake(self.blocks),
+                *self.experiment.played_notes,
+            ),
             fail_on=self.options.severity,
             failed=_fails((*self.baseline.alerts, *ordered), self.options.severity),
             reproduce=command("diagnose", self.options),
             tune=shlex.join(["ortune", "tune", *self.asked]),
             session=self.experiment.log.id,
-            elapsed_s=self.clock.spent_s,
+            elapsed_s=self.experiment.elapsed_s,
         )
         return self.experiment.document(
             result,

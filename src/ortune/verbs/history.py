@@ -44,22 +44,22 @@ from ortune.verbs._options import (
     AnyPath,
     Argument,
     Budget,
-    Kept,
     Objective,
     Option,
+    Resumable,
     Settings,
     Tolerance,
     command,
     words,
 )
-from ortune.verbs._session import experiment, keep
+from ortune.verbs._session import experiment, go_on, keep
 
 FORMATS = ("text", "json", "markdown", "html")
 STOPPING = "stopping after this block, then telling what is known; Ctrl-C again stops at once"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Options(Kept):
+class Options(Resumable):
     """Which release of ONNX Runtime made this model faster or slower here?
 
     Runs the last six releases in the same blocks, each in an environment of its own, made once, and names the one where
@@ -108,8 +108,10 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[HistoryRes
             runtimes, missing = _runtimes(options, watch)
         text = SideText(text=str(options.model), runtime=f"onnxruntime=={next(iter(runtimes))}")
         side = resolve(text, common=options.plan, scratch=opened.scratch, say=watch.say)
-        key = f"{side.model.info.sha256} {side.plan.id} {' '.join(runtimes)}"
-        with opened.measuring(side.label, key, names={"model": side.label}):
+        with opened.measuring(side.label):
+            go_on(
+                opened, options, [replace(side, runtime=each) for each in runtimes.values()], model=side.label
+            )
             envelope = _History(options, opened, opened.base(side), runtimes, missing).go()
         return keep(opened, options, envelope)
 
@@ -168,7 +170,7 @@ class _History:
                 continue
             baseline.live_with(outcome)
             self.looked[release] = outcome
-            self.outputs[release] = baseline.difference(outcome)
+            self.outputs[release] = baseline.difference(outcome, key=release, again=arms[release])
         ran = [release for release in others if release in arms]
         if not ran:
             raise MeasurementError(f"only {newest} runs the model: {next(iter(self.missing.values()))}")
@@ -178,13 +180,14 @@ class _History:
         if not kept:
             self.missing[newest] = self.missing[ran[0]]
             return self._envelope([newest], OBJECTIVES[self.options.objective] or "median", ())
+        self.experiment.whole()
         judgement, calibration = controls.calibrate(
             executor,
             [BASE],
             OBJECTIVES[self.options.objective],
             rng=self.rng,
             stop=self.watch.stop,
-            on_block=lambda block: self.watch.line(f"calibrating, block {block.index + 1} of nine"),
+            on_block=self._calibrated,
         )
         baseline.retime(judgement, measured(calibration, BASE))
         self.blocks = fixed_blocks(
@@ -194,10 +197,15 @@ class _History:
             rng=self.rng,
             first=len(calibration),
             clock=self.clock,
+            on_block=self.experiment.block,
         )
         late = controls.late_controls(log_ratios([*calibration, *self.blocks], IDENTICAL, judgement.estimand))
         require_unchanged(baseline.side)
         return self._envelope([newest, *kept], judgement.estimand, (*judgement.controls, *late))
+
+    def _calibrated(self, block: Block) -> None:
+        self.experiment.block(block)
+        self.watch.line(f"calibrating, block {block.index + 1} of nine")
 
     def _held(self, ran: Sequence[str]) -> list[str]:
         """The releases that the budget holds: of too many the oldest are left out, and it is said why."""
@@ -260,11 +268,16 @@ class _History:
             whole=whole,
             controls=tuple(found),
             findings=tuple(baseline.findings),
-            notes=(*baseline.work.notes, *baseline.notes, *awake(self.blocks)),
+            notes=(
+                *baseline.work.notes,
+                *baseline.notes,
+                *awake(self.blocks),
+                *self.experiment.played_notes,
+            ),
             why=why,
             reproduce=command("history", self.options),
             session=self.experiment.log.id,
-            elapsed_s=self.clock.spent_s,
+            elapsed_s=self.experiment.elapsed_s,
         )
         return self.experiment.document(
             result,

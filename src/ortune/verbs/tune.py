@@ -389,6 +389,7 @@ def _tune(
     result = msgspec.structs.replace(
         result,
         places=places,
+        notes=(*result.notes, *opened.played_notes),
         headline=tune_words.headline(result),
         reproduce=command("tune", options),
         headroom=headroom,
