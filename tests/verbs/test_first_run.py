@@ -12,6 +12,7 @@ import pytest
 from onnxruntime import datasets
 
 import ortune
+from ortune.errors import MeasurementError
 from ortune.model.open import open_model
 from ortune.records import DEFAULT_WRONG, NOT_FINITE, LevelCheck, OutputDifference, Plan
 from ortune.rules import Facts, findings
@@ -160,9 +161,15 @@ def test_a_comparison_names_the_wrong_side_whichever_it_is(tmp_path: Path) -> No
 
 def test_two_sides_that_are_wrong_alike_are_both_told(tmp_path: Path) -> None:
     model = gemm(tmp_path / "m.onnx")
-    answer = ortune.compare(
-        model, b_set=["intra=1"], budget=20, no_why=True, store=tmp_path / "store", max_blocks=2
-    )
+    more = {"budget": 20, "no_why": True, "store": tmp_path / "store", "max_blocks": 2}
+    for _ in range(
+        3
+    ):  # two blocks beside a neighbour may fail their controls, which is not what is asked here
+        try:
+            answer = ortune.compare(model, b_set=["intra=1"], **more)
+            break
+        except MeasurementError:
+            continue
     assert not [note for note in answer.result.notes if "differs from itself" in note]
     assert answer.result.outputs.compared_as == "values"
     assert answer.result.wrong_sides == ("A", "B")

@@ -27,7 +27,7 @@ from ortune.records import Plan
 from ortune.trials.sides import SideText, resolve
 from ortune.trials.watcher import Watcher
 from ortune.verbs import tune
-from ortune.verbs._session import experiment
+from ortune.verbs._session import experiment, go_on
 from patience import few_turns, held, with_budgets
 from within import program
 
@@ -281,17 +281,17 @@ def test_resuming_what_is_damaged_says_so(tmp_path: Path, monkeypatch: pytest.Mo
     options = tune.Options(model=small_model(tmp_path / "m.onnx"), store=tmp_path / "store", **more)
     with experiment("tune", options, Watcher()) as opened, opened.measuring("m"):
         side = resolve(SideText(text=str(options.model)), common=Plan(), scratch=tmp_path)
-        tune._journal(opened, side, replace(options, resume=None))
-        opened.log.add("split", "x" * 100_000)
-        with pytest.raises(UsageError, match="cannot be read"):  # such a split there never was
-            tune._journal(opened, side, options)
+        go_on(opened, replace(options, resume=None), [side], model="m")
+        opened.log.add("difference", "x" * 100_000)
+        with pytest.raises(UsageError, match="cannot be read"):  # such a difference there never was
+            go_on(opened, options, [side], model="m")
         shutil.rmtree(tmp_path / "store" / "blobs")
         with pytest.raises(UsageError, match="cannot be read"):
-            tune._journal(opened, side, options)
+            go_on(opened, options, [side], model="m")
         # Another metric makes another session.
         (tmp_path / "evaluate.py").write_text("12")
         with pytest.raises(UsageError, match="no unfinished session"):
-            tune._journal(opened, side, options)
+            go_on(opened, options, [side], model="m")
 
 
 def test_a_budget_that_holds_no_plan_tells_what_is_known_and_what_it_would_take(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ was cut in the middle is measured again: its trials would be hours apart.
 
 from __future__ import annotations
 
+import contextlib
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -127,8 +128,10 @@ class Replay:
         """
         body = self.decisions.get(kind)
         if body is not None:
-            kept: T = msgspec.json.decode(body, type=type_)
-            return kept
+            # One that is damaged is made anew: what was measured is there all the same.
+            with contextlib.suppress(msgspec.MsgspecError):
+                kept: T = msgspec.json.decode(body, type=type_)
+                return kept
         value = make()
         self.decisions[kind] = msgspec.json.encode(value)
         if self.log is not None:
