@@ -14,7 +14,7 @@ from ortune.experiment.document import Status, document
 from ortune.fleet import made
 from ortune.fleet.environment import clean_environment, recorded
 from ortune.fleet.packages import recipe
-from ortune.records import Block, Envelope, ErrorInfo, ModelRef, Plan, PodSize, Record, Workload
+from ortune.records import Envelope, ErrorInfo, ModelRef, Plan, PodSize, Record, Workload
 from ortune.search.phases import LEAST_LOAD_S
 from ortune.store import lock
 from ortune.store.db import SessionLog, Store
@@ -105,21 +105,6 @@ class Experiment:
         """That the session went on with an earlier one; [] where it did not."""
         played = self.replay.played
         return [f"went on with an earlier session: {played} trials were played back"] if played else []
-
-    def whole(self) -> None:
-        """Before the first block: the trials so far stand in none, and are played back one by one."""
-        self.log.add(replay.WHOLE, {})
-
-    def block(self, block: Block) -> None:
-        """Journals a block that is new."""
-        if self.replay.live:
-            order = [trial.arm for trial in block.trials]
-            self.log.add("block", {"index": block.index, "phase": block.phase, "order": order})
-
-    @property
-    def store(self) -> Store | None:
-        """Where it is kept; None before ``measuring``, and where the user's own place cannot be written."""
-        return self._store
 
     def resolve(self, side: SideText, *, runs: bool = True, **more: Any) -> Resolved:
         """Opens what a side names, with what all sides of the verb have in common.

@@ -5,12 +5,14 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Sequence
 
-from ortune.records import Block
-from ortune.search.blocks import BASE, run_block
+from ortune.records import Block, Control
+from ortune.search import controls
+from ortune.search.blocks import BASE, IDENTICAL, log_ratios, measured, run_block
 from ortune.search.controls import CALIBRATION_BLOCKS
 from ortune.search.phases import FIXED_TIMES
 from ortune.trials.baseline import Baseline
 from ortune.trials.clock import Clock
+from ortune.trials.replay import Replay
 from ortune.trials.watcher import Watcher
 
 LEAST_BLOCKS, MOST_BLOCKS = 9, 40
@@ -98,3 +100,53 @@ def fixed_blocks(
         on_block(block)
         watch.progress(f"block {number + 1} of {n}", clock.spent_s, clock.budget_s)
     return blocks
+
+
+def controlled(
+    baseline: Baseline,
+    arms: Sequence[str],
+    watch: Watcher,
+    replay: Replay,
+    *,
+    fixed: str | None,
+    rng: random.Random,
+    clock: Clock,
+) -> tuple[str, list[Block], list[Control]]:
+    """A calibration, a fixed number of blocks after it, and the A/A check over both.
+
+    Args:
+        baseline: Its executor knows the arms, and the controls.
+        arms: What stands beside the base and its double.
+        watch: Is told how far it is.
+        replay: Journals the blocks.
+        fixed: The estimand, where the objective says it.
+        rng: Draws the orders.
+        clock: Of the command.
+
+    Returns:
+        The estimand, the blocks after the calibration, and the controls.
+
+    Raises:
+        MeasurementError, Interrupted: As ``controls.calibrate``; MeasurementError too where the last check fails.
+    """
+
+    def calibrated(block: Block) -> None:
+        replay.block(block)
+        watch.line(f"calibrating, block {block.index + 1} of nine")
+
+    replay.whole()
+    judgement, calibration = controls.calibrate(
+        baseline.executor, [BASE], fixed, rng=rng, stop=watch.stop, on_block=calibrated
+    )
+    baseline.retime(judgement, measured(calibration, BASE))
+    blocks = fixed_blocks(
+        baseline,
+        [BASE, *arms, IDENTICAL],
+        watch,
+        rng=rng,
+        first=len(calibration),
+        clock=clock,
+        on_block=replay.block,
+    )
+    late = controls.late_controls(log_ratios([*calibration, *blocks], IDENTICAL, judgement.estimand))
+    return judgement.estimand, blocks, [*judgement.controls, *late]

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from ortune.records import BrowserPlace, Outcome, OutputDifference
+from ortune.records import Block, BrowserPlace, Outcome, OutputDifference
 from ortune.store.db import Event, SessionLog
 from ortune.trials.clock import monotonic_s
 
@@ -137,6 +137,17 @@ class Replay:
         if self.log is not None:
             self.log.add(kind, value)
         return value
+
+    def whole(self) -> None:
+        """Journals, before the first block, that the trials so far stand in none, and are played back one by one."""
+        if self.log is not None:
+            self.log.add(WHOLE, {})
+
+    def block(self, block: Block) -> None:
+        """Journals a block that is new."""
+        if self.live and self.log is not None:
+            order = [trial.arm for trial in block.trials]
+            self.log.add("block", {"index": block.index, "phase": block.phase, "order": order})
 
     def clock(self) -> int:
         """Nanoseconds since the session began: the stored times while trials are played, then real time."""

@@ -41,7 +41,7 @@ from ortune.search.refine import ablate, combine, explore, try_rest
 from ortune.search.state import Search
 from ortune.targets.task import Limits
 from ortune.trials.baseline import Baseline, patience_s
-from ortune.trials.replay import NO_MODEL, SEEN, WHOLE, Replay
+from ortune.trials.replay import NO_MODEL, SEEN, Replay
 from ortune.trials.rewriting import Models
 from ortune.trials.tolerance import Tolerance
 from ortune.trials.watcher import Watcher
@@ -169,7 +169,7 @@ class Tuning:
             budget.Split | None,
             lambda: budget.divide(left, trial_ns, wanted=wanted, references=race.references),
         )
-        self.log.add(WHOLE, {})
+        self.replay.whole()
         if split is None:
             return self._explores(left, wanted)
         if split.plans < wanted:
@@ -448,11 +448,7 @@ class Tuning:
 
     def _after(self, block: Block, sentence: str) -> None:
         """Journals a block that is new, and says where the tuning stands."""
-        if self.replay.live:
-            self.log.add(
-                "block",
-                {"index": block.index, "phase": block.phase, "order": [t.arm for t in block.trials]},
-            )
+        self.replay.block(block)
         self.watch.progress(sentence, self.clock() / 1e9, self.budget_s)
 
     # --- after the race

@@ -177,7 +177,7 @@ class _Run:
         """Pilot, processes, figures."""
         settle(self.baseline, self.options.budget_s, lambda: self.clock.left_s, self.watch.line)
         timings, costs = self._pilot()
-        self.experiment.whole()
+        self.experiment.replay.whole()
         stopped = self._measure(timings, costs)
         require_unchanged(self.side)
         if not self.trials:

@@ -229,7 +229,7 @@ class _Run:
             IDENTICAL: baseline.arm(IDENTICAL),
             SPIKE: baseline.arm(SPIKE, wait=self.rules.wait_ratio),
         }
-        self.experiment.whole()
+        self.experiment.replay.whole()
         order = self.experiment.replay.once("order", int, lambda: int(1e9 * self.watch.clock.now_s()))
         state = duel.run(
             executor,
@@ -435,7 +435,7 @@ class _Run:
         return 1e-9 * (self.before_ns + least * arms * trial_ns) + self.after_s
 
     def _on_block(self, state: duel.Duel, design: duel.Design, block: Block) -> None:
-        self.experiment.block(block)
+        self.experiment.replay.block(block)
         self.watch.block(state, design, block)
         line = progress_line(state, design, block)
         self.watch.progress(line, self.clock.spent_s, self.options.budget_s)

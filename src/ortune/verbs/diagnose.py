@@ -38,12 +38,12 @@ from ortune.report.answer_commands import plan_options
 from ortune.report.finding_words import measurable
 from ortune.rules import Facts
 from ortune.search import confirm, controls
-from ortune.search.blocks import BASE, IDENTICAL, SPIKE, awake, log_ratios, measured
+from ortune.search.blocks import BASE, IDENTICAL, SPIKE, awake, measured
 from ortune.search.figures import OBJECTIVES, WORDS, describe, figure, require_objective
 from ortune.search.phases import PROFILE_BEFORE_FIXES_SHARE
 from ortune.search.plan_edits import merge, together
 from ortune.trials.baseline import Baseline, patience_s
-from ortune.trials.fixed_blocks import fit, fixed_blocks, held, holds
+from ortune.trials.fixed_blocks import controlled, fit, held, holds
 from ortune.trials.pilot import describe as failure
 from ortune.trials.rewriting import Models
 from ortune.trials.sides import Resolved, SideText, require_unchanged
@@ -421,32 +421,15 @@ class _Diagnosis:
             SPIKE: baseline.arm(SPIKE, wait=controls.SPIKE_RATIO),
             **{arm: executor.arms[arm] for arm in arms},
         }
-        self.experiment.whole()
-        judgement, calibration = controls.calibrate(
-            executor,
-            [BASE],
-            OBJECTIVES[self.options.objective],
-            rng=self.rng,
-            stop=self.watch.stop,
-            on_block=self._calibrated,
-        )
-        baseline.retime(judgement, measured(calibration, BASE))
-        self.estimand = judgement.estimand
-        self.blocks = fixed_blocks(
+        self.estimand, self.blocks, self.controls = controlled(
             baseline,
-            [BASE, *arms, IDENTICAL],
+            arms,
             self.watch,
+            self.experiment.replay,
+            fixed=OBJECTIVES[self.options.objective],
             rng=self.rng,
-            first=len(calibration),
             clock=self.clock,
-            on_block=self.experiment.block,
         )
-        late = controls.late_controls(log_ratios([*calibration, *self.blocks], IDENTICAL, self.estimand))
-        self.controls = [*judgement.controls, *late]
-
-    def _calibrated(self, block: Block) -> None:
-        self.experiment.block(block)
-        self.watch.line(f"calibrating, block {block.index + 1} of nine")
 
     def _tried(self, fix: _Fix, n_claims: int) -> TriedFix:
         """A fix with what was measured; as many claims as fixes, one error."""

@@ -31,10 +31,10 @@ from ortune.records import (
 )
 from ortune.report import history_words
 from ortune.search import confirm, controls
-from ortune.search.blocks import BASE, IDENTICAL, SPIKE, awake, log_ratios, measured
+from ortune.search.blocks import BASE, IDENTICAL, SPIKE, awake, measured
 from ortune.search.figures import OBJECTIVES, WORDS, describe, require_objective
 from ortune.trials.baseline import Baseline
-from ortune.trials.fixed_blocks import fixed_blocks, held, holds
+from ortune.trials.fixed_blocks import controlled, held, holds
 from ortune.trials.pilot import describe as failure
 from ortune.trials.sides import SideText, require_unchanged, resolve
 from ortune.trials.watcher import Watcher
@@ -180,32 +180,17 @@ class _History:
         if not kept:
             self.missing[newest] = self.missing[ran[0]]
             return self._envelope([newest], OBJECTIVES[self.options.objective] or "median", ())
-        self.experiment.whole()
-        judgement, calibration = controls.calibrate(
-            executor,
-            [BASE],
-            OBJECTIVES[self.options.objective],
-            rng=self.rng,
-            stop=self.watch.stop,
-            on_block=self._calibrated,
-        )
-        baseline.retime(judgement, measured(calibration, BASE))
-        self.blocks = fixed_blocks(
+        estimand, self.blocks, checks = controlled(
             baseline,
-            [BASE, *kept, IDENTICAL],
+            kept,
             self.watch,
+            self.experiment.replay,
+            fixed=OBJECTIVES[self.options.objective],
             rng=self.rng,
-            first=len(calibration),
             clock=self.clock,
-            on_block=self.experiment.block,
         )
-        late = controls.late_controls(log_ratios([*calibration, *self.blocks], IDENTICAL, judgement.estimand))
         require_unchanged(baseline.side)
-        return self._envelope([newest, *kept], judgement.estimand, (*judgement.controls, *late))
-
-    def _calibrated(self, block: Block) -> None:
-        self.experiment.block(block)
-        self.watch.line(f"calibrating, block {block.index + 1} of nine")
+        return self._envelope([newest, *kept], estimand, checks)
 
     def _held(self, ran: Sequence[str]) -> list[str]:
         """The releases that the budget holds: of too many the oldest are left out, and it is said why."""
