@@ -44,7 +44,6 @@ from ortune.trials.input_options import InputOptions
 from ortune.trials.sides import SideText, resolve
 from ortune.verbs._options import bits_a_second
 from ortune.verbs.compare import Options
-from patience import longer
 
 RNG = np.random.default_rng(3)
 
@@ -135,9 +134,9 @@ def test_tuning_in_a_browser_is_held_against_its_default(
 ) -> None:
     hardly_warm(monkeypatch)
     needs("web-wasm")
-    # Far too little to confirm a plan, and enough for one run in each place.
+    # Too little to confirm a plan, and on many machines to try every place.
     result = ortune.tune(
-        net(tmp_path / "m.onnx"), target="web", budget=longer(30), bundle=False, store=tmp_path / "st"
+        net(tmp_path / "m.onnx"), target="web", budget=10, bundle=False, store=tmp_path / "st"
     ).result
     assert isinstance(result, TuneResult)
     assert result.default == Plan(providers=(ProviderSpec(name="wasm"),))
@@ -150,13 +149,10 @@ def test_tuning_in_a_browser_is_held_against_its_default(
     assert not result.changes
     # Plans took turns with the default there only where the time left showed at least one of them.
     assert places["web-wasm"].state == ("raced" if result.budget.exploratory else "timed")
-    assert places["web-webgl"].state == "failed" and "Shrink" in places["web-webgl"].why
-    gpu = places["web-webgpu"]
-    if gpu.outputs is not None:
-        assert gpu.outputs.ok and sum(part.n_nodes for part in gpu.placement) > 3
-    else:
-        # A GPU that is software may need longer than the budget leaves for it: then it is not even begun with.
-        assert gpu.why or gpu.state == "not-tried"
+    # What the budget does not hold is not tried; what each place gives where it does is another test's.
+    webgl, gpu = places["web-webgl"], places["web-webgpu"]
+    assert webgl.state == "not-tried" or (webgl.state == "failed" and "Shrink" in webgl.why)
+    assert gpu.state == "not-tried" or gpu.why or (gpu.outputs is not None and gpu.outputs.ok)
     assert places["web-webnn"].state != "absent" or "WebNN" in places["web-webnn"].why
     with pytest.raises(UsageError, match="for tune alone"):
         ortune.compare(tmp_path / "m.onnx", target="web", store=tmp_path / "st")
@@ -175,6 +171,25 @@ def test_what_else_a_browser_offers_is_tried_as_long_as_there_is_time(tmp_path: 
         # Asked the browser is in any case; the model is run in none of them beyond its time.
         assert places["web-webgpu"].state == "not-tried" or "WebGPU" in places["web-webgpu"].why
         assert places["web-webnn"].state == "not-tried" or "WebNN" in places["web-webnn"].why
+
+
+@pytest.mark.xdist_group("browser")
+def test_where_there_is_time_every_place_tells_how_the_model_runs_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hardly_warm(monkeypatch)
+    needs("web-wasm")
+    needs("web-webgl")
+    baseline = baseline_in_a_page(tmp_path)
+    baseline.settle(600.0)
+    baseline.pilot("latency", holds=lambda trial_ns: False)
+    _, webgl, gpu, _ = in_browsers.places(baseline, 600.0, races=True)
+    assert webgl.state == "failed" and "Shrink" in webgl.why
+    if gpu.state == "absent":
+        pytest.skip(f"NOT TESTED HERE: web-webgpu: {gpu.why}")
+    assert gpu.outputs is not None and gpu.outputs.ok
+    assert sum(part.n_nodes for part in gpu.placement) > 3
+    assert gpu.state in ("functional-only", "raced")  # whether it is software
 
 
 @pytest.mark.xdist_group("browser")
