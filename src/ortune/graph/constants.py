@@ -19,6 +19,21 @@ Array = NDArray[np.float64]
 SMALL = 4096
 """Most elements of a constant that is read as a shape, an axis or a scale; larger ones are weights."""
 
+_DEPTH = 4
+"""Nodes from a number down to those that are stored: a root of a quotient, say."""
+
+_ARITHMETIC: dict[str, np.ufunc] = {
+    "Sqrt": np.sqrt,
+    "Reciprocal": np.reciprocal,
+    "Neg": np.negative,
+    "Identity": np.positive,
+    "Add": np.add,
+    "Sub": np.subtract,
+    "Mul": np.multiply,
+    "Div": np.divide,
+    "Pow": np.power,
+}
+
 _NUMBERS = {
     "value_float": np.float32,
     "value_floats": np.float32,
@@ -77,9 +92,26 @@ def constant(value: ir.Value | None, *, most: int | None = None, defaults: bool 
     return np.asarray(tensor.numpy())
 
 
+def one_number(value: ir.Value | None, depth: int = _DEPTH) -> np.ndarray | None:
+    """The one number that a value always is, as stored or as arithmetic of numbers gives it; None for others."""
+    own = constant(value, most=1)
+    if own is not None or value is None or not depth:
+        return own if own is not None and own.size == 1 and own.dtype.kind in "fiu" else None
+    node = value.producer()
+    if node is None or not is_op(node, *_ARITHMETIC):
+        return None
+    inputs = [one_number(each, depth - 1) for each in node.inputs]
+    numbers = [each for each in inputs if each is not None]
+    if len(numbers) < len(inputs):
+        return None
+    function = _ARITHMETIC[node.op_type]
+    if len(numbers) != function.nin or any(each.dtype.kind != "f" for each in numbers):
+        return None
+    with np.errstate(all="ignore"):
+        return np.asarray(function(*numbers))
+
+
 def scalar(value: ir.Value | None) -> float | None:
     """The one number that a value always is, of whatever rank; None for others."""
-    number = constant(value, most=1)
-    if number is None or number.size != 1 or number.dtype.kind not in "fiu":
-        return None
-    return float(number.reshape(()))
+    own = one_number(value)
+    return None if own is None else float(own.reshape(()))

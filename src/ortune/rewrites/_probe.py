@@ -13,7 +13,7 @@ import numpy as np
 import onnx_ir as ir
 
 from ortune.graph.attributes import int_of, is_parameter, optional_float
-from ortune.graph.constants import Array, constant, scalar
+from ortune.graph.constants import Array, constant, is_constant, one_number, scalar
 from ortune.graph.nodes import input_of, is_op
 from ortune.graph.ort_fusions import fusion_at
 from ortune.graph.shapes.known import Dims
@@ -43,6 +43,7 @@ _FUNCTIONS: dict[str, Callable[..., Array]] = {
     "Identity": np.array,
 }
 ELEMENTWISE = tuple(_FUNCTIONS)
+_LIMITS = ("Clip", "Min")
 
 
 def _log_sum_exp(x: Array, axis: tuple[int, ...], keepdims: bool) -> Array:
@@ -67,6 +68,7 @@ def spread(
     limit: int,
     held: Callable[[ir.Value | None], Dims | None] | None = None,
     bounds: bool = False,
+    scope: ir.Graph | ir.Function | None = None,
 ) -> dict[ir.Value, Probes]:
     """The values that are computed from ``x`` and constants, as they are where ``x`` is each of the probes.
 
@@ -79,12 +81,14 @@ def spread(
         held: The sizes that a value holds. Where given, also follows sums, means and maxima over axes that are known,
             and what brings one back.
         bounds: Also follows Clip and Min, which may be felt where no probe is.
+        scope: The graph in which values are followed; that of ``x`` where it is not given.
     """
+    scope = scope or graph_of(x)
     found: dict[ir.Value, Probes] = {x: list(probes)}
     queue = [x]
     while queue:
         for user in [use.node for use in queue.pop(0).uses()]:
-            if len(user.outputs) != 1 or user.outputs[0] in found or user.graph is not graph_of(x):
+            if len(user.outputs) != 1 or user.outputs[0] in found or user.graph is not scope:
                 continue
             made = _computed(user, found, rank, axes) if is_op(user, *ELEMENTWISE) else None
             if held is not None and made is None:
@@ -95,6 +99,32 @@ def spread(
                 found[user.outputs[0]] = made
                 queue.append(user.outputs[0])
     return found
+
+
+def above(node: ir.Node, most: int) -> list[ir.Value]:
+    """The values from which a node is computed element by element, the nearest first.
+
+    Args:
+        node: Any node.
+        most: Nodes up to the farthest value.
+    """
+    found: dict[ir.Value, None] = {}
+    level = [v for v in node.inputs if v is not None]
+    for _ in range(most):
+        following: list[ir.Value] = []
+        for value in level:
+            if value in found or one_number(value) is not None or is_constant(value):
+                continue
+            found[value] = None
+            producer = value.producer()
+            if (
+                producer is not None
+                and producer.graph is node.graph
+                and is_op(producer, *ELEMENTWISE, *_LIMITS)
+            ):
+                following += [v for v in producer.inputs if v is not None]
+        level = following
+    return list(found)
 
 
 def graph_of(value: ir.Value) -> ir.Graph | ir.Function | None:
@@ -252,7 +282,7 @@ def _computed(node: ir.Node, found: dict[ir.Value, Probes], rank: int, axes: int
         if value is not None and value in found:
             given.append(found[value])
             continue
-        numbers = constant(value)
+        numbers = constant(value) if is_constant(value) else one_number(value)
         if numbers is None or numbers.dtype.kind not in "fiu" or numbers.ndim > rank:
             return None
         while numbers.ndim and numbers.shape[0] == 1:

@@ -20,12 +20,11 @@ from dataclasses import dataclass
 import numpy as np
 import onnx_ir as ir
 
-from ortune.graph.constants import Array, constant
-from ortune.graph.nodes import is_op
+from ortune.graph.constants import Array
 from ortune.graph.shapes.nearby import least_rank
 from ortune.rewrites._editor import Editor
 from ortune.rewrites._pattern import Look, Pattern
-from ortune.rewrites._probe import ELEMENTWISE, Form, between, form_of, spread
+from ortune.rewrites._probe import Form, above, between, form_of, spread
 
 _STANDARD_OPSET = 20  # from here on Gelu is an operator of the standard
 _MICROSOFT = "com.microsoft"
@@ -56,27 +55,10 @@ class _Match:
         return self.anchor.op_type == "Tanh"
 
 
-def _above(node: ir.Node) -> list[ir.Value]:
-    """The values from which a node is computed element by element, the nearest first."""
-    found: dict[ir.Value, None] = {}
-    level = [v for v in node.inputs if v is not None]
-    for _ in range(_ABOVE):
-        following: list[ir.Value] = []
-        for value in level:
-            if value in found or constant(value) is not None:
-                continue
-            found[value] = None
-            producer = value.producer()
-            if producer is not None and producer.graph is node.graph and is_op(producer, *ELEMENTWISE):
-                following += [v for v in producer.inputs if v is not None]
-        level = following
-    return list(found)
-
-
 def _match(anchor: ir.Node, _: Look) -> _Match | str:
     """The Gelu around an Erf or Tanh; "" for others, or why it is nearly one."""
-    for x in _above(anchor):
-        found = spread(x, [_POINTS], rank=least_rank(x), axes=0, limit=_FOLLOWED)
+    for x in above(anchor, _ABOVE):
+        found = spread(x, [_POINTS], rank=least_rank(x), axes=0, limit=_FOLLOWED, scope=anchor.graph)
         if anchor.outputs[0] not in found:
             continue
         for y in found:

@@ -13,26 +13,31 @@ References: ONNX operators, "HardSwish" and "HardSigmoid"; Howard et al., "Searc
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import onnx_ir as ir
 
-from ortune.graph.constants import constant, scalar
+from ortune.graph.constants import Array, one_number, scalar
 from ortune.graph.nodes import is_op, only_user, other_input
 from ortune.graph.shapes.nearby import least_rank, rank_of_constant
 from ortune.rewrites._editor import Editor
 from ortune.rewrites._pattern import Look, Pattern
-from ortune.rewrites._probe import limits
+from ortune.rewrites._probe import above, between, spread
 
 _LEAST_OPSET = 6  # HardSigmoid without attributes of the operators before
 _NEAR = 1e-6  # relative: constants are stored in float32, some with eight digits
+_ABOVE = 5  # nodes from the Clip up to x
+_FOLLOWED = 16  # values from x on
+_LEAST_NODES = 3  # of a HardSigmoid: a sum and a Clip alone win nothing
+_FAR: Array = np.array([1e2, 1e4, 1e6])
+_POINTS: Array = np.concatenate([-_FAR[::-1], np.linspace(-12, 12, 192), _FAR])  # zero is none of them
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Match:
-    """``scale * x + shift``, clipped to 0 and ``top``, then divided by ``top``.
+    """``clip(alpha * x + beta, 0, 1)``, times a factor or not.
 
     Attributes:
         x: What goes in.
@@ -50,108 +55,104 @@ class _Match:
     at: ir.Node
 
 
-def _bounds(clip: ir.Node) -> tuple[float, float] | None:
-    """The two numbers that a Clip has, as inputs or as attributes; None where it lacks one."""
-    found = limits(clip)
-    return None if found is None or math.inf in map(abs, found) else found
-
-
-def _linear(value: ir.Value) -> tuple[ir.Value, float, float] | None:
-    """(x, scale, shift) of a value that is ``scale * x + shift`` for numbers; the value itself at least."""
-    scale, shift, x = 1.0, 0.0, value
-    node = x.producer()
-    if is_op(node, "Add") and only_user(x) is not None:
-        assert node is not None
-        split = _with_number(node)
-        if split is not None:
-            x, shift = split
-    node = x.producer()
-    if is_op(node, "Mul") and only_user(x) is not None and shift:
-        assert node is not None
-        split = _with_number(node)
-        if split is not None:
-            x, scale = split
-    return (x, scale, shift) if x is not value else None
-
-
-def _with_number(node: ir.Node) -> tuple[ir.Value, float] | None:
-    """The input of a node of two that is no number, and the number; None where broadcasting could change the rank."""
-    for x, other in (node.inputs, reversed(node.inputs)):
-        number = scalar(other)
-        if x is not None and number is not None and scalar(x) is None:
-            return (x, number) if least_rank(x) >= rank_of_constant(other) else None
-    return None
-
-
-def _added_type(shifted: ir.Value) -> ir.DataType:
-    """Of the number in a sum, which is the type of the sum: that of a value is not declared everywhere."""
-    node = shifted.producer()
-    assert node is not None
-    return next(ir.DataType.from_numpy(n.dtype) for n in map(constant, node.inputs) if n is not None)
-
-
-def _divided(value: ir.Value, top: float) -> ir.Value | None:
-    """The value over ``top``, where the one node that uses it divides it so."""
-    node = only_user(value)
-    if node is None or not is_op(node, "Div", "Mul"):
+def _ramp(values: Array) -> tuple[float, float, float] | None:
+    """(alpha, beta, top) of what is ``top * clip(alpha * x + beta, 0, 1)`` at the points; None for others."""
+    top = float(values[-1])
+    inside = np.flatnonzero((values > 0) & (values < top))
+    if values[0] != 0.0 or not np.isfinite(values).all() or inside.size < 2:
         return None
+    first, last = inside[0], inside[-1]
+    slope = float((values[last] - values[first]) / (_POINTS[last] - _POINTS[first]))
+    alpha, beta = slope / top, float(values[first] - slope * _POINTS[first]) / top
+    ramp = top * np.clip(alpha * _POINTS + beta, 0.0, 1.0)
+    # A sum that begins or ends at zero is no activation, but a Clip of what is computed before.
+    held = np.allclose(values, ramp, rtol=_NEAR, atol=_NEAR * top)
+    return (alpha, beta, top) if held and 0.0 < beta < 1.0 and not np.isclose(beta, (0, 1)).any() else None
+
+
+def _is_one(top: float) -> bool:
+    return abs(top - 1.0) <= _NEAR
+
+
+def _by_number(node: ir.Node | None, value: ir.Value | None, top: float) -> bool:
+    """Whether a node divides a value by ``top``, or multiplies it with one over that."""
+    if node is None or value is None or not is_op(node, "Div", "Mul"):
+        return False
     if is_op(node, "Div") and node.inputs[0] is not value:
-        return None
+        return False
     other = other_input(node, value)
     number = scalar(other)
     wanted = top if is_op(node, "Div") else 1 / top
-    if number is None or abs(number - wanted) > _NEAR * wanted or least_rank(value) < rank_of_constant(other):
+    near = number is not None and abs(number - wanted) <= _NEAR * wanted
+    return near and least_rank(value) >= rank_of_constant(other)
+
+
+def _times(clipped: ir.Value, top: float) -> tuple[ir.Value, ir.Value] | None:
+    """The factor and the result of the product that alone uses a clipped value and is divided by ``top``."""
+    product = only_user(clipped)
+    factor = other_input(product, clipped) if product is not None and is_op(product, "Mul") else None
+    if product is None or factor is None:
         return None
-    return node.outputs[0]
+    over = only_user(product.outputs[0])
+    if over is not None and _by_number(over, product.outputs[0], top):
+        return factor, over.outputs[0]
+    before = factor.producer()
+    source = next((v for v in before.inputs if scalar(v) is None), None) if before is not None else None
+    if source is not None and _by_number(before, source, top) and only_user(factor) is product:
+        return source, product.outputs[0]
+    return None
+
+
+def _candidates(clip: ir.Node) -> Iterator[tuple[_Match, list[ir.Node], ir.Value | None]]:
+    """What a Clip may belong to: each with its nodes, and the value among them that is used elsewhere too."""
+    for x in above(clip, _ABOVE):
+        found = spread(
+            x, [_POINTS], rank=least_rank(x), axes=0, limit=_FOLLOWED, bounds=True, scope=clip.graph
+        )
+        for y in found:
+            at = y.producer()
+            if at is None or y is x or clip.outputs[0] not in found:
+                continue
+            nodes, elsewhere = between(x, y, found)
+            if clip not in nodes:
+                continue
+            values = found[y][0]
+            with np.errstate(all="ignore"):
+                swish, ramp = _ramp(values / _POINTS), _ramp(values)
+            if swish is not None and _is_one(swish[2]):
+                alpha, beta, _ = swish
+                yield _Match(x=x, alpha=alpha, beta=beta, factor=x, result=y, at=at), nodes, elsewhere
+            elif ramp is not None and _is_one(ramp[2]) and len(nodes) >= _LEAST_NODES:
+                alpha, beta, _ = ramp
+                yield _Match(x=x, alpha=alpha, beta=beta, factor=None, result=y, at=at), nodes, elsewhere
+            elif ramp is not None and (times := _times(y, ramp[2])) is not None:
+                alpha, beta, _ = ramp
+                factor, result = times
+                end = result.producer()
+                assert end is not None
+                yield (
+                    _Match(x=x, alpha=alpha, beta=beta, factor=factor, result=result, at=end),
+                    nodes,
+                    elsewhere,
+                )
 
 
 def _match(clip: ir.Node, look: Look) -> _Match | str:
     """What a Clip belongs to; why it is nearly that; or "" where it is something else."""
-    bounds = _bounds(clip)
-    x = clip.inputs[0]
-    if bounds is None or x is None or bounds[0] != 0.0 or bounds[1] <= 0.0:
-        return ""
-    top = bounds[1]
-    linear = _linear(x)
-    if linear is None or linear[2] <= 0.0 or linear[2] >= top:
-        return ""
-    dtype = _added_type(x)
-    if dtype != ir.DataType.FLOAT:
-        return f"the Clip {clip.name!r} works on {dtype.name}, and HardSigmoid has a kernel for FLOAT alone"
-    x, scale, shift = linear
-    clipped = clip.outputs[0]
-    found: dict[str, ir.Value | None] = {}
-    if top == 1.0 and scale != 1.0:
-        found = {"factor": None, "result": clipped}
-    elif divided := _divided(clipped, top):
-        found = {"factor": None, "result": divided}
-    else:
-        found = _times(clipped, top)
-    if not found:
-        return f"the result of the Clip {clip.name!r} is not divided by {top:g}, or is used elsewhere too"
-    result = found["result"]
-    assert result is not None
-    at = result.producer()
-    assert at is not None
-    return _Match(x=x, alpha=scale / top, beta=shift / top, factor=found["factor"], result=result, at=at)
-
-
-def _times(clipped: ir.Value, top: float) -> dict[str, ir.Value | None]:
-    """The product that alone uses a clipped value, divided by ``top`` before or after; empty where it is not."""
-    product = only_user(clipped)
-    if product is None or not is_op(product, "Mul"):
-        return {}
-    factor = other_input(product, clipped)
-    if factor is None:
-        return {}
-    divided = _divided(product.outputs[0], top)
-    if divided is not None:
-        return {"factor": factor, "result": divided}
-    before = factor.producer()
-    source = before.inputs[0] if before is not None and before.inputs else None
-    if source is not None and _divided(source, top) is factor and only_user(factor) is product:
-        return {"factor": source, "result": product.outputs[0]}
-    return {}
+    candidates = sorted(_candidates(clip), key=lambda each: (each[0].factor is None, -len(each[1])))
+    for match, nodes, elsewhere in candidates:
+        if elsewhere is None:
+            numbers = [one_number(value) for node in nodes for value in node.inputs]
+            types = {ir.DataType.from_numpy(each.dtype) for each in numbers if each is not None}
+            others = sorted(each.name for each in types - {ir.DataType.FLOAT})
+            if not others:
+                return match
+            return f"{clip.op_type} {clip.name!r} works on {others[0]}, and HardSigmoid has a kernel for FLOAT alone"
+    if candidates:
+        used = candidates[0][2]
+        assert used is not None
+        return f"of the activation around {clip.op_type} {clip.name!r}, {used.name!r} is used elsewhere too"
+    return ""
 
 
 def _replace(editor: Editor, match: _Match, look: Look) -> None:
@@ -177,7 +178,7 @@ def _made(matches: Sequence[_Match]) -> str:
 
 
 PATTERN = Pattern(
-    anchors=("Clip",),
+    anchors=("Clip", "Min"),
     match=_match,
     replace=_replace,
     end=lambda match: match.at,

@@ -1,11 +1,11 @@
 """A batch normalisation stands behind a product that could take it up.
 
-What it is: BatchNormalization after Gemm, or after MatMul and Add, with weights that are constant.
+What it is: BatchNormalization after Gemm, or after Add and MatMul or ConvTranspose, with weights that are constant.
 Why it costs: a pass over the tensor for what could be part of weights and bias. ONNX Runtime folds it into a
-    convolution and into a bare MatMul, and leaves it behind these.
-Evidence: the nodes. The graph that ONNX Runtime 1.31 optimises keeps them.
-Fix and its safety: exact: the rewrite ``affine-into-weights``, behind a Gemm. Advice where the bias is an Add of its
-    own: fold it at export, where weights and bias are still at hand.
+    convolution, transposed or not, and into a bare MatMul, and leaves it behind these.
+Evidence: the nodes. The graph that ONNX Runtime 1.32 optimises keeps them.
+Fix and its safety: exact: the rewrite ``affine-into-weights``, behind Gemm and ConvTranspose. Advice behind a MatMul
+    with an Add: fold it at export, where weights and bias are still at hand.
 Example: ``torch.nn.utils.fusion.fuse_linear_bn_eval``
 References: Jacob et al., "Quantization and Training of Neural Networks", 2018, section 3.2 (folding);
     microsoft/onnxruntime#12522.
@@ -22,7 +22,8 @@ from ortune.graph.constants import is_constant
 from ortune.graph.nodes import is_op, only_user
 from ortune.model.graphs import nodes
 from ortune.records import Finding
-from ortune.rewrites.affine_into_weights import REWRITE
+from ortune.rewrites._affine import PRODUCTS
+from ortune.rewrites.affine_into_weights import REWRITE, after
 from ortune.rules._fixes import mended_by
 from ortune.rules._words import counted, name_of
 from ortune.rules.facts import Facts
@@ -49,8 +50,16 @@ GOOD = f"""{_HEAD}
 
 def find(facts: Facts) -> Iterator[Finding]:
     """Everywhere in the model."""
-    walked = nodes(facts.model.ir) if facts.model else ()
-    found = [node for node in walked if is_op(node, "BatchNormalization") and _behind(node)]
+    if facts.model is None:
+        return
+    walked = [*nodes(facts.model.ir)]
+    folded = {after(node): node for node in walked if is_op(node, *PRODUCTS)}
+    found = [
+        node
+        for node in walked
+        if is_op(node, "BatchNormalization")
+        and (_beyond_a_bias(node) or (node in folded and not _folds_itself(folded[node])))
+    ]
     if found:
         finding = Finding(
             code=CODE,
@@ -61,21 +70,19 @@ def find(facts: Facts) -> Iterator[Finding]:
         yield mended_by(REWRITE, finding, facts)
 
 
-def _behind(node: ir.Node) -> bool:
-    """Whether a product with constant weights gives what the node takes, straight or through a bias, to it alone."""
-    if int_of(node, "training_mode", 0):
+def _folds_itself(product: ir.Node) -> bool:
+    """Whether ONNX Runtime folds what alone reads a product into it."""
+    return is_op(product, "Conv", "ConvTranspose", "MatMul") and only_user(product.outputs[0]) is not None
+
+
+def _beyond_a_bias(norm: ir.Node) -> bool:
+    """Whether a normalisation follows a product with constant weights through a bias, and nothing else reads either."""
+    bias = _alone(norm.inputs[0])
+    if not is_op(bias, "Add") or bias is None or int_of(norm, "training_mode", 0):
         return False
-    before = _alone(node.inputs[0])
-    if before is not None and is_op(before, "Add"):
-        products = [maker for value in before.inputs if (maker := _alone(value)) is not None]
-        before = next((each for each in products if is_op(each, "MatMul")), None)
-        return before is not None and _held(before)
-    return before is not None and is_op(before, "Gemm") and _held(before)
+    products = [maker for value in bias.inputs if (maker := _alone(value)) is not None]
+    return any(is_op(each, "ConvTranspose", "MatMul") and is_constant(each.inputs[1]) for each in products)
 
 
 def _alone(value: ir.Value | None) -> ir.Node | None:
     return value.producer() if value is not None and only_user(value) is not None else None
-
-
-def _held(node: ir.Node) -> bool:
-    return is_constant(node.inputs[1])

@@ -58,12 +58,15 @@ half_last (float[2,8] x) => (float[2,8] y)
 
 def find(facts: Facts) -> Iterator[Finding]:
     """Everywhere in the model."""
-    walked = [*nodes(facts.model.ir)] if facts.model else []
-    unfused = [found for node in walked if (found := gelu_ending(node))]
+    if facts.model is None:
+        return
+    unfused = [found for node in nodes(facts.model.ir) if (found := gelu_ending(node))]
     why = {found.node: found.why for found in unfused if found.why}
-    if facts.model is not None and facts.provider.cpu_kernels:
-        by_tanh = [match.anchor for match in PATTERN.find(facts.model.ir)[0] if match.by_tanh]
-        why |= dict.fromkeys(by_tanh, "it is made with Tanh, which is fused on a GPU alone")
+    for match in PATTERN.find(facts.model.ir)[0]:
+        if not match.by_tanh:
+            why.setdefault(match.anchor, "sums and products are in an order that ONNX Runtime does not know")
+        elif facts.provider.cpu_kernels:
+            why[match.anchor] = "it is made with Tanh, which is fused on a GPU alone"
     if why:
         finding = Finding(
             code=CODE,

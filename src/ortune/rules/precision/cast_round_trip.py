@@ -1,10 +1,10 @@
 """Values are cast to a smaller type and straight back.
 
-What it is: a Cast to float16 or bfloat16 whose only reader is a Cast back to float32.
+What it is: a Cast to float16 or bfloat16 and a Cast back to float32, straight or behind nodes that only move numbers.
 Why it costs: two passes over the tensor that only round it; what stands on either side is not fused.
 Evidence: Casts that follow each other, by name. ONNX Runtime takes out those that lose nothing by itself.
-Fix and its safety: numerics: the setting cast_chain_elimination; outputs move by what the rounding took away.
-Example: ``--set cast_chain_elimination=1``
+Fix and its safety: numerics: the rewrite ``cast-round-trips``; outputs move by what the rounding took away.
+Example: ``--rewrite cast-round-trips``
 References: microsoft/onnxruntime#25824, #12880.
 """
 
@@ -12,20 +12,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import onnx_ir as ir
-
-from ortune.graph.attributes import cast_to
-from ortune.graph.constants import is_constant
-from ortune.graph.nodes import only_user
 from ortune.knobs.cpu.cast_chain_elimination import KNOB
-from ortune.model.graphs import nodes
-from ortune.records import Finding, Plan
+from ortune.records import Finding
+from ortune.rewrites.cast_round_trips import PATTERN, REWRITE
+from ortune.rules._fixes import sure_of
 from ortune.rules._words import counted, name_of
 from ortune.rules.facts import Facts
 
 CODE = "PRC004"
 
-_SMALL = (ir.DataType.FLOAT16, ir.DataType.BFLOAT16)
+_CASTS = 2
 
 BAD = """
 <ir_version: 8, opset_import: ["" : 17]>
@@ -50,24 +46,15 @@ there (float[8,96] x, float[96,96] w) => (float16[8,96] y)
 
 def find(facts: Facts) -> Iterator[Finding]:
     """Everywhere in the model."""
-    if facts.model is None or facts.provider.in_page or facts.plan.settings.get(KNOB.name):
+    if facts.model is None:
         return
-    found: list[ir.Node] = []
-    for node in nodes(facts.model.ir):
-        given = node.inputs[0] if cast_to(node) in _SMALL else None
-        if given is not None and not is_constant(given):
-            back = only_user(node.outputs[0])
-            if back is not None and cast_to(back) == ir.DataType.FLOAT and not _is_small(given):
-                found += [node, back]
+    chains = facts.plan.settings.get(KNOB.name)  # takes out those between which nothing is moved
+    ways = [way for way, _ in PATTERN.find(facts.model.ir)[0] if not chains or len(way) > _CASTS]
+    found = list(dict.fromkeys(cast for way in ways for cast in (way[0], way[-1])))
     if found:
-        yield Finding(
+        finding = Finding(
             code=CODE,
             what=f"cast down and straight back: {counted(found)}",
             where=tuple(map(name_of, found)),
-            plan=Plan(settings={KNOB.name: True}),
-            safety="numerics",
         )
-
-
-def _is_small(value: ir.Value) -> bool:
-    return value.dtype in _SMALL
+        yield sure_of(REWRITE, finding, facts)

@@ -1,0 +1,71 @@
+"""What a rule names in any spelling: its rewrite mends it, and what ONNX Runtime mends by itself is silent."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import onnx
+import onnx.parser
+import onnxruntime as ort
+import pytest
+
+from ortune import rewrites, rules
+from ortune.model.open import open_model
+from ortune.rules import Facts
+
+NUMBERS = """<float root = {1.41421356}, float two = {2}, float one = {1}, float half = {0.5},
+    float[2,2,1,1] w = {1,2,3,4}, float[2,1,1] k = {1,2}, float[2] s = {1,2}, float[2] b = {0,1}, float[2] v = {1,2}>"""
+
+# The rule, what ONNX Runtime keeps of it, and the nodes from x (1x2x4x4) to y.
+STAYS = [
+    ("GRA012", "Erf", "d = Div (x, root) e = Erf (d) m = Mul (e, half) a = Add (half, m) y = Mul (a, x)"),
+    ("GRA012", "Erf", "d = Div (x, root) n = Neg (d) e = Erf (n) a = Sub (one, e) m = Mul (x, a) y = Mul (m, half)"),
+    ("GRA012", "Erf", "q = Sqrt (two) d = Div (x, q) e = Erf (d) a = Add (e, one) m = Mul (a, half) y = Mul (x, m)"),
+    ("PRC004", "Cast", "h = Cast <to = 10> (x) i = Identity (h) y = Cast <to = 1> (i)"),
+    ("PRC004", "Cast", "h = Cast <to = 16> (x) i = Transpose <perm = [0,1,3,2]> (h) y = Cast <to = 1> (i)"),
+    ("GRA014", "BatchNormalization", "c = ConvTranspose (x, w) a = Add (c, k) y = BatchNormalization (a, s, b, b, v)"),
+]  # fmt: skip
+GOES = [
+    ("GRA012", "Erf", "q = Sqrt (two) d = Div (x, q) e = Erf (d) a = Add (e, one) m = Mul (x, a) y = Mul (m, half)"),
+    ("GRA014", "BatchNormalization", "c = ConvTranspose (x, w) y = BatchNormalization (c, s, b, b, v)"),
+    ("GRA014", "BatchNormalization", "c = Conv (x, w) y = BatchNormalization (c, s, b, b, v)"),
+]  # fmt: skip
+
+
+def saved(body: str, folder: Path) -> Path:
+    lines = body.replace(") ", ")\n")
+    head = '<ir_version: 8, opset_import: ["" : 17]> g (float[1,2,4,4] x) => (float[1,2,4,4] y)'
+    onnx.save(onnx.parser.parse_model(f"{head} {NUMBERS} {{ {lines} }}"), folder / "m.onnx")
+    return folder / "m.onnx"
+
+
+def optimised(path: Path) -> Counter[str]:
+    options = ort.SessionOptions()
+    options.log_severity_level = 3
+    options.optimized_model_filepath = str(path.with_suffix(".optimised.onnx"))
+    ort.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+    return Counter(node.op_type for node in onnx.load(options.optimized_model_filepath).graph.node)
+
+
+@pytest.mark.parametrize(("code", "operator", "body"), STAYS)
+def test_what_stays_is_named_and_mended(code: str, operator: str, body: str, tmp_path: Path) -> None:
+    path = saved(body, tmp_path)
+    assert optimised(path)[operator]
+    facts = Facts(model=open_model(path))
+    assert facts.model is not None
+    (found,) = rules.find_rule(code).findings(facts)
+    assert found.plan is not None
+    (spec,) = found.plan.rewrites
+    assert rewrites.find(spec.name).apply(facts.model.ir, spec.params).modified
+    assert rules.find_rule(code).findings(facts) == []
+    assert operator not in {node.op_type for node in facts.model.ir.graph}
+
+
+@pytest.mark.parametrize(("code", "operator", "body"), GOES)
+def test_what_onnx_runtime_mends_by_itself_is_silent(
+    code: str, operator: str, body: str, tmp_path: Path
+) -> None:
+    path = saved(body, tmp_path)
+    assert not optimised(path)[operator]
+    assert rules.find_rule(code).findings(Facts(model=open_model(path))) == []
