@@ -15,7 +15,7 @@ import pytest
 from ortune import targets
 from ortune.errors import RuntimeNotFound
 from ortune.fleet import probe_script, runtimes
-from ortune.fleet.probe import ask
+from ortune.fleet.probe import ask, use
 from ortune.targets.inventory import report as report_of
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="shell scripts and links")
@@ -246,8 +246,8 @@ def test_report_of_no_interpreter(tmp_path):
 
 
 def test_a_session_tells_whether_a_provider_can_be_used():
-    assert "CPUExecutionProvider" in ask(sys.executable, "use", "CPUExecutionProvider").session_providers
-    absent = ask(sys.executable, "use", "NoSuchExecutionProvider")
+    assert "CPUExecutionProvider" in use(sys.executable, "CPUExecutionProvider", {}).session_providers
+    absent = use(sys.executable, "NoSuchExecutionProvider", {})
     assert "NoSuchExecutionProvider" not in absent.session_providers
 
 

@@ -24,8 +24,9 @@ from ortune import launcher
 from ortune.errors import RuntimeNotFound, UsageError
 from ortune.fleet import packages
 from ortune.fleet.packages import Recipe, recipe, require_recipe
-from ortune.fleet.probe import ask
+from ortune.fleet.probe import use
 from ortune.fleet.runtimes import find_runtime, interpreter, probe
+from ortune.providers import find as find_provider
 from ortune.records import AddableRuntime, Adoption, InstalledPackage, MadeRuntime, Runtime
 from ortune.store.places import cache_folder
 
@@ -33,7 +34,6 @@ ABOUT = "runtime.json"
 _PART, _GONE = ".part-", ".gone-"
 _PYTHON = f"py{sys.version_info.major}.{sys.version_info.minor}"
 _INSTALL_S = 1800.0
-_USE_S = 60.0
 # Where they would redirect an installer or an interpreter away from the environment that is made.
 _NOT_PASSED = frozenset({
     "PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV", "CONDA_PREFIX", "PIP_TARGET", "PIP_PREFIX", "PIP_USER", "PIP_ROOT",
@@ -228,7 +228,7 @@ def _described(wanted: Recipe, part: Path, place: Path) -> MadeRuntime:
         what = found.error or f"it holds onnxruntime {found.ort_version}"
         raise RuntimeNotFound(f"it was made and does not work: {what}", where=f"--runtime {wanted.name}")
     if wanted.provider:
-        answer = ask(found.python, "use", wanted.provider, _USE_S)
+        answer = use(found.python, wanted.provider, dict(find_provider(wanted.provider).needs))
         if wanted.provider not in answer.session_providers:
             why = answer.error or answer.log or "the session fell back to the CPU"
             raise RuntimeNotFound(

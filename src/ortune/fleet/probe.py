@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import importlib.resources
+import json
 import re
+from collections.abc import Mapping
 from typing import Any, Literal
 
 import msgspec
@@ -27,7 +29,10 @@ if sys.version_info < {oldest!r}:
     version = '{{"python_version": "%d.%d.%d", "complete": true}}' % sys.version_info[:3]
     sys.stdout.write("\\n" + {marker!r} + version + "\\n")
 else:
-    script = {{"__name__": "probe_script"}}
+    import types
+    plugins = types.ModuleType("plugins")
+    exec(compile({plugins!a}, "plugins", "exec"), vars(plugins))
+    script = {{"__name__": "probe_script", "plugins": plugins}}
     exec(compile({source!a}, "probe_script", "exec"), script)
     script["main"]({task!r}, {argument!a})
 """
@@ -54,6 +59,8 @@ class Answer(Record, frozen=True, kw_only=True):
         library_error: Why the provider's own library did not load.
         missing: The first shared library that was asked for and not found, in any message.
         preloaded: Whether it did load after ``onnxruntime.preload_dlls()``.
+        plugins: The wheels that bring providers to a plain onnxruntime, by provider, each with its version.
+        devices: What such a provider can run on here; None where that was not asked, or not answered.
     """
 
     python_version: str = ""
@@ -62,8 +69,8 @@ class Answer(Record, frozen=True, kw_only=True):
     package: str = ""
     providers: tuple[str, ...] = ()
     session_providers: tuple[str, ...] = ()
-    plugin_provider: str = ""
-    plugin_devices: tuple[str, ...] = ()
+    plugins: dict[str, str] = msgspec.field(default_factory=dict)
+    devices: tuple[str, ...] | None = None
     library_error: str = ""
     preloaded: bool = False
     missing: str = ""
@@ -76,20 +83,24 @@ class Answer(Record, frozen=True, kw_only=True):
 
 
 def ask(
-    python: str, task: Literal["look", "use", "devices"], argument: str = "", timeout_s: float = _TIMEOUT_S
+    python: str, task: Literal["look", "use"], argument: str = "", timeout_s: float = _TIMEOUT_S
 ) -> Answer:
     """Run one task of the probe script under an interpreter.
 
     Args:
         python: The interpreter.
-        task: "look": what is installed. "use": create a session with the provider named by the argument.
-            "devices": register the plugin wheel named by the argument and list its devices.
+        task: "look": what is installed. "use": create a session with a provider, as ``use`` asks.
         argument: What the task works on.
         timeout_s: The process is ended after this many seconds.
     """
-    source = importlib.resources.files("ortune.fleet").joinpath("probe_script.py").read_text("utf-8")
+    package = importlib.resources.files("ortune")
     script = _BOOTSTRAP.format(
-        oldest=OLDEST_PYTHON, marker=MARKER, source=source, task=task, argument=argument
+        oldest=OLDEST_PYTHON,
+        marker=MARKER,
+        source=package.joinpath("fleet", "probe_script.py").read_text("utf-8"),
+        plugins=package.joinpath("worker", "plugins.py").read_text("utf-8"),
+        task=task,
+        argument=argument,
     )
     try:
         done = launcher.run(
@@ -99,6 +110,11 @@ def ask(
         return Answer(ended=f"cannot be started: {error.strerror or error}")
     ended = f"gave no answer within {timeout_s:g} s" if done.code is None else _ending(done.code)
     return _answer(done.output, done.log, ended)
+
+
+def use(python: str, provider: str, options: Mapping[str, str], timeout_s: float = 60.0) -> Answer:
+    """What comes of a session with a provider, of the build or of a wheel of its own."""
+    return ask(python, "use", json.dumps([provider, dict(options)]), timeout_s)
 
 
 def _answer(stdout: bytes, stderr: bytes, ended: str) -> Answer:

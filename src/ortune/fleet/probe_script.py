@@ -28,6 +28,10 @@ TINY_MODEL = bytes.fromhex(
 )
 
 
+plugins: Any = globals().get("plugins")
+"""The worker's file of that name, which is sent with this one."""
+
+
 def say(**facts: Any) -> None:
     """Print facts on a line of their own: libraries may have left the last line unfinished."""
     sys.stdout.write("\n" + MARKER + json.dumps(facts) + "\n")
@@ -73,41 +77,41 @@ def look() -> None:
     if importlib.util.find_spec("onnxruntime.capi.build_and_package_info") is not None:
         build = importlib.import_module("onnxruntime.capi.build_and_package_info")
         say(package=build.package_name)
+    say(stage="look for providers in wheels of their own")
+    say(plugins={name: wheel for name, (wheel, _) in plugins.wheels().items()})
 
 
-def devices(plugin: str) -> None:
-    """Register one plugin wheel's library and list the devices that its provider offers."""
-    ort = import_runtime()
-    say(stage="register " + plugin)
-    module = importlib.import_module(plugin.replace("-", "_"))
-    name = module.get_ep_name()
-    say(plugin_provider=name)
-    # The build may have a provider of this name too, so the wheel's name stands for the library.
-    before = len(ort.get_ep_devices())
-    ort.register_execution_provider_library(plugin, module.get_library_path())
-    added = ort.get_ep_devices()[before:]
-    say(plugin_devices=[device.device.type.name for device in added if device.ep_name == name])
-
-
-def use(provider: str) -> None:
-    """Whether a session really gets the provider, and if not, the first library that is missing.
+def use(task: str) -> None:
+    """Whether a session really gets a provider with its options, and if not, the first library that is missing.
 
     ONNX Runtime leaves out a provider whose library cannot be loaded, so only the session's own list of
     providers tells the truth.
     """
+    provider, own = json.loads(task)
     ort = import_runtime()
     say(stage="create a session with " + provider)
-    first = library_error(ort, provider)
-    if first:
-        say(library_error=first)
-        if hasattr(ort, "preload_dlls"):
-            ort.preload_dlls()
-            say(preloaded=not library_error(ort, provider))
     options = ort.SessionOptions()
     options.log_severity_level = 3
-    wanted = [provider, "CPUExecutionProvider"]
-    # Without this the Python package catches the provider's error and tries again with the CPU alone.
-    session = ort.InferenceSession(TINY_MODEL, options, providers=wanted, enable_fallback=0)
+    arguments: dict[str, Any] = {}
+    wheel = plugins.wheels().get(provider)
+    if wheel is None or provider in ort.get_available_providers():
+        first = library_error(ort, provider)
+        if first:
+            say(library_error=first)
+            if hasattr(ort, "preload_dlls"):
+                ort.preload_dlls()
+                say(preloaded=not library_error(ort, provider))
+        # Without this the Python package catches the provider's error and tries again with the CPU alone.
+        arguments = {"providers": [(provider, own), "CPUExecutionProvider"], "enable_fallback": 0}
+    else:
+        try:
+            offered = plugins.devices(ort, provider, *wheel)
+            say(devices=sorted({kind for device in offered for kind in plugins.kinds(device)}))
+            plugins.attach(ort, options, provider, own)
+        except plugins.Unusable as error:
+            say(error=str(error))
+            return
+    session = ort.InferenceSession(TINY_MODEL, options, **arguments)
     say(session_providers=session.get_providers())
 
 
@@ -134,7 +138,7 @@ def library_error(ort: Any, provider: str) -> str:
 def main(task: str, argument: str) -> None:
     """Do one task and leave without running libraries' exit code, which may crash."""
     sys.excepthook = on_error
-    tasks: dict[str, Any] = {"look": look, "use": use, "devices": devices}
+    tasks: dict[str, Any] = {"look": look, "use": use}
     if argument:
         tasks[task](argument)
     else:

@@ -152,6 +152,7 @@ def _probe_place(place: Place) -> Runtime:
         ort_version=look.ort_version,
         package=_package(look),
         providers=look.providers,
+        plugins=look.plugins,
         origin=place.origin,
         error=_error(look),
         packages={w.name: w.version for w in look.wheels if w.name in OTHERS and w.name != "numpy"},

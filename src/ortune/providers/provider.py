@@ -68,6 +68,7 @@ class Provider:
         ships: Whether a bundle can be made for it.
         options: What a plan file or a bundle may set of it: numbers, switches and words. Never what names a file, a
             folder or a library, or holds an address in memory.
+        needs: Options without which it does not start.
         bindings: What it is called elsewhere.
         hardware: What computes; "" where that depends on its options.
         vendor: The maker of that hardware, where it is one alone.
@@ -96,8 +97,9 @@ class Provider:
     build: Build | None = None
     ships: bool = False
     options: frozenset[str] = frozenset()
+    needs: tuple[tuple[str, str], ...] = ()
     bindings: Bindings = Bindings()
-    hardware: Literal["", "cpu", "gpu"] = ""
+    hardware: Literal["", "cpu", "gpu", "npu"] = ""
     vendor: str = ""
     queues: bool = False
     compiles: bool = False

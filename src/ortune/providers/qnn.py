@@ -6,6 +6,7 @@ PROVIDER = Provider(
     name="QNNExecutionProvider",
     target="qnn",
     wheel="onnxruntime-qnn",
+    plugin="onnxruntime-qnn",
     systems=DESKTOP,
     options=frozenset(
         {
@@ -21,7 +22,9 @@ PROVIDER = Provider(
             "offload_graph_io_quantization",
         }
     ),
+    needs=(("backend_type", "htp"),),
     bindings=Bindings(by_name="QNN", java_map="addQnn", node="qnn", rust="QNN"),
+    hardware="npu",
     compiles=True,
     standard_operators=True,
 )

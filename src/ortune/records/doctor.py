@@ -12,12 +12,17 @@ from ortune.records.runtime import AddableRuntime
 
 
 class ProviderReport(Record, frozen=True, kw_only=True):
-    """One execution provider in one runtime: there, usable, or why not."""
+    """One execution provider in one runtime: there, usable, or why not.
+
+    Attributes:
+        emulated: Its device is software on the CPU, which shows right results and nothing of speed.
+    """
 
     name: str
     in_build: bool
     usable: bool
     why: str = ""
+    emulated: bool = False
 
 
 class RuntimeReport(Record, frozen=True, kw_only=True):

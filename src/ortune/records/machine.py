@@ -14,6 +14,7 @@ class Runtime(Record, frozen=True, kw_only=True):
     Attributes:
         name: Of one that ortune made ("onnxruntime==1.22.1", "openvino"); "" for the user's own.
         packages: Those beside onnxruntime that rewrites can be done with, and their versions.
+        plugins: Wheels that bring providers to its build, by provider: "onnxruntime-ep-webgpu 0.4.0".
         ort_web: Version of the onnxruntime-web that runs the model in its place, in pages; "" where none does.
         ort_web_dist: The folder of that one's builds.
     """
@@ -27,6 +28,7 @@ class Runtime(Record, frozen=True, kw_only=True):
     error: str = ""
     name: str = ""
     packages: dict[str, str] = {}
+    plugins: dict[str, str] = {}
     ort_web: str = ""
     ort_web_dist: str = ""
 

@@ -4,41 +4,43 @@ from __future__ import annotations
 
 import re
 
-from ortune.fleet.probe import Answer, Wheel, ask
-from ortune.providers import CPU
+from ortune.fleet.probe import Answer, use
+from ortune.providers import CPU, Provider, find
 from ortune.records import ProviderReport, Runtime
 
-_USE_TIMEOUT_S = 60.0
+NO_DEVICE = "no device of its kind here"
 
 
-def in_build(provider: str, runtime: Runtime) -> ProviderReport:
-    """Whether a provider that is in the build can be used.
+def tried(provider: str, runtime: Runtime) -> ProviderReport:
+    """Whether a provider can be used that is in the build, or in a wheel beside it.
 
     Each, other than the CPU's, is tried by creating a session in a process of its own, for only the session tells
     whether ONNX Runtime fell back.
     """
+    in_build = provider in runtime.providers
     if provider == CPU.name:
-        return ProviderReport(name=provider, in_build=True, usable=True)
-    return _tried(provider, ask(runtime.python, "use", provider, _USE_TIMEOUT_S))
+        return ProviderReport(name=provider, in_build=in_build, usable=in_build)
+    p = find(provider)
+    answer = use(runtime.python, provider, dict(p.needs))
+    wheel = "" if in_build else runtime.plugins.get(provider, "")
+    software = _software(p, answer)
+    if provider in answer.session_providers:
+        why = [
+            *([f"plug-in {wheel}, for {', '.join(answer.devices or ())}"] if wheel else []),
+            *([f"only after onnxruntime.preload_dlls(): {_library(answer)}"] if answer.preloaded else []),
+            *(["its device is emulated on the CPU: right results, no speed"] if software else []),
+        ]
+        return ProviderReport(
+            name=provider, in_build=in_build, usable=True, why="; ".join(why), emulated=software
+        )
+    reason = NO_DEVICE if answer.devices == () else _why_not(answer)
+    prefix = f"plug-in {wheel}: " if wheel else ""
+    return ProviderReport(name=provider, in_build=in_build, usable=False, why=prefix + reason)
 
 
-def plugged(runtime: Runtime, wheels: tuple[Wheel, ...]) -> list[ProviderReport]:
-    """The providers that plugin wheels add to a runtime."""
-    # onnxruntime-qnn became a plugin at 2.0 without changing its name, so plugins are known by not being builds.
-    return [
-        _plugged(f"{wheel.name} {wheel.version}", ask(runtime.python, "devices", wheel.name, _USE_TIMEOUT_S))
-        for wheel in wheels
-        if wheel.name.startswith("onnxruntime-ep-") or (wheel.name == "onnxruntime-qnn" and not wheel.build)
-    ]
-
-
-def _tried(name: str, answer: Answer) -> ProviderReport:
-    if name in answer.session_providers:
-        why = ""
-        if answer.preloaded:
-            why = f"only after onnxruntime.preload_dlls(): {_library(answer)}"
-        return ProviderReport(name=name, in_build=True, usable=True, why=why)
-    return ProviderReport(name=name, in_build=True, usable=False, why=_why_not(answer))
+def _software(provider: Provider, answer: Answer) -> bool:
+    """Whether a provider for a GPU or an NPU was offered the CPU alone."""
+    return provider.hardware in ("gpu", "npu") and answer.devices == ("CPU",)
 
 
 def _why_not(answer: Answer) -> str:
@@ -54,15 +56,6 @@ def _why_not(answer: Answer) -> str:
 def _library(answer: Answer) -> str:
     """What is wrong with a shared library: that it is not there, else the loader's own words."""
     return f"shared library {answer.missing} is missing" if answer.missing else _short(answer.library_error)
-
-
-def _plugged(wheel: str, answer: Answer) -> ProviderReport:
-    name = answer.plugin_provider or wheel
-    if answer.plugin_devices:
-        offered = ", ".join(sorted(set(answer.plugin_devices)))
-        return ProviderReport(name=name, in_build=False, usable=True, why=f"plugin {wheel}, for {offered}")
-    reason = "no device of its kind here" if answer.complete and not answer.error else _why_not(answer)
-    return ProviderReport(name=name, in_build=False, usable=False, why=f"plugin {wheel}: {reason}")
 
 
 def _short(text: str, limit: int = 240) -> str:

@@ -10,7 +10,7 @@ from ortune.fleet.runtimes import builds
 from ortune.providers.others import REMOTE
 from ortune.records import ProviderReport, Runtime, RuntimeReport
 from ortune.targets.browser.setup import BrowserSetup
-from ortune.targets.discover import in_build, plugged
+from ortune.targets.discover import tried
 
 
 def report(runtime: Runtime, browser: BrowserSetup | None = None) -> RuntimeReport:
@@ -25,8 +25,8 @@ def report(runtime: Runtime, browser: BrowserSetup | None = None) -> RuntimeRepo
     look = ask(runtime.python, "look") if Path(runtime.python).is_file() else Answer()
     found: list[ProviderReport] = []
     if look.providers:
-        found += [in_build(name, runtime) for name in look.providers if name != REMOTE.name]
-        found += plugged(runtime, look.wheels)
+        own = dict.fromkeys([*look.providers, *look.plugins])
+        found += [tried(name, runtime) for name in own if name != REMOTE.name]
         named = {each.name for each in found}
         others = [target for target in targets.all_targets().values() if target.provider.name not in named]
         found += [target.discover(runtime, browser) for target in others]

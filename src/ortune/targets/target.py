@@ -11,7 +11,7 @@ from ortune.platform import Snapshot
 from ortune.providers import CPU, Provider
 from ortune.records import Applied, Channel, ProviderReport, ProviderSpec, Runtime
 from ortune.targets.browser.setup import BrowserSetup
-from ortune.targets.discover import in_build
+from ortune.targets.discover import tried
 from ortune.targets.machine import Machine
 from ortune.targets.process import Process
 from ortune.targets.task import Task
@@ -45,13 +45,14 @@ class Target:
     @property
     def providers(self) -> tuple[ProviderSpec, ...]:
         """The execution providers of its plans; none for the CPU's, which ONNX Runtime takes by itself."""
-        return () if self.provider == CPU else (ProviderSpec(name=self.provider.name),)
+        p = self.provider
+        return () if p == CPU else (ProviderSpec(name=p.name, options=dict(p.needs)),)
 
     def discover(self, runtime: Runtime, browser: BrowserSetup | None = None) -> ProviderReport:
         """Whether a runtime can run it, or why not; in a browser, whether the one that the user chose can."""
         del browser
-        if self.provider.name in runtime.providers:
-            return in_build(self.provider.name, runtime)
+        if self.provider.name in (*runtime.providers, *runtime.plugins):
+            return tried(self.provider.name, runtime)
         why = runtime.error or self.why_absent(platform.system())
         return ProviderReport(name=self.provider.name, in_build=False, usable=False, why=why)
 

@@ -20,7 +20,7 @@ from ortune.fleet.packages import recipe
 from ortune.model import from_git
 from ortune.model.open import OpenModel, open_model
 from ortune.providers import find as find_provider
-from ortune.records import BundleInfo, Measured, Plan, ProviderSpec, Runtime, Side, Value, read_json
+from ortune.records import BundleInfo, Measured, Plan, Runtime, Side, Value, read_json
 from ortune.search.plan_edits import merge
 from ortune.targets.browser.setup import BrowserSetup, ort_web
 from ortune.targets.machine import memory_bytes
@@ -202,7 +202,9 @@ def _on_target(plan: Plan, side: SideText) -> Plan:
     implied = recipe(side.runtime or "")
     if implied is not None and implied.provider and not plan.providers:
         # "openvino" asks for OpenVINO, not for the CPU provider of a build that has it.
-        return msgspec.structs.replace(plan, providers=(ProviderSpec(name=implied.provider),))
+        return msgspec.structs.replace(
+            plan, providers=targets.find(find_provider(implied.provider).target).providers
+        )
     return plan
 
 

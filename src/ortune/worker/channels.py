@@ -10,6 +10,7 @@ import json
 import os
 from typing import Any, Dict, List, Optional, Tuple
 
+from . import plugins
 from .protocol import Stop
 
 
@@ -148,7 +149,39 @@ def text(value: Any) -> str:
     return str(int(value)) if isinstance(value, bool) else str(value)
 
 
-def providers(requested: List[Dict[str, Any]], extra: Dict[str, Dict[str, str]]) -> List[Any]:
+def session_arguments(ort: Any, settings: Settings, requested: List[Dict[str, Any]]) -> Dict[str, Any]:
+    """What InferenceSession is told beside the model and its options, for the providers of a plan.
+
+    A provider that the build lacks is added to the session's options from its own wheel, where the environment has one.
+    """
+    names, available = [p["name"] for p in requested], ort.get_available_providers()
+    specs = _providers(requested, settings.provider_options)
+    lacking = [name for name in names if name not in available]
+    if lacking and _attached(ort, settings, lacking, requested):
+        return {}
+    # Else the Python package catches what a provider says, here or in a run, and goes on with the CPU alone.
+    strict = {"enable_fallback": 0} if names and not lacking else {}
+    return {"providers": specs, **strict}
+
+
+def _attached(ort: Any, settings: Settings, lacking: List[str], requested: List[Dict[str, Any]]) -> bool:
+    """Whether the plan's providers came from wheels of their own."""
+    named = [p for p in requested if p["name"] != "CPUExecutionProvider"]
+    for spec in named:
+        options = dict(spec.get("options") or {}, **settings.provider_options.get(spec["name"], {}))
+        try:
+            device = plugins.attach(ort, settings.session, spec["name"], options)
+        except plugins.Unusable as error:
+            raise Stop("not-applied", str(error), spec["name"]) from error
+        if device is None:
+            if spec is not named[0]:
+                what = "%s is of the build, and %s of its own wheel: onnxruntime takes one kind alone"
+                raise Stop("unsupported", what % (spec["name"], named[0]["name"]), spec["name"])
+            return False
+    return True
+
+
+def _providers(requested: List[Dict[str, Any]], extra: Dict[str, Dict[str, str]]) -> List[Any]:
     """Providers for InferenceSession, each with its own of the ``extra`` options. Default: the CPU provider alone."""
     specs: List[Tuple[str, Dict[str, str]]] = [(p["name"], dict(p.get("options") or {})) for p in requested]
     specs = specs or [("CPUExecutionProvider", {})]

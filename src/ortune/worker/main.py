@@ -108,13 +108,10 @@ class Trial:
         files = probes.files(request["applied"])
         self.base_bytes = _resident_bytes("VmRSS")
         threads_before = probes.thread_count()
-        providers = channels.providers(request["providers"], settings.provider_options)
-        # Else the Python package catches what a provider says, here or in a run, and goes on with the CPU alone.
-        names = {p["name"] for p in request["providers"]}
-        strict = {"enable_fallback": 0} if names and names <= set(ort.get_available_providers()) else {}
+        arguments = channels.session_arguments(ort, settings, request["providers"])
         start = timing.CLOCK()
         self.sessions = [
-            ort.InferenceSession(request["model"], settings.session, providers=providers, **strict)
+            ort.InferenceSession(request["model"], settings.session, **arguments)
             for _ in range(request["sessions"])
         ]
         self.load_ns = timing.CLOCK() - start

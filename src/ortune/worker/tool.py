@@ -73,8 +73,8 @@ def _optimize(ort: Any, request: Dict[str, Any]) -> str:
     entry = "session.optimized_model_external_initializers_%s"
     options.add_session_config_entry(entry % "file_name", request["external_name"])
     options.add_session_config_entry(entry % "min_size_in_bytes", "1024")
-    providers = channels.providers(request["providers"], settings.provider_options)
-    session = ort.InferenceSession(request["model"], options, providers=providers)
+    arguments = channels.session_arguments(ort, settings, request["providers"])
+    session = ort.InferenceSession(request["model"], options, **arguments)
     trial._require_providers(session, request["providers"], ort.get_available_providers())
     if not os.path.exists(request["output"]):
         raise Stop("unsupported", "onnxruntime %s created the session and wrote no model" % ort.__version__)
@@ -96,12 +96,12 @@ def _levels(ort: Any, request: Dict[str, Any]) -> str:
         options.register_custom_ops_library(library)
     entry = "session.optimized_model_external_initializers_%s"
     options.add_session_config_entry(entry % "min_size_in_bytes", "1024")
+    arguments = channels.session_arguments(ort, settings, request["providers"])
     for level in levels.split(","):
         options.graph_optimization_level = getattr(ort.GraphOptimizationLevel, LEVELS[level])
         options.optimized_model_filepath = os.path.join(folder, level + ".onnx")
         options.add_session_config_entry(entry % "file_name", level + ".data")
-        providers = channels.providers(request["providers"], settings.provider_options)
-        session = ort.InferenceSession(request["model"], options, providers=providers)
+        session = ort.InferenceSession(request["model"], options, **arguments)
         trial._require_providers(session, request["providers"], ort.get_available_providers())
         if not os.path.exists(options.optimized_model_filepath):
             raise Stop(

@@ -1,0 +1,108 @@
+"""Execution providers that wheels of their own bring to a plain onnxruntime, found in this interpreter's environment.
+
+Where a library lies, its own wheel says: never a plan. The probe of interpreters runs this file too, so it imports
+nothing of the package.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import importlib.metadata
+from typing import Any, Dict, List, Optional, Tuple, Type
+
+USUAL_DEVICE = {"OpenVINOExecutionProvider": "CPU"}
+"""What a provider runs on where nothing names a device, as its classic build does; else its first that is no CPU."""
+
+
+class Unusable(Exception):
+    """Why a provider cannot be had from its wheel."""
+
+
+@functools.lru_cache(maxsize=None)
+def wheels() -> Dict[str, Tuple[str, str]]:
+    """The wheels that bring providers, by the provider's name: the wheel with its version, and the module to import.
+
+    A wheel is known by what its module defines; onnxruntime-qnn became one at 2.0 under the name of a build.
+    """
+    found: Dict[str, Tuple[str, str]] = {}
+    for wheel in importlib.metadata.distributions():
+        name = (wheel.metadata["Name"] or "").lower().replace("_", "-")
+        if not name.startswith("onnxruntime-"):
+            continue
+        for file in wheel.files or ():
+            package, _, rest = str(file).replace("\\", "/").partition("/")
+            if rest != "__init__.py" or package == "onnxruntime":
+                continue
+            try:
+                with open(str(wheel.locate_file(file)), encoding="utf-8") as source:
+                    text = source.read()
+            except (OSError, UnicodeDecodeError):
+                continue
+            if "def get_library_path" in text and "def get_ep_name" in text:
+                for provider in _names(package):
+                    found.setdefault(provider, ("%s %s" % (name, wheel.version), package))
+    return found
+
+
+def _names(package: str) -> List[str]:
+    try:
+        module = importlib.import_module(package)
+        return list(module.get_ep_names()) if hasattr(module, "get_ep_names") else [module.get_ep_name()]
+    except (ImportError, OSError, RuntimeError):
+        return []  # one that does not import brings nothing
+
+
+def attach(ort: Any, session_options: Any, provider: str, options: Dict[str, str]) -> Optional[Any]:
+    """Adds a provider from its wheel to the session's options; the device that it took, None where no wheel has it.
+
+    Raises:
+        Unusable: The wheel's library cannot be registered, or offers no such device.
+    """
+    wheel, package = wheels().get(provider, ("", ""))
+    if not wheel:
+        return None
+    if not hasattr(session_options, "add_provider_for_devices"):
+        raise Unusable("onnxruntime %s cannot register the library of %s" % (ort.__version__, wheel))
+    own = dict(options)
+    device = _device(devices(ort, provider, wheel, package), wheel, own.pop("device_type", ""))
+    session_options.add_provider_for_devices([device], own)
+    return device
+
+
+@functools.lru_cache(maxsize=None)
+def devices(ort: Any, provider: str, wheel: str, package: str) -> List[Any]:
+    """The devices on which a wheel offers its provider, once its library is registered, which a process does once."""
+    state = importlib.import_module("onnxruntime.capi.onnxruntime_pybind11_state")
+    # One class for each status of ONNX Runtime, with nothing above them.
+    refusals: Tuple[Type[Exception], ...] = (OSError, RuntimeError)
+    refusals += tuple(k for k in vars(state).values() if isinstance(k, type) and issubclass(k, Exception))
+    try:
+        library = importlib.import_module(package).get_library_path()
+        # By the provider's name: some call their provider as they are registered.
+        ort.register_execution_provider_library(provider, library)
+    except refusals as error:
+        raise Unusable(
+            "onnxruntime %s cannot register the library of %s: %s" % (ort.__version__, wheel, error)
+        ) from error
+    return [device for device in ort.get_ep_devices() if device.ep_name == provider]
+
+
+def _device(offered: List[Any], wheel: str, wanted: str) -> Any:
+    if not offered:
+        raise Unusable("%s offers no device here" % wheel)
+    usual = USUAL_DEVICE.get(offered[0].ep_name, "")
+    for kind in filter(None, (wanted or usual,)):
+        for device in offered:
+            if kind.upper() in kinds(device):
+                return device
+    if wanted:
+        there = ", ".join(sorted({kind for device in offered for kind in kinds(device)}))
+        raise Unusable("%s offers no device %s here: %s" % (wheel, wanted, there))
+    return next((device for device in offered if device.device.type.name != "CPU"), offered[0])
+
+
+def kinds(device: Any) -> List[str]:
+    """What a device is called: its type, and what its provider calls it."""
+    own = dict(device.ep_metadata).get("ov_device", "")
+    return list(dict.fromkeys(filter(None, (device.device.type.name, own.upper()))))
