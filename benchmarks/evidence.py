@@ -26,12 +26,14 @@ from common import CONDITIONS, model_path, neighbour
 from ortune.fleet import runtimes
 from ortune.records import Measured, Plan
 from ortune.search import controls
-from ortune.search.blocks import BASE, IDENTICAL, SPIKE, measured, run_block
+from ortune.search.blocks import BASE, IDENTICAL, SPIKE, measured
 from ortune.search.figures import compared, figure
+from ortune.search.schedule import NextBlock
 from ortune.stats import calibration, evidence
 from ortune.store.db import SessionLog
 from ortune.targets.machine import Machine
 from ortune.trials.baseline import Baseline
+from ortune.trials.driver import run_block
 from ortune.trials.input_options import InputOptions
 from ortune.trials.sides import SideText, resolve
 
@@ -87,7 +89,7 @@ def measure(name: str, condition: str, blocks: int, folder: Path) -> dict[str, D
         execute = baseline.executor
         execute.arms = arms | {SPIKE: baseline.arm(SPIKE, wait=controls.SPIKE_RATIO)}
         first = [
-            run_block(execute, [BASE, IDENTICAL, SPIKE], rng, i, "calibration")
+            run_block(execute, NextBlock(arms=(BASE, IDENTICAL, SPIKE), index=i, phase="calibration"), rng)
             for i in range(controls.CALIBRATION_BLOCKS)
         ]
         found = [block for block in first if block is not None]
@@ -96,7 +98,8 @@ def measure(name: str, condition: str, blocks: int, folder: Path) -> dict[str, D
         turns = Design(ratios={judgement.estimand: []})
         for index in range(blocks):
             began = time.monotonic()
-            block = run_block(baseline.executor, [BASE, IDENTICAL], rng, index, "race")
+            wanted = NextBlock(arms=(BASE, IDENTICAL), index=index, phase="race")
+            block = run_block(baseline.executor, wanted, rng)
             took = time.monotonic() - began
             assert block is not None and not block.dropped
             trials = {t.arm: t.outcome for t in block.trials}

@@ -23,11 +23,13 @@ from ortune import platform
 from ortune.knobs import facts, priors
 from ortune.knobs.propose import proposals
 from ortune.records import Block, Measured, Plan
-from ortune.search.blocks import BASE, log_ratios, run_block
+from ortune.search.blocks import BASE, log_ratios
 from ortune.search.figures import figure
+from ortune.search.schedule import NextBlock
 from ortune.store.db import SessionLog
 from ortune.targets.machine import Machine
 from ortune.trials.baseline import Baseline
+from ortune.trials.driver import run_block
 from ortune.trials.input_options import InputOptions
 from ortune.trials.sides import SideText, resolve
 
@@ -56,8 +58,8 @@ def worth(model: str, n_blocks: int, folder: Path) -> tuple[dict[str, tuple[floa
     for index in range(n_blocks):
         order = rng.sample(list(plans), len(plans))
         for start in range(0, len(order), FIELD):
-            arms = [BASE, *order[start : start + FIELD]]
-            block = run_block(execute, arms, rng, index, "race", needed=[BASE])
+            arms = (BASE, *order[start : start + FIELD])
+            block = run_block(execute, NextBlock(arms=arms, index=index, phase="race", needed=(BASE,)), rng)
             assert block is not None
             failed = {t.arm for t in block.trials if not isinstance(t.outcome, Measured)}
             plans = {name: plan for name, plan in plans.items() if name not in failed}

@@ -24,14 +24,16 @@ import ortune
 from common import model_path, weights_as_inputs
 from ortune import platform, rewrites
 from ortune.records import Block, Plan, RewriteSpec, Value
-from ortune.search.blocks import BASE, log_ratios, run_block
+from ortune.search.blocks import BASE, log_ratios
 from ortune.search.budget import FIELD
 from ortune.search.guards import guards
+from ortune.search.schedule import NextBlock
 from ortune.stats import pairs
 from ortune.store.db import SessionLog
 from ortune.targets.machine import Machine
 from ortune.targets.tool import ToolProcess
 from ortune.trials.baseline import Baseline
+from ortune.trials.driver import run_block
 from ortune.trials.input_options import InputOptions
 from ortune.trials.sides import SideText, resolve
 
@@ -96,8 +98,9 @@ class Bench:
             order = arms[:]
             self.rng.shuffle(order)
             for i in range(groups):
-                field = [BASE, *order[i::groups]]
-                block = run_block(self.baseline.executor, field, self.rng, len(found), "race", needed=[BASE])
+                arms = (BASE, *order[i::groups])
+                wanted = NextBlock(arms=arms, index=len(found), phase="race", needed=(BASE,))
+                block = run_block(self.baseline.executor, wanted, self.rng)
                 assert block is not None
                 found.append(block)
         return found

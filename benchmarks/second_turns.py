@@ -23,12 +23,14 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
 from ortune.records import Block, Plan
 from ortune.search import budget
-from ortune.search.blocks import BASE, IDENTICAL, SPIKE, log_ratios, run_block
+from ortune.search.blocks import BASE, IDENTICAL, SPIKE, log_ratios
 from ortune.search.controls import CALIBRATION_BLOCKS
 from ortune.search.first_turns import FirstTurns
-from ortune.search.race import Entry, Race, expected
+from ortune.search.halving import Entry, expected
+from ortune.search.schedule import NextBlock, Steps
 from ortune.stats import calibration
-from simulated import TRIAL_NS, Field
+from ortune.trials.driver import run_block
+from simulated import TRIAL_NS, Field, Raced
 
 PRIORS = [0.6, 0.5, 0.5] + [0.2] * 8 + [0.08] * 19
 GAINS, LOSSES = (0.03, 0.05, 0.1, 0.15), (0.0, 0.0, 0.0, 0.03, 0.2)
@@ -37,7 +39,7 @@ WON = 0.985
 """A leader that takes this much of the default's time, or less, has won something."""
 
 
-class ByChance(Race):
+class ByChance(Raced):
     """As it was."""
 
     def rank(self, entry: Entry) -> float:
@@ -45,12 +47,15 @@ class ByChance(Race):
         n = len(entry.ratios)
         return entry.middle * n / (n + 2)
 
-    def round(self, entries: Sequence[Entry]) -> bool:
+    def round(self, entries: Sequence[Entry]) -> Steps[bool]:
         """Groups by chance."""
         order = list(entries)
         self.rng.shuffle(order)
         groups = -(-len(order) // budget.FIELD)
-        return all(self.block(order[i::groups]) for i in range(groups))
+        for i in range(groups):
+            if not (yield from self.block(order[i::groups])):
+                return False
+        return True
 
 
 class TurnsByChance(FirstTurns):
@@ -58,6 +63,7 @@ class TurnsByChance(FirstTurns):
 
     def __call__(self) -> list[str]:
         """Of those that ran least any."""
+        assert isinstance(self.race, Raced)
         entries = list(self.race.entries.items())
         self.race.rng.shuffle(entries)
         self.race.entries = dict(entries)
@@ -65,7 +71,7 @@ class TurnsByChance(FirstTurns):
 
 
 def search(
-    kind: type[Race], turns: type[FirstTurns], scatter: float, end: int, seed: int
+    kind: type[Raced], turns: type[FirstTurns], scatter: float, end: int, seed: int
 ) -> tuple[float, float]:
     """The leader's time and the best plan's, over the default's."""
     rng = random.Random(seed)
@@ -76,34 +82,22 @@ def search(
         plans.append(plan)
         factors[plan.id] = math.exp(rng.gauss(0, 0.004) - gain + rng.choice(LOSSES))
     machine = Field(factors, seed, scatter)
-    race = kind(
-        execute=machine,
-        announce=lambda entry: None,
-        check=lambda entry, trial: None,
-        rng=rng,
-        clock=lambda: machine.now,
-        stop=lambda: False,
-        on_block=lambda race, block: None,
-        estimand="median",
-        worth=0.01,
-        deadline=end * TRIAL_NS,
-        first_trial_ns=TRIAL_NS,
-    )
+    race = kind(machine=machine, end_ns=end * TRIAL_NS, rng=rng, scale=0.0)
     for plan, prior in zip(plans, PRIORS, strict=True):
         race.add(Entry(plan=plan, origin="", expected=expected(prior)))
     first = turns(race=race, room=budget.IN_CALIBRATION)
     for index in range(CALIBRATION_BLOCKS):
-        arms = [BASE, IDENTICAL, SPIKE, *first()]
-        block = run_block(machine, arms, rng, index, "calibration", needed=[BASE])
+        arms = (BASE, IDENTICAL, SPIKE, *first())
+        wanted = NextBlock(arms=arms, index=index, phase="calibration", needed=(BASE,))
+        block = run_block(machine, wanted, rng)
         assert isinstance(block, Block)
         race.earlier.append(block)
-        race.see(block)
+        race.note(block, len(block.trials) * TRIAL_NS)
         first.see(block)
-        race.spent(block, len(block.trials) * TRIAL_NS)
     race.scale = calibration.null_scale(np.asarray(log_ratios(race.earlier, IDENTICAL, "median")))
     for block in race.earlier:
         race.rate(block)
-    race.screen(list(race.entries.values()))
+    race.go(race.screen(list(race.entries.values())))
     leader = next((e for e in race.live() if len(e.ratios) >= budget.ROUNDS[0]), None)
     return (factors[leader.arm] if leader else 1.0), min(factors.values())
 
@@ -119,7 +113,7 @@ def main() -> None:
     for scatter in SCATTERS:
         for end in ENDS:
             shares = []
-            for kind, turns in ((ByChance, TurnsByChance), (Race, FirstTurns)):
+            for kind, turns in ((ByChance, TurnsByChance), (Raced, FirstTurns)):
                 found = [search(kind, turns, scatter, end, seed) for seed in range(asked.searches)]
                 won = [leader <= WON for leader, best in found if best <= WON]
                 shares.append(sum(won) / len(won))

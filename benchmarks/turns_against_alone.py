@@ -21,11 +21,13 @@ import numpy as np
 from common import model_path
 from ortune import knobs
 from ortune.records import Block, Failed, Plan
-from ortune.search.blocks import BASE, log_ratios, run_block
+from ortune.search.blocks import BASE, log_ratios
+from ortune.search.schedule import NextBlock
 from ortune.stats import pairs
 from ortune.store.db import SessionLog
 from ortune.targets.machine import Machine
 from ortune.trials.baseline import Baseline
+from ortune.trials.driver import run_block
 from ortune.trials.input_options import InputOptions
 from ortune.trials.sides import SideText, resolve
 
@@ -53,7 +55,9 @@ def effects(model: str, turns: int, alone: int, folder: Path) -> list[dict[str, 
     for index in range(max(turns, alone)):
         for blocks, wanted, how in ((beside, turns, False), (by_itself, alone, True)):
             if len(blocks) < wanted:
-                block = run_block(execute, [BASE, *plans], rng, index, "race", needed=[BASE], alone=how)
+                arms = (BASE, *plans)
+                wanted_block = NextBlock(arms=arms, index=index, phase="race", needed=(BASE,), alone=how)
+                block = run_block(execute, wanted_block, rng)
                 assert block is not None
                 blocks.append(block)
     rows: list[dict[str, object]] = []

@@ -12,6 +12,7 @@ class OneByOne(ABC):
     """Runs a group of arms."""
 
     most_alive = 8
+    now = 0
 
     def __call__(self, arms: Sequence[str], stop: Callable[[], bool], /) -> tuple[Outcome, ...] | None:
         found = []

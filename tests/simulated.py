@@ -1,15 +1,69 @@
-"""A machine that is none: plans with known times, and trials that scatter."""
+"""A machine that is none: plans with known times, trials that scatter, and schedules run on it."""
 
 from __future__ import annotations
+
+import random
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, field
+from typing import TypeVar
 
 import numpy as np
 
 from groups import OneByOne
-from ortune.records import CaseTimes, Failed, Measured, Outcome, TrialDone
+from ortune.records import Block, CaseTimes, Failed, Measured, Outcome, TrialDone
 from ortune.search.blocks import BASE, IDENTICAL, SPIKE
-from ortune.search.race import CURRENT
+from ortune.search.halving import CURRENT, Halving
+from ortune.search.schedule import Steps
+from ortune.trials.driver import drive
 
 TRIAL_NS = 400_000_000
+T = TypeVar("T")
+
+
+@dataclass(kw_only=True)
+class Raced(Halving):
+    """A race on a machine with a clock of its own.
+
+    Attributes:
+        end_ns: Of the time, by its clock.
+        wrong: Arms whose outputs are others.
+        ran: Is told of each block.
+    """
+
+    machine: OneByOne
+    end_ns: float = 300e9
+    wrong: Collection[str] = ()
+    stop: Callable[[], bool] = lambda: False
+    ran: Callable[[Block], None] = lambda block: None
+    estimand: str = "median"
+    worth: float = 0.01
+    scale: float = 0.01
+    first_trial_ns: float = TRIAL_NS
+    rng: random.Random = field(default_factory=lambda: random.Random(1))
+
+    def go(self, steps: Steps[T]) -> T:
+        """Runs the blocks of a stage; what came of it."""
+        results: list[T] = []
+
+        def stage() -> Steps[None]:
+            results.append((yield from steps))
+
+        def on_block(block: Block) -> None:
+            for arm in {trial.arm for trial in block.trials} & set(self.wrong):
+                self.entries[arm].retire("wrong-output", "output 'y' differs")
+            self.ran(block)
+
+        self.begin(stage())
+        drive(
+            self,
+            self.machine,
+            rng=self.rng,
+            clock=lambda: self.machine.now,
+            end_ns=self.end_ns,
+            stop=self.stop,
+            on_block=on_block,
+        )
+        return results[0]
 
 
 class Field(OneByOne):

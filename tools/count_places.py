@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1] / "src" / "ortune"
-MADE_BY_HAND = ("Baseline", "Envelope", "Facts", "Executor", "Race", "ToolProcess", "Clock")
+MADE_BY_HAND = ("Baseline", "Envelope", "Facts", "Executor", "Halving", "ToolProcess", "Clock")
 """Constructors whose calls are counted: each call is a place that knows how the thing is put together."""
 VAGUE = ("found", "each", "made", "given", "told", "seen", "held", "known")
 """Participles and pronouns that stand where a noun would say what the value is."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import pytest
@@ -13,7 +14,9 @@ from ortune.errors import Interrupted, MeasurementError
 from ortune.records import CaseTimes, Failed, Measured, Outcome, TrialDone
 from ortune.search import duel
 from ortune.search.blocks import BASE, IDENTICAL, NEW, SPIKE, log_ratios
+from ortune.search.sequential import Sequential
 from ortune.stats import evidence
+from ortune.trials.driver import drive
 
 TRIAL_NS = 500_000_000
 RUN_NS = 5_000_000
@@ -64,10 +67,27 @@ class Machine(OneByOne):
         return Measured(plan=arm, done=done, elapsed_ns=self.trial_ns)
 
 
-def fight(machine: Machine, rules: duel.Rules, seed: int = 0, **more: object) -> duel.Duel:
-    plan = duel.design(machine.trial_ns, rules)
-    assert plan is not None
-    return duel.run(machine, rules, plan, rng=random.Random(seed), clock=machine.clock, **more)  # type: ignore[arg-type]
+def fight(
+    machine: Machine,
+    rules: duel.Rules,
+    seed: int = 0,
+    *,
+    design: duel.Design | None = None,
+    arms: Sequence[str] = (NEW,),
+    stop: Callable[[], bool] = lambda: False,
+    on_block: Callable[[duel.Duel], None] = lambda state: None,
+) -> duel.Duel:
+    schedule = Sequential(rules, design or duel.design(machine.trial_ns, rules), arms)
+    drive(
+        schedule,
+        machine,
+        rng=random.Random(seed),
+        clock=machine.clock,
+        end_ns=rules.budget_ns,
+        stop=stop,
+        on_block=lambda block: on_block(schedule.state),
+    )
+    return schedule.state
 
 
 def rules(**changes: object) -> duel.Rules:
@@ -199,7 +219,7 @@ def test_time_that_is_left_is_used_up_to_the_fewest_blocks_of_a_claim(
     r = rules(budget_ns=60_000_000_000)
     plan = duel.design(said_ns, r, n_new=len(arms))
     assert plan.n_blocks == 2
-    state = duel.run(machine, r, plan, rng=random.Random(0), clock=machine.clock, arms=arms)
+    state = fight(machine, r, design=plan, arms=arms)
     found = duel.conclude_all(state, r, plan)
     assert machine.now <= r.budget_ns
     assert {c.verdict for c in found.values()} == {"faster"}
@@ -216,7 +236,7 @@ def test_a_sequence_that_the_clock_ends_before_it_could_speak_is_told_by_an_exac
     plan = duel.design(machine.trial_ns, r, n_new=3)
     assert plan.sequential
 
-    def slower(state: duel.Duel, block: object) -> None:
+    def slower(state: duel.Duel) -> None:
         machine.trial_ns = 2 * TRIAL_NS
 
     state = fight(machine, r, arms=THREE, on_block=slower)
@@ -375,7 +395,7 @@ def test_controls_that_fail_once_are_not_said_to_have_failed_twice() -> None:
 def test_a_calibration_that_fails_once_is_repeated_on_fresh_blocks() -> None:
     machine = Machine(13, {IDENTICAL: 1.3, NEW: 0.9})
 
-    def mended(state: duel.Duel, block: object) -> None:
+    def mended(state: duel.Duel) -> None:
         if len(state.blocks) == 9:
             machine.factors[IDENTICAL] = 1.0
 

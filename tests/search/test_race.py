@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 
 from ortune.errors import MeasurementError
-from ortune.records import Block, Measured, Outcome, OutputDifference, Plan
+from ortune.records import Block, BlockTrial, Failed, Measured, Outcome, Plan
 from ortune.search import budget, confirm, controls
 from ortune.search.blocks import BASE, IDENTICAL, SPIKE, log_ratios
 from ortune.search.first_turns import FirstTurns
+from ortune.search.halving import CURRENT, Entry
 from ortune.search.phases import RACE_TIMES
-from ortune.search.race import CURRENT, Entry, Race
-from simulated import TRIAL_NS, Field
+from simulated import TRIAL_NS, Field, Raced
 
 
 def plan(name: str) -> Plan:
@@ -28,29 +28,21 @@ def entry(name: str) -> Entry:
 
 def race(
     field: Field, *, seconds: float = 300.0, wrong: frozenset[str] = frozenset(), current: bool = False
-) -> Race:
-    return Race(
-        execute=field,
-        announce=lambda entry: None,
-        check=lambda entry, trial: OutputDifference(ok=entry.arm not in wrong, what="output 'y' differs"),
-        rng=random.Random(1),
-        clock=lambda: field.now,
-        stop=lambda: False,
-        on_block=lambda race, block: None,
-        estimand="median",
-        worth=0.01,
-        scale=0.01,
-        deadline=int(seconds * 1e9),
-        with_current=current,
-        first_trial_ns=TRIAL_NS,
-    )
+) -> Raced:
+    return Raced(machine=field, end_ns=seconds * 1e9, wrong=wrong, with_current=current)
+
+
+def confirmed(run: Raced, winner: Entry, n_blocks: int, beyond_ns: float = 0.0) -> list[Block]:
+    blocks: list[Block] = []
+    run.go(confirm.confirm(run, winner, n_blocks, blocks, beyond_ns=beyond_ns))
+    return blocks
 
 
 def test_the_fastest_of_many_is_found_and_the_slow_ones_retire() -> None:
     names = [str(i) for i in range(12)]
     factors = {plan(n).id: 1.0 + 0.03 * i for i, n in enumerate(names[1:], 1)} | {plan("0").id: 0.85}
     run = race(Field(factors))
-    run.screen([run.add(entry(n)) for n in names])
+    run.go(run.screen([run.add(entry(n)) for n in names]))
     best = run.live()
     assert best[0].plan == plan("0")
     assert len(best[0].ratios) == 8
@@ -62,7 +54,7 @@ def test_every_plan_of_a_round_gets_the_same_blocks_and_none_has_more_than_five(
     names = [str(i) for i in range(7)]
     field = Field({plan(n).id: 1.0 for n in names})
     run = race(field)
-    run.screen([run.add(entry(n)) for n in names], rounds=(2,))
+    run.go(run.screen([run.add(entry(n)) for n in names], rounds=(2,)))
     assert {len(e.ratios) for e in run.entries.values()} == {2}
     assert all(sum(t.arm != BASE for t in b.trials) <= budget.FIELD for b in run.blocks)
     assert all(sum(t.arm == BASE for t in b.trials) == 1 for b in run.blocks)
@@ -75,7 +67,13 @@ def test_second_turns_go_to_what_is_likeliest_to_pay() -> None:
     for name in names:
         run.add(entry(name))
     turns = FirstTurns(race=run, room=5)
-    asked = [arm for _ in range(9) for arm in turns()]
+    asked = []
+    for index in range(9):
+        arms = turns()
+        asked += arms
+        outcome = Failed(plan="", reason="crash", what="")
+        trials = tuple(BlockTrial(arm=arm, outcome=outcome) for arm in arms)
+        turns.see(Block(index=index, phase="calibration", trials=trials))
     assert [asked.count(plan(n).id) for n in names] == [2] * 15 + [1] * 15
 
 
@@ -84,7 +82,7 @@ def test_a_round_that_the_time_cuts_off_has_begun_with_the_best() -> None:
     run = race(Field({plan(n).id: 1.0 for n in names}), seconds=12.5 * TRIAL_NS / 1e9)
     entries = [run.add(entry(n)) for n in reversed(names)]
     entries[7].ratios = [-0.1]
-    assert not run.round(entries)
+    assert not run.go(run.round(entries))
     assert [e for e in entries if e.ratios] == [*entries[:4], entries[7]]
 
 
@@ -103,7 +101,7 @@ def test_what_is_plainly_slower_runs_once_and_what_is_idle_behind_a_leader_goes_
     slow = {plan(n).id: 1.5 for n in names[1:4]}
     field = Field({plan("0").id: 0.85} | slow | {plan(n).id: 1.0 for n in names[4:]}, noise=0.002)
     run = race(field)
-    run.screen([run.add(entry(n)) for n in names])
+    run.go(run.screen([run.add(entry(n)) for n in names]))
     counts = [len(run.entries[plan(n).id].ratios) for n in names]
     assert counts[:4] == [8, 1, 1, 1]
     # By luck one or two may look better than the default in two blocks.
@@ -117,7 +115,7 @@ def test_a_gain_that_met_one_unlucky_moment_is_not_ruled_out() -> None:
         names = [str(i) for i in range(10)]
         run = race(Field({plan("0").id: 0.95} | {plan(n).id: 1.0 for n in names[1:]}, seed=seed, noise=0.02))
         run.scale = 0.02 * 2**0.5
-        run.screen([run.add(entry(n)) for n in names])
+        run.go(run.screen([run.add(entry(n)) for n in names]))
         found += run.live()[0].plan == plan("0")
     assert found >= 17
 
@@ -125,7 +123,7 @@ def test_a_gain_that_met_one_unlucky_moment_is_not_ruled_out() -> None:
 def test_current_stands_in_every_block() -> None:
     field = Field({plan("1").id: 1.0})
     run = race(field, current=True)
-    run.screen([run.add(entry("1"))], rounds=(2,))
+    run.go(run.screen([run.add(entry("1"))], rounds=(2,)))
     assert all(any(t.arm == CURRENT for t in b.trials) for b in run.blocks)
 
 
@@ -133,7 +131,7 @@ def test_a_plan_that_crashes_retires_after_two_failures_and_the_rest_goes_on() -
     field = Field({plan("1").id: 0.9, plan("2").id: 1.0})
     field.failing = {plan("2").id: "killed by SIGSEGV"}
     run = race(field)
-    run.screen([run.add(entry("1")), run.add(entry("2"))])
+    run.go(run.screen([run.add(entry("1")), run.add(entry("2"))]))
     bad = run.entries[plan("2").id]
     assert (bad.status, len(bad.failures)) == ("failed", 2)
     assert "SIGSEGV" in bad.why
@@ -145,7 +143,7 @@ def test_a_hang_retires_at_once_and_is_not_what_a_trial_costs() -> None:
     field = Field({plan("1").id: 0.9, plan("2").id: 1.0})
     field.hanging = {plan("2").id: 30 * TRIAL_NS}
     run = race(field)
-    assert run.block([run.add(entry("1")), run.add(entry("2"))])
+    assert run.go(run.block([run.add(entry("1")), run.add(entry("2"))]))
     bad = run.entries[plan("2").id]
     assert (bad.status, len(bad.failures)) == ("failed", 1)
     assert run.trial_ns == pytest.approx(1.2 * TRIAL_NS)
@@ -157,7 +155,7 @@ def test_what_a_guard_would_refuse_does_not_lead_the_race_unless_it_is_allowed()
         field.memory = {plan("1").id: 1.4}
         run = race(field)
         run.allowed = allowed
-        run.screen([run.add(entry("1")), run.add(entry("2"))])
+        run.go(run.screen([run.add(entry("1")), run.add(entry("2"))]))
         assert run.live()[0].plan == best
         assert ("--allow memory" in run.entries[plan("1").id].why) is not bool(allowed)
 
@@ -165,8 +163,8 @@ def test_what_a_guard_would_refuse_does_not_lead_the_race_unless_it_is_allowed()
 def test_the_identical_plan_runs_now_and_then_so_that_a_machine_that_turns_bad_is_seen() -> None:
     field = Field({plan(str(i)).id: 1.0 for i in range(12)})
     run = race(field)
-    run.screen([run.add(entry(str(i))) for i in range(12)])
-    beside = confirm.confirm(run, run.live()[0], 9, lambda block, total: None)
+    run.go(run.screen([run.add(entry(str(i))) for i in range(12)]))
+    beside = confirmed(run, run.live()[0], 9)
     assert len(run.blocks) > 10
     assert field.calls.count(IDENTICAL) == len(run.blocks) // 10 + 2
     assert len(controls.late_controls(log_ratios([*run.blocks, *beside] * 4, IDENTICAL, "median"))) == 1
@@ -179,7 +177,7 @@ def test_the_identical_plan_runs_now_and_then_so_that_a_machine_that_turns_bad_i
 def test_a_wrong_output_ends_a_plan_however_fast() -> None:
     field = Field({plan("1").id: 0.5, plan("2").id: 0.95})
     run = race(field, wrong=frozenset({plan("1").id}))
-    run.screen([run.add(entry("1")), run.add(entry("2"))])
+    run.go(run.screen([run.add(entry("1")), run.add(entry("2"))]))
     assert run.entries[plan("1").id].status == "wrong-output"
     assert run.live()[0].plan == plan("2")
 
@@ -189,13 +187,13 @@ def test_a_default_that_cannot_be_measured_is_an_error() -> None:
     field.failing = {BASE: "killed by SIGKILL"}
     run = race(field)
     with pytest.raises(MeasurementError, match="default cannot be measured"):
-        run.screen([run.add(entry("1"))])
+        run.go(run.screen([run.add(entry("1"))]))
 
 
 def test_no_block_is_started_that_would_end_after_the_deadline() -> None:
     field = Field({plan(str(i)).id: 1.0 for i in range(10)})
     run = race(field, seconds=10)
-    run.screen([run.add(entry(str(i))) for i in range(10)])
+    run.go(run.screen([run.add(entry(str(i))) for i in range(10)]))
     assert field.now <= 10e9
     assert run.blocks
 
@@ -210,7 +208,7 @@ def test_pruning_shows_which_parts_pay() -> None:
     run = race(field)
     winner = run.add(Entry(plan=both, origin="combination"))
     without = [run.add(Entry(plan=p, origin="without")) for p in (only_threads, only_spin)]
-    cost = confirm.ablate(run, winner, without)
+    cost = run.go(confirm.ablate(run, winner, without))
     assert abs(float(np.median(cost[only_threads.id]))) < 0.01  # leaving spinning out costs nothing
     assert float(np.median(cost[only_spin.id])) > 0.15  # leaving the threads out costs a fifth
 
@@ -221,8 +219,8 @@ def test_confirmation_is_on_fresh_blocks_of_a_fixed_number_and_covers_the_truth(
         field = Field({plan("1").id: 0.95}, seed=seed, noise=0.02)
         run = race(field)
         winner = run.add(entry("1"))
-        run.screen([winner])
-        blocks = confirm.confirm(run, winner, 12, lambda block, total: None)
+        run.go(run.screen([winner]))
+        blocks = confirmed(run, winner, 12)
         assert len(blocks) == 12
         assert all(b.phase == "confirm" and b.index >= len(run.blocks) for b in blocks)
         found = confirm.compare(blocks, winner.arm, "median")
@@ -240,14 +238,15 @@ def test_a_stop_ends_the_confirmation_with_the_ninth_block_or_the_one_that_runs(
     run = race(Field({plan("1").id: 0.9}))
     done: list[Block] = []
     run.stop = lambda: len(done) >= asked_after
-    found = confirm.confirm(run, run.add(entry("1")), 24, lambda block, total: done.append(block))
+    run.ran = done.append
+    found = confirmed(run, run.add(entry("1")), 24)
     assert found == done
     assert len(found) == blocks
 
 
 def test_the_race_keeps_figures_and_no_latencies() -> None:
     run = race(Field({plan("1").id: 0.9}))
-    run.screen([run.add(entry("1"))])
+    run.go(run.screen([run.add(entry("1"))]))
     trials = [t.outcome for b in run.blocks for t in b.trials] + run.entries[plan("1").id].trials
     assert len(trials) > 16
     assert not any(c.latency_ns for t in trials if isinstance(t, Measured) for c in t.done.cases)
@@ -259,7 +258,7 @@ def test_confirming_an_equal_plan_hardly_ever_claims() -> None:
         field = Field({plan("1").id: 1.0}, seed=100 + seed, noise=0.02)
         run = race(field)
         winner = run.add(entry("1"))
-        blocks: list[Block] = confirm.confirm(run, winner, 12, lambda block, total: None)
+        blocks = confirmed(run, winner, 12)
         found = confirm.compare(blocks, winner.arm, "median")
         assert found is not None
         claims += found.verdict in ("faster", "slower")
@@ -294,46 +293,42 @@ def test_a_repeated_calibration_comes_out_of_the_budget_or_is_left_out(
     names = [str(i) for i in range(30)]
     machine = Controlled({plan(n).id: 1.0 for n in names} | {plan("3").id: 0.9}, noise=0.001)
     machine.failing_calibrations = failing
-    run = race(machine, current=references == 2)
+    run = race(machine, seconds=seconds, current=references == 2)
     split = budget.divide(seconds * 1e9, TRIAL_NS, wanted=len(names), references=references)
     if split is None:
         assert seconds < 40
         return
-    run.deadline = int(seconds * 1e9 - split.confirm_ns)
+    run.kept_ns = split.confirm_ns
     for name in names[: split.plans]:
         run.add(entry(name))
     turns = FirstTurns(race=run, room=5)
     beyond_ns: list[float] = []
 
     def again() -> bool:
-        dropped, beyond = turns.again(seconds * 1e9, TRIAL_NS)
+        dropped, beyond = turns.again(TRIAL_NS)
         assert [e.plan for e in dropped] == [plan(n) for n in names[split.plans - len(dropped) : split.plans]]
         beyond_ns.append(beyond)
         return not beyond
 
-    def on_block(block: Block) -> None:
-        run.see(block)
-        turns.see(block)
-
-    judgement, blocks = controls.calibrate(
-        machine, [BASE, CURRENT][:references], "median", rng=run.rng, stop=lambda: False,
-        on_block=on_block, also=turns, again=again,
-    )  # fmt: skip
+    run.ran = turns.see
+    judgement = run.go(run.calibrate([BASE, CURRENT][:references], "median", also=turns, again=again))
+    blocks = run.calibration
+    run.ran = lambda block: None
     assert len(beyond_ns) == failing
     if any(beyond_ns):
         assert not judgement.ok and all(block.dropped for block in blocks)
         assert machine.now <= seconds * 1e9
         return
     assert judgement.ok
-    run.earlier = blocks
+    run.earlier, run.kept_ns = list(blocks), split.confirm_ns
     for block in blocks:
         run.rate(block)
-    run.screen(list(run.entries.values()))
+    run.go(run.screen(list(run.entries.values())))
     winner = run.live()[0]
     assert winner.ratios  # fewer plans, and not none
     left = seconds * 1e9 - machine.now
     n = budget.confirm_blocks(left, TRIAL_NS, references)
-    found = confirm.confirm(run, winner, n, lambda block, total: None)
+    found = confirmed(run, winner, n)
     assert len(found) >= budget.LEAST_CONFIRM
     # A control that stands in each eighth block comes on top.
     spare = -(-n // confirm.CONTROL_EVERY) * TRIAL_NS
@@ -385,7 +380,7 @@ def test_time_that_holds_no_confirmation_shows_plans_and_is_kept(
     field.trial_ns = int(trial_s * 1e9)
     run = race(field, seconds=left_s, current=references == 2)
     run.first_trial_ns, run.scale = field.trial_ns, 0.05
-    run.screen([run.add(entry(str(i))) for i in range(plans)])
+    run.go(run.screen([run.add(entry(str(i))) for i in range(plans)]))
     assert field.now <= left_s * 1e9
     seen = [len(e.ratios) for e in run.entries.values()]
     assert not plans or any(seen)
@@ -408,13 +403,13 @@ def test_a_confirmation_that_becomes_slow_ends_with_the_time(slower_from: int) -
     n = 16
     end_ns = n * 2 * TRIAL_NS * RACE_TIMES
 
-    def on_block(block: Block, total: int) -> None:
-        assert total == n
+    def slower(block: Block) -> None:
         if len(field.calls) >= slower_from:
             field.trial_ns = 3 * TRIAL_NS
 
     field.trial_ns = TRIAL_NS if slower_from else 3 * TRIAL_NS
-    blocks = confirm.confirm(run, winner, n, on_block, end_ns=end_ns, last_ns=1.1 * end_ns)
+    run.ran, run.end_ns = slower, end_ns
+    blocks = confirmed(run, winner, n, beyond_ns=0.1 * end_ns)
     assert field.now <= 1.1 * end_ns + 3 * TRIAL_NS
     assert len(blocks) < n
     found = confirm.compare(blocks, winner.arm, "median")
@@ -430,10 +425,11 @@ def test_a_confirmation_that_the_clock_ends_claims_no_more_often() -> None:
         winner = run.add(entry("1"))
         slow = random.Random(seed).randrange(4, 30)
 
-        def on_block(block: Block, total: int, field: Field = field, slow: int = slow) -> None:
+        def slower(block: Block, field: Field = field, slow: int = slow) -> None:
             field.trial_ns = TRIAL_NS * (2 if len(field.calls) > slow else 1)
 
-        blocks = confirm.confirm(run, winner, 16, on_block, end_ns=32 * TRIAL_NS, last_ns=40 * TRIAL_NS)
+        run.ran, run.end_ns = slower, 32 * TRIAL_NS
+        blocks = confirmed(run, winner, 16, beyond_ns=8 * TRIAL_NS)
         found = confirm.compare(blocks, winner.arm, "median")
         assert found is not None
         claims += found.verdict in ("faster", "slower")

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import random
+from dataclasses import dataclass
 
 import numpy as np
 
 from groups import OneByOne
 from ortune.records import CaseTimes, Measured, Outcome, Plan, RewriteSpec, TrialDone, Value
 from ortune.search.blocks import BASE, IDENTICAL
+from ortune.search.halving import Entry
 from ortune.search.plan_edits import changed, only, parts
-from ortune.search.race import Entry, Race
 from ortune.search.refine import ablate, combine, explore
+from simulated import TRIAL_NS, Raced
 
-TRIAL_NS = 400_000_000
 FACTORS: dict[tuple[str, Value], float] = {
     ("dynamic_block_base", 4): 0.93,
     ("dynamic_block_base", 8): 0.85,
@@ -50,33 +50,32 @@ class Machine(OneByOne):
         return Measured(plan=arm, done=done, elapsed_ns=TRIAL_NS)
 
 
+@dataclass(kw_only=True)
+class Race(Raced):
+    """A race whose machine knows the settings of each plan."""
+
+    machine: Machine
+
+    def add(self, entry: Entry) -> Entry:
+        """Enters a plan."""
+        self.machine.plans[entry.arm] = entry.plan
+        return super().add(entry)
+
+
 def race(machine: Machine, *, seconds: float = 600) -> Race:
-    return Race(
-        execute=machine,
-        announce=lambda entry: machine.plans.__setitem__(entry.arm, entry.plan),
-        check=lambda entry, trial: None,
-        rng=random.Random(1),
-        clock=lambda: machine.now,
-        stop=lambda: False,
-        on_block=lambda race, block: None,
-        estimand="median",
-        worth=0.01,
-        scale=0.01,
-        deadline=int(seconds * 1e9),
-        first_trial_ns=TRIAL_NS,
-    )
+    return Race(machine=machine, end_ns=seconds * 1e9)
 
 
 def screened(run: Race, *settings: dict[str, Value]) -> list[Entry]:
     entries = [run.add(Entry(plan=Plan(settings=s), origin="test")) for s in settings]
-    run.screen(entries)
+    run.go(run.screen(entries))
     return entries
 
 
 def test_survivors_are_combined() -> None:
     run = race(Machine())
     leader, _ = screened(run, {"dynamic_block_base": 4}, {"allow_spinning": False})
-    found = combine(run, leader, Plan())
+    found = run.go(combine(run, leader, Plan()))
     assert found.plan.settings == {"dynamic_block_base": 4, "allow_spinning": False}
 
 
@@ -84,8 +83,8 @@ def test_a_small_addition_to_a_leader_with_many_blocks_is_found() -> None:
     run = race(Machine())
     leader, _ = screened(run, {"dynamic_block_base": 8}, {"allow_spinning": False})
     for _ in range(12):
-        assert run.block([leader])
-    found = combine(run, leader, Plan())
+        assert run.go(run.block([leader]))
+    found = run.go(combine(run, leader, Plan()))
     assert found.plan.settings == {"dynamic_block_base": 8, "allow_spinning": False}
 
 
@@ -95,7 +94,7 @@ def test_a_leader_that_fails_in_a_step_is_followed_by_the_next() -> None:
     leader, second = screened(run, {"dynamic_block_base": 8}, {"allow_spinning": False})
     second.status = None
     leader.retire("failed", "timeout")
-    assert combine(run, leader, Plan()) is second
+    assert run.go(combine(run, leader, Plan())) is second
 
 
 def test_what_pays_only_beside_another_is_found() -> None:
@@ -104,7 +103,7 @@ def test_what_pays_only_beside_another_is_found() -> None:
         run, {"allow_spinning": False}, {"enable_cpu_mem_arena": False}, {"enable_mem_pattern": False}
     )
     assert not all(e.live for e in alone)
-    best = combine(run, alone[0], Plan())
+    best = run.go(combine(run, alone[0], Plan()))
     assert best.plan.settings == {"allow_spinning": False, "enable_cpu_mem_arena": False}
     assert best.origin == "combination"
 
@@ -113,7 +112,7 @@ def test_nothing_is_combined_where_nothing_helps() -> None:
     run = race(Machine())
     leader, _ = screened(run, {"enable_mem_pattern": False}, {"enable_cpu_mem_arena": False})
     before = len(run.blocks)
-    assert combine(run, leader, Plan()) is leader
+    assert run.go(combine(run, leader, Plan())) is leader
     assert len(run.blocks) == before
 
 
@@ -127,7 +126,7 @@ def test_optimisers_that_are_left_out_add_up() -> None:
 def test_a_better_value_beside_the_leader_is_found() -> None:
     run = race(Machine())
     (leader,) = screened(run, {"dynamic_block_base": 4})
-    best = explore(run, leader, Plan(), 2)
+    best = run.go(explore(run, leader, Plan(), 2))
     assert best.plan.settings == {"dynamic_block_base": 8}
     assert best.origin == "beside the leader: dynamic_block_base=8"
     assert len(best.ratios) == 4
@@ -136,15 +135,15 @@ def test_a_better_value_beside_the_leader_is_found() -> None:
 def test_what_is_pinned_is_not_explored() -> None:
     run = race(Machine())
     (leader,) = screened(run, {"dynamic_block_base": 4})
-    explore(run, leader, Plan(settings={"dynamic_block_base": 4}), 2)
+    run.go(explore(run, leader, Plan(settings={"dynamic_block_base": 4}), 2))
     assert list(run.entries.values()) == [leader]
 
 
 def test_neighbours_that_the_budget_does_not_hold_are_named_as_not_tried() -> None:
     run = race(Machine(), seconds=14)
     (leader,) = screened(run, {"dynamic_block_base": 4})
-    run.deadline = 0
-    explore(run, leader, Plan(), 2)
+    run.end_ns = 0
+    run.go(explore(run, leader, Plan(), 2))
     near = [e for e in run.entries.values() if e is not leader]
     assert {(e.status, e.why) for e in near} == {("not-tried", "the budget ended first")}
 
@@ -152,7 +151,7 @@ def test_neighbours_that_the_budget_does_not_hold_are_named_as_not_tried() -> No
 def test_a_setting_that_does_not_pay_leaves_the_winner() -> None:
     run = race(Machine())
     (winner,) = screened(run, {"dynamic_block_base": 8, "enable_mem_pattern": False})
-    pruned, costs = ablate(run, winner, Plan())
+    pruned, costs = run.go(ablate(run, winner, Plan()))
     assert pruned.plan.settings == {"dynamic_block_base": 8}
     assert winner.status == "pruned"
     assert np.median(costs["dynamic_block_base"]) > 0.1
@@ -169,8 +168,8 @@ def test_a_part_that_lost_alone_may_be_what_pruning_leaves() -> None:
     alone = screened(run, *settings)
     alone[0].retire("retired", "an accident of the screening")
     winner = run.add(Entry(plan=Plan(settings={k: v for s in settings for k, v in s.items()}), origin="test"))
-    assert run.block([winner])
-    pruned, _ = ablate(run, winner, Plan())
+    assert run.go(run.block([winner]))
+    pruned, _ = run.go(ablate(run, winner, Plan()))
     assert pruned.plan.settings == {"dynamic_block_base": 8}
     assert pruned.live
 
@@ -185,7 +184,7 @@ def test_two_parts_that_do_the_same_are_not_both_left_out() -> None:
         "disabled_optimizers": "SkipLayerNormFusion",
     }
     (winner,) = screened(run, settings)
-    pruned, costs = ablate(run, winner, Plan())
+    pruned, costs = run.go(ablate(run, winner, Plan()))
     assert all(abs(np.median(costs[name])) < 0.02 for name in machine.same[0])
     assert "dynamic_block_base" in pruned.plan.settings
     assert len(pruned.plan.settings.keys() & set(machine.same[0])) == 1

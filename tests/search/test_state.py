@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ortune.records import Plan, RewriteSpec
-from ortune.search.race import Entry
+from ortune.search.halving import Entry
 from ortune.search.state import preferred
 
 EXACT = Plan(settings={"intra_op_num_threads": 2})

@@ -1,15 +1,13 @@
-"""Blocks: one trial of each arm, alive together and taking turns; and the log ratios read off them."""
+"""Blocks: one trial of each arm, alive together and taking turns; and the log ratios that are read off them."""
 
 from __future__ import annotations
 
-import random
-from collections.abc import Callable, Collection, Sequence
-from typing import Literal, Protocol
+from collections.abc import Sequence
 
 import msgspec
 import numpy as np
 
-from ortune.records import Block, BlockTrial, Failed, Measured, Outcome
+from ortune.records import Block, Failed, Measured
 from ortune.search.figures import compared
 
 BASE, NEW, IDENTICAL, SPIKE = "base", "new", "identical", "spike"
@@ -19,63 +17,6 @@ TRIAL_FAILED = "a trial in it failed"
 CONTROLS_FAILED = "its calibration failed"
 AWAKE_SHARE = 0.2
 """CPU time of waiting trials over their wall time from which on it is told; the clock of other threads has a grain."""
-
-
-class Execute(Protocol):
-    """Runs a group of trials that take turns."""
-
-    @property
-    def most_alive(self) -> int:
-        """How many trials memory holds at once; 1: they run one after another."""
-        ...
-
-    def __call__(self, arms: Sequence[str], stop: Callable[[], bool], /) -> tuple[Outcome, ...] | None:
-        """A fresh process each, in the order in which they load; a failure is an outcome too. None when stopped."""
-        ...
-
-
-def run_block(
-    execute: Execute,
-    arms: Sequence[str],
-    rng: random.Random,
-    index: int,
-    phase: Literal["calibration", "race", "confirm"],
-    stop: Callable[[], bool] = lambda: False,
-    *,
-    needed: Collection[str] | None = None,
-    alone: bool = False,
-) -> Block | None:
-    """Runs the arms once each, the baseline, which is the first, once a group. None when stopped in the middle.
-
-    A block with a failed trial is dropped whole, and counted, where that trial was needed: any of them, or those
-    named (in a field of many plans the others do not depend on the one that failed). With ``alone`` no two processes
-    live at once.
-    """
-    trials: list[BlockTrial] = []
-    for number, group in enumerate(groups(arms, 1 if alone else execute.most_alive)):
-        rng.shuffle(group)
-        outcomes: list[Outcome] = []
-        for together in [group] if not alone and execute.most_alive > 1 else [[arm] for arm in group]:
-            found = execute(together, stop)
-            if found is None:
-                return None
-            outcomes += found
-        trials += [
-            BlockTrial(arm=arm, group=number, outcome=end) for arm, end in zip(group, outcomes, strict=True)
-        ]
-    failed = any(isinstance(t.outcome, Failed) and (needed is None or t.arm in needed) for t in trials)
-    return Block(index=index, phase=phase, trials=tuple(trials), dropped=TRIAL_FAILED if failed else "")
-
-
-def groups(arms: Sequence[str], most_alive: int) -> list[list[str]]:
-    """The arms of a block as memory holds them: all at once, or in several groups with a baseline each.
-
-    Where not even two fit there is one group, whose trials run one after another.
-    """
-    if most_alive <= 1 or len(arms) <= most_alive:
-        return [list(arms)]
-    first, *others = arms
-    return [[first, *others[i : i + most_alive - 1]] for i in range(0, len(others), most_alive - 1)]
 
 
 def measured(blocks: Sequence[Block], arm: str) -> list[Measured]:

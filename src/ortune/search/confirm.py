@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
 from ortune.records import Block, Comparison
-from ortune.search.blocks import BASE, IDENTICAL, failures, log_ratios, run_block
+from ortune.search.blocks import BASE, IDENTICAL, failures, log_ratios
 from ortune.search.budget import LEAST_ALONE, LEAST_CONFIRM, MOST_ALONE
 from ortune.search.figures import WORDS
-from ortune.search.race import CURRENT, FAILURES_RETIRE, Entry, Race
+from ortune.search.halving import CURRENT, FAILURES_RETIRE, Entry, Halving
+from ortune.search.schedule import NextBlock, Steps
 from ortune.stats import detect, intervals, pairs
 
 LEAST_PRUNE = 6
@@ -24,7 +25,7 @@ def ablation_blocks(n_parts: int) -> int:
     return max(LEAST_PRUNE, math.ceil(math.log2(20 * max(1, n_parts))))
 
 
-def ablate(race: Race, winner: Entry, without: Sequence[Entry]) -> dict[str, np.ndarray]:
+def ablate(race: Halving, winner: Entry, without: Sequence[Entry]) -> Steps[dict[str, np.ndarray]]:
     """The winner beside each of its parts left out, in blocks of their own.
 
     Returns:
@@ -34,85 +35,82 @@ def ablate(race: Race, winner: Entry, without: Sequence[Entry]) -> dict[str, np.
     for _ in range(ablation_blocks(len(without))):
         for i in range(0, len(without), 4):
             live = [e for e in without[i : i + 4] if e.live]
-            if live and winner.live and not race.block([winner, *live]):
+            if live and winner.live and not (yield from race.block([winner, *live])):
                 break
     mine = race.blocks[first:]
     return {e.arm: log_ratios(mine, e.arm, race.estimand, base=winner.arm) for e in without}
 
 
 def confirm(
-    race: Race,
+    race: Halving,
     winner: Entry,
     n_blocks: int,
-    on_block: Callable[[Block, int], None],
+    blocks: list[Block],
     *,
-    end_ns: float = math.inf,
-    last_ns: float = math.inf,
-) -> list[Block]:
+    beyond_ns: float = 0.0,
+) -> Steps[None]:
     """Fresh blocks of baseline, winner (and current), their number fixed beforehand.
 
     Where a stop is asked for, it ends with the ninth block, or with the one that runs; where blocks take longer than
-    was thought, with the ninth after ``end_ns``, and at ``last_ns`` in any case. That choice cannot follow the figures:
-    nobody is shown any before the last block, and how long a block takes does not tell which side of it is called B.
+    was thought, with the ninth that ends in time, and ``beyond_ns`` after that in any case. That choice cannot follow
+    the figures: nobody is shown any before the last block, and how long a block takes does not tell which side of it is
+    called B.
 
     Args:
-        race: Whose means run it.
+        race: Whose plan is confirmed.
         winner: What is to be confirmed.
         n_blocks: How many.
-        on_block: Is told of each block, and of their number.
-        end_ns: By the race's clock, when it should be over.
-        last_ns: When it must be.
+        blocks: Gets them.
+        beyond_ns: By how much the time may be overrun for the ninth block.
     """
     arms = [BASE, winner.arm, *([CURRENT] if race.with_current else [])]
-    blocks: list[Block] = []
     attempts = 0
-    failed = 0
-    took_ns = 0
+    race.took_ns = 0
     while True:
-        began = race.clock()
-        hurried = race.stop() or began + took_ns > end_ns
+        left = race.left
+        hurried = left.stop or race.took_ns > left.ns
         wanted = min(n_blocks, LEAST_CONFIRM) if hurried else n_blocks
         if sum(not b.dropped for b in blocks) >= wanted or attempts >= wanted + 3:
             break
-        if began + took_ns > last_ns:
+        if race.took_ns > left.ns + beyond_ns:
             break
+        with_control = [*arms, IDENTICAL] if (attempts + 1) % CONTROL_EVERY == 1 else arms
+        index = len(race.blocks) + len(blocks)
+        block = yield NextBlock(arms=tuple(with_control), index=index, phase="confirm", whole=True)
+        if block is None:
+            continue
         attempts += 1
-        with_control = [*arms, IDENTICAL] if attempts % CONTROL_EVERY == 1 else arms
-        block = run_block(race.execute, with_control, race.rng, len(race.blocks) + len(blocks), "confirm")
-        if block is not None:
-            blocks.append(block)
-            on_block(block, n_blocks)
-        took_ns = race.clock() - began
-        failed = len(failures(blocks, winner.arm))
-        if failed >= FAILURES_RETIRE:
-            last = failures(blocks, winner.arm)[-1]
-            winner.retire(
-                "failed", f"failed {failed} times while it was confirmed: {last.reason}: {last.what}"
-            )
+        blocks.append(block)
+        failed = failures(blocks, winner.arm)
+        if len(failed) >= FAILURES_RETIRE:
+            why = f"failed {len(failed)} times while it was confirmed: {failed[-1].reason}: {failed[-1].what}"
+            winner.retire("failed", why)
             break
-    return blocks
 
 
-def alone(
-    race: Race, winner: Entry, first: int, left_ns: float, trial_ns: float, on_block: Callable[[Block], None]
-) -> list[Block]:
+def alone(race: Halving, winner: Entry, first: int, trial_ns: float, blocks: list[Block]) -> Steps[None]:
     """The winner and what it is held against once more, no two processes alive at once, as it will be shipped.
 
     Taking turns could hide what a process alone gains or loses: warm caches, higher clocks. As many blocks as the
     time left holds, none below ``LEAST_ALONE``.
+
+    Args:
+        race: Whose plan it is.
+        winner: What was confirmed.
+        first: Number of the first block.
+        trial_ns: What a trial takes.
+        blocks: Gets them.
     """
-    arms = [CURRENT if race.with_current else BASE, winner.arm]
-    fits = int(left_ns / (len(arms) * trial_ns))
-    blocks: list[Block] = []
-    end_ns = race.clock() + left_ns
-    for i in range(min(MOST_ALONE, fits) if fits >= LEAST_ALONE and not race.stop() else 0):
-        if race.clock() + len(arms) * trial_ns > end_ns:
-            break
-        block = run_block(race.execute, arms, race.rng, first + i, "confirm", alone=True)
-        assert block is not None
-        blocks.append(block)
-        on_block(block)
-    return blocks
+    arms = (CURRENT if race.with_current else BASE, winner.arm)
+    takes_ns = len(arms) * trial_ns
+    fits = int(race.left.ns / takes_ns)
+    if fits < LEAST_ALONE or race.left.stop:
+        return
+    while len(blocks) < min(MOST_ALONE, fits) and takes_ns <= race.left.ns:
+        index = first + len(blocks)
+        block = yield NextBlock(arms=arms, index=index, phase="confirm", alone=True, whole=True)
+        if block is not None:
+            blocks.append(block)
 
 
 def compare(

@@ -2,26 +2,23 @@
 
 from __future__ import annotations
 
-import random
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import msgspec
 import numpy as np
 
-from ortune.errors import Interrupted, MeasurementError
+from ortune.errors import MeasurementError
 from ortune.records import Block, Control, Failed
 from ortune.search.blocks import (
     BASE,
     CONTROLS_FAILED,
     IDENTICAL,
     SPIKE,
-    Execute,
     log_ratios,
     measured,
     pairs,
     recorded_waits,
-    run_block,
 )
 from ortune.search.figures import LATENCIES, PAIRED, WAITED, turns
 from ortune.stats import calibration
@@ -130,54 +127,6 @@ def late_controls(ratios: np.ndarray) -> list[Control]:
             code=INVALID,
         )
     return [found]
-
-
-def calibrate(
-    execute: Execute,
-    references: Sequence[str],
-    fixed: str | None,
-    *,
-    rng: random.Random,
-    stop: Callable[[], bool],
-    on_block: Callable[[Block], None],
-    also: Callable[[], Sequence[str]] = lambda: (),
-    again: Callable[[], bool] = lambda: True,
-) -> tuple[Judgement, list[Block]]:
-    """Nine blocks of the references and both controls, once repeated where the controls fail.
-
-    Args:
-        execute: Runs a group.
-        references: What stands in every block.
-        fixed: The estimand, where the objective says it.
-        rng: Shuffles.
-        stop: Whether a stop was asked for.
-        on_block: Is told of each block.
-        also: What takes its turns in the next block too.
-        again: Asked before they are repeated: whether there is time for it. Else their judgement is not ``ok``.
-
-    Raises:
-        MeasurementError: The controls failed twice, or the baseline cannot be measured.
-        Interrupted: A stop was asked for.
-    """
-    blocks: list[Block] = []
-    for _ in range(2):
-        mine: list[Block] = []
-        while sum(not b.dropped for b in mine) < CALIBRATION_BLOCKS:
-            index = len(blocks) + len(mine)
-            needed = [*references, IDENTICAL, SPIKE]
-            block = run_block(execute, [*needed, *also()], rng, index, "calibration", stop, needed=needed)
-            if block is None:
-                raise Interrupted("stopped before the controls were through; nothing can be said yet")
-            mine.append(block)
-            on_block(block)
-            raise_if_base_fails([*blocks, *mine], references)
-        judgement = judge(mine, fixed)
-        if judgement.ok:
-            return judgement, [*blocks, *mine]
-        first, blocks = not blocks, [*blocks, *dropped(mine)]
-        if first and not again():
-            return judgement, blocks
-    raise failed(again=True)
 
 
 def raise_if_base_fails(blocks: Sequence[Block], references: Sequence[str] = (BASE,)) -> None:

@@ -1,38 +1,22 @@
-"""New sides against one base, raced block by block to a verdict on each: the loop behind ``compare``.
+"""New sides against one base: how many blocks a budget holds, and what blocks say of each side.
 
-It sees outcomes and a clock, never ONNX Runtime, so that a fake executor tests it without waiting. The first nine
-blocks carry the controls (an identical plan and a known wait) beside the new sides; nothing is claimed unless they
-hold. Several new sides stand in the same blocks, each with its share of the error, until each is decided.
+Several new sides stand in the same blocks, each with its share of the error, until each is decided.
 """
 
 from __future__ import annotations
 
 import math
-import random
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
 import numpy as np
 
-from ortune.errors import Interrupted
 from ortune.records import Block, Comparison, Control, Failed, Gate
 from ortune.search import controls
-from ortune.search.blocks import (
-    BASE,
-    IDENTICAL,
-    NEW,
-    SPIKE,
-    Execute,
-    failures,
-    log_ratios,
-    run_block,
-)
-from ortune.search.controls import Judgement
-from ortune.search.figures import LATENCIES, WORDS
+from ortune.search.blocks import IDENTICAL, NEW, SPIKE, log_ratios
+from ortune.search.figures import WORDS
 from ortune.stats import detect, evidence, intervals, multiplicity, pairs
 
-FAILURES_ALLOWED = 1  # the second failure of a side ends its comparison
 CONTROLS = (IDENTICAL, SPIKE)
 
 
@@ -141,102 +125,6 @@ class Duel:
         """Robust scale of a new side's log ratios; with few of them, of what does not differ."""
         d = self.ratios(arm)
         return intervals.robust_scale(d) if len(d) >= 5 else (self.prior_scale or 0.0)
-
-
-def run(
-    execute: Execute,
-    rules: Rules,
-    plan: Design,
-    *,
-    rng: random.Random,
-    clock: Callable[[], int],
-    arms: Sequence[str] = (NEW,),
-    stop: Callable[[], bool] = lambda: False,
-    on_block: Callable[[Duel, Block], None] = lambda duel, block: None,
-    calibrated: Callable[[Judgement, list[Block]], None] = lambda judgement, blocks: None,
-    started_ns: int | None = None,
-) -> Duel:
-    """Runs blocks until a verdict on every new side, the last block, the end of the budget, or a stop.
-
-    Raises:
-        MeasurementError: The controls failed, again where time was left; or the baseline cannot be measured.
-        Interrupted: Stopped before the controls were through.
-    """
-    duel = Duel(arms=tuple(arms), live=list(arms))
-    start = clock() if started_ns is None else started_ns
-
-    def one_block(others: Sequence[str], phase: Literal["calibration", "race"]) -> bool:
-        began = clock()
-        there = _one_block(duel, execute, [BASE, *duel.live, *others], phase, rng, stop, on_block)
-        if there:
-            duel.block_ns.append((clock() - began) * 2 / len(duel.blocks[-1].trials))
-        return there
-
-    for attempt in (1, 2):
-        judgement = _calibrate(duel, one_block, rules, plan, stop)
-        if not duel.live or judgement or not plan.controlled:
-            break
-        if attempt == 2 or clock() - start > 0.8 * rules.budget_ns:
-            raise controls.failed(again=attempt == 2)
-    if not duel.live:
-        duel.ended = "failed"
-        return duel
-    if not plan.sequential:
-        _go_on_to_the_least(duel, one_block, rules, plan, clock, start, stop)
-        duel.ended = "stopped" if stop() and not plan.controlled else "blocks"
-        return duel
-    assert judgement is not None
-    calibrated(judgement, duel.blocks)
-    dearest_ns = 0
-    while not duel.ended:
-        # A side that is decided stands in no further block: its claim holds from the block that decided it.
-        duel.live = [arm for arm in duel.live if not decided(duel, rules, plan, arm)]
-        n = max((len(duel.ratios(arm)) for arm in duel.live), default=0)
-        if not duel.live:
-            duel.ended = "failed" if len(duel.failed) == len(duel.arms) else "verdict"
-        elif n >= rules.max_blocks or len(duel.blocks) >= 2 * rules.max_blocks:
-            duel.ended = "blocks"
-        elif clock() - start + dearest_ns > rules.budget_ns:
-            duel.ended = "budget"
-        elif stop():
-            duel.ended = "stopped"
-        else:
-            began = clock()
-            others = [IDENTICAL] if len(duel.blocks) % rules.control_every == 0 else []
-            if not one_block(others, "race") and stop():
-                duel.ended = "stopped"
-            # The dearest block so far is what the next may cost, so that the promise is kept.
-            dearest_ns = max(dearest_ns, clock() - began)
-    duel.controls += controls.late_controls(duel.ratios(IDENTICAL))
-    return duel
-
-
-def _go_on_to_the_least(
-    duel: Duel,
-    one_block: Callable[[Sequence[str], Literal["calibration", "race"]], bool],
-    rules: Rules,
-    plan: Design,
-    clock: Callable[[], int],
-    start: int,
-    stop: Callable[[], bool],
-) -> None:
-    """Up to the fewest blocks of an exact test where the time lasts: trials may be cheaper than the first was.
-
-    When it ends follows from the time that both sides take together, which is the same whichever of them is the faster
-    one: the exact test holds.
-    """
-    if plan.controlled:
-        return
-    least = min(rules.max_blocks, least_blocks(rules.share(len(duel.arms))))
-    # The dearest so far is what the next one may cost.
-    while (
-        duel.live
-        and sum(not b.dropped for b in duel.blocks) < least
-        and len(duel.blocks) < 2 * least
-        and not stop()
-        and clock() - start + max(duel.block_ns) * (1 + len(duel.live)) / 2 <= rules.budget_ns
-    ):
-        one_block((), "calibration")
 
 
 def decided(duel: Duel, rules: Rules, plan: Design, arm: str = NEW) -> bool:
@@ -395,59 +283,3 @@ def _n_dropped(duel: Duel, arm: str) -> int:
         bool(b.dropped) or any(t.arm == arm and isinstance(t.outcome, Failed) for t in b.trials)
         for b in duel.blocks
     )
-
-
-def _calibrate(
-    duel: Duel,
-    one_block: Callable[[Sequence[str], Literal["calibration", "race"]], bool],
-    rules: Rules,
-    plan: Design,
-    stop: Callable[[], bool],
-) -> Judgement | None:
-    """Fixed number of blocks with both controls; None when they do not hold. Sets estimand and scale."""
-    duel.calibrations += 1
-    first = len(duel.blocks)
-    wanted = controls.CALIBRATION_BLOCKS if plan.sequential else plan.n_blocks
-    while sum(not b.dropped for b in duel.blocks[first:]) < wanted:
-        there = one_block(CONTROLS if plan.controlled else (), "calibration")
-        if not there and stop():
-            raise Interrupted("stopped before the controls were through; nothing can be said yet")
-        if not there and not duel.live:
-            return None
-    mine = duel.blocks[first:]
-    if not plan.controlled:
-        duel.estimand = rules.estimand or LATENCIES[0]
-        return None
-    judgement = controls.judge(mine, rules.estimand)
-    duel.controls = list(judgement.controls)  # of a calibration that was repeated, the fresh one counts
-    if not judgement.ok:
-        duel.blocks[first:] = controls.dropped(mine)
-        return None
-    duel.estimand, duel.prior_scale = judgement.estimand, judgement.scale
-    return judgement
-
-
-def _one_block(
-    duel: Duel,
-    execute: Execute,
-    arms: list[str],
-    phase: Literal["calibration", "race"],
-    rng: random.Random,
-    stop: Callable[[], bool],
-    on_block: Callable[[Duel, Block], None],
-) -> bool:
-    """Runs and records one block. False when stopped or when a side failed too often, which is then out."""
-    # One side's failure is no matter to the others of a field; the one side of a duel is what its blocks are for.
-    needed = None if len(duel.arms) == 1 else [BASE, *CONTROLS]
-    block = run_block(execute, arms, rng, len(duel.blocks), phase, stop, needed=needed)
-    if block is None:
-        return False
-    duel.blocks.append(block)
-    on_block(duel, block)
-    controls.raise_if_base_fails(duel.blocks)
-    for arm in list(duel.live):
-        failed = failures(duel.blocks, arm)
-        if len(failed) > FAILURES_ALLOWED:
-            duel.failed[arm] = failed[-1]
-            duel.live.remove(arm)
-    return not any(t.arm in duel.failed for t in block.trials)

@@ -9,7 +9,7 @@ from ortune.records import Block
 from ortune.search import budget
 from ortune.search.blocks import log_ratio
 from ortune.search.figures import LATENCIES
-from ortune.search.race import Entry, Race
+from ortune.search.halving import Entry, Halving
 
 PLAINLY_SLOWER = 1.25
 """Times the default's latency in the first turns of the calibration, after which a plan gets no second ones there."""
@@ -24,45 +24,43 @@ class FirstTurns:
         room: Plans that a block has room for beside the references and the controls.
     """
 
-    race: Race
+    race: Halving
     room: int
-    _asked: dict[str, int] = field(default_factory=dict)  # blocks that a plan was put into
+    _turns: dict[str, int] = field(default_factory=dict)  # blocks that a plan stood in
     _ruled_out: set[str] = field(default_factory=set)
 
     def __call__(self) -> list[str]:
         """Plans for the next block: of those that ran least the first in the race, which are the likeliest to pay."""
         candidates = (e for e in self.race.entries.values() if e.live and e.arm not in self._ruled_out)
-        live = [e for e in candidates if self._asked.get(e.arm, 0) < budget.ROUNDS[0]]
-        chosen = sorted(live, key=lambda e: self._asked.get(e.arm, 0))[
+        live = [e for e in candidates if self._turns.get(e.arm, 0) < budget.ROUNDS[0]]
+        chosen = sorted(live, key=lambda e: self._turns.get(e.arm, 0))[
             : min(self.room, budget.IN_CALIBRATION)
         ]
-        for entry in chosen:
-            self._asked[entry.arm] = self._asked.get(entry.arm, 0) + 1
         return [entry.arm for entry in chosen]
 
     def see(self, block: Block) -> None:
-        """Takes note of what is plainly slower."""
-        for arm in self._asked:
+        """Takes note of who had a turn, and of what is plainly slower."""
+        for arm in {trial.arm for trial in block.trials} & self.race.entries.keys():
+            self._turns[arm] = self._turns.get(arm, 0) + 1
             if (log_ratio(block, arm, LATENCIES[0]) or 0.0) > math.log(PLAINLY_SLOWER):
                 self._ruled_out.add(arm)
 
-    def again(self, end_ns: float, trial_ns: float) -> tuple[list[Entry], float]:
+    def again(self, trial_ns: float) -> tuple[list[Entry], float]:
         """The calibration is repeated, and with it every turn: out of the race, as its figures do not count.
 
         Args:
-            end_ns: Of the budget, by the race's clock.
             trial_ns: What a trial takes.
 
         Returns:
             The plans for which the budget has no room any more, which leave the race, the last proposed first; and the
             nanoseconds by which the controls and the shortest confirmation go beyond it.
         """
-        race, now = self.race, self.race.clock()
+        race, left_ns = self.race, self.race.left.ns
         live = [entry for entry in race.entries.values() if entry.live]
         held, beyond_ns = budget.repeat(
-            end_ns - now, race.deadline - now, trial_ns, wanted=len(live), references=race.references
+            left_ns, left_ns - race.kept_ns, trial_ns, wanted=len(live), references=race.references
         )
         for entry in live[held:]:
             del race.entries[entry.arm]
-        self._asked.clear()
+        self._turns.clear()
         return live[held:], beyond_ns

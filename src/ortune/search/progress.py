@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ortune.search import budget
-from ortune.search.race import Race
+from ortune.search.halving import Halving
 from ortune.stats import detect, pairs
 
 USUAL_SCALE = 0.015  # of blocks on an ordinary machine, before this one has been measured
@@ -62,7 +62,7 @@ def repeat_status(plans: int, dropped: int, beyond_ns: float, enough_s: int) -> 
     return f"{text}; both are repeated"
 
 
-def race_status(race: Race) -> str:
+def race_status(race: Halving) -> str:
     """Who leads the race, by how much, and how sure that is."""
     ranked = [e for e in race.live() if e.ratios]
     if not ranked:

@@ -14,8 +14,9 @@ from ortune.knobs.neighbours import neighbours
 from ortune.records import Plan
 from ortune.search import budget, confirm
 from ortune.search.blocks import log_ratios
+from ortune.search.halving import Entry, Halving
 from ortune.search.plan_edits import changed, only, parts, together
-from ortune.search.race import Entry, Race
+from ortune.search.schedule import Steps
 
 Costs = NDArray[np.float64]
 """log(without a part / with it), one a block."""
@@ -29,7 +30,7 @@ PAYS = (
 )
 
 
-def try_rest(race: Race, entries: Sequence[Entry]) -> None:
+def try_rest(race: Halving, entries: Sequence[Entry]) -> Steps[None]:
     """Plans that the screening did not hold, in as large groups as the time that is really left still holds."""
     waiting = list(entries)
     while waiting:
@@ -46,10 +47,10 @@ def try_rest(race: Race, entries: Sequence[Entry]) -> None:
         if not size:
             break
         group, waiting = waiting[:size], waiting[size:]
-        race.screen([race.add(e) for e in group])
+        yield from race.screen([race.add(e) for e in group])
 
 
-def combine(race: Race, leader: Entry, required: Plan) -> Entry:
+def combine(race: Halving, leader: Entry, required: Plan) -> Steps[Entry]:
     """Builds on the leader, step by step: with the next best changes added, one each and all that helped at once.
 
     What did not pay alone is tried too: settings depend on each other (without its arena ONNX Runtime is slower
@@ -66,14 +67,14 @@ def combine(race: Race, leader: Entry, required: Plan) -> Entry:
         if leader.middle >= -PAYS * np.log1p(race.worth):
             return leader
         added = _added(race, leader, alone, required)
-        better = _raced_with(race, leader, added, required)
+        better = yield from _raced_with(race, leader, added, required)
         if better is leader:
             return leader
         leader = better
     return leader
 
 
-def explore(race: Race, leader: Entry, required: Plan, cpus: int) -> Entry:
+def explore(race: Halving, leader: Entry, required: Plan, cpus: int) -> Steps[Entry]:
     """Local search: the leader with one of its numbers a step lower or higher, beside it in the same blocks."""
     near: list[Entry] = []
     for name, value in leader.plan.settings.items():
@@ -85,10 +86,10 @@ def explore(race: Race, leader: Entry, required: Plan, cpus: int) -> Entry:
                 near.append(race.add(Entry(plan=plan, origin=f"beside the leader: {name}={other}")))
     for entry in near[budget.FIELD - 1 :]:
         entry.retire("not-tried", "more neighbours of the leader than one block holds")
-    return _raced_with(race, leader, [e for e in near if e.live], required)
+    return (yield from _raced_with(race, leader, [e for e in near if e.live], required))
 
 
-def _added(race: Race, leader: Entry, alone: list[Entry], required: Plan) -> list[Entry]:
+def _added(race: Halving, leader: Entry, alone: list[Entry], required: Plan) -> list[Entry]:
     """Plans that are the leader and something more, which did not run yet."""
     helped: list[Entry] = []
     alone = [e for e in alone if e.plan.providers == leader.plan.providers]
@@ -112,7 +113,7 @@ def _added(race: Race, leader: Entry, alone: list[Entry], required: Plan) -> lis
     ]
 
 
-def _raced_with(race: Race, leader: Entry, others: list[Entry], required: Plan) -> Entry:
+def _raced_with(race: Halving, leader: Entry, others: list[Entry], required: Plan) -> Steps[Entry]:
     """The leader and others in the same blocks; who beats the leader in these is the new one."""
     field = [e for e in others if e.live]
     # What ablation will need must be left: a plan whose parts were not shown to pay is not to be handed out.
@@ -120,7 +121,7 @@ def _raced_with(race: Race, leader: Entry, others: list[Entry], required: Plan) 
     for blocks in BLOCKS:
         for _ in range(blocks):
             live = [e for e in field if e.live]
-            if not live or not leader.live or not race.round([leader, *live]):
+            if not live or not leader.live or not (yield from race.round([leader, *live])):
                 break
         sound = (e for e in field if e.live and e.ratios and not race.refuse(e))
         field = sorted(sound, key=lambda e: log_ratio_to(race, e, leader))[:2]
@@ -134,7 +135,7 @@ def _raced_with(race: Race, leader: Entry, others: list[Entry], required: Plan) 
     return best if log_ratio_to(race, best, leader) < -PAYS * np.log1p(race.worth) else leader
 
 
-def log_ratio_to(race: Race, entry: Entry, leader: Entry) -> float:
+def log_ratio_to(race: Halving, entry: Entry, leader: Entry) -> float:
     """Median log(entry / leader) over the blocks that both ran in, drawn towards 0 where these are few."""
     if entry is leader:
         return 0.0
@@ -142,14 +143,14 @@ def log_ratio_to(race: Race, entry: Entry, leader: Entry) -> float:
     return float(np.median(ratios)) * len(ratios) / (len(ratios) + 1) if len(ratios) else 0.0
 
 
-def ablation_trials(race: Race, n_parts: int) -> int:
+def ablation_trials(race: Halving, n_parts: int) -> int:
     """Trials that ablation a plan of so many parts takes."""
     if n_parts < 2:
         return 0
     return confirm.ablation_blocks(n_parts) * (race.references + 1 + n_parts) + CHECK * (race.references + 2)
 
 
-def ablate(race: Race, winner: Entry, required: Plan) -> tuple[Entry, dict[str, Costs]]:
+def ablate(race: Halving, winner: Entry, required: Plan) -> Steps[tuple[Entry, dict[str, Costs]]]:
     """Leaves each part of the winner out once; only those that pay stay.
 
     Returns:
@@ -164,7 +165,7 @@ def ablate(race: Race, winner: Entry, required: Plan) -> tuple[Entry, dict[str, 
         entry = race.entries.get(plan.id) or race.add(Entry(plan=plan, origin=f"the winner without {name}"))
         if _revive(entry):
             without[name] = entry
-    cost = confirm.ablate(race, winner, list(without.values()))
+    cost = yield from confirm.ablate(race, winner, list(without.values()))
     costs = {name: cost.get(entry.arm, np.empty(0)) for name, entry in without.items()}
     if not winner.live:
         return winner, costs
@@ -177,7 +178,7 @@ def ablate(race: Race, winner: Entry, required: Plan) -> tuple[Entry, dict[str, 
     plan = only(winner.plan, {name for name, kept in keep.items() if kept}, required)
     ablated = race.entries.get(plan.id) or Entry(plan=plan, origin="the winner without what does not pay")
     if not any(keep.values()) or (
-        list(keep.values()).count(False) > 1 and not _as_fast(race, ablated, winner)
+        list(keep.values()).count(False) > 1 and not (yield from _as_fast(race, ablated, winner))
     ):
         # Each can go, not all of them: they do the same. The smaller plan that was fastest stands for it.
         smaller = [e for name, e in without.items() if e.live and not keep[name] and not race.refuse(e)]
@@ -191,13 +192,13 @@ def ablate(race: Race, winner: Entry, required: Plan) -> tuple[Entry, dict[str, 
     return ablated, costs
 
 
-def _as_fast(race: Race, ablated: Entry, winner: Entry) -> bool:
+def _as_fast(race: Halving, ablated: Entry, winner: Entry) -> Steps[bool]:
     """Whether a plan that lost several parts at once is still as fast as the whole: two parts may do the same."""
     ablated = race.add(ablated)
     if not _revive(ablated):
         return False
     for _ in range(CHECK):
-        if not ablated.live or not race.block([winner, ablated]):
+        if not ablated.live or not (yield from race.block([winner, ablated])):
             break
     shared = log_ratios(race.blocks, ablated.arm, race.estimand, base=winner.arm)
     if ablated.live and len(shared) >= 2 and float(np.median(shared)) <= PAYS * np.log1p(race.worth):

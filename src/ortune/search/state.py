@@ -13,9 +13,10 @@ from ortune.search import budget, confirm
 from ortune.search.blocks import BASE
 from ortune.search.controls import Judgement
 from ortune.search.guards import beside, broken, guards
+from ortune.search.halving import CURRENT, Entry, Halving
 from ortune.search.plan_edits import is_exact
-from ortune.search.race import CURRENT, Entry, Race
-from ortune.search.refine import PAYS, Costs
+from ortune.search.refine import PAYS, Costs, ablate, combine, explore, try_rest
+from ortune.search.schedule import Steps
 from ortune.stats import detect, intervals, pairs
 
 
@@ -34,7 +35,7 @@ class Search:
             for these.
     """
 
-    race: Race
+    race: Halving
     default: Plan
     current: Plan | None
     judgement: Judgement = field(init=False)
@@ -55,6 +56,23 @@ class Search:
     def base(self) -> str:
         """What a winner would replace."""
         return CURRENT if self.race.with_current else BASE
+
+    def screen(self, waiting: Sequence[Entry]) -> Steps[None]:
+        """The first blocks of all plans, of those that the time holds beside these too."""
+        yield from self.race.screen(list(self.race.entries.values()))
+        yield from try_rest(self.race, waiting)
+
+    def find_winner(self, waiting: Sequence[Entry], required: Plan, cpus: int) -> Steps[None]:
+        """Screens, combines what helped, explores numbers near the leader's, and drops what does not pay."""
+        race = self.race
+        yield from self.screen(waiting)
+        leader = self.leader()
+        if leader is not None:
+            leader = yield from combine(race, leader, required)
+            leader = yield from explore(race, leader, required, cpus)
+        self.winner = leader if leader is not None and leader.live else self.leader()
+        if self.winner is not None:
+            self.winner, self.ablation = yield from ablate(race, self.winner, required)
 
     def leader(self) -> Entry | None:
         """The plan to confirm, of those that have enough blocks; None when nothing was measured."""

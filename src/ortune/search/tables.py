@@ -20,7 +20,7 @@ from ortune.records import (
 from ortune.rewrites import find as find_rewrite
 from ortune.search.blocks import BASE, IDENTICAL, SPIKE, log_ratios, measured
 from ortune.search.figures import describe, figure
-from ortune.search.race import CURRENT, Entry
+from ortune.search.halving import CURRENT, Entry
 from ortune.search.refine import Costs
 from ortune.search.state import Search
 from ortune.stats import pairs

@@ -9,7 +9,7 @@ import msgspec
 from ortune.records import Failed, Measured, Outcome, Plan, SoFar
 from ortune.search.blocks import IDENTICAL, LETTERS, SPIKE
 from ortune.search.figures import describe
-from ortune.search.race import CURRENT
+from ortune.search.halving import CURRENT
 from ortune.store.db import Event
 
 ARM_NAMES = {"compare": LETTERS}

@@ -28,7 +28,7 @@ from ortune.search import confirm
 from ortune.search.blocks import BASE, awake, failures, measured
 from ortune.search.figures import WORDS, describe
 from ortune.search.guards import case_results
-from ortune.search.race import CURRENT, GUARDED
+from ortune.search.halving import CURRENT, GUARDED
 from ortune.search.state import Search
 from ortune.search.tables import candidates, points, settings, trade
 from ortune.trials import quantising

@@ -6,6 +6,7 @@ import random
 import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import TypeVar
 
 from ortune.errors import Interrupted, MeasurementError, OrtuneError
 from ortune.knobs.cpu.graph_optimization_level import KNOB as LEVEL
@@ -25,6 +26,7 @@ from ortune.search import budget, confirm, controls
 from ortune.search.blocks import BASE, IDENTICAL, SPIKE, log_ratios, measured
 from ortune.search.figures import LATENCIES, OBJECTIVES, TIMES, without_latencies
 from ortune.search.first_turns import FirstTurns
+from ortune.search.halving import CURRENT, Entry, Halving, expected
 from ortune.search.phases import (
     ALONE_SHARE,
     BEYOND_TIMES,
@@ -36,11 +38,11 @@ from ortune.search.phases import (
 from ortune.search.plan_edits import changed, merge
 from ortune.search.progress import explored, forecast, nothing_held, race_status, repeat_status
 from ortune.search.proposals import Proposed
-from ortune.search.race import CURRENT, Entry, Race, expected
-from ortune.search.refine import ablate, combine, explore, try_rest
+from ortune.search.schedule import Steps
 from ortune.search.state import Search
 from ortune.targets.task import Limits
 from ortune.trials.baseline import Baseline, patience_s
+from ortune.trials.driver import drive
 from ortune.trials.replay import NO_MODEL, SEEN, Replay
 from ortune.trials.rewriting import Models
 from ortune.trials.tolerance import Tolerance
@@ -52,6 +54,9 @@ WHY_PROCESSES = 3
 """Profiled processes that tell why the winner won."""
 EXPLORED_SCALE = 0.05
 """Of blocks, log units, where no calibration has told: as beside a neighbour."""
+
+
+T = TypeVar("T")
 
 
 class Tuning:
@@ -101,19 +106,11 @@ class Tuning:
         self.why_processes, self.why_s = 0, 0.0
         self.clock, self.log, self.side = replay.clock, baseline.log, baseline.side
         self.models = Models(self.side, baseline.scratch, tuple(baseline.options.custom_ops), watch.say)
-        self.rng = random.Random(f"tune-{baseline.options.seed}")
+        self.rng, self._trials = random.Random(f"tune-{baseline.options.seed}"), _Trials(self)
         self.search = Search(
             default=baseline.side.plan,
             current=current,
-            race=Race(
-                execute=_Trials(self),
-                announce=self._announce,
-                check=self._check,
-                rng=self.rng,
-                # Decisions depend on what is stored with the trials alone, so that they can be taken again.
-                clock=replay.decided,
-                stop=watch.stop,
-                on_block=lambda race, block: self._after(block, race_status(race)),
+            race=Halving(
                 worth=worth,
                 objective=objective,
                 allowed=tuple(allowed),
@@ -186,9 +183,8 @@ class Tuning:
         self.watch.say(self.forecast)
         race.first_trial_ns = trial_ns
         self._arms()
-        race.deadline = int(self._end_ns - split.confirm_ns)
-        for entry in self.entries[: split.plans]:
-            race.add(entry)
+        race.kept_ns = split.confirm_ns
+        self._add(self.entries[: split.plans])
         return True
 
     def keep_for_why(self, objective: str) -> None:
@@ -215,10 +211,14 @@ class Tuning:
         self._uncontrolled(EXPLORED_SCALE)
         race.first_trial_ns = trial_ns
         self._arms()
-        race.deadline = int(self._end_ns)
-        for entry in self.entries[:plans]:
-            race.add(entry)
+        race.kept_ns = 0.0
+        self._add(self.entries[:plans])
         return True
+
+    def _add(self, entries: Sequence[Entry]) -> None:
+        """Enters plans with their models made."""
+        for entry in entries:
+            self._ready([self.search.race.add(entry).arm])
 
     def holds(self, trial_ns: float) -> bool:
         """Whether what is left of the budget holds a block of one plan, of trials that take so long."""
@@ -312,20 +312,16 @@ class Tuning:
             MeasurementError, Interrupted: As ``controls.calibrate``.
         """
         began, search, race = self.clock(), self.search, self.search.race
-        before = [self.replay.decided()]
         room = max(1, self.baseline.executor.most_alive - race.references - 2)
         first_turns = FirstTurns(race=race, room=room)
 
         def on_block(block: Block) -> None:
-            race.spent(block, self.replay.decided() - before[-1])
-            race.see(block)
             first_turns.see(block)
-            before.append(self.replay.decided())
             self._after(block, f"calibrating, block {block.index + 1} of nine")
 
         def again() -> bool:
             plans = sum(entry.live for entry in race.entries.values())
-            dropped, beyond_ns = first_turns.again(self._end_ns, self.typical_ns)
+            dropped, beyond_ns = first_turns.again(self.typical_ns)
             if beyond_ns:
                 self.exploring = True
                 calibrations_ns = budget.calibration_ns(self.typical_ns, race.references)
@@ -333,16 +329,10 @@ class Tuning:
             self.watch.say(repeat_status(plans, len(dropped), beyond_ns, self.enough_s))
             return not self.exploring
 
-        search.judgement, blocks = controls.calibrate(
-            race.execute,
-            [BASE, CURRENT][: race.references],
-            OBJECTIVES[race.objective],
-            rng=self.rng,
-            stop=self.watch.stop,
-            on_block=on_block,
-            also=first_turns,
-            again=again,
-        )
+        references = [BASE, CURRENT][: race.references]
+        steps = race.calibrate(references, OBJECTIVES[race.objective], also=first_turns, again=again)
+        search.judgement = self._run(steps, on_block)
+        blocks = race.calibration
         search.calibration = [without_latencies(block) for block in blocks]
         search.controls = list(search.judgement.controls)
         # Plans had their first turns in the same blocks: that is the race's part.
@@ -352,7 +342,7 @@ class Tuning:
         self.spent["calibration"] = self.clock() - began - self.spent["race"]
         race.estimand, race.scale = search.judgement.estimand, search.judgement.scale
         if self.exploring:
-            race.deadline = int(self._end_ns)
+            race.kept_ns = 0.0
             return
         self.baseline.retime(search.judgement, measured(blocks, BASE))
         race.earlier = search.calibration
@@ -365,15 +355,7 @@ class Tuning:
         """Screens, combines what helped, explores numbers near the leader's, and drops what does not pay."""
         began, search, race = self.clock(), self.search, self.search.race
         waiting = [entry for entry in self.entries if entry.arm not in race.entries]
-        race.screen(list(race.entries.values()))
-        try_rest(race, waiting)
-        leader = search.leader()
-        if leader is not None:
-            leader = combine(race, leader, self.required)
-            leader = explore(race, leader, self.required, cpus)
-        search.winner = leader if leader is not None and leader.live else search.leader()
-        if search.winner is not None:
-            search.winner, search.ablation = ablate(race, search.winner, self.required)
+        self._run(search.find_winner(waiting, self.required, cpus), self._raced)
         if race.with_current and self.required == self.side.plan:
             search.consider_default()
         self.spent["race"] += self.clock() - began
@@ -383,8 +365,7 @@ class Tuning:
         """As many blocks of the plans as the time holds, most of what leads: without controls nothing is claimed."""
         began, race = self.clock(), self.search.race
         waiting = [entry for entry in self.entries if entry.arm not in race.entries]
-        race.screen(list(race.entries.values()))
-        try_rest(race, waiting)
+        self._run(self.search.screen(waiting), self._raced)
         self.spent["race"] += self.clock() - began
         self.stopped = self.watch.stop()
 
@@ -396,18 +377,62 @@ class Tuning:
     @property
     def left_ns(self) -> float:
         """Of the race, and then of the confirmation."""
-        return self.search.race.deadline - self.clock()
+        return self._end_ns - self.search.race.kept_ns - self.clock()
 
-    def _announce(self, entry: Entry) -> None:
-        model, failed = self.model_of(entry.plan)
-        if model is None:
-            entry.retire("not-tried", f"its model could not be made: {failed}")
-        else:
-            self.baseline.executor.arms[entry.arm] = self.baseline.arm(
-                entry.arm, plan=entry.plan, model=model
-            )
-        if entry.plan.rewrites:
-            self.pass_on()
+    def _run(self, steps: Steps[T], on_block: Callable[[Block], None]) -> T:
+        """Runs the blocks of a stage; what came of it."""
+        results: list[T] = []
+
+        def stage() -> Steps[None]:
+            results.append((yield from steps))
+
+        def ran(block: Block) -> None:
+            self._check_outputs(block)
+            on_block(block)
+
+        race = self.search.race
+        race.begin(stage())
+        drive(
+            race,
+            self._trials,
+            rng=self.rng,
+            # Decisions depend on what is stored with the trials alone, so that they can be taken again.
+            clock=self.replay.decided,
+            end_ns=self._end_ns,
+            stop=self.watch.stop,
+            ready=self._ready,
+            on_block=ran,
+        )
+        return results[0]
+
+    def _raced(self, block: Block) -> None:
+        self._after(block, race_status(self.search.race))
+
+    def _ready(self, arms: Sequence[str]) -> bool:
+        """Makes the models of plans that did not run yet; False where there were any, which took time."""
+        missing = [arm for arm in arms if arm not in self.baseline.executor.arms]
+        for arm in missing:
+            entry = self.search.race.entries[arm]
+            model, failed = self.model_of(entry.plan)
+            if model is None:
+                entry.retire("not-tried", f"its model could not be made: {failed}")
+            else:
+                self.baseline.executor.arms[arm] = self.baseline.arm(arm, plan=entry.plan, model=model)
+            if entry.plan.rewrites:
+                self.pass_on()
+        return not missing
+
+    def _check_outputs(self, block: Block) -> None:
+        """Checks the outputs of plans that ran for the first time; a plan with wrong ones leaves the race."""
+        if any(trial.arm == BASE and isinstance(trial.outcome, Failed) for trial in block.trials):
+            return
+        for trial in block.trials:
+            entry = self.search.race.entries.get(trial.arm)
+            if entry is None or entry.outputs is not None or isinstance(trial.outcome, Failed):
+                continue
+            entry.outputs = self._check(entry, trial.outcome)
+            if not entry.outputs.ok:
+                entry.retire("wrong-output", entry.outputs.what)
 
     def model_of(self, plan: Plan, limit_s: float | None = None) -> tuple[Path | None, str]:
         """The model that a plan runs; None and why where it cannot be made: that costs its plan alone."""
@@ -437,7 +462,7 @@ class Tuning:
             return max(self.budget_s - self.clock() / 1e9, patience_s(self.baseline.trial_ns, 0))
         return patience_s(self.typical_ns, self.left_ns)
 
-    def _check(self, entry: Entry, trial: Measured) -> OutputDifference | None:
+    def _check(self, entry: Entry, trial: Measured) -> OutputDifference:
         arm = self.baseline.executor.arms[entry.arm]
         tolerance = self.tolerance_of(entry.plan)
         found = self.baseline.difference(trial, entry.arm, arm, tolerance, entry.plan.rewrites)
@@ -473,7 +498,7 @@ class Tuning:
         self.pass_on()
         began, decided = self.clock(), self.replay.decided()
         search, race, end_ns = self.search, self.search.race, self._end_ns
-        race.deadline = int(end_ns)
+        race.kept_ns = 0.0
         self._see_outputs(leader)
         winner = search.winner = leader if leader.live else search.leader()
         if winner is None:
@@ -485,21 +510,15 @@ class Tuning:
             seconds = n * (race.references + 1) * per_trial / 1e9
             self.watch.say(f"confirming the best so far with nine blocks: about {seconds:.0f} s")
         name = winner.plan.describe()
-        search.confirmation = confirm.confirm(
-            race,
-            winner,
-            n,
-            lambda block, total: self._after(block, f"confirming on {total} fresh blocks: {name}"),
-            end_ns=end_ns,
-            last_ns=end_ns + 1e9 * (BEYOND_TIMES - 1) * self.budget_s,
+        beyond_ns = 1e9 * (BEYOND_TIMES - 1) * self.budget_s
+        self._run(
+            confirm.confirm(race, winner, n, search.confirmation, beyond_ns=beyond_ns),
+            lambda block: self._after(block, f"confirming on {n} fresh blocks: {name}"),
         )
         if winner.live:
-            search.alone = confirm.alone(
-                race,
-                winner,
-                len(race.blocks) + len(search.confirmation),
-                end_ns - self.replay.decided(),
-                per_trial,
+            first = len(race.blocks) + len(search.confirmation)
+            self._run(
+                confirm.alone(race, winner, first, per_trial, search.alone),
                 lambda block: self._after(block, "one process at a time, once more"),
             )
         if winner.live and not search.alone and not self.watch.stop():
@@ -521,7 +540,10 @@ class Tuning:
         """A plan that ablation made has not run yet: its outputs are checked before it may win."""
         if winner.outputs is not None:
             return
-        found = self.search.race.execute([winner.arm], lambda: False)
+        self._ready([winner.arm])
+        if not winner.live:
+            return
+        found = self._trials([winner.arm], lambda: False)
         assert found is not None
         outcome = found[0]
         if isinstance(outcome, Failed):
@@ -529,7 +551,7 @@ class Tuning:
             winner.retire("failed", f"{outcome.reason}: {outcome.what}")
         else:
             winner.outputs = self._check(winner, outcome)
-            if winner.outputs is not None and not winner.outputs.ok:
+            if not winner.outputs.ok:
                 winner.retire("wrong-output", winner.outputs.what)
         if self.replay.live:
             self.log.add(SEEN, {"arm": winner.arm})

@@ -6,12 +6,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from ortune.records import Block
 from ortune.trials.clock import Stopwatch
 
 if TYPE_CHECKING:
     from ortune.records import PodSize
-    from ortune.search import duel  # all of the search: verbs that measure nothing are watched too
     from ortune.targets.browser.setup import BrowserSetup
     from ortune.targets.machine import Machine
 
@@ -22,7 +20,6 @@ class Watcher:
 
     Attributes:
         say: Gets sentences for people.
-        block: Gets the state after every block.
         stop: Asked before every trial; True ends racing and reports what is known.
         line: Gets the progress line of verbs that make their own.
         draw: Gets the lines of a drawing, for whoever has a place for it.
@@ -32,7 +29,6 @@ class Watcher:
     """
 
     say: Callable[[str], None] = lambda sentence: None
-    block: Callable[[duel.Duel, duel.Design, Block], None] = lambda state, design, block: None
     stop: Callable[[], bool] = lambda: False
     line: Callable[[str], None] = lambda text: None
     draw: Callable[[Sequence[str]], None] = lambda drawing: None

@@ -43,10 +43,12 @@ from ortune.search import controls, duel
 from ortune.search.blocks import BASE, IDENTICAL, LETTERS, NEW, SPIKE, awake, failures, measured
 from ortune.search.figures import OBJECTIVES, TIMES, describe, require_objective
 from ortune.search.phases import AFTER_SHARE, DELIVERY_SHARE, PROFILED_TRIALS
+from ortune.search.sequential import Sequential
 from ortune.stats import evidence
 from ortune.trials import pairing, pilot
 from ortune.trials.baseline import STARTS, require_page
 from ortune.trials.compare_result import New, Raced, rank, wrong_sides
+from ortune.trials.driver import drive
 from ortune.trials.sides import Resolved, require_unchanged
 from ortune.trials.watcher import Watcher
 from ortune.verbs._elsewhere import Elsewhere, browser_elsewhere
@@ -231,18 +233,18 @@ class _Run:
         }
         self.experiment.replay.whole()
         order = self.experiment.replay.once("order", int, lambda: int(1e9 * self.watch.clock.now_s()))
-        state = duel.run(
+        schedule = Sequential(self.rules, design, [new.arm for new in timed])
+        drive(
+            schedule,
             executor,
-            self.rules,
-            design,
             rng=random.Random(f"{self.options.seed}-{order}"),
             clock=lambda: int(1e9 * self.clock.spent_s),
-            arms=[new.arm for new in timed],
+            end_ns=self.rules.budget_ns,
             stop=self.watch.stop,
-            on_block=lambda d, block: self._on_block(d, design, block),
-            calibrated=lambda judgement, blocks: self._retime(judgement, blocks, design, len(timed)),
-            started_ns=0,
+            on_block=lambda block: self._on_block(schedule, block),
+            calibrated=lambda judgement: self._retime(judgement, schedule),
         )
+        state = schedule.state
         self._starts(state, design)
         require_unchanged(self.a, *(new.side for new in self.news))
         return self._with_why(self._envelope(state, design))
@@ -325,14 +327,12 @@ class _Run:
         for new, found in zip(raced, others, strict=False):
             new.trials += found
 
-    def _retime(
-        self, judgement: controls.Judgement, blocks: Sequence[Block], design: duel.Design, n_new: int
-    ) -> None:
+    def _retime(self, judgement: controls.Judgement, schedule: Sequential) -> None:
         """Blocks after the calibration are as long as its noise says, and the budget allows for all of them."""
-        self.baseline.retime(judgement, measured(blocks, BASE))
+        self.baseline.retime(judgement, measured(schedule.calibration, BASE))
         left_ns = self._left_ns()
-        n_blocks = max(1, design.n_blocks - controls.CALIBRATION_BLOCKS)
-        self.baseline.shorten(left_ns / (1.1 * (1 + n_new) * n_blocks))
+        n_blocks = max(1, schedule.design.n_blocks - controls.CALIBRATION_BLOCKS)
+        self.baseline.shorten(left_ns / (1.1 * (1 + len(schedule.state.arms)) * n_blocks))
 
     def _with_why(self, envelope: Envelope[CompareResult]) -> Envelope[CompareResult]:
         """Where a proven difference lies: profiles tell it of the time of runs, not of memory, CPU time or a start."""
@@ -434,10 +434,9 @@ class _Run:
         arms = 1 + len(state.arms) + len(duel.CONTROLS)
         return 1e-9 * (self.before_ns + least * arms * trial_ns) + self.after_s
 
-    def _on_block(self, state: duel.Duel, design: duel.Design, block: Block) -> None:
+    def _on_block(self, schedule: Sequential, block: Block) -> None:
         self.experiment.replay.block(block)
-        self.watch.block(state, design, block)
-        line = progress_line(state, design, block)
+        line = progress_line(schedule.state, schedule.design, block)
         self.watch.progress(line, self.clock.spent_s, self.options.budget_s)
 
     def _frames(self, blocks: Sequence[Block]) -> list[str]:

@@ -421,7 +421,7 @@ class _Diagnosis:
             SPIKE: baseline.arm(SPIKE, wait=controls.SPIKE_RATIO),
             **{arm: executor.arms[arm] for arm in arms},
         }
-        self.estimand, self.blocks, self.controls = controlled(
+        schedule = controlled(
             baseline,
             arms,
             self.watch,
@@ -430,6 +430,9 @@ class _Diagnosis:
             rng=self.rng,
             clock=self.clock,
         )
+        assert schedule.judgement is not None
+        self.estimand, self.blocks = schedule.judgement.estimand, schedule.blocks
+        self.controls = schedule.controls
 
     def _tried(self, fix: _Fix, n_claims: int) -> TriedFix:
         """A fix with what was measured; as many claims as fixes, one error."""

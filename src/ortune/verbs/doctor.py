@@ -30,12 +30,14 @@ from ortune.rules import Facts
 from ortune.search import controls, duel
 from ortune.search.blocks import BASE, IDENTICAL, NEW, SPIKE, log_ratios, measured
 from ortune.search.figures import figure
+from ortune.search.sequential import Sequential
 from ortune.stats import detect, intervals
 from ortune.targets.inventory import report
 from ortune.targets.machine import Machine
 from ortune.targets.tool import ToolFailed
 from ortune.trials import probe_model
 from ortune.trials.baseline import Baseline
+from ortune.trials.driver import drive
 from ortune.trials.sides import Resolved
 from ortune.trials.watcher import Watcher
 from ortune.verbs._first_run import settle
@@ -218,14 +220,15 @@ def _noise(baseline: Baseline, runtime: Runtime, watch: Watcher) -> NoiseReport:
     watch.say(f"measuring the noise: {BLOCKS} blocks of four trials of {trial_ns / 1e9:.2f} s")
     try:
         # The default races against itself: its evidence is what an equal plan would give.
-        state = duel.run(
+        schedule = Sequential(duel.Rules(budget_ns=sys.maxsize), design)
+        drive(
+            schedule,
             baseline.executor,
-            duel.Rules(budget_ns=sys.maxsize),  # so that controls that fail are repeated
-            design,
             rng=random.Random(),
             clock=lambda: int(1e9 * watch.clock.now_s()),
+            end_ns=sys.maxsize,  # so that controls that fail are repeated
             stop=watch.stop,
-            on_block=lambda d, block: watch.line(f"block {len(d.blocks)} of {BLOCKS}"),
+            on_block=lambda block: watch.line(f"block {schedule.standing.n_blocks} of {BLOCKS}"),
         )
     except MeasurementError as error:
         if error.code != controls.INVALID:
@@ -240,6 +243,7 @@ def _noise(baseline: Baseline, runtime: Runtime, watch: Watcher) -> NoiseReport:
             table=(),
             status="invalid",
         )
+    state = schedule.state
     scale = intervals.robust_scale(log_ratios(state.blocks, NEW, state.estimand))
     latencies = sorted(figure(t, state.estimand) or 0.0 for t in measured(state.blocks, BASE))
     return NoiseReport(

@@ -180,7 +180,7 @@ class _History:
         if not kept:
             self.missing[newest] = self.missing[ran[0]]
             return self._envelope([newest], OBJECTIVES[self.options.objective] or "median", ())
-        estimand, self.blocks, checks = controlled(
+        schedule = controlled(
             baseline,
             kept,
             self.watch,
@@ -190,7 +190,9 @@ class _History:
             clock=self.clock,
         )
         require_unchanged(baseline.side)
-        return self._envelope([newest, *kept], estimand, checks)
+        assert schedule.judgement is not None
+        self.blocks = schedule.blocks
+        return self._envelope([newest, *kept], schedule.judgement.estimand, schedule.controls)
 
     def _held(self, ran: Sequence[str]) -> list[str]:
         """The releases that the budget holds: of too many the oldest are left out, and it is said why."""

@@ -40,6 +40,7 @@ from ortune.report.difference_words import worded
 from ortune.search.blocks import BASE
 from ortune.search.figures import FROM_START, TIMES, figure, require_objective
 from ortune.search.guards import GUARDS
+from ortune.search.halving import CURRENT
 from ortune.search.phases import (
     DELIVERY_SHARE,
     IN_BROWSERS_SHARE,
@@ -49,7 +50,6 @@ from ortune.search.phases import (
 )
 from ortune.search.plan_edits import merge
 from ortune.search.proposals import propose
-from ortune.search.race import CURRENT
 from ortune.trials import in_browsers, quantising
 from ortune.trials.across import (
     gpu_features,

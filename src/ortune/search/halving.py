@@ -1,4 +1,4 @@
-"""The race: many plans, one baseline, few blocks. It chooses; it claims nothing.
+"""Successive halving: many plans, one baseline, few blocks. It chooses; it claims nothing. ``tune`` runs it.
 
 Screening drops what is plainly slower in its first block, and halves the field on block medians after 2, 4 and 8.
 The evidence only retires: a plan that is not better by the smallest effect that matters, or that the leader beats.
@@ -8,19 +8,19 @@ Retired means "not worth more time".
 from __future__ import annotations
 
 import math
-import random
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from ortune.errors import MeasurementError
 from ortune.records import Block, Failed, Measured, OutputDifference, Plan, PlanStatus
-from ortune.search.blocks import BASE, IDENTICAL, Execute, log_ratio, run_block
+from ortune.search.blocks import BASE, IDENTICAL, log_ratio
 from ortune.search.budget import FIELD, ROUNDS
 from ortune.search.figures import without_latencies
 from ortune.search.guards import broken
 from ortune.search.phases import NEXT_TIMES
+from ortune.search.schedule import NextBlock, Schedule, Standing, Steps
 from ortune.stats import evidence
 
 CURRENT = "current"
@@ -92,42 +92,38 @@ class Entry:
         self.status, self.why = status, why
 
 
-@dataclass(slots=True, kw_only=True)
-class Race:
-    """The state of a race and the means to run it.
+@dataclass(kw_only=True)
+class Halving(Schedule):
+    """Plans while they are halved, and what is built on those that lead; it is begun with each of its stages.
+
+    Who runs the blocks makes the model of a plan before its first one, and checks its outputs after it; what fails
+    there, it retires.
 
     Attributes:
-        execute: Runs a group of arms: "base", "current" or a plan's id.
-        announce: Told of a new plan before its first trial, so that the executor knows the arm.
-        check: Compares a first trial's outputs with the baseline's; None when the trial kept none.
-        deadline: Clock value after which no further block is started.
         worth: The smallest effect that matters, as a share.
         objective, allowed: What counts, and the guards that may be broken for it.
         estimand, scale: From the calibration; the scale of blocks, log units.
+        kept_ns: Of the time left, what is for later stages: no block is asked for that would reach into it.
+        with_current: What the user runs today stands in every block too.
         earlier: The calibration's blocks, in which plans took their turns too.
         first_trial_ns: What a trial costs before the first block has shown it.
-        reserved: Trials that must still fit before the deadline after any further block.
+        reserved: Trials that must still fit after any further block.
+        took_ns: What the last block took.
     """
 
-    execute: Execute
-    announce: Callable[[Entry], None]
-    check: Callable[[Entry, Measured], OutputDifference | None]
-    rng: random.Random
-    clock: Callable[[], int]
-    stop: Callable[[], bool]
-    on_block: Callable[[Race, Block], None]
     estimand: str = "paired"
     worth: float
     scale: float = 0.0
     objective: str = "latency"
     allowed: tuple[str, ...] = ()
-    deadline: int = 0
+    kept_ns: float = 0.0
     with_current: bool = False
     entries: dict[str, Entry] = field(default_factory=dict)
     earlier: list[Block] = field(default_factory=list)
     blocks: list[Block] = field(default_factory=list)
     first_trial_ns: float = 0.0
     reserved: int = 0
+    took_ns: int = 0
     _costs: list[float] = field(default_factory=list)
 
     @property
@@ -151,7 +147,6 @@ class Race:
         known = self.entries.get(entry.arm)
         if known is None:
             self.entries[entry.arm] = known = entry
-            self.announce(entry)
         return known
 
     def rank(self, entry: Entry) -> float:
@@ -169,15 +164,16 @@ class Race:
         return sorted((e for e in self.entries.values() if e.live), key=self.rank)
 
     def out_of_time(self, trials: int) -> bool:
-        """Whether a block of that many trials would end after the deadline, or a stop was asked for."""
-        return self.stop() or self.clock() + (trials + self.reserved) * self.trial_ns > self.deadline
+        """Whether a block of that many trials would reach into what is kept, or a stop was asked for."""
+        takes_ns = (trials + self.reserved) * self.trial_ns
+        return self.left.stop or takes_ns > self.left.ns - self.kept_ns
 
-    def screen(self, entries: Sequence[Entry], rounds: Sequence[int] = ROUNDS) -> None:
+    def screen(self, entries: Sequence[Entry], rounds: Sequence[int] = ROUNDS) -> Steps[None]:
         """Successive halving on block medians; every plan left gets the same number of blocks in a round."""
         for target in rounds:
             field_ = [e for e in entries if e.live]
             while waiting := [e for e in field_ if self._needs(e, target)]:
-                if not self.round(waiting):
+                if not (yield from self.round(waiting)):
                     self._late(waiting, target)
                     return
             self.halve([e for e in field_ if e.live], last=target == rounds[-1])
@@ -189,30 +185,48 @@ class Race:
             entry.retire("retired", f"slower than the default by {100 * math.expm1(entry.middle):.0f} %")
         return entry.live and len(entry.ratios) < blocks
 
-    def round(self, entries: Sequence[Entry]) -> bool:
+    def round(self, entries: Sequence[Entry]) -> Steps[bool]:
         """One more block for each of the entries, the best first. False when the time is up."""
         order = sorted(entries, key=self.rank)
         size = math.ceil(len(order) / math.ceil(len(order) / FIELD))
-        return all(self.block(order[i : i + size]) for i in range(0, len(order), size))
-
-    def block(self, entries: Sequence[Entry]) -> bool:
-        """One block of the baseline (and current) and up to five plans. False when the time is up."""
-        arms = [BASE, *([CURRENT] if self.with_current else []), *(e.arm for e in entries)]
-        if len(self.blocks) % CONTROL_EVERY == CONTROL_EVERY - 1:
-            arms.append(IDENTICAL)
-        if self.out_of_time(len(arms)):
-            return False
-        began = self.clock()
-        block = run_block(self.execute, arms, self.rng, len(self.blocks), "race", self.stop, needed=[BASE])
-        if block is None:
-            return False
-        block = without_latencies(block)
-        self.spent(block, self.clock() - began)
-        self.blocks.append(block)
-        self.see(block)
-        self.rate(block)
-        self.on_block(self, block)
+        for i in range(0, len(order), size):
+            if not (yield from self.block(order[i : i + size])):
+                return False
         return True
+
+    def block(self, entries: Sequence[Entry]) -> Steps[bool]:
+        """One block of the baseline (and current) and up to five plans. False when the time is up."""
+        while entries:
+            arms = [BASE, *([CURRENT] if self.with_current else []), *(e.arm for e in entries)]
+            if len(self.blocks) % CONTROL_EVERY == CONTROL_EVERY - 1:
+                arms.append(IDENTICAL)
+            if self.out_of_time(len(arms)):
+                return False
+            block = yield NextBlock(arms=tuple(arms), index=len(self.blocks), phase="race", needed=(BASE,))
+            if block is not None:
+                return True
+            # It took time to make a plan's model, or that failed: what is left decides anew.
+            entries = [e for e in entries if e.live]
+        return True
+
+    @property
+    def standing(self) -> Standing:
+        """How far the race is."""
+        live = tuple(entry.arm for entry in self.live())
+        return Standing(n_blocks=len(self.blocks), most_blocks=None, live=(BASE, *live))
+
+    def note(self, block: Block, took_ns: int) -> None:
+        """Takes note of what a block took, of what failed in it and, in the race, of its ratios."""
+        self.took_ns = took_ns
+        if block.phase == "confirm":
+            return  # no plan is ranked on what confirms one
+        self.spent(block, took_ns)
+        if block.phase == "race":
+            block = without_latencies(block)
+            self.blocks.append(block)
+        self.see(block)
+        if block.phase == "race":
+            self.rate(block)
 
     def spent(self, block: Block, elapsed_ns: int) -> None:
         """Takes note of what a block's trials took."""
@@ -254,7 +268,7 @@ class Race:
             entry.retire("retired", f"not better than the default by {100 * self.worth:g} % or more")
 
     def see(self, block: Block) -> None:
-        """Takes note of what failed, and of wrong outputs."""
+        """Takes note of what failed."""
         base = next(t.outcome for t in block.trials if t.arm == BASE)
         if isinstance(base, Failed):
             if sum(bool(b.dropped) for b in self.blocks) > FAILURES_RETIRE:
@@ -270,10 +284,6 @@ class Race:
                     self._fail(entry, f"{trial.outcome.reason}: {trial.outcome.what}")
                 continue
             entry.ran = True
-            if entry.outputs is None:
-                entry.outputs = self.check(entry, trial.outcome)
-                if entry.outputs is not None and not entry.outputs.ok:
-                    entry.retire("wrong-output", entry.outputs.what)
 
     def rate(self, block: Block) -> None:
         """Reads the log ratios off a block that counts."""

@@ -1,0 +1,162 @@
+"""Which block comes next: asked by whoever can run one, and told what it gave, in the manner of ask and tell.
+
+A schedule decides from numbers alone. It holds no executor, clock or journal, so that it runs against a table of
+nanoseconds in a test, and on whatever machine the block is run.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Generator, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias, TypeVar
+
+from ortune.errors import Interrupted
+from ortune.records import Block
+from ortune.search import controls
+from ortune.search.blocks import IDENTICAL, SPIKE
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Left:
+    """What is left when the next block is asked for.
+
+    Attributes:
+        ns: Of the time; below 0 beyond it.
+        stop: Somebody wants it to end now.
+    """
+
+    ns: float
+    stop: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NextBlock:
+    """A block that is to be run.
+
+    Attributes:
+        arms: What stands in it, the base first; who runs it draws the order.
+        index, phase: As the block has them.
+        needed: Arms without whose trial the block does not count; None: all.
+        alone: No two of its processes live at once.
+        whole: A stop does not cut it.
+    """
+
+    arms: tuple[str, ...]
+    index: int
+    phase: Literal["calibration", "race", "confirm"]
+    needed: tuple[str, ...] | None = None
+    alone: bool = False
+    whole: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Standing:
+    """How far a schedule is.
+
+    Attributes:
+        n_blocks: Blocks that were told, dropped ones included.
+        most_blocks: How many there will be at most; None where that is open.
+        live: Arms that are measured on, the best first where that is known.
+    """
+
+    n_blocks: int
+    most_blocks: int | None
+    live: tuple[str, ...]
+
+
+Steps: TypeAlias = Generator[NextBlock, Block | None, T]
+"""A stage of a schedule: gives blocks to run, gets each as it ran, and None where it was not: then it decides anew."""
+
+
+class Schedule(ABC):
+    """A schedule whose decisions are written down as a generator.
+
+    Attributes:
+        left: As it was last said.
+        judgement: What the calibration said, once it is through.
+        calibration: Its blocks, those of one that failed among them.
+    """
+
+    left = Left(ns=0.0)
+    judgement: controls.Judgement | None = None
+    calibration: Sequence[Block] = ()
+    _steps: Steps[Any] | None = None
+    _block: Block | None = None
+
+    def begin(self, steps: Steps[Any]) -> None:
+        """Asks for the blocks of a stage from now on."""
+        self._steps, self._block = steps, None
+
+    def ask(self, left: Left) -> NextBlock | None:
+        """The next block; None at the end. Asked again without an answer, it decides anew.
+
+        Raises:
+            MeasurementError: The controls failed, or the base cannot be measured.
+            Interrupted: A stop was asked for before anything can be said.
+        """
+        assert self._steps is not None
+        # Decisions fall here, where the time that is left is known; ``tell`` only takes notes.
+        self.left, block, self._block = left, self._block, None
+        try:
+            return self._steps.send(block)
+        except StopIteration:
+            return None
+
+    def tell(self, block: Block, took_ns: int) -> None:
+        """Takes note of a block that ran, and of what it took."""
+        self._block = block
+        self.note(block, took_ns)
+
+    @abstractmethod
+    def note(self, block: Block, took_ns: int) -> None:
+        """What a block means for the standing."""
+
+    @property
+    @abstractmethod
+    def standing(self) -> Standing:
+        """How far it is."""
+
+    def calibrate(
+        self,
+        references: Sequence[str],
+        fixed: str | None,
+        *,
+        also: Callable[[], Sequence[str]] = lambda: (),
+        again: Callable[[], bool] = lambda: True,
+    ) -> Steps[controls.Judgement]:
+        """Nine blocks of the references and both controls, once repeated where the controls fail.
+
+        Args:
+            references: What stands in every block.
+            fixed: The estimand, where the objective says it.
+            also: What takes its turns in the next block too.
+            again: Asked before they are repeated: whether there is time for it. Else their judgement is not ``ok``.
+
+        Raises:
+            MeasurementError: The controls failed twice, or the baseline cannot be measured.
+            Interrupted: A stop was asked for.
+        """
+        earlier: list[Block] = []
+        needed = (*references, IDENTICAL, SPIKE)
+        for _ in range(2):
+            blocks: list[Block] = []
+            while sum(not b.dropped for b in blocks) < controls.CALIBRATION_BLOCKS:
+                index = len(earlier) + len(blocks)
+                block = yield NextBlock(
+                    arms=(*needed, *also()), index=index, phase="calibration", needed=needed
+                )
+                if block is not None:
+                    blocks.append(block)
+                    controls.raise_if_base_fails([*earlier, *blocks], references)
+                elif self.left.stop:
+                    raise Interrupted("stopped before the controls were through; nothing can be said yet")
+            judgement = controls.judge(blocks, fixed)
+            repeats = not earlier
+            earlier += blocks if judgement.ok else controls.dropped(blocks)
+            if judgement.ok or (repeats and not again()):
+                self.judgement, self.calibration = judgement, earlier
+                return judgement
+        raise controls.failed(again=True)

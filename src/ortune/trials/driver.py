@@ -1,0 +1,112 @@
+"""Runs what a schedule asks for: the one place where its blocks become processes."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+from ortune.records import Block, BlockTrial, Failed, Outcome
+from ortune.search.blocks import TRIAL_FAILED
+from ortune.search.controls import Judgement
+from ortune.search.schedule import Left, NextBlock, Schedule
+
+
+class Execute(Protocol):
+    """Runs a group of trials that take turns."""
+
+    @property
+    def most_alive(self) -> int:
+        """How many trials memory holds at once; 1: they run one after another."""
+        ...
+
+    def __call__(self, arms: Sequence[str], stop: Callable[[], bool], /) -> tuple[Outcome, ...] | None:
+        """A fresh process each, in the order in which they load; a failure is an outcome too. None when stopped."""
+        ...
+
+
+def drive(
+    schedule: Schedule,
+    execute: Execute,
+    *,
+    rng: random.Random,
+    clock: Callable[[], float],
+    end_ns: float,
+    stop: Callable[[], bool] = lambda: False,
+    ready: Callable[[Sequence[str]], bool] = lambda arms: True,
+    on_block: Callable[[Block], None] = lambda block: None,
+    calibrated: Callable[[Judgement], None] = lambda judgement: None,
+) -> None:
+    """Asks, runs the block and tells, until nothing is asked for any more.
+
+    Args:
+        schedule: Says which block is next.
+        execute: Runs a group.
+        rng: Draws the order in which the arms of a group load.
+        clock: Nanoseconds; by what is journalled where a session is to go on.
+        end_ns: Of the time, by the clock.
+        stop: Whether a stop was asked for.
+        ready: Makes what arms need; False where that took time, or an arm was withdrawn for it: it is asked again.
+        on_block: Is told of each block, once the schedule knows it.
+        calibrated: Is told of a judgement before the first block that follows it, which may be of other trials.
+
+    Raises:
+        MeasurementError, Interrupted: As ``Schedule.ask``.
+    """
+    stopped = False
+    while True:
+        judgement = schedule.judgement
+        block = schedule.ask(Left(ns=end_ns - clock(), stop=stopped or stop()))
+        if block is None:
+            return
+        if schedule.judgement is not None and schedule.judgement is not judgement:
+            calibrated(schedule.judgement)
+            continue
+        if not ready(block.arms):
+            continue
+        began_ns = clock()
+        ran = run_block(execute, block, rng, (lambda: False) if block.whole else stop)
+        if ran is None:
+            stopped = True
+            continue
+        schedule.tell(ran, int(clock() - began_ns))
+        on_block(ran)
+
+
+def run_block(
+    execute: Execute, block: NextBlock, rng: random.Random, stop: Callable[[], bool] = lambda: False
+) -> Block | None:
+    """Runs the arms once each, the baseline, which is the first, once a group. None when stopped in the middle.
+
+    A block with a failed trial that is needed is dropped whole, and counted. In a field of many plans the others do
+    not depend on the one that failed.
+    """
+    trials: list[BlockTrial] = []
+    for number, group in enumerate(groups(block.arms, 1 if block.alone else execute.most_alive)):
+        rng.shuffle(group)
+        outcomes: list[Outcome] = []
+        together = not block.alone and execute.most_alive > 1
+        for arms in [group] if together else [[arm] for arm in group]:
+            ended = execute(arms, stop)
+            if ended is None:
+                return None
+            outcomes += ended
+        trials += [
+            BlockTrial(arm=arm, group=number, outcome=end) for arm, end in zip(group, outcomes, strict=True)
+        ]
+    needed = block.arms if block.needed is None else block.needed
+    failed = any(isinstance(t.outcome, Failed) and t.arm in needed for t in trials)
+    return Block(
+        index=block.index, phase=block.phase, trials=tuple(trials), dropped=TRIAL_FAILED if failed else ""
+    )
+
+
+def groups(arms: Sequence[str], most_alive: int) -> list[list[str]]:
+    """The arms of a block as memory holds them: all at once, or in several groups with a baseline each.
+
+    Where not even two fit there is one group, whose trials run one after another.
+    """
+    if most_alive <= 1 or len(arms) <= most_alive:
+        return [list(arms)]
+    first, *others = arms
+    return [[first, *others[i : i + most_alive - 1]] for i in range(0, len(others), most_alive - 1)]
