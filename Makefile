@@ -44,6 +44,7 @@ docs: $(READY)  ## Write the generated pages and schemas again.
 	$(BIN)/python tools/make_allowed.py
 	$(BIN)/python tools/make_contrib_operators.py
 	$(BIN)/python tools/make_brought.py
+	$(BIN)/python tools/make_wheels.py
 	$(BIN)/python tools/make_schemas.py
 	$(BIN)/python tools/make_stub.py
 

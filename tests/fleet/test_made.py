@@ -13,8 +13,9 @@ import made_runtimes
 import ortune
 from ortune.errors import RuntimeNotFound, UsageError
 from ortune.fleet import made
-from ortune.fleet.packages import RELEASES, addable, recipe, require_recipe
+from ortune.fleet.packages import RELEASES, addable, builds, recipes, require_recipes, usable, wheels
 from ortune.fleet.runtimes import describe
+from ortune.platform import cpu_vendor, cuda_driver, host
 from ortune.records import MadeRuntime, Runtime
 
 OLD = "onnxruntime==1.22.1"
@@ -34,20 +35,63 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     ],
 )  # fmt: skip
 def test_only_known_packages_with_a_version_are_names(name: str, cache: Path) -> None:
-    assert recipe(name) is None
+    assert recipes(name) == ()
     with pytest.raises(UsageError, match="no runtime is called"):
         ortune.runtime("add", name)
     assert not cache.exists()
 
 
 def test_what_is_installed_is_pinned() -> None:
-    assert require_recipe("onnxruntime==1.18.1").requirements == ("onnxruntime==1.18.1", "numpy<2")
-    wanted = require_recipe("openvino")
-    assert (wanted.version, wanted.provider) == ("1.24.1", "OpenVINOExecutionProvider")
+    (plain,) = require_recipes("onnxruntime==1.18.1")
+    assert plain.requirements == ("onnxruntime==1.18.1", "numpy<2")
+    plugin, whole = require_recipes("openvino")
+    assert plugin.requirements[:2] == ("onnxruntime==1.32.0", "onnxruntime-ep-openvino==1.8.1")
+    assert (plugin.version, whole.version) == ("1.32.0", "1.24.1")
     # The package's own name is a build, without a wish for its provider.
-    assert require_recipe("onnxruntime-openvino==1.24.1").provider == ""
-    assert all(recipe(each.name) and each.name in each.command for each in addable())
-    assert all(recipe(f"onnxruntime=={release}") for release in RELEASES)
+    assert require_recipes("onnxruntime-openvino==1.24.1")[0].provider is None
+    assert all(recipes(each.name) and each.name in each.command for each in addable())
+    assert all(recipes(f"onnxruntime=={release}") for release in RELEASES)
+
+
+def test_what_each_wheel_weighs_and_its_licence_are_known_before_it_is_fetched() -> None:
+    for provider, _ in builds():
+        for recipe in recipes(provider.target):
+            assert set(recipe.requirements) <= set(wheels())
+            total = sum(wheels()[wheel][0] for wheel in recipe.requirements)
+            assert recipe.cost.endswith(f"; {total / 1e6:.0f} MB to download")
+    assert all(license and size > 100_000 for size, license in wheels().values())
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="what is not for Linux")
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [
+        ("directml", "Windows only"), ("tensorrt", "tensorrt-cu13<11"), ("cpu", "every onnxruntime"),
+        ("coreml", "nothing can be installed for coreml"), ("web-wasm", "onnxruntime-web"),
+    ],
+)  # fmt: skip
+def test_what_cannot_work_here_is_refused_before_anything_is_fetched(
+    name: str, why: str, cache: Path
+) -> None:
+    with pytest.raises((RuntimeNotFound, UsageError), match=why):
+        ortune.runtime("add", name)
+    assert not cache.exists()
+
+
+@pytest.mark.skipif(cuda_driver() is not None, reason="a driver of NVIDIA is here")
+@pytest.mark.parametrize("name", ["cuda", "tensorrt-rtx"])
+def test_cuda_without_a_driver_is_refused_before_anything_is_fetched(name: str, cache: Path) -> None:
+    with pytest.raises(RuntimeNotFound, match=r"libcuda\.so\.1 is missing"):
+        ortune.runtime("add", name)
+    assert not cache.exists()
+    assert name not in [each.name for each in addable()]
+
+
+def test_the_newest_build_that_takes_this_hardware_is_installed() -> None:
+    fit, why = usable("openvino")
+    intel = "Intel" in cpu_vendor() or any("Intel" in gpu for gpu in host().gpus)
+    assert fit[0].package == ("onnxruntime-ep-openvino" if intel else "onnxruntime-openvino")
+    assert [text.partition(" ")[0] for text in why] == ([] if intel else ["onnxruntime-ep-openvino"])
 
 
 def test_another_release_is_one_that_is_not_there() -> None:

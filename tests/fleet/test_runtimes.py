@@ -264,7 +264,8 @@ def test_the_probes_model_is_valid():
 @pytest.mark.parametrize(
     ("name", "system", "words"),
     [
-        ("cuda", "Linux", "pip install onnxruntime-gpu in an environment of its own"),
+        ("cuda", "Windows", "ortune runtime add cuda"),
+        ("directml", "Linux", "Windows only"),
         ("cuda", "Darwin", "Linux and Windows only"),
         ("coreml", "Linux", "macOS only"),
         ("openvino", "Linux", "ortune runtime add openvino"),

@@ -13,7 +13,7 @@ from ortune.errors import StoreError, UsageError
 from ortune.experiment.document import Status, document
 from ortune.fleet import made
 from ortune.fleet.environment import clean_environment, recorded
-from ortune.fleet.packages import recipe
+from ortune.fleet.packages import recipes
 from ortune.records import Envelope, ErrorInfo, ModelRef, Plan, PodSize, Record, Workload
 from ortune.search.phases import LEAST_LOAD_S
 from ortune.store import lock
@@ -118,7 +118,7 @@ class Experiment:
             OrtuneError: As ``sides.resolve``.
         """
         watch, terms = self.watch, self.terms
-        if side.runtime is not None and recipe(side.runtime) is not None:
+        if side.runtime is not None and recipes(side.runtime):
             with watch.clock.stopped():  # made once, and so of no budget
                 made.require(side.runtime, watch.say)
         watch.line(f"reading {side.text or 'the same model'}")

@@ -13,7 +13,7 @@ import re
 import shutil
 import sys
 import sysconfig
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -23,14 +23,19 @@ import psutil
 from ortune import launcher
 from ortune.errors import RuntimeNotFound, UsageError
 from ortune.fleet import packages
-from ortune.fleet.packages import Recipe, recipe, require_recipe
+from ortune.fleet.packages import Recipe, recipes, require_recipes
 from ortune.fleet.probe import use
 from ortune.fleet.runtimes import find_runtime, interpreter, probe
-from ortune.providers import find as find_provider
 from ortune.records import AddableRuntime, Adoption, InstalledPackage, MadeRuntime, Runtime
 from ortune.store.places import cache_folder
 
 ABOUT = "runtime.json"
+
+
+class _Unusable(RuntimeNotFound):
+    """What was made does not work here, so that an older build may."""
+
+
 _PART, _GONE = ".part-", ".gone-"
 _PYTHON = f"py{sys.version_info.major}.{sys.version_info.minor}"
 _INSTALL_S = 1800.0
@@ -71,12 +76,16 @@ def require(name: str, say: Callable[[str], None]) -> MadeRuntime:
         UsageError: No runtime is called so.
         RuntimeNotFound: It could not be made; says why.
     """
-    wanted = require_recipe(name)
+    wanted, passed_over = packages.usable(name)
     home = folder()
     place = home / f"{name}-{_PYTHON}"
     known = _read(place)
     if known is not None:
         return known
+    if not wanted:
+        raise RuntimeNotFound(
+            f"it cannot work on this machine: {'; '.join(passed_over)}", where=f"--runtime {name}"
+        )
     try:
         home.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -84,11 +93,27 @@ def require(name: str, say: Callable[[str], None]) -> MadeRuntime:
             f"no environment can be made there: {error.strerror}", where=str(home), do="set XDG_CACHE_HOME"
         ) from error
     _sweep(home)
-    say(f"making the runtime {name} once ({', '.join(wanted.requirements)}), in {place}")
-    part = home / f"{_PART}{os.getpid()}-{name}"
+    for number, recipe in enumerate(wanted, 1):
+        try:
+            return _make(recipe, place, passed_over, say)
+        except _Unusable as error:
+            if number == len(wanted):
+                raise
+            passed_over.append(f"{recipe.package}: {error.what}")
+    raise AssertionError("a recipe makes an environment or raises")
+
+
+def _make(wanted: Recipe, place: Path, passed_over: Sequence[str], say: Callable[[str], None]) -> MadeRuntime:
+    """One environment, from what is not passed over."""
+    home = place.parent
+    for reason in passed_over:
+        say(f"passed over: {reason}")
+    kind = "a plug-in beside a plain onnxruntime" if wanted.build and wanted.build.beside else "a whole build"
+    say(f"making the runtime {wanted.name} once, {kind}: {wanted.cost}; in {place}")
+    part = home / f"{_PART}{os.getpid()}-{wanted.name}"
     try:
         _install(wanted, part)
-        about = _described(wanted, part, place)
+        about = msgspec.structs.replace(_described(wanted, part, place), passed_over=tuple(passed_over))
         (part / ABOUT).write_bytes(msgspec.json.encode(about))
         if place.exists():  # one that lost its interpreter
             _discard(place)
@@ -114,14 +139,14 @@ def find(named: str | None, say: Callable[[str], None]) -> Runtime:
     Raises:
         RuntimeNotFound: It cannot be made, is not usable, or none was found.
     """
-    if named is not None and recipe(named) is not None:
+    if named is not None and recipes(named):
         return require(named, say).runtime
     return find_runtime(named)
 
 
 def remove(name: str) -> bool:
     """Removes an environment; False where there was none. UsageError for what is no runtime's name."""
-    require_recipe(name)
+    require_recipes(name)
     places = [each for each in folder().glob(f"{name}-py*") if each.is_dir()]
     for place in places:
         _discard(place)
@@ -228,11 +253,12 @@ def _described(wanted: Recipe, part: Path, place: Path) -> MadeRuntime:
         what = found.error or f"it holds onnxruntime {found.ort_version}"
         raise RuntimeNotFound(f"it was made and does not work: {what}", where=f"--runtime {wanted.name}")
     if wanted.provider:
-        answer = use(found.python, wanted.provider, dict(find_provider(wanted.provider).needs))
-        if wanted.provider not in answer.session_providers:
+        provider = wanted.provider
+        answer = use(found.python, provider.name, dict(provider.needs))
+        if provider.name not in answer.session_providers:
             why = answer.error or answer.log or "the session fell back to the CPU"
-            raise RuntimeNotFound(
-                f"it was made and has no usable {wanted.provider}: {why}", where=f"--runtime {wanted.name}"
+            raise _Unusable(
+                f"it was made and has no usable {provider.name}: {why}", where=f"--runtime {wanted.name}"
             )
     size = sum(file.stat().st_size for file in part.rglob("*") if file.is_file() and not file.is_symlink())
     runtime = msgspec.structs.replace(
@@ -291,4 +317,4 @@ def check_names(names: tuple[str, ...]) -> None:
     if not names:
         raise UsageError("no runtime is named", do=f"e.g. {packages.addable()[0].command}")
     for name in names:
-        require_recipe(name)
+        require_recipes(name)

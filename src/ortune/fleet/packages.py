@@ -1,25 +1,30 @@
 """The builds of ONNX Runtime that ortune can install: names from a closed list, and versions.
 
 Nothing else is ever handed to an installer: no address, no path, no option. A name comes from the user's own command
-line, never from a plan, a bundle or a lock.
+line, never from a plan, a bundle or a lock. What each wheel weighs, and its licence, is in ``wheels.json``, which
+``tools/make_wheels.py`` takes from the package index.
 """
 
 from __future__ import annotations
 
-import platform
+import functools
+import importlib.resources
+import json
 import re
 import sys
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from ortune.errors import UsageError
-from ortune.providers import CPU, Provider, that
+from ortune.fleet.here import lacking
+from ortune.providers import CPU, Provider, of_target, that
 from ortune.providers.provider import Build
 from ortune.records import AddableRuntime
 
 RELEASES = ("1.32.0", "1.31.1", "1.30.0", "1.29.0", "1.28.0", "1.27.0")
 """The newest patch of each of the last minor releases that were known when this was written, newest first."""
 
+NUMPY, OLD_NUMPY = "numpy<3", "numpy<2"
 _PACKAGE = re.compile(r"([a-z-]+)==(\d{1,3}(?:\.\d{1,3}){2})")
 _PLAIN_BYTES = 150_000_000
 
@@ -30,80 +35,136 @@ class Recipe:
 
     Attributes:
         name: What ``--runtime`` calls it.
-        package: The wheel that brings ONNX Runtime.
-        version: Its version.
+        package: The wheel that brings ONNX Runtime, or the plug-in for one.
+        version: The version of ONNX Runtime.
         requirements: All that is installed, none of it with what it depends on in turn: a trial needs no more.
-        provider: The execution provider that the name stands for; "" where it names a build alone.
+        provider: The execution provider that the name stands for; None where it names a build alone.
+        build: What of it is made; None for another release of the plain onnxruntime.
     """
 
     name: str
     package: str
     version: str
     requirements: tuple[str, ...]
-    provider: str = ""
+    provider: Provider | None = field(default=None)
+    build: Build | None = None
+
+    @property
+    def cost(self) -> str:
+        """What is fetched: each wheel with its licence and size, and the sum; what is not known is left out."""
+        known = [(wheel, *wheels()[wheel]) for wheel in self.requirements if wheel in wheels()]
+        total = sum(size for _, size, _ in known) / 1e6
+        parts = ", ".join(f"{wheel} ({license}, {size / 1e6:.0f} MB)" for wheel, size, license in known)
+        return f"{parts or ', '.join(self.requirements)}; {total:.0f} MB to download"
 
 
-def recipe(name: str) -> Recipe | None:
-    """What is to be installed for a name; None for what is no name of a runtime, such as a path."""
-    for provider, build in _builds():
-        if name == provider.target:
-            return _recipe(name, provider.wheel, build.releases[0][0], build, provider=provider.name)
-    wheels = {CPU.wheel: None} | {provider.wheel: build for provider, build in _builds()}
+@functools.cache
+def wheels() -> dict[str, tuple[int, str]]:
+    """The size in bytes and the licence of each wheel that is installed by name, as the package index has them."""
+    text = importlib.resources.files("ortune.fleet").joinpath("wheels.json").read_text("utf-8")
+    return {wheel: (size, license) for wheel, (size, license) in json.loads(text).items()}
+
+
+def recipes(name: str) -> tuple[Recipe, ...]:
+    """What may be installed for a name, the newest first; none for what is no name of a runtime, such as a path."""
+    provider = of_target(name)
+    if provider.builds:
+        return tuple(
+            _recipe(name, build.wheel, build.releases[0][0], build, provider) for build in provider.builds
+        )
     found = _PACKAGE.fullmatch(name)
-    if found is None or found[1] not in wheels:
-        return None
-    return _recipe(name, found[1], found[2], wheels[found[1]])
+    known = {build.wheel: build for _, build in builds() if not build.beside}
+    if found is None or found[1] not in (CPU.wheel, *known):
+        return ()
+    return (_recipe(name, found[1], found[2], known.get(found[1])),)
 
 
-def require_recipe(name: str) -> Recipe:
-    """What is to be installed for a name; UsageError says which names there are."""
-    found = recipe(name)
-    if found is None:
-        names = ", ".join(provider.target for provider, _ in _builds())
+def require_recipes(name: str) -> tuple[Recipe, ...]:
+    """What may be installed for a name; UsageError says which names there are, or why nothing can be installed."""
+    found = recipes(name)
+    provider = of_target(name)
+    if not found and provider.target:
+        brought = "onnxruntime-web" if provider.in_page else f"every {CPU.wheel}"
+        raise UsageError(
+            f"nothing can be installed for {name}: {provider.by_hand or provider.otherwise or f'it is in {brought}'}",
+            do="name an environment that has it: --runtime PATH",
+        )
+    if not found:
+        names = ", ".join(dict.fromkeys(provider.target for provider, _ in builds()))
         raise UsageError(
             f"no runtime is called {name!r}", do=f"{names}, or a release such as {CPU.wheel}=={RELEASES[0]}"
         )
     return found
 
 
+def usable(name: str) -> tuple[list[Recipe], list[str]]:
+    """Of what may be installed for a name: what may work on this machine, and why the others cannot."""
+    fit: list[Recipe] = []
+    why: list[str] = []
+    for recipe in require_recipes(name):
+        reason = lacking(recipe.provider, recipe.build) if recipe.provider and recipe.build else ""
+        if reason:
+            why.append(f"{recipe.package} {recipe.build.releases[0][0] if recipe.build else ''}: {reason}")
+        else:
+            fit.append(recipe)
+    return fit, why
+
+
 def addable(there: Collection[str] = ()) -> tuple[AddableRuntime, ...]:
-    """What is worth adding on this system, with the command for each; ``there`` are versions that it has."""
-    offered = [
-        (require_recipe(provider.target), build.what, build.about_bytes)
-        for provider, build in _builds()
-        if platform.system() in provider.systems
-    ]
+    """What is worth adding on this machine, with the command for each; ``there`` are versions that it has."""
+    offered = []
+    for name in dict.fromkeys(provider.target for provider, _ in builds()):
+        fit, _ = usable(name)
+        offered += [(each, each.build.what, each.build.about_bytes) for each in fit[:1] if each.build]
     others = [release for release in RELEASES if release not in there][:1]
     what = "another release of ONNX Runtime, to compare with yours"
-    offered += [(require_recipe(f"{CPU.wheel}=={release}"), what, _PLAIN_BYTES) for release in others]
+    offered += [
+        (each, what, _PLAIN_BYTES)
+        for release in others
+        for each in require_recipes(f"{CPU.wheel}=={release}")
+    ]
     return tuple(
         AddableRuntime(
             name=each.name,
             what=what,
             packages=each.requirements,
             about_bytes=about_bytes,
+            download_bytes=sum(wheels().get(wheel, (0, ""))[0] for wheel in each.requirements),
             command=f"ortune runtime add {each.name}",
         )
         for each, what, about_bytes in offered
     )
 
 
-def _builds() -> Iterator[tuple[Provider, Build]]:
-    """The providers with a build that is made under the name of their target."""
-    for provider in that(lambda p: p.build):
-        if provider.build is not None:
-            yield provider, provider.build
+def builds() -> Iterator[tuple[Provider, Build]]:
+    """The providers with builds that are made under the name of their target, and each of these."""
+    for provider in that(lambda p: p.builds):
+        for build in provider.builds:
+            yield provider, build
 
 
-def _recipe(name: str, package: str, version: str, build: Build | None, *, provider: str = "") -> Recipe:
-    release = tuple(int(part) for part in version.split("."))
+def _recipe(
+    name: str, package: str, version: str, build: Build | None, provider: Provider | None = None
+) -> Recipe:
+    beside = build.beside if build else ""
+    ort = beside or version
     # Releases before 1.19 were built against numpy 1.
-    wanted = [f"{package}=={version}", "numpy<2" if release < (1, 19) else "numpy<3"]
-    if build is not None and sys.platform != "linux":
+    numpy = OLD_NUMPY if tuple(int(part) for part in ort.split(".")) < (1, 19) else NUMPY
+    wanted = [*([f"{CPU.wheel}=={beside}"] if beside else []), f"{package}=={version}", numpy]
+    if build is not None and build.library and sys.platform != "linux":
         # On Linux the wheel brings the library itself.
         libraries = dict(build.releases)
         if version not in libraries:
             known = ", ".join(f"{package}=={each}" for each in libraries)
             raise UsageError(f"it is not known which {build.library} {name} needs", do=f"one of {known}")
         wanted.append(f"{build.library}=={libraries[version]}")
-    return Recipe(name=name, package=package, version=version, requirements=tuple(wanted), provider=provider)
+    if build is not None and provider is not None:
+        wanted += build.brings
+    return Recipe(
+        name=name,
+        package=package,
+        version=ort,
+        requirements=tuple(wanted),
+        provider=provider,
+        build=build,
+    )

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import sys
 
-from ortune.platform.cpu import Topology
+from ortune.platform.cpu import Topology, cpu_vendor
+from ortune.platform.gpu import cuda_driver
 from ortune.platform.group import group_cpu_s, group_memory_bytes, group_thread_cpu_s
 from ortune.platform.preload import INSTALL_HINTS, allocator_library, allocators
 from ortune.platform.sensors import Snapshot, between
@@ -33,6 +34,8 @@ __all__ = [
     "allocators",
     "between",
     "cache_bytes",
+    "cpu_vendor",
+    "cuda_driver",
     "group_cpu_s",
     "group_memory_bytes",
     "group_thread_cpu_s",

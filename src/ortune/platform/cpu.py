@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import platform
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -79,6 +80,12 @@ def processor(root: Path = Path("/")) -> Processor:
         logical=logical,
         features=_features(blocks),
     )
+
+
+def cpu_vendor(root: Path = Path("/")) -> str:
+    """The processor's maker, as it says itself: "GenuineIntel"; "" where nothing tells."""
+    named = [block["vendor_id"] for block in _cpuinfo(root) if "vendor_id" in block]
+    return named[0] if named else platform.processor()
 
 
 def topology(root: Path = Path("/")) -> Topology:

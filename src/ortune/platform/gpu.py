@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ctypes
 import re
+import sys
 from pathlib import Path
 
 from ortune import launcher
@@ -29,6 +31,17 @@ def gpu_names(root: Path = Path("/")) -> tuple[str, ...]:
         if (name := _render_node(root, node.name)) and not (nvidia and name.startswith("NVIDIA"))
     ]
     return (*nvidia, *others)
+
+
+def cuda_driver() -> tuple[int, int] | None:
+    """The newest CUDA that NVIDIA's driver is for, as (major, minor); None where no driver is here."""
+    found = ctypes.c_int()
+    try:
+        library = ctypes.CDLL("nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1")
+        failed = library.cuDriverGetVersion(ctypes.byref(found))
+    except (OSError, AttributeError):
+        return None
+    return None if failed else (found.value // 1000, found.value % 1000 // 10)
 
 
 def _nvidia_proc(root: Path) -> tuple[str, ...]:

@@ -1,6 +1,6 @@
 """NVIDIA GPUs, by CUDA and cuDNN."""
 
-from ortune.providers.provider import DESKTOP, Bindings, Provider
+from ortune.providers.provider import DESKTOP, Bindings, Build, Provider
 
 PROVIDER = Provider(
     name="CUDAExecutionProvider",
@@ -8,6 +8,24 @@ PROVIDER = Provider(
     aliases=("gpu",),
     wheel="onnxruntime-gpu",
     systems=DESKTOP,
+    builds=(
+        Build(
+            wheel="onnxruntime-gpu",
+            releases=(("1.31.1", ""),),
+            about_bytes=2_900_000_000,
+            what="kernels for GPUs of NVIDIA, with CUDA 13 and cuDNN 9",
+            brings=(
+                "nvidia-cublas==13.10.0.20",
+                "nvidia-cuda-nvrtc==13.5.37",
+                "nvidia-cuda-runtime==13.5.37",
+                "nvidia-cudnn-cu13==9.28.1.4",
+                "nvidia-cufft==12.5.0.14",
+                "nvidia-curand==10.4.5.25",
+                "nvidia-nvjitlink==13.5.37",
+            ),
+            cuda=13,
+        ),
+    ),
     options=frozenset(
         {
             "device_id",

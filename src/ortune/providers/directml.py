@@ -1,12 +1,20 @@
 """GPUs of any maker, by DirectML."""
 
-from ortune.providers.provider import Bindings, Provider
+from ortune.providers.provider import Bindings, Build, Provider
 
 PROVIDER = Provider(
     name="DmlExecutionProvider",
     target="directml",
     wheel="onnxruntime-directml",
     systems=("Windows",),
+    builds=(
+        Build(
+            wheel="onnxruntime-directml",
+            releases=(("1.24.4", ""),),
+            about_bytes=160_000_000,
+            what="kernels for GPUs of any maker, by Direct3D 12; not run on this system",
+        ),
+    ),
     options=frozenset(
         {
             "device_id",

@@ -1,11 +1,19 @@
 """AMD GPUs, by MIGraphX."""
 
-from ortune.providers.provider import Bindings, Provider
+from ortune.providers.provider import Bindings, Build, Provider
 
 PROVIDER = Provider(
     name="MIGraphXExecutionProvider",
     target="migraphx",
     wheel="onnxruntime-migraphx",
+    builds=(
+        Build(
+            wheel="onnxruntime-migraphx",
+            releases=(("1.27.1", ""),),
+            about_bytes=180_000_000,
+            what="MIGraphX, which compiles the model for GPUs of AMD; ROCm's own libraries must be there",
+        ),
+    ),
     options=frozenset(
         {
             "device_id",

@@ -9,11 +9,23 @@ PROVIDER = Provider(
     systems=DESKTOP,
     plugin="onnxruntime-ep-openvino",
     ships=True,
-    build=Build(
-        releases=(("1.24.1", "2025.4.1"), ("1.23.0", "2025.3.0"), ("1.22.0", "2025.1.0")),
-        library="openvino",
-        about_bytes=370_000_000,
-        what="OpenVINO's kernels for the CPU, Intel's and AMD's; on some models half the time, on others nothing",
+    builds=(
+        Build(
+            wheel="onnxruntime-ep-openvino",
+            releases=(("1.8.1", "2026.4.1"),),
+            beside="1.32.0",
+            about_bytes=320_000_000,
+            what="OpenVINO 2026.4's kernels, for CPUs, GPUs and NPUs of Intel alone",
+            vendor="Intel",
+        ),
+        Build(
+            wheel="onnxruntime-openvino",
+            releases=(("1.24.1", "2025.4.1"), ("1.23.0", "2025.3.0"), ("1.22.0", "2025.1.0")),
+            library="openvino",
+            about_bytes=370_000_000,
+            what="OpenVINO 2025.4's kernels for CPUs of Intel and AMD; on some models half the time, on others "
+            "nothing",
+        ),
     ),
     options=frozenset(
         {

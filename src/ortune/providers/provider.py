@@ -15,16 +15,26 @@ class Build:
     """A build with the provider that ``ortune runtime add`` installs.
 
     Attributes:
-        releases: Versions of the wheel, newest first, each with the version of the library that it was built against.
-        library: The wheel of that library, which the provider's own wheel brings on Linux alone.
-        about_bytes: What an installation takes.
+        wheel: The wheel that brings the provider, a whole ONNX Runtime or a plug-in beside a plain one.
+        releases: Its versions, newest first, each with the version of the library that it was built against.
         what: What it is for, in words.
+        about_bytes: What an installation takes on disk.
+        beside: The version of the plain onnxruntime that a plug-in is installed beside; "" for a whole one.
+        library: The wheel of the library, where the provider's own wheel brings it on Linux alone.
+        brings: Other wheels with their versions, without which the provider's library does not load.
+        vendor: The maker of the hardware that it takes alone, where its provider takes others' too.
+        cuda: The major version of CUDA that its wheels are for; 0 for none.
     """
 
+    wheel: str
     releases: tuple[tuple[str, str], ...]
-    library: str
-    about_bytes: int
     what: str
+    about_bytes: int
+    beside: str = ""
+    library: str = ""
+    brings: tuple[str, ...] = ()
+    vendor: str = ""
+    cuda: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,7 +74,8 @@ class Provider:
         systems: Where that wheel exists, by ``platform.system()``.
         plugin: A plugin wheel that adds it to a plain ``onnxruntime``.
         otherwise: Where it comes from when no wheel brings it.
-        build: What ``ortune runtime add`` makes under the target's name; None where it makes nothing.
+        builds: What ``ortune runtime add`` makes under the target's name, newest first; the first that works here.
+        by_hand: What to do where it makes nothing and a wheel exists.
         ships: Whether a bundle can be made for it.
         options: What a plan file or a bundle may set of it: numbers, switches and words. Never what names a file, a
             folder or a library, or holds an address in memory.
@@ -94,7 +105,8 @@ class Provider:
     systems: tuple[str, ...] = ("Linux",)
     plugin: str = ""
     otherwise: str = ""
-    build: Build | None = None
+    builds: tuple[Build, ...] = ()
+    by_hand: str = ""
     ships: bool = False
     options: frozenset[str] = frozenset()
     needs: tuple[tuple[str, str], ...] = ()

@@ -1,12 +1,22 @@
 """NPUs of Qualcomm."""
 
-from ortune.providers.provider import DESKTOP, Bindings, Provider
+from ortune.providers.provider import DESKTOP, Bindings, Build, Provider
 
 PROVIDER = Provider(
     name="QNNExecutionProvider",
     target="qnn",
     wheel="onnxruntime-qnn",
     plugin="onnxruntime-qnn",
+    builds=(
+        Build(
+            wheel="onnxruntime-qnn",
+            releases=(("2.7.0", ""),),
+            beside="1.32.0",
+            about_bytes=410_000_000,
+            what="NPUs of Qualcomm, and their emulator on x86-64: right results, no speed; Qualcomm's own licence "
+            "holds for its libraries",
+        ),
+    ),
     systems=DESKTOP,
     options=frozenset(
         {

@@ -8,6 +8,10 @@ PROVIDER = Provider(
     aliases=("trt",),
     wheel="onnxruntime-gpu",
     systems=DESKTOP,
+    by_hand=(
+        "TensorRT 10 is no wheel of the package index but a script that fetches it from NVIDIA: in an environment of "
+        "your own, pip install 'onnxruntime-gpu[cuda,cudnn]==1.31.1' 'tensorrt-cu13<11', then --runtime PATH"
+    ),
     options=frozenset(
         {
             "device_id",

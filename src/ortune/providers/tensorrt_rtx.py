@@ -1,6 +1,6 @@
 """NVIDIA GPUs of desktops, by TensorRT for RTX."""
 
-from ortune.providers.provider import DESKTOP, Bindings, Provider
+from ortune.providers.provider import DESKTOP, Bindings, Build, Provider
 
 PROVIDER = Provider(
     name="NvTensorRTRTXExecutionProvider",
@@ -8,6 +8,16 @@ PROVIDER = Provider(
     wheel="onnxruntime-trt-rtx",
     systems=DESKTOP,
     plugin="onnxruntime-ep-nv-tensorrt-rtx",
+    builds=(
+        Build(
+            wheel="onnxruntime-ep-nv-tensorrt-rtx-cu13",
+            releases=(("0.5.0", ""),),
+            beside="1.32.0",
+            about_bytes=480_000_000,
+            what="TensorRT for RTX, which compiles the model for GPUs of NVIDIA of the Turing generation and later",
+            cuda=13,
+        ),
+    ),
     options=frozenset(
         {
             "device_id",

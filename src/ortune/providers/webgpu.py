@@ -1,6 +1,6 @@
 """GPUs of any maker, by WebGPU outside of a browser."""
 
-from ortune.providers.provider import EVERYWHERE, Bindings, Provider
+from ortune.providers.provider import EVERYWHERE, Bindings, Build, Provider
 
 PROVIDER = Provider(
     name="WebGpuExecutionProvider",
@@ -8,6 +8,15 @@ PROVIDER = Provider(
     wheel="onnxruntime-webgpu",
     systems=EVERYWHERE,
     plugin="onnxruntime-ep-webgpu",
+    builds=(
+        Build(
+            wheel="onnxruntime-ep-webgpu",
+            releases=(("0.4.0", ""),),
+            beside="1.32.0",
+            about_bytes=170_000_000,
+            what="kernels for GPUs of any maker, by Vulkan, Direct3D 12 or Metal",
+        ),
+    ),
     options=frozenset(
         {
             "preferredLayout",

@@ -26,6 +26,7 @@ class MadeRuntime(Record, frozen=True, kw_only=True):
         packages: What came.
         size_bytes: Of the whole environment on disk.
         made: When, ISO 8601.
+        passed_over: Newer builds with the provider, and why each cannot be used here.
     """
 
     name: str
@@ -34,6 +35,7 @@ class MadeRuntime(Record, frozen=True, kw_only=True):
     packages: tuple[InstalledPackage, ...] = ()
     size_bytes: int = 0
     made: str = ""
+    passed_over: tuple[str, ...] = ()
 
 
 class AddableRuntime(Record, frozen=True, kw_only=True):
@@ -44,6 +46,7 @@ class AddableRuntime(Record, frozen=True, kw_only=True):
         what: What it brings, one sentence.
         packages: What is installed, with versions.
         about_bytes: About its size on disk.
+        download_bytes: The size of its wheels, as far as it is known.
         command: What makes it.
     """
 
@@ -52,6 +55,7 @@ class AddableRuntime(Record, frozen=True, kw_only=True):
     packages: tuple[str, ...]
     about_bytes: int
     command: str
+    download_bytes: int = 0
 
 
 class RuntimeResult(Record, frozen=True, kw_only=True):

@@ -23,6 +23,11 @@ def document(envelope: Envelope[RuntimeResult]) -> Document:
         rows = [_row(runtime) for runtime in result.runtimes]
         columns = [Column("--runtime", "label"), Column("onnxruntime"), Column("Python"), Column("on disk")]
         blocks.append(table([*columns, Column("packages and licences", "text")], rows, dense=True))
+        blocks += [
+            Line(f"{runtime.name}: passed over {reason}", "faint")
+            for runtime in result.runtimes
+            for reason in runtime.passed_over
+        ]
         blocks.append(Line(f"in {result.folder}; ortune runtime remove NAME frees the space", "faint"))
     else:
         blocks.append(Line("no runtime has been made yet"))
@@ -33,10 +38,14 @@ def document(envelope: Envelope[RuntimeResult]) -> Document:
 def offers(addable: Sequence[AddableRuntime]) -> list[str]:
     """Each runtime that could be added, with what it brings, its size and the command."""
     return [
-        f"{addition.name}: {addition.what} ({' '.join(addition.packages)}; about {size(addition.about_bytes)} on disk) "
-        f"-> {addition.command}"
+        f"{addition.name}: {addition.what} ({' '.join(addition.packages)}; {_cost(addition)}) -> {addition.command}"
         for addition in addable
     ]
+
+
+def _cost(addition: AddableRuntime) -> str:
+    download = f"{size(addition.download_bytes)} to download, " if addition.download_bytes else ""
+    return f"{download}about {size(addition.about_bytes)} on disk"
 
 
 def _row(runtime: MadeRuntime) -> tuple[str, ...]:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
+from ortune.fleet.here import lacking, systems
 from ortune.platform import Snapshot
 from ortune.providers import CPU, Provider
 from ortune.records import Applied, Channel, ProviderReport, ProviderSpec, Runtime
@@ -16,8 +17,6 @@ from ortune.targets.machine import Machine
 from ortune.targets.process import Process
 from ortune.targets.task import Task
 from ortune.targets.turns import Runner
-
-_SYSTEM_NAMES = {"Darwin": "macOS"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,13 +61,14 @@ class Target:
         if not p.wheel:
             return f"not in this build, and in no wheel: {p.otherwise}"
         if system not in p.systems:
-            places = " and ".join(_SYSTEM_NAMES.get(place, place) for place in p.systems)
-            return f"not in this build: {places} only"
-        if p.build:
-            return f"not in this build: ortune runtime add {self.name}"
-        plugin = f", or {p.plugin} beside a plain onnxruntime" if p.plugin else ""
+            return f"not in this build: {systems(p)} only"
+        if p.builds:
+            why = [] if system != platform.system() else [lacking(p, build) for build in p.builds]
+            return f"not in this build: {why[0] if why and all(why) else f'ortune runtime add {self.name}'}"
+        if p.by_hand:
+            return f"not in this build: {p.by_hand}"
         note = f" ({p.otherwise})" if p.otherwise else ""
-        return f"not in this build: pip install {p.wheel} in an environment of its own{plugin}{note}"
+        return f"not in this build: pip install {p.wheel} in an environment of its own{note}"
 
     def runner(
         self, task: Task, settings: tuple[Applied, ...], machine: Machine, group: Sequence[Runner]

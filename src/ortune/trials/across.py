@@ -40,7 +40,7 @@ def _runtime(
     report = target.discover(own, browser)
     if report.usable:
         return in_pages(own, Plan(providers=target.providers), browser or BrowserSetup())
-    if not target.provider.build:
+    if not target.provider.builds:
         raise RuntimeNotFound(
             report.why, where=f"--targets {target.name}", do="name a build that has it: --runtime PATH"
         )

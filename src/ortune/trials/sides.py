@@ -16,10 +16,11 @@ from ortune.bundle.settings import tuned_on
 from ortune.bundle.shared import refused_option, thread_cap
 from ortune.errors import MeasurementError, ModelError, UsageError
 from ortune.fleet import made
-from ortune.fleet.packages import recipe
+from ortune.fleet.packages import recipes
 from ortune.model import from_git
 from ortune.model.open import OpenModel, open_model
 from ortune.providers import find as find_provider
+from ortune.providers import of_target
 from ortune.records import BundleInfo, Measured, Plan, Runtime, Side, Value, read_json
 from ortune.search.plan_edits import merge
 from ortune.targets.browser.setup import BrowserSetup, ort_web
@@ -199,12 +200,9 @@ def _on_target(plan: Plan, side: SideText) -> Plan:
     """The plan where the side runs: as it says itself, else as the plan does, else where its runtime is made for."""
     if side.target is not None:
         return msgspec.structs.replace(plan, providers=targets.find(side.target).providers)
-    implied = recipe(side.runtime or "")
-    if implied is not None and implied.provider and not plan.providers:
+    if recipes(side.runtime or "") and of_target(side.runtime or "").target and not plan.providers:
         # "openvino" asks for OpenVINO, not for the CPU provider of a build that has it.
-        return msgspec.structs.replace(
-            plan, providers=targets.find(find_provider(implied.provider).target).providers
-        )
+        return msgspec.structs.replace(plan, providers=targets.find(side.runtime or "").providers)
     return plan
 
 

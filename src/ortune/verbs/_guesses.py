@@ -55,7 +55,7 @@ def _words(provider: Provider) -> tuple[str, ...]:
 
 def _options_of(provider: Provider) -> tuple[str, ...]:
     """The options that ask for a provider: of the build that ortune makes, and of the target."""
-    return (*(("--runtime",) if provider.build else ()), "--target")
+    return (*(("--runtime",) if provider.builds else ()), "--target")
 
 
 GUESSES = (

@@ -13,7 +13,7 @@ from typing import Annotated
 from ortune.errors import MeasurementError, RuntimeNotFound, UsageError
 from ortune.experiment.opening import Experiment
 from ortune.fleet import made
-from ortune.fleet.packages import RELEASES, require_recipe
+from ortune.fleet.packages import RELEASES, require_recipes
 from ortune.knobs import parse_settings, version
 from ortune.records import (
     Block,
@@ -86,7 +86,7 @@ class Options(Resumable):
         require_objective(self.objective)
         found = sorted(dict.fromkeys(self.release or RELEASES), key=version, reverse=True)
         for each in found:
-            require_recipe(f"onnxruntime=={each}")
+            require_recipes(f"onnxruntime=={each}")
         return tuple(found)
 
     @cached_property

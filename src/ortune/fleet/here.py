@@ -1,0 +1,46 @@
+"""Why a build of ONNX Runtime cannot work on this machine, as far as that is known before anything is fetched."""
+
+from __future__ import annotations
+
+import os
+import platform
+
+from ortune.platform import cpu_vendor, cuda_driver, host
+from ortune.providers.provider import Build, Provider
+
+SOFTWARE_GPU = "ORT_WEBGPU_EP_ALLOW_SOFTWARE_ADAPTER"
+"""The variable by which WebGPU's plug-in takes a CPU for its device, where a Vulkan of software is there."""
+
+_SYSTEM_NAMES = {"Darwin": "macOS"}
+
+
+def lacking(provider: Provider, build: Build) -> str:
+    """What this machine lacks for a build of a provider; "" where nothing is known to be missing."""
+    if platform.system() not in provider.systems:
+        return f"{systems(provider)} only"
+    gpus = host().gpus
+    if build.vendor and build.vendor not in cpu_vendor() and not any(build.vendor in gpu for gpu in gpus):
+        return f"it takes hardware of {build.vendor} alone, and none is here"
+    if build.cuda:
+        return lacking_driver(build.cuda)
+    if provider.vendor and provider.hardware == "gpu" and not any(provider.vendor in gpu for gpu in gpus):
+        return f"no GPU of {provider.vendor} is here"
+    if provider.hardware == "gpu" and not gpus and os.environ.get(SOFTWARE_GPU) != "1":
+        return f"no GPU is here; to try one of software, which shows nothing of speed: {SOFTWARE_GPU}=1"
+    return ""
+
+
+def lacking_driver(cuda: int) -> str:
+    """Why the driver of NVIDIA is not for a major version of CUDA; "" where it is."""
+    driver = cuda_driver()
+    if driver is None:
+        return "no driver of NVIDIA is here: libcuda.so.1 is missing"
+    newest = ".".join(map(str, driver))
+    return (
+        f"the driver of NVIDIA is for CUDA {newest}, and CUDA {cuda} is needed" if driver < (cuda, 0) else ""
+    )
+
+
+def systems(provider: Provider) -> str:
+    """The systems that have a provider's wheel, in words."""
+    return " and ".join(_SYSTEM_NAMES.get(place, place) for place in provider.systems)
