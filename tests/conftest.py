@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import gc
 import os
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -16,6 +17,9 @@ import pytest
 import chromium
 from ortune.fleet import runtimes
 from ortune.fleet.environment import clean_environment
+
+# numpy's threads spin, in each of a thousand processes and beside whatever runs. The workers of xdist start with it.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -45,6 +49,26 @@ def _own_lock(tmp_path_factory: pytest.TempPathFactory) -> None:
     one after another as they are; the others ask for no speed.
     """
     os.environ["ORTUNE_LOCK"] = str(Path(tmp_path_factory.getbasetemp()) / "machine.lock")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _no_disk_is_waited_for() -> Iterator[None]:
+    """What these processes write is left to the system: no test cuts the power.
+
+    A commit waits for the disk three times, 25 ms in all, and a session commits what each trial gave.
+    """
+    connect = sqlite3.connect
+
+    def hasty(*arguments: Any, **more: Any) -> sqlite3.Connection:
+        database = connect(*arguments, **more)
+        with contextlib.suppress(sqlite3.Error):  # one that is damaged tells whoever reads it
+            database.execute("PRAGMA synchronous=OFF")
+        return database
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sqlite3, "connect", hasty)
+        patch.setattr(os, "fsync", lambda fd: None)
+        yield
 
 
 @pytest.fixture(scope="session", autouse=True)

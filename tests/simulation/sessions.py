@@ -98,7 +98,9 @@ def scenario(seed: int) -> tuple[str, float, Lab]:
     return VERBS[seed % len(VERBS)], budget_s, lab
 
 
-def run(seed: int, folder: Path, lab: Lab | None = None, resume: str | None = None) -> Session:
+def run(
+    seed: int, folder: Path, lab: Lab | None = None, resume: str | None = None, *, inputs: int | None = None
+) -> Session:
     """One session, in a folder of its own or going on in that of another.
 
     Args:
@@ -106,6 +108,8 @@ def run(seed: int, folder: Path, lab: Lab | None = None, resume: str | None = No
         folder: Of model and store.
         lab: In place of the seed's own.
         resume: As ``--resume`` has it.
+        inputs: As ``--seed`` has it: of the inputs and the orders; None is ``seed``. What a plan gives for inputs that
+            another session had is known.
 
     Raises:
         Killed: As the lab's faults have it.
@@ -117,7 +121,8 @@ def run(seed: int, folder: Path, lab: Lab | None = None, resume: str | None = No
     if not model.exists():
         net(folder)
     watcher = Watcher(clock=Stopwatch(now_s=lab.clock), machine=lab.machine, say=session.lines.append)
-    common = {"store": store, "budget": budget_s, "runtime": sys.executable, "seed": seed}
+    common = {"store": store, "budget": budget_s, "runtime": sys.executable}
+    common["seed"] = seed if inputs is None else inputs
     try:
         with tools_of(lab):
             session.envelope = answer(verb, model, resume, common, watcher)
@@ -144,12 +149,13 @@ def main() -> None:
     parser.add_argument("file", type=Path)
     parser.add_argument("--seeds", type=int, default=200)
     parser.add_argument("--first", type=int, default=0)
+    parser.add_argument("--inputs", type=int, help="as run has it")
     asked = parser.parse_args()
     with asked.file.open("w", encoding="utf-8") as file:
         for seed in range(asked.first, asked.first + asked.seeds):
             began = time.monotonic()
             with tempfile.TemporaryDirectory() as folder:
-                session = run(seed, Path(folder))
+                session = run(seed, Path(folder), inputs=asked.inputs)
             print(json.dumps({"seed": seed, **session.record()}), file=file, flush=True)
             print(seed, session.record(), f"{time.monotonic() - began:.1f} s", file=sys.stderr)
 

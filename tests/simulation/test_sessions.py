@@ -14,6 +14,8 @@ from simulated_machine import Faults, Killed, Lab, Weather
 from simulation.sessions import Session, run, scenario
 
 SEEDS = range(50)
+INPUTS = 7
+"""``--inputs`` of all that runs within seconds: what the plans give for them is known after a few sessions."""
 MANY = 10_000
 """For ``pytest -m long``: hours."""
 LEAST_OF_A_CLAIM = 6
@@ -44,7 +46,7 @@ def require_sound(session: Session, store: Path) -> None:
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_session_keeps_its_promises(seed: int, tmp_path: Path) -> None:
-    require_sound(run(seed, tmp_path), tmp_path / "store")
+    require_sound(run(seed, tmp_path, inputs=INPUTS), tmp_path / "store")
 
 
 @pytest.mark.long
@@ -62,7 +64,7 @@ def test_the_same_seed_gives_the_same_bytes(tmp_path: Path) -> None:
         for again in range(2):
             folder = tmp_path / f"{seed}-{again}" / "x"
             folder.mkdir(parents=True)
-            session = run(seed, folder)
+            session = run(seed, folder, inputs=INPUTS)
             assert session.envelope is not None
             text = msgspec.json.encode(session.envelope).decode()
             answers.append(text.replace(str(folder), "").replace(session.envelope.result.session, ""))
@@ -73,14 +75,16 @@ LONG = [seed for seed in range(40) if scenario(seed)[1] >= 60.0]
 """With time for a confirmation, of each verb several."""
 
 
-@pytest.mark.parametrize("seed", LONG)
+@pytest.mark.parametrize(
+    "seed", [seed if seed < 20 else pytest.param(seed, marks=pytest.mark.long) for seed in LONG]
+)
 def test_a_session_that_is_killed_goes_on_and_measures_nothing_twice(seed: int, tmp_path: Path) -> None:
     lab, groups = Lab(seed, weather=Weather(process=0.01)), iter((4, 14, 24))
-    envelope, kills = None, 0
-    while envelope is None:
+    session, kills = None, 0
+    while session is None:
         lab.faults = Faults(killed_at=next(groups, None))
         try:
-            envelope = run(seed, tmp_path, lab, "newest" if kills else None).envelope
+            session = run(seed, tmp_path, lab, "newest" if kills else None, inputs=INPUTS)
         except Killed:
             kills += 1
     assert kills
@@ -88,7 +92,10 @@ def test_a_session_that_is_killed_goes_on_and_measures_nothing_twice(seed: int, 
         (head,) = kept.sessions()
         kinds = [event.kind for event in kept.events(head.id)]
     assert sum(kind in ("outcome", "untimed-outcome") for kind in kinds) == lab.n_trials, "no result is lost"
+    if session.envelope is None:
+        assert session.error == "invalid"  # as often as two identical plans differ by chance
+        return
     before = kinds[: len(kinds) - kinds[::-1].index("resumed")].count("outcome")
-    played = [int(note.split()[6]) for note in envelope.result.notes if "were played back" in note]
+    played = [int(note.split()[6]) for note in session.envelope.result.notes if "were played back" in note]
     # A block that was cut is measured again: it holds as many trials as may live at once.
     assert played and before - MOST_ALIVE <= played[0] <= before
