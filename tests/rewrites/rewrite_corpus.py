@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
+from written_out_steps import written_out
 
 Feeds = dict[str, np.ndarray]
 FLOAT = TensorProto.FLOAT
@@ -375,6 +376,7 @@ BETWEEN = "affine-as-convolution"
 SINGLE = "float16-to-float32"
 CHANNELS = "transpose-before-concat"
 UNROLLED = "loop-unrolling"
+STEPS = "unrolled-recurrence"
 SIZES = "constant-reshape"
 NOTHING = "no-op-nodes"
 
@@ -416,6 +418,12 @@ CORPUS = (
     ),
     Sample(
         name="up", build=up_and_normalise, feeds={"x": values(1, 4, 5, 5)}, holds=frozenset({INTO, SAVED})
+    ),
+    Sample(
+        name="steps",
+        build=lambda: written_out("torch gru", steps=8),
+        feeds={"x": values(1, 8, 12)},
+        holds=frozenset({STEPS}),
     ),
     Sample(name="loop", build=loop, feeds={"x": values(2, 4)}, holds=frozenset({FIXED, UNROLLED})),
     Sample(

@@ -24,7 +24,7 @@ Probes = list[Array]
 LOWEST = float(np.finfo(np.float32).min)
 """No number of float32 is below."""
 
-_FUNCTIONS: dict[str, Callable[..., Array]] = {
+FUNCTIONS: dict[str, Callable[..., Array]] = {
     "Add": np.add,
     "Sub": np.subtract,
     "Mul": np.multiply,
@@ -42,7 +42,7 @@ _FUNCTIONS: dict[str, Callable[..., Array]] = {
     "Max": np.maximum,
     "Identity": np.array,
 }
-ELEMENTWISE = tuple(_FUNCTIONS)
+ELEMENTWISE = tuple(FUNCTIONS)
 _LIMITS = ("Clip", "Min")
 
 
@@ -297,9 +297,7 @@ def _computed(node: ir.Node, found: dict[ir.Value, Probes], rank: int, axes: int
         try:
             return [
                 np.asarray(
-                    _FUNCTIONS[node.op_type](
-                        *(each[i] if isinstance(each, list) else each for each in given)
-                    ),
+                    FUNCTIONS[node.op_type](*(each[i] if isinstance(each, list) else each for each in given)),
                     np.float64,
                 )
                 for i in range(count)

@@ -1,11 +1,12 @@
-"""A recurrence was written out step by step.
+"""A recurrence is unrolled, step by step.
 
-What it is: products with the same weights, one after another, 32 or more of them: a loop over time that the exporter
-    traced.
+What it is: eight or more steps of an LSTM, a GRU or an RNN one after another, each with nodes of its own: a loop over
+    time that the exporter traced. Other steps that share the weights of a product are named from 32 on.
 Why it costs: loading takes time for every node; each step is a few small nodes, where one LSTM or GRU runs all of
     them.
-Evidence: how often the same weights stand one after another on a way through the graph.
-Fix and its safety: advice: export the layer as LSTM, GRU or Scan.
+Evidence: products with the same weights one after another, and what the nodes between them compute, by values.
+Fix and its safety: exact: the rewrite ``unrolled-recurrence``. Advice where it is another recurrence: export the
+    layer as LSTM, GRU or Scan.
 Example: ``torch.nn.LSTMCell`` in a Python loop, where ``torch.nn.LSTM`` does the same
 References: microsoft/onnxruntime#27796; onnx/tensorflow-onnx#2108.
 """
@@ -13,47 +14,70 @@ References: microsoft/onnxruntime#27796; onnx/tensorflow-onnx#2108.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import onnx
 import onnx.parser
 import onnx_ir as ir
 
+from ortune.graph.nodes import scopes_of
 from ortune.model.graphs import graphs, name_of, op_set
 from ortune.records import Finding
+from ortune.rewrites._pattern import Look
+from ortune.rewrites._recurrence import Recurrence
+from ortune.rewrites.unrolled_recurrence import REWRITE, written_out
+from ortune.rules._fixes import sure_of
 from ortune.rules._words import short
 from ortune.rules.facts import Facts
 
 CODE = "GRA010"
-TIER = "preview"
 
 _STEPS = 32
 _WEIGHTS = 4  # of a graph that are followed: a cell has no more, and each takes a walk
+_NAMED = ("Gemm", "MatMul", "Sigmoid", "Tanh")
 _PRODUCTS = op_set("MatMul Gemm")
 
 
-def _cells(steps: int) -> onnx.ModelProto:
-    cells = [f"[bad_{i}] p{i} = MatMul (h{i}, w)  h{i + 1} = Tanh (p{i})" for i in range(steps)]
-    lines = "\n".join(cells).replace("  ", "\n")
+def _cells(steps: int, name: str) -> onnx.ModelProto:
+    lines = [
+        f"[{name}_x{i}] x{i} = Gather <axis = 0> (x, i{i})\n[{name}_p{i}] p{i} = MatMul (x{i}, wx)\n"
+        f"[{name}_q{i}] q{i} = MatMul (h{i}, wh)\n[{name}_s{i}] s{i} = Add (p{i}, q{i})\n"
+        f"[{name}_t{i}] h{i + 1} = Tanh (s{i})"
+        for i in range(steps)
+    ]
+    held = "".join(f", int64 i{i} = {{{i}}}" for i in range(steps))
     return onnx.parser.parse_model(
         '<ir_version: 8, opset_import: ["" : 17]>\n'
-        f"steps (float[1,8] h0, float[8,8] w) => (float[1,8] h{steps}) {{ {lines} }}"
+        f"steps (float[{steps},1,2] x, float[1,2] h0) => (float[1,2] h{steps})\n"
+        f"<float[2,2] wx = {{1,2,3,4}}, float[2,2] wh = {{1,0,0,1}}{held}> {{ {chr(10).join(lines)} }}"
     )
 
 
 def bad() -> onnx.ModelProto:
-    """Forty steps."""
-    return _cells(40)
+    """Twenty steps."""
+    model = _cells(20, "bad")
+    for node in model.graph.node:  # what the steps are fed stays
+        if node.op_type == "Gather":
+            node.name = node.name.replace("bad", "fed")
+    return model
 
 
 def good() -> onnx.ModelProto:
-    """As many layers as a model may share."""
-    return _cells(12)
+    """As few as are as fast written out."""
+    return _cells(4, "step")
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """In every graph, for the weights that stand most often."""
-    for graph in graphs(facts.model.ir) if facts.model else ():
+    """In every graph: cells that are recognised, then the weights that stand most often."""
+    if facts.model is None:
+        return
+    look, cells = Look(facts.model.ir), list[Recurrence]()
+    for scope, look.opset in scopes_of(facts.model.ir):
+        cells += written_out(scope, look)[0]
+    if cells:
+        yield sure_of(REWRITE, _of_cells(cells), facts)
+        return
+    for graph in graphs(facts.model.ir):
         uses = Counter(node.inputs[1] for node in graph if _product(node))
         often = [weight for weight, n in uses.most_common(_WEIGHTS) if n >= _STEPS and weight is not None]
         longest = {weight: _steps(graph, weight) for weight in often}
@@ -63,10 +87,27 @@ def find(facts: Facts) -> Iterator[Finding]:
             names = {name_of(node) for node in graph if _product(node) and node.inputs[1] in found}
             yield Finding(
                 code=CODE,
-                what=f"{steps} steps written out one after another, all with the weights {short(found[0].name or '')}",
+                what=f"{steps} unrolled steps, all with the weights {short(found[0].name or '')}",
                 where=tuple(sorted(names)),
                 fix="export the layer as LSTM, GRU or Scan",
             )
+
+
+def _of_cells(cells: Sequence[Recurrence]) -> Finding:
+    """What is said of the recurrences of a model: one finding, with all their nodes."""
+    every = [node for each in cells for node in each.nodes]
+    kinds = Counter(node.op_type for node in every)
+    named = ", ".join(f"{kinds[op]} {op}" for op in _NAMED if kinds[op])
+    first = f"{_article(cells[0].kind)} {cells[0].kind} of {len(cells[0].cells)} steps"
+    more = f" and {len(cells) - 1} more like it" if len(cells) > 1 else ""
+    verb = "are" if len(cells) > 1 else "is"
+    return Finding(
+        code=CODE, what=f"{first}{more} {verb} unrolled: {named}", where=tuple(map(name_of, every))
+    )
+
+
+def _article(kind: str) -> str:
+    return "a" if kind == "GRU" else "an"
 
 
 def _product(node: ir.Node) -> bool:

@@ -1,0 +1,442 @@
+"""What one step of a recurrence computes, and of which cell that is: by values, whatever its nodes are.
+
+Behind the products a step is a function element by element of linear forms: of its input, of the state before, and of
+constants. Exporters write these in many ways: one product or one a gate, split before its activation or behind it,
+the state joined to the input or not. Which gate is which follows from computing the function on chosen numbers.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import onnx_ir as ir
+
+from ortune.graph.attributes import float_of, int_of, ints_of
+from ortune.graph.constants import Array, constant, one_number
+from ortune.graph.nodes import input_of, is_op
+from ortune.rewrites._pattern import Look
+from ortune.rewrites._probe import ELEMENTWISE, FUNCTIONS
+
+Values = np.ndarray
+
+_POINTS = 64
+_NEAR = 1e-9
+_DEPTH = 64  # nodes within a step
+_AXES = 2  # of what a step computes: rows of a batch, and numbers
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Linear:
+    """Products of values with constant matrices, and a constant row, summed.
+
+    Attributes:
+        parts: The matrix of each value; None for the value as it is.
+        bias: The row; None for zeros.
+    """
+
+    parts: Mapping[ir.Value, Values | None]
+    bias: Values | None = None
+
+    def same(self, other: Linear) -> bool:
+        """Whether both are computed from the same values with the same numbers."""
+        return self.parts.keys() == other.parts.keys() and self.equals(
+            other, {key: key for key in self.parts}
+        )
+
+    def equals(self, other: Linear, named: Mapping[ir.Value, ir.Value]) -> bool:
+        """Whether both have the same numbers, where ``named`` says which value of the other stands for which here."""
+        if len(self.parts) != len(other.parts) or not _equal(self.bias, other.bias):
+            return False
+        return all(
+            named.get(key) in other.parts and _equal(matrix, other.parts[named[key]])
+            for key, matrix in self.parts.items()
+        )
+
+    @property
+    def as_it_is(self) -> bool:
+        """Whether a value is in it as it is."""
+        return any(matrix is None for matrix in self.parts.values())
+
+    @property
+    def is_value(self) -> bool:
+        """Whether it is one value as it is."""
+        return self.bias is None and len(self.parts) == 1 and self.as_it_is
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Curve:
+    """A function element by element."""
+
+    operator: str
+    inputs: tuple[Part, ...]
+
+
+Part = Linear | Curve | float
+
+
+def _equal(one: Values | None, other: Values | None) -> bool:
+    if one is None or other is None:
+        return one is other
+    return one.shape == other.shape and bool((one == other).all())
+
+
+class Step:
+    """What the values of one step are made of.
+
+    Attributes:
+        state: The state before it.
+        nodes: Its own, as far as they were gone through.
+        fed: Those above, from which it is fed a product, the last first.
+    """
+
+    def __init__(self, state: ir.Value, number: int, levels: Mapping[ir.Value, int], look: Look) -> None:
+        """``levels`` says of a value in how many steps up to ``number`` it was computed; 0 of what no step computes."""
+        self.state, self.nodes, self.fed = state, dict[ir.Node, None](), dict[ir.Node, None]()
+        self._number, self._levels, self._look = number, levels, look
+        self._known: dict[ir.Value, Part | None] = {state: Linear({state: None})}
+
+    def level(self, value: ir.Value) -> int:
+        """In how many steps a value was computed."""
+        return self._levels.get(value, 0)
+
+    def _own(self, value: ir.Value) -> bool:
+        return self.level(value) == self._number
+
+    def part(self, value: ir.Value | None, depth: int = _DEPTH) -> Part | None:
+        """What a value is made of; None where that is not understood."""
+        if value is None or depth == 0:
+            return None
+        if value not in self._known:
+            self._known[value] = self._part(value, depth - 1)
+        return self._known[value]
+
+    def _part(self, value: ir.Value, depth: int) -> Part | None:
+        number = one_number(value)
+        if number is not None:
+            return float(number.reshape(()))
+        numbers = constant(value)
+        if numbers is not None:
+            return _row(value, numbers)
+        node, level = value.producer(), self.level(value)
+        if node is None or 0 < level < self._number:
+            return Linear({value: None}) if level in (0, self._number - 1) else None
+        found = self._linear(node, value, depth)
+        if not level:
+            # What the step is fed: a product of it belongs to the cell, and nothing above.
+            if found is not None:
+                self.fed[node] = None
+            return found or Linear({value: None})
+        self.nodes[node] = None
+        if found is None and is_op(node, *ELEMENTWISE):
+            inputs = [self.part(each, depth) for each in node.inputs]
+            known = tuple(each for each in inputs if each is not None)
+            return Curve(node.op_type, known) if len(known) == len(inputs) else None
+        return found
+
+    def _linear(self, node: ir.Node, value: ir.Value, depth: int) -> Part | None:
+        if is_op(node, "Gemm", "MatMul"):
+            return self._product(node, depth)
+        if is_op(node, "Identity"):
+            return self.part(node.inputs[0], depth)
+        if is_op(node, "Split", "Slice"):
+            bounds = _bounds(node, value)
+            # Of a value of three axes, the second may be that of the steps.
+            flat = len(self._look.of(value).dims or ()) == _AXES
+            whole = self.part(node.inputs[0], depth) if bounds is not None and flat else None
+            return None if bounds is None or whole is None else _cut(whole, *bounds)
+        if is_op(node, "Add", "Sub"):
+            one, other = (self.part(each, depth) for each in node.inputs)
+            made = _sum(one, other, -1.0 if node.op_type == "Sub" else 1.0)
+            if made is None and self._own(value) and is_op(node, "Add"):
+                made = self._projected(one, other)
+            return made
+        return None
+
+    def _product(self, node: ir.Node, depth: int) -> Linear | None:
+        weight = weight_of(node)
+        if weight is None:
+            return None
+        given = self._factor(node.inputs[0], weight[1], depth)
+        if given is None or input_of(node, 2) is None:
+            return given
+        bias = self.part(node.inputs[2], depth)
+        if isinstance(bias, float):
+            bias = Linear({}, np.full(weight[1].shape[1], bias, weight[1].dtype))
+        beta = float_of(node, "beta", 1.0)
+        return _sum(given, bias, 1.0) if isinstance(bias, Linear) and beta == 1.0 else None
+
+    def _factor(self, value: ir.Value | None, matrix: Values, depth: int) -> Linear | None:
+        """A value times a matrix: each part of what is joined with its own rows."""
+        if value is None:
+            return None
+        node = value.producer()
+        if node is None or not is_op(node, "Concat") or self.state not in node.inputs:
+            return None if self._own(value) else Linear({value: matrix})
+        if int_of(node, "axis", 0) not in (1, -1):
+            return None
+        self.nodes[node] = None
+        widths = [self._width(each) for each in node.inputs]
+        open_ones = [i for i, width in enumerate(widths) if width is None]
+        if len(open_ones) > 1:
+            return None
+        rest = matrix.shape[0] - sum(width or 0 for width in widths)
+        parts: dict[ir.Value, Values | None] = {}
+        start = 0
+        for each, width in zip(node.inputs, widths, strict=True):
+            end = start + (rest if width is None else width)
+            if each is None or each in parts or end > matrix.shape[0]:
+                return None
+            parts[each], start = matrix[start:end], end
+        return Linear(parts) if start == matrix.shape[0] else None
+
+    def _width(self, value: ir.Value | None) -> int | None:
+        dims = self._look.of(value).dims
+        return dims[-1] if dims and isinstance(dims[-1], int) else None
+
+    def _projected(self, one: Part | None, other: Part | None) -> Linear | None:
+        """A product, and a value as it is, which something outside of the step has projected."""
+        if not isinstance(one, Linear) or not isinstance(other, Linear) or one.is_value == other.is_value:
+            return None
+        value, form = (one, other) if one.is_value else (other, one)
+        arrays = [each for each in (*form.parts.values(), form.bias) if each is not None]
+        if not arrays or not form.parts or value.parts.keys() & form.parts.keys():
+            return None
+        key, width = next(iter(value.parts)), arrays[0].shape[-1]
+        if self._width(key) not in (None, width):
+            return None
+        return Linear({**form.parts, key: np.eye(width, dtype=arrays[0].dtype)}, form.bias)
+
+
+def weight_of(node: ir.Node) -> tuple[ir.Value, Values] | None:
+    """The stored weights of a product of two axes, and the matrix that its first input is multiplied with."""
+    if not is_op(node, "Gemm", "MatMul") or len(node.inputs) < 2:
+        return None
+    value, turned = node.inputs[1], False
+    before = value.producer() if value is not None else None
+    if before is not None and is_op(before, "Transpose") and (ints_of(before, "perm") or [1, 0]) == [1, 0]:
+        value, turned = before.inputs[0], True
+    matrix = constant(value)
+    if value is None or matrix is None or matrix.ndim != 2 or matrix.dtype.kind != "f":
+        return None
+    if int_of(node, "transA", 0) or float_of(node, "alpha", 1.0) != 1.0:
+        return None
+    turned ^= bool(int_of(node, "transB", 0))
+    return value, matrix.T if turned else matrix
+
+
+def _row(value: ir.Value, numbers: Values) -> Part:
+    """A constant of several numbers: a row, one number repeated, or a value like others."""
+    if numbers.dtype.kind != "f":
+        return Linear({value: None})
+    if numbers.size and (numbers == numbers.reshape(-1)[0]).all():
+        return float(numbers.reshape(-1)[0])
+    if numbers.ndim == 1 or numbers.shape[:-1] == (1,):
+        return Linear({}, numbers.reshape(-1))
+    return Linear({value: None})
+
+
+def _bounds(node: ir.Node, value: ir.Value) -> tuple[int, int | None, int] | None:
+    """Where a piece of the last axis begins and ends, as (number, end, pieces): of equal pieces the end is None."""
+    if is_op(node, "Split"):
+        if int_of(node, "axis", 0) not in (1, -1):
+            return None
+        place = list(node.outputs).index(value)
+        given = ints_of(node, "split") if input_of(node, 1) is None else constant(node.inputs[1])
+        if given is None:
+            return place, None, len(node.outputs)
+        sizes = [int(size) for size in given]
+        return sum(sizes[:place]), sum(sizes[: place + 1]), 0
+    if input_of(node, 1) is None:
+        starts, ends, axes, steps = (ints_of(node, name) for name in ("starts", "ends", "axes", "steps"))
+    else:
+        found = [constant(input_of(node, place)) for place in (1, 2, 3, 4)]
+        starts, ends, axes, steps = (None if each is None else [int(n) for n in each] for each in found)
+    if axes not in ([1], [-1]) or starts is None or ends is None or steps not in (None, [1]) or starts[0] < 0:
+        return None
+    return starts[0], ends[0], 0
+
+
+def _cut(whole: Part, start: int, end: int | None, pieces: int) -> Part | None:
+    """A piece of the last axis."""
+    if isinstance(whole, float):
+        return whole
+    if isinstance(whole, Curve):
+        inputs = [_cut(each, start, end, pieces) for each in whole.inputs]
+        known = tuple(each for each in inputs if each is not None)
+        return Curve(whole.operator, known) if len(known) == len(inputs) else None
+    arrays = [each for each in (*whole.parts.values(), whole.bias) if each is not None]
+    if not arrays or whole.as_it_is:
+        return None
+    width = arrays[0].shape[-1]
+    if pieces:
+        if width % pieces:
+            return None
+        start, end = start * (width // pieces), (start + 1) * (width // pieces)
+    part = slice(start, end)
+    bias = None if whole.bias is None else whole.bias[part]
+    return Linear({key: m if m is None else m[:, part] for key, m in whole.parts.items()}, bias)
+
+
+def _sum(one: Part | None, other: Part | None, sign: float) -> Linear | None:
+    """Two linear forms as one."""
+    if isinstance(one, float) and isinstance(other, Linear):
+        one = _full(other, one)
+    if isinstance(other, float) and isinstance(one, Linear):
+        other = _full(one, other)
+    if not isinstance(one, Linear) or not isinstance(other, Linear) or one.is_value or other.is_value:
+        return None
+    if one.parts.keys() & other.parts.keys():
+        return None
+    if other.as_it_is:
+        return None
+    turned = {key: m if m is None or sign > 0 else -m for key, m in other.parts.items()}
+    biases = [b for b in (one.bias, other.bias if other.bias is None else sign * other.bias) if b is not None]
+    if len({b.shape for b in biases}) > 1:
+        return None
+    return Linear({**one.parts, **turned}, sum(biases[1:], biases[0]) if biases else None)
+
+
+def _full(beside: Linear, number: float) -> Linear | None:
+    """A number as a row as wide as a linear form."""
+    arrays = [each for each in (*beside.parts.values(), beside.bias) if each is not None]
+    if not arrays:
+        return None
+    return Linear({}, np.full(arrays[0].shape[-1], number, arrays[0].dtype) if number else None)
+
+
+# --- cells -----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Cell:
+    """One step of an LSTM, a GRU or an RNN.
+
+    Attributes:
+        kind: The operator.
+        gates: The linear form of each, in ONNX's order; of a GRU that of the state behind its reset is the last.
+        x: What the step is fed.
+        state: The state before it.
+        memory: The second state before it; None where there is none, or where it is zero.
+    """
+
+    kind: str
+    gates: tuple[Linear, ...]
+    x: ir.Value
+    state: ir.Value
+    memory: ir.Value | None = None
+
+    def same(self, other: Cell) -> bool:
+        """Whether both are the same function."""
+        named = {self.x: other.x, self.state: other.state}
+        return self.kind == other.kind and all(
+            one.equals(two, named) for one, two in zip(self.gates, other.gates, strict=True)
+        )
+
+
+@dataclass(slots=True)
+class _Atoms:
+    """The linear forms that a function is of, each with numbers in its place."""
+
+    found: list[tuple[Linear, Array]] = field(default_factory=list)
+
+    def value(self, part: Part) -> Array:
+        if isinstance(part, float):
+            return np.asarray(part)
+        if isinstance(part, Curve):
+            function = FUNCTIONS[part.operator]
+            return np.asarray(function(*(self.value(each) for each in part.inputs)), np.float64)
+        for known, numbers in self.found:
+            if known.same(part):
+                return numbers
+        numbers = np.random.default_rng(len(self.found)).normal(0.0, 1.5, _POINTS)
+        self.found.append((part, numbers))
+        return numbers
+
+
+def _sigmoid(x: Array) -> Array:
+    return 1 / (1 + np.exp(-x))
+
+
+def lstm_memory(gates: Sequence[Array], memory: Array) -> Array:
+    """The second state of an LSTM, from its gates in ONNX's order (i, o, f, c) and the one before."""
+    i, _, f, c = gates
+    made: Array = _sigmoid(f) * memory + _sigmoid(i) * np.tanh(c)
+    return made
+
+
+def _lstm(gates: Sequence[Array], memory: Array, _: Array) -> Array:
+    made: Array = _sigmoid(gates[1]) * np.tanh(lstm_memory(gates, memory))
+    return made
+
+
+def _gru(gates: Sequence[Array], _: Array, state: Array) -> Array:
+    z, r, fed, held = gates
+    made: Array = (1 - _sigmoid(z)) * np.tanh(fed + _sigmoid(r) * held) + _sigmoid(z) * state
+    return made
+
+
+def _rnn(gates: Sequence[Array], _: Array, __: Array) -> Array:
+    made: Array = np.tanh(gates[0])
+    return made
+
+
+_CELLS: dict[str, tuple[int, Callable[[Sequence[Array], Array, Array], Array]]] = {
+    "LSTM": (4, _lstm),
+    "GRU": (4, _gru),
+    "RNN": (1, _rnn),
+}
+
+
+def cell_of(step: Step, end: ir.Value) -> Cell | None:
+    """The cell whose state behind a step is a value; None where it is of none."""
+    part = step.part(end)
+    if not isinstance(part, Curve):
+        return None
+    atoms = _Atoms()
+    with np.errstate(all="ignore"):
+        result = atoms.value(part)
+        gates = [each for each in atoms.found if not each[0].is_value]
+        values = {next(iter(form.parts)): numbers for form, numbers in atoms.found if form.is_value}
+        for kind, (count, function) in _CELLS.items():
+            memory = next(iter(values), None) if kind == "LSTM" else None
+            if len(gates) != count or len(values) > 1 or (kind == "GRU" and step.state not in values):
+                continue
+            before = np.zeros(()) if memory is None else values[memory]
+            state = values.get(step.state, np.zeros(()))
+            for order in itertools.permutations(gates):
+                made = function([numbers for _, numbers in order], before, state)
+                x = _fed(kind, [form for form, _ in order], step.state)
+                if x is not None and not step.level(x) and np.allclose(made, result, rtol=_NEAR, atol=_NEAR):
+                    forms = tuple(form for form, _ in order)
+                    return Cell(kind=kind, gates=forms, x=x, state=step.state, memory=memory)
+    return None
+
+
+def _fed(kind: str, gates: Sequence[Linear], state: ir.Value) -> ir.Value | None:
+    """What all gates are fed beside the state; None where they are fed several values, or are no gates of the cell."""
+    of_x, of_state = list(gates), list(gates)
+    if kind == "GRU":
+        of_x, of_state = list(gates[:3]), [*gates[:2], gates[3]]
+        if state in gates[2].parts or len(gates[3].parts) != 1:
+            return None
+    others = {value for form in gates for value in form.parts if value is not state}
+    (x,) = others if len(others) == 1 else (None,)
+    if x is None or any(x not in form.parts for form in of_x):
+        return None
+    return x if all(state in form.parts for form in of_state) else None
+
+
+def is_memory(step: Step, cell: Cell, value: ir.Value) -> bool:
+    """Whether a value is the second state behind a step of an LSTM."""
+    part = step.part(value)
+    if not isinstance(part, Curve):
+        return False
+    atoms = _Atoms()
+    with np.errstate(all="ignore"):
+        made = atoms.value(part)
+        gates = [atoms.value(gate) for gate in cell.gates]
+        memory = np.zeros(()) if cell.memory is None else atoms.value(Linear({cell.memory: None}))
+        return bool(np.allclose(made, lstm_memory(gates, memory), rtol=_NEAR, atol=_NEAR))

@@ -1,0 +1,237 @@
+"""Recurrences that were written out step by step: found by the weights that their steps share."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import onnx_ir as ir
+
+from ortune.graph.attributes import int_of, ints_of
+from ortune.graph.constants import constant
+from ortune.graph.nodes import Scope, input_of, is_op
+from ortune.rewrites._cells import Cell, Step, cell_of, is_memory, weight_of
+from ortune.rewrites._pattern import Look
+
+LEAST_STEPS = 8
+"""Fewer steps are as fast written out."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Recurrence:
+    """An LSTM, a GRU or an RNN that is written out.
+
+    Attributes:
+        cells: One a step, all the same function.
+        states: The state behind each.
+        memory: The second state behind the last, of an LSTM; None where nothing reads it.
+        nodes: Those of the steps.
+    """
+
+    cells: tuple[Cell, ...]
+    states: tuple[ir.Value, ...]
+    memory: ir.Value | None
+    nodes: tuple[ir.Node, ...]
+
+    @property
+    def kind(self) -> str:
+        """The operator."""
+        return self.cells[0].kind
+
+
+def recurrences(scope: Scope, look: Look) -> Iterator[Recurrence | str]:
+    """The recurrences that are written out in a graph, or why what looks like one is none; no node is in two."""
+    products: defaultdict[ir.Value, list[ir.Node]] = defaultdict(list)
+    for node in scope:
+        weight = weight_of(node) if is_op(node, "Gemm", "MatMul") else None
+        if weight is not None:
+            products[weight[0]].append(node)
+    gone: set[ir.Node] = set()
+    for value, group in products.items():
+        if len(group) >= LEAST_STEPS and not gone.intersection(group):
+            found = _recurrence(scope, value, group, look)
+            if isinstance(found, Recurrence):
+                gone.update(found.nodes)
+            if found:
+                yield found
+
+
+def _recurrence(scope: Scope, weight: ir.Value, products: Sequence[ir.Node], look: Look) -> Recurrence | str:
+    """The recurrence that products with the same weights belong to; why it is none; "" where they are no steps."""
+    operands = list(dict.fromkeys(v for node in products if (v := node.inputs[0]) is not None))
+    levels = _levels(scope, operands)
+    if [levels.get(value, 0) for value in operands] != list(range(len(operands))) or len(
+        operands
+    ) < LEAST_STEPS:
+        return ""
+    what = f"the {len(operands)} steps with the weights {weight.name!r}"
+    before = _states(operands, levels)
+    if before is None:
+        return f"{what} pass on more than their state"
+    steps = [Step(state, number, levels, look) for number, state in enumerate(before, 1)]
+    cells = [cell_of(step, end) for step, end in zip(steps[:-1], before[1:], strict=True)]
+    if cells[-1] is None:
+        return f"{what} are not those of an LSTM, a GRU or an RNN"
+    behind = [v for node in scope for v in node.outputs if levels.get(v, 0) == len(steps)]
+    last = next((v for v in behind if (cell := cell_of(steps[-1], v)) and cell.same(cells[-1])), None)
+    ends = before[1:] if last is None else [*before[1:], last]
+    cells += [] if last is None else [cell_of(steps[-1], last)]
+    steps = steps[: len(cells)]
+    first = _first_alike(cells, steps)
+    chosen = [cell for cell in cells[first:] if cell is not None]
+    if len(chosen) < LEAST_STEPS:
+        return f"{what} are not all the same function"
+    memory = _last_memory(steps[-1], chosen[-1], [v for v, n in levels.items() if n == len(steps)])
+    own = dict.fromkeys(node for step in steps[first:] for node in step.nodes)
+    passed = {*ends[first:], memory}
+    for node in own:
+        for value in node.outputs:
+            others = [use.node for use in value.uses() if use.node not in own]
+            if value not in passed and (value.is_graph_output() or others):
+                return f"of {what}, {value.name!r} is used elsewhere too"
+    fed = {node for step in steps[first:] for node in step.fed}
+    for node in reversed(list(scope)):
+        read = [
+            use.node in own and not value.is_graph_output() for value in node.outputs for use in value.uses()
+        ]
+        if node in fed and all(read):
+            own[node] = None
+    return Recurrence(
+        cells=tuple(chosen),
+        states=tuple(ends[first:]),
+        memory=memory,
+        nodes=tuple(n for n in scope if n in own),
+    )
+
+
+def _levels(scope: Scope, operands: Sequence[ir.Value]) -> dict[ir.Value, int]:
+    """How many of these values, one after another, each value is computed from."""
+    of, levels = set(operands), dict[ir.Value, int]()
+    for node in scope:
+        level = max((levels.get(v, 0) + (v in of) for v in node.inputs if v is not None), default=0)
+        if level:
+            levels.update(dict.fromkeys(node.outputs, level))
+    return levels
+
+
+def _states(operands: Sequence[ir.Value], levels: dict[ir.Value, int]) -> list[ir.Value] | None:
+    """The state before each step: what its product is fed, or the part of it that the step before has made."""
+    last = operands[-1].producer()
+    if last is None or not is_op(last, "Concat"):
+        return list(operands)
+    places = [i for i, v in enumerate(last.inputs) if v is not None and levels.get(v, 0) == len(operands) - 1]
+    made = [value.producer() for value in operands]
+    joins = [
+        node
+        for node in made
+        if node is not None and is_op(node, "Concat") and len(node.inputs) == len(last.inputs)
+    ]
+    if len(places) != 1 or len(joins) < len(made):
+        return None
+    states = [node.inputs[places[0]] for node in joins]
+    return [value for value in states if value is not None]
+
+
+def _first_alike(cells: Sequence[Cell | None], steps: Sequence[Step]) -> int:
+    """From which step on all are the same, and each goes on from the one before."""
+    last = cells[-1]
+    if last is None:
+        return len(cells)
+    first = len(cells) - 1
+    while first > 0:
+        cell, after = cells[first - 1], cells[first]
+        if cell is None or after is None or not cell.same(last):
+            break
+        if after.memory is not None and not is_memory(steps[first - 1], cell, after.memory):
+            break
+        if after.kind == "LSTM" and after.memory is None:
+            break
+        first -= 1
+    return first
+
+
+def _last_memory(step: Step, cell: Cell, values: Sequence[ir.Value]) -> ir.Value | None:
+    """The second state behind the last step, where an LSTM has one."""
+    if cell.kind != "LSTM":
+        return None
+    return next((value for value in values if is_memory(step, cell, value)), None)
+
+
+# --- what the steps are fed ------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Taken:
+    """One place of an axis, which is gone from what is taken.
+
+    Attributes:
+        source: From where.
+        axis: The axis; never below zero.
+        place: The place on it.
+    """
+
+    source: ir.Value
+    axis: int
+    place: int
+
+
+def taken(value: ir.Value) -> Taken | None:
+    """From where a value of two axes is taken, out of one of three; None where it is something else."""
+    node = value.producer()
+    if node is not None and is_op(node, "Gather"):
+        place = constant(node.inputs[1])
+        return None if place is None or place.ndim else _taken(node.inputs[0], int_of(node, "axis", 0), place)
+    if node is None or not is_op(node, "Squeeze") or node.inputs[0] is None:
+        return None
+    axes = ints_of(node, "axes") if input_of(node, 1) is None else _ints(node.inputs[1])
+    piece = node.inputs[0].producer()
+    if axes is None or len(axes) != 1 or piece is None:
+        return None
+    return _piece(piece, axes[0], node.inputs[0])
+
+
+def _piece(piece: ir.Node, axis: int, value: ir.Value) -> Taken | None:
+    """From where a piece of one place is taken, whose axis is to go."""
+    if is_op(piece, "Gather"):
+        place = constant(piece.inputs[1])
+        fits = place is not None and place.shape == (1,) and int_of(piece, "axis", 0) == axis
+        return _taken(piece.inputs[0], axis, place) if fits else None
+    if is_op(piece, "Split"):
+        sizes = ints_of(piece, "split") if input_of(piece, 1) is None else _ints(piece.inputs[1])
+        alone = (sizes is None or set(sizes) == {1}) and int_of(piece, "axis", 0) == axis
+        at = np.asarray(list(piece.outputs).index(value))
+        return _taken(piece.inputs[0], axis, at) if alone and _is_cut_up(piece) else None
+    return _sliced(piece, axis) if is_op(piece, "Slice") else None
+
+
+def _taken(source: ir.Value | None, axis: int, place: np.ndarray | None) -> Taken | None:
+    if source is None or place is None or not -3 <= axis <= 2:
+        return None
+    return Taken(source=source, axis=axis % 3, place=int(place.reshape(())))
+
+
+def _is_cut_up(split: ir.Node) -> bool:
+    """Whether each output has one place: said by the sizes, or by the size of what is split."""
+    if input_of(split, 1) is not None or "split" in split.attributes:
+        return True
+    shape = split.inputs[0].shape if split.inputs[0] is not None else None
+    axis = int_of(split, "axis", 0)
+    return shape is not None and shape[axis] == len(split.outputs)
+
+
+def _sliced(piece: ir.Node, axis: int) -> Taken | None:
+    if input_of(piece, 1) is None:
+        starts, ends, axes, steps = (ints_of(piece, name) for name in ("starts", "ends", "axes", "steps"))
+    else:
+        starts, ends, axes, steps = (_ints(input_of(piece, place)) for place in (1, 2, 3, 4))
+    if axes != [axis] or starts is None or ends is None or steps not in (None, [1]):
+        return None
+    one = ends[0] == starts[0] + 1 or (starts[0] == -1 and ends[0] >= np.iinfo(np.int32).max)
+    return _taken(piece.inputs[0], axis, np.asarray(starts[0])) if one else None
+
+
+def _ints(value: ir.Value | None) -> list[int] | None:
+    numbers = constant(value, most=4096)
+    return None if numbers is None or numbers.ndim > 1 else [int(n) for n in numbers.reshape(-1)]

@@ -1,0 +1,313 @@
+"""Makes one LSTM, GRU or RNN of a recurrence that was written out step by step.
+
+What it is: steps with the same weights, each fed with the state of the one before. What a step computes is recognised
+    by its values: products may be one or one a gate, gates split before their activation or behind it, and the state
+    may be joined to the input. They become one LSTM, GRU or RNN over all steps.
+Why it costs: each step is ten to thirty small nodes, and starting one takes longer than computing it. One operator
+    multiplies all inputs with the weights at once, and packs the weights of the state once.
+Evidence: products that share their weights, as many as there are steps, with Sigmoid and Tanh between.
+Fix and its safety: exact: the same function; sums are rounded in another order.
+Example: ``--rewrite unrolled-recurrence``
+References: ONNX operators, "LSTM", "GRU" and "RNN"; microsoft/onnxruntime#27796.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import onnx_ir as ir
+
+from ortune.graph.attributes import int_of, ints_of
+from ortune.graph.constants import constant
+from ortune.graph.nodes import Scope, holds, input_of, is_op, only_user, scopes_of
+from ortune.graph.shapes.known import Dims
+from ortune.records import Workload
+from ortune.rewrites._base import Proposed, Rewrite, RewriteResult, unchanged
+from ortune.rewrites._cells import Cell
+from ortune.rewrites._editor import Editor
+from ortune.rewrites._pattern import Look
+from ortune.rewrites._recurrence import Recurrence, recurrences, taken
+
+_LEAST_OPSET = 7  # LSTM, GRU and RNN of today
+_AXES_ARE_INPUT = 13  # of Squeeze and Unsqueeze, from this opset on
+_AXES = 3  # of a sequence: steps, batch, numbers
+
+
+def written_out(scope: Scope, look: Look) -> tuple[list[Recurrence], list[str]]:
+    """The recurrences of a graph that can become one operator, and why others cannot."""
+    matches, reasons = list[Recurrence](), list[str]()
+    for found in recurrences(scope, look) if look.opset >= _LEAST_OPSET else ():
+        why = found if isinstance(found, str) else _refusal(found, look)
+        if isinstance(found, str) or why:
+            reasons.append(why)
+        else:
+            matches.append(found)
+    return matches, reasons
+
+
+def _refusal(found: Recurrence, look: Look) -> str:
+    """Why a recurrence stays; "" where nothing speaks against it."""
+    first = found.cells[0]
+    what = f"the {found.kind} of {len(found.cells)} steps from {found.nodes[0].name!r} on"
+    dims = [look.of(value).dims for value in (first.x, found.states[0])]
+    sizes = [each for each in dims if each is not None]
+    if len(sizes) < len(dims) or any(len(each) != _AXES - 1 for each in sizes):
+        return f"{what} is not known to be of rows of a batch"
+    kinds = {
+        each.dtype
+        for cell in found.cells[:1]
+        for form in cell.gates
+        for each in form.parts.values()
+        if each is not None
+    }
+    if kinds != {np.dtype(np.float32)}:
+        return f"{what} is not of float32"
+    for before in (first.state, first.memory):
+        if before is not None and not _is_zero(before) and not _alike(before, first.x, sizes, look):
+            return f"{what} begins with {before.name!r}, whose sizes are not known to be those of a state"
+    return ""
+
+
+def _alike(before: ir.Value, x: ir.Value, sizes: Sequence[Dims], look: Look) -> bool:
+    """Whether a state has a row for each of the batch, and not one for all."""
+    dims, piece = look.of(before).dims, taken(x)
+    if dims is None or len(dims) != _AXES - 1:
+        return False
+    if dims[0] in {each[0] for each in sizes} - {None}:
+        return True
+    # Else by the name of an open size, which the exporter gave to both.
+    source, graph = x if piece is None else piece.source, before.graph
+    fed = [each for each in graph.inputs if len(each.shape or ()) >= _AXES] if graph is not None else []
+    shapes = [each.shape for each in (source, *fed) if each.shape is not None]
+    named = {str(dim) for shape in shapes for dim in shape if isinstance(dim, ir.SymbolicDim) and dim.value}
+    return before.shape is not None and str(before.shape[0]) in named
+
+
+def _is_zero(value: ir.Value) -> bool:
+    """Whether a value is zeros, stored or made."""
+    numbers, node = constant(value), value.producer()
+    if numbers is not None:
+        return not numbers.any()
+    if is_op(node, "Expand", "Identity") and node is not None and node.inputs[0] is not None:
+        return _is_zero(node.inputs[0])
+    if node is None or not is_op(node, "ConstantOfShape"):
+        return False
+    fill = node.attributes.get("value")
+    return fill is None or not np.any(fill.as_tensor().numpy())
+
+
+class _Writer:
+    """Writes the operator that stands for one recurrence."""
+
+    def __init__(self, editor: Editor, found: Recurrence, look: Look) -> None:
+        self.editor, self.found, self.look = editor, found, look
+        self.at = found.nodes[0]
+        self.name = f"{self.at.name or 'steps'}_{found.kind.lower()}"
+        self.places = list(range(len(found.cells)))
+        self.gone = [*reversed(found.nodes)]
+
+    def write(self) -> None:
+        """Puts the operator in the place of the steps, which go."""
+        found, cells = self.found, self.found.cells
+        scope = self.at.graph
+        assert scope is not None
+        x = self._sequence()
+        before = [self._begin(value) for value in self._begins()]
+        attributes: list[ir.Attr] = [ir.AttrInt64("hidden_size", _hidden(cells[0]))]
+        if self.places[0] > self.places[-1]:
+            attributes.append(ir.AttrString("direction", "reverse"))
+        if found.kind == "GRU":
+            attributes.append(ir.AttrInt64("linear_before_reset", 1))
+        inputs = [x, *self._weights(), *([None, *before] if any(before) else [])]
+        outputs = self.editor.outputs(
+            self.at, found.kind, inputs, attributes, name=self.name, count=3 if found.kind == "LSTM" else 2
+        )
+        own = set(found.nodes)
+        used = [_is_read(value, own) for value in found.states]
+        if found.memory is not None and _is_read(found.memory, own):
+            self._put(found.memory, self._without(outputs[2], 0), own)
+        if used[-1] and not any(used[:-1]):
+            self._put(found.states[-1], self._without(outputs[1], 0), own)
+        elif any(used):
+            self._states(self._without(outputs[0], 1), own)
+        read = dict.fromkeys(value for node in self.gone for value in node.inputs if value is not None)
+        for node in self.gone:
+            scope.remove(node, safe=True)
+        for value in read:
+            if value.producer() not in own:
+                self.editor.drop(value)
+        scope.sort()
+
+    def _begins(self) -> list[ir.Value | None]:
+        first = self.found.cells[0]
+        begins = [first.state, first.memory] if self.found.kind == "LSTM" else [first.state]
+        return [None if value is None or _is_zero(value) else value for value in begins]
+
+    def _begin(self, value: ir.Value | None) -> ir.Value | None:
+        return None if value is None else self._with(value, 0)
+
+    def _with(self, value: ir.Value, axis: int) -> ir.Value:
+        return self._axis("Unsqueeze", value, axis)
+
+    def _without(self, value: ir.Value, axis: int) -> ir.Value:
+        return self._axis("Squeeze", value, axis)
+
+    def _axis(self, operator: str, value: ir.Value, axis: int) -> ir.Value:
+        name = f"{self.name}_{operator.lower()}"
+        if self.look.opset < _AXES_ARE_INPUT:
+            return self.editor.node(self.at, operator, [value], [ir.AttrInt64s("axes", [axis])], name=name)
+        axes = self.editor.constant(self.at, f"{name}_axis", np.array([axis]))
+        return self.editor.node(self.at, operator, [value, axes], name=name)
+
+    def _turned(self, value: ir.Value, order: list[int]) -> ir.Value:
+        if order == [0, 1, 2]:
+            return value
+        perm = [ir.AttrInt64s("perm", order)]
+        return self.editor.node(self.at, "Transpose", [value], perm, name=f"{self.name}_transpose")
+
+    def _sequence(self) -> ir.Value:
+        """What all steps are fed, as one value: steps, batch, numbers."""
+        xs = [cell.x for cell in self.found.cells]
+        pieces = [taken(x) for x in xs]
+        known = [piece for piece in pieces if piece is not None]
+        count, first = len(xs), known[0] if known else None
+        dims: Dims | None = self.look.of(first.source).dims if first is not None else None
+        if first is not None and dims is not None and len(known) == count and len(dims) == _AXES:
+            size = dims[first.axis]
+            places = [piece.place % size if isinstance(size, int) else piece.place for piece in known]
+            one = all((piece.source, piece.axis) == (first.source, first.axis) for piece in known)
+            if one and size == count and places in ([*range(count)], [*range(count)][::-1]):
+                self.places = places
+                return self._turned(first.source, [first.axis, *(a for a in range(_AXES) if a != first.axis)])
+        rows = [self._with(x, 0) for x in xs]
+        return self.editor.node(self.at, "Concat", rows, [ir.AttrInt64("axis", 0)], name=f"{self.name}_steps")
+
+    def _weights(self) -> list[ir.Value]:
+        """The weights of the input, those of the state, and the biases of both."""
+        cell = self.found.cells[0]
+        fed, held = cell.gates, cell.gates
+        if cell.kind == "GRU":
+            fed, held = cell.gates[:3], (*cell.gates[:2], cell.gates[3])
+        hidden = _hidden(cell)
+        w = np.concatenate([_matrix(form.parts[cell.x]).T for form in fed])
+        r = np.concatenate([_matrix(form.parts[cell.state]).T for form in held])
+        biases = [np.zeros(hidden) if form.bias is None else form.bias for form in fed]
+        others = [np.zeros(hidden)] * len(fed)
+        if cell.kind == "GRU" and held[2].bias is not None:
+            others[2] = held[2].bias
+        b = np.concatenate([*biases, *others])
+        named = (("input_weights", w), ("state_weights", r), ("biases", b))
+        return [
+            self.editor.constant(self.at, f"{self.name}_{name}", array[None].astype(np.float32))
+            for name, array in named
+        ]
+
+    def _states(self, states: ir.Value, own: set[ir.Node]) -> None:
+        """Puts the states behind the steps in the places where they are read."""
+        stacked = _stacked([self.found.states[self.places.index(i)] for i in range(len(self.places))], own)
+        if stacked is not None:
+            value, axis, nodes = stacked
+            order = [1, 2]
+            order.insert(axis, 0)
+            self._put(value, self._turned(states, order), own)
+            own.update(nodes)
+            self.gone = [*nodes, *self.gone]
+        for place, value in zip(self.places, self.found.states, strict=True):
+            if _is_read(value, own):
+                at = self.editor.constant(self.at, f"{self.name}_place", np.array(place))
+                name = f"{self.name}_state"
+                one = self.editor.node(self.at, "Gather", [states, at], [ir.AttrInt64("axis", 0)], name=name)
+                self._put(value, one, own)
+
+    def _put(self, old: ir.Value, new: ir.Value, own: set[ir.Node]) -> None:
+        """Puts a value in the place of another for all but the steps themselves."""
+        new.type, new.shape = old.type, old.shape
+        if old.is_graph_output():
+            graph = self.at.graph
+            assert graph is not None
+            for place, value in enumerate(graph.outputs):
+                if value is old:
+                    graph.outputs[place] = new
+            name, old.name = old.name, self.editor.fresh(f"{old.name}_before")
+            new.name = name
+        for use in list(old.uses()):
+            if use.node not in own:
+                use.node.replace_input_with(use.idx, new)
+
+
+def _matrix(matrix: np.ndarray | None) -> np.ndarray:
+    assert matrix is not None
+    return matrix
+
+
+def _hidden(cell: Cell) -> int:
+    matrix = cell.gates[-1].parts[cell.state]
+    return int(_matrix(matrix).shape[1])
+
+
+def _is_read(value: ir.Value, own: set[ir.Node]) -> bool:
+    """Whether something but the steps reads a value."""
+    return value.is_graph_output() or any(use.node not in own for use in value.uses())
+
+
+def _stacked(states: Sequence[ir.Value], own: set[ir.Node]) -> tuple[ir.Value, int, list[ir.Node]] | None:
+    """The value in which all states are put one behind the other along a new axis, the axis, and the nodes for it."""
+    rows: list[ir.Value] = []
+    axes: set[int] = set()
+    for state in states:
+        users = [use.node for use in state.uses() if use.node not in own]
+        node = next((each for each in users if is_op(each, "Unsqueeze")), None)
+        given = None
+        if node is not None:
+            given = ints_of(node, "axes") if input_of(node, 1) is None else constant(node.inputs[1])
+        if node is None or given is None or len(given) != 1:
+            return None
+        rows.append(node.outputs[0])
+        axes.add(int(given[0]) % _AXES)
+    join = only_user(rows[0])
+    if join is None or not is_op(join, "Concat") or list(join.inputs) != rows or len(axes) != 1:
+        return None
+    (axis,) = axes
+    if int_of(join, "axis", 0) % _AXES != axis or any(only_user(row) is not join for row in rows):
+        return None
+    return join.outputs[0], axis, [join] + [node for row in rows if (node := row.producer()) is not None]
+
+
+def _change(model: ir.Model, params: Mapping[str, str]) -> RewriteResult:
+    editor, kinds, reasons = Editor(model), Counter[str](), dict[str, None]()
+    before = -1
+    # What one becomes is what the next is fed: layers upon layers.
+    while before != kinds.total():
+        before = kinds.total()
+        look = Look(model)
+        for scope, look.opset in scopes_of(model):
+            matches, why = written_out(scope, look)
+            reasons.update(dict.fromkeys(why))
+            for match in matches[:1]:
+                _Writer(editor, match, look).write()
+                kinds[match.kind] += 1
+    if not kinds:
+        return unchanged(*(reasons or ("no products share their weights as the steps of a recurrence do",)))
+    what = " and ".join(f"{count} {kind}" for kind, count in kinds.items())
+    return RewriteResult(modified=True, what=f"Made {what} of unrolled steps.", reasons=tuple(reasons))
+
+
+def _proposes(model: ir.Model, workload: Workload | None) -> Sequence[Proposed]:
+    if not holds(model, "Tanh"):
+        return []
+    look, kinds = Look(model), Counter[str]()
+    for scope, look.opset in scopes_of(model):
+        kinds.update(f"{found.kind} of {len(found.cells)} steps" for found in written_out(scope, look)[0])
+    return [({}, f"unrolled: {', '.join(f'{n} {what}' for what, n in kinds.items())}")] if kinds else []
+
+
+REWRITE = Rewrite(
+    name="unrolled-recurrence",
+    summary="an unrolled recurrence becomes one LSTM, GRU or RNN",
+    safety="exact",
+    stage=0,
+    change=_change,
+    proposes=_proposes,
+)
