@@ -22,6 +22,9 @@ from ortune.fleet.environment import clean_environment
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 
+_CACHE_HOME = os.environ.get("XDG_CACHE_HOME")
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Tests that share what their module makes once run in one process, or it would be made in each."""
@@ -39,6 +42,17 @@ def pytest_collection_finish() -> None:
     """
     gc.collect()
     gc.freeze()
+
+
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
+    """The runtimes that the tests of one file had made are not there for those of the next.
+
+    What is installed is raced: a test of tuning would take longer after them than alone.
+    """
+    if nextitem is None or nextitem.path != item.path:
+        os.environ.pop("XDG_CACHE_HOME", None)
+        if _CACHE_HOME is not None:
+            os.environ["XDG_CACHE_HOME"] = _CACHE_HOME
 
 
 @pytest.fixture(scope="session", autouse=True)

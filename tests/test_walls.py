@@ -38,7 +38,7 @@ ROOMS = {
     "rewrites": {"model", "graph", "trace"},
     "rules": {"model", "graph", "trace", "platform", "knobs", "analysis", "rewrites"},
     "bundle": {"report", "knobs", "model", "graph", "inputs"},
-    "loader": {"bundle"},
+    "loader": {"bundle", "worker"},
     "search": {"stats", "knobs", "rewrites"},
     "trials": {
         "stats", "model", "graph", "knobs", "store", "fleet", "targets", "analysis", "inputs", "rewrites", "rules",

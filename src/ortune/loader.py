@@ -43,6 +43,7 @@ from ortune.bundle.shared import (
 from ortune.errors import UsageError
 from ortune.printable import visible
 from ortune.providers import CPU, find
+from ortune.worker import plugins
 
 if TYPE_CHECKING:
     from onnxruntime import InferenceSession
@@ -147,12 +148,21 @@ def _session(
         options.register_custom_ops_library(os.fspath(library))
     model = folder / (plain or info["model"])
     chosen = _providers(info, settings) if providers is None else list(providers)
-    session: InferenceSession = ort.InferenceSession(str(model), options, providers=chosen)
+    session: InferenceSession = ort.InferenceSession(str(model), options, **_arguments(ort, options, chosen))
     missing = without_providers(chosen, session.get_providers())
     if missing:
         needed = pip_words(info.get("requirements"))
         _warn(f"{missing}{f': pip install {needed}' if needed else ''}")
     return session
+
+
+def _arguments(ort: ModuleType, options: Any, chosen: list[Provider]) -> dict[str, Any]:
+    """What a session is told of its providers: nothing where wheels of their own gave them to its options."""
+    try:
+        return {} if plugins.attached(ort, options, chosen) else {"providers": chosen}
+    except plugins.Unusable as error:
+        _warn(str(error))
+        return {"providers": chosen}
 
 
 def _warn(text: str) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+import platform
 import warnings
 from pathlib import Path
 
@@ -10,11 +12,13 @@ import numpy as np
 import made_runtimes
 import ortune
 from conftest import Bundle, matmul, run_python
+from ortune import targets
 from ortune.bundle import format as bundle_format
 from ortune.fleet import made
 from ortune.records import ProviderSpec
 
 PROVIDERS = (ProviderSpec(name="OpenVINOExecutionProvider"),)
+CPU = "CPUExecutionProvider"
 COMMAND = "pip install onnxruntime-openvino==1.24.1"
 
 
@@ -56,4 +60,25 @@ def test_it_says_what_it_needs_and_runs_there(tmp_path: Path, make_bundle: Bundl
     assert any(COMMAND in str(each.message) for each in caught)
 
 
-CPU = "CPUExecutionProvider"
+def test_a_provider_of_a_wheel_of_its_own_is_registered_by_the_bundle(
+    tmp_path: Path, make_bundle: Bundle
+) -> None:
+    found = made_runtimes.require("qnn")
+    qnn = targets.find("qnn")
+    assert found.emulated == (platform.machine() == "x86_64")
+    feeds = {"x": np.random.default_rng(0).standard_normal((4, 64)).astype(np.float32)}
+    adoption = made.adoption(found.runtime, made.find(None, print))
+    bundle = make_bundle(
+        matmul(tmp_path / "m.onnx"), feeds, providers=qnn.providers, runtime=found.runtime, adoption=adoption
+    )
+    ast.parse((bundle / "load.py").read_text(encoding="utf-8"), feature_version=(3, 8))
+    there = run_python(bundle / "load.py", python=found.runtime.python)
+    assert there.returncode == 0, there.stderr
+    assert f"with {qnn.provider.name}" in there.stdout
+    script = f"import ortune; print(ortune.load({str(bundle)!r}).get_providers())"
+    source = str(Path(ortune.__file__).parents[1])
+    loaded = run_python("-c", script, python=found.runtime.python, PYTHONPATH=source)
+    assert loaded.stdout.strip().endswith(f"['{qnn.provider.name}', '{CPU}']"), loaded.stderr
+    # Where no wheel has it, it goes on with the CPU, and says so.
+    here = run_python(bundle / "load.py")
+    assert f"{qnn.provider.name} is not in this onnxruntime; the model runs on {CPU}" in here.stderr

@@ -252,6 +252,7 @@ def _described(wanted: Recipe, part: Path, place: Path) -> MadeRuntime:
     if found.error or found.ort_version != wanted.version:
         what = found.error or f"it holds onnxruntime {found.ort_version}"
         raise RuntimeNotFound(f"it was made and does not work: {what}", where=f"--runtime {wanted.name}")
+    emulated = False
     if wanted.provider:
         provider = wanted.provider
         answer = use(found.python, provider.name, dict(provider.needs))
@@ -260,6 +261,7 @@ def _described(wanted: Recipe, part: Path, place: Path) -> MadeRuntime:
             raise _Unusable(
                 f"it was made and has no usable {provider.name}: {why}", where=f"--runtime {wanted.name}"
             )
+        emulated = answer.emulates(provider)
     size = sum(file.stat().st_size for file in part.rglob("*") if file.is_file() and not file.is_symlink())
     runtime = msgspec.structs.replace(
         found, python=str(place / Path(found.python).relative_to(part)), origin="--runtime", name=wanted.name
@@ -270,6 +272,7 @@ def _described(wanted: Recipe, part: Path, place: Path) -> MadeRuntime:
         runtime=runtime,
         packages=tuple(_packages(part)),
         size_bytes=size,
+        emulated=emulated,
         made=datetime.now(UTC).isoformat(timespec="seconds"),
     )
 

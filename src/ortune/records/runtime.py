@@ -26,6 +26,7 @@ class MadeRuntime(Record, frozen=True, kw_only=True):
         packages: What came.
         size_bytes: Of the whole environment on disk.
         made: When, ISO 8601.
+        emulated: The device of its provider is software on the CPU, which shows nothing of speed.
         passed_over: Newer builds with the provider, and why each cannot be used here.
     """
 
@@ -36,6 +37,7 @@ class MadeRuntime(Record, frozen=True, kw_only=True):
     size_bytes: int = 0
     made: str = ""
     passed_over: tuple[str, ...] = ()
+    emulated: bool = False
 
 
 class AddableRuntime(Record, frozen=True, kw_only=True):

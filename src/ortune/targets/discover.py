@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from ortune.fleet.probe import Answer, use
-from ortune.providers import CPU, Provider, find
+from ortune.providers import CPU, find
 from ortune.records import ProviderReport, Runtime
 
 NO_DEVICE = "no device of its kind here"
@@ -23,7 +23,7 @@ def tried(provider: str, runtime: Runtime) -> ProviderReport:
     p = find(provider)
     answer = use(runtime.python, provider, dict(p.needs))
     wheel = "" if in_build else runtime.plugins.get(provider, "")
-    software = _software(p, answer)
+    software = answer.emulates(p)
     if provider in answer.session_providers:
         why = [
             *([f"plug-in {wheel}, for {', '.join(answer.devices or ())}"] if wheel else []),
@@ -36,11 +36,6 @@ def tried(provider: str, runtime: Runtime) -> ProviderReport:
     reason = NO_DEVICE if answer.devices == () else _why_not(answer)
     prefix = f"plug-in {wheel}: " if wheel else ""
     return ProviderReport(name=provider, in_build=in_build, usable=False, why=prefix + reason)
-
-
-def _software(provider: Provider, answer: Answer) -> bool:
-    """Whether a provider for a GPU or an NPU was offered the CPU alone."""
-    return provider.hardware in ("gpu", "npu") and answer.devices == ("CPU",)
 
 
 def _why_not(answer: Answer) -> str:

@@ -12,12 +12,16 @@ from ortune.errors import RuntimeNotFound
 from ortune.fleet import made
 from ortune.knobs.facts import ModelFacts
 from ortune.knobs.knob import Objective
+from ortune.providers import CPU
 from ortune.records import Failed, Measured, Plan, RewriteSpec, Runtime, TuneResult
 from ortune.search.proposals import REWRITE_PRIOR, Proposed, grounded, propose_on
 from ortune.targets import Target
 from ortune.targets.browser.setup import BrowserSetup
 from ortune.trials.baseline import Baseline
 from ortune.trials.sides import Resolved, in_pages
+
+FIRST_RUN_TRIALS = 3
+"""What the first run on a target that nobody asked for may take, in trials of the default."""
 
 
 def with_targets(
@@ -31,6 +35,44 @@ def with_targets(
     """
     wanted = [targets.find(name) for name in names]
     found = {each.name: _runtime(each, side.runtime, say, browser) for each in wanted if each.providers}
+    return replace(side, elsewhere=found)
+
+
+def usable_here(
+    side: Resolved, say: Callable[[str], None], *, alone: bool = False, install: bool = False
+) -> Resolved:
+    """The side with a runtime for each other target that bundles can be made for and that runs here.
+
+    A device that is emulated is none: what it takes says nothing of speed.
+
+    Args:
+        side: What the plans are held against; where its own plan names a provider, nothing else is raced.
+        say: Told what is raced too, and what is installed for it.
+        alone: Look at the side's own runtime, not at those that ortune has made.
+        install: Make what can be made here and is not there yet.
+    """
+    if side.plan.providers:
+        return side
+    wanted = [t for t in targets.all_targets().values() if t.of_runtime and t.providers and t.provider.ships]
+    found: dict[str, Runtime] = {}
+    for target in wanted:
+        if target.provider.name in (*side.runtime.providers, *side.runtime.plugins):
+            report = target.discover(side.runtime)
+            if report.usable and not report.emulated:
+                found[target.name] = side.runtime
+    there = [] if alone else [each for each in made.made() if not each.emulated]
+    found |= {each.name: each.runtime for each in there for t in wanted if t.name == each.name not in found}
+    if install:
+        for addition in made.addable():
+            if addition.name in {t.name for t in wanted} - set(found):
+                try:
+                    one = made.require(addition.name, say)
+                except RuntimeNotFound as error:
+                    say(f"{addition.name} is not raced: {error.what}")
+                    continue
+                found |= {} if one.emulated else {one.name: one.runtime}
+    for name, runtime in found.items():
+        say(f"{name} is raced too, with {runtime.native}; to leave it out: --targets {CPU.target}")
     return replace(side, elsewhere=found)
 
 
@@ -55,14 +97,19 @@ def propose_elsewhere(
     objective: Objective,
     allow: Sequence[str],
     row: Sequence[RewriteSpec] = (),
+    spare_ns: Callable[[], float] | None = None,
 ) -> tuple[list[Proposed], tuple[str, ...]]:
     """Plans to try on other targets, each of which has run the model once; and what is not proposed, and why.
 
-    ``row`` are the exact rewrites that the model calls for.
+    ``row`` are the exact rewrites that the model calls for, ``spare_ns`` what the search can spare for the
+    first run on a target that nobody asked for.
     """
     found: list[Proposed] = []
     refused: list[str] = []
     for name in names:
+        if spare_ns is not None and spare_ns() < FIRST_RUN_TRIALS * baseline.trial_ns:
+            refused.append(f"{name}: no time is left to try it (--targets {CPU.target},{name} insists)")
+            continue
         plan = Plan(providers=targets.find(name).providers)
         outcome = baseline.executor.trial(baseline.arm(name, plan=plan), runs=0)
         if isinstance(outcome, Failed):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -54,6 +54,7 @@ from ortune.trials import in_browsers, quantising
 from ortune.trials.across import (
     gpu_features,
     propose_elsewhere,
+    usable_here,
     with_runtime,
     with_targets,
     without_feature,
@@ -99,6 +100,8 @@ from ortune.verbs._options import (
 from ortune.verbs._session import experiment, go_on, keep
 
 PROFILED_NODES = 10
+AUTO, ALL = "auto", "all"
+"""What ``--targets`` calls all that run here, and with them all that can be installed."""
 
 FORMATS = ("text", "json", "markdown", "github", "html")
 BUDGET, BROWSER_BUDGET = "3m", "10m"
@@ -139,7 +142,8 @@ class Options(Elsewhere, Resumable, Load, Downloaded, OnePlan):
         Option(
             "--targets",
             "T[,T]",
-            "Race plans on these in the same blocks, e.g. cpu,openvino. What your build lacks is made once.",
+            "Race plans on these in the same blocks, e.g. cpu,openvino; what your build lacks is made once. auto (the "
+            "default): all that run here; all: what can be installed too.",
             MODEL,
         ),
     ] = None
@@ -204,8 +208,8 @@ class Options(Elsewhere, Resumable, Load, Downloaded, OnePlan):
 
     @cached_property
     def others(self) -> tuple[str, ...]:
-        """Targets beside the CPU on which plans are raced."""
-        if self.targets is None:
+        """Targets beside the CPU on which plans are raced, where they were named."""
+        if self.targets is None or self.targets in (AUTO, ALL):
             return ()
         if self.target != CPU.target:
             raise UsageError("--target says where all plans run", where="--targets", do="give one of them")
@@ -214,6 +218,13 @@ class Options(Elsewhere, Resumable, Load, Downloaded, OnePlan):
             if not targets.find(name).provider.ships:
                 raise UsageError(f"no bundle can be made for {name} yet", where="--targets")
         return tuple(name for name in names if name != CPU.target)
+
+    def elsewhere(self, side: Resolved, say: Callable[[str], None]) -> Resolved:
+        """The side with a runtime for each target beside its own on which plans are raced."""
+        of_ours = self.target == CPU.target and self.feeds.pod is None
+        if self.others or not of_ours or (self.targets is not None and self.targets not in (AUTO, ALL)):
+            return with_targets(side, self.others, say, self.in_browser)
+        return usable_here(side, say, alone=self.runtime is not None, install=self.targets == ALL)
 
     @property
     def default(self) -> Plan:
@@ -320,7 +331,7 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[TuneResult
             require_replaceable(options.directory, side.model.path)
         # "--runtime openvino" asks for OpenVINO in every plan; the default that they are held against is the CPU's.
         everywhere = merge(Plan(providers=side.plan.providers), options.common)
-        side = with_targets(side, options.others, watch.say, options.in_browser)
+        side = options.elsewhere(side, watch.say)
         runtime = in_pages(side.runtime, options.default, options.in_browser)
         side = replace(side, plan=options.default, runtime=runtime)
         watch.say(f"measuring with {runtimes.describe(runtime)}")
@@ -451,9 +462,13 @@ def _search(
     )
     if model.info.format != "ort":
         refused += without_feature(baseline, everywhere, baseline.first, objective, allow)
-    others = in_browsers.raced(places) if options.target == targets.WEB else options.others
+    others = in_browsers.raced(places) if options.target == targets.WEB else tuple(run.side.elsewhere)
     if others:
-        more, too = propose_elsewhere(baseline, others, held, objective=objective, allow=allow, row=row)
+        nobody_asked = options.target != targets.WEB and not options.others
+        spare = (lambda: run.spare_ns(1.0)) if nobody_asked else None
+        more, too = propose_elsewhere(
+            baseline, others, held, objective=objective, allow=allow, row=row, spare_ns=spare
+        )
         proposed, refused = sorted([*more, *proposed], key=lambda each: -each.prior), (*refused, *too)
     if any(quantising.is_quantising(plan) for plan in (Plan(rewrites=pinned), *(p.plan for p in proposed))):
         inputs = quantising.gather(baseline)

@@ -154,31 +154,16 @@ def session_arguments(ort: Any, settings: Settings, requested: List[Dict[str, An
 
     A provider that the build lacks is added to the session's options from its own wheel, where the environment has one.
     """
-    names, available = [p["name"] for p in requested], ort.get_available_providers()
+    names = [p["name"] for p in requested]
     specs = _providers(requested, settings.provider_options)
-    lacking = [name for name in names if name not in available]
-    if lacking and _attached(ort, settings, lacking, requested):
-        return {}
+    try:
+        if plugins.attached(ort, settings.session, specs):
+            return {}
+    except plugins.Unusable as error:
+        raise Stop("not-applied", str(error), names[0]) from error
     # Else the Python package catches what a provider says, here or in a run, and goes on with the CPU alone.
-    strict = {"enable_fallback": 0} if names and not lacking else {}
+    strict = {"enable_fallback": 0} if names and set(names) <= set(ort.get_available_providers()) else {}
     return {"providers": specs, **strict}
-
-
-def _attached(ort: Any, settings: Settings, lacking: List[str], requested: List[Dict[str, Any]]) -> bool:
-    """Whether the plan's providers came from wheels of their own."""
-    named = [p for p in requested if p["name"] != "CPUExecutionProvider"]
-    for spec in named:
-        options = dict(spec.get("options") or {}, **settings.provider_options.get(spec["name"], {}))
-        try:
-            device = plugins.attach(ort, settings.session, spec["name"], options)
-        except plugins.Unusable as error:
-            raise Stop("not-applied", str(error), spec["name"]) from error
-        if device is None:
-            if spec is not named[0]:
-                what = "%s is of the build, and %s of its own wheel: onnxruntime takes one kind alone"
-                raise Stop("unsupported", what % (spec["name"], named[0]["name"]), spec["name"])
-            return False
-    return True
 
 
 def _providers(requested: List[Dict[str, Any]], extra: Dict[str, Dict[str, str]]) -> List[Any]:

@@ -53,6 +53,33 @@ def _names(package: str) -> List[str]:
         return []  # one that does not import brings nothing
 
 
+def attached(ort: Any, session_options: Any, providers: List[Any]) -> bool:
+    """Whether providers came from wheels of their own, as they do where the build lacks the first.
+
+    A session is then created without naming them: its options have them.
+
+    Args:
+        ort: onnxruntime.
+        session_options: What they are added to.
+        providers: Names, or pairs of a name and options, as InferenceSession takes them.
+
+    Raises:
+        Unusable: One cannot be had from its wheel, or is not of the same kind as the first.
+    """
+    specs = [(each, {}) if isinstance(each, str) else each for each in providers]
+    specs = [(name, own) for name, own in specs if name != "CPUExecutionProvider"]
+    if not specs or specs[0][0] in ort.get_available_providers():
+        return False
+    for number, (name, own) in enumerate(specs):
+        if attach(ort, session_options, name, own) is None:
+            if number:
+                raise Unusable(
+                    "%s is of no wheel of its own, and %s is: not both in one session" % (name, specs[0][0])
+                )
+            return False
+    return True
+
+
 def attach(ort: Any, session_options: Any, provider: str, options: Dict[str, str]) -> Optional[Any]:
     """Adds a provider from its wheel to the session's options; the device that it took, None where no wheel has it.
 

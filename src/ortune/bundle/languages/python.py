@@ -8,6 +8,7 @@ from importlib.resources import files
 
 from ortune.bundle.languages._source import Language
 from ortune.bundle.settings import arena, of
+from ortune.providers import find
 from ortune.records import Applied
 
 
@@ -30,11 +31,16 @@ def given(specs: Iterable[tuple[str, Mapping[str, str]]]) -> list[object]:
     return [(name, options) if options else name for name, options in specs]
 
 
-def machine() -> str:
-    """The source of ``bundle/machine.py`` behind its docstring and imports."""
-    source = files("ortune.bundle").joinpath("machine.py").read_text(encoding="utf-8")
-    imports = [n for n in ast.parse(source).body if isinstance(n, ast.Import | ast.ImportFrom)]
-    return "\n".join(source.splitlines()[imports[-1].end_lineno :]).strip("\n") + "\n"
+def source(room: str, module: str) -> str:
+    """The source of a module that needs nothing of ortune, behind its docstring and imports."""
+    text = files("ortune").joinpath(room, module).read_text(encoding="utf-8")
+    imports = [n for n in ast.parse(text).body if isinstance(n, ast.Import | ast.ImportFrom)]
+    return "\n".join(text.splitlines()[imports[-1].end_lineno :]).strip("\n") + "\n"
+
+
+def plugged(specs: Iterable[tuple[str, Mapping[str, str]]]) -> bool:
+    """Whether a wheel of its own brings one of the providers to a plain onnxruntime."""
+    return any(find(name).plugin for name, _ in specs)
 
 
 LANGUAGE = Language(
@@ -60,5 +66,5 @@ LANGUAGE = Language(
     variable="{}: {}",
     local_pool="options.use_per_session_threads = False",
     end="",
-    more={"once": once, "given": given, "machine_module": machine},
+    more={"once": once, "given": given, "source": source, "plugged": plugged},
 )
