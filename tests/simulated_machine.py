@@ -25,6 +25,7 @@ import onnx
 import pytest
 
 from ortune import platform
+from ortune.experiment import opening
 from ortune.records import Failed, FailureReason, Host, Measured, Outcome, Plan, PodSize, Sensors
 from ortune.targets.browser.setup import BrowserSetup
 from ortune.targets.machine import Machine
@@ -32,6 +33,8 @@ from ortune.targets.runner import run as run_for_real
 from ortune.targets.task import Task
 from ortune.targets.tool import ToolProcess
 from ortune.targets.turns import ALONE, Turns
+from ortune.trials.clock import Stopwatch
+from ortune.verbs import _page
 
 START_S = 0.25
 """From the start of a process until its session exists."""
@@ -412,6 +415,15 @@ def tools_of(lab: Lab) -> Iterator[None]:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(ToolProcess, "__call__", use)
+        yield
+
+
+@contextlib.contextmanager
+def measuring_on(lab: Lab) -> Iterator[None]:
+    """Within, the command line and the functions of ``import ortune`` measure on a lab's machine, by its clock."""
+    with tools_of(lab), pytest.MonkeyPatch.context() as patch:
+        patch.setattr(opening, "Machine", lab.machine)
+        patch.setattr(_page, "Stopwatch", lambda began_s: Stopwatch(now_s=lab.clock))
         yield
 
 

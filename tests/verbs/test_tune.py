@@ -28,11 +28,8 @@ from ortune.trials.sides import SideText, resolve
 from ortune.trials.watcher import Watcher
 from ortune.verbs import tune
 from ortune.verbs._session import experiment, go_on
-from patience import few_turns, held, with_budgets
+from simulated_machine import Lab, measuring_on
 from within import program
-
-# Two measurements at once are each other's noise: those that wait for a verdict run one after another.
-MEASURING = pytest.mark.xdist_group("measuring")
 
 
 def small_model(path: Path) -> Path:
@@ -64,8 +61,8 @@ def run(folder: Path, *words: str) -> tuple[int, str, str]:
 
 
 def tune_it(folder: Path, model: Path | str, *words: str) -> tuple[int, str, str]:
-    """What ``run`` gives of a tuning beside what runs today, whose trials are short."""
-    with few_turns():
+    """What ``run`` gives of a tuning beside what runs today, on a simulated machine."""
+    with measuring_on(Lab(1)):
         return run(folder, "tune", str(model), "--json", "--current", "intra=1,spin=0", *words)
 
 
@@ -80,29 +77,14 @@ def tuned(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any
     file.write_bytes(b"changed since")
     model = f"{file}@HEAD"
 
-    def measured(budget: str) -> dict[str, Any]:
-        code, out, said = tune_it(
-            folder, model, "--budget", budget, "--force", "--output", str(folder / "out")
-        )
-        # No verdict, none of this kind, or none of the first plan: too unquiet. These are other tests' subjects.
-        held(code == 0 and holds(json.loads(out)), said)
-        found: dict[str, Any] = json.loads(out)
-        return found
-
-    document = with_budgets(measured, 34, 68, 120)
+    code, out, said = tune_it(folder, model, "--budget", "120s", "--force", "--output", str(folder / "out"))
+    assert code == 0, said
+    document: dict[str, Any] = json.loads(out)
     assert document["model"]["sha256"] == open_model(committed).info.sha256
     assert revision[:10] in document["result"]["bundle"]
     return folder, document
 
 
-def holds(document: dict[str, Any]) -> bool:
-    """Whether the budget held a claim, and the plan that comes first."""
-    result = document["result"]
-    fixes = [c for c in result["candidates"] if c["origin"].startswith("GRA002 ")]
-    return result["against_default"] is not None and any(c["fate"] != "not-tried" for c in fixes)
-
-
-@MEASURING
 def test_the_document_is_one_and_typed(tuned: tuple[Path, dict[str, Any]]) -> None:
     _, document = tuned
     assert (document["schema"], document["status"]) == ("ortune/tune/1", "ok")
@@ -119,7 +101,6 @@ def test_the_document_is_one_and_typed(tuned: tuple[Path, dict[str, Any]]) -> No
     assert all(c.name for c in result.controls)
 
 
-@MEASURING
 def test_what_a_rule_finds_is_tried(tuned: tuple[Path, dict[str, Any]]) -> None:
     result = msgspec.convert(tuned[1]["result"], records.TuneResult)
     tried = {c.origin: c for c in result.candidates}
@@ -128,7 +109,6 @@ def test_what_a_rule_finds_is_tried(tuned: tuple[Path, dict[str, Any]]) -> None:
     assert fix.fate != "not-tried"
 
 
-@MEASURING
 def test_only_fresh_blocks_carry_the_claim(tuned: tuple[Path, dict[str, Any]]) -> None:
     result = msgspec.convert(tuned[1]["result"], records.TuneResult)
     # A leader that did not win over what runs today is told apart from what stays.
@@ -142,16 +122,12 @@ def test_only_fresh_blocks_carry_the_claim(tuned: tuple[Path, dict[str, Any]]) -
     assert min(p.index for p in confirmed) > max(p.index for p in result.points if p.phase != "confirm")
 
 
-@MEASURING
 def test_the_budget_is_promised_and_kept(tuned: tuple[Path, dict[str, Any]]) -> None:
     result = msgspec.convert(tuned[1]["result"], records.TuneResult)
     assert "trials" in result.budget.promise
-    # Trials of a busy machine can outlast their estimate by a third, and what the race found is confirmed with nine
-    # blocks, some ten seconds, also where calibration took most of so short a budget. More is a broken promise.
-    assert result.elapsed_s < 1.34 * result.budget.budget_s + 10
+    assert result.elapsed_s < 1.1 * result.budget.budget_s
 
 
-@MEASURING
 def test_the_bundle_holds_what_the_answer_says(tuned: tuple[Path, dict[str, Any]]) -> None:
     folder, document = tuned
     bundle = Path(document["result"]["bundle"])
@@ -168,7 +144,6 @@ def test_the_bundle_holds_what_the_answer_says(tuned: tuple[Path, dict[str, Any]
     assert done.returncode == 0, done.stderr
 
 
-@MEASURING
 def test_every_trial_was_journalled_before_it_started(tuned: tuple[Path, dict[str, Any]]) -> None:
     folder, document = tuned
     session = document["result"]["session"]
@@ -192,7 +167,6 @@ def outcomes(store: Path) -> int:
         return 0
 
 
-@MEASURING
 def test_a_session_that_was_killed_before_its_answer_gives_the_same_one(
     tuned: tuple[Path, dict[str, Any]], tmp_path: Path
 ) -> None:
@@ -219,7 +193,6 @@ def test_a_session_that_was_killed_before_its_answer_gives_the_same_one(
     assert outcomes(tmp_path / "store") == before
 
 
-@MEASURING
 def test_a_bundle_that_cannot_be_written_loses_no_answer_and_can_be_had_later(
     tuned: tuple[Path, dict[str, Any]], tmp_path: Path, small_disk: Path
 ) -> None:
@@ -247,7 +220,7 @@ def test_a_bundle_that_cannot_be_written_loses_no_answer_and_can_be_had_later(
     _, _, again = told["error"]["do"].partition("what was measured is stored: ortune ")
     line = again.removesuffix(" FOLDER writes it")
     assert again != line
-    with few_turns():
+    with measuring_on(Lab(1)):
         code, out, said = program([*shlex.split(line), str(tmp_path / "later"), "--json"])
     assert code == 0, said
     late = json.loads(out)["result"]
