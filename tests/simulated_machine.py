@@ -109,6 +109,7 @@ class Lab:
         seed: Of all that is drawn.
         differ: Whether plans differ in what they take.
         slower_model: Digest of a model's file that takes a tenth longer than others.
+        profiles: Whether there is a profiler: its runs are real, in no time.
         now_s: The clock.
         groups: The arms' plans of each group that ran, with when it began and ended.
         trials: How many there were of each plan: what the next one draws follows from that, not from what else ran.
@@ -120,6 +121,7 @@ class Lab:
     faults: Faults = field(default_factory=Faults)
     differ: bool = True
     slower_model: str = ""
+    profiles: bool = False
     now_s: float = 1000.0
     groups: list[tuple[float, float, tuple[str, ...]]] = field(default_factory=list)
     trials: Counter[str] = field(default_factory=Counter)
@@ -184,6 +186,8 @@ class _Simulated(Machine):
     ) -> tuple[Outcome, ...] | None:
         lab = self.lab
         assert not lab.running, "two groups at once"
+        if lab.profiles and any(task.request.profile_path for task in tasks):
+            return run_for_real(tasks, Machine(), turns, rng, stop)
         if lab.faults.killed_at == len(lab.groups):
             raise Killed
         lab.running = True
@@ -404,7 +408,7 @@ def tools_of(lab: Lab) -> Iterator[None]:
         if key not in _tools:
             folder = _kept / f"tool-{len(_tools)}"
             made = folder / (target.name if not models else "graphs")
-            (made if models else folder).mkdir(parents=True)
+            (made if models else folder).mkdir(parents=True, exist_ok=True)  # one that failed is tried again
             _tools[key] = made, _use_tool(tool, task, source, made, params)
         made, what = _tools[key]
         if made.is_dir():

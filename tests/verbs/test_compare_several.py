@@ -27,6 +27,7 @@ from ortune.verbs import compare
 from ortune.verbs._options import words
 from ortune.verbs._session import terms
 from patience import few_turns
+from simulated_machine import Lab, measuring_on
 from zoo import model_path
 
 # Two measurements at once are each other's noise: those that wait for a verdict run one after another.
@@ -142,10 +143,11 @@ def ranked(tmp_path_factory: pytest.TempPathFactory) -> Envelope[Any]:
     monkeypatch.setenv("ORTUNE_LOCK", str(folder / "lock"))
     a, coarse = classifier(folder / "a.onnx"), classifier(folder / "coarse.onnx", steps=15)
     shutil.copy(a, folder / "same.onnx")
-    found = measured(
-        folder, a, folder / "same.onnx", coarse, classifier(folder / "other.onnx", logits=True),
-        e_set={"level": "disable"}, threshold="60%", max_blocks=7, budget="60s",
-    )  # fmt: skip
+    with measuring_on(Lab(1, differ=False)):
+        found = measured(
+            folder, a, folder / "same.onnx", coarse, classifier(folder / "other.onnx", logits=True),
+            e_set={"level": "disable"}, threshold="60%", max_blocks=7, budget="60s",
+        )  # fmt: skip
     monkeypatch.undo()
     return found
 
