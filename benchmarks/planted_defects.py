@@ -12,7 +12,10 @@ from typing import Any
 
 import numpy as np
 import onnx
+import onnx.shape_inference
+import onnx.version_converter
 from onnx import TensorProto, helper, numpy_helper
+from written_out_steps import CELLS, written_out
 
 from ortune.records import Plan, ProviderSpec
 from ortune.records.base import Value
@@ -33,6 +36,7 @@ class Defect:
         right: Settings without the defect, where that is in the defaults.
         target: Where it is a defect.
         external: The weights are put beside the model.
+        respelled: Whether it stays a defect where the model is written otherwise (``SPELLINGS``).
     """
 
     code: str
@@ -41,6 +45,7 @@ class Defect:
     right: Plan = DEFAULT
     target: str = "cpu"
     external: bool = False
+    respelled: bool = True
 
 
 def _opset(model: onnx.ModelProto) -> int:
@@ -91,7 +96,7 @@ def _denormal(model: onnx.ModelProto) -> bool:
     for tensor in model.graph.initializer:
         if tensor.data_type == TensorProto.FLOAT and np.prod(tensor.dims) >= 1024:
             values = numpy_helper.to_array(tensor).copy()
-            values.reshape(-1)[:64] = 1e-40
+            values.reshape(-1)[: max(64, values.size // 500)] = 1e-40
             tensor.CopyFrom(numpy_helper.from_array(values, tensor.name))
             return True
     return False
@@ -270,6 +275,105 @@ def _gelu(x: str, y: str) -> list[onnx.NodeProto]:
         helper.make_node("Mul", ["planted_a", "planted_half"], ["planted_m"]),
         helper.make_node("Mul", [x, "planted_m"], [y]),
     ]
+
+
+_NUMBERS = {
+    "planted_root": np.float32(2**0.5), "planted_root_of_half": np.float32(0.5**0.5), "planted_zero": np.float32(0),
+    "planted_one": np.float32(1), "planted_half": np.float32(0.5), "planted_two": np.float32(2),
+    "planted_three": np.float32(3), "planted_minus": np.float32(-3), "planted_six": np.float32(6),
+    "planted_sixth": np.float32(1 / 6), "planted_k": np.float32((2 / np.pi) ** 0.5),
+    "planted_cube": np.float32(0.044715),
+}  # fmt: skip
+
+
+def _lines(text: str) -> Pattern:
+    """Nodes as lines "a = Op b c", where x is what goes in, y what comes out, and numbers go by their names."""
+
+    def pattern(x: str, y: str) -> list[onnx.NodeProto]:
+        ends = {"x": x, "y": y}
+
+        def name(each: str) -> str:
+            return ends.get(each) or f"planted_{each}"
+
+        made = []
+        for line in text.split("; "):
+            to, _, kind, *given = line.split()
+            kind, _, attribute = kind.partition(":")
+            given = [] if given == ["-"] else given
+            attributes = {"to": int(attribute)} if attribute else {}
+            made.append(helper.make_node(kind, [name(each) for each in given], [name(to)], **attributes))
+        return made
+
+    return pattern
+
+
+def _form(text: str, least: int = 11) -> Plant:
+    """A function written out in one form, behind the largest product."""
+    numbers = {name: a for name, a in _NUMBERS.items() if name.removeprefix("planted_") in text.split()}
+    numbers |= {
+        name: a for name, a in _NUMBERS.items() if f"{name.removeprefix('planted_')};" in text.split()
+    }
+    return _behind_product(least, _lines(text), **numbers)
+
+
+GELUS = (
+    "d = Div x root; e = Erf d; a = Add e one; m = Mul a half; y = Mul m x",
+    "d = Mul x root_of_half; e = Erf d; a = Add one e; m = Mul x a; y = Mul half m",
+    "d = Div x root; e = Erf d; m = Mul e half; a = Add m half; y = Mul x a",
+    "n = Neg x; d = Div n root; e = Erf d; a = Sub one e; m = Mul x half; y = Mul m a",
+    "d = Div x root; n = Neg d; e = Erf n; a = Sub one e; m = Mul x a; y = Mul half m",
+    "q = Sqrt two; d = Div x q; e = Erf d; a = Add e one; m = Mul half a; y = Mul x m",
+    "d = Div x root; e = Erf d; a = Add e one; m = Mul x a; y = Div m two",
+    "c = Mul x x; e = Mul x c; g = Mul e cube; s = Add x g; t = Mul s k; h = Tanh t; a = Add h one; "
+    "m = Mul a half; y = Mul x m",
+    "p = Pow x three; g = Mul cube p; s = Add x g; t = Mul k s; h = Tanh t; a = Add one h; m = Mul x a; y = Mul m half",
+    "c = Mul x x; g = Mul c cube; a = Add g one; s = Mul x a; t = Mul s k; h = Tanh t; b = Add h one; m = Mul x half; "
+    "y = Mul m b",
+)
+HARD_SWISHES = (
+    "a = Add x three; c = Clip a zero six; m = Mul x c; y = Div m six",
+    "a = Add three x; c = Clip a zero six; m = Mul c x; y = Mul m sixth",
+    "a = Add x three; c = Clip a zero six; d = Div c six; y = Mul x d",
+    "d = Div x six; a = Add x three; c = Clip a zero six; y = Mul d c",
+    "a = Add x three; l = Max a zero; c = Min l six; m = Mul x c; y = Div m six",
+    "a = Add x three; l = Min a six; c = Max l zero; d = Mul c sixth; y = Mul d x",
+    "a = Sub x minus; r = Relu a; c = Min r six; d = Div c six; y = Mul x d",
+    "d = Mul x sixth; a = Add d half; c = Clip a zero one; y = Mul x c",
+    "a = Add x three; d = Div a six; c = Clip d zero one; y = Mul c x",
+    "a = Add x three; c = Clip a zero six; y = Div c six",
+)
+CASTS = (
+    "h = Cast:10 x; y = Cast:1 h",
+    "h = Cast:16 x; y = Cast:1 h",
+    "h = Cast:10 x; i = Identity h; y = Cast:1 i",
+    "h = Cast:10 x; t = Transpose h; u = Transpose t; y = Cast:1 u",
+    "i = Identity x; h = Cast:10 i; j = Identity h; g = Identity j; y = Cast:1 g",
+)
+
+
+def _unrolled_cell(cell: str) -> Plant:
+    """Twenty steps of a cell, beside the model, in one of the forms that exporters give it."""
+
+    def plant(model: onnx.ModelProto) -> bool:
+        opset = _opset(model)
+        if opset < 10:
+            return False
+        made = written_out(cell, opset=opset, all_states=True).graph
+        names = {v for node in made.node for v in (*node.input, *node.output)}
+        called = {name: f"planted_{name}" for name in names if name}
+        for node in made.node:
+            node.name = f"planted_{node.name}"
+            for values in (node.input, node.output):
+                values[:] = [called.get(v, v) for v in values]
+        for each in (*made.initializer, *made.input, *made.output):
+            each.name = called[each.name]
+        model.graph.node.extend(made.node)
+        model.graph.initializer.extend(made.initializer)
+        model.graph.input.extend(made.input)
+        model.graph.output.extend(made.output)
+        return True
+
+    return plant
 
 
 def _hard_swish(x: str, y: str) -> list[onnx.NodeProto]:
@@ -693,7 +797,7 @@ def _page(code: str, *providers: str, right: Plan = DEFAULT, **settings: Value) 
 
 
 DEFECTS = {
-    "weights among the inputs": Defect(code="GRA002", plant=_listed_weights),
+    "weights among the inputs": Defect(code="GRA002", plant=_listed_weights, respelled=False),
     "float16 and back": Defect(code="PRC004", plant=_round_trip),
     "a node for nobody": Defect(code="GRA007", plant=_dead),
     "batch normalisation in training": Defect(code="GRA008", plant=_norm),
@@ -708,7 +812,7 @@ DEFECTS = {
     "the level basic": Defect(code="SES002", plan=Plan(settings={"graph_optimization_level": "basic"})),
     "threads for nothing": Defect(code="THR003", plan=Plan(settings={"inter_op_num_threads": 8})),
     "control flow": Defect(code="GRA003", plant=_behind_product(1, _branches)),
-    "an old opset": Defect(code="GRA004", plant=_old),
+    "an old opset": Defect(code="GRA004", plant=_old, respelled=False),
     "a loop of a small node": Defect(code="GRA009", plant=_behind_product(9, _scan)),
     "forty steps written out": Defect(code="GRA010", plant=_unrolled),
     "layer normalisation over another axis": Defect(code="GRA011", plant=_layer_norm),
@@ -736,7 +840,7 @@ DEFECTS = {
         plan=Plan(settings={"disable_quant_qdq": True}),
     ),
     "float16 before 4 bits": Defect(code="QNT008", plant=_four_bits_of_halves),
-    "functions of functions": Defect(code="GRA015", plant=_functions),
+    "functions of functions": Defect(code="GRA015", plant=_functions, respelled=False),
     "weights beside the model": Defect(code="SES001", plant=_raw, external=True),
     "more threads than CPUs": Defect(code="THR001", plan=Plan(settings={"intra_op_num_threads": 64})),
     "operators at once in a chain": Defect(
@@ -808,3 +912,112 @@ DEFECTS = {
         "WEB015", "wasm", right=Plan(settings={"web_build": "wasm"}), web_build="jspi"
     ),
 }
+DEFECTS |= {f"a Gelu, form {i}": Defect(code="GRA012", plant=_form(text)) for i, text in enumerate(GELUS, 1)}
+DEFECTS |= {
+    f"a HardSwish, form {i}": Defect(code="GRA017", plant=_form(text))
+    for i, text in enumerate(HARD_SWISHES, 1)
+}
+DEFECTS |= {f"casts, form {i}": Defect(code="PRC004", plant=_form(text)) for i, text in enumerate(CASTS, 1)}
+DEFECTS |= {f"unrolled: {cell}": Defect(code="GRA010", plant=_unrolled_cell(cell)) for cell in CELLS}
+
+
+# --- spellings -------------------------------------------------------------------------------------------------------
+
+_SWAPPED = ("Add", "Mul", "Max", "Min")
+_SMALL = 64  # numbers of a constant that exporters write as a node or as an initializer
+
+
+def _swap(model: onnx.ModelProto) -> None:
+    """Operands in the other order, where there is none."""
+    for node in model.graph.node:
+        if node.op_type in _SWAPPED and len(node.input) == 2 and not node.domain:
+            node.input[:] = list(node.input)[::-1]
+
+
+def _as_nodes(model: onnx.ModelProto) -> None:
+    """Small initializers as Constant nodes."""
+    fed = {value.name for value in model.graph.input}
+    small = [t for t in model.graph.initializer if np.prod(t.dims) <= _SMALL and t.name not in fed]
+    for tensor in small:
+        model.graph.initializer.remove(tensor)
+        model.graph.node.insert(0, helper.make_node("Constant", [], [tensor.name], value=tensor))
+
+
+def _as_initializers(model: onnx.ModelProto) -> None:
+    """Constant nodes as initializers."""
+    for node in [n for n in model.graph.node if n.op_type == "Constant"]:
+        tensor = next((a.t for a in node.attribute if a.name == "value"), None)
+        if tensor is not None:
+            held = onnx.TensorProto()
+            held.CopyFrom(tensor)
+            held.name = node.output[0]
+            model.graph.initializer.append(held)
+            model.graph.node.remove(node)
+
+
+def _converted(version: int) -> Callable[[onnx.ModelProto], None]:
+    """Another version of the operators: attributes become inputs, and others."""
+
+    def spell(model: onnx.ModelProto) -> None:
+        model.CopyFrom(onnx.version_converter.convert_version(model, version))
+
+    return spell
+
+
+def _renamed(model: onnx.ModelProto) -> None:
+    """Nodes without names, or with numbers for names."""
+    for i, node in enumerate(model.graph.node):
+        node.name = f"n{i}"
+
+
+def _with_shapes(model: onnx.ModelProto) -> None:
+    """Sizes of all values declared."""
+    model.CopyFrom(onnx.shape_inference.infer_shapes(model))
+
+
+def _without_shapes(model: onnx.ModelProto) -> None:
+    del model.graph.value_info[:]
+
+
+def _with_copies(model: onnx.ModelProto) -> None:
+    """An Identity before every planted node, as tracers leave them."""
+    for node in [n for n in model.graph.node if n.output and n.output[0].startswith("planted") and n.input]:
+        if node.op_type in ("Constant", "If", "Scan", "Loop") or not node.input[0]:
+            continue
+        copy = f"{node.output[0]}_copy"
+        _before(model, node, helper.make_node("Identity", [node.input[0]], [copy]))
+        node.input[0] = copy
+
+
+def _both(*spellings: Callable[[onnx.ModelProto], None]) -> Callable[[onnx.ModelProto], None]:
+    def spell(model: onnx.ModelProto) -> None:
+        for each in spellings:
+            each(model)
+
+    return spell
+
+
+SPELLINGS: dict[str, Callable[[onnx.ModelProto], None]] = {
+    "as planted": lambda model: None,
+    "operands swapped": _swap,
+    "constants as nodes": _as_nodes,
+    "constants as initializers": _as_initializers,
+    "swapped, as nodes": _both(_swap, _as_nodes),
+    "opset 17": _converted(17),
+    "opset 21": _converted(21),
+    "other names, sizes declared": _both(_renamed, _with_shapes),
+    "no sizes, swapped": _both(_without_shapes, _swap),
+    "copies between": _with_copies,
+}
+"""Ways to write the same model."""
+
+
+def respelled(model: onnx.ModelProto, spelling: str) -> onnx.ModelProto | None:
+    """The model written otherwise; None where it cannot be."""
+    made = onnx.ModelProto()
+    made.CopyFrom(model)
+    try:
+        SPELLINGS[spelling](made)
+    except (RuntimeError, onnx.version_converter.ConvertError, onnx.shape_inference.InferenceError):
+        return None
+    return made

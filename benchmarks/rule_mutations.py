@@ -1,14 +1,17 @@
 """Plants defects in real models without any, and counts which of them the rules find from the file alone.
 
-    python benchmarks/rule_mutations.py
+    python benchmarks/rule_mutations.py [MODEL ...]
 
-Each defect is planted wherever a model has room for it. A defect is found where its rule fires that did not before.
-What fires on the untouched models above a note is printed, to be looked at by hand. Nothing is run.
+Each defect is planted wherever a model has room for it, and each such model is written in ten ways: operands in another
+order, constants as nodes or as initializers, other versions of the operators, names, declared sizes. A defect is found
+where its rule fires that did not before. What fires above a note on the untouched models, however they are written, is
+printed, to be looked at by hand. Nothing is run.
 """
 
 from __future__ import annotations
 
 import sys
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -17,13 +20,14 @@ import msgspec
 import onnx
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "rewrites"))
 
 from ortune import rules
 from ortune.model.open import open_model
 from ortune.records import Host
 from ortune.rules import ABOUT_MODELS, Facts, Selection
 from ortune.targets.machine import Machine
-from planted_defects import DEFECTS, Defect
+from planted_defects import DEFECTS, SPELLINGS, Defect, respelled
 from zoo import model_path
 
 HEALTHY = (
@@ -32,42 +36,49 @@ HEALTHY = (
 )  # fmt: skip
 
 
-def main() -> None:
+def main(names: Sequence[str]) -> None:
     """Prints what was found, defect by defect, and what fires on the untouched models."""
     # With the instructions that some defects are slow on, whatever this machine has.
     host = msgspec.structs.replace(Machine().host, features=("avx2", "avx512_vnni"))
     asked = [rule for rule in Selection(preview=True).rules() if rule.family in ABOUT_MODELS]
-    found: dict[str, list[int]] = {name: [0, 0] for name in DEFECTS}
-    wrong: list[str] = []
-    missed: list[str] = []
+    planted, found = Counter[str](), Counter[str]()
+    wrong, missed, untouched = list[str](), list[str](), 0
     with TemporaryDirectory() as folder:
-        for name in HEALTHY:
+        for name in names:
             healthy = onnx.load(model_path(name))
-            before = codes(healthy, Path(folder), Defect(code=""), host, asked)
-            wrong += [
-                f"{name}: {code} {what}" for code, (severity, what) in before.items() if severity != "note"
-            ]
+            for spelling in SPELLINGS:
+                model = respelled(healthy, spelling)
+                untouched += model is not None
+                fired = {} if model is None else codes(model, Path(folder), Defect(code=""), host, asked)
+                wrong += [
+                    f"{name}, {spelling}: {code} {what}"
+                    for code, (severity, what) in fired.items()
+                    if severity != "note"
+                ]
             for title, defect in DEFECTS.items():
                 model = onnx.ModelProto()
                 model.CopyFrom(healthy)
-                if defect.plant(model):
-                    rule = rules.all_rules()[defect.code]  # asked whatever its tier
-                    with_it = [*(each for each in asked if each is not rule), rule]
-                    right = Defect(code="", plan=defect.right, target=defect.target)
-                    was = codes(healthy, Path(folder), right, host, [rule])
-                    after = codes(model, Path(folder), defect, host, with_it)
+                if not defect.plant(model):
+                    continue
+                rule = rules.all_rules()[defect.code]  # asked whatever its tier
+                right = Defect(code="", plan=defect.right, target=defect.target)
+                was = codes(healthy, Path(folder), right, host, [rule])
+                for spelling in SPELLINGS if defect.respelled else list(SPELLINGS)[:1]:
+                    other = respelled(model, spelling)
+                    if other is None:
+                        continue
+                    after = codes(other, Path(folder), defect, host, [rule])
                     hit = defect.code in after and after[defect.code] != was.get(defect.code)
+                    planted[title] += 1
+                    found[title] += hit
                     if not hit:
-                        missed.append(f"{name}: {title}")
-                    found[title][0] += hit
-                    found[title][1] += 1
+                        missed.append(f"{name}: {title}, {spelling}")
     print("| defect | rule | found | planted |\n|---|---|---|---|")
-    for title, (hits, planted) in found.items():
-        print(f"| {title} | {DEFECTS[title].code} | {hits} | {planted} |")
-    hits, planted = (sum(pair[i] for pair in found.values()) for i in (0, 1))
-    print(
-        f"\nFound {hits} of {planted}; {len(wrong)} findings above a note on {len(HEALTHY)} untouched models:"
-    )
+    for title, count in planted.items():
+        print(f"| {title} | {DEFECTS[title].code} | {found[title]} | {count} |")
+    share = 100 * found.total() / planted.total()
+    print(f"\nFound {found.total()} of {planted.total()} ({share:.1f} %).")
+    print(f"{len(wrong)} findings above a note on {untouched} writings of {len(names)} untouched models:")
     print("\n".join([*wrong, "", "missed:", *missed]))
 
 
@@ -96,4 +107,4 @@ def codes(
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:] or HEALTHY)

@@ -109,9 +109,18 @@ class Step:
         """What a value is made of; None where that is not understood."""
         if value is None or depth == 0:
             return None
+        value = self._source(value)
         if value not in self._known:
             self._known[value] = self._part(value, depth - 1)
         return self._known[value]
+
+    def _source(self, value: ir.Value) -> ir.Value:
+        """What a value is a copy of; copies that the step makes are its own."""
+        source = source_of(value)
+        while value is not source and (node := value.producer()) is not None and node.inputs[0] is not None:
+            (self.nodes if self.level(value) else self.fed)[node] = None
+            value = node.inputs[0]
+        return source
 
     def _part(self, value: ir.Value, depth: int) -> Part | None:
         number = one_number(value)
@@ -139,8 +148,6 @@ class Step:
     def _linear(self, node: ir.Node, value: ir.Value, depth: int) -> Part | None:
         if is_op(node, "Gemm", "MatMul"):
             return self._product(node, depth)
-        if is_op(node, "Identity"):
-            return self.part(node.inputs[0], depth)
         if is_op(node, "Split", "Slice"):
             bounds = _bounds(node, value)
             # Of a value of three axes, the second may be that of the steps.
@@ -172,8 +179,13 @@ class Step:
         """A value times a matrix: each part of what is joined with its own rows."""
         if value is None:
             return None
+        value = self._source(value)
         node = value.producer()
-        if node is None or not is_op(node, "Concat") or self.state not in node.inputs:
+        if (
+            node is None
+            or not is_op(node, "Concat")
+            or self.state not in map(source_of, filter(None, node.inputs))
+        ):
             return None if self._own(value) else Linear({value: matrix})
         if int_of(node, "axis", 0) not in (1, -1):
             return None
@@ -187,9 +199,10 @@ class Step:
         start = 0
         for each, width in zip(node.inputs, widths, strict=True):
             end = start + (rest if width is None else width)
-            if each is None or each in parts or end > matrix.shape[0]:
+            source = None if each is None else self._source(each)
+            if source is None or source in parts or end > matrix.shape[0]:
                 return None
-            parts[each], start = matrix[start:end], end
+            parts[source], start = matrix[start:end], end
         return Linear(parts) if start == matrix.shape[0] else None
 
     def _width(self, value: ir.Value | None) -> int | None:
@@ -210,14 +223,21 @@ class Step:
         return Linear({**form.parts, key: np.eye(width, dtype=arrays[0].dtype)}, form.bias)
 
 
+def source_of(value: ir.Value) -> ir.Value:
+    """What a value is a copy of; itself where it is none."""
+    while (node := value.producer()) is not None and is_op(node, "Identity") and node.inputs[0] is not None:
+        value = node.inputs[0]
+    return value
+
+
 def weight_of(node: ir.Node) -> tuple[ir.Value, Values] | None:
     """The stored weights of a product of two axes, and the matrix that its first input is multiplied with."""
     if not is_op(node, "Gemm", "MatMul") or len(node.inputs) < 2:
         return None
-    value, turned = node.inputs[1], False
+    value, turned = node.inputs[1] and source_of(node.inputs[1]), False
     before = value.producer() if value is not None else None
     if before is not None and is_op(before, "Transpose") and (ints_of(before, "perm") or [1, 0]) == [1, 0]:
-        value, turned = before.inputs[0], True
+        value, turned = before.inputs[0] and source_of(before.inputs[0]), True
     matrix = constant(value)
     if value is None or matrix is None or matrix.ndim != 2 or matrix.dtype.kind != "f":
         return None

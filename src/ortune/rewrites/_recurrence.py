@@ -12,7 +12,7 @@ import onnx_ir as ir
 from ortune.graph.attributes import int_of, ints_of
 from ortune.graph.constants import constant
 from ortune.graph.nodes import Scope, input_of, is_op
-from ortune.rewrites._cells import Cell, Step, cell_of, is_memory, weight_of
+from ortune.rewrites._cells import Cell, Step, cell_of, is_memory, source_of, weight_of
 from ortune.rewrites._pattern import Look
 
 LEAST_STEPS = 8
@@ -60,7 +60,7 @@ def recurrences(scope: Scope, look: Look) -> Iterator[Recurrence | str]:
 
 def _recurrence(scope: Scope, weight: ir.Value, products: Sequence[ir.Node], look: Look) -> Recurrence | str:
     """The recurrence that products with the same weights belong to; why it is none; "" where they are no steps."""
-    operands = list(dict.fromkeys(v for node in products if (v := node.inputs[0]) is not None))
+    operands = list(dict.fromkeys(source_of(v) for node in products if (v := node.inputs[0]) is not None))
     levels = _levels(scope, operands)
     if [levels.get(value, 0) for value in operands] != list(range(len(operands))) or len(
         operands
@@ -85,12 +85,6 @@ def _recurrence(scope: Scope, weight: ir.Value, products: Sequence[ir.Node], loo
         return f"{what} are not all the same function"
     memory = _last_memory(steps[-1], chosen[-1], [v for v, n in levels.items() if n == len(steps)])
     own = dict.fromkeys(node for step in steps[first:] for node in step.nodes)
-    passed = {*ends[first:], memory}
-    for node in own:
-        for value in node.outputs:
-            others = [use.node for use in value.uses() if use.node not in own]
-            if value not in passed and (value.is_graph_output() or others):
-                return f"of {what}, {value.name!r} is used elsewhere too"
     fed = {node for step in steps[first:] for node in step.fed}
     for node in reversed(list(scope)):
         read = [
@@ -98,6 +92,12 @@ def _recurrence(scope: Scope, weight: ir.Value, products: Sequence[ir.Node], loo
         ]
         if node in fed and all(read):
             own[node] = None
+    passed = {*ends[first:], memory}
+    for node in own:
+        for value in node.outputs:
+            others = [use.node for use in value.uses() if use.node not in own]
+            if value not in passed and (value.is_graph_output() or others):
+                return f"of {what}, {value.name!r} is used elsewhere too"
     return Recurrence(
         cells=tuple(chosen),
         states=tuple(ends[first:]),
@@ -110,7 +110,9 @@ def _levels(scope: Scope, operands: Sequence[ir.Value]) -> dict[ir.Value, int]:
     """How many of these values, one after another, each value is computed from."""
     of, levels = set(operands), dict[ir.Value, int]()
     for node in scope:
-        level = max((levels.get(v, 0) + (v in of) for v in node.inputs if v is not None), default=0)
+        copies = is_op(node, "Identity")
+        given = [v for v in node.inputs if v is not None]
+        level = max((levels.get(v, 0) + (not copies and source_of(v) in of) for v in given), default=0)
         if level:
             levels.update(dict.fromkeys(node.outputs, level))
     return levels
@@ -131,7 +133,7 @@ def _states(operands: Sequence[ir.Value], levels: dict[ir.Value, int]) -> list[i
     if len(places) != 1 or len(joins) < len(made):
         return None
     states = [node.inputs[places[0]] for node in joins]
-    return [value for value in states if value is not None]
+    return [source_of(value) for value in states if value is not None]
 
 
 def _first_alike(cells: Sequence[Cell | None], steps: Sequence[Step]) -> int:
