@@ -1,0 +1,86 @@
+"""A list grows in a loop, and is copied at every step.
+
+What it is: SequenceInsert in the body of a Loop or Scan, on a list that goes from one step to the next.
+Why it costs: ONNX Runtime copies the list, with all its tensors, each time something is put into it. Time grows with
+    the square of the number of steps.
+Evidence: the nodes.
+Fix and its safety: advice: let the Loop gather what each step makes as a scan output, which is stacked once, or write
+    the model without the list.
+Example: a Python list that a scripted loop appends to
+References: ONNX operator documentation, "Loop" and "SequenceInsert"; microsoft/onnxruntime#5188.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import onnx
+import onnx.parser
+import onnx_ir as ir
+
+from ortune.graph.nodes import is_op
+from ortune.model.graphs import graphs, name_of
+from ortune.records import Finding
+from ortune.rules._words import counted
+from ortune.rules.facts import Facts
+
+CODE = "GRA024"
+
+
+def _model(grown: bool) -> onnx.ModelProto:
+    info, floats = onnx.helper.make_tensor_value_info, onnx.TensorProto.FLOAT
+    listed = onnx.helper.make_tensor_sequence_value_info
+    node = onnx.helper.make_node
+    body = onnx.helper.make_graph(
+        [
+            node(
+                "SequenceInsert",
+                ["list" if grown else "first", "x"],
+                ["longer"],
+                name="bad_insert" if grown else "insert",
+            ),
+            node("Identity", ["go"], ["on"]),
+        ],
+        "body",
+        [
+            info("i", onnx.TensorProto.INT64, []),
+            info("go", onnx.TensorProto.BOOL, []),
+            listed("list", floats, None),
+        ],
+        [info("on", onnx.TensorProto.BOOL, []), listed("longer", floats, None)],
+    )
+    nodes = [
+        node("SequenceEmpty", [], ["first"]),
+        node("Loop", ["n", "", "first"], ["all"], body=body, name="loop"),
+        node("ConcatFromSequence", ["all"], ["y"], axis=0),
+    ]
+    inputs = [info("x", floats, [2, 4]), info("n", onnx.TensorProto.INT64, [])]
+    graph = onnx.helper.make_graph(nodes, "g", inputs, [info("y", floats, ["rows", 4])])
+    return onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 17)], ir_version=8)
+
+
+def bad() -> onnx.ModelProto:
+    """What each step makes is put into the list."""
+    return _model(grown=True)
+
+
+def good() -> onnx.ModelProto:
+    """Each step makes a list of one."""
+    return _model(grown=False)
+
+
+def find(facts: Facts) -> Iterator[Finding]:
+    """In the bodies of loops."""
+    found: list[ir.Node] = []
+    for graph in graphs(facts.model.ir) if facts.model else ():
+        if isinstance(graph, ir.Graph) and graph is not (facts.model and facts.model.ir.graph):
+            carried = set(graph.inputs)
+            found += [n for n in graph if is_op(n, "SequenceInsert") and n.inputs[0] in carried]
+    if found:
+        yield Finding(
+            code=CODE,
+            what=f"a list is copied at every step of a loop: {counted(found)}",
+            where=tuple(map(name_of, found)),
+            evidence="time grows with the square of the number of steps",
+            fix="let the Loop gather what each step makes as a scan output",
+        )

@@ -1,0 +1,64 @@
+"""Whole rows are scattered element by element.
+
+What it is: ScatterElements over the first axis whose indices are one index a row, repeated along the row by Expand or
+    Tile.
+Why it costs: every element is looked up and written by itself, on one thread. ScatterND takes one index a row and moves
+    rows at once.
+Evidence: the nodes.
+Fix and its safety: advice: ScatterND with the index of each row; the outputs are equal.
+Example: ``torch.scatter_add`` or ``torch_scatter.scatter`` with an expanded index
+References: ONNX operator documentation, "ScatterElements" and "ScatterND".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import onnx_ir as ir
+
+from ortune.graph.attributes import int_of
+from ortune.graph.nodes import input_of, is_op
+from ortune.model.graphs import nodes
+from ortune.records import Finding
+from ortune.rules._words import counted, name_of
+from ortune.rules.facts import Facts
+
+CODE = "GRA023"
+
+_TEXT = """
+<ir_version: 8, opset_import: ["" : 18]>
+rows (float[8,4] zeros, int64[6,INDICES] index, float[6,4] x) => (float[8,4] y)
+<int64[2] shape = {6,4}>
+{
+    all = Expand (index, shape)
+    [bad_scatter] y = ScatterElements <axis = 0, reduction = "add"> (zeros, all, x)
+}
+"""
+BAD = _TEXT.replace("INDICES", "1")
+GOOD = _TEXT.replace("INDICES", "4")
+
+
+def find(facts: Facts) -> Iterator[Finding]:
+    """Everywhere in the model."""
+    walked = nodes(facts.model.ir) if facts.model else ()
+    found = [node for node in walked if is_op(node, "ScatterElements") and _of_rows(node)]
+    if found:
+        yield Finding(
+            code=CODE,
+            what=f"rows scattered element by element: {counted(found)}",
+            where=tuple(map(name_of, found)),
+            fix="use ScatterND with one index a row",
+        )
+
+
+def _of_rows(node: ir.Node) -> bool:
+    """Whether the indices are a column that was repeated along the rows."""
+    value = input_of(node, 1)
+    maker = value.producer() if value is not None else None
+    if int_of(node, "axis", 0) != 0 or maker is None or not is_op(maker, "Expand", "Tile"):
+        return False
+    column = maker.inputs[0]
+    before = column.producer() if column is not None else None
+    if column is not None and column.shape is not None:
+        return len(column.shape) > 1 and all(dim == 1 for dim in column.shape[1:])
+    return is_op(before, "Unsqueeze")

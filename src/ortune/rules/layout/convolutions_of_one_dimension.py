@@ -1,0 +1,66 @@
+"""Convolutions of one dimension stay outside the blocked layout.
+
+What it is: Conv over three axes, with 16 output channels and more, on a CPU.
+Why it costs: the blocked layout of ONNX Runtime's fast convolutions (NCHWc) is of two dimensions alone.
+Evidence: the nodes, and their share of the run. The graph that ONNX Runtime 1.32 optimises has no ReorderInput before
+    them, and has one before the same convolutions over four axes.
+Fix and its safety: advice: Unsqueeze before the first, Squeeze behind the last, and Conv over four axes with a height
+    of one. Measure it, since it does not always win.
+Example: a speech encoder's convolutions over time
+References: microsoft/onnxruntime#20218.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import onnx_ir as ir
+
+from ortune.graph.constants import constant_tensor
+from ortune.graph.nodes import is_op
+from ortune.model.graphs import nodes
+from ortune.providers import CPU
+from ortune.records import Finding
+from ortune.rules._words import counted, name_of
+from ortune.rules.facts import Facts
+
+CODE = "LAY006"
+
+_AXES, _BLOCK = 3, 16
+_ROW = 2  # that many are a row worth turning
+
+_ONES = ",".join(["1"] * 16 * 16)
+_TEXT = f"""
+<ir_version: 8, opset_import: ["" : 17]>
+row (float[1,16,8AXIS] x) => (float[1,16,8AXIS] y)
+<float[16,16,1AXIS] w = {{{_ONES}}}>
+{{
+    [bad_first] h = Conv (x, w)
+    [bad_second] y = Conv (h, w)
+}}
+"""
+BAD = _TEXT.replace("AXIS", "")
+GOOD = _TEXT.replace("AXIS", ",1")
+
+
+def find(facts: Facts) -> Iterator[Finding]:
+    """Everywhere in the model, where the CPU runs it."""
+    if facts.model is None or facts.target != CPU.target:
+        return
+    found = [node for node in nodes(facts.model.ir) if is_op(node, "Conv") and _of_one(node)]
+    if len(found) >= _ROW:
+        yield Finding(
+            code=CODE,
+            severity="note",
+            what=f"convolutions of one dimension, outside the blocked layout: {counted(found)}",
+            where=tuple(map(name_of, found)),
+            fix="write them as Conv over four axes, with a height of one",
+        )
+
+
+def _of_one(node: ir.Node) -> bool:
+    weight = constant_tensor(node.inputs[1])
+    if weight is None or weight.dtype != ir.DataType.FLOAT:
+        return False
+    shape = tuple(weight.shape.numpy())
+    return len(shape) == _AXES and shape[0] >= _BLOCK and shape[1] > 1

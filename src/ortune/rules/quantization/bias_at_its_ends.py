@@ -1,0 +1,66 @@
+"""A quantized bias is cut off at the ends of int32.
+
+What it is: int32 biases that hold the least or the largest number of the type.
+Why it costs: input scale times weight scale was so small that the bias did not fit; the rest of it is lost, and the
+    outputs of those channels are wrong.
+Evidence: the elements at the ends, counted.
+Fix and its safety: advice: quantize again with a larger least scale for the weights, or leave the node in float.
+Example: a channel of weights near zero, with a bias of one
+References: ONNX Runtime documentation, "Quantize ONNX models"; microsoft/onnxruntime#6430.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from ortune.graph.constants import constant
+from ortune.model.graphs import nodes
+from ortune.records import Finding
+from ortune.rules._words import listed
+from ortune.rules.facts import Facts
+
+CODE = "QNT012"
+
+_MOST = 1 << 20  # numbers of a bias
+_BIAS = {"QLinearConv": 8, "QGemm": 6, "DequantizeLinear": 0}
+"""Where an operator takes an int32 bias."""
+
+_TEXT = """
+<ir_version: 8, opset_import: ["" : 17]>
+cut_off (float[2,2] x) => (float[2,2] y)
+<int32[2] bad_bias = {NUMBERS}, float s = {0.00000001}>
+{
+    b = DequantizeLinear (bad_bias, s)
+    y = Add (x, b)
+}
+"""
+BAD = _TEXT.replace("NUMBERS", "7, 2147483647")
+GOOD = _TEXT.replace("NUMBERS", "7, 2147480000")
+
+
+def find(facts: Facts) -> Iterator[Finding]:
+    """Everywhere in the model."""
+    cut: dict[str, tuple[int, int]] = {}
+    for node in nodes(facts.model.ir) if facts.model else ():
+        place = _BIAS.get(node.op_type)
+        value = node.inputs[place] if place is not None and place < len(node.inputs) else None
+        numbers = constant(value, most=_MOST)
+        if value is None or numbers is None or numbers.dtype != np.int32:
+            continue
+        ends = np.iinfo(np.int32)
+        n_cut = int(((numbers <= ends.min + 1) | (numbers == ends.max)).sum())
+        if n_cut:
+            cut[value.name or ""] = n_cut, numbers.size
+    if cut:
+        n_cut, size = next(iter(cut.values()))
+        n_biases = "1 bias is" if len(cut) == 1 else f"{len(cut)} biases are"
+        yield Finding(
+            code=CODE,
+            severity="error",
+            what=f"{n_biases} cut off at the ends of int32: {listed(cut)}",
+            where=tuple(cut),
+            evidence=f"{n_cut} of {size} elements are the least or the largest int32",
+            fix="quantize again with a larger least scale for the weights, or leave these nodes in float",
+        )

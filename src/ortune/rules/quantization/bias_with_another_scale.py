@@ -1,0 +1,81 @@
+"""A quantized bias has another scale than the product that it is added to.
+
+What it is: Conv or Gemm between quantized values whose int32 bias goes through DequantizeLinear with a scale that is
+    not the scale of the input times that of the weights.
+Why it costs: ONNX Runtime takes the bias into a quantized operator as it is stored. It leaves such a Conv in float. Of
+    such a Gemm it makes one QGemm, which reads the bias by the wrong scale: the outputs are wrong.
+Evidence: the three scales. Both were seen with ONNX Runtime 1.32.
+Fix and its safety: advice: quantize again, with the bias scaled by input scale times weight scale.
+Example: a bias quantized by a tool that takes it for a weight
+References: ONNX Runtime documentation, "Quantize ONNX models"; Jacob et al., "Quantization and Training of Neural
+    Networks", 2018, section 2.4.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import onnx_ir as ir
+
+from ortune.graph.constants import constant
+from ortune.graph.nodes import input_of, is_op
+from ortune.model.graphs import nodes
+from ortune.records import Finding
+from ortune.rules._words import counted, name_of
+from ortune.rules.facts import Facts
+
+CODE = "QNT011"
+
+_NEAR = 1e-3  # relative
+
+_TEXT = """
+<ir_version: 8, opset_import: ["" : 17]>
+biased (uint8[2,2] q) => (float[2,2] y)
+<float sx = {0.5}, uint8 zx = {128}, int8[2,2] w = {1,2,3,4}, float sw = {0.25}, int8 zw = {0}, int32[2] b = {8,9},
+    float sb = {SCALE}>
+{
+    x = DequantizeLinear (q, sx, zx)
+    dw = DequantizeLinear (w, sw, zw)
+    db = DequantizeLinear (b, sb)
+    [bad_product] p = Gemm (x, dw, db)
+    qy = QuantizeLinear (p, sx, zx)
+    y = DequantizeLinear (qy, sx, zx)
+}
+"""
+BAD = _TEXT.replace("SCALE", "0.001")
+GOOD = _TEXT.replace("SCALE", "0.125")
+
+
+def find(facts: Facts) -> Iterator[Finding]:
+    """Everywhere in the model."""
+    walked = nodes(facts.model.ir) if facts.model else ()
+    found = [node for node in walked if is_op(node, "Conv", "Gemm") and _is_off(node)]
+    gemms = [node for node in found if is_op(node, "Gemm")]
+    if found:
+        yield Finding(
+            code=CODE,
+            severity="error" if gemms else "warning",
+            what=f"the bias has another scale than input times weights: {counted(found)}",
+            where=tuple(map(name_of, found)),
+            evidence="ONNX Runtime reads the bias of Gemm by the wrong scale"
+            if gemms
+            else "Conv is computed in float",
+            fix="quantize again, with the bias scaled by input scale times weight scale",
+        )
+
+
+def _is_off(node: ir.Node) -> bool:
+    """Whether a product's three scales are known and do not fit."""
+    x, weight, bias = (_scale(input_of(node, place)) for place in range(3))
+    if x is None or weight is None or bias is None or x.size != 1:
+        return False
+    wanted = x.reshape(()) * weight.reshape(-1)
+    sizes = {wanted.size, bias.size} - {1}
+    return len(sizes) < 2 and not np.allclose(bias.reshape(-1), wanted, rtol=_NEAR, atol=0.0)
+
+
+def _scale(value: ir.Value | None) -> np.ndarray | None:
+    """The scale by which DequantizeLinear made a value; None of others."""
+    maker = value.producer() if value is not None else None
+    return constant(maker.inputs[1]) if maker is not None and is_op(maker, "DequantizeLinear") else None

@@ -1,0 +1,106 @@
+"""Channels of quantized weights are far apart in size, and have one scale.
+
+What it is: 8-bit weights of a convolution or product with one scale for all, where a tenth of the output channels or
+    more use no more than three of the 127 steps.
+Why it costs: those channels hold next to nothing of what they were: the outputs are wrong where they matter.
+Evidence: the largest number of each channel, of what the type holds.
+Fix and its safety: advice: quantize again with a scale for each channel (per_channel=True).
+Example: a depthwise convolution quantized dynamically
+References: ONNX Runtime documentation, "Quantize ONNX models" (per channel quantization); Nagel et al., "Data-Free
+    Quantization Through Weight Equalization and Bias Correction", 2019.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import onnx_ir as ir
+
+from ortune.graph.attributes import int_of
+from ortune.graph.constants import constant, one_number
+from ortune.graph.nodes import input_of, is_op
+from ortune.model.graphs import nodes
+from ortune.records import Finding
+from ortune.rules._words import counted, name_of
+from ortune.rules.facts import Facts
+
+CODE = "QNT014"
+
+_FEW_STEPS, _MANY_STEPS = 3, 100
+_SHARE = 0.1
+_LEAST_CHANNELS = 8
+_MOST = 1 << 24  # numbers of a weight
+_WEIGHTS = {
+    "ConvInteger": (1, None),
+    "MatMulInteger": (1, None),
+    "QLinearConv": (3, 4),
+    "QLinearMatMul": (3, 4),
+}
+"""Where an operator takes its weights, and their scale where it takes one."""
+
+_TEXT = """
+<ir_version: 8, opset_import: ["" : 17]>
+depthwise (float[1,8,4,4] x) => (float[1,8,4,4] y)
+<int8[8,1,1,1] w = {NUMBERS}, float s = {0.1}, int8 z = {0}>
+{
+    d = DequantizeLinear (w, s, z)
+    [bad_product] y = Conv <group = 8> (x, d)
+}
+"""
+BAD = _TEXT.replace("NUMBERS", "127,0,1,2,90,1,60,100")
+GOOD = _TEXT.replace("NUMBERS", "127,40,31,22,90,51,60,100")
+
+
+def find(facts: Facts) -> Iterator[Finding]:
+    """Everywhere in the model."""
+    lost: dict[ir.Node, tuple[int, int]] = {}
+    for node in nodes(facts.model.ir) if facts.model else ():
+        weights = _weights(node)
+        if weights is not None:
+            n_lost, channels = _lost(node, weights)
+            if n_lost >= max(1, _SHARE * channels):
+                lost[node] = n_lost, channels
+    if lost:
+        n_lost, channels = next(iter(lost.values()))
+        yield Finding(
+            code=CODE,
+            what=f"one scale for channels of very different size: {counted([*lost])}",
+            where=tuple(map(name_of, lost)),
+            evidence=f"{n_lost} of {channels} channels use {_FEW_STEPS} of 127 steps or fewer",
+            fix="quantize again with a scale for each channel (per_channel=True)",
+        )
+
+
+def _weights(node: ir.Node) -> np.ndarray | None:
+    """The 8-bit weights of a product that have one scale, around their zero point; None of others."""
+    if node.op_type in _WEIGHTS:
+        at, scale_at = _WEIGHTS[node.op_type]
+        zero_at = 3 if scale_at is None else 5
+        value, scale = input_of(node, at), None if scale_at is None else input_of(node, scale_at)
+        zero = input_of(node, zero_at)
+    elif is_op(node, "Conv", "Gemm", "MatMul"):
+        maker = node.inputs[1].producer() if node.inputs[1] is not None else None
+        if maker is None or not is_op(maker, "DequantizeLinear"):
+            return None
+        value, scale, zero = (input_of(maker, place) for place in range(3))
+    else:
+        return None
+    numbers = constant(value, most=_MOST)
+    if numbers is None or numbers.dtype not in (np.int8, np.uint8) or numbers.ndim < 2:
+        return None
+    if (scale is not None and one_number(scale) is None) or (zero is not None and one_number(zero) is None):
+        return None
+    middle = one_number(zero)
+    return numbers.astype(np.int32) - (0 if middle is None else int(middle.reshape(())))
+
+
+def _lost(node: ir.Node, weights: np.ndarray) -> tuple[int, int]:
+    """How many channels use next to none of the steps, and how many there are; none where no channel uses many."""
+    first = "Conv" in node.op_type or bool(int_of(node, "transB", 0))
+    rows = np.moveaxis(weights, 0 if first else -1, 0)
+    largest = np.abs(rows.reshape(len(rows), -1)).max(axis=1, initial=0)
+    if len(rows) < _LEAST_CHANNELS or largest.max(initial=0) < _MANY_STEPS:
+        return 0, len(rows)
+    # Channels of zeros alone may have been pruned.
+    return int(((largest > 0) & (largest <= _FEW_STEPS)).sum()), len(rows)

@@ -1,0 +1,86 @@
+"""Weights are stored in 8 bits and made float at every call.
+
+What it is: constant weights behind DequantizeLinear, for a product whose input is not quantized and that ONNX Runtime
+    makes no MatMulNBits of: Conv, products before a Relu, and those with a scale for each row.
+Why it costs: ONNX Runtime does not fold DequantizeLinear. All weights are converted at each call, and take the memory
+    of float32 besides.
+Evidence: the nodes. Each form was seen to stay in the optimised graph of ONNX Runtime 1.32.
+Fix and its safety: numerics: the setting disable_quant_qdq, which converts the weights once; they take four times the
+    memory. Advice where other nodes are quantized whole: store these weights in float32.
+Example: ``--set disable_quant_qdq=1``
+References: microsoft/onnxruntime#21535; ONNX Runtime documentation, "Graph optimizations" (constant folding).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import onnx_ir as ir
+
+from ortune.graph.attributes import int_of
+from ortune.graph.constants import constant_tensor
+from ortune.graph.nodes import holds, is_op, only_user
+from ortune.knobs.cpu.disable_quant_qdq import KNOB
+from ortune.model.graphs import nodes
+from ortune.providers import CPU
+from ortune.records import Finding, Plan
+from ortune.rules._pairs import dequantized
+from ortune.rules._words import counted, name_of
+from ortune.rules.facts import Facts
+
+CODE = "QNT013"
+
+_TEXT = """
+<ir_version: 8, opset_import: ["" : 17]>
+weights_alone (float[1,2,4,4] x) => (float[1,2,4,4] y)
+<int8[2,2,1,1] w = {1,2,3,4}, float s = {0.1}, int8 z = {0}, float[2,2,1,1] v = {1,2,3,4}>
+{
+    [bad_weights] d = DequantizeLinear (w, s, z)
+    y = Conv (x, WEIGHT)
+}
+"""
+BAD = _TEXT.replace("WEIGHT", "d")
+GOOD = _TEXT.replace("    [bad_weights] d = DequantizeLinear (w, s, z)\n", "").replace("WEIGHT", "v")
+
+
+def find(facts: Facts) -> Iterator[Finding]:
+    """Everywhere in the model, where the CPU runs it."""
+    if facts.model is None or facts.target != CPU.target or facts.plan.settings.get(KNOB.name):
+        return
+    walked = [*nodes(facts.model.ir)]
+    found = [node for node in walked if is_op(node, "DequantizeLinear") and _is_alone(node)]
+    if found:
+        whole = holds(facts.model.ir, "QuantizeLinear")
+        yield Finding(
+            code=CODE,
+            what=f"weights made float at every call: {counted(found)}",
+            where=tuple(map(name_of, found)),
+            plan=None if whole else Plan(settings={KNOB.name: True}),
+            safety="advice" if whole else "numerics",
+            fix="store these weights in float32" if whole else "",
+        )
+
+
+def _is_alone(node: ir.Node) -> bool:
+    """Whether a node makes weights for products that are computed in float."""
+    tensor = constant_tensor(node.inputs[0])
+    readers = [use.node for use in node.outputs[0].uses()]
+    if tensor is None or tensor.dtype not in (ir.DataType.INT8, ir.DataType.UINT8) or not readers:
+        return False
+    return all(
+        is_op(each, "Conv", "MatMul", "Gemm")
+        and each.inputs[1] is node.outputs[0]
+        and not dequantized(each.inputs[0])
+        and (is_op(each, "Conv") or _stays(each, node))
+        for each in readers
+    )
+
+
+def _stays(product: ir.Node, weights: ir.Node) -> bool:
+    """Whether ONNX Runtime makes no MatMulNBits of a product."""
+    if is_op(only_user(product.outputs[0]), "Relu"):
+        return True
+    scale = constant_tensor(weights.inputs[1])
+    turned = is_op(product, "Gemm") and bool(int_of(product, "transB", 0))
+    by_row = int_of(weights, "axis", 1) % 2 == int(turned)
+    return scale is not None and scale.size > 1 and by_row
