@@ -94,7 +94,7 @@ def rules(**changes: object) -> duel.Rules:
     return duel.Rules(**({"budget_ns": 120_000_000_000} | changes))  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("n", [pytest.param(40, marks=pytest.mark.long), 20])
+@pytest.mark.parametrize("n", [pytest.param(40, marks=pytest.mark.long), 10])
 def test_equal_sides_are_hardly_ever_told_apart(n: int) -> None:
     claims = Counter()
     for seed in range(n):
@@ -265,7 +265,7 @@ def test_several_sides_stand_in_the_same_blocks_until_each_is_decided() -> None:
     assert all(c.level == pytest.approx(1 - 0.05 / 3) for c in found.values())
 
 
-@pytest.mark.parametrize("n", [pytest.param(20, marks=pytest.mark.long), 10])
+@pytest.mark.parametrize("n", [pytest.param(20, marks=pytest.mark.long), 5])
 def test_among_several_equal_sides_hardly_any_is_told_apart(n: int) -> None:
     wrong = invalid = 0
     for seed in range(n):
@@ -445,7 +445,7 @@ def test_a_regression_at_the_threshold_stays_undecided() -> None:
     assert answer.provable_ratio is not None
 
 
-@pytest.mark.parametrize("n", [pytest.param(30, marks=pytest.mark.long), 15])
+@pytest.mark.parametrize("n", [pytest.param(30, marks=pytest.mark.long), 7])
 def test_the_gate_cries_on_equal_sides_less_than_once_in_twenty(n: int) -> None:
     r = rules(threshold_ratio=0.02)
     fails = 0
