@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,7 +18,6 @@ from ortune.rules import Facts, findings
 from ortune.search.blocks import NEW
 from ortune.store import checks
 from ortune.store.db import SessionLog, Store
-from ortune.targets.machine import Machine
 from ortune.trials import levels
 from ortune.trials.baseline import Baseline
 from ortune.trials.compare_result import New, wrong_sides
@@ -30,7 +29,15 @@ from ortune.verbs.compare import exit_code
 from simulated_machine import Lab, measuring_on
 from wrong_models import gemm, not_finite, rooted_gemm
 
-MACHINE = Machine()
+LAB = Lab(1)
+MACHINE = LAB.machine()
+
+
+@pytest.fixture(autouse=True, scope="module")
+def simulated() -> Iterator[None]:
+    """What a model answers is real, and asked for once by all tests."""
+    with measuring_on(LAB):
+        yield
 
 
 def asked(
@@ -145,10 +152,9 @@ def test_a_comparison_names_the_wrong_side_whichever_it_is(tmp_path: Path) -> No
     model = gemm(tmp_path / "m.onnx")
     sides = {"A": (["level=all"], ["level=basic"]), "B": (["level=basic"], ["level=all"])}
     for name, (a, b) in sides.items():
-        with measuring_on(Lab(1)):
-            answer = ortune.compare(
-                model, a_set=a, b_set=b, budget=20, no_why=True, store=tmp_path / "store", max_blocks=6
-            )
+        answer = ortune.compare(
+            model, a_set=a, b_set=b, budget=20, no_why=True, store=tmp_path / "store", max_blocks=6
+        )
         assert answer.verdict == "wrong-output"
         assert answer.result.wrong_sides == (name,)
         assert answer.result.comparison is not None  # timed all the same
@@ -162,10 +168,9 @@ def test_a_comparison_names_the_wrong_side_whichever_it_is(tmp_path: Path) -> No
 
 def test_two_sides_that_are_wrong_alike_are_both_told(tmp_path: Path) -> None:
     model = gemm(tmp_path / "m.onnx")
-    with measuring_on(Lab(1)):
-        answer = ortune.compare(
-            model, b_set=["intra=1"], budget=20, no_why=True, store=tmp_path / "store", max_blocks=2
-        )
+    answer = ortune.compare(
+        model, b_set=["intra=1"], budget=20, no_why=True, store=tmp_path / "store", max_blocks=2
+    )
     assert not [note for note in answer.result.notes if "differs from itself" in note]
     assert answer.result.outputs.compared_as == "values"
     assert answer.result.wrong_sides == ("A", "B")
@@ -223,8 +228,7 @@ def test_nothing_is_claimed_of_no_numbers_unless_that_is_allowed(tmp_path: Path)
         "max_blocks": 6,
         "store": tmp_path / "store",
     }
-    with measuring_on(Lab(1)):
-        refused, allowed = (ortune.compare(model, allow=allow, **common) for allow in ([], ["non-finite"]))
+    refused, allowed = (ortune.compare(model, allow=allow, **common) for allow in ([], ["non-finite"]))
     assert refused.verdict == "wrong-output"
     assert refused.result.comparison is None
     assert exit_code(refused) == 1
@@ -245,7 +249,8 @@ def test_no_numbers_on_both_sides_are_the_fault_of_both(a: int, b: int, names: t
     assert not tuple(wrong_sides(news, base_wrong=False, allow_nonfinite=True))
 
 
-def test_of_two_profiles_the_wrong_one_is_named(tmp_path: Path) -> None:
+def test_of_two_profiles_the_wrong_one_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(LAB, "profiles", True)
     answer = ortune.profile(
         gemm(tmp_path / "m.onnx", bias_scale=None), against=gemm(tmp_path / "wrong.onnx"), no_peak=True,
         budget=10, processes=1, store=tmp_path / "store",
@@ -262,8 +267,7 @@ def test_the_file_alone_tells_of_weights_that_are_no_numbers(kind: str, holds: b
 
 def test_a_tuning_ships_a_level_that_is_right(tmp_path: Path) -> None:
     model = gemm(tmp_path / "m.onnx")
-    with measuring_on(Lab(1)):
-        answer = ortune.tune(model, budget=15, output=tmp_path, store=tmp_path / "store", current="default")
+    answer = ortune.tune(model, budget=15, output=tmp_path, store=tmp_path / "store", current="default")
     found = answer.result
     assert answer.status == "default-wrong"
     assert found.wrong_default == Plan()
@@ -279,18 +283,14 @@ def test_a_tuning_ships_a_level_that_is_right(tmp_path: Path) -> None:
 
 def test_a_tuning_races_nothing_on_no_numbers(tmp_path: Path) -> None:
     model = not_finite(tmp_path / "m.onnx", "weight")
-    with measuring_on(Lab(1)):
-        answer = ortune.tune(model, budget=15, bundle=False, store=tmp_path / "store")
+    answer = ortune.tune(model, budget=15, bundle=False, store=tmp_path / "store")
     assert answer.result.budget.n_trials == 0
     assert answer.alerts[0].code == NOT_FINITE
     assert "--allow non-finite" in answer.result.headline
 
 
 def test_a_diagnosis_goes_on_at_the_level_that_is_right(tmp_path: Path) -> None:
-    with measuring_on(Lab(1)):
-        answer = ortune.diagnose(
-            gemm(tmp_path / "m.onnx"), budget=10, store=tmp_path / "store", fail_on="error"
-        )
+    answer = ortune.diagnose(gemm(tmp_path / "m.onnx"), budget=10, store=tmp_path / "store", fail_on="error")
     assert answer.status == "default-wrong"
     assert answer.result.failed
     assert "SES002" not in {finding.code for finding in answer.result.findings}
