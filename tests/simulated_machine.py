@@ -109,6 +109,7 @@ class Lab:
         seed: Of all that is drawn.
         differ: Whether plans differ in what they take.
         slower_model: Digest of a model's file that takes a tenth longer than others.
+        allocators: Whether plans may have the allocators of this machine.
         profiles: Whether there is a profiler: its runs are real, in no time.
         now_s: The clock.
         groups: The arms' plans of each group that ran, with when it began and ended.
@@ -121,6 +122,7 @@ class Lab:
     faults: Faults = field(default_factory=Faults)
     differ: bool = True
     slower_model: str = ""
+    allocators: bool = False
     profiles: bool = False
     now_s: float = 1000.0
     groups: list[tuple[float, float, tuple[str, ...]]] = field(default_factory=list)
@@ -166,7 +168,8 @@ class _Simulated(Machine):
         self.lab, self.host, self.trials = lab, HOST, self._run
         self.__dict__["topology"] = platform.Topology()
         self.__dict__["cache_bytes"] = 16 << 20
-        self.__dict__["allocators"] = {}
+        if not lab.allocators:
+            self.__dict__["allocators"] = {}
 
     def now_s(self) -> float:
         return self.lab.now_s
