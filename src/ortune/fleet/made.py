@@ -26,6 +26,7 @@ from ortune.fleet import packages
 from ortune.fleet.packages import Recipe, recipes, require_recipes
 from ortune.fleet.probe import use
 from ortune.fleet.runtimes import find_runtime, interpreter, probe
+from ortune.providers import CPU
 from ortune.records import AddableRuntime, Adoption, InstalledPackage, MadeRuntime, Runtime
 from ortune.store.places import cache_folder
 
@@ -309,7 +310,7 @@ def adoption(runtime: Runtime, today: Runtime) -> Adoption | None:
     new = [each for each in about.packages if each.name != "numpy"]
     return Adoption(
         requirements=tuple(f"{each.name}=={each.version}" for each in new),
-        instead_of=today.package or "onnxruntime",
+        instead_of="" if today.package in {each.name for each in new} else today.package or CPU.wheel,
         size_bytes=sum(each.size_bytes for each in new),
         licenses=tuple(each.license for each in new),
     )

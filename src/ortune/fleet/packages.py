@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 import importlib.resources
 import json
+import platform
 import re
 import sys
 from collections.abc import Collection, Iterator
@@ -115,7 +116,11 @@ def addable(there: Collection[str] = ()) -> tuple[AddableRuntime, ...]:
     offered = []
     for name in dict.fromkeys(provider.target for provider, _ in builds()):
         fit, _ = usable(name)
-        offered += [(each, each.build.what, each.build.about_bytes) for each in fit[:1] if each.build]
+        offered += [
+            (each, each.build.what, each.build.about_bytes)
+            for each in fit[:1]
+            if each.build and platform.machine() not in each.build.emulated_on
+        ]
     others = [release for release in RELEASES if release not in there][:1]
     what = "another release of ONNX Runtime, to compare with yours"
     offered += [

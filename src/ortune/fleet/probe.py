@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.resources
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 import msgspec
@@ -57,6 +57,8 @@ class Answer(Record, frozen=True, kw_only=True):
         complete: Whether it came to its own end.
         ended: How it ended when it did not, in words.
         log: The last line of its stderr that tells something.
+        library: The provider's own library, where the build has one.
+        not_found: Shared libraries that were asked for and are not there.
         library_error: Why the provider's own library did not load.
         missing: The first shared library that was asked for and not found, in any message.
         preloaded: Whether it did load after ``onnxruntime.preload_dlls()``.
@@ -72,6 +74,8 @@ class Answer(Record, frozen=True, kw_only=True):
     session_providers: tuple[str, ...] = ()
     plugins: dict[str, str] = msgspec.field(default_factory=dict)
     devices: tuple[str, ...] | None = None
+    library: str = ""
+    not_found: tuple[str, ...] = ()
     library_error: str = ""
     preloaded: bool = False
     missing: str = ""
@@ -88,13 +92,14 @@ class Answer(Record, frozen=True, kw_only=True):
 
 
 def ask(
-    python: str, task: Literal["look", "use"], argument: str = "", timeout_s: float = _TIMEOUT_S
+    python: str, task: Literal["look", "use", "absent"], argument: str = "", timeout_s: float = _TIMEOUT_S
 ) -> Answer:
     """Run one task of the probe script under an interpreter.
 
     Args:
         python: The interpreter.
-        task: "look": what is installed. "use": create a session with a provider, as ``use`` asks.
+        task: "look": what is installed. "use": create a session with a provider, as ``use`` asks. "absent": look for
+            shared libraries, as ``absent`` asks.
         argument: What the task works on.
         timeout_s: The process is ended after this many seconds.
     """
@@ -120,6 +125,11 @@ def ask(
 def use(python: str, provider: str, options: Mapping[str, str], timeout_s: float = 60.0) -> Answer:
     """What comes of a session with a provider, of the build or of a wheel of its own."""
     return ask(python, "use", json.dumps([provider, dict(options)]), timeout_s)
+
+
+def absent(python: str, names: Sequence[str], timeout_s: float = 60.0) -> tuple[str, ...]:
+    """Which of some shared libraries an interpreter's processes do not find."""
+    return ask(python, "absent", json.dumps(list(names)), timeout_s).not_found
 
 
 def _answer(stdout: bytes, stderr: bytes, ended: str) -> Answer:

@@ -115,6 +115,20 @@ def use(task: str) -> None:
     say(session_providers=session.get_providers())
 
 
+def absent(names: str) -> None:
+    """Which of some shared libraries the loader does not find, once ONNX Runtime has loaded those of wheels."""
+    ort = import_runtime()
+    if hasattr(ort, "preload_dlls"):
+        ort.preload_dlls()
+    missing = []
+    for name in json.loads(names):
+        try:
+            ctypes.CDLL(name)
+        except OSError:
+            missing.append(name)
+    say(not_found=missing)
+
+
 def library_error(ort: Any, provider: str) -> str:
     """What the loader says about the provider's own library; "" when it loads or there is none."""
     stem = "onnxruntime_providers_" + provider.replace("ExecutionProvider", "").lower()
@@ -124,6 +138,7 @@ def library_error(ort: Any, provider: str) -> str:
     own = folder / (prefix + stem + suffix)
     if not own.exists():
         return ""
+    say(library=str(own))
     mode = getattr(ctypes, "RTLD_GLOBAL", 0)
     try:
         if shared.exists():
@@ -138,7 +153,7 @@ def library_error(ort: Any, provider: str) -> str:
 def main(task: str, argument: str) -> None:
     """Do one task and leave without running libraries' exit code, which may crash."""
     sys.excepthook = on_error
-    tasks: dict[str, Any] = {"look": look, "use": use}
+    tasks: dict[str, Any] = {"look": look, "use": use, "absent": absent}
     if argument:
         tasks[task](argument)
     else:

@@ -24,6 +24,7 @@ class Build:
         brings: Other wheels with their versions, without which the provider's library does not load.
         vendor: The maker of the hardware that it takes alone, where its provider takes others' too.
         cuda: The major version of CUDA that its wheels are for; 0 for none.
+        emulated_on: Machines, as ``platform.machine()`` calls them, on which its device is software: for tests alone.
     """
 
     wheel: str
@@ -35,6 +36,7 @@ class Build:
     brings: tuple[str, ...] = ()
     vendor: str = ""
     cuda: int = 0
+    emulated_on: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,6 +13,7 @@ PROVIDER = Provider(
             releases=(("2.7.0", ""),),
             beside="1.32.0",
             about_bytes=410_000_000,
+            emulated_on=("x86_64", "AMD64"),
             what="NPUs of Qualcomm, and their emulator on x86-64: right results, no speed; Qualcomm's own licence "
             "holds for its libraries",
         ),

@@ -15,6 +15,7 @@ class ProviderReport(Record, frozen=True, kw_only=True):
     """One execution provider in one runtime: there, usable, or why not.
 
     Attributes:
+        do: The command that would make it usable; "" where none would, or none is known.
         emulated: Its device is software on the CPU, which shows right results and nothing of speed.
     """
 
@@ -23,6 +24,7 @@ class ProviderReport(Record, frozen=True, kw_only=True):
     usable: bool
     why: str = ""
     emulated: bool = False
+    do: str = ""
 
 
 class RuntimeReport(Record, frozen=True, kw_only=True):

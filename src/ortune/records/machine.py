@@ -123,7 +123,8 @@ class Adoption(Record, frozen=True, kw_only=True):
 
     Attributes:
         requirements: What is to be installed, with exact versions.
-        instead_of: The package whose place it takes: the two cannot be in one environment.
+        instead_of: The package whose place it takes: the two cannot be in one environment. "" for a plug-in, which
+            is installed beside it.
         size_bytes: On disk, numpy not counted: it is there already.
         licenses: Of each package, by its own metadata.
     """

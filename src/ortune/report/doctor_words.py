@@ -176,7 +176,10 @@ def _runtime(report: RuntimeReport) -> list[str]:
     usable = [p.name for p in report.providers if p.usable]
     if usable:
         lines.append("usable providers: " + ", ".join(usable))
-    lines += [f"{p.name}: {p.why}" for p in report.providers if not p.usable]
+    lines += [f"{p.name}: {p.why}" for p in report.providers if p.usable and p.why]
+    for p in report.providers:
+        if not p.usable:
+            lines.append(f"{p.name}: {p.why}{f' -> {p.do}' if p.do and p.do not in p.why else ''}")
     return lines
 
 

@@ -8,6 +8,7 @@ from typing import Literal
 import msgspec
 
 from ortune.printable import operand, visible
+from ortune.providers import short
 from ortune.records import (
     Adoption,
     BundleInfo,
@@ -212,10 +213,32 @@ def adopting(adoption: Adoption) -> str:
     licenses = (
         ", ".join(dict.fromkeys(license for license in adoption.licenses if license)) or "licence not said"
     )
-    return (
-        f"pip install {' '.join(adoption.requirements)}, in an environment without {adoption.instead_of}, whose place "
-        f"it takes ({size(adoption.size_bytes)} on disk; {licenses})"
+    place = (
+        f", in an environment without {adoption.instead_of}, whose place it takes"
+        if adoption.instead_of
+        else ""
     )
+    cost = f"{size(adoption.size_bytes)} on disk; {licenses}"
+    return f"pip install {' '.join(adoption.requirements)}{place} ({cost})"
+
+
+def elsewhere(result: TuneResult) -> list[tuple[str, str]]:
+    """Each other execution provider that was raced and did not win: how far its best plan came, and where it loses."""
+    own = result.winner.provider_names
+    raced: dict[str, Candidate] = {}
+    for candidate in result.candidates:
+        name = candidate.plan.provider_names[0]
+        if name in own or name == result.default.provider_names[0] or candidate.ratio is None:
+            continue
+        best = raced.setdefault(name, candidate)
+        if candidate.ratio < (best.ratio or candidate.ratio):
+            raced[name] = candidate
+    rows = []
+    for name, best in raced.items():
+        assert best.ratio is not None
+        text = f"{change(best.ratio)} at best in {best.n_blocks} block{'' if best.n_blocks == 1 else 's'} (exploratory)"
+        rows.append((short(name), f"not taken: {text}{f'; {best.why}' if best.why else ''}"))
+    return rows
 
 
 def _against_today(result: TuneResult) -> list[str]:
@@ -468,6 +491,7 @@ def details(result: TuneResult) -> list[tuple[str, str]]:
     rows += [("placement", text) for text in placed(result.placement)]
     if result.adoption is not None:
         rows.append(("adopting it", adopting(result.adoption)))
+    rows += elsewhere(result)
     compared = deciding(result)
     if compared is not None:
         rows.append(("guards", "; ".join(guard(g) for g in compared.guards)))

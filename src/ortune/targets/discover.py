@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
-from ortune.fleet.probe import Answer, use
-from ortune.providers import CPU, find
+from ortune.fleet import libraries
+from ortune.fleet.elf import needed
+from ortune.fleet.here import lacking
+from ortune.fleet.probe import Answer, absent, use
+from ortune.providers import CPU, Provider, find
 from ortune.records import ProviderReport, Runtime
 
 NO_DEVICE = "no device of its kind here"
@@ -33,19 +37,33 @@ def tried(provider: str, runtime: Runtime) -> ProviderReport:
         return ProviderReport(
             name=provider, in_build=in_build, usable=True, why="; ".join(why), emulated=software
         )
-    reason = NO_DEVICE if answer.devices == () else _why_not(answer)
+    reason, do = _no_device(p, wheel) if answer.devices == () else _why_not(answer, runtime.python)
     prefix = f"plug-in {wheel}: " if wheel else ""
-    return ProviderReport(name=provider, in_build=in_build, usable=False, why=prefix + reason)
+    return ProviderReport(name=provider, in_build=in_build, usable=False, why=prefix + reason, do=do)
 
 
-def _why_not(answer: Answer) -> str:
+def _no_device(provider: Provider, wheel: str) -> tuple[str, str]:
+    """Why a plug-in offers no device, as far as the machine shows it, and the command for a build that has one."""
+    own = [build for build in provider.builds if build.wheel == wheel.partition(" ")[0]]
+    why = next(filter(None, (lacking(provider, build) for build in own)), NO_DEVICE)
+    others = [build for build in provider.builds if build not in own and not lacking(provider, build)]
+    return why, f"ortune runtime add {provider.target}" if others else ""
+
+
+def _why_not(answer: Answer, python: str) -> tuple[str, str]:
+    """Why a session does not get a provider, and the command that would change it."""
+    if answer.library and answer.library_error and not answer.preloaded:
+        linked = needed(Path(answer.library))
+        why, do = libraries.lacking(linked, absent(python, linked), python)
+        if why:
+            return why, do
     if answer.missing or (answer.library_error and not answer.preloaded):
-        return _library(answer)
+        return _library(answer), ""
     if answer.error:
-        return _short(answer.error)
+        return _short(answer.error), ""
     if not answer.complete:
-        return f"{answer.stage}: the process {answer.ended}"
-    return _short(answer.log) if answer.log else "the session fell back to the CPU without a reason"
+        return f"{answer.stage}: the process {answer.ended}", ""
+    return _short(answer.log) if answer.log else "the session fell back to the CPU without a reason", ""
 
 
 def _library(answer: Answer) -> str:

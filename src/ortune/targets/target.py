@@ -52,8 +52,10 @@ class Target:
         del browser
         if self.provider.name in (*runtime.providers, *runtime.plugins):
             return tried(self.provider.name, runtime)
-        why = runtime.error or self.why_absent(platform.system())
-        return ProviderReport(name=self.provider.name, in_build=False, usable=False, why=why)
+        p, why = self.provider, runtime.error or self.why_absent(platform.system())
+        can = not runtime.error and any(not lacking(p, build) for build in p.builds)
+        do = f"ortune runtime add {self.name}" if can else ""
+        return ProviderReport(name=p.name, in_build=False, usable=False, why=why, do=do)
 
     def why_absent(self, system: str) -> str:
         """One sentence on how to get the provider that a build lacks, on that ``platform.system()``."""

@@ -185,5 +185,8 @@ def with_runtime(result: TuneResult, side: Resolved) -> TuneResult:
     adoption = None if runtime.ort_web_dist else made.adoption(runtime, side.runtime)
     code = result.code
     if adoption is not None:
-        code = f"# pip install {' '.join(adoption.requirements)}  (in the place of {adoption.instead_of})\n{code}"
+        place = f"  (in the place of {adoption.instead_of})" if adoption.instead_of else ""
+        code = f"# pip install {' '.join(adoption.requirements)}{place}\n{code}"
+    if result.winner.provider_names[0] in runtime.plugins:
+        code = f"# the provider's own wheel is registered first, as load.py of the bundle and ortune.load do\n{code}"
     return msgspec.structs.replace(result, runtime=runtime, adoption=adoption, code=code)
