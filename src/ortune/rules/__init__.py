@@ -6,7 +6,7 @@ its file. ``facts`` says what may be known; a rule is silent where what it needs
 shows what it means: ``BAD`` and ``GOOD`` in the text form of ONNX, or ``bad()`` and ``good()`` where text cannot; what
 it marks in the bad one is named ``bad...``. ``TIER`` says how much it is trusted, where that is not "stable",
 ``TARGET`` where its models are bad, where that is not the CPU, and ``JOINS`` whose findings it tells together: where it
-fires, these are silent.
+fires, these are silent. ``LAST`` is one whose fix others may name: what they name, it does not.
 """
 
 from __future__ import annotations
@@ -88,6 +88,7 @@ class Rule:
         shown: The bad model as text; "" where it is made.
         target: Where its models are bad and good.
         joins: Codes of rules that each know a part of what it finds: said in one finding, and not beside it.
+        last: Of its findings those are said alone whose rewrite no other rule names.
     """
 
     code: str
@@ -101,6 +102,7 @@ class Rule:
     shown: str = ""
     target: str = CPU.target
     joins: tuple[str, ...] = ()
+    last: bool = False
 
     @property
     def title(self) -> str:
@@ -145,6 +147,7 @@ def _rule(family: str, module: ModuleType) -> Rule:
         shown=str(getattr(module, "BAD", "")),
         target=str(getattr(module, "TARGET", CPU.target)),
         joins=tuple(getattr(module, "JOINS", ())),
+        last=bool(getattr(module, "LAST", False)),
     )
 
 
@@ -216,9 +219,17 @@ def found_by(asked: Sequence[Rule], facts: Facts) -> tuple[Finding, ...]:
     found = {rule: rule.findings(facts) for rule in asked}
     joined = {code for rule, mine in found.items() if mine for code in rule.joins}
     told = tuple(finding for rule, mine in found.items() if rule.code not in joined for finding in mine)
+    last = {rule.code for rule in asked if rule.last}
+    named = {s.name for each in told if each.code not in last and each.plan for s in each.plan.rewrites}
+    told = tuple(each for each in told if each.code not in last or not _all_named(each, named))
     if facts.profile is not None and facts.model is not None:
         told = prize.estimated(told, facts.model.ir, facts.profile)
     return tuple(sorted(told, key=_weight))
+
+
+def _all_named(finding: Finding, named: Collection[str]) -> bool:
+    """Whether others name all rewrites of a finding's fix."""
+    return finding.plan is not None and {spec.name for spec in finding.plan.rewrites} <= set(named)
 
 
 def fixable(finding: Finding, *, unsafe: bool = False) -> bool:

@@ -1,0 +1,56 @@
+"""A rewrite fits this model, and no other rule names what it mends.
+
+What it is: what an exact rewrite of ortune's finds in the model: an Einsum that is a product of matrices, a Softmax
+    over an inner axis, and others.
+Why it costs: the page of the rewrite says it.
+Evidence: what the rewrite finds, counted.
+Fix and its safety: exact: the rewrite.
+Example: ``--rewrite einsum-to-matmul``
+References: the documentation of rewrites.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ortune import rewrites
+from ortune.model.graphs import name_of
+from ortune.records import Finding
+from ortune.rules._fixes import sure_of
+from ortune.rules.facts import Facts
+
+CODE = "GRA027"
+TIER = "if-measured"
+LAST = True
+
+BAD = """
+<ir_version: 8, opset_import: ["" : 17]>
+product (float[2,3,4] x, float[2,4,5] w) => (float[2,3,5] y)
+{
+    [bad_einsum] y = Einsum <equation = "bij,bjk->bik"> (x, w)
+}
+"""
+GOOD = """
+<ir_version: 8, opset_import: ["" : 17]>
+product (float[2,3,4] x, float[2,4,5] w) => (float[2,3,5] y)
+{
+    y = MatMul (x, w)
+}
+"""
+
+
+def find(facts: Facts) -> Iterator[Finding]:
+    """In the whole model, rewrite by rewrite: patterns alone, since clean-up seldom wins by itself."""
+    if facts.model is None:
+        return
+    model = facts.model.ir
+    for spec, reason in rewrites.proposals(
+        model, workload=facts.work, objective="latency", target=facts.target
+    ):
+        rewrite = rewrites.find(spec.name)
+        if rewrite.stage > rewrites.CLEAN_UP and rewrite.change is not None:
+            changed = rewrites.changed_nodes(model, spec)
+            finding = Finding(
+                code=CODE, severity="note", what=reason, where=tuple(dict.fromkeys(map(name_of, changed)))
+            )
+            yield sure_of(rewrite, finding, facts, spec.params)
