@@ -250,6 +250,18 @@ def ran(name: str, share: float = 0.1, **known: Any) -> ProfiledNode:
     )
 
 
+def reordered(times: int) -> list[ProfiledNode]:
+    """Into the blocked layout and out of it, so many times."""
+    both = (
+        [(f"in {i}", "ReorderInput") for i in range(times)],
+        [(f"out {i}", "ReorderOutput") for i in range(times)],
+    )
+    named = [each for pair in zip(*both, strict=True) for each in pair]
+    return [
+        msgspec.structs.replace(ran(name, 0.1), name=name, op_type=op, originals=()) for name, op in named
+    ]
+
+
 def steady(*runs_ns: float) -> Facts:
     return profile(ran("a"), variance=RunVariance(warmup_runs=0, runs_ns=runs_ns))
 
@@ -422,6 +434,11 @@ EXAMPLES = {
         bad=lambda _: profile(ran("cast", category="casts-and-layout"), ran("conv"), casts_and_layout=0.1),
         where=("cast",),
         good=lambda _: profile(casts_and_layout=0.01),
+    ),
+    "LAY007": Example(
+        bad=lambda _: profile(*reordered(2), ran("conv")),
+        where=("in 0", "out 0", "in 1", "out 1"),
+        good=lambda _: profile(*reordered(1), ran("conv")),
     ),
     "LAY003": Example(bad=lambda folder: facts_of(folder, [BLOCKED]), where=("reorder",), good=plain),
     "LAY004": Example(

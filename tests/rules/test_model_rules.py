@@ -243,6 +243,19 @@ def test_a_model_s_own_settings_say_what_was_meant(tmp_path: Path) -> None:
     assert "threads between operators" in found.what
 
 
+def test_more_threads_in_the_model_than_cpus_are_told(tmp_path: Path) -> None:
+    rule = rules.find_rule("SES003")
+    assert rule.good is not None
+    model = rule.good()
+    helper.set_model_props(
+        model, {"ort_config": json.dumps({"session_options": {"intra_op_num_threads": 9}})}
+    )
+    facts = Facts(model=opened(model, tmp_path), host=HOST)
+    (found,) = rule.findings(facts)
+    assert "9 threads, where 8 CPUs can run" in found.what
+    assert rule.findings(replace(facts, host=None)) == []
+
+
 def test_trees_that_are_fed_many_rows_are_no_finding(tmp_path: Path) -> None:
     rule = rules.find_rule("GRA019")
     assert rule.bad is not None

@@ -2,9 +2,9 @@
 
 What it is: metadata under "ort_config", which ONNX Runtime takes for a session's options where the environment has
     ORT_LOAD_CONFIG_FROM_MODEL=1.
-Why it costs: profiling that was left on, or a lower optimisation level, slows every run; what is misspelt, or belongs
-    to runs or to the session's configuration entries, does nothing; threads between operators do nothing where
-    operators run one after another.
+Why it costs: profiling that was left on, a lower optimisation level, or more threads than CPUs slow every run; what is
+    misspelt, or belongs to runs or to the session's configuration entries, does nothing; threads between operators do
+    nothing where operators run one after another.
 Evidence: the entry, read as JSON.
 Fix and its safety: advice: take the entry out, or mend it.
 Example: an entry with "session_options" and "enable_profiling" in it
@@ -69,7 +69,7 @@ def find(facts: Facts) -> Iterator[Finding]:
     text = facts.model.ir.metadata_props.get(_ENTRY) if facts.model else None
     if text is None:
         return
-    wrong = _wrong(text)
+    wrong = _wrong(text, facts.host.effective_cpus if facts.host is not None else None)
     if wrong:
         yield Finding(
             code=CODE,
@@ -78,8 +78,8 @@ def find(facts: Facts) -> Iterator[Finding]:
         )
 
 
-def _wrong(text: str) -> list[str]:
-    """What is wrong with the entry, part by part."""
+def _wrong(text: str, cpus: int | None) -> list[str]:
+    """What is wrong with the entry, part by part, on a machine that can run threads on so many CPUs."""
     try:
         said = json.loads(text)
     except ValueError:
@@ -92,6 +92,9 @@ def _wrong(text: str) -> list[str]:
     wrong = [f"unknown {', '.join(unknown[:NAMED])}"] if unknown else []
     wrong += ["profiling is on"] if options.get("enable_profiling") == 1 else []
     wrong += [f"optimisation level {level}"] if isinstance(level, int) and level < _ALL else []
+    threads = options.get("intra_op_num_threads", 0)
+    if isinstance(threads, int) and cpus is not None and threads > cpus:
+        wrong.append(f"{threads} threads, where {cpus} CPUs can run")
     between = options.get("inter_op_num_threads", 0)
     if isinstance(between, int) and between > 1 and options.get("execution_mode", 0) == 0:
         wrong.append("threads between operators, which run one after another")

@@ -1,0 +1,53 @@
+"""The blocked layout is left and entered again.
+
+What it is: ReorderInput and ReorderOutput, four or more of them: between convolutions stand operators that have no
+    kernel in the blocked layout (NCHWc).
+Why it costs: each conversion reads and writes the whole tensor.
+Evidence: these nodes in the profile, their share of the run, and the operators that make them necessary.
+Fix and its safety: advice: the rewrites of activations and of scales keep a model in the layout where they fit. Else
+    replace the operator between, or compare with the level extended, which has no blocked layout.
+Example: ``--rewrite hard-swish``
+References: ONNX Runtime documentation, "Graph optimizations" (layout optimizations); microsoft/onnxruntime#20218.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+from ortune.records import Finding, ProfiledNode
+from ortune.rules._words import KINDS, listed, percent, plural
+from ortune.rules.facts import Facts
+
+CODE = "LAY007"
+
+_INTO, _OUT = "ReorderInput", "ReorderOutput"
+_LEAST = 4
+_SHARE = 0.05
+
+
+def find(facts: Facts) -> Iterator[Finding]:
+    """In the profile."""
+    run = facts.nodes()
+    moves = [node for node in run if node.op_type in (_INTO, _OUT)]
+    share = sum(node.share_ratio for node in moves)
+    entered, left = (sum(node.op_type == kind for node in moves) for kind in (_INTO, _OUT))
+    if len(moves) >= _LEAST and entered > 1 and share >= _SHARE:
+        between = _between(run, moves)
+        yield Finding(
+            code=CODE,
+            what=f"the blocked layout is left {left} {plural(left, 'time')} and entered {entered} times:"
+            f" {percent(share)} of the run",
+            where=tuple(node.name for node in moves),
+            evidence=f"between stand {listed((f'{n} {op}' for op, n in between.most_common()), KINDS)}"
+            if between
+            else "",
+            fix="replace the operators between, or compare with graph_optimization_level=extended",
+            share_ratio=share,
+        )
+
+
+def _between(run: list[ProfiledNode], moves: list[ProfiledNode]) -> Counter[str]:
+    """What reads a tensor that was taken out of the layout."""
+    out = {node.name for node in moves if node.op_type == _OUT}
+    return Counter(node.op_type for node in run if out.intersection(node.reads))
