@@ -23,6 +23,8 @@ from pathlib import Path
 import numpy as np
 
 from common import CONDITIONS, model_path, neighbour
+from ortune.experiment.baseline import Baseline
+from ortune.experiment.driver import run_block
 from ortune.fleet import runtimes
 from ortune.records import Measured, Plan
 from ortune.search import controls
@@ -32,8 +34,6 @@ from ortune.search.schedule import NextBlock
 from ortune.stats import calibration, evidence
 from ortune.store.db import SessionLog
 from ortune.targets.machine import Machine
-from ortune.trials.baseline import Baseline
-from ortune.trials.driver import run_block
 from ortune.trials.input_options import InputOptions
 from ortune.trials.sides import SideText, resolve
 
@@ -81,7 +81,7 @@ def measure(name: str, condition: str, blocks: int, folder: Path) -> dict[str, D
     )
     rng = random.Random(f"{name} {condition}")
     baseline.settle(120)
-    baseline.pilot("latency")
+    baseline.pilot.run("latency")
     arms = {BASE: baseline.arm(BASE), IDENTICAL: baseline.arm(IDENTICAL)}
     baseline.executor.arms = arms
     after = Design(ratios={"median": []})
@@ -94,7 +94,7 @@ def measure(name: str, condition: str, blocks: int, folder: Path) -> dict[str, D
         ]
         found = [block for block in first if block is not None]
         judgement = controls.judge(found, None)
-        baseline.retime(judgement, measured(found, BASE))
+        baseline.pilot.retime(judgement, measured(found, BASE))
         turns = Design(ratios={judgement.estimand: []})
         for index in range(blocks):
             began = time.monotonic()

@@ -20,6 +20,7 @@ from pathlib import Path
 import numpy as np
 
 from common import model_path
+from ortune.experiment.baseline import Baseline
 from ortune.records import FeedRef, Measured, Plan, ProviderSpec, TrialRequest
 from ortune.stats import pairs
 from ortune.store.db import SessionLog
@@ -27,7 +28,6 @@ from ortune.targets.machine import Machine
 from ortune.targets.runner import run
 from ortune.targets.task import Task
 from ortune.targets.turns import Turns
-from ortune.trials.baseline import Baseline
 from ortune.trials.input_options import InputOptions
 from ortune.trials.sides import Resolved, SideText, resolve
 

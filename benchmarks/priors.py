@@ -20,6 +20,8 @@ import numpy as np
 
 from common import model_path
 from ortune import platform
+from ortune.experiment.baseline import Baseline
+from ortune.experiment.driver import run_block
 from ortune.knobs import facts, priors
 from ortune.knobs.propose import proposals
 from ortune.records import Block, Measured, Plan
@@ -28,8 +30,6 @@ from ortune.search.figures import figure
 from ortune.search.schedule import NextBlock
 from ortune.store.db import SessionLog
 from ortune.targets.machine import Machine
-from ortune.trials.baseline import Baseline
-from ortune.trials.driver import run_block
 from ortune.trials.input_options import InputOptions
 from ortune.trials.sides import SideText, resolve
 
@@ -46,7 +46,7 @@ def worth(model: str, n_blocks: int, folder: Path) -> tuple[dict[str, tuple[floa
     side = resolve(SideText(text=str(model_path(model))), common=Plan(), scratch=folder)
     baseline = Baseline(side, InputOptions(), folder, SessionLog(None, ""), print, Machine())
     baseline.settle(120)
-    baseline.pilot("latency")
+    baseline.pilot.run("latency")
     host = platform.host()
     found, _ = proposals(
         facts.facts_of(side.model.ir), host.effective_cpus, side.runtime.ort_version, platform.allocators()
@@ -65,7 +65,7 @@ def worth(model: str, n_blocks: int, folder: Path) -> tuple[dict[str, tuple[floa
             plans = {name: plan for name, plan in plans.items() if name not in failed}
             blocks.append(block)
     ratios = {name: np.exp(log_ratios(blocks, name, "paired")) for name in plans}
-    latency_ns = figure(baseline.first, "median")
+    latency_ns = figure(baseline.pilot.first, "median")
     assert latency_ns is not None
     return {name: (float(np.median(r)), float(np.max(r))) for name, r in ratios.items() if len(r)}, latency_ns
 

@@ -26,13 +26,13 @@ import onnxruntime
 import ortune
 from common import model_path, running
 from ortune import platform
+from ortune.experiment.baseline import Baseline
 from ortune.inputs.feed_files import read_feeds
 from ortune.inputs.feeds import FeedValue
 from ortune.records import Plan, ProfileResult
 from ortune.search.blocks import BASE
 from ortune.store.db import SessionLog
 from ortune.targets.machine import Machine
-from ortune.trials.baseline import Baseline
 from ortune.trials.input_options import InputOptions
 from ortune.trials.sides import SideText, resolve
 

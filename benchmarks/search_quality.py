@@ -23,6 +23,8 @@ import numpy as np
 import ortune
 from common import model_path, weights_as_inputs
 from ortune import platform, rewrites
+from ortune.experiment.baseline import Baseline
+from ortune.experiment.driver import run_block
 from ortune.records import Block, Plan, RewriteSpec, Value
 from ortune.search.blocks import BASE, log_ratios
 from ortune.search.budget import FIELD
@@ -32,8 +34,6 @@ from ortune.stats import pairs
 from ortune.store.db import SessionLog
 from ortune.targets.machine import Machine
 from ortune.targets.tool import ToolProcess
-from ortune.trials.baseline import Baseline
-from ortune.trials.driver import run_block
 from ortune.trials.input_options import InputOptions
 from ortune.trials.sides import SideText, resolve
 
@@ -76,7 +76,7 @@ class Bench:
             side, InputOptions(), folder, SessionLog(None, ""), lambda text: None, Machine()
         )
         self.baseline.settle(120)
-        self.baseline.pilot("latency")
+        self.baseline.pilot.run("latency")
         self.folder, self.side, self.rng = folder, side, random.Random(7)
         self.free = [spec for spec, _ in rewrites.proposals(side.model.ir, objective="latency")]
         self.baseline.executor.arms = {BASE: self.baseline.arm(BASE)}
@@ -113,7 +113,7 @@ class Bench:
         grid_trials, grid_s = sum(len(b.trials) for b in blocks), time.monotonic() - began
         holding = [arm for arm in by_arm if not any(g.failed for g in guards(blocks, "latency", arm=arm))]
         best = sorted(holding, key=lambda arm: middle(blocks, arm))[:3]
-        budget = TRIALS * min(grid_s / grid_trials, self.baseline.trial_ns / 1e9)
+        budget = TRIALS * min(grid_s / grid_trials, self.baseline.pilot.trial_ns / 1e9)
         result = ortune.tune(self.path, budget=budget, bundle=False, store=self.folder / "store").result
         print(f"{name}: {result.headline}", file=sys.stderr, flush=True)
         race = sum(len(p.values) for p in result.points if p.phase in ("race", "prune"))

@@ -21,6 +21,7 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
+from ortune.experiment.driver import run_block
 from ortune.records import Block, Plan
 from ortune.search import budget
 from ortune.search.blocks import BASE, IDENTICAL, SPIKE, log_ratios
@@ -29,7 +30,6 @@ from ortune.search.first_turns import FirstTurns
 from ortune.search.halving import Entry, expected
 from ortune.search.schedule import NextBlock, Steps
 from ortune.stats import calibration
-from ortune.trials.driver import run_block
 from simulated import TRIAL_NS, Field, Raced
 
 PRIORS = [0.6, 0.5, 0.5] + [0.2] * 8 + [0.08] * 19

@@ -20,14 +20,14 @@ import numpy as np
 
 from common import model_path
 from ortune import knobs
+from ortune.experiment.baseline import Baseline
+from ortune.experiment.driver import run_block
 from ortune.records import Block, Failed, Plan
 from ortune.search.blocks import BASE, log_ratios
 from ortune.search.schedule import NextBlock
 from ortune.stats import pairs
 from ortune.store.db import SessionLog
 from ortune.targets.machine import Machine
-from ortune.trials.baseline import Baseline
-from ortune.trials.driver import run_block
 from ortune.trials.input_options import InputOptions
 from ortune.trials.sides import SideText, resolve
 
@@ -41,7 +41,7 @@ def effects(model: str, turns: int, alone: int, folder: Path) -> list[dict[str, 
     side = resolve(SideText(text=str(model_path(model))), common=Plan(), scratch=folder)
     baseline = Baseline(side, InputOptions(), folder, SessionLog(None, ""), print, Machine())
     baseline.settle(120)
-    baseline.pilot("latency")
+    baseline.pilot.run("latency")
     plans = {text: Plan(settings=knobs.parse_settings([text])) for text in SETTINGS}
     execute = baseline.executor
     execute.arms = {BASE: baseline.arm(BASE)} | {t: baseline.arm(t, plan=p) for t, p in plans.items()}

@@ -13,7 +13,7 @@ from typing import TypeVar
 
 import pytest
 
-from ortune.trials import pilot
+from ortune.trials import timing
 
 T = TypeVar("T")
 
@@ -61,7 +61,8 @@ def _times_as_long() -> float:
 FEW_TURNS = (
     sys.executable,
     "-c",
-    "from ortune.trials import pilot; pilot.MOST_ROUNDS = pilot.LEAST_ROUNDS; from ortune.cli.main import main; main()",
+    "from ortune.trials import timing; timing.MOST_ROUNDS = timing.LEAST_ROUNDS; "
+    "from ortune.cli.main import main; main()",
 )
 """The program as a process of its own, whose trials are as those of ``few_turns``."""
 
@@ -73,5 +74,5 @@ def few_turns() -> Iterator[None]:
     They are then half as long: of a small model, turns cost more than the start.
     """
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(pilot, "MOST_ROUNDS", pilot.LEAST_ROUNDS)
+        patch.setattr(timing, "MOST_ROUNDS", timing.LEAST_ROUNDS)
         yield

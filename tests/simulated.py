@@ -10,11 +10,11 @@ from typing import TypeVar
 import numpy as np
 
 from groups import OneByOne
+from ortune.experiment.driver import drive
 from ortune.records import Block, CaseTimes, Failed, Measured, Outcome, TrialDone
 from ortune.search.blocks import BASE, IDENTICAL, SPIKE
 from ortune.search.halving import CURRENT, Halving
 from ortune.search.schedule import Steps
-from ortune.trials.driver import drive
 
 TRIAL_NS = 400_000_000
 T = TypeVar("T")

@@ -26,6 +26,7 @@ import pytest
 
 from ortune import platform
 from ortune.experiment import opening
+from ortune.experiment.clock import Stopwatch
 from ortune.records import Failed, FailureReason, Host, Measured, Outcome, Plan, PodSize, Sensors
 from ortune.targets.browser.setup import BrowserSetup
 from ortune.targets.machine import Machine
@@ -33,7 +34,6 @@ from ortune.targets.runner import run as run_for_real
 from ortune.targets.task import Task
 from ortune.targets.tool import ToolProcess
 from ortune.targets.turns import ALONE, Turns
-from ortune.trials.clock import Stopwatch
 from ortune.verbs import _page
 
 START_S = 0.25

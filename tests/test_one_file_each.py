@@ -28,7 +28,7 @@ from ortune import __version__
 from ortune.model.open import open_model
 from ortune.records import Envelope
 from ortune.records.count import CountResult
-from ortune.trials.watcher import Watcher
+from ortune.experiment.watcher import Watcher
 from ortune.verbs._options import MODEL, AnyPath, Argument, Option, command
 
 FORMATS = ("json",)

@@ -41,17 +41,18 @@ ROOMS = {
     "loader": {"bundle", "worker"},
     "search": {"stats", "knobs", "rewrites"},
     "trials": {
-        "stats", "model", "graph", "knobs", "store", "fleet", "targets", "analysis", "inputs", "rewrites", "rules",
-        "bundle", "search", "launcher", "temporary",
+        "stats", "model", "graph", "knobs", "store", "fleet", "targets", "analysis", "inputs", "rewrites", "bundle",
+        "search",
     },
     "experiment": {
-        "stats", "store", "fleet", "targets", "search", "trials",
+        "stats", "model", "graph", "knobs", "store", "fleet", "targets", "analysis", "inputs", "rewrites", "rules",
+        "bundle", "search", "launcher", "temporary", "trials",
     },
     "profiling": {
         "stats", "model", "knobs", "store", "targets", "trace", "analysis", "inputs", "rewrites", "bundle", "search",
-        "trials",
+        "trials", "experiment",
     },
-    "locks": {"model", "graph", "knobs", "targets", "store", "trace", "analysis", "inputs", "trials"},
+    "locks": {"model", "graph", "knobs", "targets", "store", "trace", "analysis", "inputs", "trials", "experiment"},
     "bisection": {"model", "graph", "knobs", "targets", "analysis", "inputs", "trials"},
     "verbs": {
         "stats", "model", "graph", "trace", "knobs", "targets", "store", "report", "fleet", "analysis", "inputs",
@@ -286,7 +287,7 @@ def test_the_command_line_starts_light() -> None:
 
 def test_the_command_line_holds_no_logic() -> None:
     libraries = {"numpy", "onnx", "onnx_ir", "onnxruntime", "subprocess"}
-    rooms = {"stats", "search", "trials", "worker", "trace"}
+    rooms = {"stats", "search", "trials", "experiment", "worker", "trace"}
     files = [f for f in FILES if room(f) == "cli"]
     found = breaches(files, lambda f: (read(f).libraries & libraries) | (rooms_imported(f) & rooms))
     assert found == {}

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from ortune.answer import Answer as Answer
+from ortune.experiment.watcher import Watcher as Watcher
 from ortune.loader import load as load
 from ortune.records import (
     BenchResult,
@@ -23,7 +24,6 @@ from ortune.records import (
     SkeletonResult,
     TuneResult,
 )
-from ortune.trials.watcher import Watcher as Watcher
 
 __version__: str
 

@@ -26,8 +26,8 @@ from bisection.planted import (
 from edited_models import squeezenet
 from ortune.bisection import looked_at, seen
 from ortune.errors import InputError, UsageError
+from ortune.experiment.watcher import Watcher
 from ortune.records import BisectResult
-from ortune.trials.watcher import Watcher
 from zoo import model_path
 
 Plant = Callable[[onnx.ModelProto, onnx.NodeProto], None]

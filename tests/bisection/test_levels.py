@@ -17,11 +17,11 @@ from ortune import targets
 from ortune.bisection.find import Side
 from ortune.bisection.levels import first_decisive, first_not_finite
 from ortune.errors import Interrupted
+from ortune.experiment.baseline import Baseline
 from ortune.knobs.cpu.graph_optimization_level import KNOB as LEVEL
 from ortune.records import Plan
 from ortune.store.db import SessionLog
 from ortune.targets.machine import Machine
-from ortune.trials.baseline import Baseline
 from ortune.trials.input_options import InputOptions
 from ortune.trials.sides import SideText, resolve
 

@@ -14,10 +14,10 @@ from onnx import TensorProto, helper, numpy_helper
 
 import ortune
 from ortune.errors import UsageError
+from ortune.experiment.watcher import Watcher
 from ortune.locks.check import differences
 from ortune.records import LockChange, LockResult, Snapshot
 from ortune.report import lock_words
-from ortune.trials.watcher import Watcher
 from ortune.verbs import lock
 
 PYTHON = sys.executable

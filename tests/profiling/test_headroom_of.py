@@ -11,12 +11,12 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
+from ortune.experiment.baseline import Baseline
 from ortune.profiling.headroom import short_profile
 from ortune.records import Plan
 from ortune.report.headroom_words import sentence
 from ortune.store.db import SessionLog
 from ortune.targets.machine import Machine
-from ortune.trials.baseline import Baseline
 from ortune.trials.input_options import InputOptions
 from ortune.trials.sides import SideText, resolve
 

@@ -20,10 +20,10 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import ortune
 from edited_models import EDITS, numbered, squeezenet
 from ortune.errors import UsageError
+from ortune.experiment.baseline import Baseline
 from ortune.profiling.processes import Process, profile
 from ortune.records import Envelope, ProfileResult
 from ortune.report import difference_words
-from ortune.trials.baseline import Baseline
 from ortune.trials.executor import Arm
 from ortune.verbs import profile as flow
 

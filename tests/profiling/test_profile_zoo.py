@@ -17,11 +17,11 @@ import direct_count
 
 import ortune
 import zoo
+from ortune.experiment.baseline import Baseline
 from ortune.profiling.processes import Process, profile
 from ortune.records import Measured, Outcome, ProfileResult
 from ortune.targets.turns import Turns
 from ortune.trace.attribution import NAMES
-from ortune.trials.baseline import Baseline
 from ortune.trials.executor import Arm, Executor
 from ortune.verbs import profile as flow
 

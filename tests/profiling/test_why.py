@@ -9,12 +9,12 @@ import pytest
 from onnx import parser
 
 from ortune.errors import MeasurementError
+from ortune.experiment.baseline import Baseline
 from ortune.profiling.why import why
 from ortune.records import Plan
 from ortune.search.blocks import BASE
 from ortune.store.db import SessionLog
 from ortune.targets.machine import Machine
-from ortune.trials.baseline import Baseline
 from ortune.trials.input_options import InputOptions
 from ortune.trials.sides import SideText, resolve
 

@@ -11,12 +11,12 @@ import pytest
 
 from groups import OneByOne
 from ortune.errors import Interrupted, MeasurementError
+from ortune.experiment.driver import drive
 from ortune.records import CaseTimes, Failed, Measured, Outcome, TrialDone
 from ortune.search import duel
 from ortune.search.blocks import BASE, IDENTICAL, NEW, SPIKE, log_ratios
 from ortune.search.sequential import Sequential
 from ortune.stats import evidence
-from ortune.trials.driver import drive
 
 TRIAL_NS = 500_000_000
 RUN_NS = 5_000_000

@@ -8,11 +8,11 @@ import pytest
 from onnx import TensorProto, helper
 
 from ortune import platform
+from ortune.experiment.scratch import scratch_folder
 from ortune.inputs import workload
 from ortune.knobs import facts
 from ortune.records import Finding, FixSafety, Plan, RewriteSpec
 from ortune.search.proposals import propose
-from ortune.trials.scratch import scratch_folder
 from ortune.trials.sides import Resolved, SideText, resolve
 
 

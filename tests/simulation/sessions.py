@@ -18,9 +18,9 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from ortune.errors import OrtuneError
+from ortune.experiment.clock import Stopwatch
+from ortune.experiment.watcher import Watcher
 from ortune.records import CompareResult, Comparison, DiagnoseResult, Envelope, TuneResult
-from ortune.trials.clock import Stopwatch
-from ortune.trials.watcher import Watcher
 from ortune.verbs import compare, diagnose, tune
 from simulated_machine import Faults, Lab, Weather, net, tools_of
 

@@ -15,6 +15,8 @@ import ortune
 from chromium import hardly_warm
 from ortune import targets
 from ortune.errors import UsageError
+from ortune.experiment import in_browsers
+from ortune.experiment.baseline import Baseline
 from ortune.inputs.feed_files import write_feeds
 from ortune.profiling import peaks
 from ortune.records import (
@@ -38,8 +40,6 @@ from ortune.targets.machine import Machine
 from ortune.targets.runner import run
 from ortune.targets.task import Task
 from ortune.targets.turns import Turns
-from ortune.trials import in_browsers
-from ortune.trials.baseline import Baseline
 from ortune.trials.input_options import InputOptions
 from ortune.trials.sides import SideText, resolve
 from ortune.verbs._options import bits_a_second
@@ -182,7 +182,7 @@ def test_where_there_is_time_every_place_tells_how_the_model_runs_there(
     needs("web-webgl")
     baseline = baseline_in_a_page(tmp_path)
     baseline.settle(600.0)
-    baseline.pilot("latency", holds=lambda trial_ns: False)
+    baseline.pilot.run("latency", holds=lambda trial_ns: False)
     _, webgl, gpu, _ = in_browsers.places(baseline, 600.0, races=True)
     assert webgl.state == "failed" and "Shrink" in webgl.why
     if gpu.state == "absent":
@@ -205,9 +205,9 @@ def test_a_page_is_warmed_up_however_small_the_budget(
     # Later pages begin compiled, as the one after this: what it took is what they are taken to take.
     baseline.executor.last = msgspec.structs.replace(loaded, elapsed_ns=1_000_000)
     told: list[float] = []
-    assert not baseline.pilot("latency", lambda: 0.0, lambda trial_ns: bool(told.append(trial_ns)))
-    assert baseline.look_runs == 1 and baseline.first.done.cases[0].warmup_runs > 0
-    assert 0 < told[0] < baseline.first.elapsed_ns / 2
+    assert not baseline.pilot.run("latency", lambda: 0.0, lambda trial_ns: bool(told.append(trial_ns)))
+    assert baseline.pilot.look_runs == 1 and baseline.pilot.first.done.cases[0].warmup_runs > 0
+    assert 0 < told[0] < baseline.pilot.first.elapsed_ns / 2
 
 
 @pytest.mark.xdist_group("browser")

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from ortune.experiment.feed_kinds import pooled
 from ortune.records import CaseTimes, Finding
 from ortune.rules import Facts, rule_of
 from ortune.rules.measurement import depends_on_feeds
-from ortune.trials.pilot import pooled
 
 
 def times(**ms: list[float]) -> tuple[CaseTimes, ...]:

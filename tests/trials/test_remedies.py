@@ -21,7 +21,7 @@ from ortune.model.open import open_model
 from ortune.records import Failed
 from ortune.rewrites import find
 from ortune.targets.tool import ToolFailed
-from ortune.trials import pilot
+from ortune.trials import failures
 
 HEAD = '<ir_version: 8, opset_import: ["" : 17]>'
 GOOD = f"{HEAD} g (float[1,4] x) => (float[1,4] y) {{ y = Relu (x) }}"
@@ -79,7 +79,7 @@ def model_of_kind(kind: str, folder: Path) -> Path:
 )
 def test_of_a_model_that_does_not_load(kind: str, told: str, tmp_path: Path) -> None:
     what = said_of(model_of_kind(kind, tmp_path))
-    do = pilot.remedy(failed(what, reason="unsupported" if "NotImplemented" in what else "load-error"))
+    do = failures.remedy(failed(what, reason="unsupported" if "NotImplemented" in what else "load-error"))
     assert told in do, what
     assert ("--custom-ops" in do) == (kind in ("unknown", "foreign"))
 
@@ -99,7 +99,7 @@ def test_of_a_model_that_does_not_load(kind: str, told: str, tmp_path: Path) -> 
     ],
 )
 def test_of_what_was_not_applied(what: str, told: str, not_told: str) -> None:
-    do = pilot.remedy(failed(what, reason="not-applied"))
+    do = failures.remedy(failed(what, reason="not-applied"))
     assert told in do and not_told not in do
 
 

@@ -17,10 +17,10 @@ from onnx import TensorProto, helper, numpy_helper
 
 import ortune
 from ortune.errors import Interrupted, MeasurementError, UsageError
+from ortune.experiment.bench_result import CaseTrial, own_threads, remarks
 from ortune.platform import host
 from ortune.records import BenchResult, Envelope, Measured, Plan, Sensors, TrialDone, Workload
 from ortune.targets.machine import Machine
-from ortune.trials.bench_result import CaseTrial, own_threads, remarks
 from ortune.verbs._options import command
 from ortune.verbs.bench import Options, requests, shared
 from within import program

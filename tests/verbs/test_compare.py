@@ -14,9 +14,9 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
+from ortune.experiment.clock import Stopwatch
+from ortune.experiment.watcher import Watcher
 from ortune.records import CompareResult, Envelope
-from ortune.trials.clock import Stopwatch
-from ortune.trials.watcher import Watcher
 from ortune.verbs.compare import Options, exit_code, run
 from patience import few_turns
 from simulated_machine import Lab, measuring_on, tools_of

@@ -16,9 +16,9 @@ import pytest
 from onnx import parser
 
 from ortune import rewrites
+from ortune.experiment.tuned import code_without_bundle
 from ortune.inputs.feed_files import write_feeds
 from ortune.records import Case, Plan, RewriteSpec, Value, Workload
-from ortune.trials.tuned import code_without_bundle
 from ortune.verbs.tune import _bundle, _model_settings
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "report"))

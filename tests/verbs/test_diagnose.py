@@ -11,9 +11,9 @@ from onnx import TensorProto, helper, numpy_helper
 
 import ortune
 from ortune.errors import UsageError
+from ortune.experiment.watcher import Watcher
 from ortune.records import DiagnoseResult, Envelope
 from ortune.report import diagnose_words, markdown, sides, terminal
-from ortune.trials.watcher import Watcher
 from ortune.verbs import diagnose
 from simulated_machine import Lab, measuring_on, model_name
 

@@ -12,6 +12,9 @@ import pytest
 from onnxruntime import datasets
 
 import ortune
+from ortune.experiment.baseline import Baseline
+from ortune.experiment.compare_result import New, wrong_sides
+from ortune.experiment.scratch import scratch_folder
 from ortune.model.open import open_model
 from ortune.records import DEFAULT_WRONG, NOT_FINITE, LevelCheck, OutputDifference, Plan
 from ortune.rules import Facts, findings
@@ -19,10 +22,7 @@ from ortune.search.blocks import NEW
 from ortune.store import checks
 from ortune.store.db import SessionLog, Store
 from ortune.trials import levels
-from ortune.trials.baseline import Baseline
-from ortune.trials.compare_result import New, wrong_sides
 from ortune.trials.input_options import InputOptions
-from ortune.trials.scratch import scratch_folder
 from ortune.trials.sides import SideText, resolve
 from ortune.verbs import _first_run
 from ortune.verbs.compare import exit_code
@@ -75,8 +75,8 @@ def test_a_default_that_the_optimiser_made_wrong_is_told_with_node_and_level(
 def test_one_step_of_the_grid_apart_is_healthy(resized: bool, tmp_path: Path) -> None:
     baseline = asked(gemm(tmp_path / "m.onnx", bias_scale=None, resized=resized))
     assert not baseline.alerts
-    assert baseline.level_check is not None
-    assert baseline.level_check.outputs.relative_l2 > 1e-3
+    assert baseline.check.level_check is not None
+    assert baseline.check.level_check.outputs.relative_l2 > 1e-3
 
 
 def test_what_is_known_of_a_model_is_not_asked_again(tmp_path: Path) -> None:
@@ -194,7 +194,7 @@ def test_outputs_that_are_no_numbers_are_told_with_where_they_come_from(kind: st
     (alert,) = baseline.alerts
     assert alert.code == NOT_FINITE
     assert alert.where[0] == "bad", alert.what
-    assert not baseline.claims
+    assert not baseline.check.claims
     assert {"mask": "low", "weight": "held"}.get(kind, "") in alert.what
 
 
@@ -202,20 +202,20 @@ def test_no_numbers_that_the_optimiser_alone_makes_end_with_it(tmp_path: Path) -
     claims = []
 
     def step_down(baseline: Baseline) -> None:
-        claims.append(baseline.claims)
-        baseline.step_down()
+        claims.append(baseline.check.claims)
+        baseline.check.step_down()
 
     baseline = asked(rooted_gemm(tmp_path / "m.onnx"), look=step_down)
     assert [alert.code for alert in baseline.alerts] == [DEFAULT_WRONG]
     assert "--set level=basic" in baseline.alerts[0].fix
     assert "elements NaN or infinite)" in baseline.alerts[0].what
     assert claims == [False]
-    assert baseline.claims
+    assert baseline.check.claims
 
 
 def test_a_mask_among_finite_scores_is_meant(tmp_path: Path) -> None:
     baseline = asked(not_finite(tmp_path / "m.onnx", "masked"))
-    assert baseline.claims
+    assert baseline.check.claims
     assert not baseline.alerts
 
 

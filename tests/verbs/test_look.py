@@ -24,6 +24,7 @@ from typer.core import TyperGroup
 from ortune import targets
 from ortune.cli import main
 from ortune.experiment.opening import Experiment
+from ortune.experiment.watcher import Watcher
 from ortune.fleet.runtimes import probe
 from ortune.model.open import open_model
 from ortune.profiling import peaks, processes
@@ -40,7 +41,6 @@ from ortune.store import lock
 from ortune.store.db import Store
 from ortune.targets.machine import Machine
 from ortune.trials.executor import Timing
-from ortune.trials.watcher import Watcher
 from ortune.verbs._options import seconds, words
 from ortune.verbs._session import terms
 from ortune.verbs.look import Options, _Look, contents

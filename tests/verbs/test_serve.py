@@ -28,6 +28,7 @@ from onnx import TensorProto, helper, numpy_helper
 import ortune
 from chromium import CHROMIUM, Browser, hardly_warm, web_modules
 from ortune.errors import MeasurementError, OrtuneError, UsageError
+from ortune.experiment.watcher import Watcher
 from ortune.inputs.feed_files import write_feeds
 from ortune.records import (
     BenchResult,
@@ -49,7 +50,6 @@ from ortune.targets.machine import Machine
 from ortune.targets.runner import run
 from ortune.targets.task import Limits, Task
 from ortune.targets.turns import Turns
-from ortune.trials.watcher import Watcher
 from terminals import read_all
 
 

@@ -22,10 +22,10 @@ from onnx import TensorProto, helper, numpy_helper
 from git_repository import commit, git
 from ortune import records
 from ortune.errors import UsageError
+from ortune.experiment.watcher import Watcher
 from ortune.model.open import open_model
 from ortune.records import Plan
 from ortune.trials.sides import SideText, resolve
-from ortune.trials.watcher import Watcher
 from ortune.verbs import tune
 from ortune.verbs._session import experiment, go_on
 from simulated_machine import Lab, measuring_on

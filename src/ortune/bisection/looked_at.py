@@ -18,7 +18,7 @@ from ortune.inputs import feed_files
 from ortune.model.graphs import subgraphs
 from ortune.model.save import save_model
 from ortune.records import FeedRef, GraphNode, Measured, Plan, Runtime
-from ortune.trials import pilot, rounding
+from ortune.trials import failures, rounding
 from ortune.trials.executor import Arm, Executor
 from ortune.trials.output_files import read_outputs
 
@@ -106,11 +106,11 @@ class Eyes:
             half = len(names) // 2
             self._failures += 1
             if self._failures > MOST_FAILURES:
-                pilot.raise_if_unrunnable(outcome, arm)
+                failures.raise_if_unrunnable(outcome, arm)
                 raise MeasurementError(
-                    f"the model does not run with its values as outputs: {pilot.describe(outcome)}",
+                    f"the model does not run with its values as outputs: {failures.describe(outcome)}",
                     where=running.graph.graph.name or "",
-                    do=pilot.remedy(outcome),
+                    do=failures.remedy(outcome),
                     code=outcome.reason,
                 )
             if not half:

@@ -10,7 +10,12 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from ortune.errors import StoreError, UsageError
+from ortune.experiment import replay
+from ortune.experiment.baseline import Baseline
+from ortune.experiment.clock import Clock
 from ortune.experiment.document import Status, document
+from ortune.experiment.scratch import scratch_folder
+from ortune.experiment.watcher import Watcher
 from ortune.fleet import made
 from ortune.fleet.environment import clean_environment, recorded
 from ortune.fleet.packages import recipes
@@ -22,13 +27,8 @@ from ortune.store.reading import UNREADABLE
 from ortune.targets.browser.setup import BrowserSetup
 from ortune.targets.machine import Machine
 from ortune.targets.task import Limits
-from ortune.trials import replay
-from ortune.trials.baseline import Baseline
-from ortune.trials.clock import Clock
 from ortune.trials.input_options import InputOptions
-from ortune.trials.scratch import scratch_folder
 from ortune.trials.sides import USUAL_LIMITS, Resolved, SideText, resolve
-from ortune.trials.watcher import Watcher
 
 R = TypeVar("R", bound=Record)
 
@@ -275,7 +275,7 @@ class Experiment:
         baseline.executor.recorded = self.replay.next
         baseline.executor.ended = self.replay.ended
         baseline.executor.passed = self.replay.pass_on
-        baseline.known_differences = self.replay.differences
+        baseline.check.known_differences = self.replay.differences
         self.baselines.append(baseline)
         return baseline
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from ortune.analysis.outputs import random_ops
 from ortune.errors import ModelError, UsageError
+from ortune.experiment.watcher import Watcher
 from ortune.inputs import workload
 from ortune.knobs.cpu.graph_optimization_level import KNOB as LEVEL
 from ortune.locks.outputs import output_snapshots
@@ -40,11 +41,10 @@ from ortune.targets.runner import run
 from ortune.targets.task import Limits, Task
 from ortune.targets.tool import ToolFailed, ToolProcess
 from ortune.trace.ort_profile import read_profile
-from ortune.trials import pilot
+from ortune.trials import failures, feeding
 from ortune.trials.executor import Arm, Executor
 from ortune.trials.input_options import InputOptions
 from ortune.trials.sides import Resolved
-from ortune.trials.watcher import Watcher
 
 SCHEMA = "ortune/snapshot/1"
 BOUND_LEVELS = ("layout", "all")
@@ -143,17 +143,19 @@ def _fed(
     def arm(refs: tuple[FeedRef, ...]) -> Arm:
         return Arm(name="lock", plan=side.plan, model=side.runs, runtime=side.runtime, feeds=refs)
 
-    refs = pilot.write_case_feeds(model.ir, work, scratch / "feeds")
+    refs = feeding.write_case_feeds(model.ir, work, scratch / "feeds")
     outcome = _run(side, work, refs, scratch, machine)
     if not isinstance(outcome, Measured):
         executor = Executor({}, work, scratch, SessionLog(None, ""), machine)
         executor.limits = _LIMITS
-        work = pilot.settle_workload(executor, arm, model.ir, work, scratch, watch.say)
-        refs = pilot.write_case_feeds(model.ir, work, scratch / "settled")
+        work = feeding.settle_workload(executor, arm, model.ir, work, scratch, watch.say)
+        refs = feeding.write_case_feeds(model.ir, work, scratch / "settled")
         outcome = _run(side, work, refs, scratch, machine)
     if not isinstance(outcome, Measured):
-        pilot.raise_if_unrunnable(outcome, arm(refs))
-        raise ModelError(pilot.describe(outcome), where=pilot.place(arm(refs)), do=pilot.remedy(outcome))
+        failures.raise_if_unrunnable(outcome, arm(refs))
+        raise ModelError(
+            failures.describe(outcome), where=failures.place(arm(refs)), do=failures.remedy(outcome)
+        )
     watch.say(workload.describe(work))
     return work, refs, outcome
 

@@ -6,12 +6,12 @@ import math
 from pathlib import Path
 
 from ortune.errors import OrtuneError
+from ortune.experiment.baseline import Baseline
 from ortune.profiling.nodes import Origins, origins
 from ortune.profiling.peaks import NOT_MEASURED, load_peak
 from ortune.profiling.processes import NOT_HELD, base_arm, profile, runs_within
 from ortune.profiling.result import result_of
 from ortune.records import ProfileResult
-from ortune.trials.baseline import Baseline
 
 TIMED_NS = 400_000_000
 

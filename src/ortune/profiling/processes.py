@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from ortune.errors import MeasurementError
+from ortune.experiment.baseline import Baseline
 from ortune.records import FeedRef, GpuRun, Measured, Outcome, Sensors
 from ortune.search.blocks import BASE
 from ortune.search.figures import compared, figure
@@ -19,9 +20,8 @@ from ortune.trace.memory import Resident
 from ortune.trace.read import read_trace
 from ortune.trace.steady import warmup_runs
 from ortune.trace.table import Trace
-from ortune.trials.baseline import Baseline
 from ortune.trials.executor import Arm
-from ortune.trials.pilot import describe
+from ortune.trials.failures import describe
 
 TIMED_NS = 2_000_000_000  # of profiled runs in a process
 MOST_RUNS = 200
@@ -109,7 +109,7 @@ def runs_within(baseline: Baseline, latency_ns: float, most_ns: float, time_ns: 
         time_ns: Of profiled runs, where there is time for more.
     """
     last = baseline.executor.last
-    start_ns = baseline.start_ns or (last.elapsed_ns if last is not None else 0.0)
+    start_ns = baseline.pilot.start_ns or (last.elapsed_ns if last is not None else 0.0)
     fit = (most_ns - start_ns) / 2 / latency_ns - WARMUP_RUNS
     runs = runs_for(latency_ns, baseline.side.model.info.n_nodes, time_ns)
     return runs if fit >= runs else int(fit) if fit >= FEWEST_RUNS else 0

@@ -8,12 +8,12 @@ from collections.abc import Callable
 import msgspec
 
 from ortune.errors import MeasurementError
+from ortune.experiment.baseline import Baseline
 from ortune.profiling.gpu import gpu_difference
 from ortune.profiling.nodes import Origins, counterparts_of, origins
 from ortune.profiling.processes import Process, profile, profiled_arm, runs_for, slowdown
 from ortune.profiling.result import difference_of, side_times
 from ortune.records import ProfileDifference
-from ortune.trials.baseline import Baseline
 from ortune.trials.executor import Arm
 from ortune.trials.sides import Resolved
 

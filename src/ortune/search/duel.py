@@ -32,7 +32,6 @@ class Rules:
         threshold_ratio: The regression that a gate must find, as a share; None without a gate.
         control_every: One block in so many carries an identical arm after calibration.
         estimand: Fixed by the objective, or None for what the calibration finds steadiest.
-        wait_ratio: The wait that the spike-in control adds.
     """
 
     budget_ns: int
@@ -42,7 +41,6 @@ class Rules:
     threshold_ratio: float | None = None
     control_every: int = 10
     estimand: str | None = None
-    wait_ratio: float = 0.05
 
     def share(self, n_new: int) -> float:
         """Each of several new sides' part of ``alpha``: their intervals then hold together (Bonferroni)."""

@@ -17,8 +17,8 @@ from ortune.records import Failed, FeedRef, Host, LevelCheck, Measured, OutputDi
 from ortune.store import checks
 from ortune.trials import rounding
 from ortune.trials.executor import Arm, Executor
+from ortune.trials.failures import raise_if_unrunnable
 from ortune.trials.outputs import compare_outputs
-from ortune.trials.pilot import raise_if_unrunnable
 from ortune.trials.sides import Resolved
 from ortune.trials.tolerance import worst_of
 

@@ -16,9 +16,9 @@ from ortune.report import qr
 from ortune.verbs._options import RUN, InBrowser, Option, option_fields, seconds
 
 if TYPE_CHECKING:
+    from ortune.experiment.watcher import Watcher
     from ortune.targets.browser.remote import Hello, Remote
     from ortune.targets.machine import Machine
-    from ortune.trials.watcher import Watcher
 
 OF_THE_ADDRESS = ("address", "port", "cert", "key", "open_within")
 UNKNOWN_THERE = ("memory", "cpu", "cold-start", "first-result")

@@ -9,12 +9,12 @@ from typing import TypeVar
 import msgspec
 
 from ortune.bisection.levels import first_decisive, first_not_finite
+from ortune.experiment.baseline import Baseline
 from ortune.records import FeedRef, Finding, LevelCheck, Record
 from ortune.report import finding_words
 from ortune.rules import Facts, rule_of
 from ortune.rules.measurement import outputs_not_finite, wrong_when_optimised
 from ortune.search.phases import LEVEL_TIMES
-from ortune.trials.baseline import Baseline
 from ortune.trials.levels import Levels
 from ortune.trials.sides import Resolved
 
@@ -47,9 +47,9 @@ def settle(
     first = baseline.executor.last
     first_ns = first.elapsed_ns if first is not None else 0
     line("comparing the outputs with those without optimisation")
-    baseline.question_outputs(left_s() * 1e9)
+    baseline.check.question(left_s() * 1e9)
     side, source = baseline.side, None
-    check, nonfinite = baseline.level_check, baseline.nonfinite
+    check, nonfinite = baseline.check.level_check, baseline.check.nonfinite
     if check is not None and check.wrong and not check.outputs.nonfinite_reference:
         nonfinite = ()  # the model gives numbers: what the optimiser makes of them is told as wrong
     of = f"{name}'s outputs" if name else "outputs"
@@ -61,7 +61,9 @@ def settle(
     facts = Facts(work=baseline.work, nonfinite=nonfinite, not_finite=source)
     alerts = rule_of(outputs_not_finite).findings(facts)
     if check is not None and check.wrong:
-        alerts += _wrong(baseline, side, baseline.refs, baseline.levels, check, line, name, first_ns, left_s)
+        alerts += _wrong(
+            baseline, side, baseline.refs, baseline.check.levels, check, line, name, first_ns, left_s
+        )
     _alert(baseline, alerts, name)
     baseline.executor.last = first  # what a run costs is told from it
 

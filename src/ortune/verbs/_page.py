@@ -6,8 +6,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ortune.trials.clock import Stopwatch
-from ortune.trials.watcher import Watcher
+from ortune.experiment.clock import Stopwatch
+from ortune.experiment.watcher import Watcher
 from ortune.verbs._options import Kept, path, require_places
 
 if TYPE_CHECKING:

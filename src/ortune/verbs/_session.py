@@ -10,9 +10,9 @@ from typing import TypeVar
 
 from ortune import __version__
 from ortune.experiment.opening import Experiment, Terms, open_experiment
+from ortune.experiment.watcher import Watcher
 from ortune.records import PROTOCOL_VERSION, Envelope, Plan, Record
 from ortune.trials.sides import Resolved
-from ortune.trials.watcher import Watcher
 from ortune.verbs._options import Feeding, Kept, OnePlan, Resumable, Stored, path, words
 from ortune.verbs._page import write_page
 

@@ -18,7 +18,10 @@ import numpy as np
 
 from ortune import knobs
 from ortune.errors import Interrupted, MeasurementError, UsageError
+from ortune.experiment.bench_result import CaseTrial, make_result
 from ortune.experiment.opening import Experiment
+from ortune.experiment.pilot import PILOT_RUNS, run_ns
+from ortune.experiment.watcher import Watcher
 from ortune.fleet import runtimes
 from ortune.knobs.cpu.arena_extend_strategy import KNOB as ARENA
 from ortune.knobs.cpu.global_thread_pool import KNOB as POOL
@@ -30,12 +33,10 @@ from ortune.search.phases import LOOK_SHARE
 from ortune.stats.processes import LEAST_PROCESSES
 from ortune.targets.browser.remote import browser_name, heat
 from ortune.targets.machine import Machine
-from ortune.trials import pilot
-from ortune.trials.baseline import PILOT_RUNS, run_ns
-from ortune.trials.bench_result import CaseTrial, make_result
+from ortune.trials import failures
 from ortune.trials.executor import Timing
 from ortune.trials.sides import Resolved, SideText, require_unchanged
-from ortune.trials.watcher import Watcher
+from ortune.trials.timing import timing_for
 from ortune.verbs._first_run import settle
 from ortune.verbs._options import (
     RUN,
@@ -184,9 +185,9 @@ class _Run:
             if self.failed:
                 where, last = self.failed[-1]
                 raise MeasurementError(
-                    f"every process failed: {pilot.describe(last)}",
+                    f"every process failed: {failures.describe(last)}",
                     where=f"{self.side.label} {where}",
-                    do=pilot.remedy(last, in_page=self.side.plan.is_web),
+                    do=failures.remedy(last, in_page=self.side.plan.is_web),
                     code=last.reason,
                 )
             raise Interrupted("stopped before a process was through; nothing is known")
@@ -213,26 +214,26 @@ class _Run:
         """How each shape's processes spend their time, and what one costs, nanoseconds."""
         baseline = self.baseline
         base = baseline.arm(BASE)
-        runs = baseline.runs_to_look(LOOK_SHARE * self.clock.left_s * 1e9)
+        runs = baseline.pilot.runs_to_look(LOOK_SHARE * self.clock.left_s * 1e9)
         warmup = 1 if runs == PILOT_RUNS else 0
         baseline.executor.timing = Timing(
             runs=runs, warmup_runs=warmup, warmup_ns=0, warmup_cap_ns=2_000_000_000
         )
-        baseline.answer_natively()
+        baseline.pilot.answer_natively()
         # A page's outputs are questioned: one that keeps them here spares another.
         first = baseline.require_measured(
             base, baseline.executor.trial(base, keep_outputs=baseline.side.plan.is_web)
         )
-        baseline.executor.timing = pilot.timing_for(first)
-        baseline.question_page(base, first)
+        baseline.executor.timing = timing_for(first)
+        baseline.pilot.question_page(base, first)
         self.looks = [one_case(first, i, baseline.work.gap_ns) for i in range(len(baseline.work.cases))]
-        baseline.time_by(first, (warmup + runs) * run_ns(first), first.elapsed_ns)
-        baseline.question_values(base, LOOK_SHARE * self.clock.left_s * 1e9)
+        baseline.pilot.time_by(first, (warmup + runs) * run_ns(first), first.elapsed_ns)
+        baseline.pilot.question_values(base, LOOK_SHARE * self.clock.left_s * 1e9)
         left = max(0.0, self.clock.left_s * 1e9) / len(baseline.work.cases)
         timings, costs = [], []
         for i, case in enumerate(baseline.work.cases):
             alone = self.looks[i]
-            timing = pilot.timing_for(alone)
+            timing = timing_for(alone)
             request_ns = alone.done.wall_ns / alone.done.n_runs
             process_ns = float(alone.elapsed_ns - alone.done.wall_ns)
             callers = baseline.work.callers * baseline.work.sessions
@@ -248,7 +249,7 @@ class _Run:
             about = "" if self.options.processes or fits == 1 else "about "
             processes = "1 process" if n == 1 else f"{about}{n} processes"
             self.watch.say(f"{name}{processes} of {runs * callers} requests{more}")
-        baseline.expect(max(costs))
+        baseline.limits.expect(max(costs))
         needed_s = sum(costs) * (self.options.processes or LEAST_PROCESSES) / 1e9
         if needed_s > left * len(costs) / 1e9:
             asked = self.options.processes or self.options.runs

@@ -15,6 +15,7 @@ from ortune.bisection.find import Found, Side, find
 from ortune.bisection.judge import numbers, wrong_side
 from ortune.errors import ModelError, UsageError
 from ortune.experiment.opening import Experiment
+from ortune.experiment.watcher import Watcher
 from ortune.fleet import runtimes
 from ortune.model.open import open_model
 from ortune.records import BisectResult, Envelope, Measured, OutputDifference
@@ -25,7 +26,6 @@ from ortune.targets.tool import ToolFailed
 from ortune.trials import pairing
 from ortune.trials.outputs import compare_outputs
 from ortune.trials.sides import Resolved
-from ortune.trials.watcher import Watcher
 from ortune.verbs._options import NoWait, Page, Seed, Tolerance
 from ortune.verbs._session import experiment
 from ortune.verbs._sides import TwoSides
@@ -108,9 +108,9 @@ class _Run:
         )
         for case in baseline.work.cases:
             pairing.rename_outputs(Path(trial.outputs_path) / case.name, outputs)
-        baseline.labels = pairing.joint_labels(baseline.labels, theirs, outputs)
-        baseline.first = first
-        difference = baseline.difference(trial, rewritten=self.b.plan.rewrites)
+        baseline.check.labels = pairing.joint_labels(baseline.check.labels, theirs, outputs)
+        baseline.check.first = first
+        difference = baseline.check.difference(trial, rewritten=self.b.plan.rewrites)
         if difference.ok and (difference.relative_l2 == 0.0 or self.options.tolerance is not None):
             return self._envelope(difference)
         worst = self._worst(first, trial)
@@ -158,7 +158,7 @@ class _Run:
         """The case in which the outputs are farthest apart."""
         old, new = Path(first.outputs_path), Path(trial.outputs_path)
         found = [
-            compare_outputs(old / case.name, new / case.name, kinds=self.baseline.kinds)
+            compare_outputs(old / case.name, new / case.name, kinds=self.baseline.check.kinds)
             for case in self.baseline.work.cases
         ]
         return max(range(len(found)), key=lambda i: (not found[i].comparable, found[i].relative_l2))

@@ -13,8 +13,11 @@ import msgspec
 
 from ortune import files, rewrites, rules, targets
 from ortune.errors import OrtuneError, UsageError
+from ortune.experiment import verification
 from ortune.experiment.document import document
 from ortune.experiment.opening import exclusive
+from ortune.experiment.scratch import scratch_folder
+from ortune.experiment.watcher import Watcher
 from ortune.inputs import workload
 from ortune.inputs.run_cost import run_cost
 from ortune.model import from_git
@@ -32,9 +35,6 @@ from ortune.records import (
 )
 from ortune.rules import Facts, Rule, Selection, prize
 from ortune.targets.machine import Machine
-from ortune.trials import verification
-from ortune.trials.scratch import scratch_folder
-from ortune.trials.watcher import Watcher
 from ortune.verbs._options import (
     OUT,
     AnyPath,

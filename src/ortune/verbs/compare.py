@@ -14,7 +14,12 @@ import numpy as np
 
 from ortune import rules, targets
 from ortune.errors import MeasurementError, OrtuneError, UsageError
+from ortune.experiment.compare_result import New, Raced, rank, wrong_sides
+from ortune.experiment.driver import drive
+from ortune.experiment.field import STARTS
 from ortune.experiment.opening import Experiment
+from ortune.experiment.pilot import require_page
+from ortune.experiment.watcher import Watcher
 from ortune.fleet import runtimes
 from ortune.model.open import open_model
 from ortune.profiling.gpu import kernels_a_run
@@ -40,17 +45,14 @@ from ortune.report.placement_words import frames_lost, in_browser, kernels_not_c
 from ortune.report.sides import compared_ns
 from ortune.rules.measurement import software_adapter
 from ortune.search import controls, duel
-from ortune.search.blocks import BASE, IDENTICAL, LETTERS, NEW, SPIKE, awake, failures, measured
+from ortune.search.blocks import BASE, LETTERS, NEW, awake, failures, measured
 from ortune.search.figures import OBJECTIVES, TIMES, describe, require_objective
 from ortune.search.phases import AFTER_SHARE, DELIVERY_SHARE, PROFILED_TRIALS
 from ortune.search.sequential import Sequential
 from ortune.stats import evidence
-from ortune.trials import pairing, pilot
-from ortune.trials.baseline import STARTS, require_page
-from ortune.trials.compare_result import New, Raced, rank, wrong_sides
-from ortune.trials.driver import drive
+from ortune.trials import pairing
+from ortune.trials.failures import describe as failure
 from ortune.trials.sides import Resolved, require_unchanged
-from ortune.trials.watcher import Watcher
 from ortune.verbs._elsewhere import Elsewhere, browser_elsewhere
 from ortune.verbs._first_run import SIDE_RUNS, question_side, settle
 from ortune.verbs._options import (
@@ -194,7 +196,6 @@ class _Run:
             max_blocks=options.most_blocks,
             threshold_ratio=options.threshold_ratio,
             estimand=OBJECTIVES[options.objective],
-            wait_ratio=controls.SPIKE_RATIO,
         )
 
     def go(self) -> Envelope[CompareResult]:
@@ -208,28 +209,28 @@ class _Run:
             renamed = ", ".join(f"{a} -> {b}" for b, a in new.pairs.items() if a != b)
             if renamed:
                 self.watch.say(f"inputs paired: {renamed}")
-        baseline.pilot(
+        baseline.pilot.run(
             self.options.objective,
             lambda: self.clock.left_s,
             # Each new side is run once by itself, and where it differs questioned; then a block of all.
             rest=lambda: (2 + SIDE_RUNS) * len(self.news) + 1,
         )
-        baseline.notes += in_browser("A", baseline.first.done)
+        baseline.notes += in_browser("A", baseline.pilot.first.done)
         for new in self.news:
             self._try(new)
-        timed = [new for new in self.news if new.comparable and baseline.claims]
+        timed = [new for new in self.news if new.comparable and baseline.check.claims]
         if not timed or self._functional_only(timed):
             return self._envelope(None, None)
-        alone_ns = float(np.mean([baseline.first.elapsed_ns, *(new.trials[0].elapsed_ns for new in timed)]))
-        baseline.expect(max(baseline.trial_ns, *(new.trials[0].elapsed_ns for new in timed)))
-        trial_ns = baseline.trial_ns * max(1.0, alone_ns / baseline.first.elapsed_ns)
+        alone_ns = float(
+            np.mean([baseline.pilot.first.elapsed_ns, *(new.trials[0].elapsed_ns for new in timed)])
+        )
+        baseline.limits.expect(max(baseline.pilot.trial_ns, *(new.trials[0].elapsed_ns for new in timed)))
+        trial_ns = baseline.pilot.trial_ns * max(1.0, alone_ns / baseline.pilot.first.elapsed_ns)
         self._keep_time(trial_ns, len(timed))
         design = self._design(trial_ns, len(timed))
         executor.arms = {
-            BASE: baseline.arm(BASE),
+            **baseline.controls(),
             **{new.arm: new.contestant for new in timed if new.contestant},
-            IDENTICAL: baseline.arm(IDENTICAL),
-            SPIKE: baseline.arm(SPIKE, wait=self.rules.wait_ratio),
         }
         self.experiment.replay.whole()
         order = self.experiment.replay.once("order", int, lambda: int(1e9 * self.watch.clock.now_s()))
@@ -253,11 +254,11 @@ class _Run:
         """Whether a side ran on a GPU that is software: outputs and placement tell something, times nothing."""
         for new in timed:
             found = rules.Facts(page=new.trials[0].done.page)
-            if not self.baseline.functional_only:
+            if not self.baseline.pilot.functional_only:
                 self.baseline.findings += rules.rule_of(software_adapter).findings(found)
-        if self.baseline.functional_only:
+        if self.baseline.pilot.functional_only:
             self.baseline.notes += kernels_there(self._kernels(timed))
-        return self.baseline.functional_only
+        return self.baseline.pilot.functional_only
 
     def _kernels(self, timed: Sequence[New]) -> dict[str, int]:
         """Kernels of a run by side, where a profile tells them: they need no clock."""
@@ -281,10 +282,10 @@ class _Run:
         """Runs a new side alone: whether it runs, what that costs, and how far its outputs are from the base's."""
         baseline = self.baseline
         assert new.contestant is not None
-        outcome = baseline.executor.trial(new.contestant, runs=baseline.look_runs, keep_outputs=True)
+        outcome = baseline.executor.trial(new.contestant, runs=baseline.pilot.look_runs, keep_outputs=True)
         if isinstance(outcome, Failed) and len(self.news) > 1 and outcome.reason != "no-runtime":
             new.failed = outcome
-            self.watch.say(f"{new.name} does not run: {pilot.describe(outcome)}")
+            self.watch.say(f"{new.name} does not run: {failure(outcome)}")
             if all(other.failed for other in self.news):
                 baseline.require_measured(new.contestant, outcome)
             return
@@ -294,11 +295,11 @@ class _Run:
         renames = pairing.pair_outputs(self.a.model.ir, new.side.model.ir)
         for case in baseline.work.cases:
             pairing.rename_outputs(Path(trial.outputs_path) / case.name, renames)
-        baseline.labels = pairing.joint_labels(baseline.labels, new.side.model.ir, renames)
+        baseline.check.labels = pairing.joint_labels(baseline.check.labels, new.side.model.ir, renames)
         baseline.live_with(trial)
         baseline.notes += in_browser(new.name, trial.done)
         new.trials = [trial]
-        new.difference = baseline.difference(trial, rewritten=new.side.plan.rewrites)
+        new.difference = baseline.check.difference(trial, rewritten=new.side.plan.rewrites)
         if not new.difference.ok:
             new.wrong = question_side(
                 baseline,
@@ -319,20 +320,20 @@ class _Run:
             new.first_load_ns = self.baseline.executor.first_load_ns(new.arm)
         # A side that keeps something on disk has been seen to write it, and not yet, alone, to load with it.
         wrote = self.baseline.executor.first_load_ns(BASE) or any(new.first_load_ns for new in raced)
-        held = self.clock.left_s * 1e9 > STARTS * (1 + len(raced)) * self.baseline.start_ns
+        held = self.clock.left_s * 1e9 > STARTS * (1 + len(raced)) * self.baseline.pilot.start_ns
         more = held and state.ended != "stopped" and (design.controlled or wrote) and raced
         arms = [new.contestant for new in raced if new.contestant]
         base, *others = self.baseline.starts(self.baseline.arm(BASE), *arms) if more else [[]]
-        self.starts = [self.baseline.first, *base]
+        self.starts = [self.baseline.pilot.first, *base]
         for new, found in zip(raced, others, strict=False):
             new.trials += found
 
     def _retime(self, judgement: controls.Judgement, schedule: Sequential) -> None:
         """Blocks after the calibration are as long as its noise says, and the budget allows for all of them."""
-        self.baseline.retime(judgement, measured(schedule.calibration, BASE))
+        self.baseline.pilot.retime(judgement, measured(schedule.calibration, BASE))
         left_ns = self._left_ns()
         n_blocks = max(1, schedule.design.n_blocks - controls.CALIBRATION_BLOCKS)
-        self.baseline.shorten(left_ns / (1.1 * (1 + len(schedule.state.arms)) * n_blocks))
+        self.baseline.pilot.shorten(left_ns / (1.1 * (1 + len(schedule.state.arms)) * n_blocks))
 
     def _with_why(self, envelope: Envelope[CompareResult]) -> Envelope[CompareResult]:
         """Where a proven difference lies: profiles tell it of the time of runs, not of memory, CPU time or a start."""
@@ -358,7 +359,7 @@ class _Run:
                 latencies,
                 plain,
                 self.watch.line,
-                each_s=self._why_s(self.baseline.trial_ns),
+                each_s=self._why_s(self.baseline.pilot.trial_ns),
                 left_s=lambda: self.clock.left_s - self.delivery_s,
             )
             result = msgspec.structs.replace(result, why=worded(found, result.name))
@@ -392,7 +393,7 @@ class _Run:
 
     def _keep_time(self, trial_ns: float, n_new: int) -> None:
         """Takes from the budget of the blocks what comes after them: starts alone, a look at why, the answer."""
-        self.after_s = self.delivery_s + STARTS * (1 + n_new) * self.baseline.start_ns / 1e9
+        self.after_s = self.delivery_s + STARTS * (1 + n_new) * self.baseline.pilot.start_ns / 1e9
         self.after_s += self._why_s(trial_ns) if self.tells_why else 0.0
         budget_s = self.options.budget_s - min(self.after_s, AFTER_SHARE * self.options.budget_s)
         self.rules = replace(self.rules, budget_ns=int(budget_s * 1e9))
@@ -402,11 +403,11 @@ class _Run:
 
     def _design(self, trial_ns: float, n_new: int) -> duel.Design:
         left_ns = self._left_ns()
-        before = self.baseline.trial_ns
+        before = self.baseline.pilot.trial_ns
         self.before_ns = int(1e9 * self.clock.spent_s)
         n_arms = 1 + n_new + len(duel.CONTROLS)
-        self.baseline.shorten(left_ns / (controls.CALIBRATION_BLOCKS * n_arms) * before / trial_ns)
-        trial_ns *= self.baseline.trial_ns / before
+        self.baseline.pilot.shorten(left_ns / (controls.CALIBRATION_BLOCKS * n_arms) * before / trial_ns)
+        trial_ns *= self.baseline.pilot.trial_ns / before
         design = duel.design(trial_ns, self.rules, 1e9 * self.clock.spent_s, n_new)
         blocks = f"up to {design.n_blocks} blocks"
         if not design.controlled:
@@ -487,7 +488,7 @@ class _Run:
             wrong_sides=tuple(
                 wrong_sides(
                     self.news,
-                    base_wrong=self.baseline.wrong or not self.baseline.claims,
+                    base_wrong=self.baseline.check.wrong or not self.baseline.check.claims,
                     allow_nonfinite=self.options.feeds.allow_nonfinite,
                 )
             ),

@@ -14,7 +14,11 @@ import msgspec
 
 from ortune import rules
 from ortune.errors import OrtuneError, UsageError
+from ortune.experiment.baseline import Baseline
+from ortune.experiment.fixed_blocks import controlled, fit, held, holds
+from ortune.experiment.limits import patience_s
 from ortune.experiment.opening import Experiment
+from ortune.experiment.watcher import Watcher
 from ortune.profiling.nodes import origins
 from ortune.profiling.peaks import load_peak
 from ortune.profiling.processes import NOT_HELD, base_arm, profile, runs_within
@@ -37,17 +41,14 @@ from ortune.report import diagnose_words, finding_words, headroom_words
 from ortune.report.answer_commands import plan_options
 from ortune.report.finding_words import measurable
 from ortune.rules import Facts
-from ortune.search import confirm, controls
-from ortune.search.blocks import BASE, IDENTICAL, SPIKE, awake, measured
+from ortune.search import confirm
+from ortune.search.blocks import BASE, awake, measured
 from ortune.search.figures import OBJECTIVES, WORDS, describe, figure, require_objective
 from ortune.search.phases import PROFILE_BEFORE_FIXES_SHARE
 from ortune.search.plan_edits import merge, together
-from ortune.trials.baseline import Baseline, patience_s
-from ortune.trials.fixed_blocks import controlled, fit, held, holds
-from ortune.trials.pilot import describe as failure
+from ortune.trials.failures import describe as failure
 from ortune.trials.rewriting import Models
 from ortune.trials.sides import Resolved, SideText, require_unchanged
-from ortune.trials.watcher import Watcher
 from ortune.verbs._first_run import settle
 from ortune.verbs._options import (
     GATE,
@@ -259,19 +260,19 @@ class _Diagnosis:
         """From the first run to the document."""
         self.watch.line("running the model for the first time")
         settle(self.baseline, self.options.budget_s, lambda: self.clock.left_s, self.watch.line)
-        self.baseline.step_down()
+        self.baseline.check.step_down()
         self.side = self.baseline.side
         self.watch.line("timing a few runs, to plan the session")
-        self.baseline.pilot(self.options.objective, lambda: self.clock.left_s, self._holds)
+        self.baseline.pilot.run(self.options.objective, lambda: self.clock.left_s, self._holds)
         # What a profile tells, and what follows from it, would not come out the same again.
         once = self.experiment.replay.once
         told = once("profile", ProfileResult | None, self._profile)
         found = once("findings", tuple[Finding, ...], lambda: self._findings(told))
         fixes, not_tried = self._fixes(found)
         # What could not be raced is not even tried: that takes time too. On a GPU that is software nothing is.
-        if not self.baseline.claims:
+        if not self.baseline.check.claims:
             self.no_time = finding_words.NO_CLAIMS
-        elif self.baseline.functional_only:
+        elif self.baseline.pilot.functional_only:
             self.no_time = diagnose_words.NOT_TIMED
             for fix in fixes:
                 self._try(fix)
@@ -295,7 +296,9 @@ class _Diagnosis:
         """One process under the profiler; None where it does not run there, or the budget does not hold it."""
         self.watch.line("profiling")
         side, machine = self.side, self.experiment.machine
-        latency = figure(self.baseline.first, "median") or self.baseline.first.done.cases[0].first_ns
+        latency = (
+            figure(self.baseline.pilot.first, "median") or self.baseline.pilot.first.done.cases[0].first_ns
+        )
         # Where no fix can be raced, nothing else needs the time.
         left_ns = self.clock.left_s * 1e9
         races = (
@@ -329,7 +332,7 @@ class _Diagnosis:
             model=self.side.model,
             work=self.baseline.work,
             # Of a level that was stepped down from nothing else is to be said.
-            plan=self.baseline.wrong_plan or self.side.plan,
+            plan=self.baseline.check.wrong_plan or self.side.plan,
             target=self.options.target,
             ort_version=self.side.runtime.ort_version,
             profile=told,
@@ -377,7 +380,7 @@ class _Diagnosis:
         try:
             model = (
                 self.models.path(
-                    fix.plan, patience_s(self.baseline.trial_ns, max(0.0, self.clock.left_s * 1e9))
+                    fix.plan, patience_s(self.baseline.pilot.trial_ns, max(0.0, self.clock.left_s * 1e9))
                 )
                 if fix.plan.rewrites
                 else None
@@ -386,12 +389,12 @@ class _Diagnosis:
             fix.failed = diagnose_words.not_made(error.what)
             return
         arm = self.baseline.arm(fix.arm, plan=fix.plan, model=model)
-        outcome = self.baseline.executor.trial(arm, runs=self.baseline.look_runs, keep_outputs=True)
+        outcome = self.baseline.executor.trial(arm, runs=self.baseline.pilot.look_runs, keep_outputs=True)
         if isinstance(outcome, Failed):
             fix.failed = diagnose_words.does_not_run(failure(outcome))
             return
         self.baseline.live_with(outcome)
-        fix.outputs = self.baseline.difference(outcome, key=fix.arm, again=arm)
+        fix.outputs = self.baseline.check.difference(outcome, key=fix.arm, again=arm)
         if not fix.outputs.ok:
             fix.failed = diagnose_words.moves_outputs(fix.outputs.what)
             return
@@ -416,9 +419,7 @@ class _Diagnosis:
         if not arms:
             return
         executor.arms = {
-            BASE: baseline.arm(BASE),
-            IDENTICAL: baseline.arm(IDENTICAL),
-            SPIKE: baseline.arm(SPIKE, wait=controls.SPIKE_RATIO),
+            **baseline.controls(),
             **{arm: executor.arms[arm] for arm in arms},
         }
         schedule = controlled(
@@ -472,8 +473,8 @@ class _Diagnosis:
             side=self.side.record,
             estimand=WORDS[self.estimand] if self.estimand else "",
             figures=None
-            if self.baseline.functional_only
-            else describe(base or [self.baseline.first], self.estimand or "median"),
+            if self.baseline.pilot.functional_only
+            else describe(base or [self.baseline.pilot.first], self.estimand or "median"),
             findings=ordered,
             tried=tuple(alone),
             together=whole,
@@ -497,7 +498,7 @@ class _Diagnosis:
             result,
             status="interrupted" if self.watch.stop() else "ok",
             verdict="functional-only"
-            if self.baseline.functional_only
+            if self.baseline.pilot.functional_only
             else "faster"
             if any(c.verdict == "faster" for c in claims)
             else None,

@@ -11,8 +11,11 @@ from typing import Annotated
 
 from ortune import rules
 from ortune.errors import BusyError, Interrupted, MeasurementError, Stopped, UsageError
+from ortune.experiment.baseline import Baseline
 from ortune.experiment.document import document
+from ortune.experiment.driver import drive
 from ortune.experiment.opening import Experiment, exclusive
+from ortune.experiment.watcher import Watcher
 from ortune.fleet import made, runtimes
 from ortune.model.open import open_model
 from ortune.profiling.peaks import load_peak, measure_peak
@@ -28,7 +31,7 @@ from ortune.records import (
 )
 from ortune.rules import Facts
 from ortune.search import controls, duel
-from ortune.search.blocks import BASE, IDENTICAL, NEW, SPIKE, log_ratios, measured
+from ortune.search.blocks import BASE, NEW, log_ratios, measured
 from ortune.search.figures import figure
 from ortune.search.sequential import Sequential
 from ortune.stats import detect, intervals
@@ -36,10 +39,7 @@ from ortune.targets.inventory import report
 from ortune.targets.machine import Machine
 from ortune.targets.tool import ToolFailed
 from ortune.trials import probe_model
-from ortune.trials.baseline import Baseline
-from ortune.trials.driver import drive
 from ortune.trials.sides import Resolved
-from ortune.trials.watcher import Watcher
 from ortune.verbs._first_run import settle
 from ortune.verbs._options import (
     RUN,
@@ -203,7 +203,7 @@ def _measured(side: Resolved, opened: Experiment) -> NoiseReport:
     with opened.measuring("", side.model.info.sha256, names={"model": side.label}, wait=False):
         baseline = opened.base(side)
         settle(baseline, 60.0, line=opened.watch.line)
-        baseline.pilot("latency")
+        baseline.pilot.run("latency")
         noise = _noise(baseline, side.runtime, opened.watch)
         opened.log.add("result", noise)
         return noise
@@ -211,11 +211,8 @@ def _measured(side: Resolved, opened: Experiment) -> NoiseReport:
 
 def _noise(baseline: Baseline, runtime: Runtime, watch: Watcher) -> NoiseReport:
     """The controls on this machine now, and what they mean for longer runs."""
-    arms = (BASE, NEW, IDENTICAL)
-    baseline.executor.arms = {arm: baseline.arm(arm) for arm in arms} | {
-        SPIKE: baseline.arm(SPIKE, wait=controls.SPIKE_RATIO)
-    }
-    trial_ns = baseline.trial_ns
+    baseline.executor.arms = {**baseline.controls(), NEW: baseline.arm(NEW)}
+    trial_ns = baseline.pilot.trial_ns
     design = duel.Design(sequential=False, n_blocks=BLOCKS)
     watch.say(f"measuring the noise: {BLOCKS} blocks of four trials of {trial_ns / 1e9:.2f} s")
     try:

@@ -9,9 +9,9 @@ from typing import Annotated
 
 from ortune import rules
 from ortune.experiment.document import document
+from ortune.experiment.watcher import Watcher
 from ortune.records import Described, Envelope, ExplainResult
 from ortune.rules import Rule
-from ortune.trials.watcher import Watcher
 from ortune.verbs._options import Argument, Page
 
 FORMATS = ("text", "json", "markdown", "html")

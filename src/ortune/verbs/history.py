@@ -11,7 +11,10 @@ from functools import cached_property
 from typing import Annotated
 
 from ortune.errors import MeasurementError, RuntimeNotFound, UsageError
+from ortune.experiment.baseline import Baseline
+from ortune.experiment.fixed_blocks import controlled, held, holds
 from ortune.experiment.opening import Experiment
+from ortune.experiment.watcher import Watcher
 from ortune.fleet import made
 from ortune.fleet.packages import RELEASES, require_recipes
 from ortune.knobs import parse_settings, version
@@ -30,14 +33,11 @@ from ortune.records import (
     Runtime,
 )
 from ortune.report import history_words
-from ortune.search import confirm, controls
-from ortune.search.blocks import BASE, IDENTICAL, SPIKE, awake, measured
+from ortune.search import confirm
+from ortune.search.blocks import BASE, awake, measured
 from ortune.search.figures import OBJECTIVES, WORDS, describe, require_objective
-from ortune.trials.baseline import Baseline
-from ortune.trials.fixed_blocks import controlled, held, holds
-from ortune.trials.pilot import describe as failure
+from ortune.trials.failures import describe as failure
 from ortune.trials.sides import SideText, require_unchanged, resolve
-from ortune.trials.watcher import Watcher
 from ortune.verbs._first_run import settle
 from ortune.verbs._options import (
     MODEL,
@@ -152,29 +152,28 @@ class _History:
     def go(self) -> Envelope[HistoryResult]:
         baseline, executor = self.baseline, self.baseline.executor
         settle(baseline, self.options.budget_s, lambda: self.clock.left_s, self.watch.line)
-        baseline.pilot(
+        baseline.pilot.run(
             self.options.objective,
             lambda: self.clock.left_s,
             lambda trial_ns: holds(self.clock, trial_ns),
         )
-        baseline.require_real_times()
+        baseline.pilot.require_real_times()
         newest, *others = self.runtimes
-        arms = {BASE: baseline.arm(BASE), IDENTICAL: baseline.arm(IDENTICAL)}
-        arms[SPIKE] = baseline.arm(SPIKE, wait=controls.SPIKE_RATIO)
+        arms = baseline.controls()
         for release in others:
             arms[release] = baseline.arm(release, side=replace(baseline.side, runtime=self.runtimes[release]))
-            outcome = executor.trial(arms[release], runs=baseline.look_runs, keep_outputs=True)
+            outcome = executor.trial(arms[release], runs=baseline.pilot.look_runs, keep_outputs=True)
             if isinstance(outcome, Failed):
                 self.missing[release] = failure(outcome)
                 del arms[release]
                 continue
             baseline.live_with(outcome)
             self.looked[release] = outcome
-            self.outputs[release] = baseline.difference(outcome, key=release, again=arms[release])
+            self.outputs[release] = baseline.check.difference(outcome, key=release, again=arms[release])
         ran = [release for release in others if release in arms]
         if not ran:
             raise MeasurementError(f"only {newest} runs the model: {next(iter(self.missing.values()))}")
-        self.looked[newest] = baseline.first
+        self.looked[newest] = baseline.pilot.first
         executor.arms = arms
         kept = self._held(ran)
         if not kept:

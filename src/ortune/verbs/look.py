@@ -16,7 +16,10 @@ import msgspec
 from ortune import errors, rules, targets
 from ortune.bundle import format as bundle_format
 from ortune.errors import OrtuneError, RuntimeNotFound, UsageError
+from ortune.experiment.baseline import Baseline
+from ortune.experiment.bench_result import load_words
 from ortune.experiment.opening import Experiment
+from ortune.experiment.watcher import Watcher
 from ortune.inputs import workload
 from ortune.inputs.run_cost import run_cost
 from ortune.model import from_git
@@ -43,12 +46,9 @@ from ortune.search.blocks import BASE
 from ortune.search.figures import figure
 from ortune.trace.operators import by_node, by_operator, kept_runs, run_time_ns
 from ortune.trace.ort_profile import read_profile
-from ortune.trials.baseline import Baseline
-from ortune.trials.bench_result import load_words
 from ortune.trials.executor import Arm, Timing
-from ortune.trials.pilot import describe
+from ortune.trials.failures import describe
 from ortune.trials.sides import Resolved, SideText
-from ortune.trials.watcher import Watcher
 from ortune.verbs._first_run import settle
 from ortune.verbs._options import (
     RUN,

@@ -12,8 +12,10 @@ import numpy as np
 
 from ortune import rules, targets
 from ortune.errors import InputError, OrtuneError, UsageError
+from ortune.experiment.baseline import Baseline
 from ortune.experiment.document import document
 from ortune.experiment.opening import Experiment
+from ortune.experiment.watcher import Watcher
 from ortune.inputs import feed_files
 from ortune.profiling.deliver import Deliverables, deliver
 from ortune.profiling.nodes import Origins, counterparts_of, origins
@@ -46,10 +48,8 @@ from ortune.trace.roofline import below_floor
 from ortune.trace.steady import warmup_runs
 from ortune.trace.table import Trace, as_one_run
 from ortune.trials import pairing
-from ortune.trials.baseline import Baseline
 from ortune.trials.input_options import InputOptions
 from ortune.trials.sides import Resolved, SideText
-from ortune.trials.watcher import Watcher
 from ortune.verbs._first_run import settle
 from ortune.verbs._options import (
     MODEL,
@@ -308,7 +308,7 @@ class _Models:
             name = "AB"[number] if len(sides) > 1 else ""
             settle(baseline, self.options.budget_s, lambda: self.clock.left_s, self.watch.line, name)
             if baseline.executor.last is not None:
-                baseline.expect(
+                baseline.limits.expect(
                     baseline.executor.last.elapsed_ns, least_s=max(LEAST_LOAD_S, self.options.budget_s)
                 )
         self.work = baselines[0].work

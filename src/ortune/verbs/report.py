@@ -16,6 +16,8 @@ from ortune.bundle import format as bundle_format
 from ortune.bundle.format import MODELS, is_bundle
 from ortune.errors import OrtuneError, StoreError, UsageError
 from ortune.experiment.document import document
+from ortune.experiment.so_far import so_far
+from ortune.experiment.watcher import Watcher
 from ortune.knobs.spinning import spins
 from ortune.records import BundleInfo, Envelope, Host, IssueReport, ReportResult, StoredSession
 from ortune.report import brief, history, skeleton_words, tune_words
@@ -24,8 +26,6 @@ from ortune.store import reading
 from ortune.store.db import SessionHead
 from ortune.store.reading import ReadOnlyStore
 from ortune.targets.machine import Machine
-from ortune.trials.so_far import so_far
-from ortune.trials.watcher import Watcher
 from ortune.verbs import skeleton
 from ortune.verbs._options import OUT, AnyPath, Argument, Option, Page, StoreFolder, path
 

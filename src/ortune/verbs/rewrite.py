@@ -13,7 +13,10 @@ import msgspec
 from ortune import rewrites, targets
 from ortune.analysis.outputs import random_ops, value_dependent_ops
 from ortune.errors import ModelError, OrtuneError, UsageError
+from ortune.experiment import verification
+from ortune.experiment.baseline import Baseline
 from ortune.experiment.opening import Experiment
+from ortune.experiment.watcher import Watcher
 from ortune.fleet import runtimes
 from ortune.model.open import OpenModel, open_model
 from ortune.model.save import deliver_model, require_place, staged_model
@@ -30,10 +33,7 @@ from ortune.records import (
 from ortune.report import rewrite_words
 from ortune.rewrites import Rewritten
 from ortune.targets.tool import ToolProcess
-from ortune.trials import verification
-from ortune.trials.baseline import Baseline
 from ortune.trials.sides import USUAL_LIMITS, Resolved, SideText
-from ortune.trials.watcher import Watcher
 from ortune.verbs._options import (
     OUT,
     RUN,

@@ -8,10 +8,10 @@ from typing import Annotated, Literal, cast
 
 from ortune.errors import UsageError
 from ortune.experiment.document import document
+from ortune.experiment.watcher import Watcher
 from ortune.fleet import made
 from ortune.records import Envelope, RuntimeResult
 from ortune.targets.machine import Machine
-from ortune.trials.watcher import Watcher
 from ortune.verbs._options import Argument, Page
 
 FORMATS = ("text", "json", "markdown", "html")

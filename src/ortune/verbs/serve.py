@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ortune.errors import UsageError
+from ortune.experiment.scratch import scratch_folder
+from ortune.experiment.watcher import Watcher
 from ortune.providers import of_target
 from ortune.providers.web_wasm import PROVIDER as WASM
 from ortune.records import BenchResult, Envelope
 from ortune.targets import in_browsers
-from ortune.trials.scratch import scratch_folder
-from ortune.trials.watcher import Watcher
 from ortune.verbs import bench
 from ortune.verbs._elsewhere import Listening, browser_elsewhere
 from ortune.verbs._options import OneBench, Target

@@ -14,6 +14,8 @@ import msgspec
 from ortune import files, rules
 from ortune.analysis import outputs
 from ortune.errors import ModelError, OrtuneError
+from ortune.experiment.baseline import Baseline
+from ortune.experiment.watcher import Watcher
 from ortune.graph.skeleton import Skeleton, skeleton
 from ortune.model.graphs import nodes
 from ortune.model.open import OpenModel, open_model
@@ -34,9 +36,7 @@ from ortune.report import skeleton_words
 from ortune.search.figures import figure
 from ortune.search.phases import LEAST_LOAD_S
 from ortune.trials import pairing
-from ortune.trials.baseline import Baseline
 from ortune.trials.sides import SideText
-from ortune.trials.watcher import Watcher
 from ortune.verbs._options import OUT, AnyPath, Argument, NoWait, OnePlan, Option, Page, Seed, named, path
 from ortune.verbs._session import experiment
 

@@ -15,7 +15,21 @@ from ortune import files, knobs, rewrites, rules, targets
 from ortune.bundle import format as bundle_format
 from ortune.bundle.write import require_replaceable, require_writable
 from ortune.errors import OrtuneError, UsageError
+from ortune.experiment import in_browsers, quantising
+from ortune.experiment.across import (
+    gpu_features,
+    propose_elsewhere,
+    usable_here,
+    with_runtime,
+    with_targets,
+    without_feature,
+)
+from ortune.experiment.needed_rewrites import needed
 from ortune.experiment.opening import Experiment
+from ortune.experiment.replay import Places
+from ortune.experiment.tuned import code_rewritten, make_result
+from ortune.experiment.tuning import Tuning
+from ortune.experiment.watcher import Watcher
 from ortune.fleet import runtimes
 from ortune.knobs import facts
 from ortune.knobs.knob import Objective as ObjectiveName
@@ -50,17 +64,6 @@ from ortune.search.phases import (
 )
 from ortune.search.plan_edits import merge
 from ortune.search.proposals import propose
-from ortune.trials import in_browsers, quantising
-from ortune.trials.across import (
-    gpu_features,
-    propose_elsewhere,
-    usable_here,
-    with_runtime,
-    with_targets,
-    without_feature,
-)
-from ortune.trials.needed_rewrites import needed
-from ortune.trials.replay import Places
 from ortune.trials.sides import (
     Resolved,
     SideText,
@@ -71,9 +74,6 @@ from ortune.trials.sides import (
     require_unchanged,
     resolve,
 )
-from ortune.trials.tuned import code_rewritten, make_result
-from ortune.trials.tuning import Tuning
-from ortune.trials.watcher import Watcher
 from ortune.verbs._elsewhere import Elsewhere, browser_elsewhere
 from ortune.verbs._first_run import settle
 from ortune.verbs._options import (
@@ -370,21 +370,21 @@ def _tune(
     watch.line("running the model for the first time")
     settle(baseline, options.budget_s, lambda: options.budget_s - run.clock() / 1e9, watch.line)
     run.step_down()
-    if baseline.wrong_plan is not None:
+    if baseline.check.wrong_plan is not None:
         everywhere = merge(everywhere, Plan(settings=baseline.side.plan.settings))
     run.pass_on()
     watch.line("timing a few runs, to plan the session")
-    enough = baseline.pilot(
+    enough = baseline.pilot.run(
         options.objective, lambda: run.before_ns / 1e9, run.holds, lambda: run.least_trials
     )
-    baseline.require_real_times()
+    baseline.pilot.require_real_times()
     headroom: Headroom | None = None
     short: ProfileResult | None = None
     places: tuple[BrowserPlace, ...] = ()
     if options.target == targets.WEB:
         watch.line("trying what else the browser offers")
         places = _places(run, races=enough)
-    if not baseline.claims:
+    if not baseline.check.claims:
         run.refuse(finding_words.NO_CLAIMS)
     elif enough:
         run.keep_for_why(options.objective)
@@ -442,7 +442,7 @@ def _search(
             objective=objective,
             target=target.name,
             packages=baseline.side.runtime.packages,
-            features=gpu_features(baseline.first),
+            features=gpu_features(baseline.pilot.first),
         )
         if model.info.format != "ort"
         else [],
@@ -456,12 +456,12 @@ def _search(
         asked=everywhere.settings,
         allocators=baseline.machine.allocators.keys(),
         row=row,
-        latency_ns=figure(baseline.first, "median"),
+        latency_ns=figure(baseline.pilot.first, "median"),
         as_asked=bool(options.set or options.plan or options.rewrite),
         findings=found,
     )
     if model.info.format != "ort":
-        refused += without_feature(baseline, everywhere, baseline.first, objective, allow)
+        refused += without_feature(baseline, everywhere, baseline.pilot.first, objective, allow)
     others = in_browsers.raced(places) if options.target == targets.WEB else tuple(run.side.elsewhere)
     if others:
         nobody_asked = options.target != targets.WEB and not options.others
@@ -512,7 +512,7 @@ def _headroom(
     whole: list[ProfileResult] = []
 
     def look() -> tuple[Headroom | None, ProfileResult | None]:
-        latency = figure(run.baseline.first, "median")
+        latency = figure(run.baseline.pilot.first, "median")
         if latency is None or options.objective not in TIMES:
             return None, None
         most_ns = run.spare_ns(PROFILE_BEFORE_RACE_SHARE)
@@ -601,7 +601,7 @@ def _why(run: Tuning, options: Options, result: TuneResult) -> ProfileDifference
             None,
             run.watch.line,
             processes=run.why_processes,
-            each_s=PROFILED_TRIALS * run.baseline.trial_ns / 1e9,
+            each_s=PROFILED_TRIALS * run.baseline.pilot.trial_ns / 1e9,
             # They may take far longer than was thought: 23 s for 10 where a neighbour came and went.
             left_s=lambda: options.budget_s - run.clock() / 1e9 - run.delivery_s,
         )

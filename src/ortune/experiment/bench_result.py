@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ortune.experiment.baseline import Baseline
 from ortune.knobs.cpu.global_thread_pool import KNOB as POOL
 from ortune.records import (
     BenchProcess,
@@ -26,7 +27,6 @@ from ortune.search.blocks import BASE
 from ortune.stats.intervals import Interval
 from ortune.stats.processes import pooled_quantile, typical_interval
 from ortune.stats.tails import minimum_requests
-from ortune.trials.baseline import Baseline
 
 TAILS = (0.1, 0.9, 0.95, 0.99, 0.999)
 BUSY_SHARE = 0.25  # of the time, from which on a machine where some task waits for a CPU is not idle
@@ -156,7 +156,7 @@ def _outputs(baseline: Baseline, trial: Measured) -> tuple[str, ...]:
     kinds = {"values": "", "indices": ", indices", "set": ", a set"}
     return tuple(
         f"{name} {'x'.join(map(str, shape)) or 'scalar'}{kinds[kind]}"
-        for (name, kind), shape in zip(baseline.kinds.items(), shapes, strict=False)
+        for (name, kind), shape in zip(baseline.check.kinds.items(), shapes, strict=False)
     )
 
 

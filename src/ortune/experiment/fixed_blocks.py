@@ -5,16 +5,16 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Sequence
 
+from ortune.experiment.baseline import Baseline
+from ortune.experiment.clock import Clock
+from ortune.experiment.driver import drive
+from ortune.experiment.replay import Replay
+from ortune.experiment.watcher import Watcher
 from ortune.records import Block
 from ortune.search.blocks import BASE, measured
 from ortune.search.controls import Judgement
 from ortune.search.fixed import LEAST_BLOCKS, Fixed, blocks_within, least_trials
 from ortune.search.phases import FIXED_TIMES
-from ortune.trials.baseline import Baseline
-from ortune.trials.clock import Clock
-from ortune.trials.driver import drive
-from ortune.trials.replay import Replay
-from ortune.trials.watcher import Watcher
 
 
 def holds(clock: Clock, trial_ns: float) -> bool:
@@ -31,8 +31,8 @@ def fit(baseline: Baseline, n_arms: int, left_ns: float) -> float:
         left_ns: Of the budget.
     """
     trials = least_trials(n_arms)
-    baseline.shorten(left_ns / (trials * FIXED_TIMES))
-    return trials * baseline.trial_ns
+    baseline.pilot.shorten(left_ns / (trials * FIXED_TIMES))
+    return trials * baseline.pilot.trial_ns
 
 
 def held(
@@ -85,9 +85,9 @@ def controlled(
 
     def calibrated(judgement: Judgement) -> None:
         n_arms, left_ns = len(schedule.arms), clock.left_s * 1e9
-        baseline.retime(judgement, measured(schedule.calibration, BASE))
-        baseline.shorten(left_ns / (LEAST_BLOCKS * n_arms * FIXED_TIMES))
-        trial_ns = baseline.trial_ns
+        baseline.pilot.retime(judgement, measured(schedule.calibration, BASE))
+        baseline.pilot.shorten(left_ns / (LEAST_BLOCKS * n_arms * FIXED_TIMES))
+        trial_ns = baseline.pilot.trial_ns
         schedule.n_blocks = blocks_within(left_ns, n_arms, trial_ns)
         watch.say(f"{schedule.n_blocks} blocks of {n_arms} trials of {trial_ns / 1e9:.2f} s")
 

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from ortune import launcher
+from ortune.experiment.clock import Clock, Stopwatch
 from ortune.experiment.opening import exclusive
+from ortune.experiment.watcher import Watcher
 from ortune.store import lock
-from ortune.trials.clock import Clock, Stopwatch
-from ortune.trials.watcher import Watcher
 
 
 @pytest.fixture

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ortune import targets
+from ortune.experiment.baseline import Baseline
 from ortune.records import BrowserPlace, Failed, Plan
-from ortune.trials.baseline import Baseline
 
 
 def places(baseline: Baseline, most_s: float, *, races: bool) -> tuple[BrowserPlace, ...]:
@@ -21,7 +21,7 @@ def places(baseline: Baseline, most_s: float, *, races: bool) -> tuple[BrowserPl
     """
     here, until_s = targets.of(baseline.side.plan).name, baseline.machine.now_s() + most_s
     found = [_place(baseline, name, until_s, races=races) for name in targets.in_browsers() if name != here]
-    baseline.expect(baseline.trial_ns)
+    baseline.limits.expect(baseline.pilot.trial_ns)
     return (BrowserPlace(target=here, state="raced" if races else "timed"), *found)
 
 
@@ -36,17 +36,17 @@ def _place(baseline: Baseline, name: str, until_s: float, *, races: bool) -> Bro
     if not report.usable:
         return BrowserPlace(target=name, state="absent", why=report.why)
     left_s = until_s - baseline.machine.now_s()
-    if left_s < 1e-9 * baseline.start_ns:
+    if left_s < 1e-9 * baseline.pilot.start_ns:
         return BrowserPlace(target=name, state="not-tried")
     arm = baseline.arm(name, plan=Plan(providers=target.providers))
-    baseline.limit(left_s)
+    baseline.limits.set(left_s)
     outcome = baseline.executor.trial(arm, runs=0, keep_outputs=True, fresh=True)
     if isinstance(outcome, Failed) and outcome.reason == "timeout":
         return BrowserPlace(target=name, state="not-tried", why=f"no result in {left_s:.0f} s")
     if isinstance(outcome, Failed):
         line = (outcome.what.strip().splitlines() or ["no message"])[0]
         return BrowserPlace(target=name, state="failed", why=f"{outcome.reason}: {line[:240]}")
-    page, outputs = outcome.done.page, baseline.difference(outcome, again=arm)
+    page, outputs = outcome.done.page, baseline.check.difference(outcome, again=arm)
     assert page is not None
     joins = races and target.provider.ships and outputs.ok
     return BrowserPlace(

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from ortune.experiment.replay import PASSED, Places, Replay, read
 from ortune.records import BrowserPlace, Failed
 from ortune.store.db import Store
-from ortune.trials.replay import PASSED, Places, Replay, read
 
 
 def test_what_a_browser_offered_is_known_with_the_time_that_it_took(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ import msgspec
 
 from ortune import rewrites, targets
 from ortune.errors import RuntimeNotFound
+from ortune.experiment.baseline import Baseline
 from ortune.fleet import made
 from ortune.knobs.facts import ModelFacts
 from ortune.knobs.knob import Objective
@@ -17,7 +18,6 @@ from ortune.records import Failed, Measured, Plan, RewriteSpec, Runtime, TuneRes
 from ortune.search.proposals import REWRITE_PRIOR, Proposed, grounded, propose_on
 from ortune.targets import Target
 from ortune.targets.browser.setup import BrowserSetup
-from ortune.trials.baseline import Baseline
 from ortune.trials.sides import Resolved, in_pages
 
 FIRST_RUN_TRIALS = 3
@@ -107,7 +107,7 @@ def propose_elsewhere(
     found: list[Proposed] = []
     refused: list[str] = []
     for name in names:
-        if spare_ns is not None and spare_ns() < FIRST_RUN_TRIALS * baseline.trial_ns:
+        if spare_ns is not None and spare_ns() < FIRST_RUN_TRIALS * baseline.pilot.trial_ns:
             refused.append(f"{name}: no time is left to try it (--targets {CPU.target},{name} insists)")
             continue
         plan = Plan(providers=targets.find(name).providers)

@@ -11,9 +11,9 @@ import pytest
 from onnx import parser
 
 from ortune.errors import UsageError
+from ortune.experiment.across import usable_here
 from ortune.fleet import made
 from ortune.records import MadeRuntime, Plan, ProviderSpec, Runtime
-from ortune.trials.across import usable_here
 from ortune.trials.sides import Resolved, SideText, resolve
 from ortune.verbs.tune import Options
 

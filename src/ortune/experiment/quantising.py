@@ -13,6 +13,10 @@ import msgspec
 import onnx_ir as ir
 
 from ortune import rewrites
+from ortune.experiment.baseline import Baseline
+from ortune.experiment.limits import patience_s
+from ortune.experiment.pilot import PILOT_RUNS
+from ortune.experiment.tuning import Tuning
 from ortune.inputs import feed_files, user_feeds, workload
 from ortune.inputs.feeds import FeedValue
 from ortune.model.graphs import nodes
@@ -30,8 +34,6 @@ from ortune.rewrites import FAMILY
 from ortune.search.figures import TIMES, figure
 from ortune.search.phases import QUANTIZE_SHARE
 from ortune.search.proposals import Proposed
-from ortune.trials.baseline import PILOT_RUNS, Baseline, patience_s
-from ortune.trials.tuning import Tuning
 
 CLASSES = (0.001, 0.01, 0.05)
 """Relative L2 distances by which quantised models are told apart."""
@@ -136,7 +138,7 @@ class Quantising:
         """One model made and run; what became of it, and what to try instead."""
         baseline, name = self._run.baseline, f"bits-{plan.id}"
         left_s = 1e-9 * (self._limit_ns - self._run.replay.decided())
-        model, failed = self._run.model_of(plan, max(left_s, patience_s(baseline.trial_ns, 0)))
+        model, failed = self._run.model_of(plan, max(left_s, patience_s(baseline.pilot.trial_ns, 0)))
         if model is None:
             return PrecisionRow(plan=plan, within_ratio=None, why=failed), self._without(plan, failed)
         size = _size(model)
@@ -146,7 +148,7 @@ class Quantising:
             row = PrecisionRow(plan=plan, within_ratio=None, size_bytes=size, why=outcome.what)
             return row, self._without(plan, outcome.what)
         found = self._difference(plan, model)
-        ratio = _ratio(baseline.first, outcome)
+        ratio = _ratio(baseline.pilot.first, outcome)
         row = PrecisionRow(
             plan=plan,
             within_ratio=within(found),
@@ -170,20 +172,20 @@ class Quantising:
         baseline, key = self._run.baseline, f"bits-{plan.id}"
         base = baseline.arm("bits-base", refs=self._inputs.checking)
         arm = baseline.arm(f"{key}-outputs", plan=plan, model=model, refs=self._inputs.checking)
-        if key in baseline.known_differences:
-            return baseline.known_differences[key]
+        if key in baseline.check.known_differences:
+            return baseline.check.known_differences[key]
         if self._reference is None:
             first = baseline.executor.trial(base, runs=0, keep_outputs=True, fresh=True)
             self._reference = Path(baseline.require_measured(base, first).outputs_path)
         outcome = baseline.executor.trial(arm, runs=0, keep_outputs=True, fresh=True)
         if not isinstance(outcome, Measured):
             return OutputDifference(ok=False, comparable=False, what=outcome.what)
-        found = baseline.compared(
+        found = baseline.check.compared(
             self._reference,
             Path(outcome.outputs_path),
             self._inputs.checking,
             self._run.tolerance_of(plan),
-            baseline.left_out(plan.rewrites),
+            baseline.check.left_out(plan.rewrites),
         )
         shutil.rmtree(outcome.outputs_path, ignore_errors=True)
         self._run.log.add("difference", {"key": key, "difference": found})

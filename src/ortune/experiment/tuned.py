@@ -11,6 +11,8 @@ import numpy as np
 from ortune import rules
 from ortune.bundle.snippet import python_lines
 from ortune.bundle.web import javascript_lines
+from ortune.experiment import quantising
+from ortune.experiment.tuning import Tuning
 from ortune.providers.web_wasm import PROVIDER as WASM  # what every browser runs
 from ortune.records import (
     Block,
@@ -31,8 +33,6 @@ from ortune.search.guards import case_results
 from ortune.search.halving import CURRENT, GUARDED
 from ortune.search.state import Search
 from ortune.search.tables import candidates, points, settings, trade
-from ortune.trials import quantising
-from ortune.trials.tuning import Tuning
 
 NEIGHBOUR = 0.5  # CPUs that others have, or want where that is not told, from which on a machine is not idle
 IDLE_SHARE, BUSY_SHARE = 0.05, 0.25
@@ -58,9 +58,9 @@ def make_result(run: Tuning) -> TuneResult:
     default, current = (
         measured(search.confirmation, arm) or measured(race.seen, arm) for arm in (BASE, CURRENT)
     )
-    default = default or [run.baseline.first]  # of a budget that held no more than the pilot
+    default = default or [run.baseline.pilot.first]  # of a budget that held no more than the pilot
     won = measured(search.confirmation, winner.arm) if winner else []
-    default_figures = describe(default, estimand, [run.baseline.first, *measured(search.alone, BASE)])
+    default_figures = describe(default, estimand, [run.baseline.pilot.first, *measured(search.alone, BASE)])
     alone = measured(search.alone, winner.arm) or search.starts if winner else []
     written = run.baseline.executor.first_load_ns(winner.arm, winner.plan) if winner else None
     seen = tuple(points(search))
@@ -68,12 +68,13 @@ def make_result(run: Tuning) -> TuneResult:
     return TuneResult(
         side=msgspec.structs.replace(run.side.record, plan=Plan()),
         default=run.side.plan,
-        wrong_default=run.baseline.wrong_plan,
+        wrong_default=run.baseline.check.wrong_plan,
         objective=race.objective,
         estimand=WORDS[estimand],
         worth_ratio=race.worth,
         winner=shipped,
-        changes=shipped != _stays(search) or (run.baseline.wrong_plan is not None and search.current is None),
+        changes=shipped != _stays(search)
+        or (run.baseline.check.wrong_plan is not None and search.current is None),
         fallback=fallback(
             shipped,
             default=search.default,
@@ -114,7 +115,7 @@ def make_result(run: Tuning) -> TuneResult:
         not_tried=run.refused,
         budget=BudgetReport(
             budget_s=run.budget_s,
-            trial_s=run.baseline.trial_ns / 1e9,
+            trial_s=run.baseline.pilot.trial_ns / 1e9,
             promise=run.forecast,
             calibration_s=run.spent["calibration"] / 1e9,
             before_s=run.spent["before"] / 1e9,

@@ -9,16 +9,16 @@ from pathlib import Path
 from onnxruntime import datasets
 
 import ortune
+from ortune.experiment.baseline import Baseline
+from ortune.experiment.watcher import Watcher
 from ortune.profiling.headroom import short_profile
 from ortune.profiling.processes import FEWEST_RUNS, WARMUP_RUNS, runs_for, runs_within
 from ortune.records import Measured, Plan
 from ortune.store.db import SessionLog
 from ortune.targets.machine import Machine
-from ortune.trials import pilot
-from ortune.trials.baseline import Baseline
+from ortune.trials import timing
 from ortune.trials.input_options import InputOptions
 from ortune.trials.sides import SideText, resolve
-from ortune.trials.watcher import Watcher
 
 
 def test_a_tuning_without_time_tells_the_default_and_what_it_would_need(tmp_path: Path) -> None:
@@ -52,17 +52,17 @@ def looked_at(folder: Path) -> Baseline:
 
 def test_a_look_ends_where_no_plan_fits_and_tells_what_a_trial_takes(tmp_path: Path) -> None:
     baseline, asked = looked_at(tmp_path), []
-    assert not baseline.pilot("latency", lambda: 5.0, lambda trial_ns: bool(asked.append(trial_ns)))
-    assert asked == [baseline.trial_ns] and baseline.trial_ns > 0
-    assert isinstance(baseline.first, Measured)
+    assert not baseline.pilot.run("latency", lambda: 5.0, lambda trial_ns: bool(asked.append(trial_ns)))
+    assert asked == [baseline.pilot.trial_ns] and baseline.pilot.trial_ns > 0
+    assert isinstance(baseline.pilot.first, Measured)
     assert not baseline.executor.arms  # nothing ran beside it
 
 
 def test_what_has_no_time_before_the_first_plan_is_left_out_and_named(tmp_path: Path) -> None:
     hurried = looked_at(tmp_path)
-    assert hurried.pilot("latency", lambda: 0.01)
-    assert hurried.look_runs == 1
-    assert hurried.trial_ns > 0
+    assert hurried.pilot.run("latency", lambda: 0.01)
+    assert hurried.pilot.look_runs == 1
+    assert hurried.pilot.trial_ns > 0
     assert any("depends on the values" in note for note in hurried.notes)
     assert short_profile(hurried, 1e9, None, floors=False, most_ns=1e9) is None
     assert "not profiled: the budget does not hold it" in hurried.notes
@@ -87,9 +87,9 @@ def test_progress_has_its_figures_first() -> None:
 
 def test_what_a_budget_cuts_off_is_worth_cutting() -> None:
     """A page starts for seconds: runs of a fast model cost nothing there, and few after each rest are no warm ones."""
-    whole = pilot.turns_for(3e9, 1e6, pilot.PAGE_AWAKE_NS / 1e6)
+    whole = timing.turns_for(3e9, 1e6, timing.PAGE_AWAKE_NS / 1e6)
     assert whole.unmeasured == 8
-    in_a_page = pilot.shortened(whole, 3e9, 1e6, 1e9)
+    in_a_page = timing.shortened(whole, 3e9, 1e6, 1e9)
     assert (in_a_page.runs, in_a_page.unmeasured) == (whole.runs, whole.unmeasured)
     assert in_a_page.rounds < whole.rounds
-    assert pilot.shortened(whole, 0.05e9, 1e6, 0.04e9).runs < whole.runs
+    assert timing.shortened(whole, 0.05e9, 1e6, 0.04e9).runs < whole.runs

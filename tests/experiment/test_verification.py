@@ -10,11 +10,11 @@ import onnx.parser
 import pytest
 
 from ortune.errors import ModelError, RuntimeNotFound
+from ortune.experiment.verification import verify
 from ortune.model.open import open_model
 from ortune.records import Plan, Verification
 from ortune.targets.machine import Machine
 from ortune.trials.input_options import InputOptions
-from ortune.trials.verification import verify
 from wrong_models import gemm
 
 SOURCE = """

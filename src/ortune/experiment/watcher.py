@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from ortune.trials.clock import Stopwatch
+from ortune.experiment.clock import Stopwatch
 
 if TYPE_CHECKING:
     from ortune.records import PodSize

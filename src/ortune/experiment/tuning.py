@@ -9,6 +9,11 @@ from pathlib import Path
 from typing import TypeVar
 
 from ortune.errors import Interrupted, MeasurementError, OrtuneError
+from ortune.experiment.baseline import Baseline
+from ortune.experiment.driver import drive
+from ortune.experiment.limits import patience_s
+from ortune.experiment.replay import NO_MODEL, SEEN, Replay
+from ortune.experiment.watcher import Watcher
 from ortune.knobs.cpu.graph_optimization_level import KNOB as LEVEL
 from ortune.knobs.propose import FIRST
 from ortune.records import (
@@ -23,7 +28,7 @@ from ortune.records import (
 )
 from ortune.rewrites import find as find_rewrite
 from ortune.search import budget, confirm, controls
-from ortune.search.blocks import BASE, IDENTICAL, SPIKE, log_ratios, measured
+from ortune.search.blocks import BASE, IDENTICAL, log_ratios, measured
 from ortune.search.figures import LATENCIES, OBJECTIVES, TIMES, without_latencies
 from ortune.search.first_turns import FirstTurns
 from ortune.search.halving import CURRENT, Entry, Halving, expected
@@ -41,12 +46,8 @@ from ortune.search.proposals import Proposed
 from ortune.search.schedule import Steps
 from ortune.search.state import Search
 from ortune.targets.task import Limits
-from ortune.trials.baseline import Baseline, patience_s
-from ortune.trials.driver import drive
-from ortune.trials.replay import NO_MODEL, SEEN, Replay
 from ortune.trials.rewriting import Models
 from ortune.trials.tolerance import Tolerance
-from ortune.trials.watcher import Watcher
 
 NUMERICS_TOLERANCE = Tolerance(text="0.05", number=0.05)
 """Relative L2 distance of what --allow numerics lets through where no --tolerance is given."""
@@ -136,8 +137,8 @@ class Tuning:
         baseline, search = self.baseline, self.search
         level = LEVEL.name
         asked = baseline.side.plan.settings.get(level, LEVEL.default)
-        baseline.step_down()
-        if baseline.wrong_plan is None:
+        baseline.check.step_down()
+        if baseline.check.wrong_plan is None:
             return
         self.side, search.default = baseline.side, baseline.side.plan
         if self.current is not None and self.current.settings.get(level, LEVEL.default) == asked:
@@ -159,8 +160,10 @@ class Tuning:
         first = sum(e.expected <= expected(FIRST) for e in self.entries)
         # Shorter trials rather than fewer plans: what is not tried cannot win.
         share = LEAST_SEARCH_SHARE * left / RACE_TIMES
-        self.baseline.shorten(*(share / budget.least_trials(n, race.references) for n in (first, wanted)))
-        trial_ns = self.baseline.trial_ns
+        self.baseline.pilot.shorten(
+            *(share / budget.least_trials(n, race.references) for n in (first, wanted))
+        )
+        trial_ns = self.baseline.pilot.trial_ns
         split = self.replay.once(
             "split",
             budget.Split | None,
@@ -177,7 +180,7 @@ class Tuning:
             budget_s=self.budget_s,
             spent_ns=self.clock(),
             trial_ns=trial_ns,
-            load_ns=self.baseline.first.done.load_ns,
+            load_ns=self.baseline.pilot.first.done.load_ns,
             enough_s=self.enough_s,
         )
         self.watch.say(self.forecast)
@@ -189,7 +192,7 @@ class Tuning:
 
     def keep_for_why(self, objective: str) -> None:
         """Keeps time for the processes that tell why the winner won; none that a search would miss."""
-        each_s = PROFILED_TRIALS * self.baseline.first.elapsed_ns / 1e9
+        each_s = PROFILED_TRIALS * self.baseline.pilot.first.elapsed_ns / 1e9
         if objective in TIMES:
             self.why_processes = min(WHY_PROCESSES, int(1e-9 * self.spare_ns(WHY_SHARE) / each_s))
         self.why_s = self.why_processes * each_s
@@ -198,8 +201,8 @@ class Tuning:
         """Enters the plans that can be seen where none can be confirmed; False: not even one."""
         race = self.search.race
         # The shortest trials: more plans, and more blocks of each.
-        self.baseline.shorten(0.0)
-        trial_ns = self.baseline.trial_ns
+        self.baseline.pilot.shorten(0.0)
+        trial_ns = self.baseline.pilot.trial_ns
         plans = budget.exploratory(left_ns, trial_ns, wanted=wanted, references=race.references)
         if not plans:
             self.refuse()
@@ -235,7 +238,7 @@ class Tuning:
 
         Where no search fits there is none to spare: the plans that can be seen have all of it.
         """
-        beyond_ns = self.before_ns - self.least_trials * self.baseline.least_trial_ns
+        beyond_ns = self.before_ns - self.least_trials * self.baseline.pilot.least_trial_ns
         return max(0.0, min(share * self.before_ns, beyond_ns))
 
     def _enough_s(self, plans: int, trial_ns: float, more_ns: float = 0.0) -> int:
@@ -246,7 +249,7 @@ class Tuning:
 
     def refuse(self, why: str = "") -> None:
         """Says that the budget holds no other plan, and which one does; or why nothing is raced in any."""
-        trial_ns = self.baseline.trial_ns
+        trial_ns = self.baseline.pilot.trial_ns
         self.enough_s = 0 if why else self._enough_s(1, trial_ns)
         self.forecast = why or nothing_held(trial_ns, self.budget_s, self.enough_s)
         self.watch.say(self.forecast)
@@ -277,7 +280,7 @@ class Tuning:
     def _entries(self, proposed: Sequence[Proposed]) -> list[Entry]:
         """What is proposed, each with what the user asked for in it; what then says the same twice, once."""
         entries: dict[str, Entry] = {}
-        wrong = self.baseline.wrong_plan
+        wrong = self.baseline.check.wrong_plan
         if self.current is not None and self.search.race.with_current:
             plan = merge(self.required, self.current)
             entries[plan.id] = Entry(plan=plan, origin="what runs today", expected=expected(1.0))
@@ -295,11 +298,7 @@ class Tuning:
 
     def _arms(self) -> None:
         baseline = self.baseline
-        arms = {
-            BASE: baseline.arm(BASE),
-            IDENTICAL: baseline.arm(IDENTICAL),
-            SPIKE: baseline.arm(SPIKE, wait=controls.SPIKE_RATIO),
-        }
+        arms = baseline.controls()
         if self.current is not None and self.search.race.with_current:
             model = self.models.path(self.current, self._rewriting_s(self.current))
             arms[CURRENT] = baseline.arm(CURRENT, plan=self.current, model=model)
@@ -344,7 +343,7 @@ class Tuning:
         if self.exploring:
             race.kept_ns = 0.0
             return
-        self.baseline.retime(search.judgement, measured(blocks, BASE))
+        self.baseline.pilot.retime(search.judgement, measured(blocks, BASE))
         race.earlier = search.calibration
         for block in search.calibration:
             race.rate(block)
@@ -372,7 +371,7 @@ class Tuning:
     @property
     def typical_ns(self) -> float:
         """What a trial takes: as the pilot said, or more where the race has become slower."""
-        return max(self.baseline.trial_ns, self.search.race.trial_ns)
+        return max(self.baseline.pilot.trial_ns, self.search.race.trial_ns)
 
     @property
     def left_ns(self) -> float:
@@ -459,13 +458,13 @@ class Tuning:
         if self.replay.trials:
             return Limits().load_s  # trials follow that ran it: it was made in time before
         if plan.rewrites in [p.rewrites for p in (self.required, self.current) if p is not None]:
-            return max(self.budget_s - self.clock() / 1e9, patience_s(self.baseline.trial_ns, 0))
+            return max(self.budget_s - self.clock() / 1e9, patience_s(self.baseline.pilot.trial_ns, 0))
         return patience_s(self.typical_ns, self.left_ns)
 
     def _check(self, entry: Entry, trial: Measured) -> OutputDifference:
         arm = self.baseline.executor.arms[entry.arm]
         tolerance = self.tolerance_of(entry.plan)
-        found = self.baseline.difference(trial, entry.arm, arm, tolerance, entry.plan.rewrites)
+        found = self.baseline.check.difference(trial, entry.arm, arm, tolerance, entry.plan.rewrites)
         # Dozens of plans with large outputs would fill a disk.
         shutil.rmtree(trial.outputs_path, ignore_errors=True)
         self.pass_on()
@@ -504,7 +503,7 @@ class Tuning:
         if winner is None:
             return
         n = wanted = self._confirmation_blocks(end_ns - decided)
-        per_trial = self.baseline.trial_ns
+        per_trial = self.baseline.pilot.trial_ns
         if self.watch.stop():
             n = budget.LEAST_CONFIRM
             seconds = n * (race.references + 1) * per_trial / 1e9
@@ -532,9 +531,9 @@ class Tuning:
         n, references = max(self.search.blocks_to_tell(), budget.USUAL_CONFIRM), self.search.race.references
         # Blocks before rounds: what a change brings differs from one state of the machine to the next, and only
         # further blocks meet another (a gain of 5.5 % at one clock was 0.5 % at the other).
-        self.baseline.shorten((1 - ALONE_SHARE) * left_ns / (n * (references + 1) * RACE_TIMES))
-        left_ns -= budget.alone_ns(self.baseline.trial_ns, left_ns)
-        return min(n, budget.confirm_blocks(left_ns, self.baseline.trial_ns, references))
+        self.baseline.pilot.shorten((1 - ALONE_SHARE) * left_ns / (n * (references + 1) * RACE_TIMES))
+        left_ns -= budget.alone_ns(self.baseline.pilot.trial_ns, left_ns)
+        return min(n, budget.confirm_blocks(left_ns, self.baseline.pilot.trial_ns, references))
 
     def _see_outputs(self, winner: Entry) -> None:
         """A plan that ablation made has not run yet: its outputs are checked before it may win."""
@@ -558,7 +557,7 @@ class Tuning:
 
     def reference_outputs(self) -> Path | None:
         """The default's outputs for the first case."""
-        folder = self.baseline.reference() / self.baseline.work.cases[0].name
+        folder = self.baseline.check.reference() / self.baseline.work.cases[0].name
         return folder if folder.is_dir() else None
 
 
@@ -577,6 +576,6 @@ class _Trials:
         """The group's outcomes; None when stopped."""
         run = self._run
         entries = (run.search.race.entries.get(arm) for arm in arms)
-        run.baseline.expect(run.typical_ns, run.left_ns)
+        run.baseline.limits.expect(run.typical_ns, run.left_ns)
         keep = [e.arm for e in entries if e is not None and e.outputs is None]
         return run.baseline.executor(arms, stop, keep=keep)

@@ -10,12 +10,12 @@ import pytest
 
 import zoo
 from ortune import rewrites
+from ortune.experiment.baseline import Baseline
+from ortune.experiment.needed_rewrites import needed
 from ortune.records import Plan, RewriteSpec
 from ortune.store.db import SessionLog
 from ortune.targets.machine import Machine
-from ortune.trials.baseline import Baseline
 from ortune.trials.input_options import InputOptions
-from ortune.trials.needed_rewrites import needed
 from ortune.trials.rewriting import Models
 from ortune.trials.sides import Resolved, SideText, resolve
 

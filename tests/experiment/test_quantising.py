@@ -16,6 +16,12 @@ from onnx import TensorProto, helper, numpy_helper
 
 from ortune import rewrites
 from ortune.errors import InputError
+from ortune.experiment.baseline import Baseline
+from ortune.experiment.quantising import Inputs, Quantising, gather, named_operator, table, within
+from ortune.experiment.replay import Replay
+from ortune.experiment.scratch import scratch_folder
+from ortune.experiment.tuning import Tuning
+from ortune.experiment.watcher import Watcher
 from ortune.inputs import user_feeds
 from ortune.inputs.value_files import VERSION
 from ortune.model.open import open_model
@@ -27,15 +33,9 @@ from ortune.search.plan_edits import changed
 from ortune.search.proposals import Proposed
 from ortune.store.db import SessionLog
 from ortune.targets.machine import Machine
-from ortune.trials.baseline import Baseline
 from ortune.trials.outputs import compare_outputs
-from ortune.trials.quantising import Inputs, Quantising, gather, named_operator, table, within
-from ortune.trials.replay import Replay
-from ortune.trials.scratch import scratch_folder
 from ortune.trials.sides import SideText, resolve
 from ortune.trials.tolerance import top1_by_output
-from ortune.trials.tuning import Tuning
-from ortune.trials.watcher import Watcher
 from ortune.verbs.tune import Options
 from within import program
 
@@ -90,7 +90,7 @@ def quantising(folder: Path, data: Path) -> Iterator[tuple[Tuning, Inputs]]:
             budget_s=600, current=None,
         )  # fmt: skip
         baseline.settle(600)
-        baseline.pilot("latency")
+        baseline.pilot.run("latency")
         inputs = gather(baseline)
         tuning.models.feeds = inputs.calibrating
         yield tuning, inputs
@@ -134,7 +134,7 @@ def test_quantised_models_are_tried_on_the_users_data(
         tried = Quantising(tuning, inputs)
         raced = tried.chosen(plans)
         # What a start takes is not to be read off runs.
-        monkeypatch.setattr("ortune.trials.quantising.NOT_SLOWER", 0.0)
+        monkeypatch.setattr("ortune.experiment.quantising.NOT_SLOWER", 0.0)
         tuning.search.race.objective = "cold-start"
         again = Quantising(tuning, inputs)
         assert len(again.chosen(plans[1:])) == sum(not r.why for r in again.rows) > 0

@@ -7,16 +7,16 @@ from pathlib import Path
 
 from onnxruntime import datasets
 
+from ortune.experiment.baseline import Baseline
+from ortune.experiment.replay import Replay
+from ortune.experiment.scratch import scratch_folder
+from ortune.experiment.tuning import Tuning
+from ortune.experiment.watcher import Watcher
 from ortune.records import Plan, RewriteSpec
 from ortune.store.db import SessionLog
 from ortune.targets.machine import Machine
-from ortune.trials.baseline import Baseline
 from ortune.trials.input_options import InputOptions
-from ortune.trials.replay import Replay
-from ortune.trials.scratch import scratch_folder
 from ortune.trials.sides import SideText, resolve
-from ortune.trials.tuning import Tuning
-from ortune.trials.watcher import Watcher
 
 
 def test_it_is_cut_off_once_and_the_reason_stays(tmp_path: Path) -> None:

@@ -15,11 +15,11 @@ import onnx_ir as ir
 
 from ortune import rewrites
 from ortune.errors import OrtuneError
+from ortune.experiment.baseline import Baseline
 from ortune.graph.fingerprints import model_fingerprint
 from ortune.records import Plan, RewriteSpec
 from ortune.targets.task import Limits
 from ortune.targets.tool import ToolProcess
-from ortune.trials.baseline import Baseline
 from ortune.trials.rewriting import Models
 
 MOST_BYTES = 128 * 2**20

@@ -15,9 +15,9 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from ortune.experiment.clock import monotonic_s
 from ortune.records import Block, BrowserPlace, Outcome, OutputDifference
 from ortune.store.db import Event, SessionLog
-from ortune.trials.clock import monotonic_s
 
 RESUMED = "resumed"
 """Journalled when a session goes on: what is behind the last complete block was not played back."""

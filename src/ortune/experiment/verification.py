@@ -9,6 +9,7 @@ from pathlib import Path
 import msgspec
 
 from ortune.errors import MeasurementError, ModelError, OrtuneError, RuntimeNotFound
+from ortune.experiment.baseline import Baseline
 from ortune.fleet import made
 from ortune.model.open import OpenModel, open_model
 from ortune.records import (
@@ -23,8 +24,7 @@ from ortune.search.blocks import BASE, NEW
 from ortune.search.plan_edits import merge
 from ortune.store.db import SessionLog
 from ortune.targets.machine import Machine
-from ortune.trials import pairing, pilot
-from ortune.trials.baseline import Baseline
+from ortune.trials import failures, pairing
 from ortune.trials.input_options import InputOptions
 from ortune.trials.sides import Resolved
 
@@ -60,11 +60,13 @@ def outputs_of(
     line("comparing the outputs")
     baseline.settle(limit_s)
     # What the optimiser alone makes of the source is nothing to hold a model against.
-    baseline.question_outputs()
-    baseline.step_down()
+    baseline.check.question()
+    baseline.check.step_down()
     side = baseline.side
     base = baseline.arm(BASE)
-    baseline.first = baseline.require_measured(base, baseline.executor.trial(base, runs=0, keep_outputs=True))
+    baseline.check.first = baseline.require_measured(
+        base, baseline.executor.trial(base, runs=0, keep_outputs=True)
+    )
     model = open_model(path).ir
     pairs = pairing.pair_inputs(side.model.ir, model, {})
     refs = pairing.feeds_for(baseline.refs, model, pairs, baseline.scratch / "feeds")
@@ -73,12 +75,12 @@ def outputs_of(
     trial = baseline.executor.trial(new, runs=0, keep_outputs=True)
     if isinstance(trial, Failed):
         raise NewModelFailed(trial)
-    found = baseline.difference(trial, rewritten=specs)
+    found = baseline.check.difference(trial, rewritten=specs)
     if not found.ok:
         # Before a rewrite is blamed: does the model give the same twice?
         again = baseline.executor.trial(base, runs=0, keep_outputs=True)
-        baseline.notice_randomness(baseline.require_measured(base, again))
-        found = baseline.difference(trial, rewritten=specs) if baseline.moments else found
+        baseline.check.notice_randomness(baseline.require_measured(base, again))
+        found = baseline.check.difference(trial, rewritten=specs) if baseline.check.moments else found
     return found
 
 
@@ -87,7 +89,7 @@ class NewModelFailed(MeasurementError):
 
     def __init__(self, outcome: Failed) -> None:
         super().__init__(
-            f"The new model does not run: {pilot.describe(outcome)}",
+            f"The new model does not run: {failures.describe(outcome)}",
             do="Nothing was written. Leave out one rewrite after another to see which it is.",
             code=outcome.reason,
         )

@@ -1,0 +1,175 @@
+"""What stands in the blocks of a measurement: one side with its inputs, the arms made of it, and their executor."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+
+from ortune.errors import MeasurementError
+from ortune.experiment.limits import Limits
+from ortune.inputs import workload
+from ortune.records import FeedRef, Finding, Host, Measured, Outcome, Plan, Workload
+from ortune.search.blocks import BASE, IDENTICAL, LETTERS, SPIKE
+from ortune.search.controls import SPIKE_RATIO
+from ortune.store.db import SessionLog
+from ortune.targets.machine import Machine
+from ortune.trials import failures, feeding
+from ortune.trials.executor import Arm, Executor
+from ortune.trials.input_options import InputOptions
+from ortune.trials.sides import Resolved
+
+STARTS = 2  # further processes that show how long a plan takes to load and to run first, besides the pilot's
+
+
+class Field:
+    """A side that is run, what it is fed, and whatever stands beside it.
+
+    Attributes:
+        side: The base; another level of it where its own is wrong.
+        work: The inputs that run; ``refs`` are their files.
+        executor: Runs the arms; ``limits`` are those of its trials.
+        notes: What is told with the answer; ``alerts`` are said before all else.
+        findings: What was found on the way.
+    """
+
+    def __init__(
+        self,
+        side: Resolved,
+        options: InputOptions,
+        scratch: Path,
+        log: SessionLog,
+        say: Callable[[str], None],
+        machine: Machine,
+        load: Callable[[Workload], Workload] = lambda work: work,
+    ) -> None:
+        self.machine = machine
+        self.side, self.options, self.scratch, self.say = side, options, scratch, say
+        self.log = log
+        self.notes: list[str] = []
+        self.findings: list[Finding] = []
+        self.alerts: list[Finding] = []
+        self.work = load(self._proposed())
+        self.refs: tuple[FeedRef, ...] = ()
+        self.executor = Executor({}, self.work, scratch, log, machine)
+        self.limits = Limits(self.executor)
+        if machine.pod:
+            self.note(f"in an emulated pod: {machine.pod.how}")
+
+    def note(self, text: str) -> None:
+        """Says what is told with the answer, too."""
+        self.notes.append(text)
+        self.say(text)
+
+    @property
+    def host(self) -> Host:
+        """The machine as the trials see it."""
+        return self.machine.seen
+
+    def settle_inputs(self) -> None:
+        """Finds inputs that run, says which, and writes their files.
+
+        Raises:
+            InputError, ModelError, RuntimeNotFound, MeasurementError: As the first run fails.
+        """
+        model = self.side.model.ir
+        self.work = feeding.settle_workload(
+            self.executor,
+            lambda refs: self.arm(BASE, refs=refs),
+            model,
+            self.work,
+            self.scratch,
+            self.say,
+            # A page sends them, which takes time: the one that is timed does it.
+            keep_outputs=not self.side.plan.is_web,
+        )
+        self.say(workload.describe(self.work))
+        if self.options.save_workload:
+            workload.save(self.options.save_workload, self.work)
+        self.refs = feeding.write_case_feeds(model, self.work, self.scratch / "feeds")
+        if isinstance(self.executor.last, Measured):
+            self.executor.most_alive = self.machine.most_alive(self.executor.last.done.peak_bytes)
+
+    def arm(
+        self,
+        name: str,
+        *,
+        side: Resolved | None = None,
+        plan: Plan | None = None,
+        model: Path | None = None,
+        refs: tuple[FeedRef, ...] | None = None,
+        wait: float = 0.0,
+    ) -> Arm:
+        """A contestant; what is not given is the side's own."""
+        mine = side or self.side
+        plan = mine.plan if plan is None else plan
+        return Arm(
+            name=name,
+            plan=plan,
+            model=model or mine.runs,
+            runtime=mine.runtime_of(plan),
+            feeds=self.refs if refs is None else refs,
+            wait_ratio=wait,
+        )
+
+    def controls(self) -> dict[str, Arm]:
+        """The base, its double, and the base with a known wait: what every calibration runs."""
+        return {
+            BASE: self.arm(BASE),
+            IDENTICAL: self.arm(IDENTICAL),
+            SPIKE: self.arm(SPIKE, wait=SPIKE_RATIO),
+        }
+
+    def live_with(self, trial: Measured) -> None:
+        """Takes note of another side, which may need more memory than the default."""
+        self.executor.most_alive = min(
+            self.executor.most_alive, self.machine.most_alive(trial.done.peak_bytes)
+        )
+
+    def starts(self, *arms: Arm) -> list[list[Measured]]:
+        """Each arm loaded and run once in further processes alone, in turn; none where one of them fails."""
+        outcomes = [[self.executor.trial(arm, runs=0, fresh=True) for arm in arms] for _ in range(STARTS)]
+        return [[o for o in mine if isinstance(o, Measured)] for mine in zip(*outcomes, strict=True)]
+
+    def require_measured(self, arm: Arm, outcome: Outcome) -> Measured:
+        """The measured trial; raises the error that fits a failed one."""
+        if isinstance(outcome, Measured):
+            return outcome
+        if arm.name == BASE or outcome.reason == "no-runtime":
+            failures.raise_if_unrunnable(outcome, arm)
+        # Most verbs have one side, and no A.
+        name = LETTERS[arm.name] if arm.name in LETTERS and arm.name != BASE else self.side.label
+        raise MeasurementError(
+            f"{name} does not run: {failures.describe(outcome)}",
+            where=failures.place(arm),
+            do=failures.remedy(outcome, in_page=arm.plan.is_web),
+            code=outcome.reason,
+        )
+
+    def with_outputs(self, arm: Arm, trial: Measured) -> Measured:
+        """The trial with its outputs there: made again where they went with an interrupted session."""
+        if Path(trial.outputs_path).is_dir():
+            return trial
+        again = self.require_measured(arm, self.executor.trial(arm, runs=0, keep_outputs=True, fresh=True))
+        return msgspec.structs.replace(trial, outputs_path=again.outputs_path)
+
+    def _proposed(self) -> Workload:
+        o = self.options
+        if o.workload:
+            saved = workload.load(o.workload, o.custom_ops)
+            load = {"gap_ns": o.gap_ns, "sessions": o.sessions, "callers": o.callers, "seed": o.seed}
+            return msgspec.structs.replace(
+                saved, **{k: v for k, v in load.items() if v != getattr(InputOptions(), k)}
+            )
+        proposed = workload.propose(
+            self.side.model.ir,
+            shapes=o.shapes,
+            dims=o.dims,
+            kept=o.kept,
+            inputs_path=o.inputs,
+            seed=o.seed,
+            gap_ns=o.gap_ns,
+            custom_ops=tuple(o.custom_ops),
+        )
+        return msgspec.structs.replace(proposed, sessions=o.sessions, callers=o.callers)

@@ -1,0 +1,37 @@
+"""How long a trial, or another step, may take before it is called a hang."""
+
+from __future__ import annotations
+
+from ortune.search.phases import HANG_SHARE, LEAST_PATIENCE_S
+from ortune.targets import task
+from ortune.trials.executor import Executor
+
+HANG_TIMES = 30
+"""Times a usual trial that no noise explains."""
+
+
+def patience_s(trial_ns: float, left_ns: float) -> float:
+    """How long one step of a session with a budget may take: never less than a sound plan on a busy machine needs."""
+    return max(LEAST_PATIENCE_S, 5e-9 * trial_ns, HANG_SHARE * 1e-9 * left_ns)
+
+
+class Limits:
+    """Those of all further trials of an executor."""
+
+    def __init__(self, executor: Executor) -> None:
+        self._executor = executor
+
+    def expect(self, trial_ns: float, left_ns: float | None = None, *, least_s: float = 10.0) -> None:
+        """Sets the limits of later trials: many times what a trial took is a hang, not noise.
+
+        Args:
+            trial_ns: What a trial takes.
+            left_ns: The time that is left for it and what comes after it; None is no matter.
+            least_s: Seconds that are no hang, however short a trial is.
+        """
+        limit = max(least_s, 1e-9 * HANG_TIMES * trial_ns)
+        self.set(limit if left_ns is None else min(limit, patience_s(trial_ns, left_ns)))
+
+    def set(self, seconds: float) -> None:
+        """Sets what loading may take in later trials, and each of their turns."""
+        self._executor.limits = task.Limits(load_s=seconds, run_s=seconds)

@@ -1,0 +1,276 @@
+"""Are the outputs of a trial the model's own? Held against the base's, at the level that is known to be right."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from ortune import rewrites
+from ortune.analysis import grids, outputs
+from ortune.experiment.field import Field
+from ortune.records import (
+    FeedRef,
+    LevelCheck,
+    Measured,
+    NonFiniteOutput,
+    OutputDifference,
+    Plan,
+    RewriteSpec,
+)
+from ortune.search.blocks import BASE
+from ortune.search.phases import LEVEL_TIMES
+from ortune.trials import metric, rounding
+from ortune.trials.executor import Arm
+from ortune.trials.levels import Levels
+from ortune.trials.outputs import SOMETHING_IN_COMMON, compare_outputs
+from ortune.trials.tolerance import Tolerance, judged, worst_of
+
+
+class OutputCheck:
+    """The outputs of a field's base, and whether others are as good.
+
+    Attributes:
+        levels: The side by level of optimisation.
+        first: The trial whose outputs are the reference, once one was timed.
+        moments: The base differs from itself, so outputs are compared by moments.
+        nonfinite: Outputs that hold NaN or infinities.
+        wrong_plan: What was asked for, where its outputs are wrong and another level is run in its place.
+        level_check: The outputs against those of the model without optimisation; None where that was not asked.
+        known_differences: By key, what an interrupted session saw.
+    """
+
+    first: Measured
+    levels: Levels
+
+    def __init__(self, field: Field) -> None:
+        self._field = field
+        model = field.side.model.ir
+        self.kinds = outputs.output_kinds(model)
+        self.grids = grids.output_grids(model)
+        self.labels = outputs.class_labels(model)
+        self.moments = False
+        self.nonfinite: tuple[NonFiniteOutput, ...] = ()
+        self.level_check: LevelCheck | None = None
+        self.wrong_plan: Plan | None = None
+        self.known_differences: dict[str, OutputDifference] = {}
+        self._asked = False
+        self._outputs = Path("-")
+        self._own: list[OutputDifference] | None = None
+        self._metric_of: dict[Path, float] = {}
+
+    def begin(self) -> None:
+        """Takes the outputs of the last trial, which is the base's first, for those of the side as it is."""
+        field, last = self._field, self._field.executor.last
+        if isinstance(last, Measured):
+            self._outputs = Path(last.outputs_path or "-")
+        self.levels = Levels(field.side, field.refs, field.executor, field.work, field.scratch / "levels")
+
+    def question(self, left_ns: float = math.inf) -> None:
+        """Asks whether the outputs are numbers, and the model's own; outputs in a browser are held against the CPU's.
+
+        Args:
+            left_ns: Of the budget: a run without optimisation that it does not hold is left out, with a note.
+        """
+        if self._field.side.plan.is_web:
+            return
+        found = self.outputs()
+        self.nonfinite = self._not_finite()
+        last = self._field.executor.last
+        needed_ns = LEVEL_TIMES * last.elapsed_ns if last is not None else 0.0
+        self._asked = True
+        self.level_check = self.levels.known(self._field.host, self._field.log.folder)
+        if self.level_check is None and needed_ns > left_ns:
+            self._field.note(
+                "outputs were not compared with those of the model without optimisation: the budget does not hold "
+                f"the {needed_ns / 1e9:.0f} s that it takes"
+            )
+        elif self.level_check is None:
+            self.level_check = self.levels.check(found, self._field.host, self._field.log.folder)
+
+    def checked_level(self) -> LevelCheck | None:
+        """How the outputs compare with those of the model without optimisation; None where that tells nothing."""
+        if not self._asked:
+            self.question()
+        return self.level_check
+
+    def step_down(self) -> None:
+        """Goes on at the highest level whose outputs are right, where those of its own are not."""
+        check = self.level_check
+        if check is None or not check.wrong:
+            return
+        self.wrong_plan = self._field.side.plan
+        plan = self.levels.plan(check.right)
+        there = self.levels.outputs(check.right)
+        self._field.side = replace(self._field.side, plan=plan)
+        self.levels = Levels(
+            self._field.side,
+            self._field.refs,
+            self._field.executor,
+            self._field.work,
+            self._field.scratch / "lower-levels",
+        )
+        self.level_check, self._outputs = None, there or Path("-")
+        self.nonfinite = self._not_finite()
+
+    def _not_finite(self) -> tuple[NonFiniteOutput, ...]:
+        """What of the side's own outputs is no finite number."""
+        return self.compared(self.outputs(), self.outputs(), self._field.refs, None).nonfinite
+
+    @property
+    def claims(self) -> bool:
+        """Whether anything may be claimed of how fast the outputs come: not of what is no number."""
+        return self._field.options.allow_nonfinite or not any(o.unusable_reference for o in self.nonfinite)
+
+    def outputs(self) -> Path:
+        """The folder of what the side as it is gives for its inputs; made again where a resumed session lacks it."""
+        if not self._outputs.is_dir():
+            base = self._field.arm(BASE)
+            trial = self._field.require_measured(
+                base, self._field.executor.trial(base, runs=0, keep_outputs=True, fresh=True)
+            )
+            self._outputs = Path(trial.outputs_path)
+        return self._outputs
+
+    @property
+    def wrong(self) -> bool:
+        """Whether the optimiser is known to have made something else of the model."""
+        return self.level_check is not None and self.level_check.wrong
+
+    def notice_randomness(self, again: Measured) -> None:
+        """Outputs are compared by moments from now on where the baseline, run again, differs from itself."""
+        # Held against its own, right or wrong: that these differ from what is right is no randomness.
+        found = self.difference(again, "itself", by_values=True, reference=self._first_outputs)
+        if not found.ok and (found.max_error or not found.nonfinite_reference):
+            self.moments = True
+            ops = sorted({op for _, op in outputs.random_ops(self._field.side.model.ir)})
+            cause = f" ({', '.join(ops)})" if ops else ""
+            self._field.note(
+                f"the model differs from itself from run to run{cause}: "
+                "outputs are compared by shape, finiteness and moments"
+            )
+
+    def difference(
+        self,
+        trial: Measured,
+        key: str = "",
+        again: Arm | None = None,
+        tolerance: Tolerance | None = None,
+        rewritten: Sequence[RewriteSpec] = (),
+        *,
+        by_values: bool = False,
+        reference: Callable[[], Path] | None = None,
+    ) -> OutputDifference:
+        """The outputs that a trial left against the reference; the worst of all cases.
+
+        Args:
+            trial: A trial that kept its outputs.
+            key: With a key the answer is journalled, and taken from the journal of a session that goes on.
+            again: Run once more, untimed, where the trial's outputs went with an interrupted session.
+            tolerance: In place of the session's.
+            rewritten: How its model was: outputs that were left out on request are passed over, which is noted.
+            by_values: By the usual limits where a budget was asked for: the base itself may miss a metric.
+            reference: Gives the one in place of that which is held to be right; asked only where nothing is journalled.
+        """
+        without = self.left_out(rewritten)
+        if key and key in self.known_differences:
+            return self.known_differences[key]
+        trial = self._field.with_outputs(again or self._field.arm(BASE), trial)
+        tolerance = self._field.options.tolerance if tolerance is None else tolerance
+        if by_values and tolerance is not None and tolerance.number is None:
+            tolerance = None
+        folder = (reference or self.reference)()
+        found = self.compared(folder, Path(trial.outputs_path), self._field.refs, tolerance, without)
+        undecided = rounding.doubtful(found) or (not found.ok and found.accepting_tolerance is not None)
+        if undecided and tolerance is None and not self.moments:
+            found = self._by_own_rounding(found)
+        if key:
+            self._field.log.add("difference", {"key": key, "difference": found})
+        return found
+
+    def _by_own_rounding(self, found: OutputDifference) -> OutputDifference:
+        """The verdict where the model's own rounding decides it: more than usual, or far less."""
+        own = self._own_differences()
+        if found.ok:
+            return rounding.tightened(found, own)
+        better = rounding.forgiven(found, own)
+        moves = rounding.moves(own)
+        note = (
+            "these inputs make the outputs sensitive: with the optimiser off, or inputs one step of rounding away, "
+            f"they move by {moves:.2g} (relative L2), so up to {rounding.FORGIVEN * moves:.2g} is taken for rounding"
+        )
+        if better.ok and note not in self._field.notes:
+            self._field.notes.append(note)
+            self._field.say(note)
+        return better
+
+    def _own_differences(self) -> list[OutputDifference]:
+        """What rounding alone makes of the outputs, and the optimiser where it does no more than that."""
+        if self._own is None:
+            check, moved = self.checked_level(), self.levels.moved()
+            right = [check.outputs] if check is not None and not check.wrong else []
+            self._own = [each for each in (*right, moved) if each is not None]
+        return self._own
+
+    def reference(self) -> Path:
+        """The folder of the outputs that others are held against: the baseline's own, where these are right."""
+        found = self.levels.reference() if self.wrong else None
+        return found[1] if found is not None else self._first_outputs()
+
+    def _first_outputs(self) -> Path:
+        """The folder of what the first timed trial gave; made again where a resumed session lacks it."""
+        self.first = self._field.with_outputs(self._field.arm(BASE), self.first)
+        return Path(self.first.outputs_path)
+
+    def left_out(self, rewritten: Sequence[RewriteSpec]) -> frozenset[str]:
+        """The model's outputs that these rewrites leave out on request; a note says so."""
+        names = [str(value.name) for value in self._field.side.model.ir.graph.outputs]
+        gone = rewrites.left_out(rewritten, names)
+        note = f"left out on request, so compared with nothing: {', '.join(n for n in names if n in gone)}"
+        if gone and note not in self._field.notes:
+            self._field.notes.append(note)
+        return gone
+
+    def compared(
+        self,
+        reference: Path,
+        outputs: Path,
+        refs: Sequence[FeedRef],
+        asked: Tolerance | None,
+        without: Collection[str] = (),
+    ) -> OutputDifference:
+        """The outputs for these inputs against a reference, as one difference."""
+        found = [
+            compare_outputs(
+                reference / name,
+                outputs / name,
+                kinds=self.kinds,
+                grids=self.grids,
+                labels=self.labels,
+                # A budget has limits of its own: then only what has nothing in common fails here.
+                tolerance=(asked.number or SOMETHING_IN_COMMON) if asked else None,
+                rows=asked.of_rows if asked else None,
+                as_moments=self.moments,
+                without=without,
+                allow_nonfinite=self._field.options.allow_nonfinite,
+            )
+            for name in (ref.name for ref in refs)
+        ]
+        if asked is not None and asked.number is None and not self.moments:
+            metrics = self._metrics(reference, outputs, refs) if asked.of_metric else None
+            return judged(found, asked, metrics)
+        return worst_of(found)
+
+    def _metrics(self, reference: Path, outputs: Path, refs: Sequence[FeedRef]) -> tuple[float, float]:
+        """The user's own metric of a reference and of other outputs."""
+
+        def of(folder: Path) -> float:
+            cases = [(folder / ref.name, Path(ref.path), ref.weight) for ref in refs]
+            return metric.measured(
+                self._field.options.metric, self._field.side.runtime, self._field.scratch, cases
+            )
+
+        if reference not in self._metric_of:
+            self._metric_of[reference] = of(reference)
+        return self._metric_of[reference], of(outputs)

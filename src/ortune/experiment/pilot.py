@@ -1,0 +1,299 @@
+"""The pilot: what a start and a run of the base cost, and how long a trial is for that."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from ortune.analysis import outputs
+from ortune.errors import MeasurementError, UsageError
+from ortune.experiment import feed_kinds
+from ortune.experiment.field import Field
+from ortune.experiment.output_check import OutputCheck
+from ortune.providers.web_wasm import PROVIDER as WASM
+from ortune.providers.web_webgpu import PROVIDER as WEBGPU
+from ortune.records import CaseTimes, Finding, Measured, Outcome, Plan
+from ortune.rules import Facts, rule_of
+from ortune.rules.measurement import depends_on_feeds, software_adapter
+from ortune.rules.web import wrong_in_the_browser
+from ortune.search.blocks import BASE, IDENTICAL
+from ortune.search.controls import Judgement
+from ortune.search.figures import FROM_START, OF_PAGES, PAIRED
+from ortune.search.phases import LEAST_LOOK_S, LOOK_SHARE
+from ortune.stats.warmup import runs_per_trial
+from ortune.targets.turns import Turns
+from ortune.trials import timing
+from ortune.trials.executor import Arm, Timing
+
+P95_REQUESTS = 130  # fewer requests a trial say nothing about a p95
+PILOT_RUNS = 5  # of a trial that is to show that a plan runs, what it costs and what it gives
+
+
+def run_ns(trial: Measured) -> float:
+    """What a run of every case took, by every caller, its gap included."""
+    done = trial.done
+    return done.wall_ns * len(done.cases) * done.n_callers / done.n_runs
+
+
+def require_page(objective: str, trial: Measured, name: str) -> None:
+    """UsageError where a page's objective is asked of a process."""
+    if objective in OF_PAGES and trial.done.page is None:
+        raise UsageError(
+            f"is of a page, and {name} is none",
+            where=f"--objective {objective}",
+            do=f"--target {WASM.target}, or another objective",
+        )
+
+
+class Pilot:
+    """The first timed trials of a field's base, and the length of all later ones.
+
+    Attributes:
+        trial_ns: What a trial of the base costs; ``least_trial_ns`` the shortest that makes sense.
+        start_ns: What a trial takes before its first turn, its first run included.
+        look_runs: Timed runs of a trial that only looks: fewer than usual where they are long beside the budget.
+        first: The base's first timed trial.
+    """
+
+    first: Measured
+
+    def __init__(self, field: Field, check: OutputCheck) -> None:
+        self._field, self._check = field, check
+        self._native: Outcome | None = None
+        self.trial_ns, self.look_runs = 0.0, PILOT_RUNS
+        self.start_ns = self._run_ns = 0.0
+        self._least_runs = 0
+        # As they should be, where the budget does not make them shorter.
+        self._turns = field.executor.timing.turns
+
+    def run(
+        self,
+        objective: str,
+        left_s: Callable[[], float] = lambda: math.inf,
+        holds: Callable[[float], bool] = lambda _: True,
+        rest: Callable[[], float] = lambda: 0.0,
+    ) -> bool:
+        """Times the baseline alone, then beside itself; compares the two, and tries three kinds of feed.
+
+        Args:
+            objective: What counts.
+            left_s: Of the budget, whenever it is asked: what does not fit is made shorter, or left out with a note.
+            holds: Asked after the first trial, with the nanoseconds that the shortest trial takes: whether the rest
+                is worth its time.
+            rest: Trials that what comes after needs at least: before they are cut, what can be left out is.
+
+        Returns:
+            What ``holds`` said.
+        """
+        self._least_runs = P95_REQUESTS if objective == "p95" else 0
+        base = self._field.arm(BASE)
+        self.look_runs = self.runs_to_look(LOOK_SHARE * left_s() * 1e9)
+        # The first run was one, but for V8, which compiles WebAssembly again: until then a run takes far longer.
+        in_wasm = self._field.side.plan.provider_names[0] == WASM.name
+        warmup = 1 if self.look_runs == PILOT_RUNS or in_wasm else 0
+        self._field.executor.timing = Timing(
+            runs=self.look_runs, warmup_runs=warmup, warmup_ns=0, warmup_cap_ns=0
+        )
+        loaded = self._field.executor.last
+        self.answer_natively()
+        self.first = self._check.first = self._field.require_measured(
+            base, self._field.executor.trial(base, keep_outputs=True)
+        )
+        self._field.executor.reference = self._field.executor.reference or Path(self.first.outputs_path)
+        require_page(objective, self.first, self._field.side.label)
+        if objective == "first-result" and (page := self.first.done.page) is not None:
+            speed = f"{8e3 * page.download_bytes / max(1, page.download_ns):.3g} Mbit/s"
+            self._field.note(
+                f"the download: {page.download_bytes / 2**20:.3g} MiB, not compressed, at {speed} "
+                f"take {page.download_ns / 1e9:.3g} s"
+            )
+        self._field.executor.timing = timing.timing_for(self.first, at_least_runs=self._least_runs)
+        self._turns = self._field.executor.timing.turns
+        # A start is measured alone; everything else beside what it is compared with.
+        self._field.executor.most_alive = (
+            1 if objective in FROM_START else self._field.machine.most_alive(self.first.done.peak_bytes)
+        )
+        if self._field.executor.most_alive == 1 and objective not in FROM_START:
+            self._field.note(
+                "memory does not hold two of its processes at once: trials run one after another"
+            )
+        turns_ns = (self.look_runs + warmup) * run_ns(self.first)
+        elapsed_ns = self.first.elapsed_ns
+        if in_wasm and self._field.machine.remote is None and isinstance(loaded, Measured):
+            # Later pages begin with what V8 compiled in this one: they are more like the page that only loaded.
+            elapsed_ns = min(elapsed_ns, loaded.elapsed_ns + int(turns_ns))
+        self.time_by(self.first, turns_ns, elapsed_ns)
+        least = self._least_turns()
+        if self.first.done.page is not None and self.first.done.page.software:
+            # Its times are nobody's: one page tells all that can be told.
+            self._use(least)
+            self.question_page(base, self.first)
+            self._field.limits.expect(self.trial_ns)
+            return False
+        if not holds(self.least_trial_ns):
+            self._use(least)
+            return False
+        self.shorten(LOOK_SHARE * left_s() * 1e9 / 2)
+        rest_ns = rest() * self.least_trial_ns
+        self._run_again(base, left_s() * 1e9 - rest_ns)
+        self._use(self._turns)
+        self.question_page(base, self.first)
+        left_ns = left_s() * 1e9
+        self.question_values(base, min(max(1e9 * LEAST_LOOK_S, LOOK_SHARE * left_ns), left_ns - rest_ns))
+        self._field.limits.expect(self.trial_ns)
+        return True
+
+    def _run_again(self, base: Arm, most_ns: float) -> None:
+        """The baseline beside itself: what that costs, and whether it answers the same.
+
+        Without time for it, a model that draws no numbers is taken to be its own equal.
+        """
+        self._field.executor.arms = {BASE: base, IDENTICAL: self._field.arm(IDENTICAL)}
+        names = [BASE, IDENTICAL][: self._field.executor.most_alive]
+        if most_ns < len(names) * self.trial_ns and not outputs.random_ops(self._field.side.model.ir):
+            return
+        found = self._field.executor(names, lambda: False, keep=[BASE])
+        assert found is not None
+        second, *_ = (self._field.require_measured(base, outcome) for outcome in found)
+        # Of the two the one that no stall made longer: what a budget holds is told from it.
+        elapsed_ns = min(outcome.elapsed_ns for outcome in found)
+        self.time_by(second, timing.turns_ns(self._field.executor.timing.turns, run_ns(second)), elapsed_ns)
+        self._check.notice_randomness(second)
+
+    def runs_to_look(self, most_ns: float) -> int:
+        """Timed runs of the first timed trial, as the run before it says: one at least."""
+        last = self._field.executor.last
+        if not isinstance(last, Measured):
+            return PILOT_RUNS
+        run_ns = sum(case.first_ns for case in last.done.cases)
+        return max(1, int(min(PILOT_RUNS, (most_ns - last.elapsed_ns) / max(1, run_ns))))
+
+    def time_by(self, trial: Measured, turns_ns: float, elapsed_ns: float) -> None:
+        """Takes what a start and a run cost from a trial that took so long, of which its turns took so much."""
+        self._run_ns = run_ns(trial)
+        self.start_ns = max(1e6, elapsed_ns - turns_ns)
+
+    def _least_turns(self) -> Turns:
+        return timing.shortened(self._turns, self.start_ns, self._run_ns, 0.0, self._least_runs)
+
+    @property
+    def least_trial_ns(self) -> float:
+        """What the shortest trial takes that makes sense."""
+        return self.start_ns + timing.turns_ns(self._least_turns(), self._run_ns)
+
+    @property
+    def functional_only(self) -> bool:
+        """Whether its times are those of no hardware that anybody has."""
+        return any(finding.code == software_adapter.CODE for finding in self._field.findings)
+
+    def question_page(self, base: Arm, first: Measured) -> None:
+        """Holds what a browser answers against the CPU outside of it, and asks whose times these are.
+
+        Args:
+            base: What runs in the browser.
+            first: A trial of it; one that kept its outputs saves another.
+        """
+        if first.done.page is None:
+            return
+        self.answer_natively()
+        native, found = self._native, None
+        ours = first if Path(first.outputs_path or "-").is_dir() else self._answered(base)
+        if isinstance(native, Measured) and isinstance(ours, Measured) and not self._check.moments:
+            found = self._check.compared(
+                Path(native.outputs_path), Path(ours.outputs_path), self._field.refs, None
+            )
+        facts = Facts(model=self._field.side.model, page=first.done.page, native=found)
+        for rule in (software_adapter, wrong_in_the_browser):
+            self._field.findings += rule_of(rule).findings(facts)
+
+    def answer_natively(self) -> None:
+        """What the CPU outside of a browser answers, before any page does: that tells how much a page may send."""
+        if self._native is None and self._field.side.plan.is_web:
+            self._native = self._answered(self._field.arm("native", plan=Plan()))
+            if isinstance(self._native, Measured):
+                self._field.executor.reference = Path(self._native.outputs_path)
+
+    def _answered(self, arm: Arm) -> Outcome:
+        return self._field.executor.trial(arm, runs=0, keep_outputs=True, fresh=True)
+
+    def require_real_times(self) -> None:
+        """Raises where nothing may be raced.
+
+        Raises:
+            MeasurementError: The browser's GPU is software.
+        """
+        if self.functional_only:
+            raise MeasurementError(
+                "the browser's GPU is software, so nothing is raced: its times are no GPU's",
+                where=self._field.side.label,
+                do="use --headful on a machine with a GPU; "
+                f"ortune compare --b-target {WEBGPU.target} compares outputs here",
+                code="functional-only",
+            )
+
+    def question_values(self, base: Arm, most_ns: float = math.inf) -> None:
+        """Times the baseline on several kinds of invented feed, and keeps what that tells.
+
+        Of a model whose runs take longer than ``most_ns`` for that, it is not asked, which is noted.
+
+        What differs is timed once more in a process of its own, in the other order: a neighbour that stays for some
+        seconds makes one kind of feed look expensive, and not the same one twice in all of its runs.
+        """
+        kinds_ns = feed_kinds.kinds_ns(self._field.executor.timing.runs, self.start_ns, self._run_ns)
+        if kinds_ns > most_ns and not self._field.work.inputs_path:
+            self._field.note(
+                "whether latency depends on the values of the inputs was not asked: the budget does not hold it"
+            )
+            return
+
+        def timed(*, again: bool) -> tuple[CaseTimes, ...]:
+            model, work = self._field.side.model.ir, self._field.work
+            return feed_kinds.kinds_of_feed(
+                self._field.executor, base, model, work, self._field.scratch, again=again
+            )
+
+        def seen(kinds: tuple[CaseTimes, ...]) -> tuple[Finding, ...]:
+            return tuple(rule_of(depends_on_feeds).findings(Facts(model=self._field.side.model, kinds=kinds)))
+
+        kinds = timed(again=False)
+        if seen(kinds):
+            for finding in seen(feed_kinds.pooled(kinds, timed(again=True))):
+                self._field.findings.append(finding)
+                self._field.say(f"{finding.code} {finding.what}; {finding.fix}")
+
+    def shorten(self, most_ns: float, better_ns: float = math.inf) -> None:
+        """Makes trials of a group as long as they should be, or as short as is asked and makes sense.
+
+        Args:
+            most_ns: What a trial may take; rounds are cut for it, then runs.
+            better_ns: What it had better not exceed; rounds alone are cut for it.
+        """
+        turns = timing.shortened(self._turns, self.start_ns, self._run_ns, most_ns, self._least_runs)
+        fewer = timing.shortened(turns, self.start_ns, self._run_ns, better_ns, self._least_runs)
+        rounds = max(fewer.rounds, min(turns.rounds, timing.LEAST_SHORT))
+        self._use(turns if fewer.rounds == turns.rounds else replace(turns, rounds=rounds))
+
+    def _use(self, turns: Turns) -> None:
+        turns = replace(turns, rounds=max(turns.rounds, -(-self._least_runs // turns.runs)))
+        self._field.executor.timing = replace(self._field.executor.timing, turns=turns)
+        self.trial_ns = self.start_ns + timing.turns_ns(turns, self._run_ns)
+
+    def retime(self, judgement: Judgement, trials: Sequence[Measured]) -> None:
+        """Chooses the rounds of further groups from the noise that was seen (Kalibera and Jones 2013)."""
+        turns = self._field.executor.timing.turns
+        if judgement.estimand not in PAIRED or judgement.within <= 0 or self._field.executor.most_alive < 2:
+            return
+        elapsed = float(np.median([t.elapsed_ns for t in trials]))
+        rounds = runs_per_trial(
+            cost_process_ns=max(1e6, elapsed - timing.turns_ns(turns, self._run_ns)),
+            cost_run_ns=timing.turns_ns(replace(turns, rounds=1), self._run_ns),
+            var_within=judgement.within,
+            var_between=judgement.between,
+            low=min(turns.rounds, timing.LEAST_ROUNDS),
+            high=2 * timing.MOST_ROUNDS,
+        )
+        self._turns = replace(self._turns, rounds=rounds)

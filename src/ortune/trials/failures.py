@@ -1,0 +1,144 @@
+"""Trials that failed: the error that fits, and what the user can do about it."""
+
+from __future__ import annotations
+
+import re
+
+from ortune.errors import MeasurementError, ModelError, RuntimeNotFound
+from ortune.records import Failed, Plan
+from ortune.trials.executor import Arm
+
+
+def raise_if_unrunnable(outcome: Failed, arm: Arm) -> None:
+    """Raises for failures that no other input can mend.
+
+    Raises:
+        RuntimeNotFound: The interpreter does not start or has no onnxruntime.
+        ModelError: ONNX Runtime does not load the model.
+        MeasurementError: The plan cannot be applied, or the process came to a bad end.
+    """
+    where = place(arm)
+    if outcome.reason == "no-runtime":
+        # A browser, or onnxruntime-web, is not there by --runtime, and says itself what helps.
+        what, _, do = outcome.what.partition(" -> ")
+        where = "" if do else arm.runtime.python
+        raise RuntimeNotFound(what, where=where, do=do or "pip install onnxruntime, or --runtime PATH")
+    loading = outcome.phase in ("starting", "importing", "preparing", "loading")
+    if outcome.phase != "preparing" and loading and outcome.reason in ("load-error", "unsupported"):
+        newer = _too_new(outcome.what, arm.runtime.build)
+        if newer:
+            web = bool(arm.runtime.ort_web_dist)
+            other = "onnxruntime-web (--ort-web VERSION)" if web else "onnxruntime (--runtime PATH)"
+            do = f"use a newer {other}, or export the model for this one"
+            raise ModelError(newer, where=where, do=do)
+        raise ModelError(outcome.what, where=where, do=remedy(outcome, in_page=arm.plan.is_web))
+    if loading or outcome.reason in (
+        "crash", "timeout", "out-of-memory", "disk-full", "hidden", "protocol", "not-applied"
+    ):  # fmt: skip
+        do = remedy(outcome, in_page=arm.plan.is_web)
+        raise MeasurementError(describe(outcome), where=where, code=outcome.reason, do=do)
+
+
+def _too_new(what: str, build: str) -> str:
+    """What of a model is newer than the runtime, as that says itself; "" where nothing is."""
+    ir = re.search(r"Unsupported model IR version: (\d+), max supported IR version: (\d+)", what)
+    if ir:
+        return f"IR version {ir[1]} is newer than {build}, which reads up to {ir[2]}"
+    opset = re.search(r"Opset (\d+) is under development.*support for domain (\S+) is till opset (\d+)", what)
+    if opset:
+        return f"opset {opset[1]} of {opset[2]} is newer than {build}, which has up to {opset[3]}"
+    return ""
+
+
+def place(arm: Arm) -> str:
+    """Where a trial failed: the model, and the plan when it is not the default."""
+    return f"{arm.model} with {arm.plan.describe()}" if arm.plan.id != Plan().id else str(arm.model)
+
+
+def describe(outcome: Failed) -> str:
+    """The failure and, for a bad end, the last lines that the process printed."""
+    silent = outcome.reason in ("crash", "protocol")
+    return "\n".join([f"{outcome.reason}: {outcome.what}", *(outcome.log[-5:] if silent else ())])
+
+
+def remedy(outcome: Failed, *, in_page: bool = False) -> str:
+    """What the user can do about a failure, of a process or of a page."""
+    if outcome.phase == "preparing":
+        return "leave that setting out, or give it what it needs"
+    if in_page and outcome.reason in _IN_PAGE:
+        return _IN_PAGE[outcome.reason]
+    load = next(
+        (do for words, do in _NOT_LOADED if re.search(words, outcome.what, re.IGNORECASE)), _NOT_LOADED_ELSE
+    )
+    refused = next((do for words, do in _NOT_APPLIED if words in outcome.what), _LACKS_IT)
+    return {
+        "load-error": load,
+        "unsupported": load,
+        "run-error": "give it other inputs (--inputs, --shape, --dim)",
+        "input-error": "give it other inputs (--inputs, --shape, --dim)",
+        "timeout": "give smaller inputs (--shape, --dim) or a larger --budget",
+        "out-of-memory": "give smaller inputs (--shape, --dim) or run where there is more memory",
+        "disk-full": "free space in the temporary folder, or set TMPDIR",
+        "hidden": "leave the page in front and the screen awake, and measure again",
+        "not-applied": refused,
+        "unknown-key": "leave it out, or use an onnxruntime that knows it (--runtime)",
+        "protocol": "see what that interpreter prints by itself; the worker's stdout is ortune's alone",
+    }.get(outcome.reason, "run it alone with the same onnxruntime to see whether the crash is its own")
+
+
+_NOT_LOADED = (
+    # A file that was there when the model was opened.
+    (
+        r"no.?such.?file|file doesn't exist|does not exist|cannot get file size",
+        "put the file back, and run it again",
+    ),
+    (
+        r"not a registered function|no op registered|no schema registered|unregistered|not registered",
+        "name the operator's library with --custom-ops LIB, or use a newer onnxruntime (--runtime)",
+    ),
+    (
+        r"could not find an implementation|not.?implemented",
+        "use an onnxruntime that computes this operator for these types (--runtime), or export the model with others",
+    ),
+    # ONNX Runtime knows the operator, and refuses what it is given: other dimensions decide that, as in the branch of
+    # an If that is made for another rank.
+    (
+        r"InferenceError",
+        "export the model for these shapes, or leave its dimensions free (no --dim, --shape)",
+    ),
+    (
+        r"custom.?op|dlopen|shared object|LoadLibrary",
+        "name a library that this onnxruntime loads with --custom-ops LIB",
+    ),
+    (r"permission denied", "make the file readable, and run it again"),
+    (
+        r"invalid model|invalid.?graph|invalid.?protobuf|protobuf parsing|type error",
+        "export the model again; onnx.checker.check_model shows what is wrong with it",
+    ),
+    (
+        r"cannot be fed|cannot feed",
+        "use an onnxruntime that feeds this type (--runtime), or export the model with another",
+    ),
+)
+"""What helps where ONNX Runtime does not load a model, by what it says."""
+_NOT_LOADED_ELSE = "load it alone with the same onnxruntime to see whether the fault is the model's"
+_LACKS_IT = "leave it out, or use an onnxruntime that has it (--runtime); ortune doctor lists them"
+_NOT_APPLIED = (
+    ("has no attribute", _LACKS_IT),
+    (
+        "this build has it",
+        "leave its options out or give them other values; its libraries or devices may be missing too",
+    ),
+    ("took none of the nodes", "leave it out: it takes no node of this model"),
+    ("was refused", "leave it out, or give it another value"),
+    ("did not arrive", "leave it out, or give it another value"),
+)
+"""What helps where a setting or a provider was not applied, by what was said of it."""
+_LACKING = "name a browser or an onnxruntime-web that has what is missing: --browser PATH, --headful, --ort-web VERSION"
+_IN_PAGE = {
+    "load-error": _LACKING,
+    "unsupported": _LACKING,
+    "not-applied": f"leave it out, or {_LACKING}",
+    "crash": "start the browser by hand to see whether the crash is its own, or name another: --browser PATH",
+}
+"""What helps a page, where that is something else than for a process."""
