@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import os
+import platform
 import sys
 from pathlib import Path
 
 import msgspec
+import onnx
 import pytest
+from onnx import parser
 
 import made_runtimes
 import ortune
 from ortune.errors import RuntimeNotFound, UsageError
 from ortune.fleet import made
 from ortune.fleet.packages import RELEASES, addable, builds, recipes, require_recipes, usable, wheels
-from ortune.fleet.runtimes import describe
+from ortune.fleet.runtimes import describe, probe
 from ortune.platform import cpu_vendor, cuda_driver, host
 from ortune.records import MadeRuntime, Runtime
+from ortune.targets import find as find_target
 
 OLD = "onnxruntime==1.22.1"
 
@@ -161,3 +165,29 @@ def test_removing_renames_first(cache: Path) -> None:
     assert ortune.runtime("remove", OLD).result.changed == (OLD,)
     assert list(cache.iterdir()) == []
     assert ortune.runtime("remove", OLD).result.changed == ()
+
+
+def test_what_is_emulated_is_compared_and_never_timed(tmp_path: Path) -> None:
+    made_runtimes.require("qnn")
+    model = tmp_path / "m.onnx"
+    text = '<ir_version: 8, opset_import: ["": 17]> g (float[8, 4] x) => (float[8, 4] y) { y = Relu(x) }'
+    onnx.save(parser.parse_model(text), model)
+    envelope = ortune.compare(model, b_runtime="qnn", budget="30s", store=tmp_path / "store")
+    if platform.machine() == "x86_64":
+        assert envelope.verdict == "functional-only"
+        assert "QNN is emulated on the CPU" in "".join(f.what for f in envelope.result.findings)
+
+
+def test_a_plug_in_for_a_later_onnxruntime_is_a_failure_with_its_reason(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The plug-in's wheel, laid beside a release that is older than it takes."""
+    newer = made_runtimes.require("qnn").runtime
+    older = made_runtimes.require(OLD).runtime
+    site = next(Path(newer.python).parents[1].glob("lib/python*/site-packages"))
+    for part in site.glob("onnxruntime_qnn*"):
+        (tmp_path / part.name).symlink_to(part)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    report = find_target("qnn").discover(probe(older.python))
+    assert not report.usable
+    assert "onnxruntime 1.22.1 cannot register the library of onnxruntime-qnn 2.7.0" in report.why

@@ -221,3 +221,11 @@ def test_a_silent_fallback_to_the_cpu_is_a_failure(target: Target, tmp_path: Pat
     (outcome,) = trials.run(trials.task("a", model(tmp_path / "m.onnx")))
     assert isinstance(outcome, Failed)
     assert outcome.reason == "not-applied"
+
+
+def test_where_nodes_ran_is_told(target: Target, outcome: Measured) -> None:
+    placement = {part.provider: part for part in outcome.done.placement}
+    if target.provider == CPU or not target.of_runtime or not placement:
+        pytest.skip("its nodes are in the profile alone")
+    assert placement[target.provider.name].n_nodes > 0
+    assert target.emulated(outcome) in ("", target.provider.name)

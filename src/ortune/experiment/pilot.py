@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
+from ortune import targets
 from ortune.analysis import outputs
 from ortune.errors import MeasurementError, UsageError
 from ortune.experiment import feed_kinds
@@ -197,6 +198,8 @@ class Pilot:
             base: What runs in the browser.
             first: A trial of it; one that kept its outputs saves another.
         """
+        emulated = targets.of(base.plan).emulated(first)
+        self._field.findings += rule_of(software_adapter).findings(Facts(emulated=emulated))
         if first.done.page is None:
             return
         self.answer_natively()

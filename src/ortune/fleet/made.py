@@ -262,7 +262,7 @@ def _described(wanted: Recipe, part: Path, place: Path) -> MadeRuntime:
             raise _Unusable(
                 f"it was made and has no usable {provider.name}: {why}", where=f"--runtime {wanted.name}"
             )
-        emulated = answer.emulates(provider)
+        emulated = provider.emulated_by(answer.devices)
     size = sum(file.stat().st_size for file in part.rglob("*") if file.is_file() and not file.is_symlink())
     runtime = msgspec.structs.replace(
         found, python=str(place / Path(found.python).relative_to(part)), origin="--runtime", name=wanted.name

@@ -13,7 +13,6 @@ import msgspec
 from ortune import launcher
 from ortune.fleet.environment import clean_environment
 from ortune.fleet.probe_script import MARKER
-from ortune.providers import Provider
 from ortune.records import Record
 
 OLDEST_PYTHON = (3, 8)
@@ -85,10 +84,6 @@ class Answer(Record, frozen=True, kw_only=True):
     complete: bool = False
     ended: str = ""
     log: str = ""
-
-    def emulates(self, provider: Provider) -> bool:
-        """Whether a provider for a GPU or an NPU was offered the CPU alone."""
-        return provider.hardware in ("gpu", "npu") and self.devices == ("CPU",)
 
 
 def ask(

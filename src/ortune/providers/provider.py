@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -130,6 +131,10 @@ class Provider:
     def in_page(self) -> bool:
         """Whether it runs in a page of a browser, by onnxruntime-web."""
         return self.place == PAGE
+
+    def emulated_by(self, devices: Sequence[str] | None) -> bool:
+        """Whether a provider for a GPU or an NPU was offered the CPU alone: times there are no device's."""
+        return self.hardware in ("gpu", "npu") and devices is not None and tuple(devices) == ("CPU",)
 
     @property
     def cpu_kernels(self) -> bool:

@@ -240,6 +240,7 @@ class TrialDone(Record, frozen=True, kw_only=True, tag="done", tag_field="messag
         threads: Threads that the creation of one session added.
         wrote: Whether it wrote what a setting keeps on disk, rather than read it; None where no setting keeps anything.
         waiting_cpu_ns, waiting_ns: CPU time that the process took while others had their turn, and how long that was.
+        devices: What a provider from a wheel of its own ran on; () of one of the build.
         profile: ONNX Runtime's profile; "" without.
         graph: The graph that ran, of a page under the profiler; "" where it was not left.
         page: Of a page in a browser; None for a process.
@@ -258,6 +259,7 @@ class TrialDone(Record, frozen=True, kw_only=True, tag="done", tag_field="messag
     read_back: tuple[ReadBack, ...] = ()
     providers: tuple[str, ...] = ()
     placement: tuple[Placement, ...] = ()
+    devices: tuple[str, ...] = ()
     ort_version: str = ""
     involuntary_switches: int | None = None
     wrote: bool | None = None

@@ -41,6 +41,7 @@ class Facts:
         operators: Where the time goes, as a first look sees it.
         profile: Where the time goes, in full.
         page: The browser's page that it ran in.
+        emulated: The provider that it ran on, where the CPU emulated the device.
         asked: Options of a session that a program was seen to ask for, by their names in onnxruntime-web.
         native: How far the outputs there are from those of the CPU outside of a browser.
         level_check: The outputs against those of the model without optimisation.
@@ -61,6 +62,7 @@ class Facts:
     operators: OperatorProfile | None = None
     profile: ProfileResult | None = None
     page: PageSeen | None = None
+    emulated: str = ""
     asked: Mapping[str, str] = field(default_factory=dict)
     native: OutputDifference | None = None
     level_check: LevelCheck | None = None

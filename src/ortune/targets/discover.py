@@ -27,7 +27,7 @@ def tried(provider: str, runtime: Runtime) -> ProviderReport:
     p = find(provider)
     answer = use(runtime.python, provider, dict(p.needs))
     wheel = "" if in_build else runtime.plugins.get(provider, "")
-    software = answer.emulates(p)
+    software = p.emulated_by(answer.devices)
     if provider in answer.session_providers:
         why = [
             *([f"plug-in {wheel}, for {', '.join(answer.devices or ())}"] if wheel else []),

@@ -10,7 +10,7 @@ from typing import ClassVar
 from ortune.fleet.here import lacking, systems
 from ortune.platform import Snapshot
 from ortune.providers import CPU, Provider
-from ortune.records import Applied, Channel, ProviderReport, ProviderSpec, Runtime
+from ortune.records import Applied, Channel, Measured, ProviderReport, ProviderSpec, Runtime
 from ortune.targets.browser.setup import BrowserSetup
 from ortune.targets.discover import tried
 from ortune.targets.machine import Machine
@@ -77,6 +77,10 @@ class Target:
     ) -> Runner:
         """What runs one trial; ``group`` is all that live at the same time, itself included."""
         return Process(task, settings, machine, group)
+
+    def emulated(self, trial: Measured) -> str:
+        """The provider that a trial ran on, where the CPU emulated its device; else ""."""
+        return self.provider.name if self.provider.emulated_by(trial.done.devices) else ""
 
     def sensors(self, machine: Machine) -> Snapshot:
         """What is read before and after its trials."""

@@ -253,7 +253,8 @@ class _Run:
     def _functional_only(self, timed: Sequence[New]) -> bool:
         """Whether a side ran on a GPU that is software: outputs and placement tell something, times nothing."""
         for new in timed:
-            found = rules.Facts(page=new.trials[0].done.page)
+            first = new.trials[0]
+            found = rules.Facts(page=first.done.page, emulated=targets.of(new.side.plan).emulated(first))
             if not self.baseline.pilot.functional_only:
                 self.baseline.findings += rules.rule_of(software_adapter).findings(found)
         if self.baseline.pilot.functional_only:

@@ -28,6 +28,7 @@ class Settings:
         self.arena: Any = None  # the OrtArenaCfg registered with the environment
         # In the folders that settings name, before the session and after; None where none names one.
         self.files: Optional[Tuple[int, int]] = None
+        self.devices: List[str] = []  # of the first provider, where it is from a wheel of its own
         self.pool_threads: Optional[int] = None  # threads that making the global pool added
 
 
@@ -157,7 +158,8 @@ def session_arguments(ort: Any, settings: Settings, requested: List[Dict[str, An
     names = [p["name"] for p in requested]
     specs = _providers(requested, settings.provider_options)
     try:
-        if plugins.attached(ort, settings.session, specs):
+        settings.devices = plugins.attached(ort, settings.session, specs)
+        if settings.devices:
             return {}
     except plugins.Unusable as error:
         raise Stop("not-applied", str(error), names[0]) from error

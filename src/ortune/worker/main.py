@@ -168,7 +168,8 @@ class Trial:
             "read_back": probes.read_back(
                 self.request["applied"], self.settings, session, self.added, self.idle
             ),
-            "providers": session.get_providers(), "placement": self.placement, "ort_version": self.ort.__version__,
+            "providers": session.get_providers(), "placement": self.placement,
+            "devices": self.settings.devices, "ort_version": self.ort.__version__,
             "involuntary_switches": self.switches,
             "wrote": self.settings.files[1] > self.settings.files[0] if self.settings.files else None,
             "profile": session.end_profiling() if self.request["profile_path"] else "",

@@ -53,8 +53,10 @@ def _names(package: str) -> List[str]:
         return []  # one that does not import brings nothing
 
 
-def attached(ort: Any, session_options: Any, providers: List[Any]) -> bool:
-    """Whether providers came from wheels of their own, as they do where the build lacks the first.
+def attached(ort: Any, session_options: Any, providers: List[Any]) -> List[str]:
+    """What the first provider runs on, where it and the others came from wheels of their own; else nothing.
+
+    They do where the build lacks the first.
 
     A session is then created without naming them: its options have them.
 
@@ -69,15 +71,18 @@ def attached(ort: Any, session_options: Any, providers: List[Any]) -> bool:
     specs = [(each, {}) if isinstance(each, str) else each for each in providers]
     specs = [(name, own) for name, own in specs if name != "CPUExecutionProvider"]
     if not specs or specs[0][0] in ort.get_available_providers():
-        return False
+        return []
+    kind: List[str] = []
     for number, (name, own) in enumerate(specs):
-        if attach(ort, session_options, name, own) is None:
+        device = attach(ort, session_options, name, own)
+        if device is None:
             if number:
                 raise Unusable(
                     "%s is of no wheel of its own, and %s is: not both in one session" % (name, specs[0][0])
                 )
-            return False
-    return True
+            return []
+        kind = kind or kinds(device)
+    return kind
 
 
 def attach(ort: Any, session_options: Any, provider: str, options: Dict[str, str]) -> Optional[Any]:
@@ -89,8 +94,6 @@ def attach(ort: Any, session_options: Any, provider: str, options: Dict[str, str
     wheel, package = wheels().get(provider, ("", ""))
     if not wheel:
         return None
-    if not hasattr(session_options, "add_provider_for_devices"):
-        raise Unusable("onnxruntime %s cannot register the library of %s" % (ort.__version__, wheel))
     own = dict(options)
     device = _device(devices(ort, provider, wheel, package), wheel, own.pop("device_type", ""))
     session_options.add_provider_for_devices([device], own)
@@ -100,6 +103,8 @@ def attach(ort: Any, session_options: Any, provider: str, options: Dict[str, str
 @functools.lru_cache(maxsize=None)
 def devices(ort: Any, provider: str, wheel: str, package: str) -> List[Any]:
     """The devices on which a wheel offers its provider, once its library is registered, which a process does once."""
+    if not hasattr(ort, "register_execution_provider_library"):
+        raise Unusable("onnxruntime %s cannot register the library of %s" % (ort.__version__, wheel))
     state = importlib.import_module("onnxruntime.capi.onnxruntime_pybind11_state")
     # One class for each status of ONNX Runtime, with nothing above them.
     refusals: Tuple[Type[Exception], ...] = (OSError, RuntimeError)
