@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -28,7 +28,16 @@ from ortune.bisection import looked_at, seen
 from ortune.errors import InputError, UsageError
 from ortune.experiment.watcher import Watcher
 from ortune.records import BisectResult
+from simulated_machine import Lab, measuring_on
 from zoo import model_path
+
+
+@pytest.fixture(autouse=True, scope="module")
+def asked_once() -> Iterator[None]:
+    """What a model answers is real, and asked for once by all tests."""
+    with measuring_on(Lab(0)):
+        yield
+
 
 Plant = Callable[[onnx.ModelProto, onnx.NodeProto], None]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,14 @@ import ortune
 from bisection.quantized import Graph, product
 from ortune.answer import Answer
 from ortune.records import BisectResult
+from simulated_machine import Lab, measuring_on
+
+
+@pytest.fixture(autouse=True, scope="module")
+def asked_once() -> Iterator[None]:
+    """What a model answers is real, and asked for once by all tests."""
+    with measuring_on(Lab(0)):
+        yield
 
 
 @pytest.fixture(autouse=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import onnx
@@ -13,9 +13,19 @@ from ortune.errors import ModelError, RuntimeNotFound
 from ortune.experiment.verification import verify
 from ortune.model.open import open_model
 from ortune.records import Plan, Verification
-from ortune.targets.machine import Machine
 from ortune.trials.input_options import InputOptions
+from simulated_machine import Lab, tools_of
 from wrong_models import gemm
+
+LAB = Lab(0)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def asked_once() -> Iterator[None]:
+    """What a model answers is real, and asked for once by all tests."""
+    with tools_of(LAB):
+        yield
+
 
 SOURCE = """
 <ir_version: 8, opset_import: ["" : 17]>
@@ -48,7 +58,7 @@ def verification(
 
 
 def verified(source: Path, new: Path, *, runtime: str | None = None, moves: bool = False) -> Verification:
-    machine = Machine()
+    machine = LAB.machine()
     try:
         return verify(
             open_model(source),
