@@ -104,7 +104,7 @@ def test_a_budget_that_holds_no_race_is_kept_and_said(tmp_path: Path) -> None:
 
 def test_a_healthy_model_has_nothing_to_fix(tmp_path: Path) -> None:
     model = activations(tmp_path / "m.onnx", weights_are_inputs=False)
-    result = ortune.diagnose(model, budget="10s", store=tmp_path / "store").result
+    result = ortune.diagnose(model, budget="60s", store=tmp_path / "store").result  # it ends long before
     assert result.tried == () and result.together is None
     assert not [f for f in result.findings if f.plan is not None]
     assert result.figures is not None and result.profile is not None
