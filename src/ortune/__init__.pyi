@@ -254,6 +254,7 @@ def doctor(
     headful: bool = ...,
     runtime: str | Path | None = ...,
     measure: bool = ...,
+    resume: str | None = ...,
     report: str | Path | None = ...,
     watcher: Watcher | None = ...,
 ) -> Answer[DoctorResult]: ...

@@ -249,6 +249,19 @@ def test_a_comparison_that_is_killed_goes_on_and_measures_nothing_twice(box: Box
     assert whole and f"{whole} trials were played back" in done.err + done.out
 
 
+def test_a_look_at_the_noise_that_is_killed_goes_on_and_measures_nothing_twice(box: Box) -> None:
+    words = ("doctor", "m.onnx", "--json")
+    running = box.start(*words, python=FEW_TURNS)
+    running.until(lambda: box.events("block"))
+    whole = killed(running)
+    resumed = box.start(*words, "--resume", python=FEW_TURNS)
+    resumed.until(lambda: len(box.events("block")) >= 12)
+    resumed.signal(signal.SIGINT)  # the peaks of the machine are another matter
+    done = resumed.wait()
+    assert done.code in (0, 3), done.err
+    assert whole and [event["trials"] for event in box.events("resumed")] == [whole]
+
+
 def until(running: Running, condition: Callable[[], Any]) -> None:
     """Waits for it; where the tuning ends before, its budget was too short."""
     running.until(lambda: condition() or running.process.poll() is not None)

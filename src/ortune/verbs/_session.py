@@ -6,17 +6,32 @@ import contextlib
 import hashlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 from ortune import __version__
 from ortune.experiment.opening import Experiment, Terms, open_experiment
 from ortune.experiment.watcher import Watcher
 from ortune.records import PROTOCOL_VERSION, Envelope, Plan, Record
+from ortune.trials.input_options import InputOptions
 from ortune.trials.sides import Resolved
-from ortune.verbs._options import Feeding, Kept, OnePlan, Resumable, Stored, path, words
+from ortune.verbs._options import Feeding, Kept, OnePlan, Stored, path, words
 from ortune.verbs._page import write_page
 
 R = TypeVar("R", bound=Record)
+
+
+class Resuming(Protocol):
+    """Options of a measurement that can go on where it was interrupted."""
+
+    @property
+    def feeds(self) -> InputOptions:
+        """What the model is fed."""
+        ...
+
+    @property
+    def resume(self) -> str | None:
+        """As ``--resume`` has it; None begins anew."""
+        ...
 
 
 def terms(options: Feeding) -> Terms:
@@ -39,7 +54,7 @@ def experiment(verb: str, options: Feeding, watch: Watcher) -> Iterator[Experime
         yield opened
 
 
-def go_on(opened: Experiment, options: Resumable, sides: Sequence[Resolved], **names: str) -> None:
+def go_on(opened: Experiment, options: Resuming, sides: Sequence[Resolved], **names: str) -> None:
     """Begins the journal, or goes on with that of an interrupted session of the same question.
 
     Nothing stale: another build, another machine or other inputs make another session.

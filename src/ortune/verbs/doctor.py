@@ -20,6 +20,7 @@ from ortune.fleet import made, runtimes
 from ortune.model.open import open_model
 from ortune.profiling.peaks import load_peak, measure_peak
 from ortune.records import (
+    Block,
     DoctorResult,
     EffectRow,
     Envelope,
@@ -48,11 +49,12 @@ from ortune.verbs._options import (
     InBrowser,
     Option,
     Page,
+    Resume,
     RuntimeOption,
     Stored,
     named,
 )
-from ortune.verbs._session import experiment
+from ortune.verbs._session import experiment, go_on
 
 MINUTES = (0.5, 1.0, 2.0, 5.0, 10.0, 30.0)
 BLOCKS = 12
@@ -85,6 +87,7 @@ class Options(InBrowser, Stored):
             RUN,
         ),
     ] = True
+    resume: Resume = None
     report: Page = None
 
 
@@ -100,6 +103,9 @@ def run(options: Options | None = None, watcher: Watcher | None = None) -> Envel
     if o.model is not None and not o.measure:
         what = "is what the noise would be measured with, and nothing is measured"
         raise UsageError(what, where=str(o.model), do="leave it or --no-measure out")
+    if o.resume is not None and not o.measure:
+        what = "goes on with what was measured, and nothing is measured"
+        raise UsageError(what, where="--resume", do="leave it or --no-measure out")
     with experiment("doctor", o, watch) as opened:
         return _examined(o, opened)
 
@@ -124,7 +130,7 @@ def _examined(o: Options, opened: Experiment) -> Envelope[DoctorResult]:
             runs=model.path,
         )
         try:
-            noise = _measured(side, opened)
+            noise = _measured(side, o, opened)
             peak = _peak(usable, o, opened)
         except BusyError as error:
             if o.no_wait:
@@ -198,19 +204,21 @@ def _peak(runtime: Runtime, o: Options, opened: Experiment) -> MachinePeak | Non
         return None
 
 
-def _measured(side: Resolved, opened: Experiment) -> NoiseReport:
+def _measured(side: Resolved, o: Options, opened: Experiment) -> NoiseReport:
     """The noise, journalled like every measurement."""
-    with opened.measuring("", side.model.info.sha256, names={"model": side.label}, wait=False):
+    with opened.measuring("", wait=False):
+        go_on(opened, o, [side], model=side.label)
         baseline = opened.base(side)
         settle(baseline, 60.0, line=opened.watch.line)
         baseline.pilot.run("latency")
-        noise = _noise(baseline, side.runtime, opened.watch)
+        noise = _noise(baseline, side.runtime, opened)
         opened.log.add("result", noise)
         return noise
 
 
-def _noise(baseline: Baseline, runtime: Runtime, watch: Watcher) -> NoiseReport:
+def _noise(baseline: Baseline, runtime: Runtime, opened: Experiment) -> NoiseReport:
     """The controls on this machine now, and what they mean for longer runs."""
+    watch, replay = opened.watch, opened.replay
     baseline.executor.arms = {**baseline.controls(), NEW: baseline.arm(NEW)}
     trial_ns = baseline.pilot.trial_ns
     design = duel.Design(sequential=False, n_blocks=BLOCKS)
@@ -218,14 +226,21 @@ def _noise(baseline: Baseline, runtime: Runtime, watch: Watcher) -> NoiseReport:
     try:
         # The default races against itself: its evidence is what an equal plan would give.
         schedule = Sequential(duel.Rules(budget_ns=sys.maxsize), design)
+
+        def on_block(block: Block) -> None:
+            replay.block(block)
+            watch.line(f"block {schedule.standing.n_blocks} of {BLOCKS}")
+
+        replay.whole()
+        order = replay.once("order", int, lambda: int(1e9 * watch.clock.now_s()))
         drive(
             schedule,
             baseline.executor,
-            rng=random.Random(),
-            clock=lambda: int(1e9 * watch.clock.now_s()),
+            rng=random.Random(f"doctor-{order}"),
+            clock=replay.decided,
             end_ns=sys.maxsize,  # so that controls that fail are repeated
             stop=watch.stop,
-            on_block=lambda block: watch.line(f"block {schedule.standing.n_blocks} of {BLOCKS}"),
+            on_block=on_block,
         )
     except MeasurementError as error:
         if error.code != controls.INVALID:
