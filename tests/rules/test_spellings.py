@@ -69,3 +69,35 @@ def test_what_onnx_runtime_mends_by_itself_is_silent(
     path = saved(body, tmp_path)
     assert not optimised(path)[operator]
     assert rules.find_rule(code).findings(Facts(model=open_model(path))) == []
+
+
+QUANTIZED = """<ir_version: 8, opset_import: ["" : 17]> g (float[8,2] x) => (float[8,2] y)
+    <float s = {0.5}, uint8 z = {128}, int8[2,2] w = {1,2,3,4}, int8 t = {0}, int32[2] b = {8,9},
+    float sb = {0.25}, float[2] v = {1,2}> {
+    BEFORE
+    dw = DequantizeLinear (w, s, t)
+    PRODUCT
+    BEHIND
+}"""
+PAIR = "q = QuantizeLinear (x, s, z)\n dx = DequantizeLinear (q, s, z)"
+CLOSED = "o = QuantizeLinear (p, s, z)\n y = DequantizeLinear (o, s, z)"
+
+
+@pytest.mark.parametrize(
+    ("code", "before", "product", "behind", "stays"),
+    [
+        ("QNT010", PAIR, "db = DequantizeLinear (b, sb)\n p = Gemm <alpha = 2.0> (dx, dw, db)", CLOSED, True),
+        ("QNT010", PAIR, "db = DequantizeLinear (b, sb)\n p = Gemm (dx, dw, db)", CLOSED, False),
+        ("QNT013", "", "p = MatMul (x, dw)", "r = Relu (p)\n y = Neg (r)", True),
+        ("QNT013", "", "p = MatMul (x, dw)", "a = Add (p, v)\n r = Relu (a)\n y = Neg (r)", True),
+        ("QNT013", "", "p = MatMul (x, dw)", "y = Tanh (p)", False),
+    ],
+)
+def test_quantized_products_are_named_where_they_stay_in_float(
+    code: str, before: str, product: str, behind: str, stays: bool, tmp_path: Path
+) -> None:
+    text = QUANTIZED.replace("BEFORE", before).replace("PRODUCT", product).replace("BEHIND", behind)
+    onnx.save(onnx.parser.parse_model(text), tmp_path / "m.onnx")
+    left = optimised(tmp_path / "m.onnx")
+    assert bool(left["Gemm"] + left["MatMul"] + left["FusedGemm"]) == stays
+    assert bool(rules.find_rule(code).findings(Facts(model=open_model(tmp_path / "m.onnx")))) == stays

@@ -113,9 +113,9 @@ def remedy(reasons: Iterable[str]) -> str:
     of_int8 = [each for each in told if each.endswith(_SIGNED)]
     wanted = ["zero points for activations, ActivationSymmetric=False"] if stays else []
     wanted += ["activations of uint8"] if of_int8 else []
-    alphas = [each for each in told if each.startswith("its alpha")]
+    alphas = [each for each in told if each.startswith(("its alpha", "its beta"))]
     others = len(told) > len(stays) + len(of_int8) + len(alphas)
-    wanted += ["Gemm with alpha in its weights"] if alphas else []
+    wanted += ["Gemm without alpha and beta"] if alphas else []
     wanted += ["what stands before and behind quantized too"] if others else []
     return f"quantize again: {'; '.join(wanted)}"
 

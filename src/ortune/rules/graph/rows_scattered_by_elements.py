@@ -17,6 +17,7 @@ from collections.abc import Iterator
 import onnx_ir as ir
 
 from ortune.graph.attributes import int_of
+from ortune.graph.constants import constant
 from ortune.graph.nodes import input_of, is_op
 from ortune.model.graphs import nodes
 from ortune.records import Finding
@@ -61,4 +62,7 @@ def _of_rows(node: ir.Node) -> bool:
     before = column.producer() if column is not None else None
     if column is not None and column.shape is not None:
         return len(column.shape) > 1 and all(dim == 1 for dim in column.shape[1:])
+    if before is not None and is_op(before, "Reshape"):
+        sizes = constant(before.inputs[1])
+        return sizes is not None and sizes.size > 1 and bool((sizes[1:] == 1).all())
     return is_op(before, "Unsqueeze")

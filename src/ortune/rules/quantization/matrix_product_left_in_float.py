@@ -22,7 +22,7 @@ import onnx_ir as ir
 
 from ortune.graph.attributes import float_of
 from ortune.graph.constants import constant
-from ortune.graph.nodes import is_op
+from ortune.graph.nodes import input_of, is_op
 from ortune.records import Finding, Host
 from ortune.rules._pairs import closing, dequantized, in_float, open_input, signed
 from ortune.rules.facts import Facts
@@ -68,9 +68,10 @@ def _island(node: ir.Node, host: Host | None) -> str:
         shared = len(readers) > 1 or node.outputs[0].is_graph_output()
         if shared and any(is_op(each, "QuantizeLinear") for each in readers):
             return "QuantizeLinear is not alone in reading its output"
-        alpha = float_of(node, "alpha", 1.0)
-        if quantize is not None and is_op(node, "Gemm") and alpha != 1.0:
-            return f"its alpha is {alpha:g}, not 1"
+        biased = quantize is not None and is_op(node, "Gemm") and input_of(node, 2) is not None
+        for factor in ("alpha", "beta") if biased else ():
+            if (number := float_of(node, factor, 1.0)) != 1.0:
+                return f"its {factor} is {number:g}, not 1"
         return why or signed(node, quantize, host) if quantize is not None else ""
     if quantize is None or why:
         return ""

@@ -1,7 +1,7 @@
 """Weights are stored in 8 bits and made float at every call.
 
 What it is: constant weights behind DequantizeLinear, for a product whose input is not quantized and that ONNX Runtime
-    makes no MatMulNBits of: Conv, products before a Relu, and those with a scale for each row.
+    makes no MatMulNBits of: convolutions, products before a Relu, and those with a scale for each row.
 Why it costs: ONNX Runtime does not fold DequantizeLinear. All weights are converted at each call, and take the memory
     of float32 besides.
 Evidence: the nodes. Each form was seen to stay in the optimised graph of ONNX Runtime 1.32.
@@ -29,6 +29,8 @@ from ortune.rules._words import counted, name_of
 from ortune.rules.facts import Facts
 
 CODE = "QNT013"
+
+_AXES = 2
 
 _TEXT = """
 <ir_version: 8, opset_import: ["" : 17]>
@@ -68,17 +70,22 @@ def _is_alone(node: ir.Node) -> bool:
     if tensor is None or tensor.dtype not in (ir.DataType.INT8, ir.DataType.UINT8) or not readers:
         return False
     return all(
-        is_op(each, "Conv", "MatMul", "Gemm")
+        is_op(each, "Conv", "ConvTranspose", "MatMul", "Gemm")
         and each.inputs[1] is node.outputs[0]
         and not dequantized(each.inputs[0])
-        and (is_op(each, "Conv") or _stays(each, node))
+        and (is_op(each, "Conv", "ConvTranspose") or _stays(each, node))
         for each in readers
     )
 
 
 def _stays(product: ir.Node, weights: ir.Node) -> bool:
     """Whether ONNX Runtime makes no MatMulNBits of a product."""
-    if is_op(only_user(product.outputs[0]), "Relu"):
+    user = only_user(product.outputs[0])
+    given = product.inputs[0]
+    flat = given is not None and given.shape is not None and len(given.shape) == _AXES
+    if user is not None and is_op(product, "MatMul") and is_op(user, "Add") and flat:
+        user = only_user(user.outputs[0])  # the two become one Gemm
+    if user is not None and is_op(user, "Relu") and not user.outputs[0].is_graph_output():
         return True
     scale = constant_tensor(weights.inputs[1])
     turned = is_op(product, "Gemm") and bool(int_of(product, "transB", 0))
