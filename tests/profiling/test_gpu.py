@@ -8,7 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ortune.profiling.gpu import gpu_difference, kernels_a_run
+from ortune.profiling.gpu import gpu_difference
+from ortune.profiling.kernels import kernels_a_run
 from ortune.profiling.nodes import Origins
 from ortune.profiling.processes import Process, Seen
 from ortune.records import ProfileDifference, Sensors

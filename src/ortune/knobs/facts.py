@@ -48,6 +48,7 @@ class ModelFacts:
         decomposed_layer_norm: Layer normalisation written out.
         gelu: Gelu, as an operator or by Erf.
         float16: A float16 input, weight or Cast.
+        conv1d: A convolution over one axis.
         branches: Most heavy operators of the main graph that may run at once; 1 is a chain, 0 has none.
         parallelism_ratio: Heavy operators over the longest chain of them; 1 is a chain.
     """
@@ -63,6 +64,7 @@ class ModelFacts:
     decomposed_layer_norm: bool = False
     gelu: bool = False
     float16: bool = False
+    conv1d: bool = False
     branches: int = 0
     parallelism_ratio: float = 1.0
 
@@ -102,6 +104,7 @@ def facts_of(model: ir.Model) -> ModelFacts:
         decomposed_layer_norm=decomposed,
         gelu=has("Gelu") or has("BiasGelu") or any(map(gelu_ending, nodes)),
         float16=_has_float16(model, nodes),
+        conv1d=any(node.op_type in ("Conv", "ConvTranspose") and _weight_rank(node) == 3 for node in nodes),
         branches=width,
         parallelism_ratio=ratio,
     )
@@ -136,6 +139,12 @@ def _is_blockwise(node: ir.Node) -> bool:
     source = node.inputs[0]
     few_bits = source is not None and source.dtype is not None and source.dtype.name in _FOUR_BITS_OR_LESS
     return few_bits or int_of(node, "block_size", 0) > 0
+
+
+def _weight_rank(node: ir.Node) -> int | None:
+    """The rank of a node's second input; None where it is not known."""
+    weight = node.inputs[1] if len(node.inputs) > 1 else None
+    return len(weight.shape) if weight is not None and weight.shape is not None else None
 
 
 def _has_float16(model: ir.Model, nodes: Iterable[ir.Node]) -> bool:

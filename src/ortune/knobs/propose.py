@@ -11,6 +11,7 @@ from ortune.knobs.facts import ModelFacts
 from ortune.knobs.knob import WEB, Knob, Objective, Together, prior_of
 from ortune.knobs.web.web_build import KNOB as BUILD
 from ortune.knobs.web.web_build import build_of, idle_in
+from ortune.providers import CPU
 from ortune.records import Channel, Value
 
 FIRST = 0.15
@@ -99,7 +100,7 @@ def _belongs(knob: Knob, text: str, providers: Collection[str], channels: Collec
         return False
     if knob.provider and knob.provider not in providers:
         return False
-    return not providers or any(knob.runs(text, each) for each in providers)
+    return any(knob.runs(text, each) for each in providers or (CPU.name,))
 
 
 def _together(

@@ -3,37 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 
-import numpy as np
-
+from ortune.profiling.kernels import kernels_a_run, of_kernels
 from ortune.profiling.nodes import Origins
 from ortune.profiling.processes import Process
 from ortune.profiling.result import difference_of, side_times
 from ortune.records import GpuDifference
-from ortune.trace.attribution import Attribution
-from ortune.trace.table import Trace
-
-
-def kernels_a_run(trace: Trace) -> int | None:
-    """Kernels of the last run, which does nothing that is done once; None where none is timed."""
-    rows = trace.kernels.row
-    rows = rows[rows >= 0]
-    if not len(rows):
-        return None
-    return int(np.count_nonzero(trace.run[rows] == trace.n_runs - 1))
-
-
-def of_kernels(trace: Trace, found: Attribution) -> Attribution:
-    """The steady runs with the time of each node's kernels in the place of the host's."""
-    kernels = trace.kernels
-    owned = kernels.row >= 0
-    rows, ns = kernels.row[owned], kernels.duration_ns[owned]
-    runs = trace.run[rows] - found.runs.start
-    steady = (runs >= 0) & (runs < len(found.runs))
-    by_node = np.zeros_like(found.by_node)
-    np.add.at(by_node, (trace.name.codes[rows[steady]], runs[steady]), ns[steady])
-    return replace(found, by_node=by_node, wall_ns=by_node.sum(axis=0))
 
 
 def gpu_difference(

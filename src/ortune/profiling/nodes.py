@@ -28,6 +28,7 @@ from ortune.inputs import workload
 from ortune.knobs.cpu.graph_optimization_level import KNOB as LEVEL
 from ortune.model.graphs import own_name
 from ortune.model.open import open_model
+from ortune.profiling.kernels import node_times
 from ortune.profiling.memory import Lifetimes, lifetimes
 from ortune.providers import short
 from ortune.records import Plan, ProfiledNode, Workload
@@ -289,6 +290,7 @@ def profiled_nodes(trace: Trace, found: Attribution, known: Origins) -> tuple[Pr
     """Every node of the trace in the mean steady run, the dearest first."""
     times, waits, late = mean(found.by_node), mean(found.wait), mean(found.imbalance)
     total = float(times.sum())
+    on_device = node_times(trace, found)
     inside, shared = _inside(trace), Counter(trace.name.texts)
     made = []
     for number, name in enumerate(trace.name.texts):
@@ -320,6 +322,7 @@ def profiled_nodes(trace: Trace, found: Attribution, known: Origins) -> tuple[Pr
                 bytes=work[1] * calls if work else None,
                 remark=known.remarks.get(name, "") if work else "",
                 output_bytes=all_bytes(trace.nodes.outputs[number]),
+                device_ns=float(on_device[number]) if on_device is not None else None,
                 reads=known.reads.get(name, ()) if shared[name] == 1 else (),
             )
         )

@@ -50,6 +50,7 @@ class Process:
         resident: Its memory; None where the system does not tell.
         graph: The graph that ran, where the process left it.
         gpu_run: What a run is made of, on the GPU of a page.
+        untraced: Why the GPU's kernels are not in the trace, where they were asked for.
     """
 
     path: Path
@@ -62,6 +63,7 @@ class Process:
     resident: Resident | None = None
     graph: Path | None = None
     gpu_run: GpuRun | None = None
+    untraced: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -172,6 +174,7 @@ def _read(baseline: Baseline, arm: Arm, outcome: Outcome, plain: Outcome | None,
         ),
         graph=graph,
         gpu_run=outcome.done.page.gpu_run if outcome.done.page is not None else None,
+        untraced=outcome.done.untraced,
     )
 
 

@@ -17,6 +17,7 @@ from ortune.knobs.cpu.graph_optimization_level import KNOB as LEVEL
 from ortune.knobs.cpu.intra_op_num_threads import KNOB as THREADS
 from ortune.knobs.cpu.ort_intra_op_num_threads import KNOB as VARIABLE
 from ortune.knobs.in_page import threads_in_page
+from ortune.profiling.kernels import transfers
 from ortune.profiling.memory import memory_of
 from ortune.profiling.nodes import Origins, profiled_nodes, whole_numbers
 from ortune.profiling.processes import Seen
@@ -154,6 +155,7 @@ def result_of(
         page_parts=page_parts(trace, trace.n_runs - len(found.wall_ns)),
         pieces=trace.pieces,
         device_ns=_device(trace, found),
+        transfers=transfers(trace, found),
         variance=variance(trace, found, warmup),
         memory=(
             memory_of(trace, middle, known.lifetimes, known.weights_bytes, resident)

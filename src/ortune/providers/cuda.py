@@ -53,5 +53,7 @@ PROVIDER = Provider(
     hardware="gpu",
     vendor="NVIDIA",
     queues=True,
+    memory="cuda",
+    tracer="cupti",
     float16=True,
 )

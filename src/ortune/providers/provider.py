@@ -90,6 +90,8 @@ class Provider:
         compiles: It makes one node of each part of the graph that it takes.
         standard_operators: It knows the operators of ONNX alone, none that ONNX Runtime's optimiser makes.
         fixed_sizes: It leaves nodes whose shapes are not known to the CPU.
+        memory: What ``OrtValue`` calls its device's memory, where values can be made there; "" elsewhere.
+        tracer: What times its kernels: NVIDIA's CUPTI; "" where nothing does, or ONNX Runtime itself.
         float16: It computes faster in float16.
         int32: It computes faster with 32-bit integers than with 64-bit ones.
         web_builds: The builds of onnxruntime-web that have it, the one of the package's default import first.
@@ -120,6 +122,8 @@ class Provider:
     compiles: bool = False
     standard_operators: bool = False
     fixed_sizes: bool = False
+    memory: str = ""
+    tracer: Literal["", "cupti"] = ""
     float16: bool = False
     int32: bool = False
     web_builds: tuple[str, ...] = ()

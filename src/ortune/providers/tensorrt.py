@@ -44,6 +44,8 @@ PROVIDER = Provider(
     hardware="gpu",
     vendor="NVIDIA",
     queues=True,
+    memory="cuda",
+    tracer="cupti",
     compiles=True,
     float16=True,
 )

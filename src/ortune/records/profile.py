@@ -89,6 +89,7 @@ class ProfiledNode(Record, frozen=True, kw_only=True):
             costs.
         purpose: What a node that the optimiser inserted is for ("into blocked layout for conv1"), "" for all others.
         output_bytes: Of all its outputs, from the profile.
+        device_ns: Time of its kernels on a device, beside the host's; None where the profile has none of any node.
         reads: Nodes whose outputs it reads, by name; () where the graph that ran is not known.
     """
 
@@ -113,6 +114,7 @@ class ProfiledNode(Record, frozen=True, kw_only=True):
     bound: Literal["compute", "memory", "overhead", ""] = ""
     purpose: str = ""
     output_bytes: int | None = None
+    device_ns: float | None = None
     reads: tuple[str, ...] = ()
 
     @property
@@ -133,6 +135,24 @@ def fused_with(originals: Sequence[str]) -> str:
         return ""
     more = f" and {len(others) - 1} more" if len(others) > 1 else ""
     return f"fused with {others[0].rpartition('/')[2] or others[0]}{more}"
+
+
+class Transfer(Record, frozen=True, kw_only=True):
+    """Copies of one kind in the mean steady run, as the GPU made them.
+
+    Attributes:
+        way: From the host's memory to the device's, back, or within the device.
+        of_nodes: Nodes of the graph made them (Memcpy); else they bring inputs and outputs.
+        count: How many a run.
+        bytes: Of all of them.
+        time_ns: That the device was at them.
+    """
+
+    way: Literal["to-device", "to-host", "on-device"]
+    of_nodes: bool
+    count: float
+    bytes: float
+    time_ns: float
 
 
 class LayerTime(Record, frozen=True, kw_only=True):
@@ -371,6 +391,7 @@ class ProfileResult(Record, frozen=True, kw_only=True):
             interference: other programs, interrupts, clocks. None in older documents.
         sensors: What was read around the profiled process: load, pressure. None for a trace.
         device_ns: Time of kernels on a device, by provider, beside the host's time and not part of the sum.
+        transfers: Copies to, from and on the device; () where the profile tells none.
         layers: Places in the hierarchy of names; in a very large one without the deepest and cheapest.
         layers_left_out: How many these are.
         pieces: How many parts of parallel work each other thread of the pool took in the whole profile, the most first.
@@ -398,6 +419,7 @@ class ProfileResult(Record, frozen=True, kw_only=True):
     providers: dict[str, float] = {}
     pieces: tuple[int, ...] = ()
     device_ns: dict[str, float] = {}
+    transfers: tuple[Transfer, ...] = ()
     variance: RunVariance | None = None
     memory: MemoryProfile | None = None
     peak: MachinePeak | None = None

@@ -41,6 +41,8 @@ class TrialRequest(Record, frozen=True, kw_only=True):
         sessions, callers: Sessions of the model in the process, and threads that call each; runs are per caller.
         outputs_path: Where to leave the outputs of the first run of each case; "" keeps none.
         profile_path: Prefix for ORT's profile; "" is off.
+        device_memory: What ONNX Runtime calls the memory of the plan's device, for values that stay there.
+        gpu_tracer: What times kernels on the GPU beside the profile; "" is nothing.
     """
 
     version: int = PROTOCOL_VERSION
@@ -59,6 +61,8 @@ class TrialRequest(Record, frozen=True, kw_only=True):
     custom_ops: tuple[str, ...] = ()
     outputs_path: str = ""
     profile_path: str = ""
+    device_memory: str = ""
+    gpu_tracer: str = ""
 
 
 class Warm(Record, frozen=True, kw_only=True, tag="warm", tag_field="do"):
@@ -242,6 +246,7 @@ class TrialDone(Record, frozen=True, kw_only=True, tag="done", tag_field="messag
         waiting_cpu_ns, waiting_ns: CPU time that the process took while others had their turn, and how long that was.
         devices: What a provider from a wheel of its own ran on; () of one of the build.
         profile: ONNX Runtime's profile; "" without.
+        untraced: Why no kernel on the GPU is in that profile, where a tracer was asked for them; "" where they are.
         graph: The graph that ran, of a page under the profiler; "" where it was not left.
         page: Of a page in a browser; None for a process.
     """
@@ -266,6 +271,7 @@ class TrialDone(Record, frozen=True, kw_only=True, tag="done", tag_field="messag
     waiting_cpu_ns: int = 0
     waiting_ns: int = 0
     profile: str = ""
+    untraced: str = ""
     graph: str = ""
     page: PageSeen | None = None
 

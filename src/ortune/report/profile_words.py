@@ -19,6 +19,7 @@ from ortune.records import (
     ProfiledNode,
     ProfileResult,
     TraceInfo,
+    Transfer,
     fused_with,
 )
 from ortune.report import difference_words, finding_words
@@ -79,6 +80,8 @@ OWNERS: dict[MemoryKind, str] = {
 }
 """Who holds memory, in words."""
 SLOWDOWN_WORTH_SAYING = 0.03
+_WAYS = {"to-device": "to the device", "to-host": "to the host", "on-device": "on the device"}
+"""Copies, by where they go."""
 
 
 def subject(result: ProfileResult) -> str:
@@ -116,6 +119,11 @@ def run_sentence(result: ProfileResult) -> str:
     largest = max(result.categories, key=lambda c: c.ns, default=None)
     if largest is not None and largest.ns > 0:
         text += f": {share(largest.ns, result)} {_category(largest.name, result)}"
+    on_device = sum(node.device_ns or 0.0 for node in result.nodes)
+    if on_device:
+        first = max(result.nodes, key=lambda n: n.device_ns or 0.0)
+        part = percent((first.device_ns or 0.0) / on_device)
+        return f"{text}; the device computes {duration(on_device)}, most in {shorten(name_of(first), NAME)} ({part})"
     node = max(result.nodes, key=lambda n: n.time_ns, default=None)
     if node is not None and node.time_ns > 0:
         largest_node = "the largest recorded node" if result.trace.lost_runs else "the largest node"
@@ -219,15 +227,18 @@ def _part_cells(ns: float, n_nodes: int, result: ProfileResult, tone: Tone = "")
 
 
 def nodes(result: ProfileResult, most: int = TOP_NODES, after: int = 0) -> Table:
-    """The dearest nodes ``after`` so many; columns that say nothing of these are left out."""
-    top = sorted(result.nodes, key=lambda n: -n.time_ns)[after:most]
+    """The dearest nodes ``after`` so many, on the device where its kernels are timed; columns that say nothing go."""
+    top = sorted(result.nodes, key=lambda n: (-(n.device_ns or 0.0), -n.time_ns))[after:most]
     floors, waits = any(n.floor_ns for n in top), any(wait(n) for n in top)
-    heads = ["node", "time", "share"]
+    on_device = sum(node.device_ns or 0.0 for node in result.nodes)
+    heads = ["node", "on the device", "of it", "host", "share"] if on_device else ["node", "time", "share"]
     heads += ["x roofline", "bound"] if floors else []
     heads += ["wait"] if waits else []
     rows = []
     for node in top:
         cells = [duration(node.time_ns), share(node.time_ns, result)]
+        if on_device:
+            cells = [duration(node.device_ns or 0.0), percent((node.device_ns or 0.0) / on_device), *cells]
         # How many times too long says nothing where starting the node is what takes the time.
         ratio = "" if node.bound == "overhead" else floor_ratio(node)
         cells += [ratio, node.bound] if floors else []
@@ -417,6 +428,7 @@ def notes(result: ProfileResult) -> list[tuple[str, str]]:
     if result.device_ns:
         parts = [f"{_provider(p)} {duration(ns)}" for p, ns in result.device_ns.items()]
         rows.append(("on the device", f"{', '.join(parts)}, beside the host's time and not part of the sum"))
+    rows.append(("copies", transfers(result)))
     rows += [("trace", text) for text in trace_notes(result)]
     rows.append(("not mapped", unmapped(result)))
     rows.append(("memory", uncounted(result)))
@@ -519,6 +531,25 @@ def unmapped(result: ProfileResult) -> str:
     more = f" and {len(result.unmapped) - 3} more" if len(result.unmapped) > 3 else ""
     n = len(result.unmapped)
     return f"{n} {'node' if n == 1 else 'nodes'} of the optimised graph: {first}{more}"
+
+
+def untraced(reason: str) -> list[str]:
+    """That no kernel of the GPU is timed, and what mends it; nothing where all are."""
+    if not reason:
+        return []
+    return [
+        f"the GPU's kernels are not timed ({reason}): pip install nvidia-cuda-cupti beside onnxruntime-gpu"
+    ]
+
+
+def transfers(result: ProfileResult) -> str:
+    """Copies to and from the device, with their bytes."""
+
+    def told(row: Transfer) -> str:
+        by = " by Memcpy nodes" if row.of_nodes else ""
+        return f"{_WAYS[row.way]}{by} {size(round(row.bytes))} in {duration(row.time_ns)}"
+
+    return ", ".join(map(told, result.transfers))
 
 
 def _provider(name: str) -> str:

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import msgspec
 
+from ortune import providers
 from ortune.platform import Snapshot, between
 from ortune.records import (
     Applied,
@@ -73,11 +74,14 @@ class Process(Worker):
             return
         if pod is not None and self.child is not None:
             pod.enter(self.child.pid)
+        provider = providers.find(task.plan.provider_names[0])
         request = msgspec.structs.replace(
             task.request,
             model=str(Path(task.request.model).absolute()),  # the worker has a working directory of its own
             applied=(*settings, *task.request.applied),
             providers=task.plan.providers,
+            device_memory=provider.memory,
+            gpu_tracer=provider.tracer if task.request.profile_path else "",
         )
         self.send(request)
 

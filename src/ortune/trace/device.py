@@ -15,9 +15,11 @@ from collections.abc import Iterator
 import numpy as np
 
 from ortune.trace.events import KERNEL_TIME, Event
-from ortune.trace.table import NO_PARENT, Kernels, Labels, Numbers, numbers_of
+from ortune.trace.table import ABSENT, NO_PARENT, Kernels, Labels, Numbers, numbers_of
 
 _NO_THREAD = -1
+_DIGITS = 18
+"""A count of bytes that has fewer fits in 64 bits."""
 
 
 class DeviceEvents:
@@ -33,7 +35,7 @@ class DeviceEvents:
         self.n_calls = 0
         self._numbers: dict[str, int] = {}
         self._codes, self._after, self._owner = array("i"), array("q"), array("i")
-        self._start, self._duration = array("q"), array("q")
+        self._start, self._duration, self._bytes = array("q"), array("q"), array("q")
         self._owners: dict[tuple[str, str], int] = {}
 
     def add(self, event: Event, after: int) -> None:
@@ -58,6 +60,10 @@ class DeviceEvents:
         self._owner.append(self._owners.setdefault(owner, len(self._owners)))
         self._start.append(round(event.ts * 1000))
         self._duration.append(round(event.dur * 1000))
+        told = event.args.copied_bytes
+        self._bytes.append(
+            int(told) if told.isascii() and told.isdecimal() and len(told) < _DIGITS else ABSENT
+        )
 
     def kernels(self, name: Labels, op_type: Labels, start_ns: Numbers) -> Kernels:
         """All of them, each with its node."""
@@ -85,12 +91,14 @@ class DeviceEvents:
             row=rows,
             start_ns=np.array(self._start, dtype=np.int64),
             duration_ns=np.array(self._duration, dtype=np.int64),
+            bytes=np.array(self._bytes, dtype=np.int64),
         )
 
     def missing(self, kernels: Kernels) -> Iterator[str]:
         """What the kernels do not tell, in sentences."""
         if self.n_calls:
             yield f"when the device worked on what {self.n_calls} calls of the host started: such calls are not kernels"
-        lost = int((kernels.row == NO_PARENT).sum())
+        # Copies of inputs and outputs belong to the run, and to no node of it.
+        lost = int(((kernels.row == NO_PARENT) & (kernels.bytes == ABSENT)).sum())
         if lost:
             yield f"the nodes of {lost} of {len(kernels.row)} kernels on the device"

@@ -59,12 +59,16 @@ class Threads(msgspec.Struct, gc=False):
 
 
 class Args(msgspec.Struct, gc=False):
-    """The arguments of a node's event; those of kernels on a device have ``op_name``, ``parent_name``, ``stream``."""
+    """The arguments of a node's event.
+
+    Those of kernels on a device have ``op_name``, ``parent_name`` and ``stream``, those of copies ``copied_bytes`` too.
+    """
 
     op_name: str = ""
     provider: str = ""
     parent_name: str = ""
     stream: str = ""
+    copied_bytes: str = ""
     node_index: _SIGNED = ABSENT
     graph_index: _SIGNED = ABSENT  # the same until 1.13
     output_size: _SIZE = ABSENT

@@ -88,12 +88,14 @@ class Kernels:
         name: The kernel's own name.
         row: The node execution that it belongs to, or ``NO_PARENT`` where the trace does not tell.
         start_ns, duration_ns: On the device, in the clock of the trace.
+        bytes: Of a copy; ``ABSENT`` of a kernel.
     """
 
     name: Labels
     row: Numbers
     start_ns: Numbers
     duration_ns: Numbers
+    bytes: Numbers
 
 
 class PageRun(NamedTuple):

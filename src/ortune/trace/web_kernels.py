@@ -198,4 +198,5 @@ def _columns(kernels: Sequence[WebKernel], start: Numbers, rows: Numbers) -> Ker
         row=rows,
         start_ns=start,
         duration_ns=column([k.duration_ns for k in kernels]),
+        bytes=column([ABSENT] * len(kernels)),
     )

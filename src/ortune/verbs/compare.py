@@ -22,7 +22,7 @@ from ortune.experiment.pilot import require_page
 from ortune.experiment.watcher import Watcher
 from ortune.fleet import runtimes
 from ortune.model.open import open_model
-from ortune.profiling.gpu import kernels_a_run
+from ortune.profiling.kernels import kernels_a_run
 from ortune.profiling.processes import LEAST_OF_TURN, profile, profiled_arm
 from ortune.profiling.why import why
 from ortune.providers.web_webgpu import PROVIDER as WEB_WEBGPU

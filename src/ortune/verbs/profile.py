@@ -357,7 +357,11 @@ class _Models:
             ),
             side=sides[0].seen([last] if isinstance(last, Measured) else ()),
             gpu_run=shown.gpu_run,
-            notes=(*pod, *(named if len(sides) > 1 else filter(None, trouble))),
+            notes=(
+                *pod,
+                *(named if len(sides) > 1 else filter(None, trouble)),
+                *profile_words.untraced(shown.untraced),
+            ),
         )
         if len(sides) > 1:
             slow = [slowdown(mine) for mine in processes]

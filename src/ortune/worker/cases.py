@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import Any, Callable, Dict, List, Optional
+from typing import Any, Callable, Dict, List, NamedTuple, Optional, Union
 
 from . import channels, timing
 from .protocol import Stop
@@ -41,6 +41,85 @@ class Bound:
         return binding.copy_outputs_to_cpu()
 
 
+class Buffers(NamedTuple):
+    """What one shape is called with: its binding, and the values that are bound, on the device."""
+
+    binding: Any
+    inputs: Dict[str, Any]
+    outputs: List[Any]
+    run_options: Any
+
+
+class DeviceBound:
+    """One caller's calls with buffers on the device that inputs are copied into and outputs are computed into.
+
+    The buffers of a shape keep their addresses, as replaying a captured graph needs. Values stay on the device where
+    the plan says so: then a call copies nothing, and ends when the device is done.
+    """
+
+    def __init__(self, ort: Any, session: Any, settings: channels.Settings, memory: str) -> None:
+        self.ort, self.session, self.settings, self.memory = ort, session, settings, memory
+        self.stays = settings.call_style == "device_resident"
+        self.bound: Dict[Any, Buffers] = {}  # by the inputs' shapes
+
+    def __call__(self, feeds: Dict[str, Any]) -> Any:
+        """One call; the outputs as numpy arrays of their own, or nothing where they stay on the device."""
+        if not self.stays:
+            return self.read(feeds)
+        buffers = self._buffers(feeds)
+        self.session.run_with_iobinding(buffers.binding, buffers.run_options)
+        buffers.binding.synchronize_outputs()
+        return None
+
+    def read(self, feeds: Dict[str, Any]) -> Any:
+        """One call whose inputs are copied in and whose outputs are fetched, whatever the plan says."""
+        buffers = self._buffers(feeds)
+        for name, value in feeds.items():
+            buffers.inputs[name].update_inplace(value)
+        self.session.run_with_iobinding(buffers.binding, buffers.run_options)
+        return [value.numpy() for value in buffers.outputs]
+
+    def _buffers(self, feeds: Dict[str, Any]) -> Buffers:
+        key = tuple((name, value.shape, value.dtype.str) for name, value in feeds.items())
+        if key not in self.bound:
+            self.bound[key] = self._bind(feeds)
+        return self.bound[key]
+
+    def _bind(self, feeds: Dict[str, Any]) -> Buffers:
+        named = {o.name: o.type for o in self.session.get_outputs()}
+        texts = [name for name, value in feeds.items() if _kind(value) in "OUS"]
+        others = [name for name, kind in named.items() if not kind.startswith("tensor(") or "string" in kind]
+        if texts or others:
+            what = "%s cannot be bound to memory of a device" % (texts + others)[0]
+            raise Stop("unsupported", what, "call_style")
+        binding, make = self.session.io_binding(), self.ort.OrtValue.ortvalue_from_numpy
+        inputs = {name: make(value, self.memory, 0) for name, value in feeds.items()}
+        outputs = [make(value, self.memory, 0) for value in self._results(feeds)]
+        for name, value in inputs.items():
+            binding.bind_ortvalue_input(name, value)
+        for name, value in zip(named, outputs):
+            binding.bind_ortvalue_output(name, value)
+        options = self.settings.run
+        if self.settings.captures:
+            # Each shape has a graph of its own: a replay knows the shapes of its capture alone.
+            options = self.ort.RunOptions()
+            options.add_run_config_entry("gpu_graph_id", str(len(self.bound)))
+        return Buffers(binding, inputs, outputs, options)
+
+    def _results(self, feeds: Dict[str, Any]) -> List[Any]:
+        """Arrays like the outputs for these inputs: of a plain run, which must not be the one that is captured."""
+        options = self.ort.RunOptions()
+        options.add_run_config_entry("gpu_graph_id", "-1")
+        results: List[Any] = self.session.run(None, feeds, options)
+        return results
+
+
+def _kind(value: Any) -> str:
+    """The kind of an array's elements, as numpy's types tell it; that of objects for what is no array."""
+    kind: str = value.dtype.kind if hasattr(value, "dtype") else "O"
+    return kind
+
+
 class Case:
     """One input shape: its feeds and what was measured with them."""
 
@@ -51,7 +130,7 @@ class Case:
         settings: channels.Settings,
         feed: Dict[str, Any],
         values: Any,
-        bound: Optional[Bound] = None,
+        bound: Union[Bound, DeviceBound, None] = None,
     ) -> None:
         self.name, self.weight = feed["name"], feed["weight"]
         self.session = session
@@ -60,7 +139,7 @@ class Case:
         if needs_ort_values:
             if bound is not None:
                 # Run as if it had not been asked for, it would pass for a setting that changes nothing.
-                what = "io_binding takes no input of a type that numpy lacks"
+                what = "%s takes no input of a type that numpy lacks" % settings.call_style
                 raise Stop("unsupported", what, "call_style")
             feeds = values.as_ort_values(ort, feeds, values.bit_types(feed["path"]))
             self.call: Callable[[], Any] = lambda: session.run_with_ort_values(
@@ -70,6 +149,12 @@ class Case:
             self.call = lambda: bound(feeds)
         else:
             self.call = lambda: session.run(self.names, feeds, settings.run)
+        self.read = self.call
+        self.other: Optional[Callable[[], Any]] = None
+        if isinstance(bound, DeviceBound):
+            self.read = lambda: bound.read(feeds)
+            if settings.captures:
+                self.other = lambda: bound.read(values.shifted(feeds))
         self.latencies: List[int] = []
         self.waits: List[int] = []
         self.turns: List[int] = []  # how many latencies there were after each turn
@@ -78,10 +163,17 @@ class Case:
         self.shapes: List[List[int]] = []
 
     def first(self, outputs_path: str, values: Any) -> None:
-        """Times the first run and keeps its outputs: later ones of random operators differ."""
+        """Times the first run and keeps its outputs: later ones of random operators differ.
+
+        A graph is captured on other inputs first, so that the outputs that are kept are a replay's after its inputs
+        changed: what was captured with the values themselves would show here.
+        """
         start = timing.CLOCK()
-        outputs = self.call()
+        outputs = (self.other or self.read)()
         self.first_ns = timing.CLOCK() - start
+        if self.other is not None:
+            self.other()
+            outputs = self.read()
         self.shapes = values.shapes(outputs)
         if outputs_path:
             types = [o.type for o in self.session.get_outputs()]
@@ -120,10 +212,14 @@ class Case:
 
 
 def caller(
-    ort: Any, session: Any, settings: channels.Settings, feeds: List[Dict[str, Any]], values: Any
+    ort: Any, session: Any, settings: channels.Settings, feeds: List[Dict[str, Any]], values: Any, memory: str
 ) -> List[Case]:
     """One caller's cases; where inputs and outputs are bound, one binding serves them all."""
-    bound = Bound(session, settings.run) if settings.call_style == "io_binding" else None
+    bound: Union[Bound, DeviceBound, None] = None
+    if settings.call_style == "io_binding":
+        bound = Bound(session, settings.run)
+    elif settings.call_style != "run":
+        bound = DeviceBound(ort, session, settings, memory)
     return [Case(ort, session, settings, feed, values, bound) for feed in feeds]
 
 

@@ -90,12 +90,14 @@ class Trial:
         self.base_bytes: Optional[int] = None
         self.idle: Optional[float] = None
         self.switches: Optional[int] = None
+        self.gpu: Any = None  # what times kernels, where the profile is to have them
 
     def load(self) -> None:
         """Creates the session."""
         from . import probes
 
         ort, request, link = self.ort, self.request, self.link
+        _preload(ort, request["device_memory"])
         ort.set_seed(request["seed"])
         settings = self.settings = channels.apply(ort, request["applied"])
         for library in request["custom_ops"]:
@@ -109,6 +111,11 @@ class Trial:
         self.base_bytes = _resident_bytes("VmRSS")
         threads_before = probes.thread_count()
         arguments = channels.session_arguments(ort, settings, request["providers"])
+        if request["gpu_tracer"]:
+            from . import gpu_trace
+
+            self.gpu = gpu_trace.GpuTrace()
+            self.gpu.start()
         start = timing.CLOCK()
         self.sessions = [
             ort.InferenceSession(request["model"], settings.session, **arguments)
@@ -130,7 +137,7 @@ class Trial:
 
         request, link = self.request, self.link
         self.callers = [
-            cases.caller(self.ort, each, self.settings, request["feeds"], values)
+            cases.caller(self.ort, each, self.settings, request["feeds"], values, request["device_memory"])
             for each in self.sessions
             for _ in range(request["callers"])
         ]
@@ -172,8 +179,17 @@ class Trial:
             "devices": self.settings.devices, "ort_version": self.ort.__version__,
             "involuntary_switches": self.switches,
             "wrote": self.settings.files[1] > self.settings.files[0] if self.settings.files else None,
-            "profile": session.end_profiling() if self.request["profile_path"] else "",
+            "profile": self._profile(session), "untraced": self.gpu.problem if self.gpu is not None else "",
         }  # fmt: skip
+
+    def _profile(self, session: Any) -> str:
+        """The path of the profile, with the GPU's part where that was traced."""
+        if not self.request["profile_path"]:
+            return ""
+        path: str = session.end_profiling()
+        if self.gpu is not None:
+            self.gpu.write_into(path, session.get_profiling_start_time_ns())
+        return path
 
 
 def _import_onnxruntime() -> Any:
@@ -182,6 +198,23 @@ def _import_onnxruntime() -> Any:
     except ImportError as error:
         raise Stop("no-runtime", "%s cannot import onnxruntime: %s" % (sys.executable, error)) from error
     return onnxruntime
+
+
+def _preload(ort: Any, memory: str) -> None:
+    """Loads NVIDIA's libraries from the environment's own packages, as a program that uses them does.
+
+    Where the loader finds them by itself nothing is preloaded: what a user's program gets is what is measured.
+    """
+    if memory != "cuda" or not hasattr(ort, "preload_dlls"):
+        return
+    import ctypes
+
+    folder = os.path.join(os.path.dirname(ort.__file__), "capi")
+    try:
+        ctypes.CDLL(os.path.join(folder, "libonnxruntime_providers_shared.so"), mode=ctypes.RTLD_GLOBAL)
+        ctypes.CDLL(os.path.join(folder, "libonnxruntime_providers_cuda.so"))
+    except OSError:
+        ort.preload_dlls()
 
 
 def _require_providers(session: Any, requested: List[Dict[str, Any]], available: List[str]) -> None:

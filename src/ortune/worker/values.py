@@ -66,6 +66,11 @@ def _load(path: str, entry: Dict[str, Any]) -> Any:
     return array.astype(object) if entry["onnx_type"] == "string" else array
 
 
+def shifted(feeds: Dict[str, Any]) -> Dict[str, Any]:
+    """Other feeds of the same shapes, types and ranges: each value where its neighbour was."""
+    return {name: np.ascontiguousarray(np.roll(value, 1)) for name, value in feeds.items()}
+
+
 def as_ort_values(ort: Any, feeds: Dict[str, Any], bits: Dict[str, int]) -> Dict[str, Any]:
     """The feeds as OrtValues, for models with inputs that numpy cannot hold."""
     values: Dict[str, Any] = {}

@@ -1,20 +1,25 @@
 """How the program calls the session.
 
 What it is: run takes and returns numpy arrays; io_binding keeps one binding for each session and thread, and each call
-    binds its arrays to it and copies the outputs.
+    binds its arrays to it and copies the outputs. On a GPU device_binding keeps buffers there that each call copies
+    into and reads from, and device_resident leaves inputs and outputs on the device.
 Why it costs: each plain run looks names up, checks and wraps every array; for a model of microseconds that is more
     than its operators. Bound outputs keep their memory only in a model whose shapes are all fixed: elsewhere binding
-    them anew takes longer than plain runs do.
-Evidence: time of a run less the time of its operators.
-Fix and its safety: keep the binding, as ``run()`` of a bundle's load.py does; exact.
+    them anew takes longer than plain runs do. On a GPU a plain run also allocates there, and waits for each copy.
+Evidence: time of a run less the time of its operators; on a GPU the copies in a profile.
+Fix and its safety: keep the binding, as ``run()`` of a bundle's load.py does; exact. device_resident is for programs
+    whose data is on the GPU anyway, and is never proposed: it does less than the others.
 Example: ``--set call=io_binding``
 References: ONNX Runtime documentation, "I/O Binding"; microsoft/onnxruntime#18475.
 """
 
-from ortune.knobs.knob import SELDOM, Knob
+from ortune import providers
+from ortune.knobs.knob import OFTEN, SELDOM, Knob
 
 TINY = 40
 """Up to so many nodes a run can cost less than calling it."""
+
+_WITH_MEMORY = tuple(p.name for p in providers.that(lambda p: p.memory))
 
 KNOB = Knob(
     name="call_style",
@@ -22,8 +27,12 @@ KNOB = Knob(
     channel="call_style",
     key="call_style",
     kind="choice",
-    choices=("run", "io_binding"),
+    choices=("run", "io_binding", "device_binding", "device_resident"),
+    only={"device_binding": _WITH_MEMORY, "device_resident": _WITH_MEMORY},
     default="run",
     summary="how the program calls the session",
-    worth=lambda model, _: {"io_binding": 0.3 if model.n_nodes <= TINY else SELDOM},
+    worth=lambda model, _: {
+        "io_binding": 0.3 if model.n_nodes <= TINY else SELDOM,
+        "device_binding": OFTEN,
+    },
 )

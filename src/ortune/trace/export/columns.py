@@ -60,6 +60,7 @@ COLUMNS: dict[str, str] = {
     "kernel_row": "kernels: the execution that each is written after, -1 for none",
     "kernel_start_ns": "kernels: start, in the clock of the trace",
     "kernel_duration_ns": "kernels: how long",
+    "kernel_bytes": "kernels: bytes of a copy, -1 of a kernel",
 }
 """Every array but ``about``, with what it holds; arrays of one kind (executions, nodes, ...) have one length."""
 
@@ -99,6 +100,7 @@ def write(trace: Trace, result: ProfileResult, file: BinaryIO) -> None:
         "kernel_row": trace.kernels.row,
         "kernel_start_ns": trace.kernels.start_ns,
         "kernel_duration_ns": trace.kernels.duration_ns,
+        "kernel_bytes": trace.kernels.bytes,
         "about": _texts([f"{name}: {text}" for name, text in COLUMNS.items()]),
     }
     np.savez_compressed(file, **arrays)

@@ -1,0 +1,24 @@
+"""Which GPU runs the session.
+
+What it is: the number that CUDA gives the device, from 0 on.
+Why it costs: GPUs of one machine differ in speed and in what else they run.
+Evidence: ``nvidia-smi``; a number without a device ends the session.
+Fix and its safety: the number of the GPU that is free; exact.
+Example: ``--target cuda --set cuda_device=1``
+References: ONNX Runtime documentation, "CUDA Execution Provider", ``device_id``.
+"""
+
+from ortune.knobs.knob import Knob
+from ortune.providers.cuda import PROVIDER as CUDA
+
+KNOB = Knob(
+    name="cuda_device",
+    channel="provider_option",
+    provider=CUDA.name,
+    key="device_id",
+    kind="int",
+    minimum=0,
+    maximum=255,
+    default="0",
+    summary="the number of the GPU",
+)

@@ -1,0 +1,28 @@
+"""Whether cuDNN adds the bias, the sum and the activation inside a convolution.
+
+What it is: the convolution's graph in cuDNN takes what follows it, where cuDNN has an engine for that.
+Why it costs: each of them apart reads and writes the whole output once more.
+Evidence: latency. onnxruntime 1.31.1 with cuDNN 9 on an H100 computed NaN with it, and was slower: outputs decide.
+Fix and its safety: on where outputs stay right and it is measured to be faster; numerics.
+Example: ``--target cuda --set cuda_fuse_conv_bias=1``
+References: ONNX Runtime documentation, "CUDA Execution Provider", ``fuse_conv_bias``.
+"""
+
+from ortune.knobs.knob import SELDOM, Knob
+from ortune.providers.cuda import PROVIDER as CUDA
+
+KNOB = Knob(
+    name="cuda_fuse_conv_bias",
+    since="1.18",
+    channel="provider_option",
+    provider=CUDA.name,
+    key="fuse_conv_bias",
+    kind="choice",
+    choices=("0", "1"),
+    default="0",
+    safety="numerics",
+    summary="bias and activation inside the convolution",
+    tries=("1",),
+    prior=SELDOM,
+    applies=lambda model: model.has("Conv"),
+)

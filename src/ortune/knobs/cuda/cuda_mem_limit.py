@@ -1,0 +1,25 @@
+"""The most memory that the GPU's arena may hold, in bytes.
+
+What it is: an allocation beyond it fails the run. Weights and activations count, cuDNN's workspaces too.
+Why it costs: without a limit one session can take what others on the GPU need.
+Evidence: the GPU's memory, and runs that end out of memory.
+Fix and its safety: a limit above the measured peak where several programs share a GPU; behaviour.
+Example: ``--target cuda --set cuda_mem_limit=2147483648``
+References: ONNX Runtime documentation, "CUDA Execution Provider", ``gpu_mem_limit``.
+"""
+
+from ortune.knobs.knob import Knob
+from ortune.providers.cuda import PROVIDER as CUDA
+
+KNOB = Knob(
+    name="cuda_mem_limit",
+    channel="provider_option",
+    provider=CUDA.name,
+    key="gpu_mem_limit",
+    kind="int",
+    minimum=1,
+    maximum=1 << 50,
+    default="no limit",
+    safety="behaviour",
+    summary="most memory of the GPU's arena, in bytes",
+)

@@ -1,0 +1,31 @@
+"""Which kernels attention may use.
+
+What it is: a sum of 1 flash attention, 2 memory-efficient attention, 4 TensorRT's fused one, 8 cuDNN's flash
+    attention, 16 plain products, 32 TensorRT's flash attention, 64 its cross attention, 128 its causal attention,
+    256 lean attention.
+Why it costs: which is fastest depends on lengths, heads and the GPU; by default ONNX Runtime chooses by rules.
+Evidence: latency of models with fused attention (MultiHeadAttention, GroupQueryAttention).
+Fix and its safety: the sum that is measured to be fastest; numerics.
+Example: ``--target cuda --set cuda_sdpa_kernel=8``
+References: ONNX Runtime, ``AttentionBackend`` and ``sdpa_kernel``.
+"""
+
+from ortune.knobs.knob import SELDOM, Knob
+from ortune.providers.cuda import PROVIDER as CUDA
+
+KNOB = Knob(
+    name="cuda_sdpa_kernel",
+    since="1.20",
+    channel="provider_option",
+    provider=CUDA.name,
+    key="sdpa_kernel",
+    kind="int",
+    minimum=0,
+    maximum=511,
+    default="0: by rules",
+    safety="numerics",
+    summary="kernels for attention",
+    tries=("8", "1"),
+    prior=SELDOM,
+    applies=lambda model: model.has("MultiHeadAttention", "GroupQueryAttention", "Attention"),
+)

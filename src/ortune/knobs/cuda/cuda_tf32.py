@@ -1,0 +1,26 @@
+"""Whether float32 products may be computed in TF32.
+
+What it is: tensor cores of Ampere and later multiply float32 with ten bits of mantissa; ONNX Runtime lets them.
+Why it costs: full float32 takes three to four times as long on convolutions and products; TF32 has an error of
+    about 1e-3.
+Evidence: latency, and the outputs' distance from the CPU's.
+Fix and its safety: off where outputs must be float32's; on is the default. Numerics.
+Example: ``--target cuda --set cuda_tf32=0``
+References: ONNX Runtime documentation, "CUDA Execution Provider", ``use_tf32``.
+"""
+
+from ortune.knobs.knob import Knob
+from ortune.providers.cuda import PROVIDER as CUDA
+
+KNOB = Knob(
+    name="cuda_tf32",
+    since="1.18",
+    channel="provider_option",
+    provider=CUDA.name,
+    key="use_tf32",
+    kind="choice",
+    choices=("0", "1"),
+    default="1",
+    safety="numerics",
+    summary="float32 products in TF32",
+)

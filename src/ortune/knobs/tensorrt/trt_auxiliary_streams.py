@@ -1,0 +1,27 @@
+"""How many streams an engine may use beside its own.
+
+What it is: branches that do not depend on each other run at once; -1 lets TensorRT choose, 0 is none.
+Why it costs: more streams take memory and synchronization; fewer leave branches waiting.
+Evidence: latency of models with branches, and the GPU's memory.
+Fix and its safety: 0 where memory counts, else the value that is measured to be faster; exact.
+Example: ``--target tensorrt --set trt_auxiliary_streams=0``
+References: ONNX Runtime documentation, "TensorRT Execution Provider", ``trt_auxiliary_streams``.
+"""
+
+from ortune.knobs.knob import SELDOM, Knob
+from ortune.providers.tensorrt import PROVIDER as TENSORRT
+
+KNOB = Knob(
+    name="trt_auxiliary_streams",
+    since="1.16",
+    channel="provider_option",
+    provider=TENSORRT.name,
+    key="trt_auxiliary_streams",
+    kind="int",
+    minimum=-1,
+    maximum=64,
+    default="-1: TensorRT's choice",
+    summary="streams beside the engine's own",
+    tries=("0",),
+    prior=SELDOM,
+)

@@ -1,0 +1,25 @@
+"""Whether engines of one session share their scratch memory.
+
+What it is: engines that never run at once use one block.
+Why it costs: a model in many parts holds the scratch memory of each.
+Evidence: the GPU's memory.
+Fix and its safety: on where a model falls into several parts; exact.
+Example: ``--target tensorrt --set trt_context_memory_sharing=1``
+References: ONNX Runtime documentation, "TensorRT Execution Provider", ``trt_context_memory_sharing_enable``.
+"""
+
+from ortune.knobs.knob import Knob
+from ortune.providers.tensorrt import PROVIDER as TENSORRT
+
+KNOB = Knob(
+    name="trt_context_memory_sharing",
+    channel="provider_option",
+    provider=TENSORRT.name,
+    key="trt_context_memory_sharing_enable",
+    kind="choice",
+    choices=("0", "1"),
+    default="0",
+    summary="scratch memory shared between engines",
+    tries=("1",),
+    priors={"latency": 0.0, "memory": 0.3},
+)

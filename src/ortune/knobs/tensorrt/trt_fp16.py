@@ -1,0 +1,27 @@
+"""Whether TensorRT may compute in float16.
+
+What it is: the builder times float16 kernels beside float32 ones and takes the faster for each layer.
+Why it costs: float16 has twice the arithmetic of TF32 and half the bytes.
+Evidence: latency, and the outputs' distance from the CPU's.
+Fix and its safety: on where outputs stay within the tolerance; numerics.
+Example: ``--target tensorrt --set trt_fp16=1``
+References: ONNX Runtime documentation, "TensorRT Execution Provider", ``trt_fp16_enable``.
+"""
+
+from ortune.knobs.knob import OFTEN, Knob
+from ortune.providers.tensorrt import PROVIDER as TENSORRT
+
+KNOB = Knob(
+    name="trt_fp16",
+    channel="provider_option",
+    provider=TENSORRT.name,
+    key="trt_fp16_enable",
+    kind="choice",
+    choices=("0", "1"),
+    default="0",
+    safety="numerics",
+    summary="TensorRT in float16",
+    tries=("1",),
+    prior=OFTEN,
+    priors={"latency": 0.8},
+)

@@ -1,0 +1,29 @@
+"""Whether normalization stays in float32 while the rest is float16.
+
+What it is: the Pow and ReduceMean of a layer normalization keep float32.
+Why it costs: their sums overflow or lose digits in float16.
+Evidence: the outputs' distance from the CPU's with ``trt_fp16=1``.
+Fix and its safety: on where float16 outputs are too far off; numerics.
+Example: ``--target tensorrt --set trt_fp16=1 --set trt_layer_norm_fp32=1``
+References: ONNX Runtime documentation, "TensorRT Execution Provider", ``trt_layer_norm_fp32_fallback``.
+"""
+
+from ortune.knobs.knob import SELDOM, Knob
+from ortune.providers.tensorrt import PROVIDER as TENSORRT
+
+KNOB = Knob(
+    name="trt_layer_norm_fp32",
+    since="1.15",
+    channel="provider_option",
+    provider=TENSORRT.name,
+    key="trt_layer_norm_fp32_fallback",
+    kind="choice",
+    choices=("0", "1"),
+    default="0",
+    safety="numerics",
+    summary="normalization in float32 beside float16",
+    tries=("1",),
+    prior=SELDOM,
+    applies=lambda model: model.layer_norm,
+    needs=("trt_fp16=1",),
+)

@@ -1,0 +1,28 @@
+"""The fewest nodes that TensorRT takes as a part.
+
+What it is: smaller parts stay with CUDA or the CPU.
+Why it costs: each part is an engine with borders that cost copies and synchronization; a part of two nodes seldom
+    pays.
+Evidence: number of parts, and latency.
+Fix and its safety: larger where a model falls into many parts; numerics.
+Example: ``--target tensorrt --set trt_min_subgraph=5``
+References: ONNX Runtime documentation, "TensorRT Execution Provider", ``trt_min_subgraph_size``.
+"""
+
+from ortune.knobs.knob import SELDOM, Knob
+from ortune.providers.tensorrt import PROVIDER as TENSORRT
+
+KNOB = Knob(
+    name="trt_min_subgraph",
+    channel="provider_option",
+    provider=TENSORRT.name,
+    key="trt_min_subgraph_size",
+    kind="int",
+    minimum=1,
+    maximum=100000,
+    default="1",
+    safety="numerics",
+    summary="fewest nodes in a part of TensorRT",
+    tries=("5",),
+    prior=SELDOM,
+)

@@ -1,0 +1,26 @@
+"""The smallest shapes that TensorRT's engines are built for.
+
+What it is: input names with their smallest sizes; all three of min, opt and max are given together.
+Why it costs: without them an input of a new size builds the engine again, in seconds to minutes.
+Evidence: runs that take as long as loading.
+Fix and its safety: the shapes that the program really sends; numerics, since kernels are chosen for the usual one.
+Example: ``--target tensorrt --set trt_profile_min=x:1x3x224x224 --set trt_profile_opt=x:4x3x224x224 --set
+    trt_profile_max=x:8x3x224x224``
+References: ONNX Runtime documentation, "TensorRT Execution Provider", ``trt_profile_min_shapes``.
+"""
+
+from ortune.knobs.knob import Knob
+from ortune.providers.tensorrt import PROVIDER as TENSORRT
+
+KNOB = Knob(
+    name="trt_profile_min",
+    since="1.14",
+    channel="provider_option",
+    provider=TENSORRT.name,
+    key="trt_profile_min_shapes",
+    kind="text",
+    pattern="[^\\s:,]+:[0-9]+(x[0-9]+)*(,[^\\s:,]+:[0-9]+(x[0-9]+)*)*",
+    default="the shapes of the first run",
+    safety="numerics",
+    summary="smallest shapes of TensorRT's engines",
+)

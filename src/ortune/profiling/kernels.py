@@ -1,0 +1,83 @@
+"""Kernels and copies on a device, beside the nodes of a trace: how many, how long, and of whom."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Literal
+
+import numpy as np
+
+from ortune.records import Transfer
+from ortune.trace.attribution import Attribution, mean
+from ortune.trace.table import ABSENT, NO_RUN, Floats, Trace
+
+_Way = Literal["to-device", "to-host", "on-device"]
+_WAYS: Mapping[str, _Way] = {
+    "Memcpy HtoD": "to-device",
+    "Memcpy DtoH": "to-host",
+    "Memcpy DtoD": "on-device",
+}
+"""What the worker's tracer calls copies."""
+
+
+def kernels_a_run(trace: Trace) -> int | None:
+    """Kernels of the last run, which does nothing that is done once; None where none is timed."""
+    rows = trace.kernels.row
+    rows = rows[rows >= 0]
+    if not len(rows):
+        return None
+    return int(np.count_nonzero(trace.run[rows] == trace.n_runs - 1))
+
+
+def of_kernels(trace: Trace, found: Attribution) -> Attribution:
+    """The steady runs with the time of each node's kernels in the place of the host's."""
+    kernels = trace.kernels
+    owned = kernels.row >= 0
+    rows, ns = kernels.row[owned], kernels.duration_ns[owned]
+    runs = trace.run[rows] - found.runs.start
+    steady = (runs >= 0) & (runs < len(found.runs))
+    by_node = np.zeros_like(found.by_node)
+    np.add.at(by_node, (trace.name.codes[rows[steady]], runs[steady]), ns[steady])
+    return replace(found, by_node=by_node, wall_ns=by_node.sum(axis=0))
+
+
+def node_times(trace: Trace, found: Attribution) -> Floats | None:
+    """Nanoseconds of each node's kernels in the mean steady run (n,); None where no kernel's node is known."""
+    kernels = trace.kernels
+    if trace.device_only or not (kernels.row >= 0).any():
+        return None
+    return mean(of_kernels(trace, found).by_node)
+
+
+def transfers(trace: Trace, found: Attribution) -> tuple[Transfer, ...]:
+    """Copies of the mean steady run, those that take longest first.
+
+    A copy that no node started belongs to the run in which it ran on the device.
+    """
+    kernels, n_runs = trace.kernels, len(found.runs)
+    copies = np.flatnonzero(kernels.bytes != ABSENT)
+    if not len(copies) or not n_runs:
+        return ()
+    owner = kernels.row[copies]
+    begin, end = trace.run_start_ns, trace.run_start_ns + trace.run_ns
+    last = np.searchsorted(begin, kernels.start_ns[copies], side="right") - 1
+    within = (last >= 0) & (kernels.start_ns[copies] <= end[np.maximum(last, 0)])
+    run = np.where(owner >= 0, trace.run[np.maximum(owner, 0)], np.where(within, last, NO_RUN))
+    steady = (run >= found.runs.start) & (run < found.runs.stop)
+    groups: dict[tuple[_Way, bool], list[int]] = {}
+    for copy, node in zip(copies[steady].tolist(), owner[steady].tolist(), strict=True):
+        way = _WAYS.get(kernels.name[copy])
+        if way:
+            groups.setdefault((way, node >= 0), []).append(copy)
+    rows = [
+        Transfer(
+            way=way,
+            of_nodes=of_nodes,
+            count=len(mine) / n_runs,
+            bytes=float(kernels.bytes[mine].sum()) / n_runs,
+            time_ns=float(kernels.duration_ns[mine].sum()) / n_runs,
+        )
+        for (way, of_nodes), mine in groups.items()
+    ]
+    return tuple(sorted(rows, key=lambda row: -row.time_ns))
