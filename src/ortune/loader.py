@@ -22,6 +22,7 @@ from ortune.bundle.machine import (
     cpus,
     forbid_huge_pages,
     is_preloaded,
+    load_nvidia_libraries,
     other_build,
     other_hardware,
     threads,
@@ -148,7 +149,12 @@ def _session(
         options.register_custom_ops_library(os.fspath(library))
     model = folder / (plain or info["model"])
     chosen = _providers(info, settings) if providers is None else list(providers)
+<<<<<<< HEAD
     session: InferenceSession = ort.InferenceSession(str(model), options, **_arguments(ort, options, chosen))
+=======
+    _load_libraries(ort, chosen)
+    session: InferenceSession = ort.InferenceSession(str(model), options, providers=chosen)
+>>>>>>> 03e617e (wip)
     missing = without_providers(chosen, session.get_providers())
     if missing:
         needed = pip_words(info.get("requirements"))
@@ -156,6 +162,7 @@ def _session(
     return session
 
 
+<<<<<<< HEAD
 def _arguments(ort: ModuleType, options: Any, chosen: list[Provider]) -> dict[str, Any]:
     """What a session is told of its providers: nothing where wheels of their own gave them to its options."""
     try:
@@ -163,6 +170,13 @@ def _arguments(ort: ModuleType, options: Any, chosen: list[Provider]) -> dict[st
     except plugins.Unusable as error:
         _warn(str(error))
         return {"providers": chosen}
+=======
+def _load_libraries(ort: ModuleType, chosen: Sequence[Provider]) -> None:
+    """What a provider of NVIDIA's needs, where the system does not find it."""
+    names = [each if isinstance(each, str) else each[0] for each in chosen]
+    if any(find(name).vendor == "NVIDIA" for name in names):
+        load_nvidia_libraries(ort)
+>>>>>>> 03e617e (wip)
 
 
 def _warn(text: str) -> None:
@@ -216,6 +230,10 @@ def _is_of_a_page(info: dict[str, Any]) -> bool:
 
 
 def _is_of_the_call(setting: dict[str, Any]) -> bool:
+    if setting["channel"] == "provider_option":
+        return bool(
+            setting["key"] == find(setting["provider"]).graph_option and as_text(setting["value"]) == "1"
+        )
     if setting["channel"] == "call_style":
         return bool(setting["value"] != "run")
     return bool(setting["channel"] == "run_config")
@@ -266,6 +284,8 @@ def _providers(info: dict[str, Any], settings: list[dict[str, Any]]) -> list[Pro
         for setting in settings:
             if setting["channel"] == "provider_option" and setting["provider"] == name:
                 put_option(own, setting["key"], as_text(setting["value"]))
+        # Replaying a graph is right only with buffers that stay on the device, which a plain call does not keep.
+        own.pop(find(name).graph_option, None)
     return [(name, options) if options else name for name, options in specs]
 
 

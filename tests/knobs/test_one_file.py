@@ -220,7 +220,7 @@ def test_an_option_reaches_the_provider_that_it_belongs_to(of_a_provider: str) -
     sent = requests.applied(plan, RUNTIME)
     asked = [{"name": p.name, "options": p.options} for p in plan.providers]
     settings = channels.apply(onnxruntime, [msgspec.to_builtins(item) for item in sent])
-    given = channels.providers(asked, settings.provider_options)
+    given = channels._providers(asked, settings.provider_options)
     assert given == [FIRST, (SECOND, {"intra_op_num_threads": "0", "threads": "3"})]
     assert providers(plan, resolve(plan)) == [
         (FIRST, {}),

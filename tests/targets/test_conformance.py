@@ -13,6 +13,7 @@ from targets_here import discovered, runtimes_here
 from ortune import knobs, targets
 from ortune.inputs.feed_files import write_feeds
 from ortune.inputs.value_files import read_index
+from ortune.knobs import Knob
 from ortune.providers import CPU
 from ortune.records import Failed, FeedRef, Measured, Outcome, Plan, Runtime, TrialRequest, Value
 from ortune.targets import Target
@@ -169,13 +170,16 @@ def test_sensors_are_read(target: Target, outcome: Measured) -> None:
     assert (outcome.sensors.elapsed_ns is None) == (before.at_ns is None or after.at_ns is None)
 
 
+def value_of(knob: Knob) -> str:
+    """One that every machine with the target has."""
+    return (*knob.choices, *knob.tries, "1" if knob.minimum is None else str(max(knob.minimum, 0)))[0]
+
+
 def settings_of(target: Target) -> list[dict[str, Value]]:
     """A value of each of its settings that can be made up, what needs others with these; and one of the session's."""
     own = [k for k in knobs.all_knobs().values() if k.provider == target.provider.name and k.kind != "text"]
-    values = {knob.name: (*knob.choices, *knob.tries, "1")[0] for knob in own if not knob.needs}
-    needing = [
-        knobs.parse_settings([*k.needs, f"{k.name}={(*k.choices, *k.tries, '1')[0]}"]) for k in own if k.needs
-    ]
+    values = {knob.name: value_of(knob) for knob in own if not knob.needs}
+    needing = [knobs.parse_settings([*k.needs, f"{k.name}={value_of(k)}"]) for k in own if k.needs]
     shared: list[dict[str, Value]] = [{"enable_mem_pattern": False}]
     texts = [f"{name}={value}" for name, value in values.items() if "{" not in value]
     if not target.of_runtime:  # a browser takes seconds to start: it is told at once all that one build reads

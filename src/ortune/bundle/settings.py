@@ -11,6 +11,7 @@ from ortune import knobs
 from ortune.bundle.shared import as_text, put_option, thread_cap
 from ortune.knobs import Knob
 from ortune.knobs.cpu.transparent_huge_pages import KNOB as _HUGE_PAGES
+from ortune.providers import find
 from ortune.records import Applied, Host, Plan, Value
 
 HUGE_PAGES = _HUGE_PAGES.key
@@ -45,15 +46,29 @@ def arena(applied: Iterable[Applied]) -> dict[str, int]:
     return {s.key: int(s.value) for s in of(applied, "env_allocator")}
 
 
-def providers(plan: Plan, applied: Iterable[Applied]) -> list[tuple[str, dict[str, str]]]:
-    """The plan's execution providers, each with its options and those among the settings that are its own."""
+def providers(
+    plan: Plan, applied: Iterable[Applied], *, keeps_buffers: bool = True
+) -> list[tuple[str, dict[str, str]]]:
+    """The plan's execution providers, each with its options and those among the settings that are its own.
+
+    Without buffers that keep their addresses on the device, runs that replay a captured graph would give old results:
+    then nothing is captured.
+    """
     found: dict[str, dict[str, str]] = {name: {} for name in plan.provider_names}
     for spec in plan.providers:
         found[spec.name].update(spec.options)
     for setting in of(applied, "provider_option"):
         if setting.provider in found:
             put_option(found[setting.provider], setting.key, as_text(setting.value))
+    if not keeps_buffers:
+        for name, options in found.items():
+            options.pop(find(name).graph_option, None)
     return list(found.items())
+
+
+def captured(plan: Plan, applied: Iterable[Applied]) -> bool:
+    """Whether runs replay a captured graph."""
+    return any(options.get(find(name).graph_option) == "1" for name, options in providers(plan, applied))
 
 
 def tuned_on(host: Host | None) -> dict[str, Any]:

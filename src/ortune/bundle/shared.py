@@ -19,7 +19,7 @@ INDEX = "ortune.json"
 ALLOWED = Path(__file__).with_name("allowed.json")
 
 _OPTION = re.compile(r"[A-Za-z0-9_.:,;+-]*")  # no path, no variable, no text in a format of its own
-_REQUIREMENT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*==[0-9][A-Za-z0-9.+]*")
+_REQUIREMENT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*(\[[a-z,]+\])?==[0-9][A-Za-z0-9.+]*")
 _THREADS = re.compile(r"min\((\d{1,9}), ?cpus\)")
 
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from ortune.bundle.languages.python import LANGUAGE, given, once
 from ortune.bundle.settings import (
     COMMANDS,
+    captured,
     measured,
     named,
     needs_allocator,
@@ -45,7 +46,11 @@ def python_lines(
     options += [f"options.register_custom_ops_library({library!r})" for library in custom_ops]
     options = [*dict.fromkeys(options), *_with_allocator(held, settings)]
     lines += ["options = ort.SessionOptions()", *options] if options else []
-    chosen = given(providers(plan, settings))
+    if captured(plan, settings):
+        lines.append(
+            "# nothing replays a graph here: run() of the bundle's load.py does, with buffers on the GPU"
+        )
+    chosen = given(providers(plan, settings, keeps_buffers=False))
     lines.append(
         f"session = ort.InferenceSession({model!r}{', options' if options else ''}, providers={chosen!r})"
     )

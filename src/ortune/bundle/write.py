@@ -19,6 +19,7 @@ from ortune.bundle.web import FILES, locations, web_files
 from ortune.errors import ModelError, UsageError
 from ortune.inputs.value_files import read_index, write_npz, write_protobufs
 from ortune.model.open import OpenModel, open_model
+from ortune.providers import CPU, find
 from ortune.records import BundleInfo, Host, TuneResult, Workload
 
 _OWN_NAMES = frozenset({
@@ -173,11 +174,22 @@ def _copy_models(
         proof=result.against_default,
         applied=resolve(plan),
         ort_version=result.ort_web or (result.runtime or result.side.runtime).ort_version,
-        requirements=result.adoption.requirements if result.adoption else (),
+        requirements=_requirements(result),
         session=result.session,
         calibration=result.calibration if _is_quantised(result) else None,
     )
     return info, shipped, plain
+
+
+def _requirements(result: TuneResult) -> tuple[str, ...]:
+    """What must be installed in the place of a plain onnxruntime; () where that is enough."""
+    if result.adoption is not None:
+        return result.adoption.requirements
+    runtime = result.runtime or result.side.runtime
+    provider = find(result.winner.provider_names[0])
+    if provider == CPU or runtime.package != provider.wheel:
+        return ()
+    return (f"{provider.wheel}{provider.extras}=={runtime.ort_version}",)
 
 
 def _is_quantised(result: TuneResult) -> bool:

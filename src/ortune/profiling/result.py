@@ -40,7 +40,7 @@ from ortune.trace.matching import SideNode
 from ortune.trace.memory import Resident
 from ortune.trace.naming import stable_names
 from ortune.trace.roofline import with_floors
-from ortune.trace.table import Floats, Trace
+from ortune.trace.table import ABSENT, Floats, Trace
 from ortune.trace.variance import variance
 from ortune.trials.sides import Resolved
 
@@ -318,6 +318,7 @@ def _device(trace: Trace, found: Attribution) -> dict[str, float]:
     end = trace.run_start_ns[found.runs.stop - 1] + trace.run_ns[found.runs.stop - 1]
     counts = (begin <= kernels.start_ns) & (kernels.start_ns <= end)
     counts[owned] = (trace.run[owners] >= found.runs.start) & (trace.run[owners] < found.runs.stop)
+    counts &= kernels.bytes == ABSENT  # copies are told apart
     names = (*trace.provider.texts, "device")
     times = np.bincount(provider[counts], weights=kernels.duration_ns[counts], minlength=len(names))
     return {name: float(ns) / len(found.wall_ns) for name, ns in zip(names, times, strict=True) if ns}

@@ -7,6 +7,7 @@ PROVIDER = Provider(
     target="cuda",
     aliases=("gpu",),
     wheel="onnxruntime-gpu",
+    extras="[cuda,cudnn]",
     systems=DESKTOP,
     builds=(
         Build(
@@ -16,6 +17,7 @@ PROVIDER = Provider(
             what="kernels for GPUs of NVIDIA, with CUDA 13 and cuDNN 9",
             brings=(
                 "nvidia-cublas==13.10.0.20",
+                "nvidia-cuda-cupti==13.5.25",  # times kernels for profile
                 "nvidia-cuda-nvrtc==13.5.37",
                 "nvidia-cuda-runtime==13.5.37",
                 "nvidia-cudnn-cu13==9.28.1.4",
@@ -26,6 +28,7 @@ PROVIDER = Provider(
             cuda=13,
         ),
     ),
+    ships=True,
     options=frozenset(
         {
             "device_id",
@@ -54,6 +57,7 @@ PROVIDER = Provider(
     vendor="NVIDIA",
     queues=True,
     memory="cuda",
+    graph_option="enable_cuda_graph",
     tracer="cupti",
     float16=True,
 )

@@ -74,6 +74,7 @@ class Provider:
         aliases: Other words that people write for it.
         in_profiles: What profiles call it, where that is another name; the usual one first.
         wheel: The wheel whose build has it; "" when no wheel does.
+        extras: The wheel's extras that bring the libraries which the provider needs; "" where it brings them itself.
         systems: Where that wheel exists, by ``platform.system()``.
         plugin: A plugin wheel that adds it to a plain ``onnxruntime``.
         otherwise: Where it comes from when no wheel brings it.
@@ -91,6 +92,8 @@ class Provider:
         standard_operators: It knows the operators of ONNX alone, none that ONNX Runtime's optimiser makes.
         fixed_sizes: It leaves nodes whose shapes are not known to the CPU.
         memory: What ``OrtValue`` calls its device's memory, where values can be made there; "" elsewhere.
+        graph_option: The option that replays runs from a captured graph, which is right only with buffers on the device
+            that keep their addresses; "" where there is none.
         tracer: What times its kernels: NVIDIA's CUPTI; "" where nothing does, or ONNX Runtime itself.
         float16: It computes faster in float16.
         int32: It computes faster with 32-bit integers than with 64-bit ones.
@@ -107,6 +110,7 @@ class Provider:
     aliases: tuple[str, ...] = ()
     in_profiles: tuple[str, ...] = ()
     wheel: str = ""
+    extras: str = ""
     systems: tuple[str, ...] = ("Linux",)
     plugin: str = ""
     otherwise: str = ""
@@ -123,6 +127,7 @@ class Provider:
     standard_operators: bool = False
     fixed_sizes: bool = False
     memory: str = ""
+    graph_option: str = ""
     tracer: Literal["", "cupti"] = ""
     float16: bool = False
     int32: bool = False

@@ -12,6 +12,7 @@ PROVIDER = Provider(
         "TensorRT 10 is no wheel of the package index but a script that fetches it from NVIDIA: in an environment of "
         "your own, pip install 'onnxruntime-gpu[cuda,cudnn]==1.31.1' 'tensorrt-cu13<11', then --runtime PATH"
     ),
+    ships=True,
     options=frozenset(
         {
             "device_id",
@@ -45,6 +46,7 @@ PROVIDER = Provider(
     vendor="NVIDIA",
     queues=True,
     memory="cuda",
+    graph_option="trt_cuda_graph_enable",
     tracer="cupti",
     compiles=True,
     float16=True,

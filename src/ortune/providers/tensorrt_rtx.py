@@ -33,6 +33,7 @@ PROVIDER = Provider(
     vendor="NVIDIA",
     queues=True,
     memory="cuda",
+    graph_option="nv_cuda_graph_enable",
     tracer="cupti",
     compiles=True,
     float16=True,

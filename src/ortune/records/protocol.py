@@ -42,6 +42,7 @@ class TrialRequest(Record, frozen=True, kw_only=True):
         outputs_path: Where to leave the outputs of the first run of each case; "" keeps none.
         profile_path: Prefix for ORT's profile; "" is off.
         device_memory: What ONNX Runtime calls the memory of the plan's device, for values that stay there.
+        captures: Runs are replayed from a graph that was captured on the device.
         gpu_tracer: What times kernels on the GPU beside the profile; "" is nothing.
     """
 
@@ -62,6 +63,7 @@ class TrialRequest(Record, frozen=True, kw_only=True):
     outputs_path: str = ""
     profile_path: str = ""
     device_memory: str = ""
+    captures: bool = False
     gpu_tracer: str = ""
 
 

@@ -123,12 +123,21 @@ def run_sentence(result: ProfileResult) -> str:
     if on_device:
         first = max(result.nodes, key=lambda n: n.device_ns or 0.0)
         part = percent((first.device_ns or 0.0) / on_device)
-        return f"{text}; the device computes {duration(on_device)}, most in {shorten(name_of(first), NAME)} ({part})"
+        return f"{text}; {_on_device(on_device, result)}, most in {shorten(name_of(first), NAME)} ({part})"
     node = max(result.nodes, key=lambda n: n.time_ns, default=None)
     if node is not None and node.time_ns > 0:
         largest_node = "the largest recorded node" if result.trace.lost_runs else "the largest node"
         text += f"; {largest_node} is {shorten(name_of(node), NAME)} ({share(node.time_ns, result)})"
     return text
+
+
+def _on_device(ns: float, result: ProfileResult) -> str:
+    """How long the GPU computes, beside a run that nothing profiles: what is left is the host's."""
+    plain_ns = result.wall_ns / result.slowdown_ratio if result.slowdown_ratio else 0.0
+    if not plain_ns:
+        return f"the GPU computes for {duration(ns)}"
+    part = percent(min(1.0, ns / plain_ns), 0)
+    return f"the GPU computes for {duration(ns)}, {part} of a run without the profiler ({duration(plain_ns)})"
 
 
 def share(ns: float, result: ProfileResult) -> str:

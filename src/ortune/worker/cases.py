@@ -57,8 +57,11 @@ class DeviceBound:
     the plan says so: then a call copies nothing, and ends when the device is done.
     """
 
-    def __init__(self, ort: Any, session: Any, settings: channels.Settings, memory: str) -> None:
-        self.ort, self.session, self.settings, self.memory = ort, session, settings, memory
+    def __init__(
+        self, ort: Any, session: Any, settings: channels.Settings, memory: str, captures: bool
+    ) -> None:
+        self.ort, self.session, self.settings = ort, session, settings
+        self.memory, self.captures = memory, captures
         self.stays = settings.call_style == "device_resident"
         self.bound: Dict[Any, Buffers] = {}  # by the inputs' shapes
 
@@ -100,7 +103,7 @@ class DeviceBound:
         for name, value in zip(named, outputs):
             binding.bind_ortvalue_output(name, value)
         options = self.settings.run
-        if self.settings.captures:
+        if self.captures:
             # Each shape has a graph of its own: a replay knows the shapes of its capture alone.
             options = self.ort.RunOptions()
             options.add_run_config_entry("gpu_graph_id", str(len(self.bound)))
@@ -153,7 +156,7 @@ class Case:
         self.other: Optional[Callable[[], Any]] = None
         if isinstance(bound, DeviceBound):
             self.read = lambda: bound.read(feeds)
-            if settings.captures:
+            if bound.captures:
                 self.other = lambda: bound.read(values.shifted(feeds))
         self.latencies: List[int] = []
         self.waits: List[int] = []
@@ -212,15 +215,15 @@ class Case:
 
 
 def caller(
-    ort: Any, session: Any, settings: channels.Settings, feeds: List[Dict[str, Any]], values: Any, memory: str
+    ort: Any, session: Any, settings: channels.Settings, request: Dict[str, Any], values: Any
 ) -> List[Case]:
     """One caller's cases; where inputs and outputs are bound, one binding serves them all."""
     bound: Union[Bound, DeviceBound, None] = None
     if settings.call_style == "io_binding":
         bound = Bound(session, settings.run)
     elif settings.call_style != "run":
-        bound = DeviceBound(ort, session, settings, memory)
-    return [Case(ort, session, settings, feed, values, bound) for feed in feeds]
+        bound = DeviceBound(ort, session, settings, request["device_memory"], request["captures"])
+    return [Case(ort, session, settings, feed, values, bound) for feed in request["feeds"]]
 
 
 def reports(callers: List[List[Case]]) -> List[Dict[str, Any]]:

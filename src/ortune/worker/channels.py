@@ -13,9 +13,6 @@ from typing import Any, Dict, List, Optional, Tuple
 from . import plugins
 from .protocol import Stop
 
-GRAPH_OPTIONS = ("enable_cuda_graph", "cuda_graph_enable")
-"""How options that capture a run as a graph end, of CUDA, TensorRT and TensorRT for RTX."""
-
 
 class Settings:
     """What the session is created and run with."""
@@ -28,7 +25,6 @@ class Settings:
         self.run: Any = None
         self.provider_options: Dict[str, Dict[str, str]] = {}  # by provider
         self.call_style = "run"
-        self.captures = False  # runs are replays of a graph that was captured on the device
         self.arena: Any = None  # the OrtArenaCfg registered with the environment
         # In the folders that settings name, before the session and after; None where none names one.
         self.files: Optional[Tuple[int, int]] = None
@@ -98,7 +94,6 @@ def _apply_one(settings: Settings, item: Dict[str, Any]) -> None:
         settings.run = settings.run or ort.RunOptions()
         settings.run.add_run_config_entry(key, text(value))
     elif channel == "provider_option":
-        settings.captures |= key.endswith(GRAPH_OPTIONS) and text(value) == "1"
         _put(settings.provider_options.setdefault(item["provider"], {}), key, text(value))
     elif channel == "global_pool":
         before = thread_count()

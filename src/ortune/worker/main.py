@@ -137,7 +137,7 @@ class Trial:
 
         request, link = self.request, self.link
         self.callers = [
-            cases.caller(self.ort, each, self.settings, request["feeds"], values, request["device_memory"])
+            cases.caller(self.ort, each, self.settings, request, values)
             for each in self.sessions
             for _ in range(request["callers"])
         ]

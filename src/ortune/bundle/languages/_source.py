@@ -18,6 +18,7 @@ from ortune.bundle.machine import PACKAGES
 from ortune.bundle.settings import (
     HUGE_PAGES,
     arena,
+    captured,
     is_bound,
     named,
     needs_allocator,
@@ -29,7 +30,7 @@ from ortune.bundle.settings import (
     tuned_on,
 )
 from ortune.bundle.shared import as_text, thread_cap
-from ortune.providers import CPU, every
+from ortune.providers import CPU, every, find
 from ortune.providers.provider import Bindings
 from ortune.records import Applied, BundleInfo, Value
 
@@ -60,6 +61,7 @@ INSTEAD = {
     "global_pool": "the {} binding makes no global pool; its sessions have pools of their own",
     "preload": "nothing preloads it there; the system's allocator stays",
     "call_style": "the {} binding has no bound inputs and outputs; call run() with new ones each time",
+    "graph": "a replay reads and writes buffers that stay on the GPU, which load.py alone keeps",
     "page": "a setting of browsers alone",
     "provider": "the {} binding cannot append it; load.py can",
     "provider_option": "the {} binding has no such option; load.py can",
@@ -96,6 +98,7 @@ class Language:
         providers: Ways to append a provider, each with the providers by it and what the binding calls them.
         takes: The only options that the binding takes of a provider.
         lacks: What the binding has no way to do: channels, "affinities", "custom_ops" and huge pages.
+        keeps_buffers: Its code can keep inputs and outputs on the device, as replaying a captured graph needs.
         instead: What to do for that, where it is not ``INSTEAD``.
         more: What the template needs besides.
     """
@@ -122,6 +125,7 @@ class Language:
     providers: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     takes: Mapping[str, Sequence[str]] = field(default_factory=dict)
     lacks: frozenset[str] = frozenset()
+    keeps_buffers: bool = False
     instead: Mapping[str, str] = field(default_factory=dict)
     more: Mapping[str, Any] = field(default_factory=dict)
 
@@ -180,7 +184,9 @@ class Language:
             "pool": "".join(self.number(s.value) for s in of(applied, "global_pool")),
             "arena": arena(applied),
             "pinned": pinned[0] if pinned else None,
-            "specs": providers(info.plan, applied),
+            "specs": providers(info.plan, applied, keeps_buffers=self.keeps_buffers),
+            "device_memory": find(info.plan.provider_names[0]).memory,
+            "captures": captured(info.plan, applied),
             "providers": self._appended(info),
         }
 
@@ -249,7 +255,7 @@ class Language:
         return next(((way, own[name]) for way, own in self.providers.items() if name in own), None)
 
     def _appended(self, info: BundleInfo) -> list[Provider]:
-        given = providers(info.plan, info.applied)
+        given = providers(info.plan, info.applied, keeps_buffers=self.keeps_buffers)
         return [Provider(name, options, *way) for name, options in given if (way := self._way(name))]
 
     def notes(self, info: BundleInfo, custom_ops: Sequence[str]) -> list[tuple[str, str]]:
@@ -263,6 +269,13 @@ class Language:
                 found.append((f"provider {name}", f"needs {built}"))
             if self._way(name) is None:
                 found.append((f"provider {name}", self._instead("provider")))
+            if (
+                captured(info.plan, info.applied)
+                and not self.keeps_buffers
+                and find(name).graph_option in options
+            ):
+                option = find(name).graph_option
+                found.append((f"{option}={options.pop(option)} of {name}", INSTEAD["graph"]))
             lost = [key for key in options if key not in self.takes.get(name, options)]
             found += [(f"{key}={options[key]} of {name}", self._instead("provider_option")) for key in lost]
         if "custom_ops" in self.lacks:

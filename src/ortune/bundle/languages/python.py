@@ -66,5 +66,6 @@ LANGUAGE = Language(
     variable="{}: {}",
     local_pool="options.use_per_session_threads = False",
     end="",
+    keeps_buffers=True,
     more={"once": once, "given": given, "source": source, "plugged": plugged},
 )
