@@ -11,11 +11,14 @@ from ortune.knobs.facts import ModelFacts
 from ortune.knobs.knob import WEB, Knob, Objective, Together, prior_of
 from ortune.knobs.web.web_build import KNOB as BUILD
 from ortune.knobs.web.web_build import build_of, idle_in
-from ortune.providers import CPU
+from ortune.providers import CPU, find
 from ortune.records import Channel, Value
 
 FIRST = 0.15
 """From this prior on a change is tried before the time runs short."""
+
+_HOST_OF_A_GPU = 0.3
+"""What is left of the prior of a setting of threads or the host's memory, where a GPU computes."""
 
 _CHANGES: Mapping[str, str] = {
     "numerics": "changes the outputs within the tolerance",
@@ -84,7 +87,8 @@ def proposals(
             continue
         needs = knobs.parse_settings([*knob.needs, *([f"{BUILD.name}={knob.builds[0]}"] if idle else [])])
         settings = {**needs, knob.name: knobs.parse_value(knob, text)}
-        found = [Proposal(settings=settings, origin=f"setting {knob.name}", prior=by_kind)]
+        prior = by_kind * (_HOST_OF_A_GPU if _of_the_host(knob, providers) else 1.0)
+        found = [Proposal(settings=settings, origin=f"setting {knob.name}", prior=prior)]
         found += _together(settings, knob.together, objective)
         if objective in ("latency", "throughput"):
             moved = [priors.moved(each.prior, each.settings, cpus, latency_ns) for each in found]
@@ -92,6 +96,12 @@ def proposals(
         made += found
     # The sort is stable: equals stay in the order of their names.
     return sorted(made, key=lambda p: -p.prior), list(dict.fromkeys(left_out))
+
+
+def _of_the_host(knob: Knob, providers: Collection[str]) -> bool:
+    """Whether a setting is of the host's threads and memory, while a GPU computes."""
+    on_gpu = any(find(name).hardware == "gpu" for name in providers)
+    return on_gpu and not knob.provider and knob.channel != "call_style"
 
 
 def _belongs(knob: Knob, text: str, providers: Collection[str], channels: Collection[Channel]) -> bool:

@@ -228,9 +228,11 @@ class Options(Elsewhere, Resumable, Load, Downloaded, OnePlan):
 
     @property
     def default(self) -> Plan:
-        """What all plans are held against: ONNX Runtime's default, or in a browser that of onnxruntime-web."""
+        """What all plans are held against: ONNX Runtime's default, that of a GPU's provider, or onnxruntime-web's."""
         target = targets.find(self.first_target)
-        return Plan() if target.of_runtime else Plan(providers=target.providers)
+        # Who runs on a GPU is told what its settings bring there; the GPU beside the CPU is --targets.
+        own = not target.of_runtime or target.provider.hardware == "gpu"
+        return Plan(providers=target.providers) if own else Plan()
 
     @cached_property
     def today(self) -> Plan | None:
