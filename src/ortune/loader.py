@@ -149,12 +149,8 @@ def _session(
         options.register_custom_ops_library(os.fspath(library))
     model = folder / (plain or info["model"])
     chosen = _providers(info, settings) if providers is None else list(providers)
-<<<<<<< HEAD
-    session: InferenceSession = ort.InferenceSession(str(model), options, **_arguments(ort, options, chosen))
-=======
     _load_libraries(ort, chosen)
-    session: InferenceSession = ort.InferenceSession(str(model), options, providers=chosen)
->>>>>>> 03e617e (wip)
+    session: InferenceSession = ort.InferenceSession(str(model), options, **_arguments(ort, options, chosen))
     missing = without_providers(chosen, session.get_providers())
     if missing:
         needed = pip_words(info.get("requirements"))
@@ -162,7 +158,6 @@ def _session(
     return session
 
 
-<<<<<<< HEAD
 def _arguments(ort: ModuleType, options: Any, chosen: list[Provider]) -> dict[str, Any]:
     """What a session is told of its providers: nothing where wheels of their own gave them to its options."""
     try:
@@ -170,13 +165,13 @@ def _arguments(ort: ModuleType, options: Any, chosen: list[Provider]) -> dict[st
     except plugins.Unusable as error:
         _warn(str(error))
         return {"providers": chosen}
-=======
+
+
 def _load_libraries(ort: ModuleType, chosen: Sequence[Provider]) -> None:
     """What a provider of NVIDIA's needs, where the system does not find it."""
     names = [each if isinstance(each, str) else each[0] for each in chosen]
     if any(find(name).vendor == "NVIDIA" for name in names):
         load_nvidia_libraries(ort)
->>>>>>> 03e617e (wip)
 
 
 def _warn(text: str) -> None:

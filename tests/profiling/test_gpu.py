@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import gzip
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+import ortune
 from ortune.profiling.gpu import gpu_difference
 from ortune.profiling.kernels import kernels_a_run
 from ortune.profiling.nodes import Origins
 from ortune.profiling.processes import Process, Seen
 from ortune.records import ProfileDifference, Sensors
 from ortune.report import difference_words as words
+from ortune.report import profile_words
 from ortune.trace.attribution import attribute
 from ortune.trace.read import read_trace
 from ortune.trace.table import Trace
@@ -67,3 +70,24 @@ def test_the_kernels_of_a_node_are_what_it_took(path: Path) -> None:
 def test_there_is_no_second_table_where_nodes_tell_it_or_nothing_does(path: Path) -> None:
     mine = [process(read_trace(path))] * 3
     assert gpu_difference((mine, mine), (Origins(), Origins()), None) is None
+
+
+def test_kernels_and_copies_of_cuda_stand_beside_the_host(tmp_path: Path) -> None:
+    path = tmp_path / "trace.json"
+    path.write_bytes(gzip.decompress((GOLDEN / "cuda-cupti-1.31.1.json.gz").read_bytes()))
+    result = ortune.profile(path, store=tmp_path / "st").result
+    (kernels_ns,) = result.device_ns.values()
+    assert sum(node.device_ns or 0.0 for node in result.nodes) == pytest.approx(
+        kernels_ns, rel=0.02
+    )  # nodes copy and clear too
+    # A ResNet-50: one image of 224x224 in, and 1,000 numbers out.
+    ways = {row.way: row for row in result.transfers if not row.of_nodes}
+    assert ways["to-device"].bytes == 3 * 224 * 224 * 4 and ways["to-host"].bytes == 4000
+    assert ways["to-device"].count == ways["to-host"].count == 1
+    first = max(result.nodes, key=lambda node: node.device_ns or 0.0)
+    assert first.name in profile_words.headline(result) and "the GPU computes for" in profile_words.headline(
+        result
+    )
+    table = profile_words.nodes(result, 5)
+    assert [column.head for column in table.columns][:3] == ["node", "on the device", "of it"]
+    assert "to the device 588 KiB" in dict(profile_words.notes(result))["copies"]

@@ -114,5 +114,5 @@ def answers(data: bytes) -> dict[str, Any]:
         ),
         "session": sorted({e["name"] for e in events if e["cat"] == "Session"}),
         "device_kernels": len(device) + len(kernels),
-        "device_ns": sum(1000 * e["dur"] for e in device) + sum(k["took"] for k in kernels),
+        "device_ns": sum(round(1000 * e["dur"]) for e in device) + sum(k["took"] for k in kernels),
     }

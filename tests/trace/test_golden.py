@@ -53,7 +53,8 @@ def test_every_runtime_is_there() -> None:
     wanted = {
         "ort-1.10.0", "ort-1.15.1", "ort-1.18.1", "ort-1.24.4", "ort-1.31.1", "loop-1.15.1", "loop-1.31.1",
         "parallel-1.31.1", "callers-1.31.1", "truncated-1.31.1", "openvino-1.24.1", "qnn-2.7.0",
-        "webgpu-plugin-0.4.0", "web-wasm-1.30.0", "web-native-1.30.0", "web-jsep-1.30.0", "web-kernels-1.30.0",
+        "webgpu-plugin-0.4.0", "cuda-cupti-1.31.1", "web-wasm-1.30.0", "web-native-1.30.0", "web-jsep-1.30.0",
+        "web-kernels-1.30.0",
     }  # fmt: skip
     assert set(FILES) == wanted
     assert all(path.stat().st_size <= 60_000 for path in GOLDEN.iterdir())

@@ -269,13 +269,9 @@ class Language:
                 found.append((f"provider {name}", f"needs {built}"))
             if self._way(name) is None:
                 found.append((f"provider {name}", self._instead("provider")))
-            if (
-                captured(info.plan, info.applied)
-                and not self.keeps_buffers
-                and find(name).graph_option in options
-            ):
-                option = find(name).graph_option
-                found.append((f"{option}={options.pop(option)} of {name}", INSTEAD["graph"]))
+            graph = find(name).graph_option
+            if options.get(graph) == "1" and not self.keeps_buffers:
+                found.append((f"{graph}={options.pop(graph)} of {name}", INSTEAD["graph"]))
             lost = [key for key in options if key not in self.takes.get(name, options)]
             found += [(f"{key}={options[key]} of {name}", self._instead("provider_option")) for key in lost]
         if "custom_ops" in self.lacks:
