@@ -10,6 +10,7 @@
 
 from __future__ import annotations
 
+import gzip
 import io
 import json
 from collections import defaultdict
@@ -52,6 +53,10 @@ def kernel(name: str, start: float, took: float) -> dict[str, Any]:
 @pytest.fixture(scope="module", params=[*(path.name for path in FILES), "streams"])
 def trace(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Trace:
     """What each runtime wrote, and a device that does several things at once beside threads of large numbers."""
+    if request.param.endswith(".gz"):
+        path = tmp_path_factory.mktemp("golden") / "t.json"
+        path.write_bytes(gzip.decompress((GOLDEN / request.param).read_bytes()))
+        return read_trace(path)
     if request.param != "streams":
         return read_trace(GOLDEN / request.param)
     path = profile(
