@@ -54,8 +54,8 @@ def _words(provider: Provider) -> tuple[str, ...]:
 
 
 def _options_of(provider: Provider) -> tuple[str, ...]:
-    """The options that ask for a provider: of the build that ortune makes, and of the target."""
-    return (*(("--runtime",) if provider.builds else ()), "--target")
+    """The options that ask for a provider: of the build that ortune makes for any machine, and of the target."""
+    return (*(("--runtime",) if provider.builds and not provider.hardware else ()), "--target")
 
 
 GUESSES = (

@@ -20,14 +20,15 @@ STOPPING = ""
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    """ONNX Runtime builds beside your own: openvino, or any release, each made once in an environment of its own.
+    """ONNX Runtime builds beside your own, for a provider or of any release, each in an environment of its own.
 
     What is made is what ``--runtime NAME`` then measures with, beside any other. Your own environments are not touched.
     """
 
     action: Annotated[str, Argument("[add|list|remove]", "What to do; list is the default.")] = "list"
     names: Annotated[
-        Sequence[str], Argument("[NAME]...", "openvino, or a release: onnxruntime==1.22.1.")
+        Sequence[str],
+        Argument("[NAME]...", "openvino, webgpu, qnn, cuda, or a release: onnxruntime==1.22.1."),
     ] = ()
     report: Page = None
 
