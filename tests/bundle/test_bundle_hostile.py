@@ -126,11 +126,13 @@ def test_the_closed_list_is_that_of_the_settings() -> None:
         "disabled_optimizers": "A;B",
         "web_force_cpu_nodes": "A;B",
         "web_free_dimensions": "batch=1;seq=2",
+        **{f"trt_profile_{name}": "x:1x3,y:2" for name in ("min", "opt", "max")},
     }
     for name, knob in knobs.all_knobs().items():
-        values: list[Value] = {"bool": [True, False], "int": [knob.minimum or 0, 7]}.get(
-            knob.kind, [*knob.choices]
-        )
+        values: list[Value] = {
+            "bool": [True, False],
+            "int": [knob.minimum or 0, max(knob.minimum or 0, 7)],
+        }.get(knob.kind, [*knob.choices])
         for value in values or [texts[name]]:
             (ours,) = resolve(Plan(settings={name: value}))
             (theirs,) = shared.applied(json.loads(json.dumps({name: value})))
