@@ -5,15 +5,19 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any, cast
 
+import msgspec
 import pytest
 
-from ortune.records import Block, BlockTrial, CaseTimes, Measured, Plan, TrialDone
+from ortune.records import Block, BlockTrial, CaseTimes, Measured, Plan, ProviderSpec, TrialDone
 from ortune.search.blocks import BASE
 from ortune.search.figures import describe
+from ortune.search.halving import Entry, Halving
 from ortune.search.tables import trade
 
 ARENA = Plan(settings={"enable_cpu_mem_arena": False})
 LESS_CPU = Plan(settings={"allow_spinning": False})
+ON_GPU = Plan(providers=(ProviderSpec(name="CUDAExecutionProvider"),))
+ON_GPU_GRAPH = msgspec.structs.replace(ON_GPU, settings={"cuda_graph": "1"})
 
 
 def trial(arm: str, ns: float, cpu: float = 2.0, peak: int = 10**8) -> BlockTrial:
@@ -78,3 +82,18 @@ def test_the_best_of_noisy_ratios_is_not_told() -> None:
     run.race.objective = "cold-start"
     default = describe([cast("Measured", run.race.seen[0].trials[0].outcome)], "median")
     assert trade(run, Plan(), [], default)[0].plan == Plan()
+
+
+@pytest.mark.parametrize(
+    ("plan", "default", "live"),
+    [(ON_GPU, Plan(), True), (ARENA, Plan(), False), (ON_GPU_GRAPH, ON_GPU, False)],
+)
+def test_the_memory_that_a_gpu_takes_of_the_host_is_told_and_decides_nothing(
+    plan: Plan, default: Plan, live: bool
+) -> None:
+    race = Halving(worth=0.01, default=default)
+    entry = race.add(Entry(plan=plan, origin="a test"))
+    for i in range(2):
+        race.blocks.append(block(i, trial(BASE, 1e6), trial(entry.arm, 1e5, cpu=0.5, peak=10**9)))
+    assert race.refuse(entry) is not live
+    assert entry.live is live

@@ -29,7 +29,7 @@ from ortune.rewrites import find as find_rewrite
 from ortune.search import confirm
 from ortune.search.blocks import BASE, awake, failures, measured
 from ortune.search.figures import WORDS, describe
-from ortune.search.guards import case_results
+from ortune.search.guards import case_results, waived
 from ortune.search.halving import CURRENT, GUARDED
 from ortune.search.state import Search
 from ortune.search.tables import candidates, points, settings, trade
@@ -132,7 +132,7 @@ def make_result(run: Tuning) -> TuneResult:
         calibration=run.calibration if run.precision else None,
         rewritten=", ".join(spec.name for spec in shipped.rewrites),
         hardware_bound=any(find_rewrite(r.name).hardware_bound for r in shipped.rewrites),
-        allowed=race.allowed,
+        allowed=(*race.allowed, *waived(shipped, race.default)),
         code=code_without_bundle(
             shipped,
             run.side.model.path,
@@ -208,7 +208,8 @@ def _decide(
     deciding = current if race.with_current else found
     if deciding is None or plan == stays:
         return plan, None
-    failed = [g.figure for g in deciding.guards if g.failed and g.figure not in race.allowed]
+    allowed = (*race.allowed, *waived(plan, race.default))
+    failed = [g.figure for g in deciding.guards if g.failed and g.figure not in allowed]
     alone = search.comparison_alone()
     fell = failures(search.alone, search.winner.arm)
     if fell:

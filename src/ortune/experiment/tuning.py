@@ -115,6 +115,7 @@ class Tuning:
                 worth=worth,
                 objective=objective,
                 allowed=tuple(allowed),
+                default=baseline.side.plan,
                 # The default *is* what runs today: nothing further to race.
                 with_current=current not in (None, baseline.side.plan),
             ),

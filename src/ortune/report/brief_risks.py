@@ -157,7 +157,7 @@ def _guard_risk(item: Guard, allowed: Collection[str]) -> BriefRisk:
     state, name = guard_state(item), GUARD_NAMES[item.figure]
     what = guard(item).removeprefix(f"{name} ")
     if item.failed and item.figure in allowed:
-        what = f"{what.removesuffix('WORSE than allowed')}worse, and let through with --allow {item.figure}"
+        what = f"{what.removesuffix('WORSE than allowed')}worse, and let through"
         return _risk(f"guard: {name}", "look", what)
     level: Level = "stop" if item.failed else "fine" if state == "no worse" else "look"
     return _risk(f"guard: {name}", level, what)

@@ -7,7 +7,8 @@ from typing import Literal
 
 import numpy as np
 
-from ortune.records import Block, CaseResult, FigureChange, Guard, Measured, Workload
+from ortune.providers import find
+from ortune.records import Block, CaseResult, FigureChange, Guard, Measured, Plan, Workload
 from ortune.search.blocks import BASE, NEW, log_ratios, measured, pairs
 from ortune.search.figures import FROM_START, LEAST_PROCESSES, WAITED, figure, samples
 from ortune.stats import calibration, evidence, tails
@@ -63,6 +64,16 @@ def beside(
                 )
             )
     return tuple(changes)
+
+
+def waived(plan: Plan, default: Plan) -> tuple[str, ...]:
+    """Guards that are told of a plan and do not decide.
+
+    The driver of a GPU takes most of a gigabyte of the host's memory, whatever the model: beside a default on the CPU
+    no plan on a GPU would ever be taken.
+    """
+    on_gpu, before = (find(each.provider_names[0]).hardware == "gpu" for each in (plan, default))
+    return ("memory",) if on_gpu and not before else ()
 
 
 def broken(

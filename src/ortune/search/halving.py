@@ -18,7 +18,7 @@ from ortune.records import Block, Failed, Measured, OutputDifference, Plan, Plan
 from ortune.search.blocks import BASE, IDENTICAL, log_ratio
 from ortune.search.budget import FIELD, ROUNDS
 from ortune.search.figures import without_latencies
-from ortune.search.guards import broken
+from ortune.search.guards import broken, waived
 from ortune.search.phases import NEXT_TIMES
 from ortune.search.schedule import NextBlock, Schedule, Standing, Steps
 from ortune.stats import evidence
@@ -102,6 +102,7 @@ class Halving(Schedule):
     Attributes:
         worth: The smallest effect that matters, as a share.
         objective, allowed: What counts, and the guards that may be broken for it.
+        default: What all plans are held against.
         estimand, scale: From the calibration; the scale of blocks, log units.
         kept_ns: Of the time left, what is for later stages: no block is asked for that would reach into it.
         with_current: What the user runs today stands in every block too.
@@ -116,6 +117,7 @@ class Halving(Schedule):
     scale: float = 0.0
     objective: str = "latency"
     allowed: tuple[str, ...] = ()
+    default: Plan = field(default_factory=Plan)
     kept_ns: float = 0.0
     with_current: bool = False
     entries: dict[str, Entry] = field(default_factory=dict)
@@ -257,7 +259,8 @@ class Halving(Schedule):
     def refuse(self, entry: Entry) -> bool:
         """Retires a plan that makes something else worse than its guard allows; whether it did."""
         reference = CURRENT if self.with_current else BASE
-        why = broken(self.seen, self.objective, self.allowed, arm=entry.arm, base=reference)
+        allowed = (*self.allowed, *waived(entry.plan, self.default))
+        why = broken(self.seen, self.objective, allowed, arm=entry.arm, base=reference)
         if why and entry.live:
             entry.retire("retired", f"{GUARDED}: {why}")
         return bool(why)
