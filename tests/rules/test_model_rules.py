@@ -464,6 +464,9 @@ def test_sizes_that_the_plan_fixes_are_not_open(
     assert where({"h": "8", "w": "8", "x[0]": "1"}) == []
     assert where({}) == []  # all of them, as the inputs are
     assert where(None, web_free_dimensions="n=1;h=8;w=8") == []
+    if options:  # the same asked for by a setting
+        options.clear()
+        assert where(None) == [] and where(None, cuda_graph="1") == [("x", "z")]
 
 
 @pytest.mark.parametrize("value", ["four", 4.0, [4]], ids=repr)

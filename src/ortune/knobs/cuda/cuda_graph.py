@@ -11,6 +11,7 @@ Example: ``--target cuda --set cuda_graph=1 --set call=device_binding``
 References: ONNX Runtime documentation, "CUDA Execution Provider", ``enable_cuda_graph``.
 """
 
+from ortune.knobs.facts import CONTROL_FLOW
 from ortune.knobs.knob import OFTEN, Knob
 from ortune.providers.cuda import PROVIDER as CUDA
 
@@ -26,6 +27,7 @@ KNOB = Knob(
     summary="runs replayed as a CUDA graph",
     tries=("1",),
     prior=OFTEN,
+    applies=lambda model: not model.has(*CONTROL_FLOW),  # the host decides in the midst of a run
     priors={"latency": 0.5, "cold-start": 0.0, "memory": 0.0},
     needs=("call_style=device_binding",),
 )

@@ -9,6 +9,7 @@ Example: ``--target tensorrt --set trt_cuda_graph=1 --set call=device_binding``
 References: ONNX Runtime documentation, "TensorRT Execution Provider", ``trt_cuda_graph_enable``.
 """
 
+from ortune.knobs.facts import CONTROL_FLOW
 from ortune.knobs.knob import OFTEN, Knob
 from ortune.providers.tensorrt import PROVIDER as TENSORRT
 
@@ -24,6 +25,7 @@ KNOB = Knob(
     summary="TensorRT's part replayed as a CUDA graph",
     tries=("1",),
     prior=OFTEN,
+    applies=lambda model: not model.has(*CONTROL_FLOW),  # the host decides in the midst of a run
     priors={"cold-start": 0.0, "memory": 0.0},
     needs=("call_style=device_binding",),
 )

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ortune import knobs, providers
 from ortune.knobs.web.web_graph_capture import KNOB as CAPTURE
 from ortune.model.graphs import nodes, op_set
 from ortune.records import Finding
@@ -23,7 +24,7 @@ from ortune.rules.facts import Facts
 CODE = "PLC004"
 TIER = "preview"
 
-_OPTIONS = ("enable_cuda_graph", "enableGraphCapture")
+_OPTIONS = {"enableGraphCapture", *(p.graph_option for p in providers.that(lambda p: p.graph_option))}
 _CONTROL = op_set("If Loop Scan")
 
 
@@ -35,6 +36,7 @@ def find(facts: Facts) -> Iterator[Finding]:
         for key, value in spec.options.items()
         if value.lower() in ("1", "true")
     }
+    asked |= {knobs.find(name).key for name, value in facts.plan.settings.items() if str(value) == "1"}
     in_a_page = bool(facts.plan.settings.get(CAPTURE.name))
     if facts.model is None or not (in_a_page or asked.intersection(_OPTIONS)):
         return
