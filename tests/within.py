@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from ortune.cli.main import _run
+from ortune.targets import requests
 
 
 def program(words: Sequence[str]) -> tuple[int, str, str]:
@@ -28,9 +29,11 @@ def place(folder: Path, environment: Mapping[str, str]) -> Iterator[None]:
         os.environ.clear()
         os.environ.update(environment)
         tempfile.tempdir = environment.get("TMPDIR")
+        requests._allocator.cache_clear()  # libraries are found by the environment
         with contextlib.chdir(folder):
             yield
     finally:
         os.environ.clear()
         os.environ.update(before)
         tempfile.tempdir = temporary
+        requests._allocator.cache_clear()
