@@ -22,7 +22,6 @@ from ortune.bundle.machine import (
     cpus,
     forbid_huge_pages,
     is_preloaded,
-    load_nvidia_libraries,
     other_build,
     other_hardware,
     threads,
@@ -44,7 +43,7 @@ from ortune.bundle.shared import (
 from ortune.errors import UsageError
 from ortune.printable import visible
 from ortune.providers import CPU, find
-from ortune.worker import plugins
+from ortune.worker import nvidia, plugins
 
 if TYPE_CHECKING:
     from onnxruntime import InferenceSession
@@ -171,7 +170,7 @@ def _load_libraries(ort: ModuleType, chosen: Sequence[Provider]) -> None:
     """What a provider of NVIDIA's needs, where the system does not find it."""
     names = [each if isinstance(each, str) else each[0] for each in chosen]
     if any(find(name).vendor == "NVIDIA" for name in names):
-        load_nvidia_libraries(ort)
+        nvidia.load_nvidia_libraries(ort)
 
 
 def _warn(text: str) -> None:

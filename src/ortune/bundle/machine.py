@@ -203,14 +203,3 @@ def without_providers(wanted: list[Any], found: list[str]) -> str:
     names = [each if isinstance(each, str) else each[0] for each in wanted]
     missing = [name for name in names if name not in found]
     return f"{missing[0]} is not in this onnxruntime; the model runs on {found[0]}" if missing else ""
-
-
-def load_nvidia_libraries(ort: Any) -> None:
-    """Loads CUDA and cuDNN from pip's packages, where the system's loader does not find them for ONNX Runtime."""
-    folder = Path(ort.__file__).parent / "capi"
-    try:
-        ctypes.CDLL(str(folder / "libonnxruntime_providers_shared.so"), mode=ctypes.RTLD_GLOBAL)
-        ctypes.CDLL(str(folder / "libonnxruntime_providers_cuda.so"))
-    except OSError:
-        if hasattr(ort, "preload_dlls"):
-            ort.preload_dlls()

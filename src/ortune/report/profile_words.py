@@ -119,7 +119,7 @@ def run_sentence(result: ProfileResult) -> str:
     largest = max(result.categories, key=lambda c: c.ns, default=None)
     if largest is not None and largest.ns > 0:
         text += f": {share(largest.ns, result)} {_category(largest.name, result)}"
-    on_device = sum(node.device_ns or 0.0 for node in result.nodes)
+    on_device = _kernels_ns(result)
     if on_device:
         first = max(result.nodes, key=lambda n: n.device_ns or 0.0)
         part = percent((first.device_ns or 0.0) / on_device)
@@ -129,6 +129,11 @@ def run_sentence(result: ProfileResult) -> str:
         largest_node = "the largest recorded node" if result.trace.lost_runs else "the largest node"
         text += f"; {largest_node} is {shorten(name_of(node), NAME)} ({share(node.time_ns, result)})"
     return text
+
+
+def _kernels_ns(result: ProfileResult) -> float:
+    """Time of all nodes' kernels on a device; 0 where the profile has none."""
+    return sum(node.device_ns or 0.0 for node in result.nodes)
 
 
 def _on_device(ns: float, result: ProfileResult) -> str:
@@ -239,7 +244,7 @@ def nodes(result: ProfileResult, most: int = TOP_NODES, after: int = 0) -> Table
     """The dearest nodes ``after`` so many, on the device where its kernels are timed; columns that say nothing go."""
     top = sorted(result.nodes, key=lambda n: (-(n.device_ns or 0.0), -n.time_ns))[after:most]
     floors, waits = any(n.floor_ns for n in top), any(wait(n) for n in top)
-    on_device = sum(node.device_ns or 0.0 for node in result.nodes)
+    on_device = _kernels_ns(result)
     heads = ["node", "on the device", "of it", "host", "share"] if on_device else ["node", "time", "share"]
     heads += ["x roofline", "bound"] if floors else []
     heads += ["wait"] if waits else []

@@ -11,7 +11,7 @@ import sys
 import time
 from typing import Any, Dict, List, Optional
 
-from . import cases, channels, protocol, timing, together
+from . import cases, channels, nvidia, protocol, timing, together
 from .protocol import Link, Stop
 
 PLACEMENT = "get_provider_graph_assignment_info"
@@ -97,7 +97,8 @@ class Trial:
         from . import probes
 
         ort, request, link = self.ort, self.request, self.link
-        _preload(ort, request["device_memory"])
+        if request["device_memory"] == "cuda":
+            nvidia.load_nvidia_libraries(ort)
         ort.set_seed(request["seed"])
         settings = self.settings = channels.apply(ort, request["applied"])
         for library in request["custom_ops"]:
@@ -198,23 +199,6 @@ def _import_onnxruntime() -> Any:
     except ImportError as error:
         raise Stop("no-runtime", "%s cannot import onnxruntime: %s" % (sys.executable, error)) from error
     return onnxruntime
-
-
-def _preload(ort: Any, memory: str) -> None:
-    """Loads NVIDIA's libraries from the environment's own packages, as a program that uses them does.
-
-    Where the loader finds them by itself nothing is preloaded: what a user's program gets is what is measured.
-    """
-    if memory != "cuda" or not hasattr(ort, "preload_dlls"):
-        return
-    import ctypes
-
-    folder = os.path.join(os.path.dirname(ort.__file__), "capi")
-    try:
-        ctypes.CDLL(os.path.join(folder, "libonnxruntime_providers_shared.so"), mode=ctypes.RTLD_GLOBAL)
-        ctypes.CDLL(os.path.join(folder, "libonnxruntime_providers_cuda.so"))
-    except OSError:
-        ort.preload_dlls()
 
 
 def _require_providers(session: Any, requested: List[Dict[str, Any]], available: List[str]) -> None:

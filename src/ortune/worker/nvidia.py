@@ -1,0 +1,26 @@
+"""NVIDIA's libraries for ONNX Runtime, found as a program that uses them finds them.
+
+Trials, ``ortune.load`` and every ``load.py`` for a GPU of NVIDIA's run this file's one function.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from pathlib import Path
+from typing import Any
+
+
+def load_nvidia_libraries(ort: Any) -> None:
+    """Loads CUDA and cuDNN from pip's packages, where the system's loader does not find them for ONNX Runtime.
+
+    Where it finds them nothing is loaded beforehand: what any program gets is what is measured.
+    """
+    if not hasattr(ort, "preload_dlls"):
+        return
+    folder = Path(ort.__file__).parent / "capi"
+    try:
+        # The provider's library takes symbols from the first, which ONNX Runtime loads before it.
+        ctypes.CDLL(str(folder / "libonnxruntime_providers_shared.so"), mode=ctypes.RTLD_GLOBAL)
+        ctypes.CDLL(str(folder / "libonnxruntime_providers_cuda.so"))
+    except OSError:
+        ort.preload_dlls()
