@@ -12,9 +12,9 @@ import pytest
 from onnx import TensorProto, helper
 
 from ortune.inputs.feed_files import write_feeds
+from ortune.knobs.captured_graph import captures
 from ortune.providers.cuda import PROVIDER as CUDA
 from ortune.records import Plan, ProviderSpec, Runtime
-from ortune.targets.process import captures
 from ortune.targets.requests import applied
 from ortune.worker import cases, channels, values
 from ortune.worker.protocol import Stop
@@ -97,4 +97,4 @@ def test_whether_a_plan_replays_a_graph(
     settings: dict[str, str], options: dict[str, str], replays: bool
 ) -> None:
     plan = Plan(settings=settings, providers=(ProviderSpec(name=CUDA.name, options=options),))
-    assert captures(CUDA, plan, applied(plan, Runtime(python="python", ort_version="1.31.1"))) == replays
+    assert captures(plan, applied(plan, Runtime(python="python", ort_version="1.31.1"))) == replays

@@ -66,11 +66,6 @@ def providers(
     return list(found.items())
 
 
-def captured(plan: Plan, applied: Iterable[Applied]) -> bool:
-    """Whether runs replay a captured graph."""
-    return any(options.get(find(name).graph_option) == "1" for name, options in providers(plan, applied))
-
-
 def tuned_on(host: Host | None) -> dict[str, Any]:
     """What ``machine.other_hardware`` compares, and the CPUs there were."""
     if host is None:

@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from ortune.bundle.languages.python import LANGUAGE, given, once
 from ortune.bundle.settings import (
     COMMANDS,
-    captured,
     measured,
     named,
     needs_allocator,
@@ -17,6 +16,7 @@ from ortune.bundle.settings import (
     resolve,
 )
 from ortune.bundle.shared import as_text
+from ortune.knobs.captured_graph import captures
 from ortune.records import Applied, Plan
 
 
@@ -46,7 +46,7 @@ def python_lines(
     options += [f"options.register_custom_ops_library({library!r})" for library in custom_ops]
     options = [*dict.fromkeys(options), *_with_allocator(held, settings)]
     lines += ["options = ort.SessionOptions()", *options] if options else []
-    if captured(plan, settings):
+    if captures(plan, settings):
         lines.append(
             "# nothing replays a graph here: run() of the bundle's load.py does, with buffers on the GPU"
         )

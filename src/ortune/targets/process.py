@@ -14,8 +14,8 @@ from pathlib import Path
 import msgspec
 
 from ortune import providers
+from ortune.knobs.captured_graph import captures
 from ortune.platform import Snapshot, between
-from ortune.providers import Provider
 from ortune.records import (
     Applied,
     Batch,
@@ -25,7 +25,6 @@ from ortune.records import (
     Loaded,
     Measured,
     Outcome,
-    Plan,
     TrialDone,
     TrialError,
     TurnOver,
@@ -35,14 +34,6 @@ from ortune.targets.machine import Machine
 from ortune.targets.task import Task
 from ortune.targets.turns import Runner
 from ortune.targets.worker import POLL_LOADING_S, Worker
-
-
-def captures(provider: Provider, plan: Plan, settings: Sequence[Applied]) -> bool:
-    """Whether a plan replays its runs from a captured graph."""
-    option = provider.graph_option
-    values = [str(s.value) for s in settings if s.provider == provider.name and s.key == option]
-    values += [spec.options.get(option, "") for spec in plan.providers if spec.name == provider.name]
-    return bool(option) and "1" in values[:1]
 
 
 class Process(Worker):
@@ -91,7 +82,7 @@ class Process(Worker):
             applied=(*settings, *task.request.applied),
             providers=task.plan.providers,
             device_memory=provider.memory,
-            captures=captures(provider, task.plan, settings),
+            captures=captures(task.plan, settings),
             gpu_tracer=provider.tracer if task.request.profile_path else "",
         )
         self.send(request)

@@ -18,7 +18,6 @@ from ortune.bundle.machine import PACKAGES
 from ortune.bundle.settings import (
     HUGE_PAGES,
     arena,
-    captured,
     is_bound,
     named,
     needs_allocator,
@@ -30,6 +29,7 @@ from ortune.bundle.settings import (
     tuned_on,
 )
 from ortune.bundle.shared import as_text, thread_cap
+from ortune.knobs.captured_graph import captures
 from ortune.providers import CPU, every, find
 from ortune.providers.provider import Bindings
 from ortune.records import Applied, BundleInfo, Value
@@ -186,7 +186,7 @@ class Language:
             "pinned": pinned[0] if pinned else None,
             "specs": providers(info.plan, applied, keeps_buffers=self.keeps_buffers),
             "device_memory": find(info.plan.provider_names[0]).memory,
-            "captures": captured(info.plan, applied),
+            "captures": captures(info.plan, applied),
             "providers": self._appended(info),
         }
 
