@@ -363,6 +363,25 @@ def joined_channels(perm: tuple[int, ...] = (0, 3, 1, 2), *, sliced: bool = True
     )
 
 
+def joined_in_steps() -> onnx.ModelProto:
+    """Joins in three steps, one of them along the same axis counted from the end, of which one is read twice."""
+    return onnx.parser.parse_model("""
+<ir_version: 8, opset_import: ["" : 17]>
+steps (float[2,3,n] a, float[2,5,n] b) => (float[2,m,n] y, float[k,5,n] z)
+{
+    b_b = Concat <axis = 1> (b, b)
+    u, v = Split <axis = 1> (b_b)
+    again = Concat <axis = -2> (u, v)
+    first = Concat <axis = 1> (a, again)
+    second = Concat <axis = -2> (first, b)
+    y = Concat <axis = 1> (second, a)
+    twice = Concat <axis = 0> (b, b)
+    t = Relu (twice)
+    z = Concat <axis = 0> (twice, t)
+}
+""")
+
+
 def values(*shape: int) -> np.ndarray:
     return np.random.default_rng(len(shape)).standard_normal(shape, dtype=np.float32)
 
@@ -377,6 +396,7 @@ SINGLE = "float16-to-float32"
 CHANNELS = "transpose-before-concat"
 UNROLLED = "loop-unrolling"
 STEPS = "unrolled-recurrence"
+CASCADED = "cascaded-nodes"
 SIZES = "constant-reshape"
 NOTHING = "no-op-nodes"
 
@@ -431,6 +451,12 @@ CORPUS = (
         build=dynamic,
         feeds={"x": values(2, 6, 4), "z": values(2, 6, 4)},
         holds=frozenset({FIXED, SAVED, SIZES}),
+    ),
+    Sample(
+        name="joined-in-steps",
+        build=joined_in_steps,
+        feeds={"a": values(2, 3, 40), "b": values(2, 5, 40)},
+        holds=frozenset({CASCADED, FIXED}),
     ),
     Sample(name="plain", build=plain, feeds={"x": values(8, 32)}, holds=frozenset({SAVED, NOTHING})),
     Sample(

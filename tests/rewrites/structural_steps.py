@@ -140,6 +140,26 @@ def there_and_back(g: G) -> None:
             g.add("Add", names, shape)
 
 
+def joined_in_steps(g: G) -> None:
+    """A Concat of a Concat, along one axis or two; the inner one is sometimes read by others too."""
+    x = g.pick(2, 3, 4)
+    if x is None:
+        return
+    shape = g.values[x]
+    axis, other = (int(k) for k in g.rng.integers(1, len(shape), size=2))
+    two = tuple(2 * size if k == axis else size for k, size in enumerate(shape))
+    inner = hidden(g, "Concat", [x, g.add("Relu", [x], shape)], axis=axis)
+    if g.rng.random() < 0.3:
+        g.values[inner] = two
+    if g.rng.random() < 0.7:
+        joined = tuple(3 * size if k == axis else size for k, size in enumerate(shape))
+        order = [inner, x] if g.rng.random() < 0.5 else [x, inner]
+        g.add("Concat", order, joined, axis=axis if g.opset < 11 else axis - len(shape))
+    else:
+        joined = tuple(2 * size if k == other else size for k, size in enumerate(two))
+        g.add("Concat", [inner, g.add("Tanh", [inner], two)], joined, axis=other)
+
+
 def nothing(g: G) -> None:
     """A node that changes nothing."""
     x = g.pick()
@@ -363,6 +383,7 @@ STEPS = (
     rounds,
     einsum,
     left_over,
+    joined_in_steps,
     same_input,
     padded,
     meeting,

@@ -19,7 +19,7 @@ from ortune import rewrites
 from ortune.graph.nodes import is_op
 from ortune.rewrites._base import Rewrite, RewriteResult
 
-SAMPLE = 140
+SAMPLE = 160
 OPERATORS, NODE_CASES = 9, 5  # one in so many
 
 

@@ -16,10 +16,12 @@ from ortune.model.open import open_model
 from ortune.platform import Snapshot, Topology
 from ortune.platform.cgroup import Throttling
 from ortune.records import (
+    BenchRow,
     Case,
     CaseTimes,
     Category,
     CategoryName,
+    Estimate,
     Host,
     InputChoice,
     LevelCheck,
@@ -134,6 +136,37 @@ def signed(folder: Path, fill: int, host: Host = OLD_HOST) -> Facts:
     """A product of quantized values with weights of int8."""
     zero = numpy_helper.from_array(np.array(0, np.uint8), "z")
     return facts_of(folder, SIGNED, [weight("q", fill, np.int8), zero, *SCALE], host=host)
+
+
+ATTENTION = [
+    node("Transpose", ["x"], ["t"], perm=[0, 2, 1], name="turned"),
+    node("MatMul", ["x", "t"], ["scores"], name="scores"),
+    node("Softmax", ["scores"], ["shares"], name="shares"),
+    node("MatMul", ["shares", "x"], ["y"], name="mixed"),
+]
+
+
+def at_two_lengths(folder: Path, *milliseconds: float) -> Facts:
+    """Attention over 128 and 512 positions of 16 values, as a bench measured it."""
+    cases = tuple(
+        Case(
+            name=f"seq={n}", inputs=(InputChoice(name="x", dtype="float", shape=(1, n, 16)),), dims={"seq": n}
+        )
+        for n in (128, 512)
+    )
+    rows = [bench_row(case.name, 1e6 * ms) for case, ms in zip(cases, milliseconds, strict=True)]
+    inputs = [info("x", FLOAT, [1, "seq", 16])]
+    return facts_of(folder, ATTENTION, inputs=inputs, work=Workload(cases=cases), rows=rows)
+
+
+def bench_row(case: str, median_ns: float) -> BenchRow:
+    """Three processes whose medians lie within two per cent."""
+    latency = Estimate(value=median_ns, low=0.99 * median_ns, high=1.01 * median_ns, level=0.95)
+    other = Estimate(value=1.0, single=True)
+    return BenchRow(
+        case=case, n_processes=3, n_requests=150, median_ns=latency, tails=(), throughput_per_s=other,
+        load_ns=other, first_run_ns=other, cpu_per_run_ns=other,
+    )  # fmt: skip
 
 
 def on_a_gpu(
@@ -617,6 +650,11 @@ EXAMPLES = {
     "WEB020": Example(
         bad=lambda folder: replace(watched_page("wasm"), asked={"enableProfiling": "true"}),
         good=lambda folder: replace(watched_page("wasm"), asked={"enableProfiling": "false"}),
+    ),
+    "SHP008": Example(
+        bad=lambda folder: at_two_lengths(folder, 1.0, 12.0),
+        where=("scores", "mixed", "shares"),
+        good=lambda folder: at_two_lengths(folder, 1.0, 4.1),
     ),
     "MSR010": Example(
         bad=lambda folder: facts_of(folder, NON_ZERO, kinds=[timed(*[1.0] * 9), timed(*[2.0] * 9)]),

@@ -23,6 +23,8 @@ from ortune.records import (
     TailEstimate,
     Workload,
 )
+from ortune.rules import Facts, rule_of
+from ortune.rules.shapes import grows_faster_than_its_inputs
 from ortune.search.blocks import BASE
 from ortune.stats.intervals import Interval
 from ortune.stats.processes import pooled_quantile, typical_interval
@@ -62,6 +64,7 @@ def make_result(
             rows.append(_row(case, mine, _outputs(baseline, mine[0]), baseline.executor.first_load_ns(BASE)))
     notes = [*work.notes, *baseline.notes, *_notes(work, trials, baseline), *given_up]
     own = own_threads(work, side.plan, trials)
+    growth = rule_of(grows_faster_than_its_inputs).findings(Facts(model=side.model, work=work, rows=rows))
     return BenchResult(
         side=side.seen([t.trial for t in trials]),
         rows=tuple(rows),
@@ -69,7 +72,7 @@ def make_result(
         load=load_words(work),
         gap_ns=work.gap_ns,
         read_back=trials[-1].trial.done.read_back,
-        findings=tuple(baseline.findings),
+        findings=(*baseline.findings, *growth),
         notes=tuple(notes),
         remarks=tuple(remarks([t.trial for t in trials], baseline.host.effective_cpus, own)),
         failures=tuple(failure for _, failure in failed),

@@ -2,7 +2,7 @@
 
 What it is: Transpose after Transpose; Cast after a Cast that lost nothing; Reshape after anything that only changes the
     shape; Squeeze after Unsqueeze of the same axes and the other way round; Concat of all that a Split gave, and Split
-    of what a Concat joined, along the same axis and in the same pieces.
+    of what a Concat joined, along the same axis and in the same pieces; Concat after a Concat along the same axis.
 Why it costs: each copies its tensor or at least sets up a node. ONNX Runtime merges Casts and Transposes, and
     keeps the rest. Exporters leave them where two of their own steps meet.
 Evidence: such pairs in the graph.
@@ -20,7 +20,7 @@ import onnx_ir as ir
 
 from ortune.graph.attributes import cast_to, has_parameters, int_of, ints_of
 from ortune.graph.constants import constant
-from ortune.graph.nodes import holds, is_op, scopes_of
+from ortune.graph.nodes import holds, is_op, only_user, scopes_of
 from ortune.graph.shapes.known import Dims, Known, known_values
 from ortune.graph.shapes.nearby import reduced_axes
 from ortune.records import Workload
@@ -137,14 +137,40 @@ class _Pairs:
             self.replace(node, [(node.outputs[0], first.inputs[0])])
 
     def concats(self, node: ir.Node) -> None:
-        """Concat of everything that a Split gave."""
-        first = node.inputs[0].producer() if node.inputs and node.inputs[0] is not None else None
-        if not is_op(first, "Split") or first is None or has_parameters(first):
+        """Concat of everything that a Split gave, and of what another Concat joined for this one alone."""
+        axis = _axis(node, self.of(node.outputs[0]))
+        if axis is None or None in node.inputs:
             return
-        if list(node.inputs) != list(first.outputs) or first.inputs[0] is None:
+        pieces = [value for value in node.inputs if value is not None]
+        merged: list[ir.Value] = []
+        while pieces:
+            inner = self._inner(node, pieces, axis)
+            source = pieces[0].producer() if inner else None
+            merged += inner or pieces[:1]
+            del pieces[: len(source.outputs) if source is not None else 1]
+        if merged == list(node.inputs):
             return
-        if _axis(first, self.of(node.outputs[0])) == _axis(node, self.of(node.outputs[0])) is not None:
-            self.replace(node, [(node.outputs[0], first.inputs[0])])
+        if len(merged) == 1:
+            self.replace(node, [(node.outputs[0], merged[0])])
+            return
+        attributes = list(node.attributes.values())
+        made = self.editor.node(node, "Concat", merged, attributes, name=node.name or "concat")
+        self.replace(node, [(node.outputs[0], made)])
+
+    def _inner(self, node: ir.Node, pieces: Sequence[ir.Value], axis: int) -> list[ir.Value]:
+        """What the first of the pieces were split from or joined of, along the same axis; [] where nothing is."""
+        source = pieces[0].producer()
+        if source is None or source.graph is not node.graph or has_parameters(source):
+            return []
+        if not is_op(source, "Split", "Concat") or _axis(source, self.of(pieces[0])) != axis:
+            return []
+        if None in source.inputs[:1] or list(source.outputs) != list(pieces[: len(source.outputs)]):
+            return []
+        values = [value for value in source.inputs if value is not None]
+        if is_op(source, "Split"):
+            return values[:1]
+        # An inner Concat that others read stays, and its tensors would be copied all the same.
+        return values if only_user(pieces[0]) is node and len(values) == len(source.inputs) else []
 
     def splits(self, node: ir.Node) -> None:
         """Split into the pieces that a Concat joined."""

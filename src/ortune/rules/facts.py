@@ -9,6 +9,7 @@ from ortune.model.open import OpenModel
 from ortune.platform import Snapshot, Topology
 from ortune.providers import CPU, Provider, of_target
 from ortune.records import (
+    BenchRow,
     CaseTimes,
     CategoryName,
     Host,
@@ -47,6 +48,7 @@ class Facts:
         level_check: The outputs against those of the model without optimisation.
         nonfinite: Outputs of a run that hold NaN or infinities; ``not_finite`` is where they come from.
         kinds: Times of one process by kind of invented feed.
+        rows: Latency at each size of the inputs, as a bench measured it.
         host: The machine.
         topology: Kinds of core and memory nodes.
         sensors: A reading of them.
@@ -69,6 +71,7 @@ class Facts:
     nonfinite: Sequence[NonFiniteOutput] = ()
     not_finite: NotFinite | None = None
     kinds: Sequence[CaseTimes] = ()
+    rows: Sequence[BenchRow] = ()
     host: Host | None = None
     topology: Topology = field(default_factory=Topology)
     sensors: Snapshot = field(default_factory=Snapshot)
