@@ -17,6 +17,7 @@ import pytest
 import chromium
 from ortune.fleet import runtimes
 from ortune.fleet.environment import clean_environment
+from ortune.store import db
 
 # numpy's threads spin, in each of a thousand processes and beside whatever runs. The workers of xdist start with it.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
@@ -69,7 +70,7 @@ def _own_lock(tmp_path_factory: pytest.TempPathFactory) -> None:
 def _no_disk_is_waited_for() -> Iterator[None]:
     """What these processes write is left to the system: no test cuts the power.
 
-    A commit waits for the disk three times, 25 ms in all, and a session commits what each trial gave.
+    A store that is opened and closed waits for the disk several times, 25 ms each.
     """
     connect = sqlite3.connect
 
@@ -81,6 +82,7 @@ def _no_disk_is_waited_for() -> Iterator[None]:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sqlite3, "connect", hasty)
+        patch.setattr(db, "SYNCHRONOUS", "OFF")
         patch.setattr(os, "fsync", lambda fd: None)
         yield
 

@@ -123,12 +123,12 @@ def test_what_is_stored_is_the_users_alone(tmp_path: Path, umask: int) -> None:
     try:
         with Store(tmp_path / "store") as store:
             store.begin("look", "key", {}).add("result", "x" * 100_000)
-            found = list((tmp_path / "store").rglob("*"))
+            found = {path: path.lstat().st_mode for path in (tmp_path / "store").rglob("*")}
     finally:
         os.umask(before)
-    assert {path.suffix for path in found} >= {".sqlite"} and len(found) == 4
-    for path in (tmp_path / "store", *found):
-        assert stat.S_IMODE(path.lstat().st_mode) == (0o700 if path.is_dir() else 0o600), path
+    assert {path.suffix for path in found} >= {".sqlite", ".sqlite-wal", ".sqlite-shm"} and len(found) == 6
+    for path, mode in {tmp_path / "store": (tmp_path / "store").stat().st_mode, **found}.items():
+        assert stat.S_IMODE(mode) == (0o700 if stat.S_ISDIR(mode) else 0o600), path
 
 
 def test_a_store_of_before_is_closed_to_others(box: Box) -> None:

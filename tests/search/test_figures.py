@@ -8,7 +8,7 @@ import pytest
 
 from ortune.records import Block, BlockTrial, CaseTimes, Failed, Measured, PageSeen, Placement, TrialDone
 from ortune.search.blocks import BASE, NEW
-from ortune.search.figures import describe, figure, samples, without_latencies
+from ortune.search.figures import describe, figure, samples, turns, without_latencies
 from ortune.search.guards import beside
 
 
@@ -162,3 +162,13 @@ def test_where_starts_are_compared_those_of_the_blocks_are_told() -> None:
     assert describe(trials(9), "median", [other]).load_ns == 5
     (load,) = (each for each in beside(paired(1.1, 2.0), "cold-start") if each.figure == "load")
     assert load.ratio == pytest.approx(2.0)
+
+
+def test_turns_of_several_lengths_are_read_as_one_by_one() -> None:
+    (process,) = trials(1)
+    sizes = (8, 8, 3, 8, 0, 3, 71)
+    case = msgspec.structs.replace(process.done.cases[0], turn_runs=sizes)
+    runs, ends = np.asarray(case.latency_ns, dtype=float), np.cumsum(sizes)
+    alone = [np.quantile(runs[end - size : end], 0.25) for size, end in zip(sizes, ends, strict=True) if size]
+    done = msgspec.structs.replace(process.done, cases=(case,))
+    assert list(turns(msgspec.structs.replace(process, done=done), "paired-low")) == alone

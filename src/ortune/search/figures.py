@@ -247,7 +247,13 @@ def _turns(case: CaseTimes, estimand: str) -> np.ndarray:
     values = np.asarray(case.latency_ns, dtype=float)
     ends = np.cumsum(case.turn_runs or (values.size,))
     parts = [part for part in np.split(values, ends[:-1]) if part.size]
-    return np.asarray([np.quantile(part, PAIRED[estimand]) for part in parts])
+    quantiles = np.empty(len(parts))
+    sizes = np.asarray([part.size for part in parts])
+    # All turns of one length at once: one by one they were a tenth of what ortune itself computes.
+    for size in set(sizes):
+        (places,) = np.nonzero(sizes == size)
+        quantiles[places] = np.quantile([parts[place] for place in places], PAIRED[estimand], axis=1)
+    return quantiles
 
 
 def _of_case(case: CaseTimes, estimand: str) -> float:
@@ -266,7 +272,12 @@ def _n_runs(case: CaseTimes) -> int:
 
 
 def _case_figures(case: CaseTimes) -> CaseFigures:
-    names = ("mean", *_QUANTILES) if _n_runs(case) else ()
+    if isinstance(case, CaseFigures):
+        return case
+    known: dict[str, float] = {}
+    if _n_runs(case):
+        quantiles = np.quantile(np.asarray(case.latency_ns, dtype=float), list(_QUANTILES.values()))
+        known = {"mean": _of_case(case, "mean"), **dict(zip(_QUANTILES, map(float, quantiles), strict=True))}
     return CaseFigures(
         case=case.case,
         weight=case.weight,
@@ -277,7 +288,7 @@ def _case_figures(case: CaseTimes) -> CaseFigures:
         output_shapes=case.output_shapes,
         n_runs=_n_runs(case),
         turns_ns={name: tuple(_turns(case, name)) for name in PAIRED},
-        known={name: _of_case(case, name) for name in names},
+        known=known,
     )
 
 
