@@ -24,6 +24,7 @@ from ortune.records.machine import *
 from ortune.records.measure import *
 from ortune.records.model import *
 from ortune.records.page import *
+from ortune.records.partition import *
 from ortune.records.plan import *
 from ortune.records.profile import *
 from ortune.records.protocol import *

@@ -1,0 +1,79 @@
+"""What each provider takes: its operators by release, and its demands on the actual node."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from ortune.errors import UsageError
+from ortune.model.graphs import subgraphs
+from ortune.partition import coreml, nnapi
+from ortune.partition.facts import Check, NodeFacts, reason
+from ortune.partition.tables import Table, table
+from ortune.providers import Provider
+from ortune.providers.coreml import PROVIDER as COREML
+from ortune.providers.nnapi import PROVIDER as NNAPI
+from ortune.records import NodeReason
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Format:
+    """A provider, in one of the forms in which it takes models.
+
+    Attributes:
+        name: As it is asked for, and the name of its table.
+        provider: All else that is known of it.
+        check: What it demands of a node of a listed operator.
+        qdq: It takes a node with the QDQ nodes around it, or none of them.
+        stop: Operators behind which it takes nothing.
+        not_alone: Operators of which it takes no region of one.
+    """
+
+    name: str
+    provider: Provider
+    check: Callable[[NodeFacts], Check]
+    qdq: bool = False
+    stop: frozenset[str] = frozenset()
+    not_alone: frozenset[str] = frozenset()
+
+    @property
+    def table(self) -> Table:
+        """Its operators."""
+        return table(self.name)
+
+    def refusal(self, node: NodeFacts, release: str) -> NodeReason | None:
+        """Why a node is left to the CPU; None where it is taken.
+
+        Args:
+            node: The node, by itself: what is around it is not looked at.
+            release: Of ONNX Runtime; "" for the newest known.
+        """
+        if any(subgraphs(node.node)):
+            return reason("not-listed", node.operator)
+        if node.operator not in self.table.operators(release):
+            return reason("not-listed" if node.node.domain in _ONNX else "fused-operator", node.operator)
+        return next((found for found in self.check(node) if found is not None), None)
+
+
+_ONNX = ("", "ai.onnx", "ai.onnx.ml")
+
+FORMATS = (
+    Format(
+        name="nnapi", provider=NNAPI, check=nnapi.check, qdq=True, stop=nnapi.STOP, not_alone=nnapi.NOT_ALONE
+    ),
+    Format(name="coreml", provider=COREML, check=coreml.check_program),
+    Format(name="coreml-neuralnetwork", provider=COREML, check=coreml.check_network),
+)
+
+
+def find(name: str) -> Format:
+    """The format of that name.
+
+    Raises:
+        UsageError: None is called so.
+    """
+    for each in FORMATS:
+        if each.name == name:
+            return each
+    known = ", ".join(each.name for each in FORMATS)
+    raise UsageError(f"no operator table for {name!r}", where="--for", do=f"choose from {known}")

@@ -1,0 +1,49 @@
+"""The operators that each release of ONNX Runtime has for a provider: data, written by scripts in ``tools/``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+
+import msgspec
+
+FOLDER = Path(__file__).with_name("tables")
+
+
+class Table(msgspec.Struct, frozen=True, kw_only=True):
+    """The operators of a provider.
+
+    Attributes:
+        source: Where they come from.
+        releases: The releases of ONNX Runtime that were read, oldest first.
+        since: By operator, the first of these that has it; those of other domains than ONNX's with the domain.
+    """
+
+    source: str
+    releases: tuple[str, ...]
+    since: Mapping[str, str]
+
+    def release(self, wanted: str) -> str:
+        """The newest release that was read up to the one wanted, the newest of all for ""; "" before the first."""
+        known = [r for r in self.releases if not wanted or _number(r) <= _number(wanted)]
+        return known[-1] if known else ""
+
+    def operators(self, wanted: str) -> frozenset[str]:
+        """The operators that this release has."""
+        release = self.release(wanted)
+        return frozenset(
+            op for op, first in self.since.items() if release and _number(first) <= _number(release)
+        )
+
+
+@cache
+def table(name: str) -> Table:
+    """The table of that name."""
+    return msgspec.json.decode((FOLDER / f"{name}.json").read_bytes(), type=Table)
+
+
+def _number(release: str) -> tuple[int, int]:
+    """Patches of one minor release have the same operators."""
+    major, minor = (int(part) for part in release.split(".")[:2])
+    return major, minor

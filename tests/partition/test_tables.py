@@ -1,0 +1,49 @@
+"""The operator tables: what the installed wheel says itself, and what each release has."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import onnxruntime
+import pytest
+
+from ortune.errors import UsageError
+from ortune.partition import support
+from ortune.partition.tables import table
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tools"))
+
+import make_mobile_tables
+
+HELPERS = Path(onnxruntime.__file__).parent / "tools" / "mobile_helpers"
+
+
+@pytest.mark.parametrize("name", make_mobile_tables.LISTS)
+def test_table_is_the_list_of_the_installed_wheel(name: str) -> None:
+    text = (HELPERS / make_mobile_tables.LISTS[name][0]).read_text()
+    assert table(name).operators(onnxruntime.__version__) == make_mobile_tables.operators(text)
+
+
+def test_a_release_has_no_more_than_the_one_after() -> None:
+    program = table("coreml")
+    before: frozenset[str] = frozenset()
+    for release in program.releases:
+        assert before <= program.operators(release)
+        before = program.operators(release)
+    assert "FusedConv" not in {op.rpartition(":")[2] for op in program.operators("1.26.0")}
+    assert "com.microsoft:FusedConv" in program.operators("1.27.0")
+
+
+def test_releases_between_and_beyond_those_that_were_read() -> None:
+    program = table("coreml")
+    assert program.operators("1.18.0") == frozenset()
+    assert program.operators("1.31.0") == program.operators("1.31.1")
+    assert program.operators("9.0") == program.operators("")
+    assert program.release("9.0") == program.releases[-1]
+
+
+def test_every_format_has_a_table_and_others_none() -> None:
+    assert all(each.table.since for each in support.FORMATS)
+    with pytest.raises(UsageError, match="no operator table for 'cpu'"):
+        support.find("cpu")
