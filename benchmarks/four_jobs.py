@@ -54,25 +54,25 @@ def _path(name: str) -> str:
     return str(model_path(name))
 
 
+VERDICT = re.compile(
+    r"(faster|slower|(less|more) (memory|CPU time)|equivalent \(within 1 %\)|inconclusive|nothing tested|"
+    r"outputs differ|invalid): "
+)
+"""What every headline of a comparison begins with."""
 JOBS = {
     "make it faster": Job(
         verbs=("tune",),
-        answer=re.compile(
-            r"\dx (faster|less|the) |\(\d[\d.]*x, |no improvement found|nothing was tested|already the best|"
-            r"no change proposed|no gain shown"
-        ),
+        answer=VERDICT,
         words=lambda name: ["tune", _path(name), "--no-bundle"],
     ),
     "which of these three files": Job(
         verbs=("compare",),
-        answer=re.compile(r"[B-D] (is|needs|starts) [\d.]+x|no difference|inconclusive: B|outputs are wrong"),
+        answer=VERDICT,
         words=lambda name: ["compare", *_three(name)],
     ),
     "did my change make it slower": Job(
         verbs=("compare", "lock"),
-        answer=re.compile(
-            r"B (is|needs|starts) [\d.]+x|no difference|inconclusive: B|outputs are wrong|unchanged|->|as locked"
-        ),
+        answer=re.compile(rf"{VERDICT.pattern}|unchanged|->|as locked"),
         words=lambda name: ["compare", _path(name), "--b-set", "level=basic"],
     ),
     "why is it slow": Job(

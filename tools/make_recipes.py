@@ -60,7 +60,7 @@ those that took time, of the statistics the one that was steadiest in calibratio
 TOO_SHORT, SAID_TOO_SHORT = 2, "budget holds not even"
 """The exit code where the budget holds no measurement, and what is said then."""
 SAID_UNPROVEN = "cannot confirm it"
-SAID_UNTRIED = "nothing was tested"
+SAID_UNTRIED = "nothing tested"
 ARRIVED = re.compile(r"\S+=\S+ (?:verified|accepted|not verified)")
 """How a comparison tells that a setting of B reached ONNX Runtime."""
 FIRST_RUN = re.compile(r"verified|accepted|outputs (identical|equal|alike|differ)|accepts it")

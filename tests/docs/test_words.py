@@ -16,7 +16,7 @@ RETIRED = {
     r"would have been seen": "minimum detectable effect",
     r"(an|the) identical plan (looked|did not look|must look) identical": "A/A check",
     r"\ba known wait (of|\.)": "positive control",
-    r"the default stays": "no improvement found",
+    r"the default stays": "no gain confirmed",
     r"no time for": "not tested",
     r"did not fit the budget": "not tested within the budget",
     r"read back: (effect|echo)|[Ss]et, not verified": "verified, accepted, not verified",

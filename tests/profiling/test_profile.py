@@ -402,7 +402,7 @@ def test_two_traces(profiled: tuple[Path, Envelope], tmp_path: Path) -> None:
     assert "by name" in dict(difference_words.notes(result.against))["matched"]
     assert result.against.a_wall_ns == result.against.b_wall_ns
     assert (
-        result.against.sentence.startswith(("no difference: ", "inconclusive: "))
+        result.against.sentence.startswith(("equivalent (within 2 %): ", "inconclusive: "))
         and result.against.nodes == ()
     )
     assert result.against.low_ns is not None and result.against.low_ns < 0  # over the runs of either

@@ -83,7 +83,7 @@ def test_first_screen_answers_how_much_how_sure_what_to_paste(rendered: dict[str
     first = text[: text.index("Findings and notes")]
     for part in (
         "1.11× faster in p50",
-        "1.11x faster in p50 (1.09-1.13): 11.0 ms -> 9.90 ms, confirmed on 16 fresh blocks",
+        "faster: 1.11x in p50 (95 % interval 1.09-1.13x, 16 fresh blocks), 11.0 ms -> 9.90 ms",
         "default 11.0 ms",
         "winner 9.90 ms",
         "95 % interval 1.09-1.13",
@@ -97,7 +97,7 @@ def test_first_screen_answers_how_much_how_sure_what_to_paste(rendered: dict[str
 
 def test_default_best_says_so_first(rendered: dict[str, str]) -> None:
     text = Page(rendered["default-best"]).text
-    assert "Keep the default the default is already the best of 7 configurations" in text
+    assert "Keep the default inconclusive: no gain confirmed among 7 configurations" in text
     assert "Nothing: the default is what you have." in text
     assert "Block by block" not in text
 

@@ -156,7 +156,7 @@ def test_how_nodes_met_is_said_where_it_is_not_known_what_they_stand_for() -> No
 def test_difference_comes_first_and_tells_noise_from_change() -> None:
     text = flat(shown(KINDS["difference"], 140))
     assert text.startswith(
-        "B takes 3.20 ms (5.4 %) more than A: 58.9 ms -> 62.1 ms a run, profiled (95 % interval +2.70 ms "
+        "slower: B takes 3.20 ms (5.4 %) more than A: 58.9 ms -> 62.1 ms a run, profiled (95 % interval +2.70 ms "
         "to +3.70 ms); the largest part is in /encoder"
     )
     facts(text, "computing, in kernels", "47.70", "50.60", "+2.90", "+2.50", "+3.30")

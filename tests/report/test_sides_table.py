@@ -67,7 +67,7 @@ def test_medians_that_went_the_other_way_are_explained_and_not_in_the_headline()
     slower = {"ratio": 1.03, "ratio_low": 1.01, "ratio_high": 1.05, "verdict": "slower"}
     assert rows(**slower)[-1] == sides.DRIFTED
     text = compare_words.headline(golden.compared(comparison=golden.comparison(**slower)).result)
-    assert text.startswith("B is 1.03x slower than A in p50 (95 % interval 1.01-1.05, 24 blocks)")
+    assert text.startswith("slower: 1.03x in p50 (95 % interval 1.01-1.05x, 24 blocks), B against A")
     assert sides.DRIFTED not in rows()
 
 
@@ -126,7 +126,8 @@ def test_a_diagnosis_names_what_was_compared_and_what_was_changed() -> None:
         session="20261123-abcdef",
     )
     assert diagnose_words.headline(result) == (
-        "1.11x faster in p25 (1.09-1.14): 10.0 ms -> 9.00 ms, with graph_optimization_level=all (mends SES002)"
+        "faster: 1.11x in p25 (95 % interval 1.09-1.14x, 24 blocks), 10.0 ms -> 9.00 ms; "
+        "with graph_optimization_level=all (mends SES002)"
     )
     envelope = Envelope(schema="ortune/diagnose/1", ortune="0.1.0", status="ok", result=result)
     text = " ".join(golden.printed(diagnose_words.document(envelope), 120).split())
@@ -138,10 +139,13 @@ def test_a_diagnosis_names_what_was_compared_and_what_was_changed() -> None:
 @pytest.mark.parametrize(
     ("verdicts", "told"),
     [
-        (("inconclusive",), "the one fix that was measured is not confirmed to pay"),
-        (("inconclusive", "slower"), "none of the 2 fixes that were measured is confirmed to pay"),
-        (("equivalent", "slower"), "none of the 2 fixes that were measured pays"),
-        (("equivalent",), "the one fix that was measured does not pay"),
+        (("inconclusive",), "inconclusive: +73.0 %; the one fix measured, of SES002"),
+        (("inconclusive", "slower"), "inconclusive: +73.0 %; the best of 2 fixes measured, of SES002"),
+        (
+            ("equivalent", "slower"),
+            "equivalent (within 1 %): +73.0 %; the best of 2 fixes measured, of SES002",
+        ),
+        (("equivalent",), "equivalent (within 1 %): +73.0 %; the one fix measured, of SES002"),
     ],
 )
 def test_a_fix_that_was_not_confirmed_is_not_said_not_to_pay(verdicts: tuple[str, ...], told: str) -> None:
@@ -157,7 +161,9 @@ def test_a_fix_that_was_not_confirmed_is_not_said_not_to_pay(verdicts: tuple[str
         findings=(Finding(code="SES002", what="a finding"),),
         controls=(msgspec.structs.replace(golden.CONTROLS[1], detected=False),),
     )  # fmt: skip
-    assert diagnose_words.headline(result).endswith(told)
+    start, _, end = told.partition("; ")
+    text = diagnose_words.headline(result)
+    assert text.startswith(start) and text.endswith(f"; {end}")
     envelope = Envelope(schema="ortune/diagnose/1", ortune="0.1.0", status="ok", result=result)
     text = " ".join(golden.printed(diagnose_words.document(envelope), 120).split())
     assert "passed" not in text and "did not show in its 9 blocks" in text
@@ -167,7 +173,7 @@ def test_a_fix_that_was_not_confirmed_is_not_said_not_to_pay(verdicts: tuple[str
     ("verdict", "told"),
     [
         ("inconclusive", "inconclusive: no release is confirmed to change its p25"),
-        ("equivalent", "no release changed its p25"),
+        ("equivalent", "inconclusive: no release changed its p25"),
     ],
 )
 def test_a_history_says_no_change_only_where_that_was_shown(verdict: str, told: str) -> None:
@@ -199,8 +205,8 @@ def test_a_history_names_what_was_compared() -> None:
         side=golden.side(), estimand=QUARTILE, rows=(newest, oldest), changed=("1.31.1",), whole=found
     )
     assert history_words.headline(result) == (
-        "1.31.1 is faster than the release before in p25: -10.0 % (-12.0 % to -8.0 %); "
-        "1.31.1 against 1.22.1 in p25: -10.0 % (-12.0 % to -8.0 %)"
+        "faster: 1.11x in p25 (95 % interval 1.09-1.14x, 24 blocks), 1.31.1 against 1.22.1; "
+        "1.31.1 is faster than the release before in p25 by -10.0 % (-12.0 % to -8.0 %)"
     )
     envelope = Envelope(schema="ortune/history/1", ortune="0.1.0", status="ok", result=result)
     text = " ".join(golden.printed(history_words.document(envelope), 120).split())

@@ -42,7 +42,7 @@ def test_terminal_loses_nothing(width: int) -> None:
     facts(flat, "set_denormal_as_zero=1", "40 %")
     facts(flat, "163 trials", "20 s", "55 s", "40 s")
     for part in (
-        "1.11x faster in p50 (1.09-1.13): 11.0 ms -> 9.90 ms, confirmed on 16 fresh blocks",
+        "faster: 1.11x in p50 (95 % interval 1.09-1.13x, 16 fresh blocks), 11.0 ms -> 9.90 ms",
         "A/A check passed (p = 0.5)",
         "one block dropped",
         "THR001 threads exceed the cgroup quota (2 threads, quota 1.5) -> --set intra=1, or raise the quota",

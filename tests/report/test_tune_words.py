@@ -10,9 +10,11 @@ import msgspec
 import pytest
 from facts import facts
 from golden_tune_parts import confirmed
+from pages import Page
 
 from ortune.records import Control, Envelope, Guard, Plan, ProviderSpec, StoredSession
-from ortune.report import brief, history, markdown, tune_page
+from ortune.report import brief, github, history, markdown, tune_page
+from ortune.report import headline as heads
 from ortune.report import tune_words as words
 from ortune.report.checks import guard_state
 from ortune.report.html import pages
@@ -25,19 +27,30 @@ def said(kind: str) -> str:
 def test_winner() -> None:
     facts(
         said("winner"),
-        "1.11x faster in p50",
-        "1.09-1.13",
-        "11.0 ms -> 9.90 ms",
+        "faster: 1.11x in p50 (95 % interval 1.09-1.13x",
         "16 fresh blocks",
-        "allow_spinning=0",
+        "11.0 ms -> 9.90 ms",
+        "with allow_spinning=0",
         "3e-7",
     )
 
 
+@pytest.mark.parametrize("kind", [kind for kind in golden_tune.KINDS if not kind.startswith("hostile")])
+def test_a_headline_has_two_lines_at_most_and_is_the_same_everywhere(kind: str) -> None:
+    envelope = golden_tune.KINDS[kind]
+    text = said(kind)
+    assert len(text) <= 200 and text.split(":")[0] in {*heads.WORDS.values(), "less memory"}
+    document = words.document(envelope)
+    assert text in " ".join(golden.printed(document, 100).split())
+    assert text in github.render(document).replace("%25", "%")
+    assert text in Page(pages.render(envelope)).text
+    assert heads.word(words.verdict(envelope.result), envelope.result.estimand) == text.split(":")[0]
+
+
 def test_default_is_best() -> None:
     text = said("default-best")
-    facts(text, "default", "best", "7 configurations", "1.5 %")
-    assert "faster" not in text and "confirmed" not in text
+    facts(text, "inconclusive: no gain confirmed", "7 configurations", "keep the default", "1.5 %")
+    assert "faster" not in text
 
 
 def test_where_a_browsers_default_is_best_no_profile_of_a_process_is_named() -> None:
@@ -53,23 +66,27 @@ def test_where_a_browsers_default_is_best_no_profile_of_a_process_is_named() -> 
 def test_current() -> None:
     facts(
         said("with-current"),
-        "12.1 ms",
-        "10.3 ms",
-        "1.17x",
-        "1.14-1.21",
+        "faster: 1.17x",
+        "1.14-1.21x",
         "16 fresh blocks",
+        "today 12.1 ms -> 10.3 ms",
+        "the default takes 178 ms",
     )
 
 
 def test_current_is_already_the_best() -> None:
     text = said("current-best")
-    facts(text, "p50 12.1 ms today", "best", "7 configurations", "default", "178 ms", "1.5 %")
-    assert "faster" not in text and "confirmed" not in text
+    facts(text, "7 configurations", "keep what runs today (p50 12.1 ms)", "default", "178 ms", "1.5 %")
+    assert "faster" not in text
 
 
-def test_an_easy_opponent_is_named_before_any_ratio() -> None:
-    result = msgspec.structs.replace(golden_tune.KINDS["winner"].result, caution="64 threads on 4 CPUs")
-    assert words.headline(result).startswith("64 threads on 4 CPUs; 1.11x faster in p50")
+def test_an_easy_opponent_is_named_below_the_ratio_in_every_format() -> None:
+    envelope = golden_tune.tuned(caution="64 threads on 4 CPUs")
+    assert words.limits(envelope.result) == ["64 threads on 4 CPUs"]
+    document = words.document(envelope)
+    for text in (golden.printed(document, 100), markdown.render(document), github.render(document)):
+        facts(text, "faster: 1.11x in p50", "64 threads on 4 CPUs")
+    facts(pages.render(envelope), "faster: 1.11x in p50", "64 threads on 4 CPUs")
 
 
 def test_a_shape_that_the_winner_loses_stands_in_the_headline() -> None:
@@ -83,14 +100,18 @@ def test_a_shape_that_the_winner_loses_stands_in_the_headline() -> None:
 def test_plans_that_were_seen_and_not_confirmed_are_no_claim_and_one_budget_confirms_them() -> None:
     text = said("exploratory")
     facts(
-        text, "exploratory", "looks 1.11x faster in p50", "2 blocks, unconfirmed", "rerun with --budget 150s"
+        text,
+        "inconclusive: ",
+        "looks 1.11x faster in p50",
+        "exploratory: 2 blocks",
+        "rerun with --budget 150s",
     )
     assert "no improvement" not in text and "best" not in text
     slower = words.headline(golden_tune.exploratory(1.02).result)
-    facts(slower, "exploratory", "nothing looks faster", "unconfirmed", "--budget 150s")
+    facts(slower, "inconclusive: nothing looks faster", "unconfirmed", "--budget 150s")
     envelope = golden_tune.KINDS["exploratory"]
     rendered = pages.render(envelope)
-    assert "Nothing confirmed" in rendered
+    assert "<span>Inconclusive</span>" in rendered
     asked = "120s"  # stands in the commands that ask for something else
     for text in (rendered, markdown.render(words.document(envelope))):
         assert {*re.findall(r"--budget (\w+)", text)} - {asked} == {"150s"}
@@ -98,16 +119,15 @@ def test_plans_that_were_seen_and_not_confirmed_are_no_claim_and_one_budget_conf
 
 def test_a_challenger_that_does_not_confirm_is_told_and_claims_nothing() -> None:
     text = said("not-confirmed")
-    facts(text, "intra_op_num_threads=2", "confirm", "-3.0 %", "+1.0 %")
-    assert "faster" not in text
-    assert "already the best" not in text and "no improvement found among 7 configurations" in text
+    facts(text, "inconclusive: ", "-3.0 %", "+1.0 %", "intra_op_num_threads=2", "best of 7 configurations")
+    assert "faster" not in text and "keep" not in text
 
 
 def test_a_leader_that_failed_while_it_was_confirmed_is_not_told_as_a_default_that_is_best() -> None:
     fell = "intra_op_num_threads=2 failed 2 times while it was confirmed: crash: killed by SIGSEGV"
     text = words.headline(golden_tune.default_best(fell=fell).result)
     assert f"the race's leader fell: {fell}" in text
-    assert "already the best" not in text
+    assert "keep" not in text
 
 
 def test_a_challenger_stopped_by_a_guard_names_the_guard_and_the_way_out() -> None:
@@ -118,7 +138,7 @@ def test_a_challenger_stopped_by_a_guard_names_the_guard_and_the_way_out() -> No
     text = words.headline(found.result)
     facts(text, "1.25x", "faster", "p50", "1.22-1.28", "+30.0 %", "--allow memory")
     assert "(--allow memory)" in text
-    assert text.startswith("no change proposed, after 7 configurations")
+    assert text.startswith("inconclusive: no change proposed, after 7 configurations")
 
 
 def test_what_was_far_ahead_and_not_allowed_stands_in_the_answer_itself() -> None:
@@ -136,12 +156,12 @@ def test_a_gain_that_is_proven_and_not_worth_a_change_is_called_what_it_is() -> 
     small = golden_tune.refused(confirmed(0.985, 0.98, 0.99))
     text = words.headline(golden_tune.default_best(refused=small, worth_ratio=0.03).result)
     facts(text, "1.02x", "faster", "p50", "1.01-1.02", "3.0 %")
-    assert "did not confirm" not in text and "already the best" not in text
+    assert "keep" not in text
     today = golden_tune.with_current(
         winner=golden_tune.CURRENT, against_current=None, winner_figures=None, settings=(), refused=small,
         worth_ratio=0.03,
     )  # fmt: skip
-    assert "today: no change proposed, after 7 configurations" in words.headline(today.result)
+    facts(words.headline(today.result), "no change proposed, after 7 configurations", "today (p50 12.1 ms)")
 
 
 def test_going_back_to_the_default_is_an_answer() -> None:
@@ -152,14 +172,14 @@ def test_going_back_to_the_default_is_an_answer() -> None:
         against_default=None,
         settings=(),
     ).result
-    assert words.headline(result).startswith("p50 12.1 ms today -> 10.3 ms (1.17x, 1.14-1.21), confirmed")
-    assert "the untouched default is the best" in words.headline(result)
+    text = words.headline(result)
+    facts(text, "faster: 1.17x", "1.14-1.21x", "today 12.1 ms -> 10.3 ms", "with the untouched default")
 
 
 def test_no_gain_over_today_is_not_called_one() -> None:
     result = golden_tune.with_current(against_current=confirmed(0.99, 0.97, 1.01)).result
     text = words.headline(result)
-    facts(text, "-3.0 %", "+1.0 %", "16 fresh", "1.5 %")
+    facts(text, "inconclusive: -1.0 %", "-3.0 %", "+1.0 %", "16 fresh", "1.5 %")
     assert "faster" not in text and "confirmed" not in text
 
 
@@ -171,11 +191,11 @@ def test_race_figures_never_call_themselves_confirmed() -> None:
 @pytest.mark.parametrize(
     ("estimand", "part"),
     [
-        ("peak memory", "1.11x less peak memory (1.09-1.13)"),
-        ("CPU time per run", "1.11x less CPU time per run (1.09-1.13)"),
-        ("cold start (load and first run)", "1.11x faster to start (1.09-1.13)"),
-        ("p95 latency", "1.11x faster in p95 (1.09-1.13)"),
-        ("p10 latency (of all runs of a block)", "1.11x faster in p10 (1.09-1.13)"),
+        ("peak memory", "less memory: 1.11x in peak memory (95 % interval 1.09-1.13x"),
+        ("CPU time per run", "less CPU time: 1.11x in CPU time per run (95 % interval 1.09-1.13x"),
+        ("cold start (load and first run)", "faster: 1.11x in cold start (95 % interval 1.09-1.13x"),
+        ("p95 latency", "faster: 1.11x in p95 (95 % interval 1.09-1.13x"),
+        ("p10 latency (of all runs of a block)", "faster: 1.11x in p10 (95 % interval 1.09-1.13x"),
     ],
 )
 def test_the_gain_is_named_after_what_was_compared(estimand: str, part: str) -> None:
@@ -185,7 +205,7 @@ def test_the_gain_is_named_after_what_was_compared(estimand: str, part: str) -> 
 
 def test_nothing_tried_claims_nothing() -> None:
     text = said("bare")
-    assert text == "nothing was tested: nothing fits"
+    assert text == "nothing tested: nothing fits"
     assert not any(claim in text for claim in ("best", "faster", "confirmed", " %"))
 
 
@@ -207,16 +227,16 @@ def untested(kind: str = "default") -> Envelope:
 def test_nothing_tested_is_never_keep_the_default(kind: str) -> None:
     envelope = untested(kind)
     text = words.headline(envelope.result)
-    facts(text, "nothing was tested: the time was over before any other configuration ran")
+    facts(text, "nothing tested: the time was over before any other configuration ran", "--budget 360s")
     found = brief.make(envelope, {}, spins=lambda plan: True)
     assert found is not None
-    assert found.decision == "unproven" and found.answer.startswith("nothing was tested")
+    assert found.decision == "unproven" and found.answer.startswith("nothing tested")
     enough = f"--budget {envelope.result.budget.enough_s or 600:.0f}s"
     assert any(enough in step for step in found.next_steps)
     large = tune_page.title(envelope.result)
-    assert large == "Nothing was tested"
+    assert large == "Nothing tested"
     page_text = pages.render(envelope)
-    for claim in ("already the best", "Keep the default", "Keep what you have", "no improvement found"):
+    for claim in ("Keep the default", "keep the default", "Keep what you have", "no gain confirmed"):
         assert claim not in text + page_text
     session = StoredSession(id="x", verb="tune", state="done", document=envelope)
     assert "nothing better found" not in history.rows([session])[0]
@@ -238,8 +258,8 @@ def test_what_runs_is_the_best_only_where_a_gain_would_have_been_seen(
         found = brief.make(envelope, {}, spins=lambda plan: True)
         assert found is not None
         text = words.headline(envelope.result)
-        assert ("already the best" in text, "no improvement found among" in text) == (best, not best)
-        assert tune_page.title(envelope.result).startswith("Keep " if best else "No improvement found")
+        assert "no gain confirmed among" in text and ("keep " in text) == best
+        assert tune_page.title(envelope.result).startswith("Keep " if best else "Inconclusive")
         assert found.decision == ("keep" if best else "unproven")
 
 
@@ -250,7 +270,7 @@ def test_configurations_that_all_failed_are_no_proof() -> None:
         if c.fate not in ("default", "current", "not-tried")
     )
     text = words.headline(golden_tune.default_best(candidates=failed, smallest_effect_ratio=0.01).result)
-    assert f"no improvement found among {len(failed)} configurations, which all failed" in text
+    assert f"no gain confirmed among {len(failed)} configurations, which all failed" in text
 
 
 def test_what_would_have_been_seen_falls_back_on_the_known_wait() -> None:

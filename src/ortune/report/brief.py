@@ -24,6 +24,7 @@ from ortune.records import (
     TuneResult,
     Workload,
 )
+from ortune.report import headline as heads
 from ortune.report import sides, tune_words
 from ortune.report.answer import Answer, answer
 from ortune.report.answer_commands import (
@@ -40,8 +41,8 @@ from ortune.report.tune_words import times
 
 LOAD_PER_S = 100.0
 UNSURE: dict[str | None, str] = {
-    "nothing-tested": "nothing was tested: keep what runs, or tune with a larger budget",
-    "not-shown": "no improvement found, and one may have been missed: keep what runs, or measure longer",
+    "nothing-tested": "nothing tested: keep what runs, or tune with a larger budget",
+    "not-shown": "inconclusive: no gain confirmed, and one may have been missed; keep what runs, or measure longer",
 }
 """Of a tuning that changes nothing, where that is not known to be right."""
 LONGER_S = 600
@@ -129,21 +130,21 @@ def _decision(both: Answer) -> Decision:
 def _answer(both: Answer, decision: Decision) -> str:
     compared = both.comparison
     if decision == "ship" and compared is not None:
-        return f"{tune_words.gain_words(compared)}, proven: change over"
+        return f"{heads.word('faster', compared.estimand)}: {tune_words.gain_words(compared)}, confirmed; switch over"
     if decision == "stop":
         wrong = "the outputs are wrong" if compared is None else "the outputs differ beyond the tolerance"
         failed = both.outputs is not None and not both.outputs.ok
         return f"do not change over: {wrong if failed else 'a guard failed'}"
     if decision == "unproven":
-        unproven = "no gain is proven: keep what runs, or measure longer"
+        unproven = "inconclusive: no gain is confirmed; keep what runs, or measure longer"
         if both.settled and not both.controls:
-            unproven = f"controls not run, so {unproven}"
+            unproven = f"{unproven} (controls not run)"
         return UNSURE.get(both.standing, unproven)
     if compared is not None and compared.verdict == "slower":
-        return "the change makes it slower: keep what runs"
+        return "slower: the change costs time; keep what runs"
     if compared is not None and compared.verdict == "equivalent":
-        return "the change makes no difference: keep what runs"
-    return "nothing tried is faster than what runs: keep it"
+        return f"{heads.word('equivalent')}: keep what runs"
+    return "inconclusive: no gain confirmed; keep what runs"
 
 
 def _evidence(both: Answer) -> str:

@@ -6,9 +6,10 @@ from dataclasses import replace
 
 from ortune.records import CompareResult, Comparison, Envelope
 from ortune.report import compare_words, sides
+from ortune.report import headline as heads
 from ortune.report.chart import Interval, bounds_of, factor_axis
 from ortune.report.document import Cell, Column, Document, Head, Line, Points, Table, Tone, table
-from ortune.report.numbers import speed
+from ortune.report.numbers import factor
 from ortune.report.sections.profile import difference
 from ortune.report.tune_words import factors, times
 
@@ -27,20 +28,24 @@ def document(envelope: Envelope[CompareResult]) -> Document:
         # The list of reasons is the beginning of the tables.
         support = [b for b in support if not (isinstance(b, Points) and b.title == compare_words.REASONS)]
         support.append(difference.why(result.why))
-    return replace(plain, blocks=blocks, support=support, head=Head(unit=_large(result)))
+    return replace(plain, blocks=blocks, support=support, head=_head(result))
 
 
-def _large(result: CompareResult) -> str:
-    """The answer in few words; of several sides that of the first."""
+def _head(result: CompareResult) -> Head:
+    """The answer in few words, of several sides that of the first; a figure in large letters only where it is sure."""
     claim = result.comparison
     if claim is None:
-        return "Not timed"
-    words = {"equivalent": "No difference", "inconclusive": "Inconclusive", "invalid": "No claim"}
-    plain = words.get(claim.verdict) or f"{result.name} is {speed(claim.ratio)}"
-    limits = [] if result.outputs.ok else ["outputs differ"]
+        return Head(unit="Not timed", tone="unsure")
+    text = heads.word(claim.verdict, claim.estimand)
+    limits = [] if result.outputs.ok and not result.wrong_sides else ["outputs differ"]
     if claim.verdict in PROVEN and not result.controls:
         limits.append("controls not run")
-    return "; ".join([plain, *limits])
+    if limits or claim.verdict not in heads.PROVEN:
+        return Head(unit="; ".join([text[:1].upper() + text[1:], *limits]), tone="unsure")
+    of = sides.statistic(claim.estimand)
+    large = f"{factor(max(claim.ratio, 1 / claim.ratio))}×"
+    tone: Tone = "bad" if claim.verdict == "slower" else ""
+    return Head(large=large, unit=f"{text} in {of}, {result.name} against A", tone=tone)
 
 
 def _intervals(result: CompareResult) -> Table:

@@ -17,6 +17,7 @@ from ortune.records import (
     VerdictName,
 )
 from ortune.report import difference_words, finding_words, sides
+from ortune.report import headline as heads
 from ortune.report.answer_commands import as_said, compare_line, lines, told_line, why_line
 from ortune.report.checks import GUARD_NAMES, checks, control_words, guard_state
 from ortune.report.compare_gate import gate
@@ -41,8 +42,6 @@ from ortune.report.numbers import (
     change,
     duration,
     enough,
-    factor,
-    interval_name,
     percent,
     shorten,
     span,
@@ -56,17 +55,23 @@ REASONS = "why, from profiles of both"
 
 
 def headline(result: CompareResult) -> str:
-    """The answer in at most two lines: what is claimed, what could have been seen where nothing was, the outputs."""
+    """The answer in at most two lines: the verdict, the figure with its interval, the outputs."""
     comparison = result.comparison
     if _is_wrong(result):
-        return _wrong(result)
+        return heads.headline("wrong-output", _wrong(result))
     if comparison is None and finding_words.functional_only(result.findings):
-        return f"functional only, so nothing was timed: {outputs(result.outputs)}"
+        return heads.headline("functional-only", "nothing was timed", outputs(result.outputs))
     if comparison is None:
-        return f"{result.name}'s outputs are wrong, so nothing was timed: {result.outputs.what}"
-    proven = comparison.verdict in ("faster", "slower")
-    parts = [claim(result), "" if proven else seen(comparison), rerun(result), outputs(result.outputs)]
-    return "; ".join(part for part in parts if part)
+        wrong = f"{result.name}'s outputs are wrong, {result.outputs.what}"
+        return heads.headline("wrong-output", wrong, "nothing was timed")
+    proven = comparison.verdict in heads.PROVEN
+    takes = (
+        _fastest(result),
+        "" if proven else seen(comparison),
+        rerun(result),
+        outputs(result.outputs),
+    )
+    return heads.headline(comparison.verdict, claim(result), *takes, estimand=comparison.estimand)
 
 
 def rerun(result: CompareResult) -> str:
@@ -95,31 +100,17 @@ def _wrong(result: CompareResult) -> str:
 
 
 def claim(result: CompareResult) -> str:
-    """What is claimed about B against A, in the figure that was compared."""
+    """What was measured of B against A, in the figure that was compared."""
     c = result.comparison
     assert c is not None
-    name, of = result.name, sides.statistic(c.estimand)
-    level = interval_name(NOMINAL if result.candidates else c.level)
-    both = sides.values(result.base_figures, result.new_figures, c)
-    if c.verdict in ("faster", "slower"):
-        text = f"{name} {_better_or_worse(c)}{f': {both}' if both else ''}"
-        return f"{_fastest(result)}{text} ({level} {_factors(c)}, {c.n_blocks} blocks)"
-    blocks = "1 block" if c.n_blocks == 1 else f"{c.n_blocks} blocks"
-    ratio, low_end, high_end = sides.as_shown(c)
+    blocks = heads.count(c.n_blocks, "block")
     if no_interval(c):
         needed = f" ({c.n_blocks + c.more_blocks} needed)" if c.more_blocks else ""
-        return f"inconclusive: {_looks(name, c)}, but {blocks} cannot confirm it{needed}"
-    start = "no difference" if c.verdict == "equivalent" else "inconclusive"
-    start = f"{start}: {name} against A {change(ratio)} in {of}{f', {both}' if both else ''}"
-    return f"{start} ({level} {span(low_end, high_end)}, {blocks})"
-
-
-def _factors(c: Comparison) -> str:
-    """The interval of what is proven as factors: "1.24-1.40", "1.24 or more"."""
-    low, high = c.ratio_low or None, c.ratio_high
-    if c.verdict == "faster":
-        low, high = 1 / high if high else 1.0, 1 / low if low else None
-    return f"{factor(low or 1.0)}-{factor(high)}" if high else f"{factor(low or 1.0)} or more"
+        return f"{_looks(result.name, c)}, but {blocks} cannot confirm it{needed}"
+    level = NOMINAL if result.candidates else c.level
+    base, arrow, new = sides.values(result.base_figures, result.new_figures, c).partition(" -> ")
+    both = f"A {base} -> {result.name} {new}" if arrow else f"{result.name} against A"
+    return f"{heads.measured(c, blocks, level)}, {both}"
 
 
 def no_interval(c: Comparison) -> bool:
@@ -138,23 +129,13 @@ def _looks(name: str, c: Comparison) -> str:
 
 
 def _fastest(result: CompareResult) -> str:
-    """That A is ahead of several sides, where each is proven slower: the one told first is then the next."""
+    """That A is ahead of several sides, where each is proven slower: the one named first is then the next."""
     compared = [side.comparison for side in result.candidates if side.comparison]
     if len(compared) < 2 or any(
         c.verdict != "slower" or sides.kind(c.estimand) != "latency" for c in compared
     ):
         return ""
-    return f"A is the fastest of {len(compared) + 1}; "
-
-
-def _better_or_worse(c: Comparison) -> str:
-    times = f"{factor(1 / c.ratio if c.ratio < 1 else c.ratio)}x"
-    kind, of = sides.kind(c.estimand), sides.statistic(c.estimand)
-    if kind in ("memory", "cpu"):
-        return f"needs {times} {'less' if c.ratio < 1 else 'the'} {of} {'than' if c.ratio < 1 else 'of'} A"
-    if kind == "cold":
-        return f"starts {speed(c.ratio)} than A"
-    return f"is {speed(c.ratio)} than A in {of}"
+    return f"A is the fastest of {len(compared) + 1}"
 
 
 def seen(comparison: Comparison) -> str:
@@ -164,7 +145,7 @@ def seen(comparison: Comparison) -> str:
     least = comparison.smallest_effect_ratio
     text = f"minimum detectable effect {'not known' if least is None else percent(least)}"
     if comparison.verdict == "inconclusive" and comparison.more_s:
-        text += f"; about {waiting(comparison.more_s)} more would tell"
+        text += f", about {waiting(comparison.more_s)} more would tell"
     return text
 
 
@@ -430,10 +411,11 @@ def _against(side: ComparedSide) -> Cell:
     c = side.comparison
     if c is None:
         return Cell("does not run" if side.outputs is None else "not timed", tone="bad")
-    words = {"equivalent": "no difference", "inconclusive": f"inconclusive ({change(c.ratio)})"}
+    proven = c.verdict in heads.PROVEN
+    text = speed(c.ratio) if proven else f"{heads.WORDS[c.verdict]} ({change(c.ratio)})"
     tone = TONES[c.verdict]
     ok = side.outputs is not None and side.outputs.ok
-    return Cell(words.get(c.verdict, speed(c.ratio)), tone=tone if ok or tone != "good" else "unsure")
+    return Cell(text, tone=tone if ok or tone != "good" else "unsure")
 
 
 def _interval(c: Comparison) -> str:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator
 
-from ortune.records import DiagnoseResult, Envelope, Finding, TriedFix
+from ortune.records import Comparison, DiagnoseResult, Envelope, Finding, TriedFix
 from ortune.report import finding_words, page_words, sides
-from ortune.report.answer_commands import lines, told_line
+from ortune.report import headline as heads
+from ortune.report.answer_commands import lines, told_line, words_of
 from ortune.report.checks import trouble
 from ortune.report.document import (
     Annotation,
@@ -23,7 +25,7 @@ from ortune.report.document import (
     table,
 )
 from ortune.report.numbers import change, enough, span
-from ortune.report.tune_words import LONGEST_PLAN, bounds, counted, gain_words
+from ortune.report.tune_words import LONGEST_PLAN, counted
 
 _VERDICTS = {
     "faster": "verified",
@@ -32,6 +34,7 @@ _VERDICTS = {
     "inconclusive": "inconclusive",
 }
 NAMED = 3
+MOST_BY_HAND = 3
 
 
 STOPPED = "stopped before it was measured"
@@ -59,29 +62,63 @@ def moves_outputs(how: str) -> str:
 
 
 def headline(result: DiagnoseResult) -> str:
-    """The largest proven gain, or that there is none."""
+    """The largest proven gain; else how far the best fix came, or that none was timed, and what to do first."""
     if result.page is not None:
         return page_words.headline(result.page)
     best = _best(result)
-    if best is not None:
-        comparison = best.comparison
-        assert comparison is not None
-        both = sides.values(result.figures, best.figures, comparison)
-        both = f": {both}" if both else ""
-        return f"{gain_words(comparison)} ({bounds(comparison)}){both}, with {_named(best)}"
-    n, measured = len(result.findings), sum(fix.comparison is not None for fix in result.tried)
-    stands_out = f"{n} finding{'s' * (n != 1)}" if n else "nothing stands out"
+    if best is not None and best.comparison is not None:
+        return _said(result, best, best.comparison, f"with {_named(best)}")
+    number = heads.count(len(result.findings), "finding")
     if finding_words.functional_only(result.findings):
-        return f"functional only, the GPU is software, so nothing was timed: {stands_out}"
-    if measured:
-        # What was not confirmed may pay all the same.
-        unsure = any(fix.comparison and fix.comparison.verdict == "inconclusive" for fix in result.tried)
-        which = f"none of the {measured} fixes" if measured > 1 else "the one fix"
-        outcome = ("is" if measured > 1 else "is not") + " confirmed to pay"
-        if not unsure:
-            outcome = "pays" if measured > 1 else "does not pay"
-        return f"{stands_out}; {which} that {'were' if measured > 1 else 'was'} measured {outcome}"
-    return f"{stands_out}; none has a fix that could be measured" if n else stands_out
+        return heads.headline("functional-only", "the GPU is software, so nothing was timed", number)
+    nearest = min((fix for fix in result.tried if fix.comparison is not None), key=_ratio, default=None)
+    if nearest is not None and nearest.comparison is not None:
+        n = sum(fix.comparison is not None for fix in result.tried)
+        of = " and ".join(dict.fromkeys(nearest.codes))
+        outcome = "the one fix measured" if n == 1 else f"the best of {n} fixes measured"
+        return _said(result, nearest, nearest.comparison, f"{outcome}, of {of}")
+    if not result.findings:
+        return heads.headline("nothing-tested", "nothing stands out", "ortune tune tries every setting")
+    return heads.headline(
+        "nothing-tested", f"{number}, no fix could be measured", next(iter(_steps(result)), ("", ""))[0]
+    )
+
+
+def _said(result: DiagnoseResult, fix: TriedFix, comparison: Comparison, which: str) -> str:
+    """What a fix brings."""
+    blocks = heads.count(comparison.n_blocks, "block")
+    both = sides.values(result.figures, fix.figures, comparison)
+    said = ", ".join(filter(None, (heads.measured(comparison, blocks), both)))
+    return heads.headline(comparison.verdict, said, which, estimand=comparison.estimand)
+
+
+def _ratio(fix: TriedFix) -> float:
+    return fix.comparison.ratio if fix.comparison is not None else 1.0
+
+
+def _steps(result: DiagnoseResult) -> Iterator[tuple[str, str]]:
+    """What to do where no fix is proven: in few words, and whole."""
+    for safety in ("numerics", "behaviour"):
+        codes = [f.code for f in result.findings if f.code in result.not_tried and f.safety == safety]
+        again = words_of(result.reproduce)
+        if codes and again:
+            of = " and ".join(dict.fromkeys(codes))
+            option = f"--allow {safety}"
+            yield (
+                f"{option} measures the fix of {of}",
+                f"measure the fix of {of}, which is not exact: {shlex.join(again)} {option}",
+            )
+    for finding in _by_hand(result)[:MOST_BY_HAND]:
+        yield f"{finding.code} has a fix by hand", f"{finding.code}: {finding.fix}"
+    yield "ortune tune tries every setting", f"try every setting and rewrite: {result.tune}"
+
+
+def _by_hand(result: DiagnoseResult) -> list[Finding]:
+    """Findings on the model whose fix nothing measured, the most severe first."""
+    measured = {code for fix in result.tried if fix.comparison is not None for code in fix.codes}
+    others = {*measured, *result.not_tried}
+    left = [f for f in result.findings if f.fix and f.code not in others and f.code[:3] not in ("MSR", "ENV")]
+    return sorted(left, key=lambda f: (f.severity == "note", -(f.share_ratio or 0.0)))
 
 
 def _best(result: DiagnoseResult) -> TriedFix | None:
@@ -91,7 +128,7 @@ def _best(result: DiagnoseResult) -> TriedFix | None:
         for fix in (*result.tried, *([result.together] if result.together else []))
         if fix.comparison is not None and fix.comparison.verdict == "faster"
     ]
-    return min(faster, key=lambda fix: fix.comparison.ratio if fix.comparison else 1.0, default=None)
+    return min(faster, key=_ratio, default=None)
 
 
 def document(envelope: Envelope[DiagnoseResult]) -> Document:
@@ -120,6 +157,9 @@ def document(envelope: Envelope[DiagnoseResult]) -> Document:
     blocks.append(
         Points(title="what stands out", items=[_told(f, result, pays) for f in result.findings], marked=True)
     )
+    if _best(result) is None and result.findings and not finding_words.functional_only(result.findings):
+        steps = [whole for _, whole in _steps(result)]
+        blocks.append(Points(title="what to do", items=steps, marked=True))
     blocks.append(Pairs(rows=list(_details(result))))
     blocks.append(Code(title="next", lines=list(_next(envelope)), commands=True))
     annotations = [

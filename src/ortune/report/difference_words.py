@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import msgspec
 
 from ortune.records import CategoryName, DifferenceRow, GpuDifference, ProfileDifference
+from ortune.report import headline as heads
 from ortune.report.document import Cell, Column, Table, table
 from ortune.report.look_words import operations
 from ortune.report.numbers import duration, factor, percent, shorten
@@ -33,13 +34,22 @@ def headline(difference: ProfileDifference) -> str:
     return difference.sentence or sentence(difference)
 
 
+def answer(difference: ProfileDifference) -> str:
+    """The same behind the verdict, which a sentence on no difference begins with by itself."""
+    if no_difference(difference):
+        return headline(difference)
+    less = difference.b_wall_ns < difference.a_wall_ns
+    return f"{heads.word('faster' if less else 'slower')}: {headline(difference)}"
+
+
 def sentence(difference: ProfileDifference, name: str = "B") -> str:
     """The same, made from the figures; ``name`` is what the second is called."""
     more = difference.b_wall_ns - difference.a_wall_ns
     both = f"{duration(difference.a_wall_ns)} -> {duration(difference.b_wall_ns)}"
     times = f"{both} a run, profiled ({'; '.join(_beside(difference, more))})"
     if no_difference(difference):
-        return f"{'no difference' if _same(difference) else 'inconclusive'}: {times}{_alone(difference)}"
+        verdict = heads.word("equivalent" if _same(difference) else "inconclusive", within=SAME)
+        return f"{verdict}: {times}{_alone(difference)}"
     part = f" ({percent(abs(more) / difference.a_wall_ns)})" if difference.a_wall_ns else ""
     which = " in these two processes" if _over_runs(difference) else ""
     text = f"{name} takes {_more(more, part)} than A{which}: {times}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ortune.records import Comparison, Envelope, Figures, HistoryResult, ReleaseRow
+from ortune.report import headline as heads
 from ortune.report import sides
 from ortune.report.answer_commands import lines, told_line
 from ortune.report.checks import checks, control_words
@@ -20,25 +21,26 @@ def no_time(needed_s: float) -> str:
 
 
 def headline(result: HistoryResult) -> str:
-    """The releases where it changed, and the newest against the oldest."""
+    """The newest release against the oldest, and where it changed."""
     rows = {row.release: row.since_previous for row in result.rows}
     changes = [
         f"{name} is {_words(release)}" for name in result.changed if (release := rows[name]) is not None
     ]
     of = sides.statistic(result.estimand)
     unsure = any(release is not None and release.verdict == "inconclusive" for release in rows.values())
-    same = (
-        f"inconclusive: no release is confirmed to change its {of}"
-        if unsure
-        else f"no release changed its {of}"
-    )
-    parts = ["; ".join(changes) or same]
+    confirmed = "is confirmed to change" if unsure else "changed"
+    same = f"no release {confirmed} its {of}"
     if all(row.failed for row in result.rows):
-        parts = [f"no two releases were compared: {result.rows[0].failed}"]
-    if result.whole is not None:
-        ran = [row.release for row in result.rows if row.figures is not None and not row.failed]
-        parts.append(f"{ran[0]} against {ran[-1]} in {of}: {_interval(result.whole)}")
-    return "; ".join(parts)
+        why = f"no two releases were compared, {result.rows[0].failed}"
+        return heads.headline("nothing-tested", why)
+    whole, ran = (
+        result.whole,
+        [row.release for row in result.rows if row.figures is not None and not row.failed],
+    )
+    if whole is None:
+        return heads.headline("inconclusive", ", ".join(changes) or same)
+    said = f"{heads.measured(whole, heads.count(whole.n_blocks, 'block'))}, {ran[0]} against {ran[-1]}"
+    return heads.headline(whole.verdict, said, *(changes or [same]), estimand=whole.estimand)
 
 
 def document(envelope: Envelope[HistoryResult]) -> Document:
@@ -83,7 +85,7 @@ def _row(row: ReleaseRow, estimand: str, before: Figures | None) -> tuple[str, .
     differ = "" if outputs is None else "equal" if outputs.ok else outputs.what
     peak = memory(figures.peak_bytes) if figures.peak_bytes else _NOTHING
     alone = f"single observation: {row.failed}" if row.failed else _NOTHING
-    since = alone if comparison is None else f"{_interval(comparison)}, {comparison.verdict}"
+    since = alone if comparison is None else f"{_interval(comparison)}, {heads.WORDS[comparison.verdict]}"
     value = (
         sides.beside(before, figures, comparison) if comparison and before else sides.value(figures, estimand)
     )
@@ -101,7 +103,7 @@ def _details(result: HistoryResult) -> list[tuple[str, str]]:
 
 def _words(comparison: Comparison) -> str:
     figure = sides.statistic(comparison.estimand)
-    return f"{comparison.verdict} than the release before in {figure}: {_interval(comparison)}"
+    return f"{comparison.verdict} than the release before in {figure} by {_interval(comparison)}"
 
 
 def _interval(comparison: Comparison) -> str:

@@ -97,7 +97,7 @@ def too_many_runs(steady: int, last: int) -> str:
 def headline(result: ProfileResult) -> str:
     """The answer in one sentence: what a run takes, and who owns most of it."""
     if result.against is not None:
-        return f"{_doubt(result)}{difference_words.headline(result.against)}"
+        return f"{_doubt(result)}{difference_words.answer(result.against)}"
     return run_sentence(result)
 
 

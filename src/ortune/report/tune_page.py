@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ortune.records import Comparison, Envelope, TuneResult
+from ortune.report import headline as heads
 from ortune.report import sides
 from ortune.report import tune_words as words
 from ortune.report.chart import Chart, Interval, bounds_of, factor_axis
@@ -12,8 +13,6 @@ from ortune.report.sections import sections
 from ortune.report.sections import tune as folder
 from ortune.report.sections.tune import _points as points
 
-UNSURE = {"nothing-tested": "Nothing was tested", "not-shown": "No improvement found"}
-"""What is said in place of "Keep the default", which is an answer."""
 METHODS = {"wilcoxon": "Wilcoxon signed-rank", "sign-flip": "exact sign-flip test"}
 BASIS = "Times are candidate against baseline in randomised blocks of fresh processes; a factor above 1x is better."
 GAUGE_PX = 38
@@ -30,12 +29,14 @@ def document(envelope: Envelope[TuneResult]) -> Document:
         before=stopped(envelope),
         blocks=[
             Line(result.headline or words.headline(result), "strong"),
+            *(Line(text, "look") for text in words.limits(result)),
             Section(title="What to paste", blocks=_paste(result)),
             *sections(folder, envelope),
         ],
         head=Head(
             large=large,
             unit=unit,
+            tone="" if large or words.stays_best(result) else "unsure",
             values=_values(result),
             beside=Section(
                 title="How sure", blocks=[*_gauge(result, deciding), Pairs(rows=_sure(result, deciding))]
@@ -62,21 +63,18 @@ def _paste(result: TuneResult) -> list[Block]:
 
 
 def _large(result: TuneResult, claim: Comparison | None) -> tuple[str, str]:
-    """The factor and what it is of; words where there is no gain to name."""
-    if result.budget.exploratory and not words.nothing_tested(result):
-        return "", "Nothing confirmed"
+    """The factor and what it is of; without a proven gain the verdict in words."""
+    verdict = words.verdict(result)
+    if verdict == "faster" and claim is not None:
+        unit = words.gain_unit(claim.ratio, claim.estimand)
+        than = " than today" if words.today(result) is not None else ""
+        return words.times(1 / claim.ratio).replace("x", "×"), f"{unit}{than}"
     if result.wrong_default is not None and result.winner == result.default:
         return "", f"Set {result.default.describe()}"
-    if result.winner == result.current or (result.winner == result.default and words.today(result) is None):
-        keep = "Keep what you have" if words.today(result) else "Keep the default"
-        return "", UNSURE.get(words.standing(result), keep)
-    if claim is None or claim.verdict != "faster":
-        return "", "No gain shown"
-    standing = " than today" if words.today(result) is not None else ""
-    standing += "" if claim.phase == "confirm" else ", exploratory"
-    return words.times(1 / claim.ratio).replace("x", "×"), words.gain_unit(
-        claim.ratio, claim.estimand
-    ) + standing
+    if words.stays_best(result):
+        return "", "Keep what you have" if words.today(result) else "Keep the default"
+    text = heads.word(verdict, result.estimand, result.worth_ratio)
+    return "", text[:1].upper() + text[1:]
 
 
 def _gauge(result: TuneResult, claim: Comparison | None) -> list[Chart]:

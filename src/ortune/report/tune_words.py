@@ -24,8 +24,10 @@ from ortune.records import (
     SettingWorth,
     TradeRow,
     TuneResult,
+    VerdictName,
 )
 from ortune.report import compare_outputs, finding_words, precision_words
+from ortune.report import headline as heads
 from ortune.report import sides as two_sides
 from ortune.report.answer_commands import (
     change_line,
@@ -69,18 +71,49 @@ FATES: dict[PlanStatus, str] = {
 
 
 def headline(result: TuneResult) -> str:
-    """The answer in at most two lines: how much faster, how sure, by what; or that there is nothing to gain."""
+    """The answer in at most two lines: the verdict, the figure with its interval, with what it was reached."""
+    estimand, within = result.estimand, result.worth_ratio
+    return heads.headline(verdict(result), *_said(result), estimand=estimand, within=within)
+
+
+def verdict(result: TuneResult) -> VerdictName:
+    """What the deciding comparison says; "inconclusive" where nothing decides, or what is faster is not proposed."""
+    if nothing_tested(result):
+        return "nothing-tested"
+    claim = (result.refused.comparison if result.refused else None) if _kept(result) else deciding(result)
+    if result.budget.exploratory or claim is None or claim.phase == "race":
+        return "inconclusive"
+    return "inconclusive" if _kept(result) and claim.verdict == "faster" else claim.verdict
+
+
+def limits(result: TuneResult) -> list[str]:
+    """What a reader of the headline must know besides."""
+    if nothing_tested(result):
+        return []
     wrong = [_wrong_default(result)] if result.wrong_default is not None else []
-    if result.budget.exploratory and not nothing_tested(result):
-        return "; ".join([*wrong, *_exploratory(result)])
-    if today(result) is not None:
-        parts = [*wrong, *_against_today(result)]
-    elif result.winner == result.default:
-        return "; ".join([*wrong, *_default_best(result)])
-    else:
-        parts = [*wrong, *([result.caution] if result.caution else []), _gain(result)]
-    final = _final(result)
-    return "; ".join([*parts, *lost_shapes(result), *final, *([said] if (said := outputs(result)) else [])])
+    if _kept(result) or result.budget.exploratory:
+        return wrong
+    return [*wrong, *([result.caution] if result.caution else []), *_final(result)]
+
+
+def _said(result: TuneResult) -> list[str]:
+    """The figure, and what it takes."""
+    if nothing_tested(result):
+        why = _untested_words(result)
+        return [why, *_rerun(result, why), *_runs_now(result)]
+    if result.budget.exploratory:
+        return _exploratory(result)
+    return _stays(result) if _kept(result) else _gain(result)
+
+
+def _kept(result: TuneResult) -> bool:
+    """Whether what runs stays."""
+    return result.winner == (today(result) or result.default)
+
+
+def stays_best(result: TuneResult) -> bool:
+    """Whether what runs stays, and a gain that matters would have been seen."""
+    return _kept(result) and not result.budget.exploratory and standing(result) == "best"
 
 
 def _wrong_default(result: TuneResult) -> str:
@@ -97,7 +130,7 @@ def fewer_bits(result: TuneResult) -> PrecisionRow | None:
 def lost_shapes(result: TuneResult) -> list[str]:
     """The shapes of a mix that the winner was shown to lose: a gain on the whole must not hide them."""
     return [
-        f"SLOWER at {case.case}: {change(case.ratio)} ({span(case.ratio_low, case.ratio_high)})"
+        f"SLOWER at {case.case} {change(case.ratio)} ({span(case.ratio_low, case.ratio_high)})"
         for case in result.cases
         if case.ratio_low > 1
     ]
@@ -156,24 +189,46 @@ def gain_words(comparison: Comparison) -> str:
 
 
 def blocks_words(comparison: Comparison) -> str:
-    """What the claim rests on: "confirmed on 16 fresh blocks"; race data never calls itself confirmed."""
+    """What the claim rests on: "16 fresh blocks" confirm it; race data is called exploratory."""
     if comparison.phase == "race":
-        return f"exploratory, {comparison.n_blocks} race blocks"
-    if comparison.verdict == "faster":
-        return f"confirmed on {comparison.n_blocks} fresh blocks"
-    return f"on {comparison.n_blocks} fresh blocks"
+        return f"exploratory, {heads.count(comparison.n_blocks, 'race block')}"
+    return heads.count(comparison.n_blocks, "fresh block")
 
 
-def _gain(result: TuneResult) -> str:
-    comparison = result.against_default
-    if comparison is None:
-        return f"{result.winner.describe()} led the race, and nothing was confirmed"
-    if comparison.verdict != "faster":
-        interval = span(comparison.ratio_low, comparison.ratio_high)
-        return f"no gain shown by {result.winner.describe()} ({interval}), {blocks_words(comparison)}"
-    both = both_values(result)
-    both = f": {both}" if both else ""
-    return f"{gain_words(comparison)} ({bounds(comparison)}){both}, {blocks_words(comparison)}, with {_named(result)}"
+def _gain(result: TuneResult) -> list[str]:
+    """What the winner gains over what runs, and what it is."""
+    claim = deciding(result)
+    if claim is None:
+        return [f"{result.winner.describe()} led the race, and nothing was confirmed", *_runs_now(result)]
+    now = today(result) is not None
+    base, arrow, new = both_values(result).partition(" -> ")
+    both = f"{'today ' if now else ''}{base} -> {new}" if arrow else "against today" if now else ""
+    said = ", ".join(filter(None, (heads.measured(claim, blocks_words(claim)), both)))
+    with_ = f"with {_named(result)}" if result.winner != result.default else "with the untouched default"
+    if claim.verdict != "faster":
+        return [said, with_, _seen(result)]
+    default = [] if result.winner == result.default or not now else [_default_takes(result)]
+    found = outputs(result)
+    return [said, with_, *lost_shapes(result), *default, *([found] if found else [])]
+
+
+def _runs_now(result: TuneResult, *, keep: bool = False) -> list[str]:
+    """What runs today and what the untouched default would be, where the two differ; and that it stays."""
+    if today(result) is None:
+        return ["keep the default"] if keep else []
+    of, figures = two_sides.statistic(result.estimand), result.current_figures
+    value = f" ({of} {two_sides.value(figures, result.estimand)})" if figures is not None else ""
+    return [f"{'keep ' if keep else ''}what runs today{value}", _default_takes(result)]
+
+
+def _default_takes(result: TuneResult) -> str:
+    return f"the default takes {two_sides.value(result.default_figures, result.estimand)}"
+
+
+def _rerun(result: TuneResult, said: str) -> list[str]:
+    """The budget that is enough, where it is known and not said yet."""
+    enough_s = result.budget.enough_s
+    return [f"rerun with --budget {enough_s:.0f}s"] if enough_s and "--budget" not in said else []
 
 
 def both_values(result: TuneResult) -> str:
@@ -241,36 +296,6 @@ def elsewhere(result: TuneResult) -> list[tuple[str, str]]:
     return rows
 
 
-def _against_today(result: TuneResult) -> list[str]:
-    """Today -> winner, then what the untouched default would be."""
-    estimand, comparison = result.estimand, result.against_current
-    of = two_sides.statistic(estimand)
-    now = "what runs"
-    if result.current_figures:
-        now = f"{of} {two_sides.value(result.current_figures, estimand)}"
-    new = two_sides.value(result.winner_figures or result.default_figures, estimand)
-    default = f"the untouched default would be {two_sides.value(result.default_figures, estimand)}"
-    if result.winner == result.current:
-        if nothing_tested(result):
-            return [f"{now} today: {_untested_words(result)}", default]
-        found_nothing = _nothing_better(result, "already the best of")
-        return [f"{now} today: {found_nothing}", *_refused(result), default, _seen(result)]
-    if comparison is None:
-        return [f"{now} today; the winner was not compared with it", default]
-    both = both_values(result)
-    if comparison.verdict != "faster":
-        interval = span(comparison.ratio_low, comparison.ratio_high)
-        text = f"{now} today, {f'{new} ' if both else ''}with {result.winner.describe()}: no gain shown ({interval})"
-        return [f"{text}, {blocks_words(comparison)}", _seen(result), default]
-    gain = f" -> {new} ({times(1 / comparison.ratio)}, " if both else f": {gain_words(comparison)} ("
-    text = f"{now} today{gain}{bounds(comparison)}), {blocks_words(comparison)}"
-    if result.winner != result.default:
-        text += f", with {_named(result)}"
-    if result.winner == result.default:
-        return [text, "the untouched default is the best"]
-    return [text]
-
-
 def _exploratory(result: TuneResult) -> list[str]:
     """What looks fastest where nothing could be confirmed, why not, and the budget that confirms it."""
     measured = [c for c in tried(result.candidates) if c.ratio is not None]
@@ -278,23 +303,43 @@ def _exploratory(result: TuneResult) -> list[str]:
     n = len(tried(result.candidates))
     which = "the one configuration tried" if n == 1 else f"{n} configurations tried"
     if best is not None and best.ratio is not None and best.ratio < 1 - result.worth_ratio:
-        blocks = f"{best.n_blocks} block{'s' if best.n_blocks > 1 else ''}"
         gain = f"{times(1 / best.ratio)} {gain_unit(best.ratio, result.estimand)}"
-        text = f"exploratory: {best.plan.describe()} looks {gain} ({blocks}, unconfirmed)"
+        blocks = heads.count(best.n_blocks, "block")
+        text = f"{best.plan.describe()} looks {gain} (exploratory: {blocks}, unconfirmed)"
     else:
-        text = f"exploratory: nothing looks faster than the default among the {which} (unconfirmed)"
+        text = f"nothing looks faster than the default among the {which} (exploratory, unconfirmed)"
     short = f"{result.budget.budget_s:.0f} s are too short to"
     failed = any(not control.ok for control in result.controls)
     why = f"{short} repeat the failed checks" if failed else f"{short} confirm one change"
-    return [text, f"{why}, rerun with --budget {result.budget.enough_s:.0f}s"]
+    return [text, why, *_rerun(result, "")]
 
 
-def _default_best(result: TuneResult) -> list[str]:
-    if nothing_tested(result):
-        return [_untested_words(result)]
-    parts = [_nothing_better(result, "the default is already the best of")]
-    verdict = result.refused.comparison.verdict if result.refused else None
-    return [*parts, *_refused(result), *([_seen(result)] if verdict != "faster" else [])]
+def _stays(result: TuneResult) -> list[str]:
+    """That nothing better was confirmed, who came nearest, and what could have been seen."""
+    refused, n = result.refused, _tried_words(result)
+    rest = [*_runs_now(result, keep=stays_best(result)), _seen(result)]
+    if refused is None or result.fell:
+        fell = f"the race's leader fell: {result.fell}" if result.fell else ""
+        return [f"no gain confirmed among {n}", fell, *rest]
+    if refused.comparison.verdict == "faster":
+        return [
+            f"no change proposed, after {n}",
+            _not_proposed(result, refused.comparison),
+            *_runs_now(result),
+        ]
+    said = heads.measured(refused.comparison, blocks_words(refused.comparison))
+    return [f"{said} with {_leader(result)}, the best of {n}", *rest]
+
+
+def _not_proposed(result: TuneResult, claim: Comparison) -> str:
+    """Why what is faster is not shipped."""
+    gain = f"{_leader(result)} is {gain_words(claim)} ({interval_of(claim)} {bounds(claim)})"
+    if claim.ratio > 1 - result.worth_ratio:
+        return f"{gain}, less than the {percent(result.worth_ratio)} worth a change"
+    failed = [g for g in claim.guards if g.failed]
+    allow = " ".join(f"--allow {g.figure}" for g in failed)
+    worse = " and ".join(f"{GUARD_NAMES[g.figure]} {change(g.ratio or 1)}" for g in failed)
+    return f"{gain}, but {worse}, more than allowed ({allow})"
 
 
 def nothing_tested(result: TuneResult) -> bool:
@@ -308,7 +353,7 @@ def nothing_tested(result: TuneResult) -> bool:
 
 
 def _untested_words(result: TuneResult) -> str:
-    """That nothing was tested, and why not."""
+    """Why nothing was tested."""
     why = "no other configuration is possible or allowed here"
     if not result.budget.n_trials and result.budget.promise:
         why = result.budget.promise
@@ -316,7 +361,7 @@ def _untested_words(result: TuneResult) -> str:
         why = "the time was over before any other configuration ran"
     elif not_made := [c.why for c in result.candidates if c.fate == "not-tried" and c.why]:
         why = not_made[0]
-    return f"nothing was tested: {why}"
+    return why
 
 
 Standing = Literal["nothing-tested", "no-change", "not-shown", "best"]
@@ -339,53 +384,19 @@ def standing(result: TuneResult) -> Standing:
     return "not-shown" if verdict == "inconclusive" or result.fell or missed else "best"
 
 
-def _nothing_better(result: TuneResult, best: str) -> str:
-    """Already the best, or what falls short of that."""
-    how = standing(result)
-    if how == "no-change":
-        return f"no change proposed, after {_tried_words(result)}"
-    if how == "not-shown":
-        return f"no improvement found among {_tried_words(result)}"
-    return f"{best} {_tried_words(result)}"
-
-
 def _left_out(candidates: Sequence[Candidate]) -> list[Candidate]:
     """Plans that were proposed and for which there was no time."""
     return [c for c in candidates if c.fate == "not-tried" and "budget" in c.why]
 
 
-def _refused(result: TuneResult) -> list[str]:
-    """What the fresh blocks said of the race's leader, where it is not shipped."""
-    if result.fell:
-        return [f"the race's leader fell: {result.fell}"]
-    if result.refused is None:
-        return []
-    comparison = result.refused.comparison
-    interval = span(comparison.ratio_low, comparison.ratio_high)
-    if comparison.verdict != "faster":
-        return [f"{_leader(result)} did not confirm ({interval})"]
-    if comparison.ratio > 1 - result.worth_ratio:
-        least = percent(result.worth_ratio)
-        return [
-            f"{_leader(result)} is {gain_words(comparison)} ({bounds(comparison)}), less than the {least} worth a "
-            "change"
-        ]
-    failed = [g for g in comparison.guards if g.failed]
-    allow = " ".join(f"--allow {g.figure}" for g in failed)
-    worse = " and ".join(f"{GUARD_NAMES[g.figure]} {change(g.ratio or 1)}" for g in failed)
-    return [
-        f"{_leader(result)} is {gain_words(comparison)} ({bounds(comparison)}), but {worse}, more than allowed "
-        f"({allow})"
-    ]
-
-
 def _leader(result: TuneResult) -> str:
     """What led the race and is not shipped."""
     name = result.refused.plan.describe() if result.refused else ""
-    return f"the leader, {name}," if name and len(name) <= LONGEST_LEADER else "the race's leader"
+    return name if name and len(name) <= LONGEST_LEADER else "the race's leader"
 
 
 def _tried_words(result: TuneResult) -> str:
+    """How many configurations ran, and under which conditions: "7 configurations on an idle machine"."""
     n = len(tried(result.candidates))
     which = ["the one configuration tried" if n == 1 else f"{n} configurations"]
     if n and not any(c.n_blocks for c in tried(result.candidates)):
@@ -393,7 +404,8 @@ def _tried_words(result: TuneResult) -> str:
             "the one configuration tried, which failed" if n == 1 else f"{n} configurations, which all failed"
         ]
     which += [f"for these {len(result.cases)} shapes"] if len(result.cases) > 1 else []
-    return " ".join([*which, *([result.conditions] if result.conditions else [])])
+    conditions = [result.conditions] if result.conditions and result.refused is None else []
+    return " ".join([*which, *conditions])
 
 
 def tried(candidates: Sequence[Candidate]) -> list[Candidate]:
@@ -601,8 +613,8 @@ def bundle_headline(info: BundleInfo) -> str:
     proof = info.proof
     if proof is None:
         return f"{info.plan.describe()}; the bundle holds no proof"
-    gain = gain_words(proof) if proof.verdict == "faster" else proof.verdict
-    return f"{info.plan.describe()}: {gain} ({bounds(proof)}), {blocks_words(proof)}"
+    said = heads.measured(proof, blocks_words(proof))
+    return heads.headline(proof.verdict, said, f"with {info.plan.describe()}", estimand=proof.estimand)
 
 
 def document(envelope: Envelope[TuneResult]) -> Document:
@@ -617,6 +629,7 @@ def document(envelope: Envelope[TuneResult]) -> Document:
         blocks=[
             *stopped(envelope),
             Line(said, _tone(result)),
+            *(Line(text, "look") for text in limits(result)),
             figures_table(result),
             precision_words.side_by_side(result.precision),
             places(result.places),
@@ -636,7 +649,7 @@ def document(envelope: Envelope[TuneResult]) -> Document:
             Pairs(rows=_places(result)),
         ],
         annotations=[
-            Annotation(level="notice", title=f"ortune: {result.side.label}", lines=[said]),
+            Annotation(level="notice", title=f"ortune: {result.side.label}", lines=[said, *limits(result)]),
             *finding_words.to_annotate(result.findings),
         ],
     )

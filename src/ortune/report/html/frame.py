@@ -9,7 +9,7 @@ from functools import cache
 from importlib.resources import files
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from ortune.report.escape import shown
 
@@ -66,7 +66,7 @@ def page(
 @cache
 def environment() -> Environment:
     """Templates that escape everything, and write out what a reader could not see."""
-    return Environment(
+    made = Environment(
         loader=PackageLoader("ortune.report.html"),
         autoescape=True,
         undefined=StrictUndefined,
@@ -74,6 +74,13 @@ def environment() -> Environment:
         lstrip_blocks=True,
         finalize=_written_out,
     )
+    made.filters["prose"] = _prose
+    return made
+
+
+def _prose(text: str) -> Markup:
+    """A sentence or a cell, whose arrows no line end parts."""
+    return escape(shown(text)).replace(Markup("-&gt;"), Markup('<span class="arrow">-&gt;</span>'))
 
 
 def _written_out(value: object) -> object:
