@@ -355,6 +355,7 @@ def profile(
     budget: str | float = ...,
     seed: int = ...,
     report: str | Path | None = ...,
+    resume: str | None = ...,
     against: str | Path | None = ...,
     rewrite: Sequence[str] | str | Mapping[str, object] = ...,
     b_set: Sequence[str] | Mapping[str, str | int | float | bool] | str | Mapping[str, object] = ...,

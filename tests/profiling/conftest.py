@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from ortune.verbs import profile
+from ortune.profiling import processes
 
 
 @pytest.fixture
 def few_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     """Few runs are profiled: what is told of the graph does not depend on how many they are."""
-    monkeypatch.setattr(profile, "runs_within", lambda *_: 16)
+    monkeypatch.setattr(processes, "runs_within", lambda *_: 16)

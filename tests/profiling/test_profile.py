@@ -21,7 +21,9 @@ import ortune
 from edited_models import EDITS, numbered, squeezenet
 from ortune.errors import UsageError
 from ortune.experiment.baseline import Baseline
-from ortune.profiling.processes import Process, profile
+from ortune.experiment.replay import Replay
+from ortune.profiling import processes
+from ortune.profiling.processes import Process, profile_once
 from ortune.records import Envelope, ProfileResult
 from ortune.report import difference_words
 from ortune.trials.executor import Arm
@@ -208,14 +210,16 @@ def test_a_dearer_node_is_named_first_and_at_the_right_size(
 ) -> None:
     sides: dict[str, list[Process]] = {}
 
-    def kept(baseline: Baseline, arms: Sequence[Arm], runs: int, keep: Sequence[Path]) -> list[Process]:
-        found = profile(baseline, arms, runs, [tmp_path / path.name for path in keep])
+    def kept(
+        baseline: Baseline, replay: Replay, turn: int, arms: Sequence[Arm], runs: int, keep: Sequence[Path]
+    ) -> list[Process]:
+        found = profile_once(baseline, replay, turn, arms, runs, [tmp_path / path.name for path in keep])
         for arm, process in zip(arms, found, strict=True):
             sides.setdefault(arm.model.name, []).append(process)
         return found
 
-    monkeypatch.setattr(flow, "profile", kept)
-    monkeypatch.setattr(flow, "runs_within", lambda *_: 60)  # of each of six processes
+    monkeypatch.setattr(flow, "profile_once", kept)
+    monkeypatch.setattr(processes, "runs_within", lambda *_: 60)  # of each of six processes
     plain = conv_chain(tmp_path / "plain.onnx")
     dear = conv_chain(tmp_path / "dear.onnx", dear=2)
     result = result_of(
@@ -308,8 +312,8 @@ def test_a_setting_alone_is_the_same_model_on_both_sides(tmp_path: Path) -> None
 def test_a_plan_is_the_other_side_of_a_model(tmp_path: Path) -> None:
     plan, model = tmp_path / "plan.json", conv_chain(tmp_path / "m.onnx")
     plan.write_text('{"settings": {"level": "disable"}}')
-    for processes in (1, 4):  # beside a neighbour one process tells no two nodes apart
-        asked = {"set": ["intra=1"], "processes": processes, "no_peak": True, "store": tmp_path / "store"}
+    for n in (1, 4):  # beside a neighbour one process tells no two nodes apart
+        asked = {"set": ["intra=1"], "processes": n, "no_peak": True, "store": tmp_path / "store"}
         found = result_of(ortune.profile(model, against=plan, **asked)).against
         assert found is not None and (found.a, found.b) == ("m.onnx", "plan.json")
         if any("Conv + Relu" in row.op_type for row in found.nodes):

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import msgspec
@@ -12,11 +14,13 @@ import pytest
 from test_profile import conv_chain
 
 import ortune
-from ortune.errors import UsageError
+from ortune.errors import Interrupted, UsageError
+from ortune.experiment.watcher import Watcher
 from ortune.profiling.deliver import STORED
 from ortune.records import Envelope, ProfileResult, ReportResult
 from ortune.report import markdown, profile_words, report_words
 from ortune.store.db import Store
+from ortune.verbs import profile
 
 GOLDEN = Path(__file__).parents[1] / "trace" / "golden"
 
@@ -99,6 +103,37 @@ def test_several_stand_side_by_side_with_where_their_time_goes(store: Path) -> N
         assert part in text, part
     _, mixed = told(store, *(s.id for s in result.sessions))
     assert mixed.history is not None and not mixed.history.comparable
+
+
+def test_an_interrupted_profile_goes_on_and_runs_no_process_twice(tmp_path: Path, few_runs: None) -> None:
+    plain, store = conv_chain(tmp_path / "plain.onnx"), tmp_path / "store"
+    asked = {"subject": plain, "b_set": ("level=basic",), "processes": 3, "no_peak": True, "store": store}
+
+    def stops(text: str) -> None:
+        if text == "profiling, process 3 of 3":
+            raise Interrupted("stopped")
+
+    with pytest.raises(Interrupted):
+        profile.run(profile.Options(**asked), Watcher(line=stops))
+    lines: list[str] = []
+    chrome = tmp_path / "chrome.json"
+    again = profile.Options(**asked, resume="newest", export=(f"chrome={chrome}",))
+    result = profile.run(again, Watcher(line=lines.append)).result
+    with Store(store) as kept:
+        (head,) = kept.sessions()
+        kinds = Counter(event.kind for event in kept.events(head.id))
+    assert {kind: n for kind, n in kinds.items() if kind.startswith("processes")} == {
+        "processes-0": 1, "processes-1": 1, "processes-2": 1,
+    }  # fmt: skip
+    assert kinds["resumed"] == 1 and kinds["outcome"] == 2, "both sides ran for the first time, once"
+    assert result.against is not None and result.against.a_processes == 3
+    assert any("went on with an earlier session" in note for note in result.notes)
+    assert chrome.exists()
+    # One that ended tells the same again, and needs no machine for it: what was kept is what is told.
+    once_more = profile.run(replace(again, resume=head.id), Watcher()).result
+    assert msgspec.structs.replace(once_more, elapsed_s=0.0, notes=()) == msgspec.structs.replace(
+        result, elapsed_s=0.0, notes=()
+    )
 
 
 def test_a_file_that_cannot_be_written_loses_nothing(tmp_path: Path) -> None:

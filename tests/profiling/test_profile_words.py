@@ -14,6 +14,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 import ortune
 from ortune import rules
+from ortune.profiling import processes
 from ortune.records import (
     Category,
     CategoryName,
@@ -136,7 +137,7 @@ def test_nodes_have_the_same_floors_with_and_without_names(
         cache_bytes=1 << 18,
     )
     monkeypatch.setattr(flow, "load_peak", lambda *_: peak)
-    monkeypatch.setattr(flow, "runs_within", lambda *_: 16)
+    monkeypatch.setattr(processes, "runs_within", lambda *_: 16)
 
     def floors(*, named: bool) -> list[float]:
         path = products(tmp_path / f"{named}.onnx", named=named)

@@ -18,7 +18,8 @@ import direct_count
 import ortune
 import zoo
 from ortune.experiment.baseline import Baseline
-from ortune.profiling.processes import Process, profile
+from ortune.experiment.replay import Replay
+from ortune.profiling.processes import Process, profile_once
 from ortune.records import Measured, Outcome, ProfileResult
 from ortune.targets.turns import Turns
 from ortune.trace.attribution import NAMES
@@ -50,14 +51,16 @@ def test_the_parts_are_what_was_measured_and_what_the_json_says(
         latencies.extend(pairs[0][0].done.cases[0].latency_ns)
         return pairs
 
-    def timed(baseline: Baseline, arms: Sequence[Arm], runs: int, keep: Sequence[Path]) -> list[Process]:
-        found = profile(baseline, arms, min(runs, RUNS), keep)
+    def timed(
+        baseline: Baseline, replay: Replay, turn: int, arms: Sequence[Arm], runs: int, keep: Sequence[Path]
+    ) -> list[Process]:
+        found = profile_once(baseline, replay, turn, arms, min(runs, RUNS), keep)
         row = found[0].found.by_category[NAMES.index("unexplained")]
         unexplained.extend(np.abs(row) / found[0].found.wall_ns)
         return found
 
     monkeypatch.setattr(Executor, "profiled", profiled)
-    monkeypatch.setattr(flow, "profile", timed)
+    monkeypatch.setattr(flow, "profile_once", timed)
     kept = tmp_path / "kept.json"
     result = ortune.profile(
         zoo.model_path(name), set=["intra=1"], no_peak=True, keep=kept, store=tmp_path / "store"

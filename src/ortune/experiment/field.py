@@ -7,10 +7,12 @@ from pathlib import Path
 
 import msgspec
 
+from ortune import targets
 from ortune.errors import MeasurementError
 from ortune.experiment.limits import Limits
 from ortune.inputs import workload
 from ortune.records import FeedRef, Finding, Host, Measured, Outcome, Plan, Workload
+from ortune.rules import Facts
 from ortune.search.blocks import BASE, IDENTICAL, LETTERS, SPIKE
 from ortune.search.controls import SPIKE_RATIO
 from ortune.store.db import SessionLog
@@ -61,6 +63,19 @@ class Field:
         """Says what is told with the answer, too."""
         self.notes.append(text)
         self.say(text)
+
+    def facts(self) -> Facts:
+        """What rules may know of the side as it runs here; whoever asks them adds what else it measured."""
+        side = self.side
+        return Facts(
+            model=side.model,
+            work=self.work,
+            plan=side.plan,
+            target=targets.of(side.plan).name,
+            ort_version=side.runtime_of(side.plan).version_of(side.plan),
+            host=self.host,
+            topology=self.machine.topology,
+        )
 
     @property
     def host(self) -> Host:

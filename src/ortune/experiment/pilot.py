@@ -18,7 +18,7 @@ from ortune.experiment.output_check import OutputCheck
 from ortune.providers.web_wasm import PROVIDER as WASM
 from ortune.providers.web_webgpu import PROVIDER as WEBGPU
 from ortune.records import CaseTimes, Finding, Measured, Outcome, Plan
-from ortune.rules import Facts, rule_of
+from ortune.rules import rule_of
 from ortune.rules.measurement import depends_on_feeds, software_adapter
 from ortune.rules.web import wrong_in_the_browser
 from ortune.search.blocks import BASE, IDENTICAL
@@ -199,17 +199,18 @@ class Pilot:
             first: A trial of it; one that kept its outputs saves another.
         """
         emulated = targets.of(base.plan).emulated(first)
-        self._field.findings += rule_of(software_adapter).findings(Facts(emulated=emulated))
+        facts = replace(self._field.facts(), emulated=emulated)
+        self._field.findings += rule_of(software_adapter).findings(facts)
         if first.done.page is None:
             return
         self.answer_natively()
-        native, found = self._native, None
+        native, difference = self._native, None
         ours = first if Path(first.outputs_path or "-").is_dir() else self._answered(base)
         if isinstance(native, Measured) and isinstance(ours, Measured) and not self._check.moments:
-            found = self._check.compared(
+            difference = self._check.compared(
                 Path(native.outputs_path), Path(ours.outputs_path), self._field.refs, None
             )
-        facts = Facts(model=self._field.side.model, page=first.done.page, native=found)
+        facts = replace(self._field.facts(), page=first.done.page, native=difference)
         for rule in (software_adapter, wrong_in_the_browser):
             self._field.findings += rule_of(rule).findings(facts)
 
@@ -260,7 +261,7 @@ class Pilot:
             )
 
         def seen(kinds: tuple[CaseTimes, ...]) -> tuple[Finding, ...]:
-            return tuple(rule_of(depends_on_feeds).findings(Facts(model=self._field.side.model, kinds=kinds)))
+            return tuple(rule_of(depends_on_feeds).findings(replace(self._field.facts(), kinds=kinds)))
 
         kinds = timed(again=False)
         if seen(kinds):

@@ -163,6 +163,8 @@ class Replay:
         self._decided_ns = max(self._decided_ns, ended_ns)
         if self.trials:
             self._passed_ns = max(self._passed_ns, ended_ns)
+        elif ended_ns > self.clock():  # after the last trial that was played back
+            self._passed_ns, self.since_ns = ended_ns, self._now_ns()
 
     def pass_on(self) -> None:
         """What is no trial has ended: the time is journalled, or taken from the journal."""

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import shutil
+import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import msgspec
 import numpy as np
 
-from ortune.errors import MeasurementError
+from ortune.errors import MeasurementError, StoreError
 from ortune.experiment.baseline import Baseline
+from ortune.experiment.replay import Replay
 from ortune.records import FeedRef, GpuRun, Measured, Outcome, Sensors
 from ortune.search.blocks import BASE
 from ortune.search.figures import compared, figure
@@ -117,6 +120,36 @@ def runs_within(baseline: Baseline, latency_ns: float, most_ns: float, time_ns: 
     return runs if fit >= runs else int(fit) if fit >= FEWEST_RUNS else 0
 
 
+def affordable(
+    baselines: Sequence[Baseline], left_ns: float, processes: int, *, fixed: bool
+) -> tuple[int, int]:
+    """Profiled processes of each side, and runs of each, that the time left holds; no runs where not even one fits.
+
+    Args:
+        baselines: The sides, each of which ran.
+        left_ns: Time for all of them.
+        processes: As many as there should be; fewer where the time is short.
+        fixed: As many as that in any case, of fewer runs.
+    """
+    latencies = []
+    for baseline in baselines:
+        first = baseline.executor.last
+        assert isinstance(first, Measured)
+        latencies.append(figure(first, "median") or first.done.cases[0].first_ns)
+
+    def runs_of(n: int) -> int:
+        most_ns = left_ns / n / len(baselines)
+        return min(
+            runs_within(baseline, latency, most_ns)
+            for baseline, latency in zip(baselines, latencies, strict=True)
+        )
+
+    n = processes
+    while not (runs := runs_of(n)) and n > 1 and not fixed:
+        n -= 1
+    return n, runs
+
+
 def profile(baseline: Baseline, arms: Sequence[Arm], runs: int, keep: Sequence[Path]) -> list[Process]:
     """One process of each arm under the profiler and one without it, alive together and taking turns.
 
@@ -126,7 +159,72 @@ def profile(baseline: Baseline, arms: Sequence[Arm], runs: int, keep: Sequence[P
         MeasurementError: A process failed, or recorded no run.
     """
     pairs = baseline.executor.profiled(arms, turns_of(runs))
-    return [_read(baseline, arm, *pair, path) for arm, pair, path in zip(arms, pairs, keep, strict=True)]
+    return [
+        _read(arm, _moved(baseline, arm, outcome, path), plain, path)
+        for arm, (outcome, plain), path in zip(arms, pairs, keep, strict=True)
+    ]
+
+
+class ProcessRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """A profiled process as the journal has it.
+
+    Attributes:
+        outcome: Of the process under the profiler; ``plain`` that of the one beside it.
+        trace, graph: The names of its trace, and of the graph that it left, beside the journal; "" for no graph.
+        ended_ns: When both ended, by the session's clock.
+    """
+
+    outcome: Measured
+    plain: Outcome | None
+    trace: str
+    graph: str
+    ended_ns: int
+
+
+def profile_once(
+    baseline: Baseline, replay: Replay, turn: int, arms: Sequence[Arm], runs: int, keep: Sequence[Path]
+) -> list[Process]:
+    """One process of each arm as ``profile`` runs it; of an interrupted session what its journal has.
+
+    Raises:
+        MeasurementError: A process failed, or recorded no run.
+        StoreError: A trace of the interrupted session cannot be read any more.
+    """
+
+    def run() -> list[ProcessRecord]:
+        pairs = baseline.executor.profiled(arms, turns_of(runs))
+        measured = [
+            (_moved(baseline, arm, outcome, path), plain, path)
+            for arm, (outcome, plain), path in zip(arms, pairs, keep, strict=True)
+        ]
+        return [
+            ProcessRecord(
+                outcome=outcome,
+                plain=plain,
+                trace=baseline.log.attach(path),
+                graph=baseline.log.attach(graph) if (graph := _graph_beside(path)).exists() else "",
+                ended_ns=replay.clock(),
+            )
+            for outcome, plain, path in measured
+        ]
+
+    records = replay.once(f"processes-{turn}", list[ProcessRecord], run)
+    processes = []
+    for arm, record, path in zip(arms, records, keep, strict=True):
+        replay.reached(record.ended_ns)
+        if not path.exists():
+            try:
+                path.write_bytes(baseline.log.attachment(record.trace))
+                if record.graph:
+                    _graph_beside(path).write_bytes(baseline.log.attachment(record.graph))
+            except (OSError, zlib.error) as error:
+                raise StoreError(
+                    f"the trace of an interrupted session cannot be read: {error}",
+                    where=record.trace,
+                    do="leave --resume out",
+                ) from error
+        processes.append(_read(arm, record.outcome, record.plain, path))
+    return processes
 
 
 def turns_of(runs: int) -> Turns:
@@ -135,8 +233,12 @@ def turns_of(runs: int) -> Turns:
     return Turns(runs=-(-runs // rounds), unmeasured=0, rounds=rounds)
 
 
-def _read(baseline: Baseline, arm: Arm, outcome: Outcome, plain: Outcome | None, keep: Path) -> Process:
-    """What a profiled process told."""
+def _moved(baseline: Baseline, arm: Arm, outcome: Outcome, keep: Path) -> Measured:
+    """The outcome of a profiled process, its trace moved to a place of its own, and its graph beside that.
+
+    Raises:
+        MeasurementError: The process failed.
+    """
     if not isinstance(outcome, Measured):
         raise MeasurementError(
             f"does not run under the profiler: {describe(outcome)}", where=str(arm.model), code=outcome.reason
@@ -144,10 +246,23 @@ def _read(baseline: Baseline, arm: Arm, outcome: Outcome, plain: Outcome | None,
     written = Path(outcome.done.profile)
     # ONNX Runtime answers with the path that it was given, which the worker's own folder may be the start of.
     shutil.move(written if written.is_absolute() else baseline.scratch / written, keep)
-    graph = keep.with_suffix(".onnx") if outcome.done.graph else None
-    if graph is not None:
-        shutil.move(outcome.done.graph, graph)
-    trace = read_trace(keep)
+    if outcome.done.graph:
+        shutil.move(outcome.done.graph, _graph_beside(keep))
+    return outcome
+
+
+def _graph_beside(trace: Path) -> Path:
+    """Where the graph that ran lies, where the process left it."""
+    return trace.with_suffix(".onnx")
+
+
+def _read(arm: Arm, outcome: Measured, plain: Outcome | None, path: Path) -> Process:
+    """A profiled process from its outcome, that of the plain one beside it, and its trace.
+
+    Raises:
+        MeasurementError: It recorded no run.
+    """
+    graph, trace = _graph_beside(path), read_trace(path)
     if not trace.n_runs:
         raise MeasurementError("recorded no run in its profile", where=str(arm.model), code="profile")
     latencies = np.asarray(outcome.done.cases[0].latency_ns, dtype=np.float64)
@@ -160,7 +275,7 @@ def _read(baseline: Baseline, arm: Arm, outcome: Outcome, plain: Outcome | None,
     if wall is None or len(wall) != len(steady):
         wall = None
     return Process(
-        path=keep,
+        path=path,
         trace=trace,
         warmup=warmup,
         found=attribute(trace, steady, wall),
@@ -172,7 +287,7 @@ def _read(baseline: Baseline, arm: Arm, outcome: Outcome, plain: Outcome | None,
             if outcome.done.peak_bytes is not None and outcome.done.base_bytes is not None
             else None
         ),
-        graph=graph,
+        graph=graph if graph.exists() else None,
         gpu_run=outcome.done.page.gpu_run if outcome.done.page is not None else None,
         untraced=outcome.done.untraced,
     )

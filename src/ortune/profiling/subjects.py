@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
 from ortune import files
 from ortune.bundle import format as bundle_format
 from ortune.errors import UsageError
-from ortune.trace.read import HEAD_BYTES, looks_like_trace
+from ortune.trace.attribution import Attribution, attribute, countable
+from ortune.trace.lost import whole_runs
+from ortune.trace.read import HEAD_BYTES, looks_like_trace, read_trace
+from ortune.trace.steady import warmup_runs
+from ortune.trace.table import Trace, as_one_run
 
 Kind = Literal["model", "trace", "plan", "missing"]
 
@@ -68,3 +73,32 @@ def about_traces(subject: str, against: str | None, beside: Mapping[str, object]
             do="leave them out, or give the model instead of its trace",
         )
     return traces
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recorded:
+    """A trace that others made.
+
+    Attributes:
+        steady: Its runs after the warm-up, attributed.
+        warmup: Runs at its start that a test calls warm-up.
+        n_whole: Whole runs after these; fewer are attributed where there are too many.
+    """
+
+    trace: Trace
+    steady: Attribution
+    warmup: int
+    n_whole: int
+
+
+def read_recorded(path: Path) -> Recorded:
+    """Reads a trace, and what the time of its steady runs went into.
+
+    Raises:
+        UsageError: The file cannot be read, or is no trace.
+    """
+    trace = whole_runs(as_one_run(read_trace(path)))
+    warmup = warmup_runs(trace.run_ns)
+    first = min(warmup, max(trace.n_runs - 1, 0))
+    steady = attribute(trace, countable(trace, first))
+    return Recorded(trace=trace, steady=steady, warmup=warmup, n_whole=trace.n_runs - first)

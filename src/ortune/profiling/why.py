@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import msgspec
 
@@ -71,19 +71,39 @@ def why(
             f"{max(0.0, left_s()):.0f} s are left, and a profile of both takes {took_s:.0f} s"
         )
     known = [_origins(baseline, side, mine[0]) for side, mine in zip(sides, found, strict=True)]
+    # Of several shapes the latencies are those of the mix, and the first alone is profiled.
+    mix = len(baseline.work.cases) > 1
+    difference = difference_between(sides, found, known, None if mix else plain_ns)
+    if mix:
+        difference = msgspec.structs.replace(difference, a_slowdown_ratio=None, b_slowdown_ratio=None)
+    return msgspec.structs.replace(difference, gpu=gpu_difference(found, known, counterparts_of(*sides)))
+
+
+def difference_between(
+    sides: Sequence[Resolved],
+    processes: Sequence[Sequence[Process]],
+    graphs: Sequence[Origins],
+    plain_ns: float | None = None,
+) -> ProfileDifference:
+    """Where the time of two sides went, B minus A; of one model under two plans each is called by its plan.
+
+    Args:
+        sides: A and B.
+        processes: Of each.
+        graphs: What is known of the graph that each ran.
+        plain_ns: B minus A without the profiler; None where that is not known.
+    """
     same = sides[0].label == sides[1].label
-    labels = [f"{s.label} ({s.plan.describe()})" if same else s.label for s in sides]
-    times = [
-        side_times(label, [(p.trace, p.found) for p in mine], origin)
-        for label, mine, origin in zip(labels, found, known, strict=True)
-    ]
-    same_nodes = counterparts_of(*sides)
-    slow = [slowdown(mine) for mine in found]
-    if len(baseline.work.cases) > 1:
-        # The latencies are those of the mix, and the first shape alone is profiled.
-        slow, plain_ns = [None, None], None
-    told = difference_of(times[0], times[1], slow, plain_ns, same_nodes)
-    return msgspec.structs.replace(told, gpu=gpu_difference(found, known, same_nodes))
+    a, b = (
+        side_times(
+            f"{side.label} ({side.plan.describe()})" if same else side.label,
+            [(process.trace, process.found) for process in mine],
+            graph,
+        )
+        for side, mine, graph in zip(sides, processes, graphs, strict=True)
+    )
+    slowdowns = [slowdown(mine) for mine in processes]
+    return difference_of(a, b, slowdowns, plain_ns, counterparts_of(sides[0], sides[1]))
 
 
 def _origins(baseline: Baseline, side: Resolved, process: Process) -> Origins:

@@ -89,6 +89,15 @@ def subject(result: ProfileResult) -> str:
     return result.side.label if result.side else result.trace.path or "profile"
 
 
+MEASURING_PEAK = "measuring what this machine can do at most, once: about ten seconds"
+PEAK_DOUBTED = "nodes are faster than the stored peak of this machine allows: measuring it again"
+
+
+def no_peak(why: str, *, again: bool) -> str:
+    """That the machine's peak could not be measured."""
+    return f"the machine's peak {'was not measured again' if again else 'is not known'}: {why}"
+
+
 def too_many_runs(steady: int, last: int) -> str:
     """That the end of a long trace is told alone."""
     return f"of {steady:,} steady runs the last {last:,} are told: all are too many"

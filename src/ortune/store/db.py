@@ -201,10 +201,11 @@ class Store:
         assert body is not None
         blob = None
         if len(body) > INLINE_BYTES:
-            blob, body = self._put_blob(body.encode()), None
+            blob, body = self.put_blob(body.encode()), None
         self._db.execute("INSERT INTO event VALUES (?,?,?,?,?,?)", (session, seq, _now(), kind, body, blob))
 
-    def _put_blob(self, data: bytes) -> str:
+    def put_blob(self, data: bytes) -> str:
+        """Writes a file of the store; its name is its sha256."""
         name = hashlib.sha256(data).hexdigest()
         path = self.folder / "blobs" / name[:2] / name
         if not path.exists():
@@ -214,9 +215,11 @@ class Store:
         return name
 
     def _body(self, body: str | None, blob: str | None) -> bytes:
-        if blob is None:
-            return (body or "").encode()
-        return zlib.decompress((self.folder / "blobs" / blob[:2] / blob).read_bytes())
+        return (body or "").encode() if blob is None else self.blob(blob)
+
+    def blob(self, name: str) -> bytes:
+        """A file of the store."""
+        return zlib.decompress((self.folder / "blobs" / name[:2] / name).read_bytes())
 
 
 class SessionLog:
@@ -239,6 +242,20 @@ class SessionLog:
         if store is not None:
             self.seq += 1
             self.write(lambda: store.append(self.id, self.seq, kind, record))
+
+    def attach(self, file: Path) -> str:
+        """Keeps a whole file beside the events; the name to get it back by, "" where it is not kept."""
+        names: list[str] = []
+        store = self._store
+        if store is not None:
+            self.write(lambda: names.append(store.put_blob(file.read_bytes())))
+        return names[0] if names else ""
+
+    def attachment(self, name: str) -> bytes:
+        """A file that was kept; raises OSError or zlib.error where it went or is damaged."""
+        if self._store is None:
+            raise FileNotFoundError(name)
+        return self._store.blob(name)
 
     def write(self, action: Any) -> None:
         """Runs a write; a full disk or a vanished store must not end a session that measures well."""

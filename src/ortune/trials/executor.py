@@ -99,6 +99,7 @@ class Executor:
         played = tuple(outcome for outcome in known if outcome is not None)
         if len(played) == len(mine):
             self._count += len(played)  # a trial that goes on from here has the number that it would have had
+            self.last = played[-1]
             return played
         # Whether they were warm is seen when the last turn is held against the first.
         timing = replace(self.timing, warmup_cap_ns=0)
@@ -119,6 +120,7 @@ class Executor:
         known = self.recorded(arm.name, arm.plan.id) if self.recorded and not fresh else None
         if known is not None:
             self._count += 1
+            self.last = known
             return known
         runs = self.timing.runs if runs is None else runs
         timing = replace(

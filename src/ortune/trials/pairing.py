@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx_ir
@@ -28,6 +29,30 @@ CASTS = {
     "int32": np.int32,
     "int64": np.int64,
 }
+
+
+def fed_as(
+    a: onnx_ir.Model, refs: Sequence[FeedRef], b: onnx_ir.Model, folder: Path, place: Path
+) -> Path | None:
+    """A file with the values that A ran with, for B; None where B's inputs do not take them.
+
+    Args:
+        a: Whose inputs they are; ``refs`` are their files.
+        refs: Of which the first shape is taken.
+        b: What is to be fed with them.
+        folder: Where files may lie.
+        place: Of the file that is written, an .npz.
+    """
+    try:
+        (ref,) = feeds_for(refs[:1], b, pair_inputs(a, b, {}), folder)
+    except InputError:
+        return None  # models of two kinds are fed each its own way
+    values = feed_files.read_feeds(Path(ref.path))
+    if not all(isinstance(value, np.ndarray) and value.dtype.kind in "biuf" for value in values.values()):
+        return None  # what no file of the user's holds
+    arrays: dict[str, Any] = dict(values)
+    np.savez(place, **arrays)
+    return place
 
 
 def pair_inputs(

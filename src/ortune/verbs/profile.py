@@ -5,50 +5,39 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import msgspec
-import numpy as np
 
-from ortune import rules, targets
-from ortune.errors import InputError, OrtuneError, UsageError
+from ortune import rules
+from ortune.errors import OrtuneError, UsageError
 from ortune.experiment.baseline import Baseline
 from ortune.experiment.document import document
 from ortune.experiment.opening import Experiment
 from ortune.experiment.watcher import Watcher
-from ortune.inputs import feed_files
 from ortune.profiling.deliver import Deliverables, deliver
-from ortune.profiling.nodes import Origins, counterparts_of, origins
+from ortune.profiling.nodes import Origins, origins
 from ortune.profiling.peaks import NOT_MEASURED, load_peak, measure_peak
-from ortune.profiling.processes import FEWEST_RUNS, Process, base_arm, profile, runs_within, slowdown
+from ortune.profiling.processes import FEWEST_RUNS, Process, affordable, base_arm, profile_once
 from ortune.profiling.result import difference_of, result_of, side_times
-from ortune.profiling.subjects import about_traces
+from ortune.profiling.subjects import Recorded, about_traces, read_recorded
+from ortune.profiling.why import difference_between
 from ortune.records import (
     Envelope,
     MachinePeak,
     Measured,
-    PageSeen,
-    ProfileDifference,
     ProfileResult,
     Timeline,
-    Workload,
 )
 from ortune.report import headroom_words, profile_words
 from ortune.report.answer_commands import IN_A_POD
 from ortune.report.difference_words import worded
 from ortune.report.finding_words import measurable, sentence
-from ortune.search.figures import figure
 from ortune.search.phases import LEAST_LOAD_S
 from ortune.targets.machine import Machine
 from ortune.trace import export
-from ortune.trace.attribution import Attribution, attribute, countable
-from ortune.trace.lost import whole_runs
-from ortune.trace.read import read_trace
 from ortune.trace.roofline import below_floor
-from ortune.trace.steady import warmup_runs
-from ortune.trace.table import Trace, as_one_run
 from ortune.trials import pairing
-from ortune.trials.input_options import InputOptions
 from ortune.trials.sides import Resolved, SideText
 from ortune.verbs._first_run import settle
 from ortune.verbs._options import (
@@ -58,18 +47,18 @@ from ortune.verbs._options import (
     AnyPath,
     Argument,
     Cpus,
-    Kept,
     Memory,
     OnePlan,
     Option,
     Pairs,
+    Resumable,
     Rewrites,
     named,
     option_fields,
     path,
     words,
 )
-from ortune.verbs._session import experiment
+from ortune.verbs._session import experiment, go_on
 
 PROCESSES = 5
 """Profiled processes a side of a difference: from three on a node's change has an interval."""
@@ -83,7 +72,7 @@ STOPPING = ""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Options(Kept, OnePlan):
+class Options(Resumable, OnePlan):
     """Where does every millisecond of a run go?
 
     Runs a model under ONNX Runtime's profiler, or reads a profile that is there already, and divides the run among
@@ -189,8 +178,7 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[ProfileRes
     if not traces and options.against is None and (options.b_set or options.b_rewrite or options.b_runtime):
         options = replace(options, against=options.subject)
     with experiment("profile", options, watch) as opened:
-        flow = _Traces if traces else _Models
-        return flow(options, opened, wanted).go()
+        return _traces(options, opened, wanted) if traces else _Models(options, opened, wanted).go()
 
 
 def _page(envelope: Envelope[ProfileResult], timeline: Timeline) -> str:
@@ -200,15 +188,7 @@ def _page(envelope: Envelope[ProfileResult], timeline: Timeline) -> str:
     return pages.render(msgspec.structs.replace(envelope, result=result))
 
 
-def _web_page(baseline: Baseline) -> PageSeen | None:
-    """What was seen of the page that ran a side last; None of a process."""
-    last = baseline.executor.last
-    return last.done.page if isinstance(last, Measured) else None
-
-
-def _told(
-    result: ProfileResult, facts: rules.Facts | None = None, again: Sequence[str] = ()
-) -> ProfileResult:
+def _with_findings(result: ProfileResult, facts: rules.Facts, again: Sequence[str] = ()) -> ProfileResult:
     """The result with what stands out, and in words what can be won.
 
     Args:
@@ -217,66 +197,62 @@ def _told(
         again: Words that name the model with its inputs on a command line.
     """
     # What the machine is like is doctor's to say.
-    found = measurable(
-        rules.findings(replace(facts or rules.Facts(), profile=result), without=("ENV",)), again
-    )
+    findings = measurable(rules.findings(replace(facts, profile=result), without=("ENV",)), again)
     return msgspec.structs.replace(
         result,
-        stands_out=found,
-        findings=tuple(sentence(finding) for finding in found),
+        stands_out=findings,
+        findings=tuple(sentence(finding) for finding in findings),
         headroom=result.headroom and headroom_words.worded(result.headroom),
     )
 
 
-class _Traces:
-    """Traces that others made."""
+# --- traces that others made
 
-    def __init__(self, options: Options, opened: Experiment, wanted: Deliverables) -> None:
-        self.options, self.experiment, self.watch, self.wanted = options, opened, opened.watch, wanted
 
-    def go(self) -> Envelope[ProfileResult]:
-        trace, found, result = self._one(str(self.options.subject))
-        if self.options.against:
-            other, other_found, other_result = self._one(str(self.options.against))
-            a = side_times(str(self.options.subject), [(trace, found)], Origins())
-            b = side_times(str(self.options.against), [(other, other_found)], Origins())
-            told = [f"B: {text}" for text in (*profile_words.trace_notes(other_result), *other_result.notes)]
-            against = msgspec.structs.replace(worded(difference_of(a, b)), b_trace=other_result.trace)
-            result = msgspec.structs.replace(result, against=against, notes=(*result.notes, *told))
-        subject = str(self.options.subject)
-        # Without a machine: where a trace was taken is not in it.
-        log = self.experiment.begin(subject, {"model": subject}, here=False)
-        result = msgspec.structs.replace(result, session=log.id, elapsed_s=self.watch.clock.spent_s)
-        envelope = document("profile", result, store=str(self.options.folder or ""))
-        return deliver(envelope, trace, Path(subject), self.wanted, log, _page)
+def _traces(options: Options, opened: Experiment, wanted: Deliverables) -> Envelope[ProfileResult]:
+    subject = str(options.subject)
+    recorded, result = _trace(subject, opened.watch)
+    if options.against:
+        other, other_result = _trace(str(options.against), opened.watch)
+        a, b = (
+            side_times(str(name), [(each.trace, each.steady)], Origins())
+            for name, each in ((options.subject, recorded), (options.against, other))
+        )
+        of_b = [f"B: {text}" for text in (*profile_words.trace_notes(other_result), *other_result.notes)]
+        against = msgspec.structs.replace(worded(difference_of(a, b)), b_trace=other_result.trace)
+        result = msgspec.structs.replace(result, against=against, notes=(*result.notes, *of_b))
+    # Without a machine: where a trace was taken is not in it.
+    log = opened.begin(subject, {"model": subject}, here=False)
+    result = msgspec.structs.replace(result, session=log.id, elapsed_s=opened.watch.clock.spent_s)
+    envelope = document("profile", result, store=str(options.folder or ""))
+    return deliver(envelope, recorded.trace, Path(subject), wanted, log, _page)
 
-    def _one(self, text: str) -> tuple[Trace, Attribution, ProfileResult]:
-        self.watch.line(f"reading {text}")
-        trace = whole_runs(as_one_run(read_trace(Path(text))))
-        warmup = warmup_runs(trace.run_ns)
-        first = min(warmup, max(trace.n_runs - 1, 0))
-        steady = countable(trace, first)
-        found = attribute(trace, steady)
-        result = _told(result_of(text, trace, found, warmup, Origins()))
-        if steady.start > first:
-            note = profile_words.too_many_runs(trace.n_runs - first, len(steady))
-            result = msgspec.structs.replace(result, notes=(*result.notes, note))
-        return trace, found, result
+
+def _trace(text: str, watch: Watcher) -> tuple[Recorded, ProfileResult]:
+    watch.line(f"reading {text}")
+    recorded = read_recorded(Path(text))
+    steady = recorded.steady
+    result = result_of(text, recorded.trace, steady, recorded.warmup, Origins())
+    result = _with_findings(result, rules.Facts())
+    if recorded.n_whole > len(steady.runs):
+        note = profile_words.too_many_runs(recorded.n_whole, len(steady.runs))
+        result = msgspec.structs.replace(result, notes=(*result.notes, note))
+    return recorded, result
+
+
+# --- models, run here
 
 
 class _Models:
-    """Models, run here."""
+    """One model, or two, while they are profiled."""
 
     def __init__(self, options: Options, opened: Experiment, wanted: Deliverables) -> None:
         self.options, self.experiment, self.wanted = options, opened, wanted
         self.watch, self.scratch, self.clock = opened.watch, opened.scratch, opened.clock
-        self.work: Workload | None = None
-        self.shown: Process | None = None
         self.no_peak = NOT_MEASURED
 
     def go(self) -> Envelope[ProfileResult]:
-        o = self.options
-        opened = self.experiment
+        o, opened = self.options, self.experiment
         sides = [opened.resolve(SideText(text=str(o.subject), rewrites=o.rewrite, runtime=named(o.runtime)))]
         if o.against:
             text = SideText(
@@ -287,173 +263,125 @@ class _Models:
                 runtime=named(o.b_runtime or o.runtime),
             )
             sides.append(opened.resolve(text, base_model=sides[0].model))
-        key = " ".join(f"{s.model.info.sha256} {s.plan.id}" for s in sides)
-        with opened.measuring(sides[0].label, key, names={"model": sides[0].label}):
-            result = self._measured(sides)
-        result = msgspec.structs.replace(result, session=opened.log.id, elapsed_s=self.watch.clock.spent_s)
-        assert self.shown is not None
-        shown = self.shown
+        with opened.measuring(sides[0].label):
+            go_on(opened, o, sides, model=sides[0].label)
+            shown, result = self._measured(sides)
+        result = msgspec.structs.replace(
+            result,
+            session=opened.log.id,
+            elapsed_s=opened.elapsed_s,
+            notes=(*result.notes, *opened.played_notes),
+        )
         envelope = opened.document(result)
         envelope = deliver(envelope, shown.trace, shown.path, self.wanted, opened.log, _page)
         opened.say_trouble()
         return envelope
 
-    def _measured(self, sides: Sequence[Resolved]) -> ProfileResult:
-        baselines, machine = self.experiment.baselines, self.experiment.machine
+    def _measured(self, sides: Sequence[Resolved]) -> tuple[Process, ProfileResult]:
+        """The process that is told in full, and what all of them tell."""
         for number, side in enumerate(sides):
-            folder = self.scratch / f"side-{number}"
-            folder.mkdir()
-            feeds = self._as_first(baselines[0], side, folder) if baselines else self.options.feeds
-            baseline = self.experiment.base(side, feeds=feeds, scratch=folder)
-            name = "AB"[number] if len(sides) > 1 else ""
-            settle(baseline, self.options.budget_s, lambda: self.clock.left_s, self.watch.line, name)
-            if baseline.executor.last is not None:
-                baseline.limits.expect(
-                    baseline.executor.last.elapsed_ns, least_s=max(LEAST_LOAD_S, self.options.budget_s)
-                )
-        self.work = baselines[0].work
-        first = _web_page(baselines[0])
-        software = first is not None and first.software
+            self._run_first(number, side, "AB"[number] if len(sides) > 1 else "")
+        baselines, machine = self.experiment.baselines, self.experiment.machine
+        base = baselines[0]
+        last = base.executor.last
+        page = last.done.page if isinstance(last, Measured) else None
+        software = page is not None and page.software
         # Once a machine, and so of no budget; what a GPU took that is software is held against no machine's peak.
         peak = None if software else self._peak(sides[0], machine)
         processes = self._processes(baselines)
         # Of several processes the middle one is told in full; names in the profile may differ between them.
         order = sorted(processes[0], key=lambda p: p.found.mean_wall_ns)
-        shown = self.shown = order.pop(len(order) // 2)
+        shown = order.pop(len(order) // 2)
         processes[0] = [shown, *order]
-        known = [
-            origins(s, g.work, self.scratch, mine[0].trace, mine[0].graph)
-            for s, g, mine in zip(sides, baselines, processes, strict=True)
+        graphs = [
+            origins(side, baseline.work, self.scratch, mine[0].trace, mine[0].graph)
+            for side, baseline, mine in zip(sides, baselines, processes, strict=True)
         ]
 
-        def told(peak: MachinePeak | None) -> ProfileResult:
+        def held_against(peak: MachinePeak | None) -> ProfileResult:
             return result_of(
-                "", shown.trace, shown.found, shown.warmup, known[0], peak, sides[0],
+                "", shown.trace, shown.found, shown.warmup, graphs[0], peak, sides[0],
                 slowdown=shown.slowdown, cpus=machine.seen.effective_cpus, seen=shown.seen, resident=shown.resident,
                 no_peak=self.no_peak if peak is None else "",
             )  # fmt: skip
 
-        result = told(peak)
+        result = held_against(peak)
         if peak is not None and not peak.agreed and below_floor(result.nodes):
-            result = told(self._peak_again(sides[0], machine, peak))
-        last = baselines[0].executor.last
-        trouble = [origins.trouble for origins in known]
-        pod = [text for text in baselines[0].notes if text.startswith(IN_A_POD)]
-        named = [f"{side}: {text}" for side, text in zip("AB", trouble, strict=False) if text]
+            result = held_against(self._peak(sides[0], machine, peak))
         if software:  # nobody's times are left to be made shorter
             result = msgspec.structs.replace(result, headroom=None, software=True)
+        facts = replace(base.facts(), page=page)
+        trouble = [graph.trouble for graph in graphs]
+        of_sides = [f"{name}: {text}" for name, text in zip("AB", trouble, strict=False) if text]
         result = msgspec.structs.replace(
-            _told(
-                result,
-                rules.Facts(
-                    model=sides[0].model,
-                    work=self.work,
-                    plan=sides[0].plan,
-                    target=targets.of(sides[0].plan).name,
-                    host=baselines[0].host,
-                    page=_web_page(baselines[0]),
-                ),
-                words(self.options, without=OWN),
-            ),
+            _with_findings(result, facts, words(self.options, without=OWN)),
             side=sides[0].seen([last] if isinstance(last, Measured) else ()),
             gpu_run=shown.gpu_run,
             notes=(
-                *pod,
-                *(named if len(sides) > 1 else filter(None, trouble)),
+                *(text for text in base.notes if text.startswith(IN_A_POD)),
+                *(of_sides if len(sides) > 1 else filter(None, trouble)),
                 *profile_words.untraced(shown.untraced),
             ),
         )
         if len(sides) > 1:
-            slow = [slowdown(mine) for mine in processes]
-            against = self._difference(sides, processes, known, slow)
+            against = worded(difference_between(sides, processes, graphs))
             result = msgspec.structs.replace(result, against=against)
-        return result
+        return shown, result
 
-    def _as_first(self, first: Baseline, side: Resolved, folder: Path) -> InputOptions:
-        """B gets the values that A was seen to run with, where its inputs take them."""
-        feeds = self.options.feeds
-        if feeds.inputs is not None or side.model.info.sha256 == first.side.model.info.sha256:
-            return feeds
-        try:
-            pairs = pairing.pair_inputs(first.side.model.ir, side.model.ir, {})
-            (ref,) = pairing.feeds_for(first.refs[:1], side.model.ir, pairs, folder)
-        except InputError:
-            return feeds  # models of two kinds are fed each its own way
-        values = feed_files.read_feeds(Path(ref.path))
-        if not all(isinstance(v, np.ndarray) and v.dtype.kind in "biuf" for v in values.values()):
-            return feeds  # what no file of the user's holds
-        arrays: dict[str, Any] = dict(values)
-        np.savez(folder / "as-A.npz", **arrays)
-        return replace(feeds, inputs=folder / "as-A.npz", shapes={}, dims={})
+    def _run_first(self, number: int, side: Resolved, name: str) -> None:
+        """Runs a side for the first time; B with the values that A was seen to run with, where its inputs take them."""
+        opened, feeds = self.experiment, self.options.feeds
+        folder = self.scratch / f"side-{number}"
+        folder.mkdir()
+        first = opened.baselines[0] if opened.baselines else None
+        if first and feeds.inputs is None and side.model.info.sha256 != first.side.model.info.sha256:
+            inputs = pairing.fed_as(
+                first.side.model.ir, first.refs, side.model.ir, folder, folder / "as-A.npz"
+            )
+            feeds = replace(feeds, inputs=inputs, shapes={}, dims={}) if inputs else feeds
+        baseline = opened.base(side, feeds=feeds, scratch=folder)
+        settle(baseline, self.options.budget_s, lambda: self.clock.left_s, self.watch.line, name)
+        if baseline.executor.last is not None:
+            least_s = max(LEAST_LOAD_S, self.options.budget_s)
+            baseline.limits.expect(baseline.executor.last.elapsed_ns, least_s=least_s)
 
-    def _peak(self, side: Resolved, machine: Machine) -> MachinePeak | None:
-        known = load_peak(machine.host, self.options.folder, side.runtime.ort_version)
-        if known is not None or self.options.no_peak:
+    def _peak(
+        self, side: Resolved, machine: Machine, doubted: MachinePeak | None = None
+    ) -> MachinePeak | None:
+        """What the machine can do at most: stored, or measured now; once more where nodes were faster than that."""
+        known = doubted or load_peak(machine.host, self.options.folder, side.runtime.ort_version)
+        if self.options.no_peak or (known is not None and doubted is None):
             return known
-        self.watch.say("measuring what this machine can do at most, once: about ten seconds")
+        self.watch.say(profile_words.MEASURING_PEAK if doubted is None else profile_words.PEAK_DOUBTED)
         try:
             with self.watch.clock.stopped():
                 return measure_peak(side.runtime, self.scratch, self.options.folder, machine)
         except OrtuneError as error:
-            self.watch.say(f"the machine's peak is not known: {error.what}")
+            self.watch.say(profile_words.no_peak(error.what, again=doubted is not None))
             self.no_peak = error.what
-            return None
-
-    def _peak_again(self, side: Resolved, machine: Machine, known: MachinePeak) -> MachinePeak:
-        """The peak that nodes were faster than, measured once more where the machine is quiet."""
-        if self.options.no_peak:
-            return known
-        self.watch.say("nodes are faster than the stored peak of this machine allows: measuring it again")
-        try:
-            with self.watch.clock.stopped():
-                return measure_peak(side.runtime, self.scratch, self.options.folder, machine)
-        except OrtuneError as error:
-            self.watch.say(f"the machine's peak was not measured again: {error.what}")
-            return known
+            return doubted
 
     def _processes(self, baselines: Sequence[Baseline]) -> list[list[Process]]:
         """Profiled processes of every side, turn by turn, so that drift hits all alike.
 
         As many, with as many runs, as the time that is left holds; one of the fewest runs in any case.
         """
-        arms = [base_arm(baseline) for baseline in baselines]
-        n = self.options.processes or (PROCESSES if len(baselines) > 1 else 1)
-        latencies = []
-        for baseline in baselines:
-            first = baseline.executor.last
-            assert isinstance(first, Measured)
-            latencies.append(figure(first, "median") or first.done.cases[0].first_ns)
-
-        def runs_of(processes: int) -> int:
-            most_ns = self.clock.left_s * 1e9 / processes / len(baselines)
-            sides = zip(baselines, latencies, strict=True)
-            return min(runs_within(baseline, latency, most_ns) for baseline, latency in sides)
-
-        while not (runs := runs_of(n)) and n > 1 and self.options.processes is None:
-            n -= 1
+        replay, asked = self.experiment.replay, self.options.processes
+        wanted = asked or (PROCESSES if len(baselines) > 1 else 1)
+        n, runs = replay.once(
+            "affordable",
+            tuple[int, int],
+            lambda: affordable(baselines, self.clock.left_s * 1e9, wanted, fixed=asked is not None),
+        )
         if not runs:
             self.watch.say("the shortest profile takes longer than the budget")
             runs = FEWEST_RUNS
-        found: list[list[Process]] = [[] for _ in baselines]
+        arms = [base_arm(baseline) for baseline in baselines]
+        processes: list[list[Process]] = [[] for _ in baselines]
         for turn in range(n):
             self.watch.line(f"profiling, process {turn + 1} of {n}")
-            keep = [self.scratch / f"trace-{number}-{turn}.json" for number in range(len(arms))]
-            for mine, process in zip(found, profile(baselines[0], arms, runs, keep), strict=True):
+            places = [self.scratch / f"trace-{number}-{turn}.json" for number in range(len(arms))]
+            of_turn = profile_once(baselines[0], replay, turn, arms, runs, places)
+            for mine, process in zip(processes, of_turn, strict=True):
                 mine.append(process)
-        return found
-
-    def _difference(
-        self,
-        sides: Sequence[Resolved],
-        processes: Sequence[Sequence[Process]],
-        known: Sequence[Origins],
-        slow: Sequence[float | None],
-    ) -> ProfileDifference:
-        same = sides[0].label == sides[1].label
-        labels = [f"{side.label} ({side.plan.describe()})" if same else side.label for side in sides]
-        times = [
-            side_times(label, [(p.trace, p.found) for p in mine], origin)
-            for label, mine, origin in zip(labels, processes, known, strict=True)
-        ]
-        same_nodes = counterparts_of(sides[0], sides[1])
-        return worded(difference_of(times[0], times[1], slow, counterparts=same_nodes))
+        return processes
