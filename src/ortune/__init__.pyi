@@ -17,6 +17,7 @@ from ortune.records import (
     HistoryResult,
     LockResult,
     LookResult,
+    PartitionResult,
     ProfileResult,
     ReportResult,
     RewritingResult,
@@ -334,6 +335,18 @@ def look(
     rewrite: Sequence[str] | str | Mapping[str, object] = ...,
     watcher: Watcher | None = ...,
 ) -> Answer[LookResult]: ...
+def partition(
+    model: str | Path,
+    *,
+    shape: Sequence[str] | str | Mapping[str, object] = ...,
+    dim: Sequence[str] | str | Mapping[str, object] = ...,
+    inputs: str | Path | None = ...,
+    custom_ops: Sequence[str | Path] | str | Mapping[str, object] = ...,
+    providers: str = ...,
+    runtime: str | Path | None = ...,
+    report: str | Path | None = ...,
+    watcher: Watcher | None = ...,
+) -> Answer[PartitionResult]: ...
 def profile(
     subject: str | Path,
     *,

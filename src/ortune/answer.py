@@ -29,6 +29,7 @@ TABLES = {
     "history": "rows",
     "lock": "changes",
     "look": "profile.operators",
+    "partition": "providers",
     "profile": "nodes",
     "report": "sessions",
     "rewrite": "steps",

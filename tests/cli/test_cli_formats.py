@@ -64,6 +64,7 @@ MODEL = datasets.get_example("sigmoid.onnx")
         ["rewrite", MODEL],
         ["bisect", MODEL, "--b-set", "level=basic"],
         ["skeleton", MODEL],
+        ["partition", MODEL],
     ],
     ids=lambda words: words[0],
 )

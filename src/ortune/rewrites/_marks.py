@@ -5,7 +5,7 @@ from __future__ import annotations
 import onnx_ir as ir
 
 from ortune.graph.written import Fingerprint, Signature, node_signature
-from ortune.model.graphs import FREE_INITIALIZERS_IR, nodes
+from ortune.model.graphs import FREE_INITIALIZERS_IR, NEVER_FED, nodes
 
 NODE_KEY = "ortune.rewrite"
 """Metadata of a node that a rewrite made or changed: the names, separated by commas."""
@@ -51,8 +51,15 @@ def mend(given: ir.Model, made: ir.Model) -> None:
         ):
             made.graph.inputs.remove(value)
     # New initializers are no inputs, and the IR version stays that of the original, even where it forbids them.
-    if any(not value.is_graph_input() for value in made.graph.initializers.values()):
-        made.ir_version = max(made.ir_version, FREE_INITIALIZERS_IR)
+    if made.ir_version < FREE_INITIALIZERS_IR and any(
+        not value.is_graph_input() for value in made.graph.initializers.values()
+    ):
+        made.ir_version = FREE_INITIALIZERS_IR
+        # What none could feed stays a constant: as an input of this version it would be a default.
+        for value in made.graph.initializers.values():
+            value.meta.pop(NEVER_FED, None)
+            if value.is_graph_input():
+                made.graph.inputs.remove(value)
 
 
 def made_by(model: ir.Model) -> tuple[str, ...]:

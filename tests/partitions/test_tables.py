@@ -9,8 +9,8 @@ import onnxruntime
 import pytest
 
 from ortune.errors import UsageError
-from ortune.partition import support
-from ortune.partition.tables import table
+from ortune.partitions import support
+from ortune.partitions.tables import table
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tools"))
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from partition_models import parsed
 
-from ortune.partition import support
-from ortune.partition.partition import partition
+from ortune.partitions import support
+from ortune.partitions.partition import partition
 
 X4 = "float[1,4,8,8] x"
 GRAPHS = {

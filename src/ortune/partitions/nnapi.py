@@ -14,7 +14,7 @@ import onnx_ir as ir
 
 from ortune.graph.constants import constant, is_constant
 from ortune.model.graphs import op_set
-from ortune.partition.facts import Check, NodeFacts, reason
+from ortune.partitions.facts import Check, NodeFacts, reason
 from ortune.records import NodeReason
 
 STOP = op_set("NonMaxSuppression")

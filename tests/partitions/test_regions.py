@@ -11,10 +11,10 @@ from onnxruntime.tools.mobile_helpers import usability_checker
 from partition_models import mnist, optimised
 
 from ortune.model.open import open_model
-from ortune.partition import support
-from ortune.partition.partition import Partition, partition
-from ortune.partition.regions import Wiring, grouped
-from ortune.partition.units import units_of
+from ortune.partitions import support
+from ortune.partitions.partition import Partition, partition
+from ortune.partitions.regions import Wiring, grouped
+from ortune.partitions.units import units_of
 
 LIST = Path(usability_checker.__file__).parent / "nnapi_supported_ops.md"
 

@@ -14,8 +14,8 @@ import onnx_ir as ir
 from ortune.graph.attributes import cast_to
 from ortune.graph.nodes import is_op
 from ortune.model.graphs import op_set
-from ortune.partition.facts import Check, NodeFacts, reason
-from ortune.partition.tables import table
+from ortune.partitions.facts import Check, NodeFacts, reason
+from ortune.partitions.tables import table
 
 _MOST_RANK = 5
 _MOST_SIZE = 16384

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 import onnx_ir as ir
 
 from ortune.graph.shapes.known import Values
-from ortune.partition.facts import NodeFacts, reason
-from ortune.partition.regions import Wiring, boundary, grouped
-from ortune.partition.shapes import shapes
-from ortune.partition.support import Format
-from ortune.partition.units import Unit, units_of
+from ortune.partitions.facts import NodeFacts, reason
+from ortune.partitions.regions import Wiring, boundary, grouped
+from ortune.partitions.shapes import shapes
+from ortune.partitions.support import Format
+from ortune.partitions.units import Unit, units_of
 from ortune.records import NodeReason
 
 

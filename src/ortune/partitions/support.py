@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from ortune.errors import UsageError
 from ortune.model.graphs import subgraphs
-from ortune.partition import coreml, nnapi
-from ortune.partition.facts import Check, NodeFacts, reason
-from ortune.partition.tables import Table, table
+from ortune.partitions import coreml, nnapi
+from ortune.partitions.facts import Check, NodeFacts, reason
+from ortune.partitions.tables import Table, table
 from ortune.providers import Provider
 from ortune.providers.coreml import PROVIDER as COREML
 from ortune.providers.nnapi import PROVIDER as NNAPI
@@ -66,6 +66,10 @@ FORMATS = (
 )
 
 
+WITHOUT_TABLE = ("xnnpack", "qnn", "webgpu")
+"""Providers whose operators are not known here."""
+
+
 def find(name: str) -> Format:
     """The format of that name.
 
@@ -75,5 +79,5 @@ def find(name: str) -> Format:
     for each in FORMATS:
         if each.name == name:
             return each
-    known = ", ".join(each.name for each in FORMATS)
+    known = ", ".join([each.name for each in FORMATS] + list(WITHOUT_TABLE))
     raise UsageError(f"no operator table for {name!r}", where="--for", do=f"choose from {known}")

@@ -15,7 +15,7 @@ from ortune.graph.nodes import operator
 from ortune.graph.shapes.known import Values
 from ortune.model.graphs import type_name
 from ortune.model.operators import STANDARD
-from ortune.partition.units import Unit
+from ortune.partitions.units import Unit
 from ortune.records import NodeReason
 from ortune.records.partition import ReasonCode
 

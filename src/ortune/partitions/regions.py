@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 
 import onnx_ir as ir
 
-from ortune.partition.units import Unit, read_by
+from ortune.partitions.units import Unit, read_by
 
 
 class Wiring:

@@ -1,0 +1,127 @@
+"""Which rewrites let a provider take more of a model, in fewer regions: each is applied, and partitioned again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import onnx_ir as ir
+
+from ortune import rewrites
+from ortune.partitions.partition import Partition, partition
+from ortune.partitions.summary import Work, state
+from ortune.records import LeftOperator, PartitionState, RewriteSpec, Workload
+
+_SHARE = 0.005
+"""Of the work that a rewrite must add, where it makes no fewer regions."""
+
+WorkOf = Callable[[ir.Model], Work]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Improved:
+    """A model after rewrites.
+
+    Attributes:
+        specs: The rewrites, in their order.
+        state: What the provider takes then.
+    """
+
+    specs: tuple[RewriteSpec, ...]
+    state: PartitionState
+
+
+class Candidates:
+    """The exact rewrites that a model calls for where a target runs it, each applied once.
+
+    Args:
+        model: The model; it is not changed.
+        workload: What it is fed.
+        target: Where it runs.
+    """
+
+    def __init__(self, model: ir.Model, workload: Workload, target: str) -> None:
+        self._model = model
+        with rewrites.remembering():
+            called = rewrites.proposals(model, (), workload=workload, target=target, packages={})
+            specs = [spec for spec, _ in called if rewrites.find(spec.name).change is not None]
+            each = {spec.name: (spec, rewritten(model, (spec,))) for spec in rewrites.in_order(specs)}
+        self.alone = {name: (spec, copy) for name, (spec, copy) in each.items() if copy is not None}
+
+
+def rewritten(model: ir.Model, specs: Sequence[RewriteSpec]) -> ir.Model | None:
+    """A copy with these rewrites; None where one of them changed nothing."""
+    copy = model.clone()
+    for spec in specs:
+        if not rewrites.find(spec.name).apply(copy, spec.params).modified:
+            return None
+    return copy
+
+
+class Improving:
+    """What the candidates do to one provider's partition.
+
+    Args:
+        candidates: The rewrites.
+        found: The partition without them.
+        before: The state without them.
+        model: That was partitioned.
+        release: Of ONNX Runtime.
+        work_of: The share of each node in a model's work.
+    """
+
+    def __init__(
+        self,
+        candidates: Candidates,
+        found: Partition,
+        before: PartitionState,
+        model: ir.Model,
+        release: str,
+        work_of: WorkOf,
+    ) -> None:
+        self._found, self._before, self._model = found, before, model
+        self._release, self._work_of = release, work_of
+        self._alone = {
+            name: (spec, *self._after(copy, (spec,))) for name, (spec, copy) in candidates.alone.items()
+        }
+
+    def _after(self, copy: ir.Model, specs: Sequence[RewriteSpec]) -> tuple[Partition, PartitionState]:
+        found = partition(copy, self._found.format, self._release)
+        return found, state(found, self._work_of(copy), "rewritten", specs)
+
+    def replacement(self, left: LeftOperator) -> tuple[RewriteSpec, int] | None:
+        """The rewrite after which fewest nodes of this operator are left, and the number of regions then."""
+        before = _count(self._found, left)
+        choices = [
+            (_count(found, left), after.regions, spec)
+            for spec, found, after in self._alone.values()
+            if _count(found, left) < before
+        ]
+        if not choices:
+            return None
+        _, regions, spec = min(choices, key=lambda choice: choice[:2])
+        return spec, regions
+
+    def together(self) -> Improved | None:
+        """The rewrites that help, added one by one; None where none does."""
+        kept: tuple[RewriteSpec, ...] = ()
+        now = self._before
+        for spec, _, alone in self._alone.values():
+            if not _better(alone, self._before):
+                continue
+            copy = rewritten(self._model, (*kept, spec)) if kept else None
+            after = self._after(copy, (*kept, spec))[1] if copy is not None else alone
+            if (copy is not None or not kept) and _better(after, now):
+                kept, now = (*kept, spec), after
+        return Improved(specs=kept, state=now) if kept else None
+
+
+def _count(found: Partition, left: LeftOperator) -> int:
+    return sum(1 for node in found.left if node.op_type == left.op_type.rpartition(":")[2])
+
+
+def _better(after: PartitionState, before: PartitionState) -> bool:
+    """More of the work is taken, or as much of it in fewer regions."""
+    if after.work_ratio > before.work_ratio + _SHARE:
+        return True
+    return after.work_ratio >= before.work_ratio - _SHARE and 0 < after.regions < before.regions

@@ -1,0 +1,193 @@
+"""A partition as records: its regions with their share of the work, what is left, and what splits it most."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+
+import onnx_ir as ir
+
+from ortune.analysis.cost import costs
+from ortune.graph.nodes import operator
+from ortune.graph.shapes.single_nodes import Dims
+from ortune.graph.shapes.types import n_bytes
+from ortune.model.graphs import name_of
+from ortune.partitions.partition import Partition, Region, groups_of
+from ortune.partitions.units import Unit
+from ortune.records import (
+    LeftOperator,
+    NodeReason,
+    PartitionRegion,
+    PartitionState,
+    PartitionVerdict,
+    RewriteSpec,
+)
+
+Work = Mapping[ir.Node, float]
+"""Share of the model's work, by node of the main graph."""
+
+GOOD, SOME = 0.75, 0.5
+"""Shares of the work from which a provider in few regions is worth its copies, surely or perhaps."""
+
+
+def work_of(model: ir.Model, shapes: Mapping[str, Dims]) -> dict[ir.Node, float]:
+    """The share of each node of the main graph in the model's operations, in its bytes where it has none.
+
+    Args:
+        model: The model.
+        shapes: Of its inputs.
+    """
+    counted = costs(model, shapes)
+    weights = [n.flops if counted.flops else n.bytes_read + n.bytes_written for n in counted.nodes]
+    own: defaultdict[str, float] = defaultdict(float)
+    for cost, weight in zip(counted.nodes, weights, strict=True):
+        # What a subgraph does is its node's work.
+        own[cost.inside.split("/")[0] if cost.inside else cost.called] += weight * cost.times
+    total = math.fsum(own.values())
+    return {node: own.get(name_of(node), 0.0) / total if total else 0.0 for node in model.graph}
+
+
+def state(found: Partition, work: Work, name: str, rewrites: Sequence[RewriteSpec] = ()) -> PartitionState:
+    """What is taken of the model in one state.
+
+    Args:
+        found: The partition.
+        work: Of its model.
+        name: Of the state, as ``PartitionState`` has it.
+        rewrites: That made the state.
+    """
+    taken = found.taken
+    share = math.fsum(work.get(node, 0.0) for node in taken)
+    copied = [_bytes(found, (*region.inputs, *region.outputs)) for region in found.regions]
+    return PartitionState(
+        name=name,  # type: ignore[arg-type]
+        verdict=_verdict(len(found.regions), share),
+        regions=len(found.regions),
+        n_nodes=len(taken) + len(found.left),
+        n_taken=len(taken),
+        work_ratio=share,
+        copied_bytes=None if None in copied else sum(filter(None, copied)),
+        rewrites=tuple(rewrites),
+    )
+
+
+def _verdict(regions: int, share: float) -> PartitionVerdict:
+    if not regions:
+        return "none"
+    if regions == 1 and share > GOOD:
+        return "good"
+    return "maybe" if regions <= 2 and share > SOME else "poor"
+
+
+def regions(found: Partition, work: Work) -> tuple[PartitionRegion, ...]:
+    """The regions, in the order in which they run."""
+    order = {node: place for place, node in enumerate(n for u in found.wiring.units for n in u.nodes)}
+    made = []
+    for number, region in enumerate(found.regions):
+        counts = Counter(map(operator, region.nodes))
+        made.append(
+            PartitionRegion(
+                nodes=tuple(map(name_of, region.nodes)),
+                operators=dict(counts.most_common()),
+                work_ratio=math.fsum(work.get(node, 0.0) for node in region.nodes),
+                inputs=len(region.inputs),
+                outputs=len(region.outputs),
+                input_bytes=_bytes(found, region.inputs),
+                output_bytes=_bytes(found, region.outputs),
+                behind=_grouped(_between(found, number), found),
+                places=_runs(sorted(order[node] for node in region.nodes)),
+            )
+        )
+    return tuple(made)
+
+
+def left(found: Partition) -> tuple[LeftOperator, ...]:
+    """What stays on the CPU, by operator and reason, the most frequent first."""
+    return _grouped(found.left, found)
+
+
+def splitting(found: Partition, work: Work) -> tuple[LeftOperator, int] | None:
+    """The operator whose nodes split the model most, and in how many regions it would be were they taken.
+
+    None where no operator alone would make fewer regions, nor add a tenth of the work to the one region.
+    """
+    refused = {id(unit): found.left[unit.target] for unit in found.wiring.units if unit.target in found.left}
+    choices = []
+    for each in left(found):
+        if each.reason.code in ("dynamic-shape", "unknown-shape", "alone"):
+            continue
+        names = set(each.nodes)
+        freed = {
+            id(unit)
+            for unit in found.wiring.units
+            if operator(unit.target) == each.op_type and name_of(unit.target) in names
+        }
+        rest = {key: why for key, why in refused.items() if key not in freed}
+        groups = groups_of(found.wiring, found.format, rest)
+        gained = math.fsum(work.get(unit.target, 0.0) for unit in found.wiring.units if id(unit) in freed)
+        if len(groups) < len(found.regions) or (len(found.regions) <= 1 and gained > 0.1):
+            choices.append((len(groups), -gained, each))
+    if not choices:
+        return None
+    count, _, each = min(choices, key=lambda choice: choice[:2])
+    return each, count
+
+
+def _between(found: Partition, number: int) -> list[ir.Node]:
+    """What is left between the regions before one and this one: it reads a value of theirs, and leads to it alone."""
+    units = {node: unit for unit in found.wiring.units for node in unit.nodes}
+    earlier = {id(units[node]) for region in found.regions[:number] for node in region.nodes}
+    before = _upstream(found, found.regions[number], units)
+    for region in found.regions[:number]:
+        before -= _upstream(found, region, units)
+    return [
+        unit.target
+        for unit in found.wiring.units
+        if unit.target in found.left
+        and id(unit) in before
+        and any(id(other) in earlier for other in found.wiring.before[id(unit)])
+    ]
+
+
+def _upstream(found: Partition, region: Region, units: Mapping[ir.Node, Unit]) -> set[int]:
+    seen: set[int] = set()
+    waiting = [other for node in region.nodes for other in found.wiring.before[id(units[node])]]
+    while waiting:
+        unit = waiting.pop()
+        if id(unit) not in seen:
+            seen.add(id(unit))
+            waiting += found.wiring.before[id(unit)]
+    return seen
+
+
+def _grouped(nodes: Iterable[ir.Node], found: Partition) -> tuple[LeftOperator, ...]:
+    by_kind: defaultdict[tuple[str, NodeReason], list[str]] = defaultdict(list)
+    for node in nodes:
+        by_kind[operator(node), found.left[node]].append(name_of(node))
+    groups = sorted(by_kind.items(), key=lambda item: -len(item[1]))
+    return tuple(LeftOperator(op_type=op, reason=why, nodes=tuple(names)) for (op, why), names in groups)
+
+
+def _bytes(found: Partition, values: Iterable[ir.Value]) -> int | None:
+    """Bytes of tensors; None where a size is not known."""
+    total = 0
+    for value in values:
+        sizes = found.values.sizes(value)
+        known = None if sizes is None or None in sizes else [n for n in sizes if n is not None]
+        size = None if known is None else n_bytes(found.values.of(value).dtype, known)
+        if size is None:
+            return None
+        total += size
+    return total
+
+
+def _runs(places: Sequence[int]) -> tuple[tuple[int, int], ...]:
+    """Places that follow each other, as (first, number)."""
+    runs: list[tuple[int, int]] = []
+    for place in places:
+        if runs and place == sum(runs[-1]):
+            runs[-1] = (runs[-1][0], runs[-1][1] + 1)
+        else:
+            runs.append((place, 1))
+    return tuple(runs)

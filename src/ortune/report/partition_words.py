@@ -1,0 +1,291 @@
+"""What a provider takes of a model, in words: verdict, regions, what is left and why, and what would help."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+
+from ortune.records import (
+    CostliestOperator,
+    Envelope,
+    NodeReason,
+    PartitionResult,
+    PartitionState,
+    PartitionVerdict,
+    ProviderPartition,
+    RewriteSpec,
+)
+from ortune.report.chart import Axis, Box, Chart
+from ortune.report.document import Block, Code, Column, Document, Line, Points, Section, Tone, table
+from ortune.report.numbers import percent, size
+
+NAMES = {
+    "nnapi": "NNAPI",
+    "coreml": "CoreML (MLProgram)",
+    "coreml-neuralnetwork": "CoreML (NeuralNetwork)",
+    "xnnpack": "XNNPACK",
+    "qnn": "QNN",
+    "webgpu": "WebGPU",
+}
+STATES = {"as-is": "as it is", "fixed-shapes": "fixed shapes", "rewritten": "after rewrites"}
+VERDICTS: dict[PartitionVerdict, str] = {
+    "good": "worth using",
+    "maybe": "measure it on the phone",
+    "poor": "the CPU is likely faster",
+    "none": "nothing is taken",
+}
+TONES: dict[PartitionVerdict, Tone] = {"good": "good", "maybe": "unsure", "poor": "bad", "none": "bad"}
+ORDER: tuple[PartitionVerdict, ...] = ("good", "maybe", "poor", "none")
+
+NNAPI_IS_OLD = (
+    "NNAPI is deprecated since Android 15. For new apps use QNN on Qualcomm NPUs, and XNNPACK or the CPU provider "
+    "elsewhere."
+)
+SHOWN_OPERATORS, SHOWN_REGIONS, SHOWN_LEFT = 4, 12, 10
+
+
+def best(found: Sequence[ProviderPartition]) -> PartitionVerdict:
+    """The best verdict of all providers and states."""
+    verdicts = [state.verdict for each in found for state in each.states]
+    return min(verdicts, key=ORDER.index, default="none")
+
+
+def headline(found: Sequence[ProviderPartition]) -> str:
+    """The answer in one sentence."""
+    return "; ".join(f"{NAMES[each.provider]} {_taken(_shown(each))}" for each in found)
+
+
+def _shown(each: ProviderPartition) -> PartitionState:
+    """The state whose regions are listed: with fixed shapes where the model has open ones."""
+    return next((s for s in each.states if s.name == "fixed-shapes"), each.states[0])
+
+
+def _taken(state: PartitionState) -> str:
+    if not state.regions:
+        return "takes no node"
+    return f"takes {percent(state.work_ratio, 0)} of the work in {_counted(state.regions, 'region')}"
+
+
+def _counted(n: int, word: str) -> str:
+    return f"{n} {word}" if n == 1 else f"{n} {word}s"
+
+
+def document(envelope: Envelope[PartitionResult]) -> Document:
+    """The verdicts, then each provider."""
+    result = envelope.result
+    blocks: list[Block] = []
+    if any(each.provider == "nnapi" for each in result.providers):
+        blocks.append(Line(NNAPI_IS_OLD, "look"))
+    blocks += [Line(sentence(each), TONES[_best_state(each).verdict]) for each in result.providers]
+    blocks += [Line(comparison) for comparison in _formats(result.providers)]
+    blocks += [
+        Line(f"{NAMES[name]}: no operator table, so its regions are unknown", "unsure")
+        for name in result.without_table
+    ]
+    blocks.append(_states(result.providers))
+    support: list[Block] = []
+    for each in result.providers:
+        blocks += _provider(each)
+        support += _details(each)
+    if result.inputs:
+        blocks.append(Line(f"open sizes were fixed as {', '.join(result.inputs)}", "faint"))
+    blocks.append(
+        Line(
+            f"regions of the graph at ONNX Runtime's level basic (onnxruntime {result.runtime.ort_version}); "
+            "nothing was measured",
+            "faint",
+        )
+    )
+    path = envelope.model.path if envelope.model else "model.onnx"
+    blocks.append(Code(title="next", lines=_commands(path, result), commands=True))
+    return Document(title=f"ortune partition: {path}", blocks=blocks, support=support)
+
+
+def _best_state(each: ProviderPartition) -> PartitionState:
+    return min(each.states, key=lambda state: ORDER.index(state.verdict))
+
+
+def sentence(each: ProviderPartition) -> str:
+    """A provider's verdict: as the model is, and what fixed shapes and rewrites change."""
+    first, *others = each.states
+    parts = [f"{_taken(first)} as it is ({VERDICTS[first.verdict]})"]
+    before = first
+    for state in others:
+        if (state.regions, state.n_taken) != (before.regions, before.n_taken):
+            how = (
+                "with fixed shapes" if state.name == "fixed-shapes" else f"after {_rewrites(state.rewrites)}"
+            )
+            parts.append(f"{_taken(state).removeprefix('takes ')} {how} ({VERDICTS[state.verdict]})")
+        before = state
+    return f"{NAMES[each.provider]} {', '.join(parts)}"
+
+
+def _rewrites(specs: Sequence[RewriteSpec]) -> str:
+    return " and ".join(spec.name for spec in specs)
+
+
+def _formats(found: Sequence[ProviderPartition]) -> list[str]:
+    """The two formats of CoreML compared, where both were asked for."""
+    states = {each.provider: _best_state(each) for each in found}
+    if not {"coreml", "coreml-neuralnetwork"} <= states.keys():
+        return []
+    program, network = states["coreml"], states["coreml-neuralnetwork"]
+    if not program.regions and not network.regions:
+        return []
+    better = (ORDER.index(program.verdict), program.regions) <= (
+        ORDER.index(network.verdict),
+        network.regions,
+    )
+    if better:
+        return ["CoreML: set ModelFormat=MLProgram; the provider's default is NeuralNetwork"]
+    return ["CoreML: keep the default ModelFormat=NeuralNetwork; MLProgram makes more regions"]
+
+
+def _states(found: Sequence[ProviderPartition]) -> Block:
+    rows = [
+        (
+            each.provider if number == 0 else "",
+            STATES[state.name],
+            str(state.regions),
+            f"{state.n_taken} of {state.n_nodes}",
+            percent(state.work_ratio, 0),
+            ""
+            if not state.regions
+            else "unknown"
+            if state.copied_bytes is None
+            else size(state.copied_bytes),
+            state.verdict,
+        )
+        for each in found
+        for number, state in enumerate(each.states)
+    ]
+    return table(
+        (
+            Column("provider", "label"), Column("model", "label"), Column("regions"), Column("nodes"), Column("work"),
+            Column("copied a run"), Column("verdict", "label"),
+        ),
+        rows,
+    )  # fmt: skip
+
+
+def _provider(each: ProviderPartition) -> list[Block]:
+    """What splits the model for one provider, and what replaces it."""
+    split = _shown(each).regions > 1
+    lines = [_splits(each.costliest, split=split)] if each.costliest is not None else []
+    if each.agreement is not None:
+        agreed = each.agreement
+        lines.append(
+            f"{agreed.asked} itself agrees on {agreed.n_equal} of {agreed.n_nodes} nodes "
+            f"({percent(agreed.n_equal / agreed.n_nodes if agreed.n_nodes else 1.0)})"
+        )
+    return [Points(title=NAMES[each.provider], items=lines)] if lines else []
+
+
+def _splits(found: CostliestOperator, *, split: bool) -> str:
+    left = found.left
+    does = "splits the model most" if split else "keeps most of the work on the CPU"
+    text = (
+        f"{left.op_type} ({_counted(len(left.nodes), 'node')}: {why(left.reason)}) {does}: "
+        f"{_counted(found.regions_without, 'region')} without it"
+    )
+    if found.rewrite is None:
+        return text
+    return f"{text}, {found.regions_after} after --rewrite {found.rewrite.name}"
+
+
+def _details(each: ProviderPartition) -> list[Block]:
+    """The regions and what is left of one provider, with a drawing for a page."""
+    rows = [
+        (
+            str(number),
+            str(len(region.nodes)),
+            percent(region.work_ratio, 0),
+            "unknown" if region.input_bytes is None else f"{region.inputs}: {size(region.input_bytes)}",
+            "unknown" if region.output_bytes is None else f"{region.outputs}: {size(region.output_bytes)}",
+            _operators(region.operators),
+            "; ".join(f"{len(left.nodes)} {left.op_type} ({why(left.reason)})" for left in region.behind[:3]),
+        )
+        for number, region in enumerate(each.regions[:SHOWN_REGIONS], 1)
+    ]
+    more = len(each.regions) - len(rows)
+    made: list[Block] = [
+        table(
+            (
+                Column("region", "label"), Column("nodes"), Column("work"), Column("tensors in"),
+                Column("tensors out"), Column("operators", "text"), Column("on the CPU before it", "text"),
+            ),
+            rows,
+            notes=[f"and {_counted(more, 'region')} more"] if more else [],
+        ),
+        table(
+            (Column("left to the CPU", "label"), Column("nodes"), Column("reason", "text")),
+            [(left.op_type, str(len(left.nodes)), why(left.reason)) for left in each.left[:SHOWN_LEFT]],
+            notes=[f"and {len(each.left) - SHOWN_LEFT} more kinds"] if len(each.left) > SHOWN_LEFT else [],
+        ),
+    ]  # fmt: skip
+    return [Section(title=f"{NAMES[each.provider]}: regions", blocks=[_drawing(each), *made])]
+
+
+def _operators(counts: dict[str, int]) -> str:
+    shown = [f"{n} {op}" for op, n in list(counts.items())[:SHOWN_OPERATORS]]
+    return ", ".join(shown) + (", ..." if len(counts) > SHOWN_OPERATORS else "")
+
+
+def _drawing(each: ProviderPartition) -> Block:
+    """The graph from its first node to its last, and above it the region that each node is in."""
+    count = max(1, each.n_nodes)
+    marks = [Box(x0=0.0, x1=1.0, y0=0.35, y1=0.65, about="on the CPU")]
+    for number, region in enumerate(each.regions):
+        for first, n in region.places:
+            marks.append(
+                Box(
+                    x0=first / count,
+                    x1=(first + n) / count,
+                    hue="winner" if number % 2 else "in-use",
+                    text=str(number + 1) if n > count / 25 else "",
+                    about=f"region {number + 1}: {len(region.nodes)} nodes, {percent(region.work_ratio, 0)}",
+                )
+            )
+    alt = f"{each.n_nodes} nodes in the order in which they run, {len(each.regions)} regions"
+    ticks = ((0.0, "first node"), (1.0, "last node"))
+    return Chart(alt=alt, marks=tuple(marks), height_px=56, x=Axis(ticks=ticks))
+
+
+def _commands(path: str, result: PartitionResult) -> list[str]:
+    """The rewrite to make, and the file for the phone."""
+    best_of = min(result.providers, key=lambda each: ORDER.index(_best_state(each).verdict), default=None)
+    if best_of is None:
+        return []
+    state = _best_state(best_of)
+    lines = []
+    if state.rewrites:
+        lines.append(shlex.join(["ortune", "rewrite", path, *(spec.name for spec in state.rewrites)]))
+    if len(result.providers) > 1 or state.name == "as-is":
+        lines.append(shlex.join(["ortune", "partition", path, "--for", best_of.provider, "--verbose"]))
+    return lines
+
+
+_WHY = {
+    "not-listed": "not in its operator list",
+    "fused-operator": "made by ONNX Runtime's optimiser, not an ONNX operator",
+    "old-opset": "operator version too old: {}",
+    "behind-stop": "behind {}, where it stops",
+    "unknown-shape": "shape of {} unknown",
+    "dynamic-shape": "{} has a dynamic dimension",
+    "empty-shape": "{} is empty",
+    "large-dimension": "dimension above its limit of 16384: {}",
+    "rank": "{} dimensions",
+    "shape": "shape does not fit: {}",
+    "not-constant": "{} is not constant",
+    "inputs": "unsupported inputs: {}",
+    "outputs": "unsupported outputs: {}",
+    "quantized-form": "quantized form: {}",
+    "alone": "alone it would only copy",
+    "refused": "refused by the provider",
+}
+"""What is said of a reason; of others their detail."""
+
+
+def why(reason: NodeReason) -> str:
+    """The reason for which a node is left, in a few words."""
+    return _WHY.get(reason.code, "{}").format(reason.detail).removesuffix(": ")

@@ -1,0 +1,186 @@
+"""``ortune partition``: what an execution provider takes of a model, in how many regions, and what makes it fewer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Annotated
+
+import onnx_ir as ir
+
+from ortune import rewrites
+from ortune.experiment.opening import Experiment
+from ortune.experiment.watcher import Watcher
+from ortune.model.open import OpenModel, open_model
+from ortune.partitions import summary, support
+from ortune.partitions.improve import Candidates, Improving
+from ortune.partitions.partition import partition
+from ortune.records import (
+    CostliestOperator,
+    Envelope,
+    PartitionResult,
+    Plan,
+    ProviderPartition,
+    RewriteSpec,
+    Workload,
+)
+from ortune.report import partition_words
+from ortune.targets.tool import ToolProcess
+from ortune.trials.sides import USUAL_LIMITS, Resolved, SideText
+from ortune.verbs._options import MODEL, AnyPath, Argument, Feeding, Option, Page, RuntimeOption, named
+from ortune.verbs._session import experiment
+
+FORMATS = ("text", "json", "markdown", "html")
+STOPPING = ""
+
+_BASIC = RewriteSpec(name="ort-optimized-model", params={"level": "basic"})
+"""What ONNX Runtime does to a model before it asks a provider."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options(Feeding):
+    """Which nodes a phone's accelerator takes, in how many regions, and what splits the model.
+
+    Each node is held against the operators and demands of the execution provider, and the regions are those that ONNX
+    Runtime makes: as the model is, with its input shapes fixed, and after rewrites. Nothing is measured.
+    """
+
+    model: Annotated[AnyPath, Argument("MODEL", "model.onnx, model.ort, NAME.ortune or model.onnx@revision.")]
+    providers: Annotated[
+        str,
+        Option(
+            "--for",
+            "PROVIDER,...",
+            "nnapi, coreml (MLProgram), coreml-neuralnetwork, xnnpack, qnn or webgpu; several joined by commas.",
+            MODEL,
+        ),
+    ] = "nnapi,coreml,coreml-neuralnetwork"
+    runtime: RuntimeOption = None
+    report: Page = None
+
+    @cached_property
+    def formats(self) -> tuple[tuple[support.Format, ...], tuple[str, ...]]:
+        """The providers that are asked about, and of these the names of those without a table."""
+        names = tuple(dict.fromkeys(filter(None, (name.strip() for name in self.providers.split(",")))))
+        without = tuple(name for name in names if name in support.WITHOUT_TABLE)
+        return tuple(support.find(name) for name in names if name not in without), without
+
+
+def run(options: Options, watcher: Watcher | None = None) -> Envelope[PartitionResult]:
+    """Partitions a model.
+
+    Returns:
+        The whole document; ``verdict`` is the best of the providers': "good", "maybe", "poor" or "none".
+
+    Raises:
+        OrtuneError: The model cannot be opened or optimised, or an option cannot be used.
+    """
+    watch = watcher or Watcher()
+    formats, without = options.formats
+    with experiment("partition", options, watch) as opened:
+        side = opened.resolve(SideText(text=str(options.model), runtime=named(options.runtime)))
+        work = opened.base(side).work
+        models = _Models(options, opened, side, work)
+        found = []
+        for each in formats:
+            watch.line(f"partitioning for {each.name}")
+            found.append(_partitioned(models, each))
+        result = PartitionResult(
+            providers=tuple(found),
+            inputs=models.inputs,
+            without_table=without,
+            runtime=side.runtime,
+            headline=partition_words.headline(found),
+        )
+        return opened.document(result, verdict=partition_words.best(found))
+
+
+class _Models:
+    """The model in its states, each at ONNX Runtime's level basic.
+
+    Attributes:
+        plain: As it is.
+        fixed: With numbers for its open sizes; None where all are numbers.
+        inputs: The shapes that were taken, as ``--shape`` has them.
+        work: What it is fed.
+        release: Of ONNX Runtime.
+    """
+
+    def __init__(self, options: Options, opened: Experiment, side: Resolved, work: Workload) -> None:
+        self.work, self.release = work, side.runtime.ort_version
+        self._folder = opened.scratch / "partition"
+        self._folder.mkdir()
+        self._tool = ToolProcess(
+            runtime=side.runtime,
+            folder=opened.scratch,
+            plan=Plan(),
+            custom_ops=tuple(options.feeds.custom_ops),
+            limits=USUAL_LIMITS,
+        )
+        self._case = work.cases[0]
+        fixing = rewrites.find("fixed-dimensions").proposes(side.model.ir, work)
+        finished = side.model.facts.format == "ort"  # in ORT format a graph is optimised as it is to stay
+        self.plain = side.model if finished else self._at_basic(side.model, ())
+        self.fixed = None
+        if fixing and not finished:
+            spec = RewriteSpec(name="fixed-dimensions", params=fixing[0][0])
+            self.fixed = self._at_basic(side.model, (spec,))
+        self.inputs = tuple(
+            f"{choice.name}:{'x'.join(map(str, choice.shape))}" for choice in self._case.inputs if fixing
+        )
+        self._candidates: dict[str, Candidates] = {}
+
+    def _at_basic(self, model: OpenModel, specs: Sequence[RewriteSpec]) -> OpenModel:
+        made = rewrites.rewrite_model(model, [*specs, _BASIC], self._folder, self._tool)
+        return open_model(made.path)
+
+    def candidates(self, model: ir.Model, target: str) -> Candidates:
+        """The rewrites that the model, whose sizes are numbers, calls for on a target."""
+        if target not in self._candidates:
+            self._candidates[target] = Candidates(model, self.work, target)
+        return self._candidates[target]
+
+    def shares(self, model: ir.Model) -> dict[ir.Node, float]:
+        """The share of each node in the work of a model in any state."""
+        names = {value.name for value in model.graph.inputs}
+        shapes = {choice.name: choice.shape for choice in self._case.inputs if choice.name in names}
+        return summary.work_of(model, shapes)
+
+
+def _partitioned(models: _Models, each: support.Format) -> ProviderPartition:
+    """One provider: the states, and all that is told of the one whose sizes are numbers."""
+    plain = partition(models.plain.ir, each, models.release)
+    states = [summary.state(plain, models.shares(models.plain.ir), "as-is")]
+    shown, model = plain, models.plain.ir
+    if models.fixed is not None:
+        model = models.fixed.ir
+        shown = partition(model, each, models.release)
+        states.append(summary.state(shown, models.shares(model), "fixed-shapes"))
+    candidates = models.candidates(model, each.provider.target)
+    improving = Improving(candidates, shown, states[-1], model, models.release, models.shares)
+    improved = improving.together()
+    if improved is not None:
+        states.append(improved.state)
+    costliest = None
+    shares = models.shares(model)
+    splitting = summary.splitting(shown, shares)
+    if splitting is not None:
+        left, without = splitting
+        replaced = improving.replacement(left)
+        costliest = CostliestOperator(
+            left=left,
+            regions_without=without,
+            rewrite=replaced[0] if replaced else None,
+            regions_after=replaced[1] if replaced else None,
+        )
+    return ProviderPartition(
+        provider=each.name,
+        release=shown.release,
+        source=each.table.source,
+        states=tuple(states),
+        regions=summary.regions(shown, shares),
+        left=summary.left(shown),
+        costliest=costliest,
+        n_nodes=len(shown.taken) + len(shown.left),
+    )

@@ -1,0 +1,85 @@
+"""``ortune partition`` from the model to its words: states, what splits, and what replaces it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import onnx
+import onnx.parser
+import pytest
+
+import ortune
+import zoo
+from ortune.cli import main
+from ortune.errors import UsageError
+
+SPLIT = """
+<ir_version: 8, opset_import: ["" : 17]>
+split (float[batch,4,8,8] x) => (float[batch,4,8,8] y)
+<float[4,4,1,1] w = {1,2,3,4,5,6,7,8,9,1,2,3,4,5,6,7}>
+{
+    a = Conv (x, w)
+    b = Mod <fmod = 1> (a, a)
+    c = Conv (b, w)
+    y = Relu (c)
+}
+"""
+
+
+@pytest.fixture
+def split(tmp_path: Path) -> Path:
+    onnx.save(onnx.parser.parse_model(SPLIT), tmp_path / "split.onnx")
+    return tmp_path / "split.onnx"
+
+
+def test_states_regions_and_what_splits(split: Path) -> None:
+    answer = ortune.partition(split, providers="nnapi,coreml", dim="batch=1")
+    nnapi, coreml = answer.result.providers
+    assert [(s.name, s.regions, s.n_taken) for s in nnapi.states] == [("as-is", 0, 0), ("fixed-shapes", 2, 3)]
+    assert [(s.name, s.regions, s.n_taken) for s in coreml.states] == [
+        ("as-is", 2, 3),
+        ("fixed-shapes", 2, 3),
+    ]
+    first, second = nnapi.regions
+    assert (first.operators, first.behind) == ({"Conv": 1}, ())
+    assert [(left.op_type, left.reason.code) for left in second.behind] == [("Mod", "not-listed")]
+    assert (first.input_bytes, first.output_bytes) == (1024, 1024)
+    assert (first.places, second.places) == (((0, 1),), ((2, 2),))
+    assert nnapi.costliest is not None and nnapi.costliest.regions_without == 1
+    assert answer.verdict == "maybe"
+    assert answer.result.inputs == ("x:1x4x8x8",)
+
+
+def test_words_name_the_verdict_the_reason_and_the_successor_of_nnapi(split: Path) -> None:
+    text = ortune.partition(split, providers="nnapi,coreml,coreml-neuralnetwork").summary(verbose=True)
+    assert text.startswith("NNAPI is deprecated since Android 15. For new apps use QNN")
+    assert "NNAPI takes no node as it is" in text
+    assert "Mod (1 node: not in its operator list) splits the model most: 1 region without it" in " ".join(
+        text.split()
+    )
+    assert "set ModelFormat=MLProgram" in text
+
+
+def test_a_rewrite_that_helps_is_named_with_what_it_brings() -> None:
+    answer = ortune.partition(zoo.model_path("ppocrv4-det"), providers="coreml", shape="x:1x3x64x64")
+    (coreml,) = answer.result.providers
+    states = {state.name: state for state in coreml.states}
+    assert states["fixed-shapes"].regions == 2
+    assert states["rewritten"].regions == 1
+    assert [spec.name for spec in states["rewritten"].rewrites] == ["affine-into-weights"]
+    assert coreml.costliest is not None and coreml.costliest.rewrite is not None
+    assert (coreml.costliest.left.op_type, coreml.costliest.regions_after) == ("BatchNormalization", 1)
+
+
+def test_the_page_draws_the_regions(split: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    page = tmp_path / "page.html"
+    assert (
+        main._run(["partition", str(split), "--for", "nnapi", "--dim", "batch=1", "--report", str(page)]) == 0
+    )
+    assert "region 2: 2 nodes" in page.read_text()
+    assert "NNAPI" in capsys.readouterr().out
+
+
+def test_a_provider_that_is_none_is_refused(split: Path) -> None:
+    with pytest.raises(UsageError, match="no operator table for 'cuda'"):
+        ortune.partition(split, providers="cuda")
