@@ -59,6 +59,7 @@ def load(
     *,
     providers: Sequence[Provider] | None = None,
     custom_ops: Sequence[str | os.PathLike[str]] = (),
+    fallback: bool = False,
 ) -> InferenceSession:
     """The session of a bundle, configured as it was measured.
 
@@ -72,9 +73,12 @@ def load(
         providers: Execution providers in place of the bundle's.
         custom_ops: Libraries with custom operators to register. Those in the bundle are native code, so they
             are loaded only when they are named here.
+        fallback: Where an execution provider is not available, run the untouched model with ONNX Runtime's defaults on
+            the CPU, with a warning.
 
     Raises:
-        UsageError: It is no bundle, it is damaged, onnxruntime is missing, or this version lacks a setting.
+        UsageError: It is no bundle, it is damaged, onnxruntime is missing, this version lacks a setting, or an
+            execution provider is not available and no fallback was asked for.
     """
     folder = Path(path)
     info = _index(folder)
@@ -88,7 +92,7 @@ def load(
             do=f"pip install {pip_words([f'onnxruntime=={version}']) or 'onnxruntime'}",
         ) from error
     try:
-        return _session(ort, folder, info, providers, custom_ops)
+        return _session(ort, folder, info, providers, custom_ops, fallback)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise UsageError(
             f"a setting cannot be applied with onnxruntime {ort.__version__}: {error}",
@@ -103,6 +107,7 @@ def _session(
     info: dict[str, Any],
     providers: Sequence[Provider] | None,
     custom_ops: Sequence[str | os.PathLike[str]],
+    fallback: bool,
 ) -> InferenceSession:
     if _is_of_a_page(info):
         raise UsageError("is made for a browser", where=str(folder), do="import its load.web.mjs in the page")
@@ -151,9 +156,33 @@ def _session(
     _load_libraries(ort, chosen)
     session: InferenceSession = ort.InferenceSession(str(model), options, **_arguments(ort, options, chosen))
     missing = without_providers(chosen, session.get_providers())
-    if missing:
+    return _on_the_cpu(ort, folder, info, missing, custom_ops, fallback=fallback) if missing else session
+
+
+def _on_the_cpu(
+    ort: ModuleType,
+    folder: Path,
+    info: dict[str, Any],
+    missing: str,
+    custom_ops: Sequence[str | os.PathLike[str]],
+    *,
+    fallback: bool,
+) -> InferenceSession:
+    """The untouched model with ONNX Runtime's defaults, where a provider is missing and this was asked for."""
+    if not fallback:
         needed = pip_words(info.get("requirements"))
-        _warn(f"{missing}{f': pip install {needed}' if needed else ''}")
+        install = f"pip install {needed}, or " if needed else ""
+        raise UsageError(
+            missing,
+            where=str(folder),
+            do=f"{install}load(..., fallback=True) for the untouched model on the CPU",
+        )
+    _warn(f"{missing}: the untouched model runs on the CPU")
+    options = ort.SessionOptions()
+    for library in custom_ops:
+        options.register_custom_ops_library(os.fspath(library))
+    model = folder / (info.get("plain_model") or info["model"])
+    session: InferenceSession = ort.InferenceSession(str(model), options, providers=[CPU.name])
     return session
 
 

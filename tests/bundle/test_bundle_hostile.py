@@ -85,8 +85,9 @@ def test_an_option_that_loads_code_is_refused(bundle: Path, name: str, options: 
 def test_what_is_to_be_installed_is_no_option_of_pip(bundle: Path) -> None:
     wanted = ["--index-url=http://evil", "good==1.2", "evil @ http://evil/x.whl", "x;sh==1"]
     commands.bundle_index(bundle, plan_providers=[{"name": "CUDAExecutionProvider"}], requirements=wanted)
-    with pytest.warns(UserWarning, match=r"CUDA.*: pip install good==1\.2$"):
+    with pytest.raises(UsageError, match="CUDA") as refusal:
         ortune.load(bundle)
+    assert (refusal.value.do or "").startswith("pip install good==1.2, or load(")
 
 
 def test_what_load_says_acts_on_no_terminal_and_no_log(bundle: Path) -> None:

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import ast
 import platform
-import warnings
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 import made_runtimes
 import ortune
 from conftest import Bundle, matmul, run_python
 from ortune import targets
 from ortune.bundle import format as bundle_format
+from ortune.errors import UsageError
 from ortune.fleet import made
 from ortune.records import ProviderSpec
 
@@ -47,17 +48,27 @@ def test_it_says_what_it_needs_and_runs_there(tmp_path: Path, make_bundle: Bundl
     there = run_python(bundle / "load.py", python=found.runtime.python)
     assert there.returncode == 0, there.stderr
     assert "with OpenVINOExecutionProvider" in there.stdout
-    # With the user's own build it goes on with the CPU, and says so.
+    # The user's own build lacks the provider: an error, unless a fallback is asked for.
     here = run_python(bundle / "load.py")
+    assert here.returncode == 1
     assert (
-        f"OpenVINOExecutionProvider is not in this onnxruntime; the model runs on {CPU}: {COMMAND}"
-        in here.stderr
+        f"OpenVINOExecutionProvider is not available here: {COMMAND}, or load(fallback=True)" in here.stderr
     )
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        session = ortune.load(bundle)
+    with pytest.raises(UsageError) as refusal:
+        ortune.load(bundle)
+    assert COMMAND in (refusal.value.do or "")
+    runs_on_the_cpu_when_asked(bundle)
+
+
+def runs_on_the_cpu_when_asked(bundle: Path) -> None:
+    """The fallback is the untouched model on the CPU, by the bundle's own code and by ``ortune.load``."""
+    here = run_python(bundle / "load.py", "--fallback")
+    assert here.returncode == 0, here.stderr
+    assert f"with {CPU}" in here.stdout
+    assert "the untouched model runs on the CPU" in here.stderr
+    with pytest.warns(UserWarning, match="the untouched model runs on the CPU"):
+        session = ortune.load(bundle, fallback=True)
     assert session.get_providers() == [CPU]
-    assert any(COMMAND in str(each.message) for each in caught)
 
 
 def test_a_provider_of_a_wheel_of_its_own_is_registered_by_the_bundle(
@@ -79,6 +90,7 @@ def test_a_provider_of_a_wheel_of_its_own_is_registered_by_the_bundle(
     source = str(Path(ortune.__file__).parents[1])
     loaded = run_python("-c", script, python=found.runtime.python, PYTHONPATH=source)
     assert loaded.stdout.strip().endswith(f"['{qnn.provider.name}', '{CPU}']"), loaded.stderr
-    # Where no wheel has it, it goes on with the CPU, and says so.
     here = run_python(bundle / "load.py")
-    assert f"{qnn.provider.name} is not in this onnxruntime; the model runs on {CPU}" in here.stderr
+    assert here.returncode == 1
+    assert f"{qnn.provider.name} is not available here" in here.stderr
+    runs_on_the_cpu_when_asked(bundle)

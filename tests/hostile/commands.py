@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 from onnx import TensorProto, helper, numpy_helper
 
+from ortune.bundle import digests
+
 
 def script(path: Path, mark: Path) -> Path:
     """A program that leaves the mark."""
@@ -57,7 +59,10 @@ def native_library(path: Path, mark: Path) -> Path:
 
 
 def bundle_index(bundle: Path, **changes: Any) -> None:
-    """Changes parts of ``ortune.json``, by name; those of its plan as ``plan_settings`` and ``plan_providers``."""
+    """Changes parts of ``ortune.json``, by name; those of its plan as ``plan_settings`` and ``plan_providers``.
+
+    The digests are made again, as whoever changed it on purpose would do.
+    """
     index = bundle / "ortune.json"
     read = json.loads(index.read_text(encoding="utf-8"))
     for name, value in changes.items():
@@ -67,6 +72,7 @@ def bundle_index(bundle: Path, **changes: Any) -> None:
         else:
             read[name] = value
     index.write_text(json.dumps(read), encoding="utf-8")
+    digests.write(bundle)
 
 
 def applied(channel: str, key: str, value: str) -> dict[str, str]:

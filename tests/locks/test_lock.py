@@ -19,6 +19,7 @@ from onnxruntime import datasets
 from rich.console import Console
 
 import ortune
+from ortune.bundle import digests
 from ortune.errors import InputError, OrtuneError, UsageError
 from ortune.locks.check import differences
 from ortune.locks.file import encoded, read, write
@@ -384,6 +385,7 @@ def bundle(folder: Path, source: Path, **settings: bool | int | str) -> Path:
     (folder / "m.onnx").write_bytes(source.read_bytes())
     info = BundleInfo(schema="ortune/bundle/1", model="m.onnx", sha256="0" * 64, plan=Plan(settings=settings))
     (folder / "ortune.json").write_bytes(msgspec.json.encode(info))
+    digests.write(folder)
     return folder
 
 

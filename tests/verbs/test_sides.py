@@ -11,6 +11,7 @@ import pytest
 from onnx import TensorProto, helper
 
 from ortune import platform, targets
+from ortune.bundle import digests
 from ortune.errors import MeasurementError, RuntimeNotFound, UsageError
 from ortune.fleet import runtimes
 from ortune.records import BundleInfo, Plan, RewriteSpec
@@ -75,6 +76,7 @@ def bundle(folder: Path, cpu: str, *, bound: bool = True, ort_version: str = "")
         host=host,
     )
     (path / "ortune.json").write_bytes(msgspec.json.encode(info))
+    digests.write(path)
     return path
 
 

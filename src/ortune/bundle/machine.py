@@ -199,7 +199,7 @@ def _text(path: Path) -> str:
 
 
 def without_providers(wanted: list[Any], found: list[str]) -> str:
-    """That a session lacks execution providers which it was to have: ONNX Runtime goes on without a word."""
+    """That a session lacks an execution provider, for which ONNX Runtime falls back to the CPU; "" if it lacks none."""
     names = [each if isinstance(each, str) else each[0] for each in wanted]
     missing = [name for name in names if name not in found]
-    return f"{missing[0]} is not in this onnxruntime; the model runs on {found[0]}" if missing else ""
+    return f"{missing[0]} is not available here" if missing else ""

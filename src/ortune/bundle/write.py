@@ -10,6 +10,7 @@ from pathlib import Path, PurePosixPath
 import msgspec
 
 from ortune import files
+from ortune.bundle import digests
 from ortune.bundle.deploy import deploy_files
 from ortune.bundle.format import SUFFIX, portable_name
 from ortune.bundle.languages import emit_all, languages
@@ -24,6 +25,7 @@ from ortune.records import BundleInfo, Host, TuneResult, Workload
 
 _OWN_NAMES = frozenset({
     INDEX, "report.html", "workload.json", "inputs", "outputs", "feeds.npz", "plain", "custom_ops", "deploy",
+    digests.SUMS,
 })  # fmt: skip
 _COUNTED_NAMES = 10_000
 
@@ -88,6 +90,7 @@ def write_bundle(
         for name, text in texts.items():
             (work / name).parent.mkdir(exist_ok=True)
             (work / name).write_text(text, encoding="utf-8")
+        digests.write(work)
         return _put(work, goal, force)
     except OSError as error:
         raise UsageError(

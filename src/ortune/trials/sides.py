@@ -10,8 +10,8 @@ from pathlib import Path
 import msgspec
 
 from ortune import files, knobs, rewrites, targets
+from ortune.bundle import digests, machine
 from ortune.bundle import format as bundle_format
-from ortune.bundle import machine
 from ortune.bundle.settings import tuned_on
 from ortune.bundle.shared import refused_option, thread_cap
 from ortune.errors import MeasurementError, ModelError, UsageError
@@ -142,6 +142,7 @@ def resolve(
             model, label = base_model, path.name
         elif bundle_format.is_bundle(path):
             info = bundle_format.read(path)
+            digests.require_intact(path, info)
             foreign = _elsewhere(info, runtime)
             name = info.plain_model or info.model if plain or foreign else info.model
             note = " (plain)" if plain else f" (plain: {foreign})" if foreign else ""

@@ -8,7 +8,7 @@ from importlib.resources import files
 
 from ortune.bundle.languages._source import Language
 from ortune.bundle.settings import arena, of
-from ortune.providers import find
+from ortune.providers import CPU, find
 from ortune.records import Applied
 
 
@@ -43,6 +43,18 @@ def plugged(specs: Iterable[tuple[str, Mapping[str, str]]]) -> bool:
     return any(find(name).plugin for name, _ in specs)
 
 
+def cpu_alone(specs: Iterable[tuple[str, Mapping[str, str]]]) -> bool:
+    """Whether no execution provider but the CPU's is asked for."""
+    return all(name == CPU.name for name, _ in specs)
+
+
+def remedy(requirements: Iterable[str]) -> str:
+    """What to do where an execution provider is not available."""
+    words = " ".join(requirements)
+    install = f"pip install {words}, or " if words else ""
+    return f": {install}load(fallback=True) for the untouched model on the CPU"
+
+
 LANGUAGE = Language(
     name="Python",
     file="load.py",
@@ -67,5 +79,12 @@ LANGUAGE = Language(
     local_pool="options.use_per_session_threads = False",
     end="",
     keeps_buffers=True,
-    more={"once": once, "given": given, "source": source, "plugged": plugged},
+    more={
+        "once": once,
+        "given": given,
+        "source": source,
+        "plugged": plugged,
+        "cpu_alone": cpu_alone,
+        "remedy": remedy,
+    },
 )

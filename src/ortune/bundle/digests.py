@@ -1,0 +1,103 @@
+"""``SHA256SUMS`` of a bundle: the digest of every file, as ``sha256sum -c`` reads them and signing tools sign them."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterable
+from pathlib import Path, PurePosixPath
+
+from ortune import files
+from ortune.bundle.languages import languages
+from ortune.bundle.shared import INDEX, is_inside
+from ortune.bundle.web import FILES
+from ortune.errors import UsageError
+from ortune.records import BundleInfo
+
+SUMS = "SHA256SUMS"
+
+_LINE = re.compile(r"(\\?)([0-9a-f]{64}) [ *](.+)")
+_ESCAPES = {"\\\\": "\\", "\\n": "\n", "\\r": "\r"}
+_CHUNK_BYTES = 1 << 20
+
+
+def write(folder: Path) -> None:
+    """Writes the digests of all files of a finished bundle.
+
+    Raises:
+        OSError: A file cannot be read, or the list cannot be written.
+    """
+    names = sorted(p.relative_to(folder).as_posix() for p in folder.rglob("*") if p.is_file())
+    text = "".join(_line(name, _digest(folder / name)) for name in names if name != SUMS)
+    (folder / SUMS).write_text(text, encoding="utf-8")
+
+
+def require_intact(folder: Path, info: BundleInfo) -> None:
+    """Holds what a comparison reads of a bundle against the digests: the model, the plan, the proof, inputs, outputs.
+
+    Code and reports are for people, who may change them.
+
+    Raises:
+        UsageError: A file is missing, was changed, or is not listed.
+    """
+    try:
+        digests = _listed(files.read(folder / SUMS).decode())
+    except (OSError, UnicodeDecodeError, ValueError) as error:
+        raise UsageError(
+            f"cannot be read: {error}", where=str(folder / SUMS), do="make the bundle again"
+        ) from error
+    needed = [INDEX, info.model, *filter(None, [info.plain_model])]
+    unlisted = [name for name in needed if name not in digests]
+    changed = [name for name in _read_by_ortune(digests) if not _same(folder / name, digests[name])]
+    for names, what in (
+        (unlisted, "is not listed in it"),
+        (changed, "was changed since the bundle was made"),
+    ):
+        if names:
+            raise UsageError(f"{names[0]} {what}", where=str(folder / SUMS), do="make the bundle again")
+
+
+def _read_by_ortune(names: Iterable[str]) -> list[str]:
+    for_people = {"report.html", "deploy", *FILES, *(language.file for language in languages())}
+    return [name for name in names if PurePosixPath(name).parts[0] not in for_people]
+
+
+def _same(path: Path, digest: str) -> bool:
+    try:
+        return _digest(path) == digest
+    except OSError:
+        return False
+
+
+def _digest(path: Path) -> str:
+    digest = hashlib.sha256()
+    with files.open_file(path) as file:
+        while chunk := file.read(_CHUNK_BYTES):
+            digest.update(chunk)
+    return digest.hexdigest()
+
+
+def _line(name: str, digest: str) -> str:
+    """A line as coreutils write it: names with a backslash or a line break are escaped, which the line begins with."""
+    escaped = name.replace("\\", "\\\\").replace("\n", "\\n").replace("\r", "\\r")
+    mark = "\\" if escaped != name else ""
+    return f"{mark}{digest}  {escaped}\n"
+
+
+def _listed(text: str) -> dict[str, str]:
+    """Digests by the places of the files.
+
+    Raises:
+        ValueError: A line is none of a list of digests, or names a place outside of the bundle.
+    """
+    digests = {}
+    for line in filter(None, text.split("\n")):
+        match = _LINE.fullmatch(line)
+        if match is None:
+            raise ValueError(f"{line[:40]!r} is no digest and name")
+        escaped, digest, name = match.groups()
+        name = re.sub(r"\\[\\nr]", lambda pair: _ESCAPES[pair[0]], name) if escaped else name
+        if not is_inside(name):
+            raise ValueError(f"{name[:40]!r} is outside of the bundle")
+        digests[name] = digest
+    return digests
