@@ -13,10 +13,12 @@ import subprocess
 import sys
 import tempfile
 import urllib.request
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from ortune.fleet import packages
+from ortune.fleet.converters import CONVERTERS
 from ortune.providers import CPU
 
 FILE = Path(packages.__file__).with_name("wheels.json")
@@ -36,17 +38,27 @@ def wanted() -> dict[str, tuple[str, ...]]:
 
 def look_up(requirement: str, options: tuple[str, ...]) -> tuple[int, str]:
     """The size of the wheel in bytes and its licence in a few words."""
+    (wheel,) = resolved(["--no-deps", *options, requirement])
+    return size(wheel), licence(wheel["metadata"])
+
+
+def resolved(arguments: Sequence[str]) -> list[dict[str, Any]]:
+    """The wheels that pip would install."""
     with tempfile.TemporaryDirectory() as nowhere:
         command = [
-            sys.executable, "-m", "pip", "install", "--dry-run", "--ignore-installed", "--no-deps", "--quiet",
-            "--only-binary", ":all:", "--target", nowhere, "--report", "-", *options, requirement,
+            sys.executable, "-m", "pip", "install", "--dry-run", "--ignore-installed", "--quiet",
+            "--only-binary", ":all:", "--target", nowhere, "--report", "-", *arguments,
         ]  # fmt: skip
         report = json.loads(subprocess.run(command, check=True, capture_output=True).stdout)
-    (wheel,) = report["install"]
+    found: list[dict[str, Any]] = report["install"]
+    return found
+
+
+def size(wheel: dict[str, Any]) -> int:
+    """Of the file, in bytes."""
     request = urllib.request.Request(wheel["download_info"]["url"], method="HEAD")
     with urllib.request.urlopen(request) as answer:
-        size = int(answer.headers["Content-Length"])
-    return size, licence(wheel["metadata"])
+        return int(answer.headers["Content-Length"])
 
 
 def licence(metadata: dict[str, Any]) -> str:
@@ -59,4 +71,7 @@ def licence(metadata: dict[str, Any]) -> str:
 
 if __name__ == "__main__":
     table = {requirement: look_up(requirement, options) for requirement, options in wanted().items()}
+    for wanted_together in (each for converter in CONVERTERS.values() for each in converter.requirements):
+        table |= {requirement: look_up(requirement, ()) for requirement in wanted_together}
+        table[packages.whole(wanted_together)] = (sum(map(size, resolved(wanted_together))), "")
     FILE.write_text(json.dumps(table, indent=1, sort_keys=True) + "\n", encoding="utf-8")

@@ -23,6 +23,7 @@ TABLES = {
     "bisect": "values",
     "check": "models",
     "compare": "comparison",
+    "convert": "conversions",
     "diagnose": "tried",
     "doctor": "runtimes",
     "explain": "rules",

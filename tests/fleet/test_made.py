@@ -16,7 +16,8 @@ import made_runtimes
 import ortune
 from ortune.errors import RuntimeNotFound, UsageError
 from ortune.fleet import made
-from ortune.fleet.packages import RELEASES, addable, builds, recipes, require_recipes, usable, wheels
+from ortune.fleet.converters import CONVERTERS
+from ortune.fleet.packages import RELEASES, addable, builds, recipes, require_recipes, usable, wheels, whole
 from ortune.fleet.runtimes import describe, probe
 from ortune.platform import cpu_vendor, cuda_driver, host
 from ortune.records import MadeRuntime, Runtime
@@ -63,7 +64,12 @@ def test_what_each_wheel_weighs_and_its_licence_are_known_before_it_is_fetched()
             assert set(recipe.requirements) <= set(wheels())
             total = sum(wheels()[wheel][0] for wheel in recipe.requirements)
             assert recipe.cost.endswith(f"; {total / 1e6:.0f} MB to download")
-    assert all(license and size > 100_000 for size, license in wheels().values())
+    for converter in CONVERTERS:
+        for recipe in recipes(converter):
+            assert {*recipe.requirements, whole(recipe.requirements)} <= set(wheels())
+            assert "MB on disk" in recipe.cost and recipe.download_bytes > 50_000_000
+    together = {name for name in wheels() if name.endswith("dependencies")}
+    assert all(size > 10_000 and (license or name in together) for name, (size, license) in wheels().items())
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="what is not for Linux")

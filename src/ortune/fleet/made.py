@@ -23,6 +23,8 @@ import psutil
 from ortune import launcher
 from ortune.errors import RuntimeNotFound, UsageError
 from ortune.fleet import packages
+from ortune.fleet.converters import CONVERTERS
+from ortune.fleet.environment import clean_environment
 from ortune.fleet.packages import Recipe, recipes, require_recipes
 from ortune.fleet.probe import use
 from ortune.fleet.runtimes import find_runtime, interpreter, probe
@@ -40,6 +42,7 @@ class _Unusable(RuntimeNotFound):
 _PART, _GONE = ".part-", ".gone-"
 _PYTHON = f"py{sys.version_info.major}.{sys.version_info.minor}"
 _INSTALL_S = 1800.0
+_IMPORT_S = 300.0  # TensorFlow, from a cold disk
 # Where they would redirect an installer or an interpreter away from the environment that is made.
 _NOT_PASSED = frozenset({
     "PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV", "CONDA_PREFIX", "PIP_TARGET", "PIP_PREFIX", "PIP_USER", "PIP_ROOT",
@@ -109,8 +112,7 @@ def _make(wanted: Recipe, place: Path, passed_over: Sequence[str], say: Callable
     home = place.parent
     for reason in passed_over:
         say(f"passed over: {reason}")
-    kind = "a plug-in beside a plain onnxruntime" if wanted.build and wanted.build.beside else "a whole build"
-    say(f"making the runtime {wanted.name} once, {kind}: {wanted.cost}; in {place}")
+    say(f"making the runtime {wanted.name} once, {wanted.kind}: {wanted.cost}; in {place}")
     part = home / f"{_PART}{os.getpid()}-{wanted.name}"
     try:
         _install(wanted, part)
@@ -140,6 +142,9 @@ def find(named: str | None, say: Callable[[str], None]) -> Runtime:
     Raises:
         RuntimeNotFound: It cannot be made, is not usable, or none was found.
     """
+    if named in CONVERTERS:
+        do = "name an environment that has onnxruntime, or leave --runtime out"
+        raise UsageError("it converts models and has no onnxruntime", where=f"--runtime {named}", do=do)
     if named is not None and recipes(named):
         return require(named, say).runtime
     return find_runtime(named)
@@ -185,7 +190,8 @@ def _read(place: Path) -> MadeRuntime | None:
 def _install(wanted: Recipe, part: Path) -> None:
     environment = {name: value for name, value in os.environ.items() if name not in _NOT_PASSED}
     uv = launcher.program("uv")
-    wheels = ["--only-binary", ":all:", "--no-deps", *wanted.requirements]
+    alone = () if wanted.converter else ("--no-deps",)
+    wheels = ["--only-binary", ":all:", *alone, *wanted.requirements]
     if uv:
         _run(wanted, [uv, "venv", "--quiet", "--python", sys.executable, str(part)], environment)
         python = interpreter(str(part))
@@ -197,7 +203,7 @@ def _install(wanted: Recipe, part: Path) -> None:
     pip = [sys.executable, "-m", "pip", "--python", python] if ours else [python, "-m", "pip"]
     pip += ["--no-input", "--disable-pip-version-check"]
     _run(wanted, [*pip, "install", "--retries", "1", "--progress-bar", "off", *wheels], environment)
-    if not ours:
+    if not ours and not wanted.converter:
         _run(wanted, [*pip, "uninstall", "--yes", "--quiet", "setuptools", "pip"], environment)
 
 
@@ -230,7 +236,7 @@ def _failed(wanted: Recipe, output: str) -> RuntimeNotFound:
             do=f"once, with a network: ortune runtime add {wanted.name}",
         )
     if _NO_SUCH.search(output):
-        return RuntimeNotFound(
+        return _Unusable(
             f"the package index has no {wanted.package}=={wanted.version} for {system}",
             where=where,
             do=f"pip index versions {wanted.package} lists those that there are",
@@ -249,7 +255,9 @@ def _failed(wanted: Recipe, output: str) -> RuntimeNotFound:
 
 def _described(wanted: Recipe, part: Path, place: Path) -> MadeRuntime:
     """What is in the environment, once it does what it is made for."""
-    found = probe(str(part))
+    found = _converter(wanted, part) if wanted.converter else probe(str(part))
+    if wanted.converter:
+        return _about(wanted, part, place, found)
     if found.error or found.ort_version != wanted.version:
         what = found.error or f"it holds onnxruntime {found.ort_version}"
         raise RuntimeNotFound(f"it was made and does not work: {what}", where=f"--runtime {wanted.name}")
@@ -263,6 +271,24 @@ def _described(wanted: Recipe, part: Path, place: Path) -> MadeRuntime:
                 f"it was made and has no usable {provider.name}: {why}", where=f"--runtime {wanted.name}"
             )
         emulated = provider.emulated_by(answer.devices)
+    return _about(wanted, part, place, found, emulated)
+
+
+def _converter(wanted: Recipe, part: Path) -> Runtime:
+    """The interpreter of a converter's environment, once it has imported all that it is made for."""
+    assert wanted.converter is not None
+    python = interpreter(str(part))
+    code = f"import sys, {', '.join(wanted.converter.imports)}; print(sys.version.split()[0])"
+    ended = launcher.run([python, "-c", code], limit_s=_IMPORT_S, environment=clean_environment())
+    if ended.code != 0:
+        lines = ended.log.decode("utf-8", "replace").split("\n")
+        why = next((line.strip() for line in reversed(lines) if line.strip()), "it ended without a message")
+        raise _Unusable(f"it was made and does not work: {why}", where=f"ortune runtime add {wanted.name}")
+    version = ended.output.decode("utf-8", "replace").split()[-1]
+    return Runtime(python=python, python_version=version, origin="made")
+
+
+def _about(wanted: Recipe, part: Path, place: Path, found: Runtime, emulated: bool = False) -> MadeRuntime:
     size = sum(file.stat().st_size for file in part.rglob("*") if file.is_file() and not file.is_symlink())
     runtime = msgspec.structs.replace(
         found, python=str(place / Path(found.python).relative_to(part)), origin="--runtime", name=wanted.name

@@ -1,4 +1,4 @@
-"""The builds of ONNX Runtime that ortune can install: names from a closed list, and versions.
+"""The builds of ONNX Runtime, and the converters, that ortune can install: names from a closed list, and versions.
 
 Nothing else is ever handed to an installer: no address, no path, no option. A name comes from the user's own command
 line, never from a plan, a bundle or a lock. What each wheel weighs, and its licence, is in ``wheels.json``, which
@@ -17,6 +17,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 
 from ortune.errors import UsageError
+from ortune.fleet.converters import CONVERTERS, Converter
 from ortune.fleet.here import lacking
 from ortune.providers import CPU, Provider, of_target, that
 from ortune.providers.provider import Build
@@ -38,9 +39,11 @@ class Recipe:
         name: What ``--runtime`` calls it.
         package: The wheel that brings ONNX Runtime, or the plug-in for one.
         version: The version of ONNX Runtime.
-        requirements: All that is installed, none of it with what it depends on in turn: a trial needs no more.
+        requirements: All that is installed; a build of ONNX Runtime without what it depends on, since a trial needs
+            no more.
         provider: The execution provider that the name stands for; None where it names a build alone.
         build: What of it is made; None for another release of the plain onnxruntime.
+        converter: The framework with its converter that it is instead of an ONNX Runtime; None for a runtime.
     """
 
     name: str
@@ -49,14 +52,36 @@ class Recipe:
     requirements: tuple[str, ...]
     provider: Provider | None = field(default=None)
     build: Build | None = None
+    converter: Converter | None = None
+
+    @property
+    def kind(self) -> str:
+        """What is made, in a few words."""
+        if self.converter is not None:
+            return self.converter.what
+        return "a plug-in beside a plain onnxruntime" if self.build and self.build.beside else "a whole build"
+
+    @property
+    def download_bytes(self) -> int:
+        """What is fetched, as far as it is known."""
+        wanted = [whole(self.requirements)] if self.converter else self.requirements
+        return sum(wheels().get(wheel, (0, ""))[0] for wheel in wanted)
 
     @property
     def cost(self) -> str:
         """What is fetched: each wheel with its licence and size, and the sum; what is not known is left out."""
         known = [(wheel, *wheels()[wheel]) for wheel in self.requirements if wheel in wheels()]
-        total = sum(size for _, size, _ in known) / 1e6
-        parts = ", ".join(f"{wheel} ({license}, {size / 1e6:.0f} MB)" for wheel, size, license in known)
-        return f"{parts or ', '.join(self.requirements)}; {total:.0f} MB to download"
+        parts = ", ".join(
+            f"{wheel} ({license}, {size / 1e6:.{0 if size > 1e6 else 1}f} MB)"
+            for wheel, size, license in known
+        )
+        total = f"{self.download_bytes / 1e6:.0f} MB to download"
+        disk = f", about {self.converter.about_bytes / 1e6:.0f} MB on disk" if self.converter else ""
+        return f"{parts or ', '.join(self.requirements)}; {total}{disk}"
+
+
+def _megabytes(size_bytes: int) -> str:
+    return f"{size_bytes / 1e6:.{0 if size_bytes > 1e6 else 1}f} MB"
 
 
 @functools.cache
@@ -66,8 +91,15 @@ def wheels() -> dict[str, tuple[int, str]]:
     return {wheel: (size, license) for wheel, (size, license) in json.loads(text).items()}
 
 
+def whole(requirements: Collection[str]) -> str:
+    """What ``wheels.json`` calls packages together with all that they depend on."""
+    return f"{' '.join(requirements)} and dependencies"
+
+
 def recipes(name: str) -> tuple[Recipe, ...]:
     """What may be installed for a name, the newest first; none for what is no name of a runtime, such as a path."""
+    if name in CONVERTERS:
+        return _of_converter(CONVERTERS[name])
     provider = of_target(name)
     if provider.builds:
         return tuple(
@@ -91,7 +123,7 @@ def require_recipes(name: str) -> tuple[Recipe, ...]:
             do="name an environment that has it: --runtime PATH",
         )
     if not found:
-        names = ", ".join(dict.fromkeys(provider.target for provider, _ in builds()))
+        names = ", ".join([*dict.fromkeys(provider.target for provider, _ in builds()), *CONVERTERS])
         raise UsageError(
             f"no runtime is called {name!r}", do=f"{names}, or a release such as {CPU.wheel}=={RELEASES[0]}"
         )
@@ -128,13 +160,15 @@ def addable(there: Collection[str] = ()) -> tuple[AddableRuntime, ...]:
         for release in others
         for each in require_recipes(f"{CPU.wheel}=={release}")
     ]
+    for converter in CONVERTERS.values():
+        offered.append((_of_converter(converter)[0], converter.what, converter.about_bytes))
     return tuple(
         AddableRuntime(
             name=each.name,
             what=what,
             packages=each.requirements,
             about_bytes=about_bytes,
-            download_bytes=sum(wheels().get(wheel, (0, ""))[0] for wheel in each.requirements),
+            download_bytes=each.download_bytes,
             command=f"ortune runtime add {each.name}",
         )
         for each, what, about_bytes in offered
@@ -146,6 +180,19 @@ def builds() -> Iterator[tuple[Provider, Build]]:
     for provider in that(lambda p: p.builds):
         for build in provider.builds:
             yield provider, build
+
+
+def _of_converter(converter: Converter) -> tuple[Recipe, ...]:
+    return tuple(
+        Recipe(
+            name=converter.name,
+            package=wanted[0].partition("==")[0],
+            version=wanted[0].partition("==")[2],
+            requirements=wanted,
+            converter=converter,
+        )
+        for wanted in converter.requirements
+    )
 
 
 def _recipe(

@@ -12,6 +12,7 @@ from ortune.records.bundle import *
 from ortune.records.check import *
 from ortune.records.compare import *
 from ortune.records.comparison import *
+from ortune.records.convert import *
 from ortune.records.diagnose import *
 from ortune.records.doctor import *
 from ortune.records.envelope import *
@@ -32,5 +33,6 @@ from ortune.records.report import *
 from ortune.records.rewrite import *
 from ortune.records.runtime import *
 from ortune.records.skeleton import *
+from ortune.records.source import *
 from ortune.records.tune import *
 from ortune.records.verification import *

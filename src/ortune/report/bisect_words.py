@@ -58,6 +58,12 @@ def _side(result: BisectResult) -> str:
     return f"{result.wrong} ({'default level' if level is None else f'level {level}'})"
 
 
+def parted(parting: Parting) -> str:
+    """A place where values part, and what is not the same there."""
+    what = [*map(change, parting.changes), *map(weight_fault, parting.weights)]
+    return "; ".join([f"the values part at {_place(parting)}: {_apart(parting.value)}", *what])
+
+
 def _grows(parting: Parting) -> bool:
     """Whether what goes in is apart already, and by far less."""
     return not all(pair.equal for pair in parting.inputs)

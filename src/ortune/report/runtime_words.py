@@ -53,5 +53,5 @@ def _row(runtime: MadeRuntime) -> tuple[str, ...]:
         f"{p.name} {p.version} ({p.license or 'licence not said'}, {size(p.size_bytes)})"
         for p in runtime.packages
     )
-    versions = (runtime.runtime.ort_version, runtime.runtime.python_version)
+    versions = (runtime.runtime.ort_version or "none", runtime.runtime.python_version)
     return (runtime.name, *versions, size(runtime.size_bytes), ", ".join(packages))

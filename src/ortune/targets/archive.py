@@ -1,4 +1,4 @@
-"""What a worker is started from and in: one zipapp, unpacked for the interpreters of this host; the environment."""
+"""What a worker, or a framework's process, is started from and in: one zipapp, unpacked here; the environment."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import shutil
 import sys
 import tempfile
 import zipfile
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from ortune.fleet.environment import clean_environment
@@ -27,15 +28,33 @@ main()
 """
 
 
+SOURCES = "ortune_sources"
+SOURCES_ENTRY = f"""\
+from {SOURCES}.sources.main import main
+main()
+"""
+_ROOMS = Path(__file__).parent.parent
+
+
 @functools.cache
 def worker_bytes() -> bytes:
-    """The zipapp. Equal sources give equal bytes."""
-    folder = Path(__file__).parent.parent / "worker"
+    """The worker's zipapp. Equal sources give equal bytes."""
+    return _zipapp(ENTRY, {PACKAGE: "worker"})
+
+
+@functools.cache
+def sources_bytes() -> bytes:
+    """The zipapp of a framework's process, which has the worker's modules beside its own."""
+    return _zipapp(SOURCES_ENTRY, {f"{SOURCES}/worker": "worker", f"{SOURCES}/sources": "sources"})
+
+
+def _zipapp(entry: str, packages: Mapping[str, str]) -> bytes:
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_STORED) as archive:
-        _add(archive, "__main__.py", ENTRY.encode())
-        for source in sorted(folder.glob("*.py")):
-            _add(archive, f"{PACKAGE}/{source.name}", source.read_bytes())
+        _add(archive, "__main__.py", entry.encode())
+        for package, room in packages.items():
+            for source in sorted((_ROOMS / room).glob("*.py")):
+                _add(archive, f"{package}/{source.name}", source.read_bytes())
     return buffer.getvalue()
 
 
@@ -44,23 +63,33 @@ def _add(archive: zipfile.ZipFile, name: str, data: bytes) -> None:
 
 
 def write_worker(folder: Path) -> Path:
-    """Puts the worker into a folder, unless it is there, and returns what to start.
+    """Puts the worker into a folder, unless it is there, and returns what to start."""
+    return _write(folder, "ortune-worker", worker_bytes)
+
+
+def write_sources(folder: Path) -> Path:
+    """The same of a framework's process."""
+    return _write(folder, "ortune-sources", sources_bytes)
+
+
+def _write(folder: Path, name: str, data: Callable[[], bytes]) -> Path:
+    """Puts a zipapp into a folder, unless it is there, and returns what to start.
 
     Unpacked, since an interpreter keeps the bytecode of a folder's modules; those of a zip file it compiles each
     time, which was 40 of the 150 ms that a worker took to start. Where room is short it stays a zip file: Python 3.11
     leaves half a file of bytecode on a full disk without a word, and the next worker dies of it.
     """
-    for made in (folder / "ortune-worker", folder / "ortune-worker.pyz"):
+    for made in (folder / name, folder / f"{name}.pyz"):
         if made.exists():
             return made
     # Renamed when whole: a trial that runs may still read from it.
     part = Path(tempfile.mkdtemp(dir=folder))
     if not _has_room(folder):
-        (part / "packed").write_bytes(worker_bytes())
-        return (part / "packed").rename(folder / "ortune-worker.pyz")
-    with zipfile.ZipFile(io.BytesIO(worker_bytes())) as archive:
+        (part / "packed").write_bytes(data())
+        return (part / "packed").rename(folder / f"{name}.pyz")
+    with zipfile.ZipFile(io.BytesIO(data())) as archive:
         archive.extractall(part)
-    return part.rename(folder / "ortune-worker")
+    return part.rename(folder / name)
 
 
 def _has_room(folder: Path) -> bool:

@@ -28,7 +28,10 @@ class Options:
     action: Annotated[str, Argument("[add|list|remove]", "What to do; list is the default.")] = "list"
     names: Annotated[
         Sequence[str],
-        Argument("[NAME]...", "openvino, webgpu, qnn, cuda, or a release: onnxruntime==1.22.1."),
+        Argument(
+            "[NAME]...",
+            "openvino, webgpu, qnn, cuda, a release (onnxruntime==1.22.1), convert-torch or convert-sklearn.",
+        ),
     ] = ()
     report: Page = None
 

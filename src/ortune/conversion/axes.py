@@ -1,0 +1,114 @@
+"""The axes of a source that are to stay open: as the user names them, as the source has them, as the model came out."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+
+import onnx_ir as ir
+
+from ortune.errors import UsageError
+from ortune.graph.shapes.symbols import feedable, kind_of_name
+from ortune.records import SourceInput
+
+Axes = Mapping[str, Mapping[int, str]]
+"""Names of open axes, by input and number."""
+
+_PLACE = re.compile(r"(?P<input>[^:=]+):(?P<axis>\d+)=(?P<name>[A-Za-z_]\w*)")
+_FIRST, _SECOND = ("batch",), ("seq", "frames", "samples", "encoder", "points")
+_IMAGE = {"height": -2, "width": -1}
+
+
+def asked(text: str, inputs: Sequence[SourceInput]) -> dict[str, dict[int, str]]:
+    """What ``--dynamic batch,seq`` means for these inputs.
+
+    ``batch`` is the first axis of every input, ``seq`` and its like the second, ``height`` and ``width`` the last two
+    of inputs with four; any other is said in full: ``INPUT:AXIS=NAME``.
+
+    Raises:
+        UsageError: A name or place is none of these inputs'.
+    """
+    found: dict[str, dict[int, str]] = {}
+    names = ", ".join(each.name for each in inputs)
+    for part in filter(None, (each.strip() for each in text.split(","))):
+        place = _PLACE.fullmatch(part)
+        if place is not None:
+            mine = next((each for each in inputs if each.name == place["input"]), None)
+            if mine is None or int(place["axis"]) >= len(mine.shape):
+                raise UsageError(f"no input has that axis; the inputs are {names}", where=f"--dynamic {part}")
+            found.setdefault(mine.name, {})[int(place["axis"])] = place["name"]
+            continue
+        where = [(each.name, axis) for each in inputs for axis in _axes_of(part, len(each.shape))]
+        if not where:
+            raise UsageError(
+                f"{part!r} is no name of an axis that these inputs have",
+                where="--dynamic",
+                do=f"batch, seq, height, width, or in full: {inputs[0].name if inputs else 'INPUT'}:0={part}",
+            )
+        for name, axis in where:
+            found.setdefault(name, {})[axis] = part
+    return found
+
+
+def _axes_of(name: str, rank: int) -> Iterator[int]:
+    kind = kind_of_name(name)
+    if kind in _FIRST and rank >= 1:
+        yield 0
+    elif kind in _SECOND and rank >= 2:
+        yield 1
+    elif kind in _IMAGE and rank == 4:
+        yield rank + _IMAGE[kind]
+
+
+def open_in_source(inputs: Sequence[SourceInput]) -> dict[str, dict[int, str]]:
+    """The axes that the source itself leaves open."""
+    return {
+        each.name: {axis: _unnamed(each.name, axis) for axis, size in enumerate(each.shape) if size is None}
+        for each in inputs
+        if None in each.shape
+    }
+
+
+def places(model: ir.Model) -> dict[str, list[tuple[str, int]]]:
+    """Every open size of a model's inputs by name, with where it is."""
+    found: dict[str, list[tuple[str, int]]] = {}
+    for value in feedable(model):
+        for axis, size in enumerate(value.shape or ()):
+            if not isinstance(size, int):
+                name = size.value or _unnamed(str(value.name), axis)
+                found.setdefault(str(name), []).append((str(value.name), axis))
+    return found
+
+
+def _unnamed(value: str, axis: int) -> str:
+    """What an open size without a name is called: a first axis is nearly always the batch."""
+    return f"{value}_{axis}" if axis else "batch"
+
+
+def fixed(model: ir.Model, expected: Axes) -> dict[str, list[tuple[str, int, int]]]:
+    """Axes that were to be open and that the model declares to be of one size: name, with input, axis, size."""
+    shapes = {str(value.name): value.shape for value in feedable(model)}
+    found: dict[str, list[tuple[str, int, int]]] = {}
+    for name, axes in expected.items():
+        shape = shapes.get(name)
+        for axis, text in axes.items():
+            size = shape[axis] if shape is not None and axis < len(shape) else None
+            if isinstance(size, int):
+                found.setdefault(text, []).append((name, axis, size))
+    return found
+
+
+def other_sizes(size: int) -> tuple[int, ...]:
+    """Sizes that an open axis is tried at besides its own, the most telling first: twice as long, and half."""
+    wanted = (2 * size + 1, size // 2, size + 2, size + 1)
+    return tuple(dict.fromkeys(each for each in wanted if each >= 1 and each != size))
+
+
+def at(
+    base: Mapping[str, Sequence[int]], where: Sequence[tuple[str, int]], size: int
+) -> dict[str, tuple[int, ...]]:
+    """Shapes with one open size changed wherever it stands."""
+    found = {name: list(shape) for name, shape in base.items()}
+    for name, axis in where:
+        found[name][axis] = size
+    return {name: tuple(shape) for name, shape in found.items()}

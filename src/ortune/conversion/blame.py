@@ -1,0 +1,51 @@
+"""Naming the node at fault: a wrong model's values held against those of a conversion that is right."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from ortune.bisection.find import Side, find
+from ortune.errors import OrtuneError
+from ortune.experiment.baseline import Baseline
+from ortune.records import FeedRef, Parting
+from ortune.trials import pairing
+from ortune.trials.sides import Resolved
+
+
+def node_at_fault(
+    right: Resolved,
+    wrong: Resolved,
+    feed: FeedRef,
+    baseline: Baseline,
+    folder: Path,
+    line: Callable[[str], None],
+) -> Parting | None:
+    """Where the values of a wrong model part from those of a right one; None where that cannot be told.
+
+    Args:
+        right: A conversion of the same source whose outputs are the source's.
+        wrong: The model at fault.
+        feed: Inputs that show it, of the wrong model.
+        baseline: Of either, whose processes run both.
+        folder: To be made for models and samples.
+        line: Is told how far it is.
+    """
+    try:
+        ours, theirs = right.model.ir, wrong.model.ir
+        inputs = pairing.pair_inputs(theirs, ours, {}, "the right one")
+        (ref,) = pairing.feeds_for((feed,), ours, inputs, folder / "feeds", "the right one")
+        outputs = pairing.pair_outputs(ours, theirs)
+        joined = dict(inputs) | {mine: its for its, mine in outputs.items()}
+        found = find(
+            Side(name="A", resolved=right, model=right.model, feed=ref).as_file(),
+            Side(name="B", resolved=wrong, model=wrong.model, feed=feed).as_file(),
+            joined,
+            baseline.executor,
+            folder / "values",
+            0,
+            line,
+        )
+    except OrtuneError:
+        return None  # the two take other inputs, or one does not run with its values as outputs
+    return found.partings[0] if found.partings else None

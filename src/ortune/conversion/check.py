@@ -1,0 +1,404 @@
+"""An ONNX model beside its source: their outputs for several inputs and sizes, at two levels of optimisation."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import count
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+import numpy as np
+
+from ortune.analysis.outputs import random_ops
+from ortune.conversion import axes, faults
+from ortune.conversion.pairing import NotPaired, pair_inputs
+from ortune.errors import OrtuneError
+from ortune.experiment.baseline import Baseline
+from ortune.experiment.opening import Experiment
+from ortune.inputs.feeds import Kind
+from ortune.records import (
+    CheckedCase,
+    ConversionFault,
+    DynamicAxis,
+    Failed,
+    FeedRef,
+    Measured,
+    OutputDifference,
+    RunSource,
+    SourceOpened,
+    SourceRan,
+)
+from ortune.search.blocks import BASE
+from ortune.targets.source import SourceProcess, SourceProcessFailed
+from ortune.trials import failures
+from ortune.trials.feeding import write_case_feeds
+from ortune.trials.input_options import InputOptions
+from ortune.trials.pairing import rename_outputs
+from ortune.trials.sides import Resolved
+
+Level = Literal["disable", "all"]
+LIMIT_S = 300.0
+"""Seconds to load the ONNX model, and as many to run it."""
+INVENTED: tuple[tuple[str, int, Kind], ...] = (
+    ("usual", 0, "usual"),
+    ("other values", 1, "usual"),
+    ("zeros", 0, "zeros"),
+    ("largest", 0, "extreme"),
+)
+"""Values that are made up: their name, what is added to the seed, and their kind."""
+ROWS = 16
+"""Of an input whose first size nobody knows."""
+MOST_SIZES = 2
+"""Other sizes of each open axis."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Checked:
+    """What the check of one model saw.
+
+    Attributes:
+        cases: Every set of inputs, at both levels.
+        axes: Every open size.
+        fault: The first thing that is wrong; None where nothing is.
+        feed: The inputs that show it.
+        notes: What could not be looked at.
+    """
+
+    cases: tuple[CheckedCase, ...] = ()
+    axes: tuple[DynamicAxis, ...] = ()
+    fault: ConversionFault | None = None
+    feed: FeedRef | None = None
+    notes: tuple[str, ...] = ()
+
+    @property
+    def ok(self) -> bool:
+        """Whether the outputs are the source's."""
+        return self.fault is None
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Set:
+    """One group of inputs, run by both."""
+
+    cases: list[CheckedCase]
+    refs: dict[str, FeedRef]
+    source: Path
+    model: dict[str, Path]
+
+    @property
+    def wrong(self) -> CheckedCase | None:
+        """The first case whose outputs are others, that of level none in front."""
+        bad = [
+            case for case in self.cases if case.failed or (case.outputs is not None and not case.outputs.ok)
+        ]
+        return min(bad, key=lambda case: case.level != "disable", default=None)
+
+
+class Check:
+    """Holds ONNX models against one source.
+
+    Args:
+        opened: The experiment.
+        process: The framework's, with the source opened.
+        source: What it said of it.
+        example: The source's own inputs, a ``.npz``; None where it has none.
+        feeds: What the user says of inputs.
+    """
+
+    def __init__(
+        self,
+        opened: Experiment,
+        process: SourceProcess,
+        source: SourceOpened,
+        example: Path | None,
+        feeds: InputOptions,
+    ) -> None:
+        self.opened, self.process, self.source, self.feeds = opened, process, source, feeds
+        self.example: dict[str, np.ndarray] = {}
+        if example is not None:
+            with np.load(example, allow_pickle=False) as archive:
+                self.example = {name: archive[name] for name in archive.files}
+        self._numbers = count()
+        self._notes: list[str] = []
+
+    def of(self, side: Resolved, inputs: Mapping[str, str], expected: axes.Axes) -> Checked:
+        """Runs a model and its source on the same inputs.
+
+        Args:
+            side: The model.
+            inputs: The source's inputs by the model's, as the exporter told; the rest is joined by name and order.
+            expected: Axes of the source's inputs that are to be open.
+        """
+        self._notes = []
+        model = side.model.ir
+        try:
+            pairs = pair_inputs(model, self.source.inputs, inputs, self.example)
+        except NotPaired as error:
+            return Checked(fault=ConversionFault(kind="input-shape", what=str(error)))
+        ours = {theirs: mine for mine, theirs in pairs.items()}
+        wanted = {ours[name]: dict(places) for name, places in expected.items() if name in ours}
+        base = self._base_shapes(side, pairs)
+        cases: list[CheckedCase] = []
+        for options, kinds in self._groups(base, pairs):
+            group = self._run(side, pairs, options, kinds)
+            cases += group.cases
+            if group.wrong is not None:
+                return self._faulty(group, cases, ())
+        known, fault = self._axes(side, pairs, base, wanted, cases)
+        if isinstance(fault, _Set):
+            return self._faulty(fault, cases, known)
+        return Checked(cases=tuple(cases), axes=known, fault=fault, notes=tuple(self._notes))
+
+    def _faulty(self, group: _Set, cases: Sequence[CheckedCase], known: tuple[DynamicAxis, ...]) -> Checked:
+        case = group.wrong
+        assert case is not None
+        right = [each.name for each in cases if each.outputs is not None and each.outputs.ok]
+        fault = faults.fault_of(
+            case,
+            group.source / case.name,
+            group.model[case.level] / case.name if case.level in group.model else None,
+            frozen=bool(known),
+            right=len(set(right)),
+            of=len({each.name for each in cases}),
+        )
+        return Checked(
+            cases=tuple(cases),
+            axes=known,
+            fault=fault,
+            feed=group.refs.get(case.name),
+            notes=tuple(self._notes),
+        )
+
+    def _base_shapes(self, side: Resolved, pairs: Mapping[str, str]) -> dict[str, tuple[int, ...]]:
+        """Shapes of the model's inputs as the source's own have them; the user's count more."""
+        theirs = {each.name: each for each in self.source.inputs}
+        found = {}
+        for mine, name in pairs.items():
+            if name in self.example:
+                found[mine] = tuple(self.example[name].shape)
+            elif None not in theirs[name].shape:
+                found[mine] = tuple(size for size in theirs[name].shape if size is not None)
+            elif theirs[name].shape.count(None) == 1 and theirs[name].shape[0] is None:
+                found[mine] = (ROWS, *(size for size in theirs[name].shape if size is not None))
+        fixed = {
+            str(value.name): value.shape for value in side.model.ir.graph.inputs if value.shape is not None
+        }
+        for name, shape in found.items():
+            declared = fixed.get(name)
+            if declared is not None and len(declared) == len(shape):
+                # A size that the model has fixed is told as such; what it gives is seen at that size.
+                found[name] = tuple(
+                    d if isinstance(d, int) else n for d, n in zip(declared, shape, strict=True)
+                )
+        return found | {name: shape for name, shape in self.feeds.shapes.items() if name in pairs}
+
+    def _groups(
+        self, base: Mapping[str, tuple[int, ...]], pairs: Mapping[str, str]
+    ) -> Iterator[tuple[InputOptions, tuple[tuple[str, int, Kind], ...]]]:
+        """What is fed: the user's own inputs, the source's own, and some that are made up."""
+        for path in (self.feeds.inputs, self.feeds.data):
+            if path is not None:
+                yield (
+                    replace(self.feeds, inputs=path, shapes={}, dims={}, data=None, allow_nonfinite=True),
+                    (),
+                )
+        real = {mine: self.example[name] for mine, name in pairs.items() if name in self.example}
+        if real and all(tuple(array.shape) == base[name] for name, array in real.items()):
+            place = self._folder() / "example.npz"
+            np.savez(place, allow_pickle=False, **real)
+            yield self._invented({}, inputs=place), (("example", 0, "usual"),)
+        yield self._invented(base), INVENTED
+
+    def _invented(self, shapes: Mapping[str, tuple[int, ...]], inputs: Path | None = None) -> InputOptions:
+        return replace(
+            self.feeds,
+            inputs=inputs,
+            data=None,
+            shapes=shapes,
+            dims={} if shapes or inputs else self.feeds.dims,
+            allow_nonfinite=True,
+        )
+
+    def _axes(
+        self,
+        side: Resolved,
+        pairs: Mapping[str, str],
+        base: Mapping[str, tuple[int, ...]],
+        wanted: axes.Axes,
+        cases: list[CheckedCase],
+    ) -> tuple[tuple[DynamicAxis, ...], _Set | ConversionFault | None]:
+        """Every open size at others than its own, and what that shows first."""
+        known: list[DynamicAxis] = []
+        fault: ConversionFault | None = None
+        for name, where in axes.fixed(side.model.ir, wanted).items():
+            sizes = sorted({size for _, _, size in where})
+            spots = tuple(f"{value} axis {axis}" for value, axis, _ in where)
+            what = f"{name} is fixed at {', '.join(map(str, sizes))} in {', '.join(spots)}"
+            known.append(DynamicAxis(name=name, places=spots, status="fixed", sizes=tuple(sizes), what=what))
+            fault = fault or ConversionFault(kind="frozen-size", what=what)
+        for name, places in axes.places(side.model.ir).items():
+            axis, group = self._axis(side, pairs, base, name, places, cases)
+            known.append(axis)
+            if group is not None:
+                return tuple(known), group
+        return tuple(known), fault
+
+    def _axis(
+        self,
+        side: Resolved,
+        pairs: Mapping[str, str],
+        base: Mapping[str, tuple[int, ...]],
+        name: str,
+        spots: Sequence[tuple[str, int]],
+        cases: list[CheckedCase],
+    ) -> tuple[DynamicAxis, _Set | None]:
+        """One open size at others than its own; the group of inputs that shows a fault, if one does."""
+        places = tuple(f"{value} axis {axis}" for value, axis in spots)
+        untested = DynamicAxis(name=name, places=places, status="untested")
+        if any(value not in base for value, _ in spots):
+            return untested, None
+        sizes: list[int] = []
+        for size in axes.other_sizes(base[spots[0][0]][spots[0][1]]):
+            if len(sizes) == MOST_SIZES:
+                break
+            try:
+                options = self._invented(axes.at(base, spots, size))
+                group = self._run(side, pairs, options, ((f"{name}={size}", 0, "usual"),), sizes={name: size})
+            except _SourceRefuses:
+                continue
+            sizes.append(size)
+            cases += group.cases
+            if group.wrong is not None:
+                what = group.wrong.failed or (group.wrong.outputs.what if group.wrong.outputs else "")
+                frozen = msgspec.structs.replace(
+                    untested, status="frozen", sizes=tuple(sizes), what=f"at {name}={size}: {what}"
+                )
+                return frozen, group
+        if not sizes:
+            what = f"the source itself takes no other size of {name}"
+            return msgspec.structs.replace(untested, what=what), None
+        return msgspec.structs.replace(untested, status="open", sizes=tuple(sizes)), None
+
+    def _run(
+        self,
+        side: Resolved,
+        pairs: Mapping[str, str],
+        options: InputOptions,
+        kinds: Sequence[tuple[str, int, Kind]],
+        sizes: Mapping[str, int] | None = None,
+    ) -> _Set:
+        """One group of inputs through the source, and through the model at both levels."""
+        folder = self._folder()
+        baseline = self.opened.base(side, feeds=options, scratch=folder, say=lambda _: None)
+        first_kind = kinds[0][0] if kinds else "inputs"
+        refs, trouble = self._refs(baseline, kinds, folder, at_sizes=sizes is not None)
+        outputs = folder / "source"
+        run = [ref for ref in refs if self._source_runs(ref, pairs, outputs, side, strict=sizes is not None)]
+        if trouble or not run:
+            failed = [] if not trouble else [
+                CheckedCase(name=first_kind, sizes=dict(sizes or {}), level="all", failed=trouble)
+            ]  # fmt: skip
+            return _Set(cases=failed, refs={}, source=outputs, model={})
+        baseline.refs = tuple(run)
+        at: dict[str, Path] = {}
+        cases: list[CheckedCase] = []
+        levels: tuple[Level, ...] = ("all", "disable")
+        for level in levels:
+            for case in self._level(baseline, level, outputs, at):
+                cases.append(msgspec.structs.replace(case, sizes=dict(sizes or {})))
+        return _Set(cases=cases, refs={ref.name: ref for ref in run}, source=outputs, model=at)
+
+    def _refs(
+        self, baseline: Baseline, kinds: Sequence[tuple[str, int, Kind]], folder: Path, *, at_sizes: bool
+    ) -> tuple[list[FeedRef], str]:
+        """The inputs, and why the model does not run on them, "" where it does."""
+        trouble = ""
+        try:
+            baseline.settle(LIMIT_S)
+        except OrtuneError as error:
+            trouble = error.what
+            if not at_sizes:
+                raise
+        if not kinds:
+            return list(baseline.refs), trouble
+        made = []
+        for name, step, kind in kinds:
+            work = msgspec.structs.replace(baseline.work, seed=baseline.work.seed + step)
+            (ref, *_) = write_case_feeds(baseline.side.model.ir, work, folder / name.replace(" ", "-"), kind)
+            made.append(msgspec.structs.replace(ref, name=name.replace(" ", "-"), weight=1.0))
+        return made, trouble
+
+    def _source_runs(
+        self, ref: FeedRef, pairs: Mapping[str, str], folder: Path, side: Resolved, *, strict: bool
+    ) -> bool:
+        """Computes the source's outputs; False, with a note, where it takes no such inputs."""
+        try:
+            ran = self.process.ask(RunSource(feeds=(ref,), inputs=dict(pairs), output=str(folder)), SourceRan)
+        except SourceProcessFailed as error:
+            if error.reason != "failed":
+                raise
+            if strict:
+                raise _SourceRefuses from error
+            self._notes.append(f"the source does not run on the inputs {ref.name!r}: {error.what}")
+            return False
+        names = [str(value.name) for value in side.model.ir.graph.outputs]
+        rename_outputs(folder / ref.name, dict(zip(ran.outputs, names, strict=False)))
+        return True
+
+    def _level(
+        self, baseline: Baseline, level: Level, source: Path, at: dict[str, Path]
+    ) -> Iterator[CheckedCase]:
+        """The cases at one level of the optimiser."""
+        check = baseline.check
+        if level == "all":
+            arm = baseline.arm(BASE)
+            outcome = baseline.executor.trial(arm, runs=0, keep_outputs=True, fresh=True)
+            if isinstance(outcome, Failed):
+                what = failures.describe(outcome)
+                yield from (CheckedCase(name=ref.name, level=level, failed=what) for ref in baseline.refs)
+                return
+            check.begin()
+            check.first = outcome
+            if random_ops(baseline.side.model.ir):
+                again = baseline.executor.trial(arm, runs=0, keep_outputs=True, fresh=True)
+                check.notice_randomness(baseline.require_measured(arm, again))
+        else:
+            there = check.levels.outputs(level) if at else None
+            if there is None:
+                return  # some models have no kernels for what the optimiser would replace
+            outcome = msgspec.structs.replace(check.first, outputs_path=str(there))
+        at[level] = Path(outcome.outputs_path)
+        yield from self._judged(baseline, level, outcome, source)
+
+    def _judged(
+        self, baseline: Baseline, level: Level, outcome: Measured, source: Path
+    ) -> Iterator[CheckedCase]:
+        check, tolerance = baseline.check, self.feeds.tolerance
+        whole = check.difference(outcome, tolerance=tolerance, reference=lambda: source)
+        each = {
+            ref.name: check.compared(source, Path(outcome.outputs_path), (ref,), tolerance)
+            for ref in baseline.refs
+        }
+        if whole.ok:
+            each = {name: msgspec.structs.replace(found, ok=True, what="") for name, found in each.items()}
+        elif all(found.ok for found in each.values()):
+            worst = max(each, key=lambda name: _distance(each[name]))
+            each[worst] = whole
+        for name, found in each.items():
+            yield CheckedCase(name=name, level=level, outputs=found)
+
+    def _folder(self) -> Path:
+        folder = self.opened.scratch / f"check-{next(self._numbers)}"
+        folder.mkdir()
+        return folder
+
+
+class _SourceRefuses(Exception):
+    """The source itself takes no inputs of that size."""
+
+
+def _distance(found: OutputDifference) -> float:
+    return found.relative_l2 if found.comparable else math.inf

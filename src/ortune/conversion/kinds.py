@@ -1,0 +1,136 @@
+"""What a SOURCE is, told from its name and its first bytes; never opened here."""
+
+from __future__ import annotations
+
+import ast
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from ortune import files
+from ortune.errors import ModelError, UsageError
+from ortune.fleet.converters import SKLEARN, TENSORFLOW, TORCH, Converter
+from ortune.records import SourceFormat
+
+FACTORY = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*", re.ASCII)
+FRAMEWORKS = {"pytorch": TORCH, "tensorflow": TENSORFLOW, "sklearn": SKLEARN}
+"""What ``--from`` may say of a function."""
+_IMPORTS = {
+    "torch": TORCH, "torchvision": TORCH, "timm": TORCH, "transformers": TORCH,
+    "tensorflow": TENSORFLOW, "keras": TENSORFLOW,
+    "sklearn": SKLEARN, "lightgbm": SKLEARN, "xgboost": SKLEARN,
+}  # fmt: skip
+_OF_FACTORY: dict[str, SourceFormat] = {
+    TORCH.name: "torch",
+    TENSORFLOW.name: "tensorflow",
+    SKLEARN.name: "fitted",
+}
+_REFUSED = {
+    ".pt": "a .pt file is a pickle, which runs code when it is loaded",
+    ".pth": "a .pth file is a pickle, which runs code when it is loaded",
+    ".bin": "a .bin file of weights has no model in it",
+    ".safetensors": "a .safetensors file has weights alone, and no model",
+    ".pkl": "a pickle runs code when it is loaded",
+    ".pickle": "a pickle runs code when it is loaded",
+    ".joblib": "a joblib file is a pickle, which runs code when it is loaded",
+    ".h5": "an HDF5 file of Keras may hold code, and safe_mode does not cover all of it",
+    ".hdf5": "an HDF5 file of Keras may hold code, and safe_mode does not cover all of it",
+}
+_INSTEAD = {
+    ".h5": "save it again with model.save('model.keras')",
+    ".hdf5": "save it again with model.save('model.keras')",
+    ".pt": "save it with torch.export.save(torch.export.export(model, inputs), 'model.pt2'), or name the function "
+    "that makes the model: module:function",
+}
+_BY_FUNCTION = "name the function that makes the model: ortune convert module:function"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceKind:
+    """What a source is.
+
+    Attributes:
+        text: As it was written.
+        kind: What opens it.
+        converter: Its framework with its converter.
+        factory: It is ``module:function``.
+    """
+
+    text: str
+    kind: SourceFormat
+    converter: Converter
+    factory: bool = False
+
+    @property
+    def stem(self) -> str:
+        """What the ONNX model is called."""
+        return self.text.rpartition(":")[2] if self.factory else Path(self.text).stem
+
+
+def kind_of(text: str, framework: str | None = None) -> SourceKind:
+    """What a source is.
+
+    Args:
+        text: A file, a folder or ``module:function``.
+        framework: As ``--from`` has it.
+
+    Raises:
+        UsageError, ModelError: It is nothing that can be converted, or would run code that nobody named.
+    """
+    if framework is not None and framework not in FRAMEWORKS:
+        raise UsageError(
+            f"{framework!r} is no framework", where="--from", do=f"one of {', '.join(FRAMEWORKS)}"
+        )
+    if FACTORY.fullmatch(text) and not files.exists(Path(text)):
+        converter = FRAMEWORKS[framework] if framework else _imported_by(text)
+        return SourceKind(text=text, kind=_OF_FACTORY[converter.name], converter=converter, factory=True)
+    path, ending = Path(text), Path(text).suffix.lower()
+    if not files.exists(path):
+        raise ModelError(
+            "There is no such file.", where=text, do="Give a file, a folder, or module:function."
+        )
+    if ending in _REFUSED:
+        raise ModelError(
+            f"It is not read: {_REFUSED[ending]}.", where=text, do=f"{_INSTEAD.get(ending, _BY_FUNCTION)}.",
+            code="unsafe-source",
+        )  # fmt: skip
+    if ending == ".pt2":
+        return SourceKind(text=text, kind="torch", converter=TORCH)
+    if ending == ".tflite":
+        return SourceKind(text=text, kind="tflite", converter=TENSORFLOW)
+    if ending == ".keras" or files.is_file(path / "saved_model.pb"):
+        return SourceKind(text=text, kind="tensorflow", converter=TENSORFLOW)
+    raise ModelError(
+        "It is no source that can be converted.",
+        where=text,
+        do="Give a .pt2, .keras or .tflite file, a SavedModel folder, or module:function.",
+    )
+
+
+def _imported_by(factory: str) -> Converter:
+    """The framework that a module of the current folder imports."""
+    module = Path(factory.partition(":")[0].replace(".", "/"))
+    for place in (module.with_suffix(".py"), module / "__init__.py"):
+        if files.is_file(place):
+            try:
+                tree = ast.parse(files.read(place))
+            except (SyntaxError, ValueError) as error:
+                raise UsageError(f"it is no Python module: {error}", where=str(place)) from error
+            known = [_IMPORTS[name] for name in _roots(tree) if name in _IMPORTS]
+            if len({each.name for each in known}) == 1:
+                return known[0]
+    raise UsageError(
+        "which framework it uses is not known",
+        where=factory,
+        do=f"say it: --from {'|'.join(FRAMEWORKS)}",
+    )
+
+
+def _roots(tree: ast.AST) -> set[str]:
+    found = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            found |= {alias.name.partition(".")[0] for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            found.add(node.module.partition(".")[0])
+    return found

@@ -1,0 +1,34 @@
+"""Where a model came from, kept in its own metadata, so that whoever gets the file can tell."""
+
+from __future__ import annotations
+
+import msgspec
+import onnx_ir as ir
+
+from ortune.conversion.kinds import SourceKind
+from ortune.records import Conversion, ConvertedFrom, SourceOpened
+
+KEY = "ortune.source"
+
+
+def origin(kind: SourceKind, source: SourceOpened, conversion: Conversion) -> ConvertedFrom:
+    """What is told of a conversion that is right."""
+    sets = len({case.name for case in conversion.cases})
+    worst = max((case.outputs.relative_l2 for case in conversion.cases if case.outputs), default=0.0)
+    opened = [axis.name for axis in conversion.axes if axis.status == "open"]
+    sizes = f", other sizes of {', '.join(opened)} among them" if opened else ""
+    return ConvertedFrom(
+        source=kind.text.rpartition("/")[2],
+        kind=source.kind,
+        exporter=conversion.exporter,
+        versions=source.versions,
+        opset=conversion.opset,
+        checked=f"outputs equal to {worst:.0e} on {sets} sets of inputs{sizes}, with the optimizer on and off",
+    )
+
+
+def labelled(model: ir.Model, source: ConvertedFrom) -> ir.Model:
+    """A copy of the model that says where it came from."""
+    copy = model.clone()
+    copy.metadata_props[KEY] = msgspec.json.encode(source).decode()
+    return copy

@@ -1,0 +1,84 @@
+"""The environments that models are converted in: a framework with its maintained converter, apart from ortune's own.
+
+Names and packages are this closed list; a name comes from the command line alone. Packages are installed with all that
+they depend on, and from wheels alone.
+"""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Converter:
+    """One framework with its converter.
+
+    Attributes:
+        name: What ``ortune runtime add`` calls it.
+        framework: As people call it.
+        what: What it converts, one sentence.
+        imports: Modules that must be importable.
+        package: The one whose version is asked for.
+        requirements: What is installed, by preference: a later entry is for where the index lacks the one before.
+        about_bytes: About its size on disk.
+    """
+
+    name: str
+    framework: str
+    what: str
+    imports: tuple[str, ...]
+    package: str
+    requirements: tuple[tuple[str, ...], ...]
+    about_bytes: int
+
+
+_TORCH, _ONNX = "2.13.0", "onnx==1.23.2"
+_TORCH_REST = ("onnxscript==0.7.2", _ONNX, "numpy<3")
+
+TORCH = Converter(
+    name="convert-torch",
+    framework="PyTorch",
+    what="PyTorch on the CPU and its two ONNX exporters",
+    imports=("torch", "onnxscript", "onnx"),
+    package="torch",
+    # On Linux the default build brings CUDA: gigabytes that an export does not use.
+    requirements=(
+        *(((f"torch=={_TORCH}+cpu", *_TORCH_REST),) if sys.platform == "linux" else ()),
+        (f"torch=={_TORCH}", *_TORCH_REST),
+    ),
+    about_bytes=900_000_000,
+)
+TENSORFLOW = Converter(
+    name="convert-tf",
+    framework="TensorFlow",
+    what="TensorFlow, Keras and tf2onnx",
+    imports=("tensorflow", "tf2onnx"),
+    package="tf2onnx",
+    requirements=(
+        (
+            "tensorflow-cpu==2.21.0" if sys.platform == "linux" else "tensorflow==2.21.0",
+            "tf2onnx==1.17.0",
+        ),
+    ),
+    about_bytes=1_600_000_000,
+)
+SKLEARN = Converter(
+    name="convert-sklearn",
+    framework="scikit-learn",
+    what="scikit-learn, LightGBM and XGBoost with skl2onnx and onnxmltools",
+    imports=("sklearn", "lightgbm", "xgboost", "skl2onnx", "onnxmltools"),
+    package="skl2onnx",
+    requirements=(
+        (
+            "scikit-learn==1.8.0",
+            "lightgbm==4.7.0",
+            "xgboost-cpu==3.2.0" if sys.platform == "linux" else "xgboost==3.2.0",
+            "skl2onnx==1.20.0",
+            "onnxmltools==1.16.0",
+            "packaging",  # onnxmltools imports it and does not ask for it
+        ),
+    ),
+    about_bytes=400_000_000,
+)
+CONVERTERS = {each.name: each for each in (TORCH, TENSORFLOW, SKLEARN)}

@@ -1,0 +1,137 @@
+"""A conversion and its check, in sentences: of records alone, for every format."""
+
+from __future__ import annotations
+
+import shlex
+
+from ortune.printable import operand
+from ortune.records import CheckedCase, Conversion, ConvertResult, DynamicAxis, Envelope
+from ortune.report import bisect_words
+from ortune.report.compare_outputs import outputs
+from ortune.report.document import Annotation, Code, Column, Document, Line, Points, Tone, table
+from ortune.report.numbers import shorten, size
+
+_STATUS = {"open": "dynamic", "fixed": "fixed", "frozen": "frozen", "untested": "not tested"}
+_LEVELS = {"disable": "off", "all": "on"}
+_LONGEST = 300
+
+
+def headline(result: ConvertResult, verdict: str) -> str:
+    """The answer in one sentence."""
+    last = result.conversions[-1] if result.conversions else None
+    if verdict == "not-converted" or last is None:
+        why = _first_line(last.failed) if last is not None else "there is no exporter for it"
+        return f"not converted: {why}"
+    if verdict == "wrong-output":
+        wrong = next(each for each in result.conversions if each.fault is not None)
+        assert wrong.fault is not None
+        what = f"{result.path} does not match {result.source}" if not wrong.exporter else "not written"
+        return f"{what}: {wrong.fault.what}"
+    what = f"written to {result.path}" if last.exporter else f"{result.path} matches {result.source}"
+    return f"{what}: {_checked(last)}"
+
+
+def _checked(conversion: Conversion) -> str:
+    """How equal the outputs are, on how many inputs, at which sizes."""
+    sets = len({case.name for case in conversion.cases})
+    worst = max(
+        (case.outputs for case in conversion.cases if case.outputs is not None),
+        key=lambda found: found.relative_l2,
+    )
+    opened = [axis.name for axis in conversion.axes if axis.status == "open"]
+    sizes = f" and at other sizes of {', '.join(opened)}" if opened else ""
+    return f"{outputs(worst)} on {sets} set{'' if sets == 1 else 's'} of inputs{sizes}"
+
+
+def document(envelope: Envelope[ConvertResult]) -> Document:
+    """What was converted by what, how its outputs compare, and what is wrong."""
+    result = envelope.result
+    wrong = envelope.verdict in ("wrong-output", "not-converted")
+    tone: Tone = "bad" if wrong else "good"
+    versions = ", ".join(f"{name} {version}" for name, version in result.versions.items())
+    support = []
+    for each in result.conversions:
+        if each.cases:
+            columns = [
+                Column("inputs", "label"),
+                Column("sizes"),
+                Column("optimizer"),
+                Column("outputs", "text"),
+            ]
+            support.append(table(columns, [_row(case) for case in each.cases], title=_by(each)))
+    return Document(
+        title="ortune convert",
+        blocks=[
+            Line(result.headline, tone),
+            Line(f"{result.kind} of {result.framework} ({versions})", "faint"),
+            Points(items=[_said(each) for each in result.conversions]),
+            Points(title="at fault", items=[_fault(each) for each in result.conversions if _fault(each)]),
+            Points(title="dynamic axes", items=[_axis(axis) for axis in _axes(result)]),
+            Points(
+                title="the exporter warned",
+                items=list(dict.fromkeys(m for c in result.conversions for m in c.messages)),
+            ),
+            Points(items=result.notes),
+            Code(title="next", lines=_next(envelope), commands=True),
+        ],
+        support=support,
+        annotations=[
+            Annotation(level="error" if wrong else "notice", title="ortune convert", lines=[result.headline])
+        ],
+    )
+
+
+def _warnings(result: ConvertResult) -> list[str]:
+    return list(dict.fromkeys(text for each in result.conversions for text in each.messages))
+
+
+def _by(conversion: Conversion) -> str:
+    return f"by {conversion.exporter}" if conversion.exporter else "the model"
+
+
+def _said(conversion: Conversion) -> str:
+    """One exporter's result in a line."""
+    if conversion.failed:
+        return f"{conversion.exporter}: failed: {_first_line(conversion.failed)}"
+    what = f"opset {conversion.opset}, {conversion.nodes} nodes, {size(conversion.size_bytes)}"
+    if conversion.exporter:
+        what += f", exported in {conversion.elapsed_s:.1f} s"
+    verdict = "outputs match" if conversion.ok else "outputs do not match"
+    return f"{_by(conversion)}: {what}; {verdict}"
+
+
+def _fault(conversion: Conversion) -> str:
+    fault = conversion.fault
+    if fault is None or fault.node is None:
+        return ""
+    return f"{bisect_words.parted(fault.node)} (A is the conversion by {fault.held_against}, B this model)"
+
+
+def _axes(result: ConvertResult) -> tuple[DynamicAxis, ...]:
+    shown = next((each for each in result.conversions if each.ok), None) or next(
+        (each for each in result.conversions if each.axes), None
+    )
+    return shown.axes if shown is not None else ()
+
+
+def _axis(axis: DynamicAxis) -> str:
+    sizes = f" at {', '.join(map(str, axis.sizes))}" if axis.sizes and axis.status == "open" else ""
+    what = f": {axis.what}" if axis.what else f": outputs match{sizes}" if axis.status == "open" else ""
+    return f"{axis.name} ({', '.join(axis.places)}) is {_STATUS[axis.status]}{what}"
+
+
+def _row(case: CheckedCase) -> tuple[str, ...]:
+    sizes = ", ".join(f"{name}={n}" for name, n in case.sizes.items())
+    said = outputs(case.outputs) if case.outputs is not None else case.failed
+    return (case.name, sizes or "-", _LEVELS[case.level], said)
+
+
+def _next(envelope: Envelope[ConvertResult]) -> list[str]:
+    result = envelope.result
+    if envelope.verdict == "written":
+        return [shlex.join(["ortune", "tune", operand(result.path)])]
+    return []
+
+
+def _first_line(text: str) -> str:
+    return shorten(text.strip().partition("\n")[0], _LONGEST)

@@ -1,0 +1,128 @@
+"""A fitted estimator of scikit-learn, LightGBM or XGBoost, as a user's function gives it."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import warnings
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from .source import Exported, Input, Refused, made_by, onnx_type
+
+PACKAGES = {"sklearn": "scikit-learn", "lightgbm": "lightgbm", "xgboost": "xgboost"}
+_INPUT = "X"
+
+
+class Fitted:
+    """One estimator, or a pair of it and rows to feed it."""
+
+    kind = "fitted estimator"
+
+    def __init__(self, estimator: Any, rows: Any) -> None:
+        self.estimator = estimator
+        self.family = next(
+            (
+                kind.__module__.partition(".")[0]
+                for kind in type(estimator).__mro__
+                if _root(kind) in PACKAGES
+            ),
+            "",
+        )
+        if not self.family:
+            raise Refused(
+                "the function returned a %s, which is no estimator of %s"
+                % (type(estimator).__name__, ", ".join(PACKAGES.values())),
+                "return a fitted estimator, or (estimator, rows)",
+            )
+        self.columns = _columns(estimator, rows)
+        array = None if rows is None else np.asarray(rows)
+        kind = np.float32 if array is None or array.dtype.kind in "fiub" else array.dtype
+        self.inputs: Sequence[Input] = (Input(_INPUT, onnx_type(np.dtype(kind)), (None, self.columns)),)
+        self.example: Mapping[str, Any] = {} if array is None else {_INPUT: array.astype(kind)}
+        self.exporters = ("skl2onnx",) if self.family == "sklearn" else ("onnxmltools",)
+        self.versions = _versions(self.family, self.exporters[0])
+
+    def export(
+        self, exporter: str, dynamic: Mapping[str, Mapping[int, str]], opset: int, path: str
+    ) -> Exported:
+        """The number of rows is always open."""
+        del dynamic
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            model = self._converted(opset or None)
+        with open(path, "wb") as file:
+            file.write(model.SerializeToString())
+        return Exported(inputs={_INPUT: _INPUT}, messages=[str(each.message) for each in caught])
+
+    def _converted(self, opset: int | None) -> Any:
+        classifies = hasattr(self.estimator, "predict_proba")
+        if self.family == "sklearn":
+            import skl2onnx
+
+            types = [(_INPUT, skl2onnx.common.data_types.FloatTensorType([None, self.columns]))]
+            options = {id(self.estimator): {"zipmap": False}} if classifies else None
+            return skl2onnx.to_onnx(self.estimator, initial_types=types, options=options, target_opset=opset)
+        import onnxmltools
+        from onnxmltools.convert.common.data_types import FloatTensorType
+
+        types = [(_INPUT, FloatTensorType([None, self.columns]))]
+        if self.family == "lightgbm":
+            return onnxmltools.convert_lightgbm(
+                self.estimator, initial_types=types, target_opset=opset, zipmap=False
+            )
+        return onnxmltools.convert_xgboost(self.estimator, initial_types=types, target_opset=opset)
+
+    def run(self, feeds: Mapping[str, Any]) -> list[tuple[str, Any]]:
+        """Labels and probabilities of a classifier; else what it predicts, or transforms into, a row each."""
+        rows, estimator = feeds[_INPUT], self.estimator
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # rows have no names of columns here
+            if hasattr(estimator, "predict_proba"):
+                labels = np.asarray(estimator.predict(rows))
+                return [
+                    # Converters write classes of truth values as 0 and 1.
+                    ("label", labels.astype(np.int64) if labels.dtype == bool else labels),
+                    ("probabilities", np.asarray(estimator.predict_proba(rows), dtype=np.float32)),
+                ]
+            if hasattr(estimator, "predict"):
+                found = np.asarray(estimator.predict(rows))
+                if getattr(estimator, "_estimator_type", "") in ("clusterer", "outlier_detector"):
+                    return [("label", found)]
+                return [("variable", found.reshape(len(rows), -1).astype(np.float32))]
+            return [("variable", np.asarray(estimator.transform(rows), dtype=np.float32))]
+
+
+def open_source(request: Mapping[str, Any]) -> Fitted:
+    """The estimator that the user's function gives, alone or with rows."""
+    found = made_by(request["source"], request["folder"])
+    estimator, rows = found if isinstance(found, tuple) and len(found) == 2 else (found, None)
+    return Fitted(estimator, rows)
+
+
+def _columns(estimator: Any, rows: Any) -> int:
+    if rows is not None:
+        return int(np.asarray(rows).shape[1])
+    count = getattr(estimator, "n_features_in_", None)
+    if count is None and hasattr(estimator, "num_feature"):
+        count = estimator.num_feature()
+    if count is None and hasattr(estimator, "num_features"):
+        count = estimator.num_features()
+    if not count:
+        raise Refused("the estimator is not fitted", "fit it in the function, or return (estimator, rows)")
+    return int(count)
+
+
+def _root(kind: type) -> str:
+    return kind.__module__.partition(".")[0]
+
+
+def _versions(family: str, exporter: str) -> dict[str, str]:
+    found = {}
+    for name in (PACKAGES[family], "xgboost-cpu" if family == "xgboost" else "", exporter, "onnx"):
+        try:
+            found[name] = importlib.metadata.version(name)
+        except (importlib.metadata.PackageNotFoundError, ValueError):
+            continue
+    return found

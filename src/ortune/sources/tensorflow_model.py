@@ -1,0 +1,193 @@
+"""A TensorFlow model: a SavedModel, a Keras model in a ``.keras`` file or from a user's function, or a TFLite file."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.metadata
+import io
+import os
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from .source import Exported, Input, Refused, made_by, onnx_type
+
+RUN_CODE = frozenset({"PyFunc", "PyFuncStateless", "EagerPyFunc", "ReadFile", "WriteFile", "MatchingFiles"})
+"""Operators that call Python or reach for files of the machine."""
+SIGNATURE = "serving_default"
+_EXPORTER = "tf2onnx"
+
+
+class SavedModel:
+    """A SavedModel with its serving signature."""
+
+    def __init__(self, folder: str, kind: str, example: Mapping[str, Any]) -> None:
+        self.folder, self.kind, self.example = folder, kind, example
+        self.exporters: Sequence[str] = (_EXPORTER,)
+        self.versions = _versions()
+        self.loaded = tf.saved_model.load(folder)
+        if SIGNATURE not in self.loaded.signatures:
+            known = ", ".join(self.loaded.signatures) or "none"
+            raise Refused(
+                "the SavedModel has no signature %s; it has %s" % (SIGNATURE, known),
+                "save it with model.export(folder)",
+            )
+        self.call = self.loaded.signatures[SIGNATURE]
+        specs = self.call.structured_input_signature[1]
+        self.specs = dict(specs)
+        self.inputs: Sequence[Input] = [
+            Input(name, onnx_type(np.dtype(spec.dtype.as_numpy_dtype)), _sizes(spec.shape))
+            for name, spec in specs.items()
+        ]
+
+    def export(
+        self, exporter: str, dynamic: Mapping[str, Mapping[int, str]], opset: int, path: str
+    ) -> Exported:
+        """By tf2onnx; sizes that the signature leaves open stay open."""
+        del dynamic
+        arguments = ["--saved-model", self.folder, "--signature_def", SIGNATURE, "--output", path]
+        _convert([*arguments, *(["--opset", str(opset)] if opset else [])])
+        return Exported(inputs={each.name: each.name for each in self.inputs})
+
+    def run(self, feeds: Mapping[str, Any]) -> list[tuple[str, Any]]:
+        """One call of the signature; its outputs in the order of their names, as tf2onnx has them."""
+        values = {name: tf.constant(feeds[name], dtype=spec.dtype) for name, spec in self.specs.items()}
+        return [(name, value.numpy()) for name, value in sorted(self.call(**values).items())]
+
+
+class TfLite:
+    """A TFLite file, run by TensorFlow's interpreter."""
+
+    kind = "TFLite file"
+    example: Mapping[str, Any] = {}
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self.exporters: Sequence[str] = (_EXPORTER,)
+        self.versions = _versions()
+        self.interpreter = tf.lite.Interpreter(model_path=path, num_threads=1)
+        self.details = self.interpreter.get_input_details()
+        self.inputs: Sequence[Input] = [
+            Input(
+                each["name"],
+                onnx_type(np.dtype(each["dtype"])),
+                [None if size < 0 else int(size) for size in each["shape_signature"]],
+            )
+            for each in self.details
+        ]
+
+    def export(
+        self, exporter: str, dynamic: Mapping[str, Mapping[int, str]], opset: int, path: str
+    ) -> Exported:
+        """By tf2onnx."""
+        del dynamic
+        _convert(["--tflite", self.path, "--output", path, *(["--opset", str(opset)] if opset else [])])
+        return Exported(inputs={each.name: each.name for each in self.inputs})
+
+    def run(self, feeds: Mapping[str, Any]) -> list[tuple[str, Any]]:
+        """One run, with inputs resized where the file allows it."""
+        for each in self.details:
+            self.interpreter.resize_tensor_input(each["index"], feeds[each["name"]].shape, strict=True)
+        self.interpreter.allocate_tensors()
+        for each in self.details:
+            self.interpreter.set_tensor(each["index"], feeds[each["name"]].astype(each["dtype"]))
+        self.interpreter.invoke()
+        outputs = self.interpreter.get_output_details()
+        return [(each["name"], self.interpreter.get_tensor(each["index"]).copy()) for each in outputs]
+
+
+def open_source(request: Mapping[str, Any]) -> SavedModel | TfLite:
+    """What the source is, by its name."""
+    source = request["source"]
+    if request["kind"] == "tflite":
+        return TfLite(source)
+    if request["factory"]:
+        found = made_by(source, request["folder"])
+        model, rows = found if isinstance(found, tuple) and len(found) == 2 else (found, None)
+        if not hasattr(model, "export"):
+            what = "the function returned a %s, which is no Keras model" % type(model).__name__
+            raise Refused(what, "return the model, or (model, example inputs)")
+        return _of_keras(model, rows)
+    if os.path.isfile(source):
+        return _of_keras(_keras_file(source), None)
+    _require_plain(source)
+    return SavedModel(source, "SavedModel", {})
+
+
+def _keras_file(path: str) -> Any:
+    import keras
+
+    try:
+        return keras.models.load_model(path, compile=False, safe_mode=True)
+    except ValueError as error:
+        text = str(error)
+        if "safe_mode" in text or "Lambda" in text or "unsafe" in text.lower():
+            raise Refused(
+                "the file holds code, such as a Lambda layer, which safe_mode does not load",
+                "name the function that makes the model: module:function",
+            ) from error
+        raise
+
+
+def _of_keras(model: Any, example: Any) -> SavedModel:
+    """A Keras model by way of a SavedModel, which is what tf2onnx reads."""
+    folder = tempfile.mkdtemp(prefix="saved-model-")
+    with contextlib.redirect_stdout(io.StringIO()):
+        model.export(folder, verbose=False)
+    opened = SavedModel(folder, "Keras model", {})
+    names = [each.name for each in opened.inputs]
+    if isinstance(example, Mapping):
+        opened.example = {name: np.asarray(example[name]) for name in names}
+    elif example is not None:
+        given = example if isinstance(example, list | tuple) else [example]
+        opened.example = {name: np.asarray(value) for name, value in zip(names, given, strict=True)}
+    return opened
+
+
+def _require_plain(folder: str) -> None:
+    """Refuses a SavedModel that would call Python or reach for files."""
+    from tensorflow.core.protobuf import saved_model_pb2
+
+    saved = saved_model_pb2.SavedModel()
+    with open(os.path.join(folder, "saved_model.pb"), "rb") as file:
+        saved.ParseFromString(file.read())
+    for meta in saved.meta_graphs:
+        nodes = [*meta.graph_def.node, *(n for f in meta.graph_def.library.function for n in f.node_def)]
+        found = sorted({node.op for node in nodes} & RUN_CODE)
+        if found:
+            raise Refused(
+                "the SavedModel has operators that call Python or reach for files: %s" % ", ".join(found),
+                "name the function that makes the model: module:function",
+            )
+
+
+def _convert(arguments: Sequence[str]) -> None:
+    """tf2onnx as its own command line runs it."""
+    from tf2onnx import convert
+
+    kept = sys.argv
+    sys.argv = ["tf2onnx.convert", *arguments]
+    try:
+        convert.main()
+    except SystemExit as error:
+        raise RuntimeError("tf2onnx ended with %s" % error.code) from error
+    finally:
+        sys.argv = kept
+
+
+def _sizes(shape: Any) -> list[int | None]:
+    return [] if shape.rank is None else [None if size is None else int(size) for size in shape]
+
+
+def _versions() -> dict[str, str]:
+    found = {}
+    for name in ("tensorflow-cpu", "tensorflow", "keras", "tf2onnx", "onnx"):
+        try:
+            found[name] = importlib.metadata.version(name)
+        except importlib.metadata.PackageNotFoundError:
+            continue
+    return found

@@ -1,0 +1,260 @@
+"""A PyTorch model: an exported program in a ``.pt2`` file, or a module that a user's function gives."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.metadata
+import inspect
+import logging
+import pickle
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from torch.utils import _pytree as pytree
+
+from .source import Exported, Input, Refused, made_by, onnx_type
+
+DYNAMO, SCRIPT = "dynamo", "torchscript"
+
+
+class Torch:
+    """A module with the arguments that it is called with.
+
+    Args:
+        module: What is called.
+        arguments, named: Its arguments, by position and by name.
+        program: The exported program that it comes from, None where it is the user's own.
+    """
+
+    def __init__(
+        self, module: Any, arguments: Sequence[Any], named: Mapping[str, Any], program: Any = None
+    ) -> None:
+        self.module, self.program = module, program
+        self.arguments, self.named = tuple(arguments), dict(named)
+        self.kind = "exported program" if program is not None else "PyTorch module"
+        self.exporters = (DYNAMO,) if program is not None else (DYNAMO, SCRIPT)
+        self.versions = _versions()
+        leaves, self.tree = pytree.tree_flatten((self.arguments, self.named))
+        names = _names(module if program is None else None, self.arguments, self.named, program, len(leaves))
+        self.leaves = list(zip(names, leaves, strict=True))
+        tensors = [(name, leaf) for name, leaf in self.leaves if isinstance(leaf, torch.Tensor)]
+        open_axes = _open_axes(program)
+        self.inputs: Sequence[Input] = [
+            Input(
+                name,
+                onnx_type(_array(leaf).dtype),
+                [None if (name, axis) in open_axes else n for axis, n in enumerate(leaf.shape)],
+            )
+            for name, leaf in tensors
+        ]
+        self.example: Mapping[str, Any] = {name: _array(leaf) for name, leaf in tensors}
+        self.call = module
+
+    def export(
+        self, exporter: str, dynamic: Mapping[str, Mapping[int, str]], opset: int, path: str
+    ) -> Exported:
+        """By ``torch.onnx.export``, the given axes open."""
+        names = [each.name for each in self.inputs]
+        options: dict[str, Any] = {"input_names": names, "external_data": False}
+        if opset:
+            options["opset_version"] = opset
+        logging.getLogger("torch.onnx").setLevel(logging.ERROR)
+        with warnings.catch_warnings(record=True) as caught, torch.no_grad():
+            warnings.simplefilter("always")
+            if self.program is not None:
+                torch.onnx.export(self.program, (), path, dynamo=True, verbose=False, **options)
+            elif exporter == DYNAMO:
+                torch.onnx.export(
+                    self.module, self.arguments, path, kwargs=self.named, dynamo=True, verbose=False,
+                    dynamic_shapes=self._shapes(dynamic), **options,
+                )  # fmt: skip
+            else:
+                torch.onnx.export(
+                    self.module, self.arguments, path, kwargs=self.named, dynamo=False,
+                    dynamic_axes={name: dict(axes) for name, axes in dynamic.items()} or None, **options,
+                )  # fmt: skip
+        messages = [
+            str(each.message).partition("\n")[0]
+            for each in caught
+            if issubclass(each.category, torch.jit.TracerWarning)
+        ]
+        return Exported(inputs={name: name for name in names}, messages=messages)
+
+    def _shapes(self, dynamic: Mapping[str, Mapping[int, str]]) -> Any:
+        """The open axes in the form of the arguments; None where there are none."""
+        if not dynamic:
+            return None
+        axes = [
+            dict(dynamic.get(name, {})) if isinstance(leaf, torch.Tensor) else None
+            for name, leaf in self.leaves
+        ]
+        positional, named = pytree.tree_unflatten(axes, self.tree)
+        parameters = list(inspect.signature(self.module.forward).parameters)
+        return {**dict(zip(parameters, positional, strict=False)), **named}
+
+    def run(self, feeds: Mapping[str, Any]) -> list[tuple[str, Any]]:
+        """One call, without gradients."""
+        with torch.inference_mode():
+            result = self.call(*self._called(feeds)[0], **self._called(feeds)[1])
+        leaves = [leaf for leaf in pytree.tree_leaves(result) if isinstance(leaf, torch.Tensor)]
+        return [("output_%d" % i, _array(leaf)) for i, leaf in enumerate(leaves)]
+
+    def _called(self, feeds: Mapping[str, Any]) -> Any:
+        leaves = [
+            _tensor(feeds[name], leaf.dtype) if name in feeds and isinstance(leaf, torch.Tensor) else leaf
+            for name, leaf in self.leaves
+        ]
+        return pytree.tree_unflatten(leaves, self.tree)
+
+
+def open_source(request: Mapping[str, Any]) -> Torch:
+    """A ``.pt2`` file, or what the user's function gives."""
+    torch.set_num_threads(request["threads"] or torch.get_num_threads())
+    torch.manual_seed(0)
+    if not request["factory"]:
+        program = _program(request["source"])
+        return _of_program(program)
+    found = made_by(request["source"], request["folder"])
+    if isinstance(found, torch.export.ExportedProgram):
+        return _of_program(found)
+    module, *rest = found if isinstance(found, tuple) else (found,)
+    if not isinstance(module, torch.nn.Module):
+        raise Refused(
+            "the function returned a %s, which is no torch.nn.Module" % type(module).__name__,
+            "return the module, or (module, example inputs)",
+        )
+    arguments, named = _example(module, rest, request["shapes"])
+    return Torch(module.eval(), arguments, named)
+
+
+def _program(path: str) -> Any:
+    """An exported program, read as weights alone."""
+    try:
+        with _weights_only():
+            return torch.export.load(path)
+    except pickle.UnpicklingError as error:
+        raise Refused(
+            "the file holds more than weights, which weights_only=True does not read: %s"
+            % str(error).partition("\n")[0],
+            "name the function that makes the model: module:function",
+        ) from error
+    except Exception as error:
+        text = str(error)
+        raise Refused(
+            "it is no exported program: %s" % text.partition("\n")[0],
+            "save it with torch.export.save(torch.export.export(model, inputs), 'model.pt2')",
+        ) from error
+
+
+@contextlib.contextmanager
+def _weights_only() -> Iterator[None]:
+    """``torch.export.load`` unpickles whatever a file holds; here it reads tensors, and refuses the rest."""
+    load = torch.load
+
+    def weights(*args: Any, **options: Any) -> Any:
+        return load(*args, **{**options, "weights_only": True})
+
+    def refuse(*args: Any, **options: Any) -> Any:
+        raise pickle.UnpicklingError("it has a pickled object")
+
+    places = [(torch, "load", weights), (pickle, "loads", refuse)]
+    if hasattr(torch._C, "_pickle_load_obj"):
+        places.append((torch._C, "_pickle_load_obj", refuse))
+    kept = [(owner, name, getattr(owner, name)) for owner, name, _ in places]
+    for owner, name, function in places:
+        setattr(owner, name, function)
+    try:
+        yield
+    finally:
+        for owner, name, function in kept:
+            setattr(owner, name, function)
+
+
+def _of_program(program: Any) -> Torch:
+    if program.example_inputs is None:
+        raise Refused(
+            "the exported program has no example inputs",
+            "save it again with torch.export.save, which keeps them",
+        )
+    arguments, named = program.example_inputs
+    return Torch(program.module(), arguments, named, program)
+
+
+def _example(
+    module: Any, rest: Sequence[Any], shapes: Mapping[str, Sequence[int]]
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """The arguments that the function returned beside the module, else those of the shapes that were asked for."""
+    if rest:
+        given = rest[0]
+        if isinstance(given, Mapping):
+            return (), dict(given)
+        return (tuple(given) if isinstance(given, tuple | list) else (given,)), dict(rest[1]) if len(
+            rest
+        ) > 1 else {}
+    parameters = [
+        name
+        for name, parameter in inspect.signature(module.forward).parameters.items()
+        if parameter.default is parameter.empty and parameter.kind is parameter.POSITIONAL_OR_KEYWORD
+    ]
+    missing = [name for name in parameters if name not in shapes]
+    if missing:
+        raise Refused(
+            "the function returned no example inputs, and the shape of %r is not known" % missing[0],
+            "return (module, (inputs,)) from it, or give --shape %s:1x3x224x224" % missing[0],
+        )
+    return tuple(_made(name, shapes[name]) for name in parameters), {}
+
+
+def _made(name: str, shape: Sequence[int]) -> Any:
+    if any(word in name for word in ("ids", "mask", "token")):
+        return torch.ones(tuple(shape), dtype=torch.int64)
+    return torch.rand(tuple(shape))
+
+
+def _names(
+    module: Any, arguments: Sequence[Any], named: Mapping[str, Any], program: Any, count: int
+) -> list[str]:
+    """A name for each value that goes in: the parameter's, with a number for the parts of a nested one."""
+    if program is not None:
+        names = [str(name) for name in program.graph_signature.user_inputs]
+        if len(names) == count:
+            return names
+    parameters = list(inspect.signature(module.forward).parameters) if module is not None else []
+    found: list[str] = []
+    for i, value in enumerate(arguments):
+        parts = len(pytree.tree_leaves(value))
+        name = parameters[i] if i < len(parameters) else "input_%d" % i
+        found += [name] if parts == 1 else ["%s_%d" % (name, j) for j in range(parts)]
+    for name, value in named.items():
+        parts = len(pytree.tree_leaves(value))
+        found += [name] if parts == 1 else ["%s_%d" % (name, j) for j in range(parts)]
+    return found
+
+
+def _open_axes(program: Any) -> set[tuple[str, int]]:
+    """Input and axis of every size that an exported program leaves open."""
+    if program is None:
+        return set()
+    found = set()
+    for node in program.graph.nodes:
+        value = node.meta.get("val")
+        if node.op == "placeholder" and isinstance(value, torch.Tensor):
+            found |= {(node.name, axis) for axis, n in enumerate(value.shape) if not isinstance(n, int)}
+    return found
+
+
+def _array(tensor: Any) -> Any:
+    """As numpy; types that it lacks as float32."""
+    tensor = tensor.detach().cpu()
+    return (tensor.float() if tensor.dtype == torch.bfloat16 else tensor).numpy()
+
+
+def _tensor(array: Any, dtype: Any) -> Any:
+    return torch.from_numpy(np.ascontiguousarray(array)).to(dtype)
+
+
+def _versions() -> dict[str, str]:
+    return {name: importlib.metadata.version(name) for name in ("torch", "onnxscript", "onnx")}

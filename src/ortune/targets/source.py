@@ -1,0 +1,118 @@
+"""A framework's process: started under its interpreter, asked one thing after another, and watched meanwhile."""
+
+from __future__ import annotations
+
+import queue
+import time
+from pathlib import Path
+from types import TracebackType
+from typing import Self, TypeVar
+
+import msgspec
+
+from ortune import launcher
+from ortune.errors import OrtuneError
+from ortune.fleet.environment import clean_environment
+from ortune.records import (
+    Record,
+    SourceAnswer,
+    SourceFailed,
+    SourceReady,
+    SourceRequest,
+    source_answers,
+)
+from ortune.targets.archive import write_sources
+from ortune.targets.machine import held_bytes, over_memory
+from ortune.targets.task import Limits
+
+Answer = TypeVar("Answer", bound=Record)
+_POLL_S = 0.1
+_LOG = "source.log"
+_LOG_BYTES = 16_000
+_QUIET = {"CUDA_VISIBLE_DEVICES": "-1", "TF_CPP_MIN_LOG_LEVEL": "3", "TOKENIZERS_PARALLELISM": "false"}
+"""A source is exported and checked on the CPU."""
+
+
+class SourceProcessFailed(OrtuneError):
+    """A framework's process could not do what it was asked."""
+
+    exit_code = 2
+    default_code = "source"
+
+    def __init__(self, failed: SourceFailed, where: str) -> None:
+        super().__init__(failed.what, where=where, do=failed.do, code=f"source-{failed.reason}")
+        self.reason = failed.reason
+
+
+class SourceProcess:
+    """One process, alive until it is closed.
+
+    Args:
+        python: Its interpreter.
+        folder: Its working directory at first, which gets its log.
+        where: What errors name.
+        limits: Memory, and ``load_s`` for each answer.
+    """
+
+    def __init__(self, python: str, folder: Path, where: str, limits: Limits = Limits()) -> None:  # noqa: B008
+        self._where, self._limits = where, limits
+        folder.mkdir(parents=True, exist_ok=True)
+        self._log = folder / _LOG
+        with self._log.open("wb") as log:
+            self._child = launcher.Child(
+                [python, str(write_sources(folder))],
+                environment=clean_environment(_QUIET),
+                folder=folder,
+                log=log,
+            )
+        self._lines = self._child.lines()
+
+    def __enter__(self) -> Self:
+        """Itself."""
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Leaves nothing of it alive."""
+        self._child.end()
+
+    def ask(self, request: SourceRequest, answer: type[Answer]) -> Answer:
+        """Sends a request and waits for its answer.
+
+        Raises:
+            SourceProcessFailed: It was refused, failed, or ended the process.
+        """
+        self._child.send(msgspec.json.encode(request) + b"\n")
+        deadline = time.monotonic() + self._limits.load_s
+        while True:
+            found = self._listen(deadline)
+            if isinstance(found, SourceFailed):
+                raise SourceProcessFailed(found, self._where)
+            if isinstance(found, answer):
+                return found
+
+    def _listen(self, deadline: float) -> SourceAnswer | None:
+        try:
+            line = self._lines.get(timeout=_POLL_S)
+        except queue.Empty:
+            what = over_memory(held_bytes(self._child.pid), self._limits.memory_share)
+            if what:
+                self._child.end()
+                return SourceFailed(reason="out-of-memory", what=what, do="free memory, and try again")
+            if time.monotonic() > deadline:
+                self._child.end()
+                return SourceFailed(reason="timeout", what=f"no answer within {self._limits.load_s:.0f} s")
+            return None
+        if line is None:
+            return SourceFailed(reason="crash", what=f"its process ended: {self._last_words()}")
+        try:
+            found = source_answers.decode(line)
+        except msgspec.DecodeError:
+            return None  # of a module that prints while it is imported, before stdout is moved
+        return None if isinstance(found, SourceReady) else found
+
+    def _last_words(self) -> str:
+        text = self._log.read_bytes()[-_LOG_BYTES:].decode("utf-8", "replace")
+        lines = [line.strip() for line in text.splitlines() if line.strip()]
+        return lines[-1] if lines else "it said nothing"

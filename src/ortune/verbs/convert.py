@@ -1,0 +1,371 @@
+"""``ortune convert``: a framework's model to ONNX, held against its source."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+
+from ortune.conversion import axes, blame
+from ortune.conversion.check import Check, Checked
+from ortune.conversion.kinds import SourceKind, kind_of
+from ortune.conversion.origin import labelled, origin
+from ortune.errors import RuntimeNotFound, UsageError
+from ortune.experiment.opening import Experiment
+from ortune.experiment.watcher import Watcher
+from ortune.fleet import made, runtimes
+from ortune.model.open import open_model
+from ortune.model.save import deliver_model, require_place, staged_model
+from ortune.records import (
+    Conversion,
+    ConvertResult,
+    Envelope,
+    ExportSource,
+    OpenSource,
+    SourceExported,
+    SourceOpened,
+)
+from ortune.report import convert_words
+from ortune.targets.source import SourceProcess, SourceProcessFailed
+from ortune.trials.sides import Resolved, SideText
+from ortune.verbs._options import (
+    MODEL,
+    OUT,
+    RUN,
+    AnyPath,
+    Argument,
+    Feeding,
+    NoWait,
+    Option,
+    Page,
+    RuntimeOption,
+    Seed,
+    Tolerance,
+    named,
+    path,
+)
+from ortune.verbs._session import experiment
+
+FORMATS = ("text", "json", "github", "markdown", "html")
+STOPPING = ""
+TO = ("onnx",)
+AUTO = "auto"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options(Feeding):
+    """A PyTorch, TensorFlow, Keras, TFLite, scikit-learn, LightGBM or XGBoost model as ONNX, with its outputs checked.
+
+    Exports with the framework's maintained converter, in an environment of its own, and compares the outputs of source
+    and ONNX model on several inputs, at other sizes of each dynamic axis, with ONNX Runtime's optimizer on and off.
+    Nothing is written unless they match. ``--verify`` checks somebody else's conversion.
+    """
+
+    source: Annotated[
+        str,
+        Argument("SOURCE", "model.pt2, model.keras, a SavedModel folder, model.tflite, or module:function."),
+    ]
+    model: Annotated[AnyPath | None, Argument("[MODEL.onnx]", "The ONNX model to check, with --verify.")] = (
+        None
+    )
+    to: Annotated[str, Option("--to", "onnx", "The format to write.", OUT)] = "onnx"
+    verify: Annotated[
+        bool, Option("--verify", "", "Check MODEL.onnx against SOURCE; write nothing.", RUN)
+    ] = False
+    dynamic: Annotated[
+        str,
+        Option(
+            "--dynamic", "batch,seq", "Axes to keep dynamic: batch, seq, height, width, or INPUT:AXIS=NAME.", MODEL
+        ),
+    ] = ""  # fmt: skip
+    exporter: Annotated[
+        str,
+        Option(
+            "--exporter", "NAME",
+            "dynamo or torchscript (PyTorch). Default: the first whose outputs match.", MODEL,
+        ),
+    ] = AUTO  # fmt: skip
+    opset: Annotated[
+        int, Option("--opset", "N", "ONNX opset. Default: the exporter's own choice.", MODEL, least=0)
+    ] = 0
+    framework: Annotated[
+        str | None,
+        Option(
+            "--framework", "NAME", "Of module:function: pytorch, tensorflow or sklearn. Default: by its imports.",
+            MODEL,
+        ),
+    ] = None  # fmt: skip
+    source_python: Annotated[
+        AnyPath | None,
+        Option(
+            "--source-python", "PATH",
+            "Interpreter or venv with the framework and its converter. Default: one that ortune makes once.", MODEL,
+        ),
+    ] = None  # fmt: skip
+    data: Annotated[
+        AnyPath | None,
+        Option(
+            "--data", "PATH", "More real inputs to compare on: a folder of .npz or test_data_set_*.", MODEL
+        ),
+    ] = None
+    runtime: RuntimeOption = None
+    tolerance: Tolerance = None
+    seed: Seed = 0
+    no_wait: NoWait = False
+    force: Annotated[bool, Option("--force", "", "Replace the file that is there.", OUT)] = False
+    output: Annotated[
+        AnyPath | None,
+        Option("--output", "FILE", "The new model; default is NAME.onnx, here.", OUT, short="-o"),
+    ] = None
+    report: Page = None
+
+    answer = None
+    """The answer goes to stdout; ``output`` is the model's place."""
+
+    @cached_property
+    def consistent(self) -> bool:
+        """UsageError where options contradict each other."""
+        if self.to not in TO:
+            raise UsageError(f"{self.to!r} is no format", where="--to", do=f"one of {', '.join(TO)}")
+        if self.verify != (self.model is not None):
+            raise UsageError(
+                "--verify checks a model against its source"
+                if self.verify
+                else "a model to check needs --verify",
+                do=f"ortune convert --verify {self.source} MODEL.onnx",
+            )
+        return True
+
+    def place(self, kind: SourceKind) -> Path:
+        """Where the model is written.
+
+        Raises:
+            UsageError: It cannot be written there, or something is there that is not to be replaced.
+        """
+        place = path(self.output) or Path(f"{kind.stem}.onnx")
+        require_place(place, replace=self.force)
+        return place
+
+
+def run(options: Options, watcher: Watcher | None = None) -> Envelope[ConvertResult]:
+    """Converts a model, or checks a conversion.
+
+    Returns:
+        The whole document; ``result`` is a ConvertResult, ``verdict`` "written", "equal" (``--verify``),
+        "wrong-output", or "not-converted" where no exporter could.
+
+    Raises:
+        OrtuneError: The source, its environment or an option cannot be used.
+    """
+    watch = watcher or Watcher()
+    kind = kind_of(options.source, options.framework)
+    place = None if options.verify else options.place(kind)
+    with experiment("convert", options, watch) as opened:
+        python = _python(options, kind, watch)
+        watch.line(f"opening {options.source} with {kind.converter.framework}")
+        example = opened.scratch / "example.npz"
+        with (
+            opened.measuring(kind.stem),
+            SourceProcess(python, opened.scratch / "source", options.source) as process,
+        ):
+            source = process.ask(_open_request(options, kind, example), SourceOpened)
+            run_ = _Run(options, kind, opened, process, source, example if source.example else None)
+            return run_.verified() if place is None else run_.converted(place)
+
+
+def exit_code(envelope: Envelope[ConvertResult]) -> int:
+    """1 where the outputs are not the source's, and 2 where nothing could be converted."""
+    return {"wrong-output": 1, "not-converted": 2}.get(envelope.verdict or "", 0)
+
+
+def _python(options: Options, kind: SourceKind, watch: Watcher) -> str:
+    """The interpreter that has the framework: the user's, or that of the environment that is made once."""
+    if options.source_python is None:
+        with watch.clock.stopped():
+            return made.require(kind.converter.name, watch.say).runtime.python
+    python = runtimes.interpreter(str(options.source_python))
+    if not python:
+        raise RuntimeNotFound(
+            "there is no Python interpreter", where=f"--source-python {options.source_python}"
+        )
+    return python
+
+
+def _open_request(options: Options, kind: SourceKind, example: Path) -> OpenSource:
+    return OpenSource(
+        kind=kind.kind,
+        source=kind.text if kind.factory else str(Path(kind.text).resolve()),
+        factory=kind.factory,
+        folder=str(Path.cwd()),
+        shapes=dict(options.feeds.shapes),
+        example=str(example),
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Attempt:
+    """One exporter's model with what the check saw; no side where there is none."""
+
+    record: Conversion
+    side: Resolved | None = None
+    checked: Checked | None = None
+    exported: Path | None = None
+
+    @property
+    def ok(self) -> bool:
+        """Whether its outputs are the source's."""
+        return self.checked is not None and self.checked.ok
+
+
+class _Run:
+    """One conversion."""
+
+    def __init__(
+        self,
+        options: Options,
+        kind: SourceKind,
+        opened: Experiment,
+        process: SourceProcess,
+        source: SourceOpened,
+        example: Path | None,
+    ) -> None:
+        self.options, self.kind, self.opened, self.process, self.source = (
+            options,
+            kind,
+            opened,
+            process,
+            source,
+        )
+        self.check = Check(opened, process, source, example, options.feeds)
+        self.asked = axes.asked(options.dynamic, source.inputs)
+        self.watch = opened.watch
+
+    @property
+    def exporters(self) -> Sequence[str]:
+        """Those to try, in order."""
+        if self.options.exporter == AUTO:
+            return self.source.exporters
+        if self.options.exporter not in self.source.exporters:
+            raise UsageError(
+                f"{self.options.exporter!r} does not convert a {self.source.kind}",
+                where="--exporter",
+                do=f"one of {', '.join(self.source.exporters)}",
+            )
+        return (self.options.exporter,)
+
+    @property
+    def expected(self) -> axes.Axes:
+        """The axes that are to be open: those asked for, and those that the source has open."""
+        found = {name: dict(places) for name, places in axes.open_in_source(self.source.inputs).items()}
+        for name, places in self.asked.items():
+            found.setdefault(name, {}).update(places)
+        return found
+
+    def converted(self, place: Path) -> Envelope[ConvertResult]:
+        """Exports, checks and writes."""
+        attempts: list[_Attempt] = []
+        for exporter in self.exporters:
+            attempts.append(self._attempt(exporter))
+            if attempts[-1].ok:
+                break
+        good = next((each for each in attempts if each.ok), None)
+        attempts = [self._blamed(each, good) for each in attempts]
+        if good is None:
+            wrong = any(each.side is not None for each in attempts)
+            return self._envelope(attempts, "wrong-output" if wrong else "not-converted")
+        assert good.side is not None
+        model = labelled(good.side.model.ir, origin(self.kind, self.source, good.record))
+        with staged_model(model, place, external=bool(good.side.model.external)) as staged:
+            deliver_model(staged, place, typed=self.options.output is not None, replace=self.options.force)
+        return self._envelope(attempts, "written", place)
+
+    def verified(self) -> Envelope[ConvertResult]:
+        """Checks the model that was given."""
+        assert self.options.model is not None
+        given = self._checked(Path(self.options.model), "", SourceExported(), self.asked or self.expected)
+        attempts = [given]
+        if not given.ok:
+            right = next((each for each in map(self._attempt, self.exporters) if each.ok), None)
+            attempts = [self._blamed(given, right)]
+        return self._envelope(attempts, "equal" if given.ok else "wrong-output")
+
+    def _attempt(self, exporter: str) -> _Attempt:
+        """One exporter's model, checked."""
+        self.watch.line(f"exporting with {exporter}")
+        place = Path(tempfile.mkdtemp(prefix="exported-", dir=self.opened.scratch)) / f"{self.kind.stem}.onnx"
+        request = ExportSource(
+            exporter=exporter, dynamic=self.asked, opset=self.options.opset, output=str(place)
+        )
+        try:
+            exported = self.process.ask(request, SourceExported)
+            return self._checked(place, exporter, exported, self.expected)
+        except SourceProcessFailed as error:
+            if error.reason not in ("failed", "refused"):
+                raise
+            self.watch.say(f"{exporter} did not convert it: {_first_line(error.what)}")
+            return _Attempt(record=Conversion(exporter=exporter, failed=error.what))
+
+    def _checked(self, place: Path, exporter: str, exported: SourceExported, expected: axes.Axes) -> _Attempt:
+        self.watch.line(f"comparing the outputs of {place.name} with those of {self.options.source}")
+        side = self.opened.resolve(SideText(text=str(place), runtime=named(self.options.runtime)))
+        checked = self.check.of(side, exported.inputs, expected)
+        facts = side.model.facts
+        record = Conversion(
+            exporter=exporter,
+            ok=checked.ok,
+            opset=facts.opsets.get("", 0),
+            nodes=side.model.op_counts.total(),
+            size_bytes=facts.size_bytes + facts.external_bytes,
+            elapsed_s=exported.elapsed_s,
+            cases=checked.cases,
+            axes=checked.axes,
+            fault=checked.fault,
+            messages=exported.messages,
+        )
+        return _Attempt(record=record, side=side, checked=checked, exported=place)
+
+    def _blamed(self, attempt: _Attempt, right: _Attempt | None) -> _Attempt:
+        """With the node at fault, where a conversion that is right shows it."""
+        fault = attempt.record.fault
+        feed = attempt.checked.feed if attempt.checked else None
+        if fault is None or right is None or right.side is None or attempt.side is None or feed is None:
+            return attempt
+        self.watch.line("looking for the node at fault")
+        node = blame.node_at_fault(
+            right.side,
+            attempt.side,
+            feed,
+            self.opened.baselines[0],
+            Path(tempfile.mkdtemp(prefix="blame-", dir=self.opened.scratch)),
+            self.watch.line,
+        )
+        fault = msgspec.structs.replace(fault, node=node, held_against=right.record.exporter if node else "")
+        return replace(attempt, record=msgspec.structs.replace(attempt.record, fault=fault))
+
+    def _envelope(
+        self, attempts: Sequence[_Attempt], verdict: str, place: Path | None = None
+    ) -> Envelope[ConvertResult]:
+        notes = dict.fromkeys(note for each in attempts if each.checked for note in each.checked.notes)
+        result = ConvertResult(
+            source=self.options.source,
+            kind=self.source.kind,
+            framework=self.kind.converter.framework,
+            versions=self.source.versions,
+            conversions=tuple(each.record for each in attempts),
+            path=str(place or self.options.model or ""),
+            notes=tuple(notes),
+        )
+        result = msgspec.structs.replace(result, headline=convert_words.headline(result, verdict))
+        model = open_model(place).ref if place is not None else next(
+            (each.side.model.ref for each in attempts if each.side is not None), None
+        )  # fmt: skip
+        return self.opened.document(result, model=model, verdict=verdict)
+
+
+def _first_line(text: str) -> str:
+    return text.strip().partition("\n")[0][:200]
