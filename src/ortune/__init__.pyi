@@ -288,6 +288,7 @@ def doctor(
 def explain(
     code: str | None = ...,
     *,
+    search: str | None = ...,
     report: str | Path | None = ...,
     watcher: Watcher | None = ...,
 ) -> Answer[ExplainResult]: ...

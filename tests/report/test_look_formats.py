@@ -18,6 +18,7 @@ from ortune.records import (
     OperatorProfile,
     OperatorTime,
     Plan,
+    RepeatedRegion,
 )
 from ortune.report import look_words as words
 from ortune.report import markdown
@@ -153,6 +154,24 @@ def test_a_model_that_did_not_run_shows_what_the_file_says() -> None:
     for absent in ("latency", "observation", "top operators", "next", "work"):
         assert absent not in text
     assert "no kernel for Foo" in markdown.render(words.document(envelope))
+
+
+@pytest.mark.parametrize(
+    ("share", "source"), [(0.92, "profile"), (0.92, "cost"), (0.05, "profile"), (None, "cost")]
+)
+def test_equal_layers_are_named_with_their_share_and_dominate_the_headline(
+    share: float | None, source: str
+) -> None:
+    layers = RepeatedRegion(
+        copies=12, n_nodes=58, operators={"MatMul": 96, "Add": 72}, share_ratio=share, share_from=source
+    )
+    envelope = looked(regions=(layers,))
+    text = " ".join(shown(envelope, 140).split())
+    named = share is None or share > 0.1
+    assert ("12 equal blocks of 58 nodes: 96 MatMul, 72 Add" in text) == named
+    measured = named and source == "profile"
+    assert ("92 % in 12 equal blocks of 58 nodes" in words.headline(envelope.result)) == measured
+    assert ("92 % of the estimated operations" in text) == (share == 0.92 and source == "cost")
 
 
 def test_what_was_left_out_and_what_was_not_warmed_up_is_said() -> None:

@@ -416,3 +416,12 @@ def test_operators_of_eight_bits_are_told_with_what_they_took_before() -> None:
     )
     mixed = replace(found.nodes[0], op_type="Conv + Relu -> ConvInteger + Mul", difference_ns=5e6)
     assert became(replace(both, nodes=(mixed,))) == ""
+
+
+def test_the_first_screen_has_operators_beside_the_top_nodes() -> None:
+    envelope = profiled()
+    text = flat(golden.printed(words.document(envelope), 120))
+    assert "nodes (the most expensive" in text
+    first = envelope.result.operators[0]
+    assert f"{first.op_type} " in text[text.index("operators ") :]
+    assert len(words.operators(envelope.result).rows) <= words.TOP_OPERATORS + 1 == 11

@@ -12,6 +12,7 @@ from ortune.profiling.processes import Seen
 from ortune.profiling.result import result_of
 from ortune.records import Headroom, Host, OperatorProfile, Workload
 from ortune.trace.attribution import attribute
+from ortune.trace.operators import by_node
 from ortune.trace.table import Trace
 from ortune.trials.sides import Resolved
 
@@ -35,8 +36,11 @@ def explained(
     store: Path | None,
     scratch: Path,
     hurried: bool,
-) -> tuple[OperatorProfile, Headroom | None]:
-    """The profile with its nodes named after the user's own, and what can be won."""
+) -> tuple[OperatorProfile, Headroom | None, dict[str, float]]:
+    """The profile with its nodes named after the user's own, what can be won, and the time of each of the user's nodes.
+
+    A node that stands for several of the user's gives each an equal part of its time.
+    """
     known, peak = Origins(), load_peak(host, store, side.runtime.ort_version)
     no_peak = "no time was left to find what its nodes do" if hurried else ""
     if not hurried:
@@ -50,4 +54,9 @@ def explained(
         slowdown=profile.slowdown_ratio, cpus=host.effective_cpus, seen=seen,
         no_peak=NOT_MEASURED if peak is None else no_peak,
     )  # fmt: skip
-    return msgspec.structs.replace(profile, nodes=tuple(nodes)), result.headroom
+    times: dict[str, float] = {}
+    for row in by_node(trace, warm):
+        own = known.of.get(row.name, ())
+        for name in own:
+            times[name] = times.get(name, 0.0) + row.time_ns / len(own)
+    return msgspec.structs.replace(profile, nodes=tuple(nodes)), result.headroom, times

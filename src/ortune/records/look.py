@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from ortune.records.base import Record
 from ortune.records.finding import Finding
 from ortune.records.machine import Runtime
@@ -86,6 +88,27 @@ class LookTiming(Record, frozen=True, kw_only=True):
     placement: tuple[Placement, ...] = ()
 
 
+class RepeatedRegion(Record, frozen=True, kw_only=True):
+    """Stretches of nodes that compute the same from other weights, one right after the other: equal layers, or steps.
+
+    Attributes:
+        copies: How many there are.
+        n_nodes: Of one copy.
+        first: Name of the first node of the first copy.
+        operators: Nodes of all copies by operator, the most frequent first.
+        share_ratio: Of the run that all copies together have; None where that is not known.
+        share_from: Where that is from: "profile" (a run that was measured) or "cost" (an estimate from the operations
+            of the nodes).
+    """
+
+    copies: int
+    n_nodes: int
+    first: str = ""
+    operators: dict[str, int] = {}
+    share_ratio: float | None = None
+    share_from: Literal["profile", "cost"] = "profile"
+
+
 class LookResult(Record, frozen=True, kw_only=True):
     """``result`` of ``ortune MODEL --json``. What needs a run is None where the model does not run here.
 
@@ -96,6 +119,7 @@ class LookResult(Record, frozen=True, kw_only=True):
         flops: Floating-point operations of one run at the chosen shapes; None where they are not known.
         flops_complete: Every node was counted; otherwise ``flops`` is a lower bound.
         flops_note: What the figure leaves out or rests on.
+        regions: Layers or steps that come again and again, those with the largest share first.
         headroom: What settings could win at most, from the profile.
         findings: What stands out, the weightiest first; () in older documents.
         facts: The same as in older documents.
@@ -117,6 +141,7 @@ class LookResult(Record, frozen=True, kw_only=True):
     plan: Plan = Plan()
     timing: LookTiming | None = None
     profile: OperatorProfile | None = None
+    regions: tuple[RepeatedRegion, ...] = ()
     headroom: Headroom | None = None
     findings: tuple[Finding, ...] = ()
     facts: tuple[LookFact, ...] = ()

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ortune.records import Described, Envelope, ExplainResult
-from ortune.report.document import Block, Code, Column, Document, Line, Pairs, table
+from ortune.report.document import Block, Code, Column, Document, Line, Pairs, Table, table
 
 TIERS = {
     "stable": "",
@@ -17,7 +19,11 @@ def document(envelope: Envelope[ExplainResult]) -> Document:
     result = envelope.result
     assert result is not None
     if result.whole:
-        return Document(title=f"ortune explain {result.rules[0].code}", blocks=_whole(result.rules[0]))
+        entry = result.rules[0]
+        also = _table(result.rules[1:], "see also")
+        return Document(title=f"ortune explain {entry.code or entry.name}", blocks=[*_whole(entry), also])
+    if result.search:
+        return _hits(result)
     columns = [
         Column("code", "label"),
         Column("rule", "text"),
@@ -34,12 +40,36 @@ def document(envelope: Envelope[ExplainResult]) -> Document:
     )
 
 
+def _hits(result: ExplainResult) -> Document:
+    """What holds the words that were looked for."""
+    n = len(result.rules)
+    entries = "1 entry matches" if n == 1 else f"{n} entries match"
+    return Document(
+        title="ortune explain",
+        blocks=[
+            Line(f"{entries} {result.search!r}", "strong"),
+            _table(result.rules, ""),
+            Code(
+                title="next",
+                lines=[f"ortune explain {result.rules[0].code or result.rules[0].name}"],
+                commands=True,
+            ),
+        ],
+    )
+
+
+def _table(entries: Sequence[Described], title: str) -> Table:
+    columns = [Column("", "label"), Column("name", "text"), Column("what it is", "text")]
+    return table(columns, [(e.code or e.kind, e.name, e.title) for e in entries], title=title, dense=True)
+
+
 def _state(rule: Described) -> str:
     return " ".join(filter(None, ("check" if rule.reads else "", rule.tier if rule.tier != "stable" else "")))
 
 
 def _whole(rule: Described) -> list[Block]:
-    blocks: list[Block] = [Line(f"{rule.code} {rule.name}: {rule.title}.", "strong")]
+    name = f"{rule.code} {rule.name}" if rule.code else f"{rule.kind} {rule.name}"
+    blocks: list[Block] = [Line(f"{name}: {rule.title}.", "strong")]
     if TIERS[rule.tier]:
         blocks.append(Line(TIERS[rule.tier]))
     blocks.append(Pairs(rows=list(rule.sections), stacked=True))

@@ -6,13 +6,16 @@ import math
 from collections import Counter
 
 from ortune.providers import short
-from ortune.records import Envelope, LookResult, ModelCost, OperatorTime
+from ortune.records import Envelope, LookResult, ModelCost, OperatorTime, RepeatedRegion
 from ortune.report import finding_words
 from ortune.report.document import Code, Column, Document, Line, Pairs, Points, table
 from ortune.report.numbers import duration, memory, percent, size, three
 from ortune.report.placement_words import placed
 
 TOP_OPERATORS = 5
+TOP_REGIONS = 2
+WORTH_SAYING, DOMINATES = 0.1, 0.5
+"""Shares of the run from which on equal parts of a model are named, and named in its headline."""
 MOST_FINDINGS = 5
 MOST_UNKNOWN = 3
 SLOWDOWN_WORTH_SAYING = 0.03
@@ -120,9 +123,38 @@ def headline(result: LookResult) -> str:
         how = f"{what}, not warmed up; a single observation"
     text = f"{'p50 ' if t.n_runs else ''}{duration(t.latency_ns)} a run ({how})"
     top = result.profile.operators[0] if result.profile and result.profile.operators else None
+    largest = next(iter(_regions(result)), None)
+    if largest is not None and largest.share_from == "profile" and (largest.share_ratio or 0.0) >= DOMINATES:
+        return f"{text}; {_share(largest.share_ratio or 0.0)} in {region_words(largest)}"
     if top is None:
         return text
     return f"{text}; {_share(top.share_ratio)} in {top.op_type} ({_nodes_of(top.n_nodes)})"
+
+
+def _regions(result: LookResult) -> list[RepeatedRegion]:
+    """Those that have a share worth saying; all where shares are not known."""
+    rows = [r for r in result.regions if r.share_ratio is None or r.share_ratio >= WORTH_SAYING]
+    return rows[:TOP_REGIONS]
+
+
+def region_words(region: RepeatedRegion) -> str:
+    """Equal layers or steps, counted: "12 equal blocks of 58 nodes"."""
+    return f"{region.copies} equal blocks of {region.n_nodes} nodes"
+
+
+def structure(result: LookResult) -> list[tuple[str, str]]:
+    """What the model is made of, as far as parts of it are equal."""
+    rows = []
+    for region in _regions(result):
+        kinds = [f"{n} {op}" for op, n in region.operators.items()]
+        rest = len(kinds) - TOP_OPERATORS
+        more = f", {rest} other {'operator' if rest == 1 else 'operators'}" if rest > 0 else ""
+        text = f"{region_words(region)}: {', '.join(kinds[:TOP_OPERATORS])}{more}"
+        if region.share_ratio is not None:
+            of = "the time" if region.share_from == "profile" else "the estimated operations"
+            text += f"; {_share(region.share_ratio)} of {of}"
+        rows.append(("structure", text))
+    return rows
 
 
 def timing(result: LookResult) -> list[tuple[str, str]]:
@@ -224,7 +256,12 @@ def document(envelope: Envelope[LookResult]) -> Document:
             Points(title="what stands out", items=findings(result), marked=True),
             Pairs(
                 title=envelope.model.path if envelope.model else "",
-                rows=[*about(result), *timing(result), *([("not run", error.what)] if error else [])],
+                rows=[
+                    *about(result),
+                    *structure(result),
+                    *timing(result),
+                    *([("not run", error.what)] if error else []),
+                ],
             ),
             table(
                 [Column("", "text"), Column(""), Column(""), Column("")],

@@ -41,7 +41,7 @@ from ortune.report.numbers import duration, memory, percent, shorten, three
 from ortune.report.placement_words import placed
 from ortune.report.profile_tables import CATEGORIES, Unit, apportion, category_words, unit_of
 
-TOP_OPERATORS = 8
+TOP_OPERATORS = 10
 TOP_NODES = 10
 FEW_NODES, FEW_FINDINGS = 5, 3
 """In the answer; ten stand in what supports it."""
@@ -596,13 +596,13 @@ def document(envelope: Envelope[ProfileResult]) -> Document:
             _categories(result),
             Pairs(rows=page),
             nodes(result, FEW_NODES),
+            operators(result),
             Pairs(rows=[("headroom", result.headroom.sentence)] if result.headroom else []),
             Pairs(rows=written),
             Code(title="next", lines=_next(envelope), commands=True),
         ],
         support=[
             Points(title="what else stands out", items=findings(result)[FEW_FINDINGS:], marked=True),
-            operators(result),
             nodes(result, after=FEW_NODES),
             layers(result),
             Pairs(rows=[(name, text) for name, text in facts if text]),

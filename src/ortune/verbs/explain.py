@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+import importlib
 import inspect
 import re
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Literal
 
-from ortune import rules
+import msgspec
+
+from ortune.errors import UsageError
 from ortune.experiment.document import document
 from ortune.experiment.watcher import Watcher
+from ortune.knobs import all_knobs
+from ortune.knobs import modules as knob_modules
 from ortune.records import Described, Envelope, ExplainResult
-from ortune.rules import Rule
-from ortune.verbs._options import Argument, Page
+from ortune.rewrites import all_rewrites
+from ortune.rules import Rule, all_rules, find_rule
+from ortune.verbs._options import RUN, Argument, Option, Page
 
 FORMATS = ("text", "json", "markdown", "html")
 STOPPING = ""
+MOST_HITS = 25
 
 HEADING = re.compile(
     r"^(What it is|Why it costs|Evidence|Fix and its safety|Example|References): ", re.MULTILINE
@@ -24,38 +31,112 @@ HEADING = re.compile(
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    """What a finding's code means: what the rule looks for, why it costs, and what to do; all rules without a code."""
+    """What a finding's code means: what the rule looks for, why it costs, and what to do; all rules without a code.
+
+    A rewrite or a setting is explained by its name; any other word is looked up in the names and titles of all three.
+    """
 
     code: Annotated[
-        str | None, Argument("[CODE]", "A rule's code or name: GRA002, initializers-in-inputs.")
+        str | None,
+        Argument("[CODE]", "A rule's code or name, the name of a rewrite or setting, or a word: GRA002."),
+    ] = None
+    search: Annotated[
+        str | None,
+        Option(
+            "--search", "TEXT", "List rules, rewrites and settings whose text holds all these words.", RUN
+        ),
     ] = None
     report: Page = None
 
 
 def run(options: Options | None = None, watcher: Watcher | None = None) -> Envelope[ExplainResult]:
-    """Describes one rule, or lists all.
+    """Explains one rule, rewrite or setting, or lists those that were looked for; all rules where none was.
 
     Raises:
-        UsageError: There is no such rule.
+        UsageError: There is none.
     """
     o = options or Options()
-    found = [rules.find_rule(o.code)] if o.code else list(rules.all_rules().values())
-    result = ExplainResult(
-        rules=tuple(_described(rule, whole=bool(o.code)) for rule in found), whole=bool(o.code)
-    )
-    return document("explain", result)
+    if o.code and o.search:
+        raise UsageError("a code and a search are given", where="--search", do="give one of them")
+    if o.search:
+        return document("explain", ExplainResult(rules=_hits(o.search), whole=False, search=o.search))
+    if not o.code:
+        return document(
+            "explain", ExplainResult(rules=tuple(map(_of_rule, all_rules().values())), whole=False)
+        )
+    entry = next((e for e in _entries() if o.code.upper() == e.code or _name(o.code) == _name(e.name)), None)
+    if entry is not None and entry.kind == "rule":
+        return document("explain", ExplainResult(rules=(_whole(entry),), whole=True))
+    hits = _hits(o.code, names_only=True) or _hits(o.code)
+    if entry is None and len(hits) > 1:
+        return document("explain", ExplainResult(rules=hits, whole=False, search=o.code))
+    first = entry or hits[0]
+    also = (e for e in hits if e.name != first.name or e.kind != first.kind)
+    return document("explain", ExplainResult(rules=(_whole(first), *also), whole=True))
 
 
-def _described(rule: Rule, *, whole: bool) -> Described:
+def _name(text: str) -> str:
+    """As texts are compared: in one case, one spelling of types and one sign between words."""
+    return re.sub(r"\b(b?)fp(?=\d)", r"\1float", text.lower().replace("_", "-"))
+
+
+def _entries() -> list[Described]:
+    """Every rule, rewrite and setting, each in one line."""
+    return [
+        *map(_of_rule, all_rules().values()),
+        *(_of_module("rewrite", r.name, r.safety, _rewrite_doc(r.name)) for r in all_rewrites().values()),
+        *(_of_module("setting", k.name, k.safety, _setting_doc(k.name)) for k in all_knobs().values()),
+    ]
+
+
+def _hits(text: str, *, names_only: bool = False) -> tuple[Described, ...]:
+    """What holds all words of a text: in its name first, then in its title, then anywhere.
+
+    Raises:
+        UsageError: Nothing does.
+    """
+    words = _name(text).split()
+    ranked: list[tuple[int, Described]] = []
+    for entry in _entries():
+        name, title = _name(f"{entry.code} {entry.name}"), _name(entry.title)
+        places = (name, title, "" if names_only else _name(_doc(entry)))
+        rank = next((i for i, place in enumerate(places) if all(word in place for word in words)), None)
+        if rank is not None:
+            ranked.append((rank, entry))
+    if not ranked and not names_only:
+        find_rule(text)  # names the nearest
+    return tuple(entry for _, entry in sorted(ranked, key=lambda each: each[0])[:MOST_HITS])
+
+
+def _of_rule(rule: Rule) -> Described:
     return Described(
-        code=rule.code,
-        name=rule.name,
-        title=rule.title,
-        tier=rule.tier,
-        reads=rule.bad is not None,
-        sections=_sections(rule.doc) if whole else (),
-        bad=rule.shown if whole else "",
+        code=rule.code, name=rule.name, title=rule.title, tier=rule.tier, reads=rule.bad is not None
     )
+
+
+def _of_module(kind: Literal["rewrite", "setting"], name: str, safety: str, doc: str) -> Described:
+    title = doc.strip().partition("\n")[0].rstrip(".")
+    return Described(code="", name=name, title=title, tier="stable", kind=kind, safety=safety)
+
+
+def _rewrite_doc(name: str) -> str:
+    return importlib.import_module(f"ortune.rewrites.{name.replace('-', '_')}").__doc__ or ""
+
+
+def _setting_doc(name: str) -> str:
+    return knob_modules()[name].__doc__ or ""
+
+
+def _doc(entry: Described) -> str:
+    """All that an entry says of itself."""
+    if entry.kind == "rewrite":
+        return _rewrite_doc(entry.name)
+    return _setting_doc(entry.name) if entry.kind == "setting" else all_rules()[entry.code].doc
+
+
+def _whole(entry: Described) -> Described:
+    shown = all_rules()[entry.code].shown if entry.kind == "rule" else ""
+    return msgspec.structs.replace(entry, sections=_sections(_doc(entry)), bad=shown)
 
 
 def _sections(doc: str) -> tuple[tuple[str, str], ...]:

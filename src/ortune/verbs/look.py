@@ -6,6 +6,7 @@ import math
 import os
 import shlex
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -14,6 +15,7 @@ from typing import Annotated
 import msgspec
 
 from ortune import errors, rules, targets
+from ortune.analysis import regions
 from ortune.bundle import format as bundle_format
 from ortune.errors import OrtuneError, RuntimeNotFound, UsageError
 from ortune.experiment.baseline import Baseline
@@ -38,6 +40,7 @@ from ortune.records import (
     Measured,
     OperatorProfile,
     Plan,
+    RepeatedRegion,
     Workload,
 )
 from ortune.report import headroom_words, look_words
@@ -67,6 +70,7 @@ from ortune.verbs._session import experiment, keep
 TIMED_NS = 1_000_000_000  # of timed runs; a first look needs no more
 PROFILED_EVENTS = 60_000
 TOP_NODES = 5
+MOST_REGIONS = 8
 LEAST_RUNS = 6  # of a timed process: the first, two that warm up, three that are timed
 
 
@@ -169,6 +173,31 @@ def _with_work(result: LookResult, model: OpenModel, work: Workload) -> LookResu
     )
 
 
+def _regions(
+    model: OpenModel, times: Mapping[str, float], work: Workload | None
+) -> tuple[RepeatedRegion, ...]:
+    """What comes again and again, by its share of the time where that is known, else of the estimated operations."""
+    every = regions.regions(model.ir) if model.info.format == "onnx" else []
+    weights = dict(times)
+    if every and not weights and work is not None and work.cases:
+        _, cost = run_cost(model.ir, work)
+        weights = {node.called: float(node.flops * node.times) for node in cost.nodes}
+    rows = [
+        RepeatedRegion(
+            copies=region.copies,
+            n_nodes=region.n_nodes,
+            first=region.nodes[0],
+            operators=region.operators,
+            share_ratio=regions.share(region, weights) if weights else None,
+            share_from="profile" if times else "cost",
+        )
+        for region in every
+    ]
+    return tuple(
+        sorted(rows, key=lambda row: (-(row.share_ratio or 0.0), -row.copies * row.n_nodes))[:MOST_REGIONS]
+    )
+
+
 def _one_caller(work: Workload) -> Workload:
     """A first look is no load test, whatever a workload file says: one caller, back to back."""
     if (work.sessions, work.callers, work.gap_ns) == (1, 1, 0):
@@ -197,6 +226,7 @@ class _Look:
         self.profile: OperatorProfile | None = None
         self.headroom: Headroom | None = None
         self.busy = ""
+        self.times: dict[str, float] = {}
         self.watch.line("reading the model")
         self.result = contents(model)
 
@@ -330,7 +360,7 @@ class _Look:
         if hurried:
             self.needed_s = self._spent_s() + needed
             self.left_out.append(look_words.no_time_for(look_words.NAMES, needed))
-        self.profile, self.headroom = explained(
+        self.profile, self.headroom, self.times = explained(
             self.side, self.work, trace, warm, self.profile,
             host=self.machine.host, seen=seen(outcome), store=self.options.folder, scratch=self.scratch,
             hurried=hurried,
@@ -352,6 +382,7 @@ class _Look:
             plan=side.plan if side else Plan(),
             timing=self.timing,
             profile=self.profile,
+            regions=_regions(self.model, self.times, self.work),
             headroom=self.headroom and headroom_words.worded(self.headroom),
             findings=found,
             facts=as_facts(found),
