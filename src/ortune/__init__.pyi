@@ -545,6 +545,7 @@ def tune(
     tolerance: str | float | None = ...,
     data: str | Path | None = ...,
     metric: str | None = ...,
+    quick: bool = ...,
     worth: str | float = ...,
     allow: Sequence[str] | str | Mapping[str, object] = ...,
     force: bool = ...,

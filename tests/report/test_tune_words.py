@@ -117,6 +117,12 @@ def test_plans_that_were_seen_and_not_confirmed_are_no_claim_and_one_budget_conf
         assert {*re.findall(r"--budget (\w+)", text)} - {asked} == {"150s"}
 
 
+def test_what_was_seen_and_not_confirmed_is_a_table() -> None:
+    (row,) = words.explored(golden_tune.exploratory().result).rows
+    assert [cell.text for cell in row][1:] == ["1.11x", "2", "exploratory, unconfirmed"]
+    assert not words.explored(golden_tune.default_best().result).rows
+
+
 def test_a_challenger_that_does_not_confirm_is_told_and_claims_nothing() -> None:
     text = said("not-confirmed")
     facts(text, "inconclusive: ", "-3.0 %", "+1.0 %", "intra_op_num_threads=2", "best of 7 configurations")

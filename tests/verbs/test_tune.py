@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import json
+import re
 import shlex
 import shutil
 import sqlite3
@@ -19,6 +20,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
+import ortune
 from git_repository import commit, git
 from ortune import records
 from ortune.errors import UsageError
@@ -306,3 +308,22 @@ def test_a_tuning_in_a_browser_has_more_time() -> None:
     }
     assert usual == {"cpu": 180, "web-wasm": 600, "web": 600}
     assert tune.Options(model="m.onnx", target="web", budget="45s").budget_s == 45
+
+
+def test_a_quick_look_races_for_half_a_minute_and_ships_nothing(tmp_path: Path) -> None:
+    model, lines = small_model(tmp_path / "small.onnx"), list[str]()
+    with measuring_on(Lab(1)):
+        found = ortune.tune(
+            model, quick=True, output=tmp_path, store=tmp_path / "store", watcher=Watcher(line=lines.append)
+        )
+    result = found.result
+    assert result.budget.budget_s == 30 and not result.bundle and not list(tmp_path.glob("*.ortune"))
+    assert "--budget 30s" in result.reproduce and "--quick" not in result.reproduce
+    # The race is followed while it runs: time left, then who leads, by how much, and how sure that is.
+    racing = [line for line in lines if "racing" in line]
+    assert racing and all(
+        re.match(r"\d+ %, \d+ s left: racing \d+ of \d+ plans; leader [\d.]+x \(", r) for r in racing
+    )
+    assert any("\n  2. " in line for line in racing)
+    with pytest.raises(UsageError, match="without a bundle"):
+        ortune.tune(model, quick=True, budget="60s")

@@ -112,7 +112,7 @@ class Say:
 
     @contextlib.contextmanager
     def progress(self) -> Iterator[Callable[[str], None]]:
-        """A line that is rewritten, with the seconds since the start; nothing where stderr is not a terminal."""
+        """Lines that are rewritten, with the seconds since the start; nothing where stderr is not a terminal."""
         if not self.console.is_terminal:
             yield lambda text: None
             return
@@ -123,7 +123,7 @@ class Say:
 
         def say_now(text: str) -> None:
             nonlocal said
-            said = escape.shown(text)
+            said = "\n".join(map(escape.shown, text.split("\n")))
 
         def line() -> Text:
             return Text(f"{time.monotonic() - start_s:.0f} s, {said}", overflow="ellipsis", no_wrap=True)

@@ -54,6 +54,7 @@ from ortune.report.numbers import change, duration, interval_name, memory, perce
 from ortune.report.placement_words import placed, places
 
 NAMED = 6  # plans in a list, at most
+EXPLORED = 10
 LONGEST_PLAN, LONGEST_LEADER = 70, 40
 """Characters of a plan that a headline names: one that is shipped, and one that is not. A longer one is counted."""
 MOST_UNSEEN = 0.1
@@ -594,6 +595,21 @@ def sides(result: TuneResult) -> list[tuple[str, ...]]:
     return rows
 
 
+def explored(result: TuneResult) -> Table:
+    """The configurations of a search that could confirm none, the fastest first; no rows of another search."""
+    ran = [c for c in tried(result.candidates) if c.ratio is not None]
+    if not result.budget.exploratory:
+        ran = []
+    ran.sort(key=lambda c: c.ratio or 1.0)
+    columns = [Column("configuration", "text"), Column("speed-up"), Column("blocks"), Column("", "text")]
+    rows = [
+        (c.plan.describe(), times(1 / (c.ratio or 1.0)), str(c.n_blocks), "exploratory, unconfirmed")
+        for c in ran[:EXPLORED]
+    ]
+    more = len(ran) - len(rows)
+    return table(columns, rows, notes=[f"{more} more: ortune report -v lists them"] if more > 0 else [])
+
+
 def trade_cells(row: TradeRow) -> tuple[str, ...]:
     """Title, plan, latency, CPU time per run, peak memory, standing."""
     standing = "confirmed" if row.confirmed else "kept" if row.kept else "exploratory"
@@ -631,6 +647,7 @@ def document(envelope: Envelope[TuneResult]) -> Document:
             Line(said, _tone(result)),
             *(Line(text, "look") for text in limits(result)),
             figures_table(result),
+            explored(result),
             precision_words.side_by_side(result.precision),
             places(result.places),
             cases(result.cases, base_name(result), "winner", "change"),

@@ -5,10 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from ortune.search import budget
-from ortune.search.halving import Halving
+from ortune.search.halving import Entry, Halving
 from ortune.stats import detect, pairs
 
 USUAL_SCALE = 0.015  # of blocks on an ordinary machine, before this one has been measured
+SHOWN = 4
+"""Plans that are named while they race."""
 
 
 def forecast(
@@ -63,14 +65,19 @@ def repeat_status(plans: int, dropped: int, beyond_ns: float, enough_s: int) -> 
 
 
 def race_status(race: Halving) -> str:
-    """Who leads the race, by how much, and how sure that is."""
+    """Who leads the race, by how much, and how sure that is; on lines of their own, who follows."""
     ranked = [e for e in race.live() if e.ratios]
     if not ranked:
         return f"racing {len(race.entries)} plans"
-    best = ranked[0]
-    found = pairs.wilcoxon_interval(best.ratios)
-    middle, low, high = (f"{100 * np.expm1(x):+.1f}" for x in (found.centre, found.low, found.high))
-    return (
-        f"racing {len(ranked)} of {len(race.entries)} plans; the leader {middle} % against the default "
-        f"({low} to {high}, {len(best.ratios)} blocks, exploratory): {best.plan.describe()}"
-    )
+    first, *others = (_standing(entry) for entry in ranked[:SHOWN])
+    lines = [f"racing {len(ranked)} of {len(race.entries)} plans; leader {first}"]
+    return "\n".join([*lines, *(f"  {i}. {text}" for i, text in enumerate(others, 2))])
+
+
+def _standing(entry: Entry) -> str:
+    """A plan and how fast it looks: "1.03x (1.01-1.05x, 6 blocks, exploratory) intra_op_num_threads=4"."""
+    found = pairs.wilcoxon_interval(entry.ratios)
+    middle, slow, fast = (float(np.exp(-x)) for x in (found.centre, found.high, found.low))
+    n = f"{len(entry.ratios)} block{'' if len(entry.ratios) == 1 else 's'}"
+    interval = f"{slow:.2f}-{fast:.2f}x" if np.isfinite(fast) and slow > 0 else "no interval yet"
+    return f"{middle:.2f}x ({interval}, {n}, exploratory) {entry.plan.describe()}"

@@ -104,6 +104,7 @@ AUTO, ALL = "auto", "all"
 """What ``--targets`` calls all that run here, and with them all that can be installed."""
 
 FORMATS = ("text", "json", "markdown", "github", "html")
+QUICK_BUDGET = "30s"
 BUDGET, BROWSER_BUDGET = "3m", "10m"
 """A page takes 4 to 6 s to load onnxruntime-web, to warm up and to end, where a process takes half a second: four
 minutes held no plan at all of three of five models."""
@@ -168,6 +169,16 @@ class Options(Elsewhere, Resumable, Load, Downloaded, OnePlan):
             RUN,
         ),
     ] = ""
+    quick: Annotated[
+        bool,
+        Option(
+            "--quick",
+            "",
+            f"A quick look: --budget {QUICK_BUDGET}, and no bundle is written.",
+            RUN,
+            again=False,
+        ),
+    ] = False
     worth: Annotated[
         str | float, Option("--worth", "1%", "The smallest gain that is worth a change.", RUN)
     ] = "1%"
@@ -271,6 +282,23 @@ class Options(Elsewhere, Resumable, Load, Downloaded, OnePlan):
         found = (rewrites.all_rewrites()[name] for name in named if name in rewrites.all_rewrites())
         return "numerics" in named or any(each.family == rewrites.FAMILY for each in found)
 
+    @property
+    def spelled_out(self) -> Options:
+        """The same with what ``--quick`` is short for.
+
+        Raises:
+            UsageError: Another budget was given too.
+        """
+        if not self.quick:
+            return self
+        if self.budget != "" or self.force:
+            raise UsageError(
+                f"--quick is --budget {QUICK_BUDGET} without a bundle",
+                where="--quick",
+                do="leave out --quick, or --budget and --force",
+            )
+        return replace(self, quick=False, budget=QUICK_BUDGET, bundle=False)
+
     def check(self) -> None:
         """Raises UsageError for what cannot be searched or allowed."""
         require_objective(self.objective)
@@ -322,6 +350,7 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[TuneResult
         OrtuneError: Nothing could be tuned, or it is plain before that no bundle could be written.
     """
     watch = watcher or Watcher()
+    options = options.spelled_out
     options.check()
     if options.directory is not None:
         require_writable(options.directory)
