@@ -1,0 +1,87 @@
+"""Values of a small range are quantized in large steps.
+
+What it is: what Sigmoid, Softmax, Tanh or the like gives, quantized with a scale that leaves it fewer than four steps.
+    Exporters and quantizers do this where scores are joined with coordinates and both get the scale of the coordinates.
+Why it costs: the scores of a detector become 0 or 1, or all 0, while an error over the whole tensor looks small.
+Evidence: the scale of QuantizeLinear, and the range that the operator before it can give.
+Fix and its safety: advice: quantize again with a scale for each of the tensors that are joined, or leave the Concat
+    and what follows it in float (``nodes_to_exclude``).
+Example: a detector whose output has boxes in pixels and scores in one tensor
+References: ONNX operators, "QuantizeLinear"; ONNX Runtime documentation, "Quantize ONNX models".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import onnx_ir as ir
+
+from ortune.graph.constants import one_number
+from ortune.graph.nodes import input_of, is_op
+from ortune.model.graphs import nodes
+from ortune.records import Finding
+from ortune.rules._pairs import PASSED
+from ortune.rules._words import counted, name_of
+from ortune.rules.facts import Facts
+
+CODE = "QNT015"
+
+_LEAST_STEPS = 4
+_WIDTH = {"Sigmoid": 1.0, "HardSigmoid": 1.0, "Softmax": 1.0, "Tanh": 2.0, "Softsign": 2.0, "Erf": 2.0}
+"""How far apart the least and the largest value of an operator's output can be."""
+_ON_THE_WAY = PASSED | {"Concat", "QuantizeLinear", "DequantizeLinear"}
+_MOST_NODES = 64
+
+_TEXT = """
+<ir_version: 8, opset_import: ["" : 17]>
+detector (float[1,4,400] pixels, float[1,8,400] x) => (float[1,12,400] y)
+<float s = {SCALE}, uint8 z = {0}>
+{
+    [bad_scores] scores = Sigmoid (x)
+    all = Concat <axis = 1> (pixels, scores)
+    q = QuantizeLinear (all, s, z)
+    y = DequantizeLinear (q, s, z)
+}
+"""
+BAD = _TEXT.replace("SCALE", "2.5")
+GOOD = _TEXT.replace("SCALE", "0.00392")
+
+
+def find(facts: Facts) -> Iterator[Finding]:
+    """At each QuantizeLinear with one scale; the operator that is hit is named."""
+    scales: dict[ir.Node, float] = {}
+    for node in nodes(facts.model.ir) if facts.model else ():
+        scale = one_number(input_of(node, 1)) if is_op(node, "QuantizeLinear") else None
+        if scale is None:
+            continue
+        step = float(scale.reshape(()))
+        for source in _sources(node):
+            if _WIDTH[source.op_type] < _LEAST_STEPS * step:
+                scales[source] = max(step, scales.get(source, 0.0))
+    if not scales:
+        return
+    source, step = max(scales.items(), key=lambda pair: pair[1] / _WIDTH[pair[0].op_type])
+    yield Finding(
+        code=CODE,
+        severity="error",
+        what=f"outputs of a small range quantized in large steps: {counted([*scales])}",
+        where=tuple(map(name_of, scales)),
+        evidence=f"{source.op_type} spans {_WIDTH[source.op_type]:g}, and one step is {step:.3g}",
+        fix="quantize again with a scale for each tensor, or leave these nodes in float",
+    )
+
+
+def _sources(node: ir.Node) -> Iterator[ir.Node]:
+    """The operators of a known range whose outputs a node quantizes, behind nodes that only move or join values."""
+    waiting, seen = [node], {node}
+    while waiting and len(seen) <= _MOST_NODES:
+        at = waiting.pop()
+        for value in at.inputs if is_op(at, "Concat") else at.inputs[:1]:
+            maker = value.producer() if value is not None else None
+            if maker is None or maker in seen:
+                continue
+            seen.add(maker)
+            if is_op(maker, *_WIDTH):
+                yield maker
+            elif is_op(maker, *_ON_THE_WAY):
+                waiting.append(maker)
