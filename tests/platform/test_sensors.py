@@ -124,3 +124,9 @@ def test_this_machine_reads_twice():
     assert first.load1 is not None
     assert seen.steal_ticks is None or seen.steal_ticks >= 0
     assert seen.swap_bytes is None or seen.swap_bytes >= 0
+
+
+def test_no_task_waits_longer_than_the_time_that_went_by() -> None:
+    assert Sensors(psi_cpu_some_us=1_500_000, elapsed_ns=10**9).waited_ratio(10**12) == 1.0
+    assert Sensors(psi_cpu_some_us=300_000).waited_ratio(10**9) == 0.3
+    assert Sensors().waited_ratio(10**9) is None

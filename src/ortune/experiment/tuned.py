@@ -336,9 +336,9 @@ def _throttled(blocks: Sequence[Block]) -> list[str]:
 def _conditions(search: Search) -> str:
     """How busy the machine was while calibrating, by the share of time in which some task waited for a CPU."""
     waits = [
-        t.sensors.waited_us * 1e3 / max(1, t.sensors.elapsed_ns or t.elapsed_ns)
+        ratio
         for t in _trials(search.calibration)
-        if t.sensors.waited_us is not None
+        if (ratio := t.sensors.waited_ratio(t.elapsed_ns)) is not None
     ]
     if not waits:
         return ""

@@ -84,11 +84,11 @@ class Seen:
     @property
     def busy(self) -> str:
         """That the CPUs were wanted by more than there was room for, in words; "" where they were not."""
-        waited = self.sensors.waited_us
-        if waited is None or 1000 * waited < BUSY * self.elapsed_ns:
+        waited = self.sensors.waited_ratio(self.elapsed_ns)
+        if waited is None or waited < BUSY:
             return ""
         load = f", load {self.sensors.load1:.1f}" if self.sensors.load1 is not None else ""
-        return f"the CPUs were waited for {100_000 * waited / self.elapsed_ns:.0f} % of the time{load}"
+        return f"the CPUs were waited for {100 * waited:.0f} % of the time{load}"
 
 
 def profiled_arm(baseline: Baseline, base: Arm) -> Arm:
