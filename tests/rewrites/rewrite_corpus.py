@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import onnx
+import onnx.parser
 from onnx import TensorProto, helper, numpy_helper
 from written_out_steps import written_out
 
@@ -400,6 +401,34 @@ CASCADED = "cascaded-nodes"
 SIZES = "constant-reshape"
 NOTHING = "no-op-nodes"
 
+
+def for_phones() -> onnx.ModelProto:
+    """Operators that accelerators of phones lack, each in a form that they have another for."""
+    text = """
+        <ir_version: 8, opset_import: ["" : 17]>
+        phones (float[1,2,5,6] x) => (float[1,2,16,18] y)
+        <int64[8] mirror = {0,0,1,2,0,0,1,0}, int64[8] edge = {0,0,0,1,0,0,1,1}, int64[8] outer = {0,0,1,0,0,0,0,0},
+         float two = {2}, float low = {-0.5}, float high = {1.5}, float[4] scales = {1,1,2,2}>
+        {
+            a = Pad <mode = "reflect"> (x, mirror)
+            b = HardSigmoid (a)
+            c = HardSwish (a)
+            d = Neg (b)
+            e = Sum (b, c, d)
+            f = Clip (e, low, high)
+            h = Resize <mode = "nearest"> (f, , scales)
+            k = Pad (h, outer, two)
+            m = Pad <mode = "edge"> (k, edge)
+            y = Identity (m)
+        }
+    """
+    return onnx.parser.parse_model(text)
+
+
+PHONES = frozenset(
+    {"activations-as-clip", "plain-arithmetic", "clip-as-min-max", "pad-as-concat", "resize-asymmetric"}
+)
+
 CORPUS = (
     Sample(
         name="old-exporter",
@@ -458,6 +487,7 @@ CORPUS = (
         feeds={"a": values(2, 3, 40), "b": values(2, 5, 40)},
         holds=frozenset({CASCADED, FIXED}),
     ),
+    Sample(name="phones", build=for_phones, feeds={"x": values(1, 2, 5, 6)}, holds=PHONES | {SAVED, NOTHING}),
     Sample(name="plain", build=plain, feeds={"x": values(8, 32)}, holds=frozenset({SAVED, NOTHING})),
     Sample(
         name="external",

@@ -66,9 +66,25 @@ def test_a_rewrite_that_helps_is_named_with_what_it_brings() -> None:
     states = {state.name: state for state in coreml.states}
     assert states["fixed-shapes"].regions == 2
     assert states["rewritten"].regions == 1
-    assert [spec.name for spec in states["rewritten"].rewrites] == ["affine-into-weights"]
+    assert [spec.name for spec in states["rewritten"].rewrites] == ["fixed-dimensions", "affine-into-weights"]
+    command = next(line for line in answer.summary().splitlines() if line.startswith("ortune rewrite"))
+    assert ".2=64 affine-into-weights" in command
+    assert " fixed-dimensions:" in command
     assert coreml.costliest is not None and coreml.costliest.rewrite is not None
     assert (coreml.costliest.left.op_type, coreml.costliest.regions_after) == ("BatchNormalization", 1)
+
+
+def test_sums_that_split_a_network_are_replaced(tmp_path: Path) -> None:
+    """ResNet in the onnx package has Sum where others have Add: 17 regions, and one without it."""
+    answer = ortune.partition(zoo.model_path("light-resnet50"), providers="nnapi")
+    (nnapi,) = answer.result.providers
+    assert [(s.name, s.regions, s.verdict) for s in nnapi.states] == [
+        ("as-is", 17, "poor"),
+        ("rewritten", 1, "good"),
+    ]
+    assert nnapi.costliest is not None
+    assert (nnapi.costliest.left.op_type, nnapi.costliest.regions_without) == ("Sum", 1)
+    assert "after --rewrite plain-arithmetic" in " ".join(answer.summary().split())
 
 
 def test_the_page_draws_the_regions(split: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -15,6 +15,7 @@ from ortune.records import (
     ProviderPartition,
     RewriteSpec,
 )
+from ortune.report import rewrite_words
 from ortune.report.chart import Axis, Box, Chart
 from ortune.report.document import Block, Code, Column, Document, Line, Points, Section, Tone, table
 from ortune.report.numbers import percent, size
@@ -41,6 +42,7 @@ NNAPI_IS_OLD = (
     "NNAPI is deprecated since Android 15. For new apps use QNN on Qualcomm NPUs, and XNNPACK or the CPU provider "
     "elsewhere."
 )
+FIXING = "fixed-dimensions"
 SHOWN_OPERATORS, SHOWN_REGIONS, SHOWN_LEFT = 4, 12, 10
 
 
@@ -121,7 +123,8 @@ def sentence(each: ProviderPartition) -> str:
 
 
 def _rewrites(specs: Sequence[RewriteSpec]) -> str:
-    return " and ".join(spec.name for spec in specs)
+    """The names of rewrites, without the one that fixes shapes."""
+    return " and ".join(spec.name for spec in specs if spec.name != FIXING)
 
 
 def _formats(found: Sequence[ProviderPartition]) -> list[str]:
@@ -259,7 +262,7 @@ def _commands(path: str, result: PartitionResult) -> list[str]:
     state = _best_state(best_of)
     lines = []
     if state.rewrites:
-        lines.append(shlex.join(["ortune", "rewrite", path, *(spec.name for spec in state.rewrites)]))
+        lines.append(shlex.join(["ortune", "rewrite", path, *map(rewrite_words.spec, state.rewrites)]))
     if len(result.providers) > 1 or state.name == "as-is":
         lines.append(shlex.join(["ortune", "partition", path, "--for", best_of.provider, "--verbose"]))
     return lines

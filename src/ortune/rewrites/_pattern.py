@@ -137,14 +137,21 @@ class Pattern(Generic[Match]):
         return [({}, why)] if why else []
 
     def rewrite(
-        self, *, name: str, summary: str, stage: int, safety: Literal["exact", "numerics"] = "exact"
+        self,
+        *,
+        name: str,
+        summary: str,
+        stage: int,
+        safety: Literal["exact", "numerics"] = "exact",
+        targets: tuple[str, ...] = (),
     ) -> Rewrite:
-        """The rewrite that replaces every match."""
+        """The rewrite that replaces every match; with ``targets``, of use there alone."""
         return Rewrite(
             name=name,
             summary=summary,
             safety=safety,
             stage=stage,
+            targets=targets,
             change=self.change,
             proposes=self.proposes,
         )

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Annotated
 
+import msgspec
 import onnx_ir as ir
 
 from ortune import rewrites
@@ -102,6 +103,7 @@ class _Models:
     Attributes:
         plain: As it is.
         fixed: With numbers for its open sizes; None where all are numbers.
+        fixing: The rewrite that fixes them.
         inputs: The shapes that were taken, as ``--shape`` has them.
         work: What it is fed.
         release: Of ONNX Runtime.
@@ -123,9 +125,10 @@ class _Models:
         finished = side.model.facts.format == "ort"  # in ORT format a graph is optimised as it is to stay
         self.plain = side.model if finished else self._at_basic(side.model, ())
         self.fixed = None
+        self.fixing: tuple[RewriteSpec, ...] = ()
         if fixing and not finished:
-            spec = RewriteSpec(name="fixed-dimensions", params=fixing[0][0])
-            self.fixed = self._at_basic(side.model, (spec,))
+            self.fixing = (RewriteSpec(name="fixed-dimensions", params=fixing[0][0]),)
+            self.fixed = self._at_basic(side.model, self.fixing)
         self.inputs = tuple(
             f"{choice.name}:{'x'.join(map(str, choice.shape))}" for choice in self._case.inputs if fixing
         )
@@ -156,18 +159,21 @@ def _partitioned(models: _Models, each: support.Format) -> ProviderPartition:
     if models.fixed is not None:
         model = models.fixed.ir
         shown = partition(model, each, models.release)
-        states.append(summary.state(shown, models.shares(model), "fixed-shapes"))
+        states.append(summary.state(shown, models.shares(model), "fixed-shapes", models.fixing))
     candidates = models.candidates(model, each.provider.target)
     improving = Improving(candidates, shown, states[-1], model, models.release, models.shares)
     improved = improving.together()
     if improved is not None:
-        states.append(improved.state)
+        made_by = (*models.fixing, *improved.specs)
+        states.append(msgspec.structs.replace(improved.state, rewrites=made_by))
     costliest = None
     shares = models.shares(model)
     splitting = summary.splitting(shown, shares)
     if splitting is not None:
         left, without = splitting
         replaced = improving.replacement(left)
+        if replaced is not None and replaced[1] >= len(shown.regions) > 1:
+            replaced = None
         costliest = CostliestOperator(
             left=left,
             regions_without=without,

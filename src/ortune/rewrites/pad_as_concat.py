@@ -1,0 +1,154 @@
+"""Writes Pad as Slice and Concat.
+
+What it is: Pad that mirrors (``reflect``) or repeats the edge (``edge``) becomes Slices of the tensor, joined to it by
+    Concat; one that fills with a number becomes a Concat with constants.
+Why it costs: NNAPI takes no Pad but with a number, and CoreML's MLProgram, as ONNX Runtime's lists have it, none at
+    all. Each splits the model into one region more, with copies before and behind it.
+Evidence: Pad among what ``ortune partition`` finds left to the CPU.
+Fix and its safety: exact: the same elements. On the CPU one Pad is faster: the rewrite is for phones.
+Example: ``--rewrite pad-as-concat``
+References: ONNX operators, "Pad", "Slice" and "Concat".
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import onnx_ir as ir
+
+from ortune.graph.attributes import is_parameter, text_of
+from ortune.graph.constants import constant, scalar
+from ortune.graph.nodes import input_of
+from ortune.rewrites._editor import Editor
+from ortune.rewrites._pattern import Look, Pattern
+
+_LEAST_OPSET = 11  # of a Pad whose amounts are an input
+_MOST_COPIES = 8  # of an edge
+_MOST_BYTES = 4 << 20  # of constants for one Pad
+_MODES = ("constant", "reflect", "edge")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Match:
+    """A Pad.
+
+    Attributes:
+        node: The node.
+        mode: What it fills with.
+        shape: Sizes of what it pads; None for those that are open.
+        amounts: By axis, how many elements before and behind.
+        fill: The number it fills with.
+    """
+
+    node: ir.Node
+    mode: str
+    shape: tuple[int | None, ...]
+    amounts: dict[int, tuple[int, int]]
+    fill: float
+
+
+def _match(node: ir.Node, look: Look) -> _Match | str:  # noqa: PLR0911  (one a near miss)
+    said, mode = f"Pad {node.name!r}", text_of(node, "mode", "constant")
+    shape = look.values.sizes(node.inputs[0])
+    if look.of(node.inputs[0]).dtype != ir.DataType.FLOAT or shape is None or is_parameter(node, "mode"):
+        return f"{said} is not known to be of float32 with a known number of dimensions"
+    pads, axes = constant(input_of(node, 1)), constant(input_of(node, 3))
+    if pads is None or (axes is None and input_of(node, 3) is not None):
+        return f"the amounts of {said} are not constant"
+    places = [int(axis) % len(shape) for axis in axes] if axes is not None else list(range(len(shape)))
+    if mode not in _MODES or (pads < 0).any() or pads.size != 2 * len(places):
+        return f"{said} cuts, or fills in another way than with a number, a mirror or an edge"
+    ends = zip(places, pads[: len(places)], pads[len(places) :], strict=True)
+    amounts = {axis: (int(low), int(high)) for axis, low, high in ends if low or high}
+    if not amounts:
+        return f"{said} pads nothing"
+    value = input_of(node, 2)
+    fill = 0.0 if value is None else scalar(value)
+    if mode == "constant" and (fill is None or None in shape or _bytes(shape, amounts) > _MOST_BYTES):
+        return f"what {said} fills with is not constant, has an open size, or is too large"
+    if mode == "edge" and max(map(max, amounts.values())) > _MOST_COPIES:
+        return f"{said} repeats an edge more than {_MOST_COPIES} times"
+    if mode == "reflect" and any((n := shape[axis]) is None or max(amounts[axis]) >= n for axis in amounts):
+        return f"{said} mirrors more than there is, or of an open size"
+    return _Match(node=node, mode=mode, shape=shape, amounts=amounts, fill=fill or 0.0)
+
+
+def _bytes(shape: tuple[int | None, ...], amounts: dict[int, tuple[int, int]]) -> int:
+    sizes, total = [n or 0 for n in shape], 0
+    for axis, (low, high) in amounts.items():
+        total += 4 * (low + high) * math.prod(n for place, n in enumerate(sizes) if place != axis)
+        sizes[axis] += low + high
+    return total
+
+
+def _replace(editor: Editor, match: _Match, look: Look) -> None:
+    value, sizes = match.node.inputs[0], list(match.shape)
+    assert value is not None
+    for axis, (low, high) in match.amounts.items():
+        before, behind = (
+            _filled(editor, match, value, axis, sizes, count, last=last)
+            for count, last in ((low, False), (high, True))
+        )
+        parts = [*before, value, *behind]
+        made = editor.node(
+            match.node,
+            "Concat",
+            parts,
+            [ir.AttrInt64("axis", axis)],
+            name=f"{match.node.name or 'pad'}_concat",
+        )
+        made.type = match.node.inputs[0].type if match.node.inputs[0] is not None else None
+        value = made
+        size = sizes[axis]
+        sizes[axis] = None if size is None else size + low + high
+    look.values[value] = look.of(match.node.outputs[0])
+    editor.replace(match.node.outputs[0], value)
+
+
+def _filled(
+    editor: Editor,
+    match: _Match,
+    value: ir.Value,
+    axis: int,
+    sizes: list[int | None],
+    count: int,
+    *,
+    last: bool,
+) -> list[ir.Value]:
+    """What stands before or behind a tensor on one axis."""
+    if not count:
+        return []
+    name = f"{match.node.name or 'pad'}"
+    if match.mode == "constant":
+        shape = [count if place == axis else n or 0 for place, n in enumerate(sizes)]
+        return [editor.constant(match.node, f"{name}_fill", np.full(shape, match.fill, np.float32))]
+    edge, step = match.mode == "edge", 1 if match.mode == "edge" else -1
+    if edge:
+        start, end = (-1, np.iinfo(np.int64).max) if last else (0, 1)
+    else:
+        start, end = (-2, -2 - count) if last else (count, 0)
+    numbers = [
+        editor.constant(match.node, f"{name}_{what}", np.asarray([n], np.int64))
+        for what, n in (("start", start), ("end", end), ("axis", axis), ("step", step))
+    ]
+    part = editor.node(match.node, "Slice", [value, *numbers], name=f"{name}_slice")
+    return [part] * (count if edge else 1)
+
+
+PATTERN = Pattern(
+    anchors=("Pad",),
+    match=_match,
+    replace=_replace,
+    made="Wrote {n} Pad {node|nodes} as Slice and Concat.",
+    proposed="{n} Pad {node|nodes} can be Slice and Concat",
+    none="no Pad is in the model",
+    least_opset=_LEAST_OPSET,
+)
+REWRITE = PATTERN.rewrite(
+    name="pad-as-concat",
+    summary="Pad becomes Slice and Concat, for NNAPI and CoreML",
+    stage=7,
+    targets=("nnapi", "coreml"),
+)

@@ -1,0 +1,63 @@
+"""Writes Sum as Add, and Neg as Mul.
+
+What it is: Sum of several tensors becomes one Add after another, and Neg a product with -1.
+Why it costs: NNAPI and CoreML have no Sum, CoreML has no Neg, and each such node splits the model into one region
+    more, with copies before and behind it.
+Evidence: Sum or Neg among what ``ortune partition`` finds left to the CPU.
+Fix and its safety: exact: the same sums in the same order.
+Example: ``--rewrite plain-arithmetic``
+References: ONNX operators, "Sum" and "Neg".
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx_ir as ir
+
+from ortune.graph.nodes import is_op
+from ortune.rewrites._editor import Editor
+from ortune.rewrites._pattern import Look, Pattern
+
+_LEAST_OPSET = 8  # of a Sum that broadcasts
+
+
+def _match(node: ir.Node, look: Look) -> ir.Node | str:
+    if look.of(node.inputs[0]).dtype != ir.DataType.FLOAT:
+        return f"{node.op_type} {node.name!r} is not known to be of float32"
+    if is_op(node, "Sum") and (len(node.inputs) < 2 or None in node.inputs):
+        return f"Sum {node.name!r} is of one tensor"
+    return node
+
+
+def _replace(editor: Editor, node: ir.Node, look: Look) -> None:
+    first, *others = node.inputs
+    assert first is not None
+    made, operator = first, "Add"
+    if is_op(node, "Neg"):
+        others, operator = (
+            [editor.constant(node, f"{node.name or 'neg'}_number", np.asarray(-1, np.float32))],
+            "Mul",
+        )
+    for value in others:
+        made = editor.node(
+            node, operator, [made, value], name=f"{node.name or node.op_type}_{operator.lower()}"
+        )
+    look.values[made] = look.of(node.outputs[0])
+    editor.replace(node.outputs[0], made)
+
+
+PATTERN = Pattern(
+    anchors=("Sum", "Neg"),
+    match=_match,
+    replace=_replace,
+    made="Wrote {n} Sum or Neg {node|nodes} as Add and Mul.",
+    proposed="{n} Sum or Neg {node|nodes} can be Add and Mul",
+    none="no Sum or Neg is in the model",
+    least_opset=_LEAST_OPSET,
+)
+REWRITE = PATTERN.rewrite(
+    name="plain-arithmetic",
+    summary="Sum becomes Add and Neg becomes Mul, for NNAPI and CoreML",
+    stage=7,
+    targets=("nnapi", "coreml"),
+)

@@ -1,0 +1,84 @@
+"""Makes a nearest Resize by whole factors one that phones have.
+
+What it is: Resize with ``mode=nearest``, whole factors and ``coordinate_transformation_mode=half_pixel`` (the default,
+    and what PyTorch's exporters write as ``pytorch_half_pixel``) repeats each element. With ``asymmetric`` and
+    ``nearest_mode=floor`` it repeats the same ones.
+Why it costs: NNAPI and CoreML take a nearest Resize with ``asymmetric`` and ``floor`` alone. Any other splits the model
+    into one region more.
+Evidence: Resize among what ``ortune partition`` finds left to the CPU.
+Fix and its safety: exact: the same elements.
+Example: ``--rewrite resize-asymmetric``
+References: ONNX operators, "Resize".
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx_ir as ir
+
+from ortune.graph.attributes import has_parameters, text_of
+from ortune.graph.constants import constant
+from ortune.graph.nodes import input_of
+from ortune.rewrites._editor import Editor
+from ortune.rewrites._pattern import Look, Pattern
+
+_LEAST_OPSET = 11
+_CENTRED = ("half_pixel", "pytorch_half_pixel")
+_ROUNDED = ("round_prefer_floor", "round_prefer_ceil")
+"""No centre lies half-way between two elements where the factor is whole, so both find the same."""
+
+
+def _match(node: ir.Node, look: Look) -> ir.Node | str:
+    if has_parameters(node) or text_of(node, "mode", "nearest") != "nearest":
+        return ""
+    mode = text_of(node, "coordinate_transformation_mode", "half_pixel")
+    if mode not in _CENTRED:
+        return ""
+    if text_of(node, "nearest_mode", "round_prefer_floor") not in _ROUNDED:
+        return f"Resize {node.name!r} rounds to one side"
+    factors = _factors(node, look)
+    if factors is None or not factors.size:
+        return f"the factors of Resize {node.name!r} are not known"
+    if (factors < 1).any() or (factors != factors.round()).any():
+        return f"a factor of Resize {node.name!r} is not whole"
+    return node
+
+
+def _factors(node: ir.Node, look: Look) -> np.ndarray | None:
+    scales = constant(input_of(node, 2))
+    if scales is not None and scales.size:
+        return scales
+    wanted, given = constant(input_of(node, 3)), look.values.sizes(node.inputs[0])
+    if wanted is None or given is None or len(given) != wanted.size or None in given or 0 in given:
+        return None
+    return np.asarray([int(new) / (old or 1) for new, old in zip(wanted, given, strict=True)])
+
+
+def _replace(editor: Editor, node: ir.Node, look: Look) -> None:
+    attributes = [
+        attribute
+        for name, attribute in node.attributes.items()
+        if name not in ("coordinate_transformation_mode", "nearest_mode")
+    ]
+    attributes.append(ir.AttrString("coordinate_transformation_mode", "asymmetric"))
+    attributes.append(ir.AttrString("nearest_mode", "floor"))
+    made = editor.node(node, "Resize", list(node.inputs), attributes, name=f"{node.name or 'resize'}_nearest")
+    look.values[made] = look.of(node.outputs[0])
+    editor.replace(node.outputs[0], made)
+
+
+PATTERN = Pattern(
+    anchors=("Resize",),
+    match=_match,
+    replace=_replace,
+    made="Made {n} nearest Resize {node|nodes} asymmetric.",
+    proposed="{n} nearest Resize {node repeats|nodes repeat} elements a whole number of times",
+    none="no nearest Resize by whole factors is centred",
+    least_opset=_LEAST_OPSET,
+)
+REWRITE = PATTERN.rewrite(
+    name="resize-asymmetric",
+    summary="a nearest Resize by whole factors becomes asymmetric, for NNAPI and CoreML",
+    stage=7,
+    targets=("nnapi", "coreml"),
+)
