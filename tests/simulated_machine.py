@@ -109,6 +109,7 @@ class Lab:
         seed: Of all that is drawn.
         differ: Whether plans differ in what they take.
         slower_model: Digest of a model's file that takes a tenth longer than others.
+        faster_rewrite: Name of a rewrite whose models take a third less than others.
         allocators: Whether plans may have the allocators of this machine.
         profiles: Whether there is a profiler: its runs are real, in no time.
         now_s: The clock.
@@ -122,6 +123,7 @@ class Lab:
     faults: Faults = field(default_factory=Faults)
     differ: bool = True
     slower_model: str = ""
+    faster_rewrite: str = ""
     allocators: bool = False
     profiles: bool = False
     now_s: float = 1000.0
@@ -239,6 +241,7 @@ class _Trial:
             self.start_s = min(task.limits.load_s, 600.0)
         log_ns = np.log(RUN_NS) + log_factor(lab.seed, self.model, task.plan, differ=lab.differ)
         log_ns += 0.1 * (self.model == lab.slower_model)
+        log_ns -= 0.4 * any(spec.name == lab.faster_rewrite for spec in task.plan.rewrites)
         self.log_ns = float(log_ns + lab.weather.process * self.draw.standard_normal())
         self.first_ns, self.spent_ns = 0, 1e9 * self.start_s
         self.latencies: list[int] = []

@@ -32,6 +32,7 @@ TABLES = {
     "look": "profile.operators",
     "partition": "providers",
     "profile": "nodes",
+    "quantize": "front",
     "report": "sessions",
     "rewrite": "steps",
     "runtime": "runtimes",

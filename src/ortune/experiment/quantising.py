@@ -108,7 +108,7 @@ class Quantising:
 
     def chosen(self, proposed: Sequence[Proposed]) -> list[Proposed]:
         """What to race: of the quantised models those that were right and not slower; all else as it was."""
-        waiting = _widest_first([p for p in proposed if is_quantising(p.plan)])
+        waiting = _proposed_widest_first([p for p in proposed if is_quantising(p.plan)])
         if waiting:
             self._run.watch.say(f"trying {len(waiting)} models of fewer bits")
         raced: list[Proposed] = []
@@ -141,7 +141,7 @@ class Quantising:
         model, failed = self._run.model_of(plan, max(left_s, patience_s(baseline.pilot.trial_ns, 0)))
         if model is None:
             return PrecisionRow(plan=plan, within_ratio=None, why=failed), self._without(plan, failed)
-        size = _size(model)
+        size = model_bytes(model)
         arm = baseline.arm(name, plan=plan, model=model)
         outcome = baseline.executor.trial(arm, runs=PILOT_RUNS)
         if not isinstance(outcome, Measured):
@@ -195,12 +195,11 @@ class Quantising:
         """The plan without the operator that an error names, where it names one of the model's."""
         spec = plan.rewrites[-1]
         left = _leave(spec)
-        if len(left) >= MOST_LEFT_OUT:
-            return []
         kind = named_operator(self._run.side.model.ir, said, left)
         if not kind:
             return []
-        return [(_changed(plan, leave="+".join([*left, kind])), f"without {kind}, which an error names")]
+        again = without_operator(plan, kind)
+        return [(again, f"without {kind}, which an error names")] if again is not None else []
 
     def _nearer(self, plan: Plan) -> list[tuple[Plan, str]]:
         """What may bring the outputs nearer: the ends left as they are, then ranges without the rarest values."""
@@ -231,15 +230,26 @@ def named_operator(model: ir.Model, said: str, but: Sequence[str] = ()) -> str:
     return ""
 
 
-def _widest_first(proposed: Sequence[Proposed]) -> list[Proposed]:
+def without_operator(plan: Plan, kind: str) -> Plan | None:
+    """The plan whose quantized model leaves an operator in float too; None where it leaves as many out as is tried."""
+    left = _leave(plan.rewrites[-1])
+    return _changed(plan, leave="+".join([*left, kind])) if len(left) < MOST_LEFT_OUT else None
+
+
+def widest_first(plans: Sequence[Plan]) -> list[Plan]:
     """One of each rewrite, then the second of each: a budget that ends early has seen every kind."""
     seen: dict[str, int] = {}
     places = []
-    for each in proposed:
-        name = each.plan.rewrites[-1].name
+    for plan in plans:
+        name = plan.rewrites[-1].name
         seen[name] = seen.get(name, 0) + 1
         places.append(seen[name])
-    return [each for _, each in sorted(zip(places, proposed, strict=True), key=lambda pair: pair[0])]
+    return [plan for _, plan in sorted(zip(places, plans, strict=True), key=lambda pair: pair[0])]
+
+
+def _proposed_widest_first(proposed: Sequence[Proposed]) -> list[Proposed]:
+    order = {plan.id: place for place, plan in enumerate(widest_first([each.plan for each in proposed]))}
+    return sorted(proposed, key=lambda each: order[each.plan.id])
 
 
 def _leave(spec: RewriteSpec) -> list[str]:
@@ -257,7 +267,7 @@ def _ratio(base: Measured, trial: Measured) -> float | None:
     return after / before if before and after else None
 
 
-def _size(model: Path) -> int:
+def model_bytes(model: Path) -> int:
     """Of the file and what lies beside it: a rewritten model has a folder of its own."""
     return sum(f.stat().st_size for f in model.parent.iterdir() if f.suffix != ".json")
 

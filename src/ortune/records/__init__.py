@@ -29,6 +29,7 @@ from ortune.records.partition import *
 from ortune.records.plan import *
 from ortune.records.profile import *
 from ortune.records.protocol import *
+from ortune.records.quantize import *
 from ortune.records.report import *
 from ortune.records.rewrite import *
 from ortune.records.runtime import *

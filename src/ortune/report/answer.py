@@ -20,6 +20,7 @@ from ortune.records import (
     LookResult,
     OutputDifference,
     ProfileResult,
+    QuantizeResult,
     Record,
     Side,
     TuneResult,
@@ -32,6 +33,7 @@ from ortune.report import (
     history_words,
     look_words,
     profile_words,
+    quantize_words,
     serve_words,
     tune_words,
 )
@@ -237,6 +239,12 @@ KINDS: dict[str, Kind[Any]] = {
         document=history_words.document,
         headline=history_words.headline,
         build=lambda r: f"onnxruntime {_both(r.rows[0].release, r.rows[-1].release)}",
+    ),
+    "quantize": Kind(
+        result=QuantizeResult,
+        document=quantize_words.document,
+        headline=quantize_words.headline,
+        build=lambda r: r.side.runtime.build,
     ),
     "doctor": Kind(
         result=DoctorResult,

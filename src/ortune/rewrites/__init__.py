@@ -27,7 +27,7 @@ from ortune.rewrites._base import (
 )
 from ortune.rewrites._changed import changed_nodes
 from ortune.rewrites._marks import MODEL_KEY, NODE_KEY, made_by
-from ortune.rewrites._quantized import FAMILY
+from ortune.rewrites._quantized import FAMILY, PRODUCTS, RECURRENT, in_fewer_bits, weight_bytes
 from ortune.rewrites._registry import all_rewrites, canonical, find
 
 __all__ = [
@@ -37,6 +37,8 @@ __all__ = [
     "MODEL_KEY",
     "NODE_KEY",
     "ORT",
+    "PRODUCTS",
+    "RECURRENT",
     "SHADERS_OF_FLOAT16",
     "Param",
     "Rewrite",
@@ -50,6 +52,7 @@ __all__ = [
     "changed_nodes",
     "completed",
     "find",
+    "in_fewer_bits",
     "in_order",
     "lacking",
     "left_out",
@@ -60,6 +63,7 @@ __all__ = [
     "rewrite_model",
     "row",
     "settings_for",
+    "weight_bytes",
 ]  # fmt: skip
 
 

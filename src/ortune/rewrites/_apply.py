@@ -22,6 +22,7 @@ from ortune.records import Plan, RewriteSpec, Value
 from ortune.rewrites._base import ONNX, Rewrite, RewriteResult, unchanged
 from ortune.rewrites._checks import problem
 from ortune.rewrites._marks import carry, stamp, stamp_model
+from ortune.rewrites._quantized import FAMILY, finish, layers_left
 from ortune.rewrites._registry import canonical, find
 
 _STEPS = "rewrites.json"
@@ -198,8 +199,16 @@ class _Line:
             self._path = self._folder / f"before-{self._count}.onnx"
             self.write(self._path)
         target = self._folder / f"after-{self._count}.onnx"
-        what = tool(rewrite.task, self._path, target, rewrite.with_defaults(params))
+        asked, layers = rewrite.with_defaults(params), list[str]()
+        if rewrite.family == FAMILY and asked.get("leave"):
+            asked["leave"], layers = layers_left(self._model, asked["leave"])
+        what = tool(rewrite.task, self._path, target, asked)
         made = open_model(target).ir
+        if rewrite.family == FAMILY:
+            prepared = target.with_name(f"{target.name}.prepared.onnx")
+            floats = open_model(prepared) if prepared.is_file() else open_model(self._path)
+            said = finish(self._model, floats.ir, made, layers, calibrated=rewrite.calibrated)
+            what = "; ".join([what.rstrip("."), *said]) + "."
         if rewrite.mends:
             rewrite.mends(self._model, made)
         if not problem(self._model):

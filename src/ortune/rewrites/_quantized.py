@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 import onnx_ir as ir
 
 from ortune.graph.constants import stored
+from ortune.graph.groups import layer_groups
 from ortune.model.graphs import nodes
 from ortune.model.operators import STANDARD
 from ortune.rewrites._base import Param
+from ortune.rewrites._kept_float import keep_float
+from ortune.rewrites._mended_pairs import mend_pairs
 
 FAMILY = "fewer bits"
 PRODUCTS = ("Conv", "ConvTranspose", "MatMul", "Gemm")
@@ -23,11 +28,49 @@ _INTEGER = (
     "QLinearConv", "QLinearMatMul", "ConvInteger", "MatMulInteger", "MatMulIntegerToFloat", "MatMulNBits",
 )  # fmt: skip
 
+_CONVERSIONS = ("QuantizeLinear", "DequantizeLinear", "DynamicQuantizeLinear")
+
 LEAVE = Param(
     name="leave",
     kind="text",
-    summary="operators that stay as they are, joined by +; the word ends means the first and the last product",
+    summary="what stays in float, joined by +: operators, products by their node's name with what follows each, "
+    "or ends, the first and the last product",
 )
+
+
+def layers_left(model: ir.Model, leave: str) -> tuple[str, list[str]]:
+    """What a ``leave`` says for the quantizer, and the layer groups among it, which are put back afterwards."""
+    groups = {group.name for group in layer_groups(model)}
+    words = [word for word in leave.split("+") if word]
+    layers = [word for word in words if word in groups]
+    return "+".join(word for word in words if word not in groups), layers
+
+
+def finish(
+    model: ir.Model, floats: ir.Model, made: ir.Model, layers: Collection[str], *, calibrated: bool
+) -> tuple[str, ...]:
+    """Puts layer groups of a model into float again in what a quantizer made of it, and mends what that left.
+
+    Args:
+        model: What was quantized.
+        floats: The same as the quantizer prepared it.
+        made: The quantized model, which is changed.
+        layers: Names of groups.
+        calibrated: Activations have ranges too.
+
+    Returns:
+        What was done, a sentence each.
+    """
+    said = []
+    if layers:
+        groups = layer_groups(model)
+        kept, others = (
+            frozenset().union(*(g.values for g in groups if (g.name in layers) == chosen))
+            for chosen in (True, False)
+        )
+        keep_float(made, floats, kept, others)
+        said.append(f"{len(layers)} layer{'s' if len(layers) > 1 else ''} kept in float")
+    return (*said, *(mend_pairs(made, floats) if calibrated else ()))
 
 
 def weight_bytes(model: ir.Model, *kinds: str) -> int:
@@ -51,6 +94,16 @@ def is_small_share(model: ir.Model, held: int) -> bool:
 def holds_quantised(model: ir.Model) -> bool:
     """Whether a model has integer operators already, or the casts to them."""
     return any(node.op_type in _INTEGER for node in nodes(model))
+
+
+def in_fewer_bits(node: ir.Node) -> bool:
+    """Whether a node of a quantized model computes in fewer bits, or is one that becomes an integer kernel."""
+    if node.op_type in _CONVERSIONS:
+        return False
+    producers = (value.producer() for value in node.inputs if value is not None)
+    return node.op_type in _INTEGER or any(
+        p is not None and p.op_type == "DequantizeLinear" for p in producers
+    )
 
 
 def refuses(model: ir.Model, *kinds: str) -> tuple[str, ...]:

@@ -91,6 +91,23 @@ QUANTIZE_SHARE = _phase(
     "of the time left",
     "made, and outputs compared; the rest is raced",
 )
+WHOLE_MODELS_SHARE = _phase(
+    "whole models in fewer bits",
+    "quantize",
+    0.2,
+    "of the time after the pilot",
+    "each means once; the first in any case",
+)
+SENSITIVITY_SHARE = _phase(
+    "sensitivity",
+    "quantize",
+    0.4,
+    "of the time after the pilot",
+    "so many questions of layers as fit until then",
+)
+STEPS_SHARE = _phase(
+    "steps towards float", "quantize", 0.55, "of the time after the pilot", "the rest is raced"
+)
 LEAST_SEARCH_SHARE = _phase(
     "calibration, first blocks and confirmation", "tune", 0.55, "of the time left",
     "the rest is for what the first blocks suggest",

@@ -2,14 +2,67 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import hashlib
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 from ortune import rewrites
+from ortune.model.open import open_model
 from ortune.records import FeedRef, Plan
 from ortune.targets.task import Limits
 from ortune.targets.tool import ToolProcess
 from ortune.trials.sides import Resolved
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CachedTool:
+    """A tool whose results are kept: one quantized model is the start of many that keep other layers in float.
+
+    Attributes:
+        tool: Does what is not there yet.
+        folder: Where results lie, a folder each.
+    """
+
+    tool: rewrites.Tool
+    folder: Path
+
+    @property
+    def identity(self) -> str:
+        """The tool's own."""
+        return self.tool.identity
+
+    def __call__(self, task: str, source: Path, target: Path, params: Mapping[str, str]) -> str:
+        """Does one task, or links to what it gave before.
+
+        Raises:
+            OrtuneError: As the tool.
+        """
+        asked = (task, open_model(source).sha256, sorted(params.items()), target.name, self.identity)
+        place = self.folder / hashlib.sha256(repr(asked).encode()).hexdigest()[:16]
+        if not place.is_dir():
+            self.folder.mkdir(parents=True, exist_ok=True)
+            scratch = Path(tempfile.mkdtemp(prefix=".making-", dir=self.folder))
+            what = self.tool(task, source, scratch / target.name, params)
+            (scratch / _WHAT).write_text(what, encoding="utf-8")
+            scratch.rename(place)
+        for path in place.iterdir():
+            if path.name != _WHAT:
+                _link(path, target.parent / path.name)
+        return (place / _WHAT).read_text(encoding="utf-8")
+
+
+_WHAT = "what.txt"
+
+
+def _link(source: Path, goal: Path) -> None:
+    try:
+        os.link(source, goal)
+    except OSError:  # a file system without links
+        shutil.copyfile(source, goal)
 
 
 class Models:
@@ -53,7 +106,8 @@ class Models:
                 feeds=self.feeds if any(rewrites.find(r.name).calibrated for r in plan.rewrites) else (),
                 limits=Limits(load_s=limit_s),
             )
+            cached = CachedTool(tool=tool, folder=self._folder / "tool")
             self._made[key] = rewrites.apply_all(
-                self._side.model, plan.rewrites, self._folder / "rewritten", tool
+                self._side.model, plan.rewrites, self._folder / "rewritten", cached
             )
         return self._made[key]

@@ -1,0 +1,118 @@
+"""The document of ``ortune quantize``."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from ortune.records.base import Record
+from ortune.records.compare import Control
+from ortune.records.comparison import Comparison
+from ortune.records.finding import Finding
+from ortune.records.machine import Side
+from ortune.records.measure import Figures, OutputDifference
+from ortune.records.plan import Calibration, Plan
+from ortune.records.tune import PrecisionRow
+
+KeptReason = Literal["", "error", "no-gain", "not-quantized", "not-asked"]
+"""Why a layer is in float: fewer bits cost too much error, or save no time, or the quantizer has nothing for it, or no
+time was left to ask; "" for one in fewer bits."""
+
+
+class LayerRow(Record, frozen=True, kw_only=True):
+    """One question of the sensitivity analysis: a layer, or several of equal structure or next to each other.
+
+    Attributes:
+        name: The first layer's; ``members`` are all of them.
+        error: At the model's outputs where these alone are in fewer bits; None where that was not measured.
+        error_ratio: Its square over the sum of the squares of all rows: the part of the error that they cause.
+        time_ns: What they take in float, in a mean run under the profiler; None without a profile.
+        time_ratio: Of the whole run.
+        saved_ns: By fewer bits, in the two profiles; None without them.
+        n_kept: How many of the members the winner keeps in float.
+        reason: Why the winner keeps these in float.
+    """
+
+    name: str
+    op_type: str
+    members: tuple[str, ...]
+    error: float | None = None
+    error_ratio: float | None = None
+    time_ns: float | None = None
+    time_ratio: float | None = None
+    saved_ns: float | None = None
+    n_kept: int = 0
+    reason: KeptReason = ""
+
+
+class FrontRow(Record, frozen=True, kw_only=True):
+    """One model on the way from float to fewer bits.
+
+    Attributes:
+        error: The worst slice's relative L2 over all outputs and inputs; 0 for the float model.
+        ok: Its outputs keep the tolerance.
+        n_float: Layers in float, of ``n_layers``.
+        comparison: Against the float model on fresh blocks; None where it was not raced.
+        figures: Over those blocks.
+        pareto: No other raced row has a smaller error and less time.
+        chosen: It is the winner.
+        failed: Why it was not raced; "" where it was.
+    """
+
+    plan: Plan
+    error: float
+    ok: bool
+    n_float: int
+    n_layers: int
+    size_bytes: int | None = None
+    outputs: OutputDifference | None = None
+    figures: Figures | None = None
+    comparison: Comparison | None = None
+    pareto: bool = False
+    chosen: bool = False
+    failed: str = ""
+
+
+class QuantizeResult(Record, frozen=True, kw_only=True):
+    """``result`` of ``ortune quantize --json``.
+
+    Attributes:
+        tolerance: What the outputs had to keep, as it was written.
+        winner: The plan to ship: the fastest of the front that keeps the tolerance and is confirmed to be faster than
+            float; else the plan that runs the model as it is.
+        changes: It is another one than the float model's.
+        methods: The whole model by each means, tried once.
+        layers: The sensitivity of one means, in the order of the graph; ``layers_of`` is the whole model by it.
+        front: What was made on the way, by error; the float model is the first.
+        calibration: What models were calibrated on and compared with.
+        inputs_needed: Real inputs that a final answer needs, 0 where there were as many.
+        mended: What was put right of what the quantizer made of the winner, a sentence each.
+    """
+
+    side: Side
+    headline: str = ""
+    tolerance: str
+    winner: Plan
+    changes: bool = False
+    estimand: str = ""
+    default_figures: Figures
+    winner_figures: Figures | None = None
+    against_default: Comparison | None = None
+    outputs: OutputDifference | None = None
+    methods: tuple[PrecisionRow, ...] = ()
+    layers: tuple[LayerRow, ...] = ()
+    layers_of: Plan | None = None
+    front: tuple[FrontRow, ...] = ()
+    calibration: Calibration
+    inputs_needed: int = 0
+    mended: tuple[str, ...] = ()
+    controls: tuple[Control, ...] = ()
+    findings: tuple[Finding, ...] = ()
+    notes: tuple[str, ...] = ()
+    budget_s: float = 0.0
+    no_time: str = ""
+    code: str = ""
+    reproduce: str = ""
+    bundle: str = ""
+    report: str = ""
+    session: str = ""
+    elapsed_s: float = 0.0

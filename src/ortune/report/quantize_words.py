@@ -1,0 +1,258 @@
+"""Precision layer by layer, in words: what was won, what stays in float and why, and what lies between."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+from ortune.records import Calibration, Envelope, FrontRow, LayerRow, PrecisionRow, QuantizeResult
+from ortune.report import sides
+from ortune.report.answer_commands import lines, told_line
+from ortune.report.chart import Chart, Dot, Segment, decade_axis, factor_axis
+from ortune.report.checks import checks, control_words
+from ortune.report.document import (
+    Block,
+    Cell,
+    Code,
+    Column,
+    Document,
+    Line,
+    Pairs,
+    Points,
+    Section,
+    Table,
+    Tone,
+    stopped,
+    table,
+)
+from ortune.report.numbers import change, duration, enough, factor, percent, shorten, size, span
+from ortune.report.precision_words import model
+
+_NOTHING = "-"
+NOT_FINAL = "NOT FINAL"
+MOST_NAMED = 12
+"""Layers in float that are named one by one; the page and the JSON have all."""
+
+
+def no_time(n: int, needed_s: float) -> str:
+    """That some models were not raced, and with which budget all are."""
+    what = "1 model was" if n == 1 else f"{n} models were"
+    return f"{what} not raced: the budget is too small ({enough(needed_s)} is enough)"
+
+
+def headline(result: QuantizeResult) -> str:
+    """What the winner gains and costs, or why float stays."""
+    unsure = f"{NOT_FINAL} (invented inputs): " if not result.calibration.source else ""
+    comparison, row = result.against_default, _winner(result)
+    if comparison is None or row is None:
+        return f"{unsure}float stays: {_why_float(result)}"
+    ratio, low, high = sides.as_shown(comparison)
+    interval = (
+        f"{factor(1 / high)} to {factor(1 / low)}"
+        if high and low
+        else f"{factor(1 / (high or ratio))} or more"
+    )
+    gain = f"{factor(1 / ratio)}x faster ({interval})"
+    return f"{unsure}{gain} with outputs {_error(row.error)} away; {_n_float(row)}"
+
+
+def _why_float(result: QuantizeResult) -> str:
+    models = [row for row in result.front if row.n_layers and not _is_float(row)]
+    right = [row for row in models if row.ok]
+    if result.no_time and not any(row.comparison for row in models):
+        return result.no_time
+    if not models:
+        return "no quantizer made a model that runs"
+    if not right:
+        return f"no model in fewer bits keeps the tolerance {result.tolerance}"
+    return "no model in fewer bits that keeps the tolerance is confirmed to be faster"
+
+
+def _is_float(row: FrontRow) -> bool:
+    return not row.plan.rewrites
+
+
+def _winner(result: QuantizeResult) -> FrontRow | None:
+    return next((row for row in result.front if row.chosen and not _is_float(row)), None)
+
+
+def _error(error: float) -> str:
+    return f"{100 * error:.2g} %"
+
+
+def _n_float(row: FrontRow) -> str:
+    if not row.n_float:
+        return "all layers in fewer bits"
+    return f"{row.n_float} of {row.n_layers} layers kept in float"
+
+
+def rests_on(calibration: Calibration, needed: int) -> str:
+    """How many inputs the answer rests on, and how many a final one needs."""
+    seen = f"error measured on {_sets(calibration.checked)}"
+    if not calibration.source:
+        return f"{NOT_FINAL}: calibrated and compared on invented inputs; {needed} real ones would do (--data FOLDER)"
+    text = f"calibrated on {_sets(calibration.inputs)} of {calibration.source}, {seen} that were held out"
+    return f"{text}; {needed} would show that at most 5 % of others exceed the tolerance" if needed else text
+
+
+def _sets(count: int) -> str:
+    return "1 input" if count == 1 else f"{count} inputs"
+
+
+def kept_line(row: LayerRow) -> str:
+    """One layer that stays in float, with its reason."""
+    name = row.name if len(row.members) == 1 else f"{row.name} and {len(row.members) - 1} like it"
+    if row.reason == "error" and 0 < row.n_kept < len(row.members):
+        name = f"{row.n_kept} of {len(row.members)} like {row.name}"
+    parts = []
+    if row.reason == "not-quantized":
+        parts.append("ONNX Runtime's quantizer does not take it")
+    if row.error_ratio is not None:
+        parts.append(f"{percent(row.error_ratio, 0)} of the error")
+    if row.time_ratio is not None:
+        parts.append(f"{percent(row.time_ratio, 0)} of the time")
+    if row.reason == "no-gain":
+        parts.append("fewer bits do not make it faster")
+    return f"{name}: {', '.join(parts)}" if parts else name
+
+
+def document(envelope: Envelope[QuantizeResult]) -> Document:
+    """The answer, what stays in float, the front, and what supports it."""
+    result = envelope.result
+    assert result is not None
+    tone: Tone = "good" if result.changes else "unsure"
+    kept = [kept_line(row) for row in result.layers if row.n_kept]
+    more = len(kept) - MOST_NAMED
+    named = [*kept[:MOST_NAMED], *([f"{more} more (--json has all)"] if more > 0 else [])]
+    blocks: list[Block] = [
+        *stopped(envelope),
+        Line(headline(result), tone),
+        Line(rests_on(result.calibration, result.inputs_needed), "" if result.calibration.source else "look"),
+        Points(title="kept in float", items=named if result.changes else ()),
+        _front(result),
+        *checks(result.controls, result.against_default, result.findings),
+        *([Line(f"bundle: {result.bundle}", "good")] if result.bundle else []),
+        Code(title="next", lines=_next(envelope), commands=True),
+    ]
+    support: list[Block] = [
+        *([chart] if (chart := _chart(result)) is not None else []),
+        *([_layers(result)] if result.layers else []),
+        _methods(result.methods),
+        Pairs(rows=_details(result)),
+    ]
+    return Document(title=f"quantize {result.side.label}", blocks=blocks, support=support)
+
+
+def _next(envelope: Envelope[QuantizeResult]) -> list[str]:
+    result = envelope.result
+    compare = ["ortune", "compare", result.bundle] if result.bundle else []
+    return lines(compare, told_line(result.session, envelope.store))
+
+
+def _name(row: FrontRow) -> str:
+    if _is_float(row):
+        return "float"
+    spec = row.plan.rewrites[-1]
+    params = ",".join(f"{k}={v}" for k, v in spec.params.items() if k != "leave" or not row.n_float)
+    return f"{spec.name}:{params}" if params else spec.name
+
+
+def _front(result: QuantizeResult) -> Table:
+    """A row for each model that was raced, by error."""
+    columns = [
+        Column("model", "name"), Column("layers in float"), Column("error"), Column("against float"),
+        Column("size"), Column("", "text"),
+    ]  # fmt: skip
+    rows = []
+    for row in result.front:
+        if row.comparison is None and not _is_float(row):
+            continue
+        time = Cell(_NOTHING)
+        if row.comparison is not None:
+            ratio, low, high = sides.as_shown(row.comparison)
+            time = Cell(change(ratio), beneath=span(low, high))
+        of = "" if not row.n_layers else f"{row.n_float} of {row.n_layers}"
+        said = ["winner"] if row.chosen else ["beyond the tolerance"] if not row.ok else []
+        if row.pareto and not row.chosen and row.ok:
+            said.append("on the front")
+        size_text = size(row.size_bytes) if row.size_bytes is not None else ""
+        rows.append([_name(row), of, _error(row.error), time, size_text, ", ".join(said)])
+    note = "error: the worst slice of all outputs and inputs, relative L2"
+    return table(columns, rows, notes=[note] if len(rows) > 1 else [], dense=True)
+
+
+def _layers(result: QuantizeResult) -> Table:
+    columns = [
+        Column("layer", "name"), Column("operator", "text"), Column("error alone"), Column("of the error"),
+        Column("of the time"), Column("saves"), Column("kept in float"),
+    ]  # fmt: skip
+    rows = []
+    for row in result.layers:
+        count = f" (x{len(row.members)})" if len(row.members) > 1 else ""
+        rows.append(
+            [
+                f"{row.name}{count}",
+                row.op_type,
+                _NOTHING if row.error is None else _error(row.error),
+                _NOTHING if row.error_ratio is None else percent(row.error_ratio, 0),
+                _NOTHING if row.time_ratio is None else percent(row.time_ratio, 0),
+                _NOTHING if row.saved_ns is None else duration(row.saved_ns),
+                "" if not row.n_kept else "yes" if row.n_kept == len(row.members) else f"{row.n_kept}",
+            ]
+        )
+    of = f" of {model(result.layers_of)}" if result.layers_of is not None else ""
+    return table(columns, rows, title=f"sensitivity{of}", dense=True, sortable=True)
+
+
+def _methods(rows: Sequence[PrecisionRow]) -> Table:
+    """The whole model by each means, a single observation each."""
+    columns = [
+        Column("whole model", "name"),
+        Column("error"),
+        Column("against float"),
+        Column("size"),
+        Column("", "text"),
+    ]
+    cells = []
+    for row in rows:
+        outputs = row.outputs
+        error = _NOTHING if outputs is None or not outputs.comparable else _error(outputs.relative_l2)
+        time = _NOTHING if row.ratio is None else change(row.ratio)
+        size_text = size(row.size_bytes) if row.size_bytes is not None else _NOTHING
+        cells.append([model(row.plan), error, time, size_text, shorten(row.why, 90)])
+    return table(columns, cells, notes=["single observations"] if cells else [], dense=True)
+
+
+def _chart(result: QuantizeResult) -> Section | None:
+    """Error against speed-up, a dot a model; the front is joined."""
+    rows = [row for row in result.front if row.comparison is not None and row.error > 0]
+    if not rows:
+        return None
+    ratios = [row.comparison.ratio for row in rows if row.comparison is not None]
+    x = decade_axis([row.error for row in rows], lambda value: f"{100 * value:g} %")
+    y = factor_axis([1 / ratio for ratio in ratios], lambda value: f"{value:g}x", slowest=0.3)
+    dots = [
+        Dot(
+            x=row.error, y=1 / ratio, hue="new" if row.chosen else "base", radius_px=5.0 if row.chosen else 3.5,
+            about=f"{_name(row)}: {factor(1 / ratio)}x, error {_error(row.error)}, {_n_float(row)}",
+        )
+        for row, ratio in zip(rows, ratios, strict=True)
+    ]  # fmt: skip
+    best = sorted((row.error, 1 / ratio) for row, ratio in zip(rows, ratios, strict=True) if row.pareto)
+    joins = [Segment(x0=a[0], x1=b[0], y0=a[1], y1=b[1], hue="join new") for a, b in pairwise(best)]
+    told = "; ".join(dot.about for dot in dots)
+    chart = Chart(
+        title="error and speed", alt=f"speed-up over float against error: {told}", marks=(*joins, *dots),
+        height_px=220, x=x, y=y, legend=(("new", "winner"), ("base", "other models")),
+    )  # fmt: skip
+    return Section(title="Front", blocks=[chart])
+
+
+def _details(result: QuantizeResult) -> list[tuple[str, str]]:
+    rows = [("tolerance", result.tolerance), ("statistic", result.estimand)]
+    rows += [("mended", text) for text in result.mended]
+    rows += [("noise", text) for text in control_words(result.controls)]
+    rows += [("finding", f"{f.code} {f.what}; {f.fix}") for f in result.findings]
+    rows += [("note", text) for text in result.notes]
+    rows.append(("again", result.reproduce))
+    return [(name, text) for name, text in rows if text]

@@ -1,0 +1,144 @@
+"""Puts groups of layers of a quantized model back into float: the model as it was, node for node, where it is named.
+
+ONNX Runtime's quantizers fold activations into ranges, rename outputs and write other operators; what they were given
+is known by the names of values, which they keep. So the float nodes that compute those values take their place again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+
+import onnx_ir as ir
+
+from ortune.graph.constants import stored
+from ortune.graph.nodes import is_op
+from ortune.model.graphs import subgraphs
+from ortune.rewrites.dead_nodes import remove
+
+
+def keep_float(made: ir.Model, floats: ir.Model, values: Collection[str], others: Collection[str]) -> int:
+    """Changes a quantized model so that the values of these names are computed in float.
+
+    Args:
+        made: The quantized model.
+        floats: What it was made from, as the quantizer saw it.
+        values: Names of values of the model that both come from.
+        others: Names of its other values, which stay quantized: a value that is in neither is one that the quantizer's
+            preparation made, and goes with what it is computed from.
+
+    Returns:
+        How many nodes of the quantized model are float again.
+    """
+    kept = _kept(made, floats, frozenset(values), frozenset(others))
+    line = _Line(made)
+    for node in kept:
+        line.put(node)
+    made.graph.sort()
+    remove(made)
+    return len(kept)
+
+
+def _kept(made: ir.Model, floats: ir.Model, values: frozenset[str], others: frozenset[str]) -> list[ir.Node]:
+    """The float nodes to put back, in order; what the quantizer folded away goes with what it was folded into."""
+    nodes = [n for n in floats.graph if not is_op(n, "Constant") and not any(True for _ in subgraphs(n))]
+    kept: set[ir.Node] = set()
+    for node in nodes:
+        names = {value.name for value in node.outputs}
+        computed = [value.producer() for value in node.inputs if value is not None and stored(value) is None]
+        new = computed and not names & others and all(producer in kept for producer in computed)
+        if names & values or new:
+            kept.add(node)
+    there = {value.name for node in made.graph for value in node.outputs}
+    folded = [node for node in nodes if not any(value.name in there for value in node.outputs)]
+    before = -1
+    while before != len(kept):
+        before = len(kept)
+        for node in folded:
+            together = {node, *(use.node for value in node.outputs for use in value.uses())}
+            if kept & together:
+                kept.update(each for each in together if each in nodes)
+    return [node for node in nodes if node in kept]
+
+
+class _Line:
+    """A quantized graph while float nodes are put back into it."""
+
+    def __init__(self, made: ir.Model) -> None:
+        self._graph = made.graph
+        self._values: dict[str, ir.Value] = {}
+        for value in (*made.graph.inputs, *made.graph.initializers.values()):
+            self._values[value.name or ""] = value
+        for node in made.graph:
+            self._values.update((value.name or "", value) for value in node.outputs)
+        self._new: dict[str, ir.Value] = {}
+
+    def put(self, node: ir.Node) -> None:
+        """Puts one node back, whose inputs from other such nodes are there already."""
+        inputs = [self._input(value) for value in node.inputs]
+        attributes = list(node.attributes.values())
+        copy = ir.Node(
+            node.domain, node.op_type, inputs, attributes, num_outputs=len(node.outputs), name=node.name,
+            overload=node.overload,
+        )  # fmt: skip
+        self._graph.append(copy)
+        for value, new in zip(node.outputs, copy.outputs, strict=True):
+            new.type, new.shape = value.type, value.shape
+            name = value.name or ""
+            self._new[name] = new
+            old = self._values.get(name)
+            if old is None:
+                new.name = name
+                continue
+            # Who read the quantized value reads this one; an output of the model is this one from now on.
+            old.replace_all_uses_with(new, replace_graph_outputs=True)
+            old.name = f"{name}_quantized_before"
+            new.name = name
+            self._values[name] = new
+
+    def _input(self, value: ir.Value | None) -> ir.Value | None:
+        if value is None:
+            return None
+        name = value.name or ""
+        if name in self._new:
+            return self._new[name]
+        tensor = stored(value)
+        if tensor is not None:
+            return self._constant(name, tensor)
+        there = self._values[name]
+        producer = there.producer()
+        if producer is None or is_op(producer, "DequantizeLinear") or not _dequantized(producer):
+            return there
+        # A quantized operator's result must have no other reader than its QuantizeLinear, or it is not fused.
+        return next(_behind(there), there)
+
+    def _constant(self, name: str, tensor: ir.TensorProtocol) -> ir.Value:
+        """The float weight: the one that the quantized model holds too, else a new one."""
+        there = self._values.get(name)
+        held = stored(there)
+        if there is not None and held is not None and held.dtype == tensor.dtype:
+            return there
+        own = name if there is None else f"{name}_float"
+        if own in self._graph.initializers:
+            return self._graph.initializers[own]
+        value = ir.Value(
+            name=own, type=ir.TensorType(tensor.dtype), shape=ir.Shape(tensor.shape), const_value=tensor
+        )
+        self._graph.initializers[own] = value
+        return value
+
+
+def _dequantized(node: ir.Node) -> bool:
+    """Whether a node reads what a DequantizeLinear gives: it is one of those that become integer kernels."""
+    found = (value.producer() for value in node.inputs if value is not None)
+    return any(is_op(producer, "DequantizeLinear") for producer in found)
+
+
+def _behind(value: ir.Value) -> Iterator[ir.Value]:
+    """What a value is once it is quantized and float again."""
+    for use in value.uses():
+        if is_op(use.node, "QuantizeLinear") and use.idx == 0:
+            yield from (
+                reader.node.outputs[0]
+                for reader in use.node.outputs[0].uses()
+                if is_op(reader.node, "DequantizeLinear")
+            )

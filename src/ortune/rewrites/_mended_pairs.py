@@ -1,0 +1,170 @@
+"""What a static quantizer leaves that costs and brings nothing, or loses values: mended in the model that it made.
+
+Three things are mended. A pair of QuantizeLinear and DequantizeLinear around an operator that has no integer kernel, or
+that lacks a pair on one of its sides, rounds and converts for nothing. A weight behind DequantizeLinear that no integer
+kernel reads is computed anew at each call. And a model's output in 8 bits has one scale: where boxes and scores are one
+tensor, the scores are less than a step, and every one of them becomes 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import onnx_ir as ir
+
+from ortune.graph.constants import stored
+from ortune.graph.nodes import is_op
+from ortune.model.graphs import op_set
+from ortune.rewrites._kept_float import keep_float
+from ortune.rewrites.dead_nodes import remove
+
+_MOVES = op_set("Concat Flatten Gather Identity Reshape Slice Split Squeeze Transpose Unsqueeze")
+"""What only moves values: behind it a scale is what it was before."""
+_TO_SCORES = op_set("Exp LogSoftmax Sigmoid Softmax Tanh")
+"""What the last layer of a model often is: its values differ by orders of magnitude."""
+_ONE_INPUT = op_set(
+    "AveragePool DepthToSpace Expand Flatten Gather GatherElements GlobalAveragePool LeakyRelu MaxPool Reshape Resize "
+    "Sigmoid Slice Softmax Split Squeeze Tile Transpose Unsqueeze"
+)
+"""ONNX Runtime's CPU provider runs these on integers; what else they take are sizes and indices."""
+_ALL_INPUTS = op_set("Add Concat Conv Gemm MatMul Mul Where")
+_GIVES_FLOAT = op_set("Gemm MatMul")
+"""These have a kernel from integers to float too, so nothing need quantize their result."""
+
+
+def mend_pairs(made: ir.Model, floats: ir.Model) -> tuple[str, ...]:
+    """Mends a statically quantized model; one sentence for each kind of thing that was mended.
+
+    Args:
+        made: The quantized model, which is changed.
+        floats: What it was made from, as the quantizer saw it.
+    """
+    outputs, pairs, weights = _float_outputs(made, floats), 0, 0
+    graph, before = made.graph, -1
+    while before != pairs + weights:
+        before = pairs + weights
+        for node in list(graph):
+            if is_op(node, "QuantizeLinear") and node.graph is graph:
+                pairs += _without_pair(node)
+            elif is_op(node, "DequantizeLinear") and node.graph is graph:
+                weights += _without_weight(graph, node)
+        remove(made)
+    said = []
+    if outputs:
+        names = ", ".join(repr(name) for name in outputs)
+        said.append(f"{names} stays in float: in 8 bits all of its values would share one scale")
+    if pairs:
+        said.append(
+            f"{_counted(pairs, 'pair')} of QuantizeLinear and DequantizeLinear without an integer kernel removed"
+        )
+    if weights:
+        said.append(
+            f"{_counted(weights, 'weight')} that would be dequantized at each call {_are(weights)} float again"
+        )
+    return tuple(said)
+
+
+def _counted(n: int, what: str) -> str:
+    return f"1 {what}" if n == 1 else f"{n} {what}s"
+
+
+def _are(n: int) -> str:
+    return "is" if n == 1 else "are"
+
+
+def _float_outputs(made: ir.Model, floats: ir.Model) -> list[str]:
+    """Puts what makes the model's outputs of values with scales of their own back into float; their names."""
+    found, values = [], set[str]()
+    quantized = {v.name for v in made.graph.outputs if is_op(v.producer(), "DequantizeLinear")}
+    for output in floats.graph.outputs:
+        if output.name not in quantized:
+            continue
+        mine = set(_moved(output))
+        if mine:
+            found.append(output.name or "")
+            values |= mine
+    if values:
+        others = {v.name or "" for node in floats.graph for v in node.outputs} - values
+        keep_float(made, floats, values, others)
+    return found
+
+
+def _moved(value: ir.Value) -> Iterator[str]:
+    """Names of the values from an output back to where each has a scale of its own."""
+    node = value.producer()
+    if not (is_op(node, *_MOVES) or is_op(node, *_TO_SCORES)):
+        return
+    assert node is not None
+    yield from (v.name or "" for v in node.outputs)
+    for each in node.inputs:
+        if each is not None and is_op(node, *_MOVES):
+            yield from _moved(each)
+
+
+def is_integer_kernel(node: ir.Node) -> bool:
+    """Whether ONNX Runtime makes one integer kernel of a node and the pairs around it, on the CPU."""
+    if is_op(node, *_ONE_INPUT):
+        inputs = list(node.inputs[:1])
+    elif is_op(node, *_ALL_INPUTS):
+        inputs = [v for v in node.inputs if v is not None and v.name]
+        inputs = inputs[1:] if is_op(node, "Where") else inputs
+    else:
+        return False
+    if not all(v is not None and is_op(v.producer(), "DequantizeLinear") for v in inputs):
+        return False
+    if is_op(node, *_GIVES_FLOAT):
+        return True
+    uses = [use.node for value in node.outputs for use in value.uses()]
+    return bool(uses) and all(is_op(user, "QuantizeLinear") for user in uses) and not _is_given(node)
+
+
+def _is_given(node: ir.Node) -> bool:
+    return any(value.is_graph_output() for value in node.outputs)
+
+
+def _without_pair(node: ir.Node) -> int:
+    """Takes the float value around a pair that serves no integer kernel; 1 where it did."""
+    value = node.inputs[0]
+    if value is None or stored(value) is not None:
+        return 0
+    producer = value.producer()
+    readers = [use.node for use in node.outputs[0].uses()]
+    if (
+        not readers
+        or node.outputs[0].is_graph_output()
+        or not all(is_op(r, "DequantizeLinear") for r in readers)
+    ):
+        return 0
+    served = [use.node for reader in readers for use in reader.outputs[0].uses()]
+    if any(reader.outputs[0].is_graph_output() for reader in readers):
+        return 0
+    if (producer is not None and is_integer_kernel(producer)) or any(map(is_integer_kernel, served)):
+        return 0
+    for reader in readers:
+        reader.outputs[0].replace_all_uses_with(value)
+    return 1
+
+
+def _without_weight(graph: ir.Graph, node: ir.Node) -> int:
+    """Stores a weight as float that no integer kernel reads; 1 where it did."""
+    tensors = [stored(value) for value in node.inputs]
+    output = node.outputs[0]
+    if any(tensor is None for tensor in tensors) or output.is_graph_output() or not output.uses():
+        return 0
+    if any(is_integer_kernel(use.node) for use in output.uses()):
+        return 0
+    weight, scale, *zero = [tensor.numpy() for tensor in tensors if tensor is not None]
+    axis = node.attributes["axis"].as_int() if "axis" in node.attributes else 1
+    shape = [-1 if place == axis % max(1, weight.ndim) else 1 for place in range(weight.ndim)]
+    of = (lambda a: a.reshape(shape)) if scale.size > 1 else (lambda a: a.reshape(()))
+    shifted = weight.astype(np.float32) - (of(zero[0]).astype(np.float32) if zero else 0)
+    array = np.ascontiguousarray(shifted * of(scale), dtype=np.float32)
+    name = f"{output.name}_float"
+    tensor = ir.tensor(array, name=name)
+    value = ir.Value(
+        name=name, type=ir.TensorType(ir.DataType.FLOAT), shape=ir.Shape(array.shape), const_value=tensor
+    )
+    graph.initializers[name] = value
+    output.replace_all_uses_with(value)
+    return 1

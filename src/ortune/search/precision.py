@@ -1,0 +1,140 @@
+"""Which layers stay in float: a walk from the whole model in fewer bits towards float, in steps of layers.
+
+The order is greedy: first what saves no time, then what costs the most error for the time that it saves. Errors of
+layers add like independent noise, by their squares. That is only the order; every step that matters is measured, and
+around the step that is wanted single questions are tried again.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+Kept = frozenset[str]
+"""Names of the layers in float."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """Layers that are decided together.
+
+    Attributes:
+        names: Of the layers.
+        error: At the model's outputs where these alone are in fewer bits; infinite where that does not run.
+        saved_ns: Of a run, by fewer bits for them; below 0 they cost time.
+    """
+
+    names: tuple[str, ...]
+    error: float
+    saved_ns: float
+
+
+def keep_order(questions: Sequence[Question]) -> list[Question]:
+    """In which order layers go back into float: those that save nothing, then by error for time."""
+
+    def worth(each: Question) -> float:
+        return math.inf if each.saved_ns <= 0 else each.error**2 / each.saved_ns
+
+    return sorted(questions, key=lambda each: (-worth(each), -each.error))
+
+
+def merged(kinds: Sequence[str], times_ns: Sequence[float], most: int) -> list[list[int]]:
+    """Layers as at most so many questions: equal kinds are one, and then the cheapest neighbours are joined.
+
+    Args:
+        kinds: Of each layer's structure, in the order of the graph.
+        times_ns: What each takes in float.
+        most: Questions that there is time for, one at least.
+
+    Returns:
+        Places of layers, a list for each question.
+    """
+    by_kind: dict[str, list[int]] = {}
+    for place, kind in enumerate(kinds):
+        by_kind.setdefault(kind, []).append(place)
+    found = list(by_kind.values())
+    while len(found) > max(1, most):
+        costs = [sum(times_ns[place] for place in one) for one in found]
+        first = min(range(len(found) - 1), key=lambda i: costs[i] + costs[i + 1])
+        found[first : first + 2] = [sorted(found[first] + found[first + 1])]
+    return found
+
+
+@dataclass(slots=True, kw_only=True)
+class Walk:
+    """The walk of one means, and what was measured on it.
+
+    Attributes:
+        questions: In the order in which they go back into float.
+        measure: The error with these layers in float, infinite where that does not run; None where no time is left.
+        errors: What was measured, the whole model in fewer bits among them.
+    """
+
+    questions: Sequence[Question]
+    measure: Callable[[Kept], float | None]
+    errors: dict[Kept, float] = field(default_factory=dict)
+
+    def step(self, count: int) -> Kept:
+        """What is in float after so many steps."""
+        return frozenset(name for each in self.questions[:count] for name in each.names)
+
+    def error(self, kept: Kept) -> float | None:
+        """Measured once; None where no time is left."""
+        if kept not in self.errors:
+            found = self.measure(kept)
+            if found is None:
+                return None
+            self.errors[kept] = found
+        return self.errors[kept]
+
+    @property
+    def free(self) -> int:
+        """Steps that lose no time."""
+        return sum(each.saved_ns <= 0 for each in self.questions)
+
+    def within(self, limit: float) -> Kept | None:
+        """The first step whose error keeps the limit, found by halving; None where none does, or no time was left."""
+        low, high = self.free, len(self.questions)
+        best: Kept | None = None
+        while low < high:
+            middle = (low + high) // 2
+            found = self.error(self.step(middle))
+            if found is None:
+                return best
+            if found <= limit:
+                best, high = self.step(middle), middle
+            else:
+                low = middle + 1
+        return best
+
+    def refined(self, kept: Kept, limit: float) -> Kept:
+        """What is in float where single questions that are not needed for the limit go back to fewer bits.
+
+        Those that save the most time are tried first; then the halves of those that had to stay whole.
+        """
+        waiting = [each for each in self.questions if each.saved_ns > 0 and kept >= set(each.names)]
+        waiting.sort(key=lambda each: -each.saved_ns)
+        parts = [each.names for each in waiting]
+        while parts:
+            names = parts.pop(0)
+            fewer = kept - set(names)
+            found = self.error(fewer)
+            if found is None:
+                return kept
+            if found <= limit:
+                kept = fewer
+            elif len(names) > 1:
+                parts += [names[: len(names) // 2], names[len(names) // 2 :]]
+        return kept
+
+
+def front(points: Sequence[tuple[float, float]]) -> list[int]:
+    """Places of the points (error, time) of which no other has less of one and no more of the other, by error."""
+    order = sorted(range(len(points)), key=lambda i: (points[i], i))
+    found, fastest = [], math.inf
+    for i in order:
+        if points[i][1] < fastest:
+            found.append(i)
+            fastest = points[i][1]
+    return found

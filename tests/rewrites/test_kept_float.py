@@ -1,0 +1,115 @@
+"""Layers of a quantized model in float again, and what a quantizer leaves mended."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import onnx
+import onnxruntime as ort
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+from ortune import rewrites
+from ortune.graph.groups import layer_groups
+from ortune.inputs.feed_files import write_feeds
+from ortune.model.open import OpenModel, open_model
+from ortune.records import FeedRef, Runtime
+from ortune.targets.tool import ToolProcess
+from ortune.trials.rewriting import CachedTool
+
+HERE = Runtime(python=sys.executable, ort_version=ort.__version__)
+SHAPE = (1, 4, 8, 8)
+
+
+def layers(path: Path) -> OpenModel:
+    """Convolutions with activations that quantizers fold away, one of them with a skip; a Gemm, and a softmax."""
+    rng = np.random.default_rng(1)
+
+    def weight(name: str, *shape: int) -> onnx.TensorProto:
+        return numpy_helper.from_array(rng.standard_normal(shape).astype(np.float32) * 0.2, name)
+
+    pads = {"pads": [1, 1, 1, 1]}
+    nodes = [
+        helper.make_node("Conv", ["x", "w0"], ["c0"], name="stem", **pads),
+        helper.make_node("Relu", ["c0"], ["r0"]),
+        helper.make_node("Conv", ["r0", "w1", "b1"], ["c1"], name="body", **pads),
+        helper.make_node("Relu", ["c1"], ["r1"]),
+        helper.make_node("Add", ["r0", "r1"], ["s"]),
+        helper.make_node("GlobalAveragePool", ["s"], ["p"]),
+        helper.make_node("Flatten", ["p"], ["f"]),
+        helper.make_node("Gemm", ["f", "w2", "b2"], ["g"], name="head"),
+        helper.make_node("Softmax", ["g"], ["y"], axis=1),
+    ]
+    graph = helper.make_graph(
+        nodes,
+        "layers",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, SHAPE)],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [1, 10])],
+        [weight("w0", 16, 4, 3, 3), weight("w1", 16, 16, 3, 3), weight("b1", 16), weight("w2", 16, 10),
+         weight("b2", 10)],
+    )  # fmt: skip
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
+    return open_model(path)
+
+
+def tool(folder: Path) -> CachedTool:
+    refs = []
+    for seed in range(3):
+        values = np.random.default_rng(seed).standard_normal(SHAPE).astype(np.float32)
+        write_feeds(folder / f"feeds-{seed}", {"x": values})
+        refs.append(FeedRef(name=str(seed), path=str(folder / f"feeds-{seed}")))
+    return CachedTool(
+        tool=ToolProcess(runtime=HERE, folder=folder, feeds=tuple(refs)), folder=folder / "tool"
+    )
+
+
+def distance(a: Path, b: Path) -> float:
+    x = {"x": np.random.default_rng(9).standard_normal(SHAPE).astype(np.float32)}
+    one, other = (
+        ort.InferenceSession(str(p), providers=["CPUExecutionProvider"]).run(None, x)[0] for p in (a, b)
+    )
+    return float(np.linalg.norm(one - other) / np.linalg.norm(one))
+
+
+def kinds(path: Path) -> list[str]:
+    return [node.op_type for node in onnx.load(path).graph.node]
+
+
+@pytest.mark.parametrize("name", ["static-int8", "dynamic-int8"])
+def test_all_layers_in_float_are_the_float_model(name: str, tmp_path: Path) -> None:
+    source = layers(tmp_path / "m.onnx")
+    groups = [group.name for group in layer_groups(source.ir)]
+    assert groups == ["stem", "body", "head"]
+    spec = f"{name}:leave={'+'.join(groups)}"
+    made = rewrites.apply_all(source, [rewrites.parse(spec)], tmp_path / "made", tool(tmp_path))
+    assert distance(source.path, made) < 1e-6
+    assert not {"QuantizeLinear", "DequantizeLinear", "MatMulInteger"} & set(kinds(made))
+    assert kinds(made).count("Relu") == 2, "what was folded into ranges is there again"
+
+
+def test_one_layer_in_float_keeps_its_weights_and_the_others_their_bits(tmp_path: Path) -> None:
+    source, process = layers(tmp_path / "m.onnx"), tool(tmp_path)
+    kept = rewrites.rewrite_model(
+        source, [rewrites.parse("static-int8:leave=body")], tmp_path / "made", process
+    )
+    assert "1 layer kept in float" in kept.steps[0].result.what
+    stored = {i.name: i.data_type for i in onnx.load(kept.path).graph.initializer if len(i.dims) == 4}
+    assert TensorProto.FLOAT in stored.values() and TensorProto.INT8 in stored.values()
+    assert 0 < distance(source.path, kept.path) < 0.1
+
+
+def test_a_quantized_model_is_made_once_for_all_that_keep_other_layers(tmp_path: Path) -> None:
+    source, process = layers(tmp_path / "m.onnx"), tool(tmp_path)
+    for leave in ("stem", "body", "stem+head"):
+        rewrites.apply_all(source, [rewrites.parse(f"static-int8:leave={leave}")], tmp_path / "made", process)
+    assert len(list((tmp_path / "tool").iterdir())) == 1
+
+
+def test_scores_at_the_end_are_not_rounded_to_one_scale(tmp_path: Path) -> None:
+    source, process = layers(tmp_path / "m.onnx"), tool(tmp_path)
+    made = rewrites.rewrite_model(source, [rewrites.parse("static-int8")], tmp_path / "made", process)
+    assert "'y' stays in float" in made.steps[0].result.what
+    outputs = {node.output[0]: node.op_type for node in onnx.load(made.path).graph.node}
+    assert outputs["y"] == "Softmax"

@@ -1,0 +1,103 @@
+"""The walk from fewer bits towards float: what it keeps, and how few models it asks for."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from ortune.search.precision import Kept, Question, Walk, front, keep_order, merged
+
+
+def question(name: str, error: float, saved_ns: float, *more: str) -> Question:
+    return Question(names=(name, *more), error=error, saved_ns=saved_ns)
+
+
+LAYERS = (
+    question("stem", 0.05, 10.0),
+    question("body", 0.01, 400.0, "body2", "body3", "body4"),
+    question("idle", 0.002, -5.0),
+    question("head", 0.2, 20.0),
+)
+
+
+class Model:
+    """Errors add by their squares; how often it was asked is counted."""
+
+    def __init__(self, most: int = 1000, extra: dict[str, float] | None = None) -> None:
+        self.asked: list[Kept] = []
+        self.most, self.extra = most, extra or {}
+
+    def error(self, kept: Kept) -> float | None:
+        if len(self.asked) >= self.most:
+            return None
+        self.asked.append(kept)
+        squares = 0.0
+        for each in LAYERS:
+            for name in each.names:
+                if name not in kept:
+                    squares += each.error**2 / len(each.names) + self.extra.get(name, 0.0) ** 2
+        return math.sqrt(squares)
+
+
+def walk(model: Model) -> Walk:
+    return Walk(questions=keep_order(LAYERS), measure=model.error)
+
+
+def test_what_saves_nothing_goes_back_first_and_then_the_dearest_error_for_its_time() -> None:
+    assert [each.names[0] for each in keep_order(LAYERS)] == ["idle", "head", "stem", "body"]
+
+
+@pytest.mark.parametrize(
+    ("limit", "kept"),
+    [(0.3, {"idle"}), (0.1, {"idle", "head"}), (0.02, {"idle", "head", "stem"})],
+)
+def test_the_first_step_within_the_limit_is_found(limit: float, kept: set[str]) -> None:
+    assert walk(Model()).within(limit) == kept
+
+
+def test_no_step_is_within_an_impossible_limit() -> None:
+    model = Model(extra={"never": 0.0})
+    line = walk(model)
+    assert line.within(-1.0) is None
+    assert line.within(0.0) is None or line.within(0.0) == {n for each in LAYERS for n in each.names}
+
+
+def test_a_step_is_measured_once() -> None:
+    model = Model()
+    line = walk(model)
+    for limit in (0.1, 0.02, 0.1, 0.02):
+        line.within(limit)
+    assert len(model.asked) == len(set(model.asked))
+
+
+def test_refining_takes_back_what_was_not_needed_and_splits_what_was() -> None:
+    """One of four equal layers carries the error of all: the other three go back to fewer bits."""
+    model = Model(extra={"body3": 0.5})
+    line = walk(model)
+    everything = frozenset(name for each in LAYERS for name in each.names)
+    kept = line.refined(everything, 0.06)
+    assert "body3" in kept and "head" in kept
+    assert not {"body", "body2", "body4"} & kept
+    error = model.error(kept)
+    assert error is not None and error <= 0.06
+
+
+def test_without_time_what_is_known_stands() -> None:
+    line = walk(Model(most=1))
+    kept = line.within(0.1)
+    assert kept is None or line.errors[kept] <= 0.1
+    everything = frozenset(name for each in LAYERS for name in each.names)
+    assert walk(Model(most=0)).refined(everything, 0.1) == everything
+
+
+def test_equal_kinds_are_one_question_and_the_cheapest_neighbours_are_joined() -> None:
+    kinds = ["a", "b", "a", "c", "d"]
+    assert merged(kinds, [1.0] * 5, 10) == [[0, 2], [1], [3], [4]]
+    assert merged(kinds, [2.0, 1.0, 2.0, 9.0, 9.0], 3) == [[0, 1, 2], [3], [4]]
+    assert merged(kinds, [1.0] * 5, 0) == [[0, 1, 2, 3, 4]]
+
+
+def test_the_front_holds_what_nothing_beats() -> None:
+    points = [(0.0, 1.0), (0.1, 0.5), (0.05, 0.7), (0.2, 0.6), (0.1, 0.5)]
+    assert front(points) == [0, 2, 1]

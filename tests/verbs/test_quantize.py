@@ -1,0 +1,190 @@
+"""``ortune quantize``: layers that cost too much stay in float, each with its reason, and the rest is proven."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+from ortune import records
+from ortune.records import QuantizeResult
+from simulated_machine import Lab, measuring_on
+from within import program
+
+SENSITIVE = "spread"
+"""The layer whose activations have an outlier: in 8 bits all of its other values are nearly nothing."""
+
+
+def model(path: Path) -> Path:
+    """Four blocks of one shape, and a layer whose input is small numbers beside one that is a thousand times larger."""
+    rng = np.random.default_rng(3)
+    n = 64
+
+    def weight(name: str, *shape: int) -> onnx.TensorProto:
+        return numpy_helper.from_array((rng.standard_normal(shape or (n, n)) * 0.12).astype(np.float32), name)
+
+    weights, nodes = [], []
+    value = "x"
+    for i in range(4):
+        weights.append(weight(f"w{i}"))
+        nodes.append(helper.make_node("MatMul", [value, f"w{i}"], [f"m{i}"], name=f"block{i}"))
+        nodes.append(helper.make_node("Relu", [f"m{i}"], [f"r{i}"]))
+        value = f"r{i}"
+    large = np.ones(n, np.float32)
+    large[0] = 3000.0
+    weights += [numpy_helper.from_array(large, "large"), weight("w4"), weight("w5", 32, n)]
+    weights[-2] = numpy_helper.from_array(
+        (rng.standard_normal((n, 32)) * 0.12 / large[:, None]).astype(np.float32), "w4"
+    )
+    nodes += [
+        helper.make_node("Mul", [value, "large"], ["spread_in"]),
+        helper.make_node("MatMul", ["spread_in", "w4"], ["m4"], name=SENSITIVE),
+        helper.make_node("MatMul", ["m4", "w5"], ["y"], name="head"),
+    ]
+    graph = helper.make_graph(
+        nodes,
+        "layers",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [8, n])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [8, n])],
+        weights,
+    )
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
+    return path
+
+
+def data(folder: Path, count: int = 8) -> Path:
+    folder.mkdir()
+    for seed in range(count):
+        x = np.random.default_rng(seed).standard_normal((8, 64)).astype(np.float32)
+        np.savez(folder / f"{seed}.npz", x=x)
+    return folder
+
+
+def quantize(folder: Path, *words: str, faster: str = "") -> tuple[int, str, str]:
+    with measuring_on(Lab(1, faster_rewrite=faster)):
+        return program(
+            [
+                "quantize",
+                str(folder / "m.onnx"),
+                "--store",
+                str(folder / "store"),
+                "--output",
+                str(folder),
+                *words,
+            ]
+        )
+
+
+@pytest.fixture(scope="module")
+def answer(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any]]:
+    folder = tmp_path_factory.mktemp("quantize")
+    model(folder / "m.onnx")
+    code, out, said = quantize(
+        folder, "--data", str(data(folder / "data")), "--tolerance", "0.03", "--budget", "5m", "--json"
+    )
+    assert code == 0, said
+    return folder, json.loads(out)
+
+
+def result_of(document: dict[str, Any]) -> QuantizeResult:
+    return msgspec.convert(document["result"], QuantizeResult)
+
+
+def test_the_layer_that_causes_the_error_is_told(answer: tuple[Path, dict[str, Any]]) -> None:
+    _, document = answer
+    assert document["schema"] == "ortune/quantize/1"
+    layers = {row.name: row for row in result_of(document).layers}
+    worst = max(layers.values(), key=lambda row: row.error or 0.0)
+    # What it reads is quantized with the layer before it, or with it: either is to blame.
+    assert {SENSITIVE, "block3"} & set(worst.members)
+    assert worst.error_ratio is not None and worst.error_ratio > 0.4
+
+
+def test_equal_blocks_are_one_question(answer: tuple[Path, dict[str, Any]]) -> None:
+    _, document = answer
+    members = [row.members for row in result_of(document).layers]
+    assert ("block1", "block2") in members
+
+
+def test_every_raced_model_has_its_error_and_its_comparison(answer: tuple[Path, dict[str, Any]]) -> None:
+    _, document = answer
+    result = result_of(document)
+    raced = [row for row in result.front if row.comparison is not None]
+    assert raced
+    for row in raced:
+        assert row.comparison is not None and row.comparison.phase == "confirm"
+        assert row.outputs is not None and row.error > 0
+    assert sum(row.chosen for row in result.front) == 1
+    assert result.front[0].error == 0.0
+    assert [row.error for row in result.front] == sorted(row.error for row in result.front)
+
+
+def test_what_is_chosen_keeps_the_tolerance(answer: tuple[Path, dict[str, Any]]) -> None:
+    _, document = answer
+    result = result_of(document)
+    (chosen,) = (row for row in result.front if row.chosen)
+    assert chosen.ok and chosen.error <= 0.06
+    beyond = [row for row in result.front if not row.ok]
+    assert beyond, "the whole model in fewer bits must be beyond the tolerance here"
+
+
+def test_what_the_error_rests_on_is_told(answer: tuple[Path, dict[str, Any]]) -> None:
+    folder, document = answer
+    result = result_of(document)
+    assert result.calibration == records.Calibration(inputs=6, checked=2, source=str(folder / "data"))
+    assert result.inputs_needed == 59
+    assert "NOT FINAL" not in result.headline
+
+
+def test_invented_inputs_are_not_final(tmp_path: Path) -> None:
+    model(tmp_path / "m.onnx")
+    code, out, _ = quantize(tmp_path, "--budget", "60s", "--no-bundle")
+    assert code == 0
+    assert out.splitlines()[0].startswith("NOT FINAL (invented inputs): ")
+    assert "59 real ones would do" in " ".join(out.split())
+
+
+def test_a_model_without_layers_is_refused_with_the_reason(tmp_path: Path) -> None:
+    graph = helper.make_graph(
+        [helper.make_node("Relu", ["x"], ["y"])],
+        "plain",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [8])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [8])],
+    )
+    onnx.save(
+        helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8),
+        tmp_path / "m.onnx",
+    )
+    code, _, said = quantize(tmp_path, "--budget", "60s")
+    assert code == 2
+    assert "has constant float32 weights" in said
+
+
+def test_the_winner_is_in_a_bundle_that_runs(tmp_path: Path) -> None:
+    """Where models in fewer bits are faster, the bundle holds the best of them, and how it was calibrated."""
+    model(tmp_path / "m.onnx")
+    folder = str(data(tmp_path / "data"))
+    words = ["--data", folder, "--tolerance", "0.2", "--budget", "3m", "--json"]
+    code, out, said = quantize(tmp_path, *words, faster="static-int8")
+    assert code == 0, said
+    document = json.loads(out)
+    assert document["verdict"] == "faster"
+    result = result_of(document)
+    assert "x faster" in result.headline and "layers" in result.headline
+    bundle = Path(result.bundle)
+    info = json.loads((bundle / "ortune.json").read_text())
+    assert info["calibration"]["source"] == folder
+    assert info["plan"]["rewrites"][-1]["name"] == result.winner.rewrites[-1].name == "static-int8"
+    assert result.headline.split(" (")[0] in (bundle / "report.html").read_text()
+    done = subprocess.run(
+        [sys.executable, str(bundle / "load.py")], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
