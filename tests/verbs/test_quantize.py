@@ -178,7 +178,7 @@ def test_the_winner_is_in_a_bundle_that_runs(tmp_path: Path) -> None:
     document = json.loads(out)
     assert document["verdict"] == "faster"
     result = result_of(document)
-    assert "x faster" in result.headline and "layers" in result.headline
+    assert result.headline.startswith("faster: ") and "layers" in result.headline
     bundle = Path(result.bundle)
     info = json.loads((bundle / "ortune.json").read_text())
     assert info["calibration"]["source"] == folder

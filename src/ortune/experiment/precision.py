@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 import shutil
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import msgspec
@@ -22,19 +22,16 @@ from ortune.experiment.watcher import Watcher
 from ortune.graph.groups import LayerGroup, group_of_nodes, layer_groups
 from ortune.model.graphs import name_of
 from ortune.model.open import open_model
-from ortune.profiling.nodes import origins, profiled_nodes
-from ortune.profiling.processes import Process, profile, profiled_arm, runs_for
 from ortune.providers import CPU
 from ortune.records import Measured, OutputDifference, Plan, PrecisionRow, RewriteSpec
-from ortune.search.blocks import BASE
 from ortune.search.figures import figure
 from ortune.search.phases import SENSITIVITY_SHARE, STEPS_SHARE, WHOLE_MODELS_SHARE
 from ortune.search.precision import Kept, Question, Walk, keep_order, merged
 from ortune.trials.rewriting import Models
-from ortune.trials.sides import Resolved
 from ortune.trials.tolerance import Tolerance
 
-PROFILED_NS = 400_000_000
+LayerTimes = Callable[[Baseline, Plan, Path], tuple[dict[str, float], dict[str, float]]]
+"""Nanoseconds of a run by node, of the float model and of a plan's in that file; empty where nothing is profiled."""
 QUESTION_TRIALS = 1.5
 """What a question takes, in trials: its model is made, loaded and run once on every input."""
 MOST_QUESTIONS = 40
@@ -149,7 +146,22 @@ class Precision:
         replay: Replay,
         watch: Watcher,
         clock: Clock,
+        times: LayerTimes,
     ) -> None:
+        """Takes what is measured, and with what.
+
+        Args:
+            baseline: The float model, once its pilot ran.
+            model: What a quantizer sees of it.
+            models: Makes those in fewer bits.
+            inputs: What they are calibrated on and compared with.
+            tolerance: What the outputs must keep.
+            replay: What an interrupted session measured.
+            watch: Is told how far it is.
+            clock: Of the session.
+            times: Of layers, by a profile.
+        """
+        self._times = times
         self._baseline, self._model, self._models, self._inputs = baseline, model, models, inputs
         self._replay, self._watch, self._clock = replay, watch, clock
         self._began_s, self._reference = clock.spent_s, Path("-")
@@ -268,7 +280,7 @@ class Precision:
         before, after = self._replay.once(
             f"profiles-{whole.plan.id}",
             tuple[list[float], list[float]],
-            lambda: self._times(whole.plan, path, groups),
+            lambda: self._timed(whole.plan, path, groups),
         )
         self._replay.pass_on()
         places = sorted(touched)
@@ -306,43 +318,13 @@ class Precision:
         result.walk.errors[frozenset()] = self._judged(whole)
         return result
 
-    def _times(self, plan: Plan, path: Path, groups: Sequence[LayerGroup]) -> tuple[list[float], list[float]]:
+    def _timed(self, plan: Plan, path: Path, groups: Sequence[LayerGroup]) -> tuple[list[float], list[float]]:
         """Nanoseconds of a run by group, in float and in fewer bits; empty where they cannot be profiled."""
         self._watch.line("profiling the float and the quantized model")
-        baseline = self._baseline
-        side = baseline.side
-        sides = (side, replace(side, model=open_model(path), runs=path, plan=plan))
-        arms = [
-            profiled_arm(baseline, baseline.arm(BASE)),
-            profiled_arm(baseline, baseline.arm("bits", plan=plan, model=path)),
-        ]
-        latency = figure(baseline.pilot.first, "median") or 1e6
-        n_nodes = max(len(each.model.ir.graph) for each in sides)
-        keep = [baseline.scratch / f"layers-{number}.json" for number in range(2)]
-        try:
-            processes = profile(baseline, arms, runs_for(latency, n_nodes, PROFILED_NS), keep)
-        except OrtuneError as error:
-            baseline.note(f"the time of layers is not known: {error.what}")
+        before, after = self._times(self._baseline, plan, path)
+        if not before:
             return [], []
-        times = [
-            self._by_group(each, process, groups) for each, process in zip(sides, processes, strict=True)
-        ]
-        for place in keep:
-            place.unlink(missing_ok=True)
-        return times[0], times[1]
-
-    def _by_group(self, side: Resolved, process: Process, groups: Sequence[LayerGroup]) -> list[float]:
-        """Nanoseconds of a run by group; what stands for nodes of several groups is shared among these."""
-        folder = self._baseline.scratch / "layers"
-        folder.mkdir(exist_ok=True)
-        known = origins(side, self._baseline.work, folder, process.trace, process.graph)
-        of = {name_of(node): place for node, place in group_of_nodes(side.model.ir.graph, groups).items()}
-        found = [0.0] * len(groups)
-        for node in profiled_nodes(process.trace, process.found, known):
-            places = [of[name] for name in (node.originals or (node.name,)) if name in of]
-            for place in places:
-                found[place] += node.time_ns / len(places)
-        return found
+        return _by_group(self._model, before, groups), _by_group(open_model(path).ir, after, groups)
 
     def _judged(self, model: Model) -> float:
         """The error against the limit: what keeps the tolerance never lies above, what does not never below."""
@@ -378,6 +360,13 @@ class Precision:
         for limit in CLASSES:
             if limit != self.limit:
                 walk.within(limit)
+
+
+def _by_group(model: ir.Model, times_ns: Mapping[str, float], groups: Sequence[LayerGroup]) -> list[float]:
+    found = [0.0] * len(groups)
+    for node, place in group_of_nodes(model.graph, groups).items():
+        found[place] += times_ns.get(name_of(node), 0.0)
+    return found
 
 
 def _touched(graph: ir.Graph, groups: Sequence[LayerGroup]) -> set[int]:

@@ -5,7 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import pairwise
 
-from ortune.records import Calibration, Envelope, FrontRow, LayerRow, PrecisionRow, QuantizeResult
+from ortune.records import (
+    Calibration,
+    Envelope,
+    FrontRow,
+    LayerRow,
+    PrecisionRow,
+    QuantizeResult,
+    VerdictName,
+)
+from ortune.report import headline as heads
 from ortune.report import sides
 from ortune.report.answer_commands import lines, told_line
 from ortune.report.chart import Chart, Dot, Segment, decade_axis, factor_axis
@@ -45,15 +54,12 @@ def headline(result: QuantizeResult) -> str:
     unsure = f"{NOT_FINAL} (invented inputs): " if not result.calibration.source else ""
     comparison, row = result.against_default, _winner(result)
     if comparison is None or row is None:
-        return f"{unsure}float stays: {_why_float(result)}"
-    ratio, low, high = sides.as_shown(comparison)
-    interval = (
-        f"{factor(1 / high)} to {factor(1 / low)}"
-        if high and low
-        else f"{factor(1 / (high or ratio))} or more"
-    )
-    gain = f"{factor(1 / ratio)}x faster ({interval})"
-    return f"{unsure}{gain} with outputs {_error(row.error)} away; {_n_float(row)}"
+        raced = any(each.comparison is not None for each in result.front)
+        verdict: VerdictName = "inconclusive" if raced else "nothing-tested"
+        return f"{unsure}{heads.headline(verdict, f'float stays: {_why_float(result)}')}"
+    figure = heads.measured(comparison, heads.count(comparison.n_blocks, "block"))
+    told = heads.headline(comparison.verdict, figure, f"outputs {_error(row.error)} away", _n_float(row))
+    return f"{unsure}{told}"
 
 
 def _why_float(result: QuantizeResult) -> str:

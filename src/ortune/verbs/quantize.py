@@ -21,6 +21,7 @@ from ortune.experiment.opening import Experiment
 from ortune.experiment.precision import Model, Precision, Sensitivity, means
 from ortune.experiment.quantize_result import Raced, as_tuned, make_result
 from ortune.experiment.watcher import Watcher
+from ortune.profiling.layer_times import layer_times
 from ortune.records import (
     Envelope,
     ErrorInfo,
@@ -171,7 +172,7 @@ class _Quantization:
         self.models.feeds = inputs.calibrating
         precision = Precision(
             baseline, self.model, self.models, inputs, self.options.limit, self.experiment.replay, watch,
-            self.clock,
+            self.clock, layer_times,
         )  # fmt: skip
         wholes = precision.whole_models(self.plans)
         layers = self._layers(precision, wholes)
