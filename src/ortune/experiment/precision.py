@@ -23,7 +23,8 @@ from ortune.graph.groups import LayerGroup, group_of_nodes, layer_groups
 from ortune.model.graphs import name_of
 from ortune.model.open import open_model
 from ortune.providers import CPU
-from ortune.records import Measured, OutputDifference, Plan, PrecisionRow, RewriteSpec
+from ortune.records import Host, Measured, OutputDifference, Plan, PrecisionRow, RewriteSpec
+from ortune.rules.environment.no_int8_dot_product import lacks_it
 from ortune.search.figures import figure
 from ortune.search.phases import SENSITIVITY_SHARE, STEPS_SHARE, WHOLE_MODELS_SHARE
 from ortune.search.precision import Kept, Question, Walk, keep_order, merged
@@ -88,12 +89,13 @@ _GROUND = ("initializers-out-of-inputs", "constant-folding:limit=1048576")
 """What makes constants of weights that a caller may feed, and of weights that are stored in other types."""
 
 
-def means(model: ir.Model, side: Plan) -> tuple[list[Plan], ir.Model]:
+def means(model: ir.Model, side: Plan, host: Host) -> tuple[list[Plan], ir.Model]:
     """Each means for the whole model that is worth trying on the CPU, and the model that a quantizer then sees.
 
     Args:
         model: Is not changed.
         side: What the float model runs with.
+        host: Where pairs of 8-bit products saturate, weights of 7 bits are tried too: they run alike everywhere.
     """
     ground: list[RewriteSpec] = []
     for text in _GROUND:
@@ -106,7 +108,23 @@ def means(model: ir.Model, side: Plan) -> tuple[list[Plan], ir.Model]:
         for spec, _ in rewrites.proposals(model, ("numerics",), objective="latency", target=CPU.target)
         if rewrites.find(spec.name).family == rewrites.FAMILY
     ]
+    if saturates(host):
+        found += [seven for plan in found if (seven := _seven_bits(plan)) is not None]
     return widest_first(found), model
+
+
+def saturates(host: Host) -> bool:
+    """Whether a processor adds pairs of products of uint8 and int8 in 16 bits."""
+    return lacks_it(host) and host.machine.lower() in ("x86_64", "amd64")
+
+
+def _seven_bits(plan: Plan) -> Plan | None:
+    """The plan with weights of 7 bits; None where it has a parameter already, or computes nothing of 8 bits."""
+    spec = plan.rewrites[-1]
+    if spec.name not in ("static-int8", "dynamic-int8") or spec.params not in ({}, {"scales": "channel"}):
+        return None
+    made = RewriteSpec(name=spec.name, params={**spec.params, "range": "7"})
+    return msgspec.structs.replace(plan, rewrites=(*plan.rewrites[:-1], made))
 
 
 def _weights(model: ir.Model) -> int:

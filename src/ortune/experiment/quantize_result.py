@@ -11,16 +11,18 @@ import msgspec
 from ortune.bundle.snippet import python_lines
 from ortune.experiment import quantising
 from ortune.experiment.baseline import Baseline
-from ortune.experiment.precision import Model, Sensitivity
+from ortune.experiment.precision import Model, Sensitivity, saturates
 from ortune.records import (
     BudgetReport,
     Calibration,
     Comparison,
     FrontRow,
+    Host,
     KeptReason,
     LayerRow,
     PrecisionRow,
     QuantizeResult,
+    Saturation,
     TuneResult,
 )
 from ortune.search import confirm
@@ -100,6 +102,7 @@ def make_result(
         inputs_needed=ENOUGH_INPUTS if not calibration.source or calibration.checked < ENOUGH_INPUTS else 0,
         controls=tuple(schedule.controls) if schedule is not None else (),
         findings=tuple(baseline.findings),
+        saturation=_saturation(winner, baseline.host),
         notes=(*baseline.work.notes, *baseline.notes, *awake(blocks)),
         code="\n".join([])
         if winner is None
@@ -110,6 +113,15 @@ def make_result(
             tuple(baseline.work.custom_ops),
         ),
     )
+
+
+def _saturation(winner: Model | None, host: Host) -> Saturation:
+    spec = winner.plan.rewrites[-1] if winner is not None else None
+    if spec is None or spec.name not in ("static-int8", "dynamic-int8"):
+        return ""
+    if spec.params.get("activations") == "s8" or spec.params.get("range") == "7":
+        return ""
+    return "measured" if saturates(host) else "elsewhere"
 
 
 def _front(

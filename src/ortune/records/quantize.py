@@ -17,6 +17,10 @@ KeptReason = Literal["", "error", "no-gain", "not-quantized", "not-asked"]
 """Why a layer is in float: fewer bits cost too much error, or save no time, or the quantizer has nothing for it, or no
 time was left to ask; "" for one in fewer bits."""
 
+Saturation = Literal["", "measured", "elsewhere"]
+"""Products of uint8 and int8 saturate on x86 processors without VNNI: on this one, so that the error includes it, or on
+others alone; "" where the winner has none, or weights of 7 bits."""
+
 
 class LayerRow(Record, frozen=True, kw_only=True):
     """One question of the sensitivity analysis: a layer, or several of equal structure or next to each other.
@@ -85,6 +89,7 @@ class QuantizeResult(Record, frozen=True, kw_only=True):
         front: What was made on the way, by error; the float model is the first.
         calibration: What models were calibrated on and compared with.
         inputs_needed: Real inputs that a final answer needs, 0 where there were as many.
+        saturation: Where pairs of its products exceed 16 bits, so that outputs differ from processor to processor.
         mended: What was put right of what the quantizer made of the winner, a sentence each.
     """
 
@@ -105,6 +110,7 @@ class QuantizeResult(Record, frozen=True, kw_only=True):
     calibration: Calibration
     inputs_needed: int = 0
     mended: tuple[str, ...] = ()
+    saturation: Saturation = ""
     controls: tuple[Control, ...] = ()
     findings: tuple[Finding, ...] = ()
     notes: tuple[str, ...] = ()

@@ -101,6 +101,14 @@ def rests_on(calibration: Calibration, needed: int) -> str:
     return f"{text}; {needed} would show that at most 5 % of others exceed the tolerance" if needed else text
 
 
+SATURATION = {
+    "measured": "this processor has no VNNI: pairs of 8-bit products saturate, which the error includes; elsewhere it "
+    "is smaller",
+    "elsewhere": "on x86 processors without VNNI pairs of 8-bit products saturate, so outputs differ there; the "
+    "portable variant has weights of 7 bits (range=7)",
+}
+
+
 def _sets(count: int) -> str:
     return "1 input" if count == 1 else f"{count} inputs"
 
@@ -134,6 +142,7 @@ def document(envelope: Envelope[QuantizeResult]) -> Document:
         *stopped(envelope),
         Line(headline(result), tone),
         Line(rests_on(result.calibration, result.inputs_needed), "" if result.calibration.source else "look"),
+        Line(SATURATION.get(result.saturation, "")),
         Points(title="kept in float", items=named if result.changes else ()),
         _front(result),
         *checks(result.controls, result.against_default, result.findings),
@@ -169,7 +178,7 @@ def _front(result: QuantizeResult) -> Table:
         Column("model", "name"), Column("layers in float"), Column("error"), Column("against float"),
         Column("size"), Column("", "text"),
     ]  # fmt: skip
-    rows = []
+    rows: list[list[Cell | str]] = []
     for row in result.front:
         if row.comparison is None and not _is_float(row):
             continue

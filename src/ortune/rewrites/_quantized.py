@@ -30,6 +30,14 @@ _INTEGER = (
 
 _CONVERSIONS = ("QuantizeLinear", "DequantizeLinear", "DynamicQuantizeLinear")
 
+RANGE = Param(
+    name="range",
+    kind="choice",
+    default="8",
+    choices=("8", "7"),
+    summary="bits of a weight that are used: with 7, pairs of products do not saturate on x86 without VNNI",
+)
+
 LEAVE = Param(
     name="leave",
     kind="text",

@@ -23,7 +23,16 @@ import onnx_ir as ir
 from ortune.records import Workload
 from ortune.rewrites._base import Param, Proposed, Rewrite
 from ortune.rewrites._marks import mend
-from ortune.rewrites._quantized import FAMILY, LEAST_BYTES, LEAVE, PRODUCTS, megabytes, refuses, weight_bytes
+from ortune.rewrites._quantized import (
+    FAMILY,
+    LEAST_BYTES,
+    LEAVE,
+    PRODUCTS,
+    RANGE,
+    megabytes,
+    refuses,
+    weight_bytes,
+)
 
 
 def _refuses(model: ir.Model) -> tuple[str, ...]:
@@ -76,6 +85,7 @@ REWRITE = Rewrite(
             choices=("all", "products"),
             summary="every operator that the quantiser knows, or Conv, MatMul and Gemm alone",
         ),
+        RANGE,
         LEAVE,
     ),
     calibrated=True,

@@ -128,7 +128,7 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[QuantizeRe
         side = replace(side, plan=options.plan)
         if options.directory is not None and options.force:
             require_replaceable(options.directory, side.model.path)
-        plans, model = means(side.model.ir, side.plan)
+        plans, model = means(side.model.ir, side.plan, opened.machine.host)
         if not plans:
             raise _nothing_to_quantize(side)
         with opened.measuring(side.label):

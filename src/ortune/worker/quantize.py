@@ -35,6 +35,7 @@ def dynamic(ort: Any, request: Dict[str, Any]) -> str:
         op_types_to_quantize=[kind for kind in kinds if kind not in params["leave"].split("+")],
         per_channel=params["scales"] == "channel",
         weight_type=_type(quantization, params["weights"]),
+        reduce_range=params["range"] == "7",
         nodes_to_exclude=left,
         use_external_data_format=_large(prepared),
         # Gemm is none of the kinds that integer kernels have: as MatMul and Add it is.
@@ -69,6 +70,7 @@ def static(ort: Any, request: Dict[str, Any]) -> str:
         per_channel=params["scales"] == "channel",
         activation_type=_type(quantization, params["activations"]),
         weight_type=quantization.QuantType.QInt8,
+        reduce_range=params["range"] == "7",
         nodes_to_exclude=_left_out(model, params["leave"], PRODUCTS),
         use_external_data_format=_large(prepared),
         calibrate_method=getattr(
