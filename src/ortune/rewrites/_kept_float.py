@@ -121,7 +121,10 @@ class _Line:
         if own in self._graph.initializers:
             return self._graph.initializers[own]
         value = ir.Value(
-            name=own, type=ir.TensorType(tensor.dtype), shape=ir.Shape(tensor.shape), const_value=tensor
+            name=own,
+            type=ir.TensorType(tensor.dtype),
+            shape=ir.Shape(tensor.shape.numpy()),
+            const_value=tensor,
         )
         self._graph.initializers[own] = value
         return value

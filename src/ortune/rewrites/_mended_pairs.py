@@ -156,10 +156,13 @@ def _without_weight(graph: ir.Graph, node: ir.Node) -> int:
         return 0
     weight, scale, *zero = [tensor.numpy() for tensor in tensors if tensor is not None]
     axis = node.attributes["axis"].as_int() if "axis" in node.attributes else 1
-    shape = [-1 if place == axis % max(1, weight.ndim) else 1 for place in range(weight.ndim)]
-    of = (lambda a: a.reshape(shape)) if scale.size > 1 else (lambda a: a.reshape(()))
-    shifted = weight.astype(np.float32) - (of(zero[0]).astype(np.float32) if zero else 0)
-    array = np.ascontiguousarray(shifted * of(scale), dtype=np.float32)
+    # A scale for each channel stands along its axis; one alone fits anywhere.
+    along = [-1 if place == axis % max(1, weight.ndim) else 1 for place in range(weight.ndim)]
+    shape = along if scale.size > 1 else []
+    shifted = weight.astype(np.float32)
+    if zero:
+        shifted -= zero[0].reshape(shape).astype(np.float32)
+    array = np.ascontiguousarray(shifted * scale.reshape(shape), dtype=np.float32)
     name = f"{output.name}_float"
     tensor = ir.tensor(array, name=name)
     value = ir.Value(
