@@ -47,7 +47,7 @@ ROOMS = {
     },
     "experiment": {
         "stats", "model", "graph", "knobs", "store", "fleet", "targets", "analysis", "inputs", "rewrites", "rules",
-        "bundle", "search", "launcher", "temporary", "trials",
+        "bundle", "search", "launcher", "temporary", "trials", "bisection", "report",
     },
     "profiling": {
         "stats", "model", "knobs", "store", "targets", "trace", "analysis", "inputs", "rewrites", "bundle", "search",

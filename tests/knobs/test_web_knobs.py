@@ -14,7 +14,7 @@ from ortune.knobs.in_page import InPage, in_page
 from ortune.knobs.knob import WEB
 from ortune.knobs.propose import Proposal, proposals
 from ortune.records import Channel, Host, Plan, ProviderSpec, Runtime, Value, Workload
-from ortune.search.proposals import propose
+from ortune.search.proposals import Scope, propose
 from ortune.targets import requests
 
 BLOCK = facts_of(ir.from_proto(transformer_block()))
@@ -49,9 +49,13 @@ def test_what_a_search_proposes_for_a_page_are_settings_of_pages() -> None:
         memory_bytes=1 << 33, features=(),
     )  # fmt: skip
     found, _ = propose(
-        BLOCK, [], Workload(cases=(), sessions=2), host, ort_version="1.30.0", objective="latency", allow=ALLOW,
-        allocators=(), providers=["webgpu"], channels=CHANNELS,
-    )  # fmt: skip
+        BLOCK,
+        Workload(cases=(), sessions=2),
+        host,
+        Scope(
+            ort_version="1.30.0", objective="latency", allow=ALLOW, providers=["webgpu"], channels=CHANNELS
+        ),
+    )
     assert found
     assert all(knobs.find(name).of_browsers for each in found for name in each.plan.settings)
 

@@ -12,7 +12,7 @@ from ortune.experiment.scratch import scratch_folder
 from ortune.inputs import workload
 from ortune.knobs import facts
 from ortune.records import Finding, FixSafety, Plan, RewriteSpec
-from ortune.search.proposals import propose
+from ortune.search.proposals import Scope, propose
 from ortune.trials.sides import Resolved, SideText, resolve
 
 
@@ -35,13 +35,9 @@ def test_a_pool_for_all_sessions_is_tried_where_it_is_allowed(
     work = msgspec.structs.replace(workload.propose(side.model.ir), sessions=sessions)
     plans, refused = propose(
         facts.facts_of(side.model.ir),
-        (),
         work,
         platform.host(),
-        ort_version=side.runtime.ort_version,
-        objective="latency",
-        allow=allow,
-        allocators=(),
+        Scope(ort_version=side.runtime.ort_version, objective="latency", allow=allow, allocators=()),
     )
     assert any("global_thread_pool" in p.plan.settings for p in plans) is shared
     said = [text for text in refused if text.startswith("global_thread_pool=")]
@@ -68,13 +64,9 @@ def test_what_rules_would_change_comes_first_and_within_what_is_allowed(side: Re
     for allow, first in ((), [outside, threads]), (("numerics",), [outside, threads, denormals, halves]):
         plans, refused = propose(
             facts.facts_of(side.model.ir),
-            (),
             workload.propose(side.model.ir),
             platform.host(),
-            ort_version=side.runtime.ort_version,
-            objective="latency",
-            allow=allow,
-            allocators=(),
+            Scope(ort_version=side.runtime.ort_version, objective="latency", allow=allow, allocators=()),
             findings=found,
         )
         assert [p.plan for p in plans[: len(first)]] == first
@@ -92,13 +84,10 @@ def test_all_rewrites_together_come_before_the_one_of_them_that_a_rule_asks_for(
     for findings, first in (([finding], [(fold, outside), (outside,)]), ([], [(fold, outside)])):
         plans, _ = propose(
             facts.facts_of(side.model.ir),
-            [(spec, "") for spec in (fold, outside)],
             workload.propose(side.model.ir),
             platform.host(),
-            ort_version=side.runtime.ort_version,
-            objective="latency",
-            allow=(),
-            allocators=(),
+            Scope(ort_version=side.runtime.ort_version, objective="latency", allow=(), allocators=()),
+            rewritten=[(spec, "") for spec in (fold, outside)],
             row=(fold, outside),
             findings=findings,
         )
@@ -116,13 +105,10 @@ def test_a_setting_that_is_likely_to_pay_is_tried_with_the_rewrites_at_once(
     fold = RewriteSpec(name="constant-folding")
     plans, _ = propose(
         facts.facts_of(side.model.ir),
-        [(fold, "")],
         workload.propose(side.model.ir),
         platform.host(),
-        ort_version=side.runtime.ort_version,
-        objective="latency",
-        allow=(),
-        allocators=allocators,
+        Scope(ort_version=side.runtime.ort_version, objective="latency", allow=(), allocators=allocators),
+        rewritten=[(fold, "")],
         latency_ns=latency_ns,
     )
     first = [(p.plan.rewrites, p.plan.settings) for p in plans[:3]]

@@ -15,7 +15,7 @@ from ortune.knobs.facts import ModelFacts
 from ortune.knobs.knob import Objective
 from ortune.providers import CPU
 from ortune.records import Failed, Measured, Plan, RewriteSpec, Runtime, TuneResult
-from ortune.search.proposals import REWRITE_PRIOR, Proposed, grounded, propose_on
+from ortune.search.proposals import REWRITE_PRIOR, Proposed, Scope, grounded, propose_on
 from ortune.targets import Target
 from ortune.targets.browser.setup import BrowserSetup
 from ortune.trials.sides import Resolved, in_pages
@@ -89,6 +89,19 @@ def _runtime(
     return made.find(target.name, say)
 
 
+def scope_of(baseline: Baseline, on: Plan, objective: Objective, allow: Sequence[str]) -> Scope:
+    """Where plans run that have the providers and settings of one plan."""
+    return Scope(
+        ort_version=baseline.side.runtime_of(on).version_of(on),
+        objective=objective,
+        allow=allow,
+        allocators=baseline.machine.allocators.keys(),
+        providers=on.provider_names,
+        channels=targets.of(on).channels,
+        asked=on.settings,
+    )
+
+
 def propose_elsewhere(
     baseline: Baseline,
     names: Sequence[str],
@@ -121,11 +134,7 @@ def propose_elsewhere(
             plan,
             model,
             baseline.host.effective_cpus,
-            ort_version=baseline.side.runtime_of(plan).version_of(plan),
-            objective=objective,
-            allow=allow,
-            allocators=baseline.machine.allocators.keys(),
-            channels=targets.of(plan).channels,
+            scope_of(baseline, plan, objective, allow),
         )
         own, without = _rewritten(baseline, plan, outcome, objective, allow, row)
         found, refused = [*found, *more, *own], [*refused, *too, *without]

@@ -2,13 +2,45 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
+from ortune import targets
+from ortune.errors import OrtuneError
+from ortune.experiment.baseline import Baseline
 from ortune.profiling.kernels import kernels_a_run, of_kernels
 from ortune.profiling.nodes import Origins
-from ortune.profiling.processes import Process
+from ortune.profiling.processes import LEAST_OF_TURN, Process, profile, profiled_arm
 from ortune.profiling.result import difference_of, side_times
+from ortune.providers.web_webgpu import PROVIDER as WEB_WEBGPU
 from ortune.records import GpuDifference
+from ortune.trials.executor import Arm
+
+
+def kernels_by_side(
+    baseline: Baseline, sides: Mapping[str, Arm], line: Callable[[str], None]
+) -> tuple[dict[str, int], dict[str, str]]:
+    """Kernels of a run on a page's GPU, which need no clock, by side; and of sides without a profile, why.
+
+    Args:
+        baseline: Whose processes run them.
+        sides: By what they are called; those that run elsewhere are passed over.
+        line: Says which is counted.
+    """
+    counts: dict[str, int] = {}
+    trouble: dict[str, str] = {}
+    for name, arm in sides.items():
+        if targets.of(arm.plan).provider != WEB_WEBGPU:
+            continue
+        line(f"counting the kernels of {name}")
+        try:
+            place = baseline.scratch / f"kernels-{arm.name}"
+            (process,) = profile(baseline, [profiled_arm(baseline, arm)], LEAST_OF_TURN, [place])
+        except OrtuneError as error:  # without them outputs and placement are an answer
+            trouble[name] = error.what
+            continue
+        if (count := kernels_a_run(process.trace)) is not None:
+            counts[name] = count
+    return counts, trouble
 
 
 def gpu_difference(

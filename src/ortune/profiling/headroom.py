@@ -1,4 +1,4 @@
-"""What can still be won on a model, from one short profile of it."""
+"""What can still be won on a model, from one profile of it."""
 
 from __future__ import annotations
 
@@ -9,11 +9,12 @@ from ortune.errors import OrtuneError
 from ortune.experiment.baseline import Baseline
 from ortune.profiling.nodes import Origins, origins
 from ortune.profiling.peaks import NOT_MEASURED, load_peak
-from ortune.profiling.processes import NOT_HELD, base_arm, profile, runs_within
+from ortune.profiling.processes import NOT_HELD, TIMED_NS, base_arm, profile, runs_within
 from ortune.profiling.result import result_of
 from ortune.records import ProfileResult
 
-TIMED_NS = 400_000_000
+SHORT_NS = 400_000_000
+"""Of profiled runs, where only the headroom is asked for."""
 
 
 def short_profile(
@@ -25,26 +26,55 @@ def short_profile(
     most_ns: float = math.inf,
 ) -> ProfileResult | None:
     """Profiles one process of the baseline; None where it does not run under the profiler, or not in that time."""
-    runs = runs_within(baseline, latency_ns, most_ns, TIMED_NS)
+    try:
+        return one_profile(
+            baseline, latency_ns, store, floors=floors, named=False, most_ns=most_ns, time_ns=SHORT_NS
+        )
+    except OrtuneError:
+        return None
+
+
+def one_profile(
+    baseline: Baseline,
+    latency_ns: float,
+    store: Path | None,
+    *,
+    floors: bool = True,
+    named: bool = True,
+    most_ns: float = math.inf,
+    time_ns: float = TIMED_NS,
+) -> ProfileResult | None:
+    """Profiles one process of the baseline; None, with a note, where the time does not hold it.
+
+    Args:
+        baseline: What is profiled.
+        latency_ns: Of a run.
+        store: Where the machine's peak lies.
+        floors: Whether nodes are held against that.
+        named: Whether the user's own nodes are found in any case, not for floors alone.
+        most_ns: What profiling may take.
+        time_ns: Of profiled runs, where there is time for more.
+
+    Raises:
+        OrtuneError: It does not run under the profiler.
+    """
+    runs = runs_within(baseline, latency_ns, most_ns, time_ns)
     if not runs:
         baseline.note(NOT_HELD)
         return None
-    keep = baseline.scratch / "headroom.json"
+    side, keep = baseline.side, baseline.scratch / "headroom.json"
     try:
         (process,) = profile(baseline, [base_arm(baseline)], runs, [keep])
-        version = baseline.side.runtime.ort_version
-        peak = load_peak(baseline.machine.host, store, version) if floors else None
-        known = Origins()
-        if peak is not None:
+        peak = load_peak(baseline.machine.host, store, side.runtime.ort_version) if floors else None
+        graph = Origins()
+        if named or peak is not None:
             folder = baseline.scratch / "headroom"
             folder.mkdir(exist_ok=True)
-            known = origins(baseline.side, baseline.work, folder, process.trace, process.graph)
-    except OrtuneError:
-        return None
+            graph = origins(side, baseline.work, folder, process.trace, process.graph)
     finally:
         keep.unlink(missing_ok=True)
     return result_of(
-        "", process.trace, process.found, process.warmup, known, peak, baseline.side,
-        slowdown=process.slowdown, cpus=baseline.host.effective_cpus, seen=process.seen,
+        "", process.trace, process.found, process.warmup, graph, peak, side,
+        slowdown=process.slowdown, cpus=baseline.host.effective_cpus, seen=process.seen, resident=process.resident,
         no_peak=NOT_MEASURED if peak is None else "",
     )  # fmt: skip

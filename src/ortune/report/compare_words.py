@@ -201,6 +201,26 @@ def setting(item: ReadBack, plan: Plan) -> str:
     return f"{text} {VERIFIED[item.level]}{evidence}"
 
 
+def blocks_within(
+    trial_ns: float, turns: str, n_blocks: int, budget_s: float, *, controlled: bool, least: int
+) -> str:
+    """What a trial costs, and how many blocks the budget holds; ``least`` are those that any claim needs."""
+    blocks = f"up to {n_blocks} blocks"
+    if not controlled:
+        count = "one block" if n_blocks == 1 else f"{n_blocks} blocks"
+        blocks = f"{count}, {'controls not run' if n_blocks >= least else f'too few for a claim ({least} needed)'},"
+    return f"one trial {trial_ns / 1e9:.2f} s, {turns}; {blocks} in {budget_s:.0f} s"
+
+
+def progress(n_blocks: int, standing: Sequence[tuple[str, float, float, float]], *, controlled: bool) -> str:
+    """Where a comparison stands: of each side its ratio to A and both limits; nothing of any while it calibrates."""
+    if not standing:
+        what = "calibrating (A/A check and positive control)" if controlled else "controls not run"
+        return f"block {n_blocks}: {what}"
+    sides = (f"{name} against A {change(ratio)} ({span(low, high)})" for name, ratio, low, high in standing)
+    return f"block {n_blocks}: {', '.join(sides)}"
+
+
 def spread(figures: Figures) -> str:
     """p90 over p10 within a process, with its interval over processes: "1.07 (1.05-1.09)"; "" where not known."""
     if figures.spread_ratio is None:

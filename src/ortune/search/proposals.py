@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import msgspec
 
@@ -40,48 +40,86 @@ class Proposed:
     prior: float
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scope:
+    """Where plans are to run, and what may be changed there.
+
+    Attributes:
+        ort_version: Of the build that runs them.
+        objective: What is to become better.
+        allow: Safety classes, and single settings or rewrites, that are let through.
+        allocators: Memory allocators that can be preloaded.
+        providers: Of all plans; () is the CPU's.
+        channels: The ways in which settings reach where they run; () is all but a page's.
+        asked: Settings that all plans have.
+    """
+
+    ort_version: str
+    objective: Objective
+    allow: Sequence[str] = ()
+    allocators: Collection[str] = ()
+    providers: Collection[str] = ()
+    channels: Collection[Channel] = ()
+    asked: Mapping[str, Value] = field(default_factory=dict)
+
+    def settings(
+        self, model: ModelFacts, cpus: int, latency_ns: float | None = None
+    ) -> tuple[list[Proposal], list[str]]:
+        """Changes of one setting, best prior first; and what is refused, in words."""
+        return knob_proposals(
+            model,
+            cpus,
+            self.ort_version,
+            self.allocators,
+            objective=self.objective,
+            allow=self.allow,
+            providers=self.providers,
+            channels=self.channels,
+            asked=self.asked,
+            latency_ns=latency_ns,
+        )
+
+    def refusals(self, settings: Mapping[str, Value]) -> list[str]:
+        """Why some of these settings may not be proposed, in words; none: they may."""
+        reasons = (
+            refusal(find(name), str(value), self.ort_version, self.allocators, self.allow)
+            for name, value in settings.items()
+        )
+        return [reason for reason in reasons if reason]
+
+
 def propose(
     model: ModelFacts,
-    rewritten: Sequence[tuple[RewriteSpec, str]],
     work: Workload,
     host: Host,
+    scope: Scope,
     *,
-    ort_version: str,
-    objective: Objective,
-    allow: Sequence[str],
-    allocators: Collection[str],
-    as_asked: bool = False,
-    providers: Collection[str] = (),
-    channels: Collection[Channel] = (),
+    rewritten: Sequence[tuple[RewriteSpec, str]] = (),
     row: Sequence[RewriteSpec] = (),
     findings: Sequence[Finding] = (),
-    asked: Mapping[str, Value] | None = None,
     latency_ns: float | None = None,
+    as_asked: bool = False,
 ) -> tuple[list[Proposed], tuple[str, ...]]:
     """Plans to try and, in words, what is not proposed and why.
 
-    ``row`` are the exact rewrites that the model calls for, one after another; ``channels`` the ways in which settings
-    reach where the plans run, () all but a page's; what ``findings`` would change comes first, in their order;
-    ``asked`` are settings that all plans have; ``latency_ns`` is what a run takes by default, where that is known.
+    Args:
+        model: What the model holds.
+        work: What it is fed, and under what load.
+        host: The machine.
+        scope: Where the plans run, and what is let through.
+        rewritten: Single rewrites that the model calls for, each with its reason.
+        row: The exact ones among them, one after another.
+        findings: What they would change comes first, in their order.
+        latency_ns: What a run takes by default; None where it is not known.
+        as_asked: Whether what all plans have is tried alone, too.
     """
-    found, refused = knob_proposals(
-        model,
-        host.effective_cpus,
-        ort_version,
-        allocators,
-        objective=objective,
-        allow=allow,
-        providers=providers,
-        channels=channels,
-        asked=asked,
-        latency_ns=latency_ns,
-    )
-    plans = [Proposed(plan=Plan(settings=p.settings), origin=p.origin, prior=p.prior) for p in found]
+    changes, refused = scope.settings(model, host.effective_cpus, latency_ns)
+    plans = [Proposed(plan=Plan(settings=p.settings), origin=p.origin, prior=p.prior) for p in changes]
     # These are made of threads and memory that a page does not share.
-    in_a_page = any(find_provider(name).in_page for name in providers)
-    for_load, too = ([], []) if in_a_page else _for_load(work, host, ort_version, allow)
+    in_a_page = any(find_provider(name).in_page for name in scope.providers)
+    for_load, too = ([], []) if in_a_page else _for_load(work, host, scope)
     plans += for_load
-    fixes, waiting = _fixes(findings, ort_version, allow, allocators)
+    fixes, waiting = _fixes(findings, scope)
     plans += fixes
     in_model: list[Proposed] = []
     for spec, reason in rewritten:
@@ -93,7 +131,7 @@ def propose(
         mended = any(spec in row for fix in fixes for spec in fix.plan.rewrites)
         prior = MENDED_PRIOR if mended else TOGETHER_PRIOR
         in_model.append(Proposed(plan=plan, origin="all exact rewrites together", prior=prior))
-    plans += [*in_model, *_joined(in_model, found)]
+    plans += [*in_model, *_joined(in_model, changes)]
     if as_asked:
         plans.insert(0, Proposed(plan=Plan(), origin="as asked", prior=1.0))
     unique: dict[str, Proposed] = {}
@@ -127,26 +165,19 @@ def grounded(spec: RewriteSpec, row: Sequence[RewriteSpec]) -> tuple[RewriteSpec
     return (*(each for each in row if rewrites.find(each.name).stage < rewrites.CLEAN_UP), spec)
 
 
-def _fixes(
-    findings: Sequence[Finding], ort_version: str, allow: Sequence[str], allocators: Collection[str]
-) -> tuple[list[Proposed], list[str]]:
+def _fixes(findings: Sequence[Finding], scope: Scope) -> tuple[list[Proposed], list[str]]:
     """What rules would change, as far as it is allowed; and what waits for that."""
     plans, waiting = [], []
     for finding in findings:
         if finding.plan is None:
             continue
-        settings = finding.plan.settings.items()
-        reasons = [
-            refusal(find(name), str(value), ort_version, allocators, allow) for name, value in settings
-        ]
-        reasons += [
-            f"rewrite {spec.name} is {rewrites.find(spec.name).safety}: --allow {rewrites.find(spec.name).safety}"
-            for spec in finding.plan.rewrites
-            if rewrites.find(spec.name).safety != "exact"
-            and not {rewrites.find(spec.name).safety, spec.name} & set(allow)
-        ]
-        if any(reasons):
-            waiting += [reason for reason in reasons if reason]
+        reasons = scope.refusals(finding.plan.settings)
+        for spec in finding.plan.rewrites:
+            safety = rewrites.find(spec.name).safety
+            if safety != "exact" and not {safety, spec.name} & set(scope.allow):
+                reasons.append(f"rewrite {spec.name} is {safety}: --allow {safety}")
+        if reasons:
+            waiting += reasons
         else:
             origin = f"{finding.code} {finding.name}".rstrip()
             plans.append(Proposed(plan=finding.plan, origin=origin, prior=FINDING_PRIOR))
@@ -154,15 +185,7 @@ def _fixes(
 
 
 def propose_on(
-    on: Plan,
-    model: ModelFacts,
-    cpus: int,
-    *,
-    ort_version: str,
-    objective: Objective,
-    allow: Sequence[str],
-    allocators: Collection[str],
-    channels: Collection[Channel] = (),
+    on: Plan, model: ModelFacts, cpus: int, scope: Scope
 ) -> tuple[list[Proposed], tuple[str, ...]]:
     """Plans to try on another execution provider, with its own settings and those that any provider feels.
 
@@ -170,27 +193,15 @@ def propose_on(
         on: The plan that names the provider, and nothing else.
         model: What the model holds.
         cpus: CPUs that the process really has.
-        ort_version: Of the build that has the provider.
-        objective: What is to become better.
-        allow: Safety classes and settings that are let through.
-        allocators: Memory allocators that can be preloaded here.
-        channels: The ways in which settings reach where it runs; () is all but a page's.
+        scope: Of the provider, and what is let through.
     """
-    found, refused = knob_proposals(
-        model,
-        cpus,
-        ort_version,
-        allocators,
-        objective=objective,
-        allow=allow,
-        providers=on.provider_names,
-        channels=channels,
-    )
+    changes, refused = scope.settings(model, cpus)
     plans = [Proposed(plan=on, origin=f"the default on {on.describe()}", prior=1.0)]
-    for each in found:
-        if all(find(name).provider in on.provider_names or find(name).everywhere for name in each.settings):
-            plan = msgspec.structs.replace(on, settings=each.settings)
-            plans.append(Proposed(plan=plan, origin=f"{each.origin} on {on.describe()}", prior=each.prior))
+    for change in changes:
+        if all(find(name).provider in on.provider_names or find(name).everywhere for name in change.settings):
+            plan = msgspec.structs.replace(on, settings=change.settings)
+            origin = f"{change.origin} on {on.describe()}"
+            plans.append(Proposed(plan=plan, origin=origin, prior=change.prior))
     own = tuple(text for text in refused if text.startswith(_names_of(on)))
     return plans, own
 
@@ -199,9 +210,7 @@ def _names_of(on: Plan) -> tuple[str, ...]:
     return tuple(name for name, knob in all_knobs().items() if knob.provider in on.provider_names)
 
 
-def _for_load(
-    work: Workload, host: Host, ort_version: str, allow: Sequence[str]
-) -> tuple[list[Proposed], list[str]]:
+def _for_load(work: Workload, host: Host, scope: Scope) -> tuple[list[Proposed], list[str]]:
     """What several sessions or callers in one process call for: shared pools, fewer threads each; what is refused."""
     together = work.sessions * work.callers
     if together == 1:
@@ -219,9 +228,9 @@ def _for_load(
         tries.append(({ARENA.name: ARENA.default}, "one arena for all sessions"))
     plans, refused = [], []
     for settings, why in tries:
-        reasons = [refusal(find(k), str(v), ort_version, (), allow) for k, v in settings.items()]
-        if any(reasons):
-            refused += [reason for reason in reasons if reason]
+        reasons = scope.refusals(settings)
+        if reasons:
+            refused += reasons
         else:
             plans.append(
                 Proposed(plan=Plan(settings=settings), origin=f"{together} callers: {why}", prior=0.6)

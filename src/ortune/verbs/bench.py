@@ -19,6 +19,7 @@ import numpy as np
 from ortune import knobs
 from ortune.errors import Interrupted, MeasurementError, UsageError
 from ortune.experiment.bench_result import CaseTrial, make_result
+from ortune.experiment.first_run import settle
 from ortune.experiment.opening import Experiment
 from ortune.experiment.pilot import PILOT_RUNS, run_ns
 from ortune.experiment.watcher import Watcher
@@ -37,7 +38,6 @@ from ortune.trials import failures
 from ortune.trials.executor import Timing
 from ortune.trials.sides import Resolved, SideText, require_unchanged
 from ortune.trials.timing import timing_for
-from ortune.verbs._first_run import settle
 from ortune.verbs._options import (
     RUN,
     Load,

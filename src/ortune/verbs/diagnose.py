@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import os
-import random
 import shlex
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Annotated
 
@@ -15,41 +14,27 @@ import msgspec
 from ortune import rules
 from ortune.errors import OrtuneError, UsageError
 from ortune.experiment.baseline import Baseline
-from ortune.experiment.fixed_blocks import controlled, fit, held, holds
-from ortune.experiment.limits import patience_s
+from ortune.experiment.first_run import settle
+from ortune.experiment.fixed_blocks import fit, holds
+from ortune.experiment.fixes import TOGETHER, Fixes
 from ortune.experiment.opening import Experiment
 from ortune.experiment.watcher import Watcher
-from ortune.profiling.nodes import origins
-from ortune.profiling.peaks import load_peak
-from ortune.profiling.processes import NOT_HELD, base_arm, profile, runs_within
-from ortune.profiling.result import result_of
+from ortune.profiling.headroom import one_profile
 from ortune.records import (
     FUNCTIONAL_ONLY,
-    Block,
-    Comparison,
-    Control,
     DiagnoseResult,
     Envelope,
-    Failed,
     Finding,
-    OutputDifference,
     Plan,
     ProfileResult,
-    TriedFix,
 )
-from ortune.report import diagnose_words, finding_words, headroom_words
+from ortune.report import headroom_words
 from ortune.report.answer_commands import plan_options
 from ortune.report.finding_words import measurable
-from ortune.rules import Facts
-from ortune.search import confirm
 from ortune.search.blocks import BASE, awake, measured
-from ortune.search.figures import OBJECTIVES, WORDS, describe, figure, require_objective
+from ortune.search.figures import WORDS, describe, figure, require_objective
 from ortune.search.phases import PROFILE_BEFORE_FIXES_SHARE
-from ortune.search.plan_edits import merge, together
-from ortune.trials.failures import describe as failure
-from ortune.trials.rewriting import Models
-from ortune.trials.sides import Resolved, SideText, require_unchanged
-from ortune.verbs._first_run import settle
+from ortune.trials.sides import SideText, require_unchanged
 from ortune.verbs._options import (
     GATE,
     MODEL,
@@ -76,13 +61,10 @@ from ortune.verbs._watched import watched
 FORMATS = ("text", "json", "github", "markdown", "html")
 STOPPING = "stopping after this block, then telling what is known; Ctrl-C again stops at once"
 
-TOGETHER = "together"
 SEVERITIES = ("error", "warning", "note")
 OF_A_PAGE = ("page", "watch", "browser", "headful", "fail_on", "report", "store")
 """What can be said of a page that is watched."""
 LONGEST_WATCH_S = 3600
-MOST_FIXES = 8
-"""Raced at once; findings of less weight wait for another call."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -183,7 +165,7 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[DiagnoseRe
         side = opened.resolve(text)
         with opened.measuring(side.label):
             go_on(opened, options, [side], model=side.label)
-            envelope = _Diagnosis(options, opened, opened.base(side)).go()
+            envelope = _diagnose(options, opened, opened.base(side))
         return keep(opened, options, envelope)
 
 
@@ -224,285 +206,118 @@ def exit_code(envelope: Envelope[DiagnoseResult]) -> int:
     return int(envelope.result is not None and envelope.result.failed)
 
 
-@dataclass
-class _Fix:
-    """One change, and what became of it."""
+def _diagnose(options: Options, opened: Experiment, baseline: Baseline) -> Envelope[DiagnoseResult]:
+    """From the first run to the document."""
+    watch, clock = opened.watch, opened.clock
+    watch.line("running the model for the first time")
+    settle(baseline, options.budget_s, lambda: clock.left_s, watch.line)
+    baseline.check.step_down()
+    watch.line("timing a few runs, to plan the session")
+    baseline.pilot.run(options.objective, lambda: clock.left_s, lambda trial_ns: holds(clock, trial_ns))
+    # What a profile tells, and what follows from it, would not come out the same again.
+    once = opened.replay.once
+    profile = once("profile", ProfileResult | None, lambda: _profile(options, opened, baseline))
+    findings = once("findings", tuple[Finding, ...], lambda: _findings(opened, baseline, profile))
+    fixes = Fixes(opened, baseline, options.objective, options.seed)
+    fixes.gather(findings, options.allowed)
+    fixes.measure()
+    require_unchanged(baseline.side)
+    return _document(options, opened, baseline, findings, fixes, profile)
 
-    arm: str
-    plan: Plan
-    change: Plan
-    codes: list[str] = field(default_factory=list)
-    outputs: OutputDifference | None = None
-    failed: str = ""
 
-    @property
-    def runs(self) -> bool:
-        """Whether it can be raced: it runs, and its outputs are the model's own."""
-        return not self.failed
-
-
-class _Diagnosis:
-    """One diagnosis while it is made."""
-
-    def __init__(self, options: Options, opened: Experiment, baseline: Baseline) -> None:
-        self.options, self.experiment, self.baseline = options, opened, baseline
-        self.watch, self.clock = opened.watch, opened.clock
-        self.asked = words(options, without=("budget", "allow", "fail_on"))
-        self.side: Resolved = baseline.side
-        self.models = Models(self.side, baseline.scratch, tuple(options.feeds.custom_ops), self.watch.say)
-        self.rng = random.Random(f"diagnose-{options.seed}")
-        self.blocks: list[Block] = []
-        self.controls: list[Control] = []
-        self.estimand = ""
-        self.no_time = ""  # why nothing was raced, where the budget does not hold it
-
-    def go(self) -> Envelope[DiagnoseResult]:
-        """From the first run to the document."""
-        self.watch.line("running the model for the first time")
-        settle(self.baseline, self.options.budget_s, lambda: self.clock.left_s, self.watch.line)
-        self.baseline.check.step_down()
-        self.side = self.baseline.side
-        self.watch.line("timing a few runs, to plan the session")
-        self.baseline.pilot.run(self.options.objective, lambda: self.clock.left_s, self._holds)
-        # What a profile tells, and what follows from it, would not come out the same again.
-        once = self.experiment.replay.once
-        told = once("profile", ProfileResult | None, self._profile)
-        found = once("findings", tuple[Finding, ...], lambda: self._findings(told))
-        fixes, not_tried = self._fixes(found)
-        # What could not be raced is not even tried: that takes time too. On a GPU that is software nothing is.
-        if not self.baseline.check.claims:
-            self.no_time = finding_words.NO_CLAIMS
-        elif self.baseline.pilot.functional_only:
-            self.no_time = diagnose_words.NOT_TIMED
-            for fix in fixes:
-                self._try(fix)
-        elif fixes and not self._held([fix.arm for fix in fixes]):
-            self.watch.say(f"{len(fixes)} of {len(fixes)} fixes: {self.no_time}")
-        elif fixes:
-            for fix in fixes:
-                self._try(fix)
-            everything = self._together([fix for fix in fixes if fix.runs])
-            if everything is not None:
-                self._try(everything)
-                fixes.append(everything)
-            self._race([fix.arm for fix in fixes if fix.runs])
-        require_unchanged(self.side)
-        return self._envelope(found, fixes, not_tried, told)
-
-    def _holds(self, trial_ns: float) -> bool:
-        return holds(self.clock, trial_ns)
-
-    def _profile(self) -> ProfileResult | None:
-        """One process under the profiler; None where it does not run there, or the budget does not hold it."""
-        self.watch.line("profiling")
-        side, machine = self.side, self.experiment.machine
-        latency = (
-            figure(self.baseline.pilot.first, "median") or self.baseline.pilot.first.done.cases[0].first_ns
-        )
-        # Where no fix can be raced, nothing else needs the time.
-        left_ns = self.clock.left_s * 1e9
-        races = (
-            fit(self.baseline, 3, (1 - PROFILE_BEFORE_FIXES_SHARE) * left_ns)
-            <= (1 - PROFILE_BEFORE_FIXES_SHARE) * left_ns
-        )
-        runs = runs_within(self.baseline, latency, (PROFILE_BEFORE_FIXES_SHARE if races else 1.0) * left_ns)
-        if not runs:
-            self.baseline.note(NOT_HELD)
-            return None
-        try:
-            (process,) = profile(
-                self.baseline, [base_arm(self.baseline)], runs, [self.baseline.scratch / "trace.json"]
-            )
-        except OrtuneError as error:
-            self.watch.say(f"not profiled: {error.what}")
-            return None
-        known = origins(side, self.baseline.work, self.baseline.scratch, process.trace, process.graph)
-        peak = load_peak(machine.host, self.options.folder, side.runtime.ort_version)
-        found = result_of(
-            "", process.trace, process.found, process.warmup, known, peak, side,
-            slowdown=process.slowdown, cpus=machine.host.effective_cpus, seen=process.seen, resident=process.resident,
-        )  # fmt: skip
-        return msgspec.structs.replace(
-            found, headroom=found.headroom and headroom_words.worded(found.headroom)
-        )
-
-    def _findings(self, told: ProfileResult | None) -> tuple[Finding, ...]:
-        machine = self.experiment.machine
-        facts = Facts(
-            model=self.side.model,
-            work=self.baseline.work,
-            # Of a level that was stepped down from nothing else is to be said.
-            plan=self.baseline.check.wrong_plan or self.side.plan,
-            target=self.options.target,
-            ort_version=self.side.runtime.ort_version,
-            profile=told,
-            host=machine.host,
-            topology=machine.topology,
-            sensors=machine.sensors(),
-            environment=os.environ,
-        )
-        return (*rules.findings(facts, measured=True), *self.baseline.findings)
-
-    def _fixes(self, found: Sequence[Finding]) -> tuple[list[_Fix], list[str]]:
-        """What can be raced, each plan once; and the codes of fixes that nobody has allowed."""
-        fixes: dict[str, _Fix] = {}
-        not_tried: list[str] = []
-        for finding in found:
-            if finding.plan is None:
-                continue
-            if finding.safety not in self.options.allowed:
-                not_tried.append(finding.code)
-                continue
-            plan = merge(self.side.plan, finding.plan)
-            if plan.id in fixes or len(fixes) < MOST_FIXES:
-                fix = fixes.setdefault(
-                    plan.id, _Fix(arm=f"fix-{len(fixes) + 1}", plan=plan, change=finding.plan)
-                )
-                fix.codes.append(finding.code)
-        return list(fixes.values()), not_tried
-
-    def _together(self, fixes: Sequence[_Fix]) -> _Fix | None:
-        """All fixes as one plan: gains do not add."""
-        if len(fixes) < 2:
-            return None
-        change = together([fix.change for fix in fixes], Plan())
-        if change is None:
-            self.watch.say("the fixes contradict each other, so they are measured one by one alone")
-            return None
-        plan = merge(self.side.plan, change)
-        return _Fix(
-            arm=TOGETHER, plan=plan, change=change, codes=[code for fix in fixes for code in fix.codes]
-        )
-
-    def _try(self, fix: _Fix) -> None:
-        """Makes the changed model and runs it once: it must run, and give the same."""
-        self.watch.line(f"trying the fix of {', '.join(fix.codes)}")
-        try:
-            model = (
-                self.models.path(
-                    fix.plan, patience_s(self.baseline.pilot.trial_ns, max(0.0, self.clock.left_s * 1e9))
-                )
-                if fix.plan.rewrites
-                else None
-            )
-        except OrtuneError as error:
-            fix.failed = diagnose_words.not_made(error.what)
-            return
-        arm = self.baseline.arm(fix.arm, plan=fix.plan, model=model)
-        outcome = self.baseline.executor.trial(arm, runs=self.baseline.pilot.look_runs, keep_outputs=True)
-        if isinstance(outcome, Failed):
-            fix.failed = diagnose_words.does_not_run(failure(outcome))
-            return
-        self.baseline.live_with(outcome)
-        fix.outputs = self.baseline.check.difference(outcome, key=fix.arm, again=arm)
-        if not fix.outputs.ok:
-            fix.failed = diagnose_words.moves_outputs(fix.outputs.what)
-            return
-        self.baseline.executor.arms = {**self.baseline.executor.arms, fix.arm: arm}
-
-    def _held(self, arms: Sequence[str]) -> list[str]:
-        """Those that the budget holds: of too many fixes the last are left out, which are worth least."""
-
-        def drop(kept: list[str]) -> None:
-            alone = [arm for arm in kept if arm != TOGETHER]
-            kept.remove(alone[-1] if len(alone) > 1 else kept[-1])
-
-        kept, needed_s = held(self.baseline, arms, self.clock, drop)
-        self.no_time = diagnose_words.no_time(needed_s) if len(kept) < len(arms) else ""
-        return kept
-
-    def _race(self, wanted: Sequence[str]) -> None:
-        baseline, executor = self.baseline, self.baseline.executor
-        arms = self._held(wanted)
-        if len(arms) < len(wanted):
-            self.watch.say(f"{len(wanted) - len(arms)} of {len(wanted)} fixes: {self.no_time}")
-        if not arms:
-            return
-        executor.arms = {
-            **baseline.controls(),
-            **{arm: executor.arms[arm] for arm in arms},
-        }
-        schedule = controlled(
+def _profile(options: Options, opened: Experiment, baseline: Baseline) -> ProfileResult | None:
+    """One process under the profiler; None where it does not run there, or the budget does not hold it."""
+    opened.watch.line("profiling")
+    first = baseline.pilot.first
+    # Where no fix can be raced, nothing else needs the time.
+    left_ns = opened.clock.left_s * 1e9
+    for_fixes_ns = (1 - PROFILE_BEFORE_FIXES_SHARE) * left_ns
+    races = fit(baseline, 3, for_fixes_ns) <= for_fixes_ns
+    try:
+        result = one_profile(
             baseline,
-            arms,
-            self.watch,
-            self.experiment.replay,
-            fixed=OBJECTIVES[self.options.objective],
-            rng=self.rng,
-            clock=self.clock,
+            figure(first, "median") or first.done.cases[0].first_ns,
+            options.folder,
+            most_ns=(PROFILE_BEFORE_FIXES_SHARE if races else 1.0) * left_ns,
         )
-        assert schedule.judgement is not None
-        self.estimand, self.blocks = schedule.judgement.estimand, schedule.blocks
-        self.controls = schedule.controls
+    except OrtuneError as error:
+        opened.watch.say(f"not profiled: {error.what}")
+        return None
+    if result is None or result.headroom is None:
+        return result
+    return msgspec.structs.replace(result, headroom=headroom_words.worded(result.headroom))
 
-    def _tried(self, fix: _Fix, n_claims: int) -> TriedFix:
-        """A fix with what was measured; as many claims as fixes, one error."""
-        trials = measured(self.blocks, fix.arm) if fix.runs else []
-        found: Comparison | None = None
-        if trials:
-            found = confirm.compare(self.blocks, fix.arm, self.estimand, level=1 - 0.05 / n_claims)
-        return TriedFix(
-            codes=tuple(fix.codes),
-            plan=fix.change,
-            command=shlex.join(["ortune", "compare", *self.asked, *plan_options(fix.change, "--b-")]),
-            figures=describe(trials, self.estimand) if trials else None,
-            outputs=fix.outputs,
-            comparison=found,
-            failed=fix.failed or ("" if found else self.no_time or diagnose_words.STOPPED),
-        )
 
-    def _envelope(
-        self,
-        found: Sequence[Finding],
-        fixes: Sequence[_Fix],
-        not_tried: Sequence[str],
-        told: ProfileResult | None,
-    ) -> Envelope[DiagnoseResult]:
-        n_claims = max(1, sum(fix.runs for fix in fixes))
-        tried = [self._tried(fix, n_claims) for fix in fixes]
-        alone = [each for each, fix in zip(tried, fixes, strict=True) if fix.arm != TOGETHER]
-        whole = next((each for each, fix in zip(tried, fixes, strict=True) if fix.arm == TOGETHER), None)
-        proven = {
-            code: each.comparison for each in alone for code in each.codes if each.comparison is not None
-        }
-        findings = tuple(msgspec.structs.replace(f, verified=proven.get(f.code)) for f in found)
-        ordered = tuple(sorted(measurable(findings, self.asked), key=_order))
-        base = measured(self.blocks, BASE)
-        claims = [each.comparison for each in alone if each.comparison is not None]
-        result = DiagnoseResult(
-            side=self.side.record,
-            estimand=WORDS[self.estimand] if self.estimand else "",
-            figures=None
-            if self.baseline.pilot.functional_only
-            else describe(base or [self.baseline.pilot.first], self.estimand or "median"),
-            findings=ordered,
-            tried=tuple(alone),
-            together=whole,
-            not_tried=tuple(not_tried),
-            profile=told,
-            controls=tuple(self.controls),
-            notes=(
-                *self.baseline.work.notes,
-                *self.baseline.notes,
-                *awake(self.blocks),
-                *self.experiment.played_notes,
-            ),
-            fail_on=self.options.severity,
-            failed=_fails((*self.baseline.alerts, *ordered), self.options.severity),
-            reproduce=command("diagnose", self.options),
-            tune=shlex.join(["ortune", "tune", *self.asked]),
-            session=self.experiment.log.id,
-            elapsed_s=self.experiment.elapsed_s,
-        )
-        return self.experiment.document(
-            result,
-            status="interrupted" if self.watch.stop() else "ok",
-            verdict="functional-only"
-            if self.baseline.pilot.functional_only
-            else "faster"
-            if any(c.verdict == "faster" for c in claims)
-            else None,
-        )
+def _findings(opened: Experiment, baseline: Baseline, profile: ProfileResult | None) -> tuple[Finding, ...]:
+    facts = replace(
+        baseline.facts(),
+        # Of a level that was stepped down from nothing else is to be said.
+        plan=baseline.check.wrong_plan or baseline.side.plan,
+        profile=profile,
+        host=opened.machine.host,
+        sensors=opened.machine.sensors(),
+        environment=os.environ,
+    )
+    return (*rules.findings(facts, measured=True), *baseline.findings)
+
+
+def _document(
+    options: Options,
+    opened: Experiment,
+    baseline: Baseline,
+    findings: Sequence[Finding],
+    fixes: Fixes,
+    profile: ProfileResult | None,
+) -> Envelope[DiagnoseResult]:
+    asked = words(options, without=("budget", "allow", "fail_on"))
+
+    def compares(plan: Plan) -> str:
+        return shlex.join(["ortune", "compare", *asked, *plan_options(plan, "--b-")])
+
+    tried = {
+        fix.arm: msgspec.structs.replace(result, command=compares(fix.change))
+        for fix, result in fixes.results()
+    }
+    whole = tried.pop(TOGETHER, None)
+    comparisons = {
+        code: result.comparison
+        for result in tried.values()
+        for code in result.codes
+        if result.comparison is not None
+    }
+    verified = tuple(msgspec.structs.replace(f, verified=comparisons.get(f.code)) for f in findings)
+    ordered = tuple(sorted(measurable(verified, asked), key=_order))
+    functional_only = baseline.pilot.functional_only
+    faster = any(comparison.verdict == "faster" for comparison in comparisons.values())
+    base = measured(fixes.blocks, BASE) or [baseline.pilot.first]
+    result = DiagnoseResult(
+        side=baseline.side.record,
+        estimand=WORDS[fixes.estimand] if fixes.estimand else "",
+        figures=None if functional_only else describe(base, fixes.estimand or "median"),
+        findings=ordered,
+        tried=tuple(tried.values()),
+        together=whole,
+        not_tried=tuple(fixes.not_tried),
+        profile=profile,
+        controls=tuple(fixes.controls),
+        notes=(
+            *baseline.work.notes,
+            *baseline.notes,
+            *awake(fixes.blocks),
+            *opened.played_notes,
+        ),
+        fail_on=options.severity,
+        failed=_fails((*baseline.alerts, *ordered), options.severity),
+        reproduce=command("diagnose", options),
+        tune=shlex.join(["ortune", "tune", *asked]),
+        session=opened.log.id,
+        elapsed_s=opened.elapsed_s,
+    )
+    return opened.document(
+        result,
+        status="interrupted" if opened.watch.stop() else "ok",
+        verdict="functional-only" if functional_only else "faster" if faster else None,
+    )
 
 
 def _order(finding: Finding) -> tuple[int, float, float]:

@@ -14,6 +14,7 @@ from ortune.errors import BusyError, Interrupted, MeasurementError, Stopped, Usa
 from ortune.experiment.baseline import Baseline
 from ortune.experiment.document import document
 from ortune.experiment.driver import drive
+from ortune.experiment.first_run import settle
 from ortune.experiment.opening import Experiment, exclusive
 from ortune.experiment.watcher import Watcher
 from ortune.fleet import made, runtimes
@@ -41,7 +42,6 @@ from ortune.targets.machine import Machine
 from ortune.targets.tool import ToolFailed
 from ortune.trials import probe_model
 from ortune.trials.sides import Resolved
-from ortune.verbs._first_run import settle
 from ortune.verbs._options import (
     RUN,
     AnyPath,

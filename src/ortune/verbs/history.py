@@ -12,6 +12,7 @@ from typing import Annotated
 
 from ortune.errors import MeasurementError, RuntimeNotFound, UsageError
 from ortune.experiment.baseline import Baseline
+from ortune.experiment.first_run import settle
 from ortune.experiment.fixed_blocks import controlled, held, holds
 from ortune.experiment.opening import Experiment
 from ortune.experiment.watcher import Watcher
@@ -38,7 +39,6 @@ from ortune.search.blocks import BASE, awake, measured
 from ortune.search.figures import OBJECTIVES, WORDS, describe, require_objective
 from ortune.trials.failures import describe as failure
 from ortune.trials.sides import SideText, require_unchanged, resolve
-from ortune.verbs._first_run import settle
 from ortune.verbs._options import (
     MODEL,
     AnyPath,

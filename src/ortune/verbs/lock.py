@@ -14,6 +14,7 @@ from ortune.bundle import format as bundle_format
 from ortune.bundle.shared import thread_cap
 from ortune.errors import ModelError, UsageError
 from ortune.experiment.document import document
+from ortune.experiment.first_run import settle
 from ortune.experiment.watcher import Watcher
 from ortune.fleet import runtimes
 from ortune.locks.check import differences
@@ -26,7 +27,6 @@ from ortune.search.plan_edits import merge
 from ortune.targets.machine import Machine
 from ortune.trials.input_options import InputOptions
 from ortune.trials.sides import Resolved, SideText, resolve
-from ortune.verbs._first_run import settle
 from ortune.verbs._options import (
     GATE,
     OUT,

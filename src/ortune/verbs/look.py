@@ -20,6 +20,7 @@ from ortune.bundle import format as bundle_format
 from ortune.errors import OrtuneError, RuntimeNotFound, UsageError
 from ortune.experiment.baseline import Baseline
 from ortune.experiment.bench_result import load_words
+from ortune.experiment.first_run import settle
 from ortune.experiment.opening import Experiment
 from ortune.experiment.watcher import Watcher
 from ortune.inputs import workload
@@ -52,7 +53,6 @@ from ortune.trace.ort_profile import read_profile
 from ortune.trials.executor import Arm, Timing
 from ortune.trials.failures import describe
 from ortune.trials.sides import Resolved, SideText
-from ortune.verbs._first_run import settle
 from ortune.verbs._options import (
     RUN,
     AnyPath,

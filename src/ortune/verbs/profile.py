@@ -13,6 +13,7 @@ from ortune import rules
 from ortune.errors import OrtuneError, UsageError
 from ortune.experiment.baseline import Baseline
 from ortune.experiment.document import document
+from ortune.experiment.first_run import settle
 from ortune.experiment.opening import Experiment
 from ortune.experiment.watcher import Watcher
 from ortune.profiling.deliver import Deliverables, deliver
@@ -39,7 +40,6 @@ from ortune.trace import export
 from ortune.trace.roofline import below_floor
 from ortune.trials import pairing
 from ortune.trials.sides import Resolved, SideText
-from ortune.verbs._first_run import settle
 from ortune.verbs._options import (
     MODEL,
     OUT,

@@ -16,6 +16,7 @@ from ortune import rewrites
 from ortune.bundle.write import require_replaceable, require_writable, write_bundle
 from ortune.errors import OrtuneError, UsageError
 from ortune.experiment import quantising
+from ortune.experiment.first_run import settle
 from ortune.experiment.fixed_blocks import controlled, held, holds
 from ortune.experiment.opening import Experiment
 from ortune.experiment.precision import Model, Precision, Sensitivity, means
@@ -34,7 +35,6 @@ from ortune.search.precision import front
 from ortune.trials.rewriting import Models
 from ortune.trials.sides import Resolved, SideText, require_unchanged
 from ortune.trials.tolerance import Tolerance as Limit
-from ortune.verbs._first_run import settle
 from ortune.verbs._options import (
     MODEL,
     OUT,

@@ -7,32 +7,27 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, cast
+from typing import Annotated
 
 import msgspec
 
-from ortune import files, knobs, rewrites, rules, targets
+from ortune import knobs, rewrites, targets
 from ortune.bundle import format as bundle_format
 from ortune.bundle.write import require_replaceable, require_writable
 from ortune.errors import OrtuneError, UsageError
-from ortune.experiment import in_browsers, quantising
 from ortune.experiment.across import (
-    gpu_features,
-    propose_elsewhere,
     usable_here,
     with_runtime,
     with_targets,
-    without_feature,
 )
-from ortune.experiment.needed_rewrites import needed
+from ortune.experiment.bundling import with_bundle
+from ortune.experiment.first_run import settle
 from ortune.experiment.opening import Experiment
-from ortune.experiment.replay import Places
-from ortune.experiment.tuned import code_rewritten, make_result
+from ortune.experiment.proposing import Asked, look_in_browser, search
+from ortune.experiment.tuned import make_result
 from ortune.experiment.tuning import Tuning
 from ortune.experiment.watcher import Watcher
 from ortune.fleet import runtimes
-from ortune.knobs import facts
-from ortune.knobs.knob import Objective as ObjectiveName
 from ortune.printable import operand
 from ortune.profiling.headroom import short_profile
 from ortune.profiling.why import why
@@ -40,8 +35,6 @@ from ortune.providers import CPU
 from ortune.records import (
     BrowserPlace,
     Envelope,
-    ErrorInfo,
-    Finding,
     Headroom,
     Plan,
     ProfileDifference,
@@ -52,18 +45,15 @@ from ortune.records import (
 from ortune.report import finding_words, headroom_words, tune_words
 from ortune.report.difference_words import worded
 from ortune.search.blocks import BASE
-from ortune.search.figures import FROM_START, TIMES, figure, require_objective
+from ortune.search.figures import TIMES, figure, require_objective
 from ortune.search.guards import GUARDS
 from ortune.search.halving import CURRENT
 from ortune.search.phases import (
     DELIVERY_SHARE,
-    IN_BROWSERS_SHARE,
     PROFILE_BEFORE_RACE_SHARE,
     PROFILED_TRIALS,
-    ROW_SHARE,
 )
 from ortune.search.plan_edits import merge
-from ortune.search.proposals import propose
 from ortune.trials.sides import (
     Resolved,
     SideText,
@@ -75,7 +65,6 @@ from ortune.trials.sides import (
     resolve,
 )
 from ortune.verbs._elsewhere import Elsewhere, browser_elsewhere
-from ortune.verbs._first_run import settle
 from ortune.verbs._options import (
     MODEL,
     NON_FINITE,
@@ -299,6 +288,19 @@ class Options(Elsewhere, Resumable, Load, Downloaded, OnePlan):
             )
         return replace(self, quick=False, budget=QUICK_BUDGET, bundle=False)
 
+    def asked(self, everywhere: Plan) -> Asked:
+        """What of the search was asked for; ``everywhere`` stands in every plan."""
+        return Asked(
+            everywhere=everywhere,
+            pinned=self.pinned,
+            target=self.first_target,
+            # Who says how far outputs may be away has allowed that they change.
+            allow=self.allow if self.tolerance is None else (*self.allow, "numerics"),
+            others=self.others,
+            of_a_browser=self.target == targets.WEB,
+            as_asked=bool(self.set or self.plan or self.rewrite),
+        )
+
     def check(self) -> None:
         """Raises UsageError for what cannot be searched or allowed."""
         require_objective(self.objective)
@@ -372,9 +374,13 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[TuneResult
             go_on(opened, options, [side], model=side.label)
             run, envelope = _tune(options, everywhere, opened, side)
         # Where nothing could be tried, or nothing confirmed, there is nothing to ship.
-        tested = envelope.result.budget.n_trials > 0 and not envelope.result.budget.exploratory
-        ships = options.directory is not None and tested
-        return keep(opened, options, _bundle(run, envelope, options) if ships else envelope)
+        budget = envelope.result.budget
+        ships = budget.n_trials > 0 and not budget.exploratory
+        if options.directory is not None and ships:
+            place = ["--store", str(options.store)] if options.store else []
+            again = ["ortune", "tune", *words(options), *place]
+            envelope = with_bundle(run, envelope, options.directory, force=options.force, again=again)
+        return keep(opened, options, envelope)
 
 
 def exit_code(envelope: Envelope[TuneResult]) -> int:
@@ -414,20 +420,19 @@ def _tune(
     places: tuple[BrowserPlace, ...] = ()
     if options.target == targets.WEB:
         watch.line("trying what else the browser offers")
-        places = _places(run, races=enough)
+        places = look_in_browser(run, races=enough)
     if not baseline.check.claims:
         run.refuse(finding_words.NO_CLAIMS)
     elif enough:
         run.keep_for_why(options.objective)
         watch.line("profiling, to see where the time goes")
-        headroom, short, profiled = _headroom(run, options)
+        headroom, short, profile = _headroom(run, options)
         run.pass_on()  # a session that goes on has it in its journal, and the time that it took
-        _search(run, everywhere, options, profiled, places)
+        search(run, options.asked(everywhere), profile, places)
     else:
         run.refuse()
     require_unchanged(baseline.side)
-    result = make_result(run)
-    result = with_runtime(result, baseline.side)
+    result = with_runtime(make_result(run), baseline.side)
     result = msgspec.structs.replace(
         result,
         places=places,
@@ -446,93 +451,6 @@ def _tune(
     )
 
 
-def _search(
-    run: Tuning,
-    everywhere: Plan,
-    options: Options,
-    profiled: ProfileResult | None,
-    places: Sequence[BrowserPlace],
-) -> None:
-    """Proposes, races and confirms; ``places`` are what a browser offers, where all of that was asked for."""
-    baseline, model = run.baseline, run.side.model
-    # Who says how far outputs may be away has allowed that they change.
-    allow = options.allow if options.tolerance is None else (*options.allow, "numerics")
-    found = _findings(run, everywhere, options, profiled)
-    # What makes a start shorter does so whatever the download takes.
-    objective = cast("ObjectiveName", "cold-start" if options.objective in FROM_START else options.objective)
-    pinned = tuple(rewrites.completed(spec, model.ir, baseline.work) for spec in options.pinned)
-    held, target = facts.facts_of(model.ir), targets.of(everywhere)
-    row = _row(run, everywhere, target.name, objective)
-    run.pass_on()
-    proposed, refused = propose(
-        held,
-        rewrites.proposals(
-            model.ir,
-            allow,
-            workload=baseline.work,
-            objective=objective,
-            target=target.name,
-            packages=baseline.side.runtime.packages,
-            features=gpu_features(baseline.pilot.first),
-        )
-        if model.info.format != "ort"
-        else [],
-        baseline.work,
-        baseline.host,
-        ort_version=baseline.side.runtime.version_of(everywhere),
-        objective=objective,
-        allow=allow,
-        providers=everywhere.provider_names,
-        channels=target.channels,
-        asked=everywhere.settings,
-        allocators=baseline.machine.allocators.keys(),
-        row=row,
-        latency_ns=figure(baseline.pilot.first, "median"),
-        as_asked=bool(options.set or options.plan or options.rewrite),
-        findings=found,
-    )
-    if model.info.format != "ort":
-        refused += without_feature(baseline, everywhere, baseline.pilot.first, objective, allow)
-    others = in_browsers.raced(places) if options.target == targets.WEB else tuple(run.side.elsewhere)
-    if others:
-        nobody_asked = options.target != targets.WEB and not options.others
-        spare = (lambda: run.spare_ns(1.0)) if nobody_asked else None
-        more, too = propose_elsewhere(
-            baseline, others, held, objective=objective, allow=allow, row=row, spare_ns=spare
-        )
-        proposed, refused = sorted([*more, *proposed], key=lambda each: -each.prior), (*refused, *too)
-    if any(quantising.is_quantising(plan) for plan in (Plan(rewrites=pinned), *(p.plan for p in proposed))):
-        inputs = quantising.gather(baseline)
-        run.models.feeds, run.calibration = inputs.calibrating, inputs.told
-        tried = quantising.Quantising(run, inputs)
-        proposed, run.precision = tried.chosen(proposed), tried.rows
-    # What the user asks for is part of every plan that is tried, and never ablated.
-    asked = merge(Plan(rewrites=pinned, settings=rewrites.settings_for(pinned)), everywhere)
-    if not run.enter(proposed, refused, required=asked):
-        return
-    if not run.exploring:
-        run.calibrate()
-    if run.exploring:
-        run.explore()
-        return
-    run.race(baseline.host.effective_cpus)
-    run.confirm()
-
-
-def _places(run: Tuning, *, races: bool) -> tuple[BrowserPlace, ...]:
-    """What the browser offers, in all of the time left where nothing is raced; a session that goes on knows it."""
-    replay = run.replay
-
-    def look() -> Places:
-        most_ns = (IN_BROWSERS_SHARE if races else 1.0) * run.before_ns
-        places = in_browsers.places(run.baseline, 1e-9 * most_ns, races=races)
-        return Places(places=places, ended_ns=replay.clock())
-
-    seen = replay.once("places", Places, look)
-    replay.reached(seen.ended_ns)
-    return seen.places
-
-
 def _headroom(
     run: Tuning, options: Options
 ) -> tuple[Headroom | None, ProfileResult | None, ProfileResult | None]:
@@ -547,65 +465,27 @@ def _headroom(
         if latency is None or options.objective not in TIMES:
             return None, None
         most_ns = run.spare_ns(PROFILE_BEFORE_RACE_SHARE)
-        profiled = short_profile(run.baseline, latency, options.folder, most_ns=most_ns)
-        if profiled is None or profiled.headroom is None:
+        profile = short_profile(run.baseline, latency, options.folder, most_ns=most_ns)
+        if profile is None or profile.headroom is None:
             return None, None
-        whole.append(profiled)
-        worded = headroom_words.worded(profiled.headroom)
-        run.watch.say(worded.sentence)
-        return worded, _short(profiled)
+        whole.append(profile)
+        headroom = headroom_words.worded(profile.headroom)
+        run.watch.say(headroom.sentence)
+        return headroom, _short(profile)
 
     headroom, short = run.replay.once("headroom", tuple[Headroom | None, ProfileResult | None], look)
     return headroom, short, whole[0] if whole else None
 
 
-def _row(run: Tuning, everywhere: Plan, target: str, objective: str) -> tuple[RewriteSpec, ...]:
-    """The exact rewrites that are raced together."""
-    model, work = run.side.model, run.baseline.work
-
-    def decide() -> tuple[RewriteSpec, ...]:
-        if model.info.format == "ort":
-            return ()
-        row = rewrites.row(model.ir, workload=work, objective=objective, target=target)
-        if objective in TIMES:
-            run.watch.line("optimising the graph with each rewrite left out")
-            row = needed(run.baseline, run.models, row, everywhere, run.spare_ns(ROW_SHARE) / 1e9)
-        return row
-
-    return run.replay.once("row", tuple[RewriteSpec, ...], decide)
-
-
-def _findings(
-    run: Tuning, everywhere: Plan, options: Options, profiled: ProfileResult | None
-) -> tuple[Finding, ...]:
-    """What rules would change of the model, of how it runs, and of what the profile shows."""
-    baseline = run.baseline
-    facts = rules.Facts(
-        model=baseline.side.model,
-        work=baseline.work,
-        plan=merge(everywhere, Plan(rewrites=options.pinned)),
-        target=options.first_target,
-        profile=profiled,
-        host=baseline.host,
-        topology=baseline.machine.topology,
-    )
-    # A profile made again may tell other things, and so propose other plans.
-    return run.replay.once(
-        "findings",
-        tuple[Finding, ...],
-        lambda: tuple(finding for finding in rules.findings(facts) if finding.plan is not None),
-    )
-
-
-def _short(profiled: ProfileResult) -> ProfileResult:
+def _short(profile: ProfileResult) -> ProfileResult:
     """What the page draws of it."""
-    nodes = sorted(profiled.nodes, key=lambda node: -node.time_ns)[:PROFILED_NODES]
+    nodes = sorted(profile.nodes, key=lambda node: -node.time_ns)[:PROFILED_NODES]
     return ProfileResult(
-        trace=profiled.trace,
-        n_runs=profiled.n_runs,
-        wall_ns=profiled.wall_ns,
-        slowdown_ratio=profiled.slowdown_ratio,
-        categories=profiled.categories,
+        trace=profile.trace,
+        n_runs=profile.n_runs,
+        wall_ns=profile.wall_ns,
+        slowdown_ratio=profile.slowdown_ratio,
+        categories=profile.categories,
         nodes=tuple(nodes),
     )
 
@@ -639,76 +519,3 @@ def _why(run: Tuning, options: Options, result: TuneResult) -> ProfileDifference
     except (OrtuneError, OSError):
         return None  # an answer is not lost because its reason is
     return worded(found, "the winner")
-
-
-def _bundle(run: Tuning, envelope: Envelope[TuneResult], options: Options) -> Envelope[TuneResult]:
-    """Writes the bundle while the session's files are still there; an answer is not lost because that fails."""
-    from ortune.bundle.write import write_bundle
-    from ortune.report.html.pages import render
-
-    result = envelope.result
-    assert options.directory is not None
-    try:
-        path = write_bundle(
-            result,
-            run.baseline.work,
-            run.baseline.host,
-            model=run.side.model.path,
-            rewritten=run.models.made(result.winner),
-            feeds=Path(run.baseline.refs[0].path),
-            outputs=run.reference_outputs(),
-            report_html=render(envelope),
-            directory=options.directory,
-            force=options.force,
-            model_settings=_model_settings(result.winner),
-        )
-    except OrtuneError as error:
-        do = "; ".join(part for part in (error.do, _later(run, options)) if part)
-        return _lacking(envelope, ErrorInfo(code=error.code, what=error.what, where=error.where, do=do))
-    report, info = path / "report.html", bundle_format.read(path)
-    lacking: ErrorInfo | None = None
-    if info.plain_model:
-        # Pasted as they are, the lines must load the model that was measured, whose place is known only now.
-        result = msgspec.structs.replace(
-            result,
-            code=code_rewritten(
-                result.winner,
-                str(path / info.model),
-                run.baseline.machine.allocators,
-                run.baseline.work.custom_ops,
-            ),
-        )
-        try:
-            files.write(report, render(msgspec.structs.replace(envelope, result=result)))
-        except OSError as error:
-            lacking = ErrorInfo(
-                code=UsageError.default_code,
-                what=f"the bundle is whole, but for the model's place in its page: {error.strerror}",
-                where=str(report),
-                do="paste the lines of this answer rather than the page's",
-            )
-    done = msgspec.structs.replace(result, bundle=str(path), report=str(report))
-    envelope = msgspec.structs.replace(envelope, result=done)
-    return _lacking(envelope, lacking) if lacking else envelope
-
-
-def _lacking(envelope: Envelope[TuneResult], error: ErrorInfo) -> Envelope[TuneResult]:
-    """The answer, which says what of the bundle could not be written."""
-    status = "interrupted" if envelope.status == "interrupted" else "error"
-    return msgspec.structs.replace(envelope, status=status, error=error)
-
-
-def _later(run: Tuning, options: Options) -> str:
-    """The command that writes the bundle of what was measured; "" where that is not stored."""
-    if not run.log.id or run.log.trouble:
-        return ""
-    place = ["--store", str(options.store)] if options.store else []
-    again = shlex.join(["ortune", "tune", *words(options), *place, "--resume", run.log.id])
-    return f"what was measured is stored: {again} --output FOLDER writes it"
-
-
-def _model_settings(plan: Plan) -> tuple[str, ...]:
-    """The settings that hardware-bound rewrites brought into a plan, by name."""
-    bound = [spec for spec in plan.rewrites if rewrites.find(spec.name).hardware_bound]
-    brought = rewrites.settings_for(bound).items()
-    return tuple(name for name, value in brought if plan.settings.get(name) == value)

@@ -12,6 +12,7 @@ import pytest
 from onnxruntime import datasets
 
 import ortune
+from ortune.experiment import first_run
 from ortune.experiment.baseline import Baseline
 from ortune.experiment.compare_result import New, wrong_sides
 from ortune.experiment.scratch import scratch_folder
@@ -24,7 +25,6 @@ from ortune.store.db import SessionLog, Store
 from ortune.trials import levels
 from ortune.trials.input_options import InputOptions
 from ortune.trials.sides import SideText, resolve
-from ortune.verbs import _first_run
 from ortune.verbs.compare import exit_code
 from simulated_machine import Lab, measuring_on
 from wrong_models import gemm, not_finite, rooted_gemm
@@ -51,7 +51,7 @@ def asked(
         side = resolve(SideText(text=str(model)), common=Plan(), scratch=scratch)
         log = Store(store).begin("look", "look", {}) if store else SessionLog(None, "")
         baseline = Baseline(side, InputOptions(), scratch, log, lambda text: None, MACHINE)
-        _first_run.settle(baseline, 60.0, left_s)
+        first_run.settle(baseline, 60.0, left_s)
         look(baseline)
         return baseline
 
@@ -96,7 +96,7 @@ def test_several_sides_of_one_plan_are_each_told_wrong(tmp_path: Path) -> None:
     def others(baseline: Baseline) -> None:
         for name, path in zip("BC", (paths[0], paths[1]), strict=True):
             side = resolve(SideText(text=str(path)), common=Plan(), scratch=baseline.scratch)
-            assert _first_run.question_side(baseline, side, baseline.refs, lambda text: None, name)
+            assert first_run.question_side(baseline, side, baseline.refs, lambda text: None, name)
 
     alerts = asked(paths[0], look=others).alerts
     assert [(alert.code, alert.where) for alert in alerts] == 3 * [(DEFAULT_WRONG, ("fc",))]
@@ -142,7 +142,7 @@ def test_where_outputs_come_from_is_asked_within_the_budget_alone(tmp_path: Path
 def test_a_side_that_the_budget_does_not_question_is_named(tmp_path: Path) -> None:
     def other(baseline: Baseline) -> None:
         side, say = replace(baseline.side, label="other"), (lambda text: None)
-        assert not _first_run.question_side(baseline, side, baseline.refs, say, "B", lambda: 0.0)
+        assert not first_run.question_side(baseline, side, baseline.refs, say, "B", lambda: 0.0)
 
     (note,) = asked(gemm(tmp_path / "m.onnx"), look=other).notes
     assert note.startswith("B's outputs were not compared with those of the model without optimisation: ")

@@ -1,0 +1,95 @@
+"""The bundle of a tuning that ended; an answer is not lost because that cannot be written."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+
+from ortune import files, rewrites
+from ortune.bundle import format as bundle_format
+from ortune.bundle.write import write_bundle
+from ortune.errors import OrtuneError, UsageError
+from ortune.experiment.tuned import code_rewritten
+from ortune.experiment.tuning import Tuning
+from ortune.records import Envelope, ErrorInfo, Plan, TuneResult
+
+
+def with_bundle(
+    run: Tuning, envelope: Envelope[TuneResult], directory: Path, *, force: bool, again: Sequence[str]
+) -> Envelope[TuneResult]:
+    """Writes the bundle while the session's files are still there.
+
+    Args:
+        run: What was measured.
+        envelope: The answer.
+        directory: Where the bundle goes.
+        force: Whether it replaces one that is there.
+        again: The command that asks the same again, where what was measured is stored.
+
+    Returns:
+        The answer, with the bundle's place, or with the reason why there is none.
+    """
+    from ortune.report.html.pages import render
+
+    result, baseline = envelope.result, run.baseline
+    try:
+        path = write_bundle(
+            result,
+            baseline.work,
+            baseline.host,
+            model=run.side.model.path,
+            rewritten=run.models.made(result.winner),
+            feeds=Path(baseline.refs[0].path),
+            outputs=run.reference_outputs(),
+            report_html=render(envelope),
+            directory=directory,
+            force=force,
+            model_settings=_model_settings(result.winner),
+        )
+    except OrtuneError as error:
+        do = "; ".join(part for part in (error.do, _later(run, again)) if part)
+        return _lacking(envelope, ErrorInfo(code=error.code, what=error.what, where=error.where, do=do))
+    report, info = path / "report.html", bundle_format.read(path)
+    lacking: ErrorInfo | None = None
+    if info.plain_model:
+        # Pasted as they are, the lines must load the model that was measured, whose place is known only now.
+        code = code_rewritten(
+            result.winner, str(path / info.model), baseline.machine.allocators, baseline.work.custom_ops
+        )
+        result = msgspec.structs.replace(result, code=code)
+        try:
+            files.write(report, render(msgspec.structs.replace(envelope, result=result)))
+        except OSError as error:
+            lacking = ErrorInfo(
+                code=UsageError.default_code,
+                what=f"the bundle is whole, but for the model's place in its page: {error.strerror}",
+                where=str(report),
+                do="paste the lines of this answer rather than the page's",
+            )
+    result = msgspec.structs.replace(result, bundle=str(path), report=str(report))
+    envelope = msgspec.structs.replace(envelope, result=result)
+    return _lacking(envelope, lacking) if lacking else envelope
+
+
+def _lacking(envelope: Envelope[TuneResult], error: ErrorInfo) -> Envelope[TuneResult]:
+    """The answer, which says what of the bundle could not be written."""
+    status = "interrupted" if envelope.status == "interrupted" else "error"
+    return msgspec.structs.replace(envelope, status=status, error=error)
+
+
+def _later(run: Tuning, again: Sequence[str]) -> str:
+    """The command that writes the bundle of what was measured; "" where that is not stored."""
+    if not run.log.id or run.log.trouble:
+        return ""
+    resume = shlex.join([*again, "--resume", run.log.id])
+    return f"what was measured is stored: {resume} --output FOLDER writes it"
+
+
+def _model_settings(plan: Plan) -> tuple[str, ...]:
+    """The settings that hardware-bound rewrites brought into a plan, by name."""
+    bound = [spec for spec in plan.rewrites if rewrites.find(spec.name).hardware_bound]
+    settings = rewrites.settings_for(bound).items()
+    return tuple(name for name, value in settings if plan.settings.get(name) == value)

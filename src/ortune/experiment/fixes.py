@@ -1,0 +1,199 @@
+"""The fixes of findings as plans: each made, run, its outputs checked, and all of them raced in the same blocks."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
+
+from ortune.errors import OrtuneError
+from ortune.experiment.baseline import Baseline
+from ortune.experiment.fixed_blocks import controlled, held
+from ortune.experiment.limits import patience_s
+from ortune.experiment.opening import Experiment
+from ortune.records import Block, Comparison, Control, Failed, Finding, OutputDifference, Plan, TriedFix
+from ortune.report import diagnose_words, finding_words
+from ortune.search import confirm
+from ortune.search.blocks import measured
+from ortune.search.figures import OBJECTIVES, describe
+from ortune.search.plan_edits import merge, together
+from ortune.trials.failures import describe as failure
+from ortune.trials.rewriting import Models
+
+TOGETHER = "together"
+"""The arm of all fixes at once."""
+MOST_FIXES = 8
+"""Raced at once; findings of less weight wait for another call."""
+
+
+@dataclass
+class Fix:
+    """One change, and what became of it.
+
+    Attributes:
+        arm: Of its trials.
+        plan: The side's own with the change in it.
+        codes: Of the findings that ask for it.
+        outputs: How far they are from the model's own; None before it ran.
+        failed: Why it cannot be raced; "" where it can.
+    """
+
+    arm: str
+    plan: Plan
+    change: Plan
+    codes: list[str] = field(default_factory=list)
+    outputs: OutputDifference | None = None
+    failed: str = ""
+
+
+class Fixes:
+    """The fixes of one diagnosis: ``gather`` them from findings, then ``measure``.
+
+    Attributes:
+        fixes: Each plan once; all of them together last, once they were tried.
+        not_tried: Codes of fixes that nobody has allowed.
+        blocks, controls, estimand: What was raced; empty where nothing was.
+    """
+
+    def __init__(self, opened: Experiment, baseline: Baseline, objective: str, seed: int) -> None:
+        self.experiment, self.baseline, self.objective = opened, baseline, objective
+        self.watch, self.clock = opened.watch, opened.clock
+        custom_ops = tuple(baseline.options.custom_ops)
+        self.models = Models(baseline.side, baseline.scratch, custom_ops, self.watch.say)
+        self.rng = random.Random(f"diagnose-{seed}")
+        self.fixes: list[Fix] = []
+        self.not_tried: list[str] = []
+        self.blocks: list[Block] = []
+        self.controls: list[Control] = []
+        self.estimand = ""
+        self._no_time = ""  # why not all were raced
+
+    @property
+    def sound(self) -> list[Fix]:
+        """Those that can be raced: they run, and their outputs are the model's own."""
+        return [fix for fix in self.fixes if not fix.failed]
+
+    def gather(self, findings: Sequence[Finding], allowed: Collection[str]) -> None:
+        """Takes the plans of findings, each once.
+
+        Args:
+            findings: The weightiest first.
+            allowed: Safety classes that are measured.
+        """
+        side, fixes = self.baseline.side, {fix.plan.id: fix for fix in self.fixes}
+        for finding in findings:
+            if finding.plan is None:
+                continue
+            if finding.safety not in allowed:
+                self.not_tried.append(finding.code)
+                continue
+            plan = merge(side.plan, finding.plan)
+            if plan.id in fixes or len(fixes) < MOST_FIXES:
+                new = Fix(arm=f"fix-{len(fixes) + 1}", plan=plan, change=finding.plan)
+                fixes.setdefault(plan.id, new).codes.append(finding.code)
+        self.fixes = list(fixes.values())
+
+    def measure(self) -> None:
+        """Tries and races what the budget holds; what could not be raced is not even tried: that takes time too."""
+        if not self.baseline.check.claims:
+            self._no_time = finding_words.NO_CLAIMS
+        elif (
+            self.baseline.pilot.functional_only
+        ):  # on a GPU that is software outputs tell something, times nothing
+            self._no_time = diagnose_words.NOT_TIMED
+            for fix in self.fixes:
+                self._try(fix)
+        elif self.fixes and not self._within_budget([fix.arm for fix in self.fixes]):
+            self.watch.say(f"{len(self.fixes)} of {len(self.fixes)} fixes: {self._no_time}")
+        elif self.fixes:
+            for fix in self.fixes:
+                self._try(fix)
+            everything = self._together(self.sound)
+            if everything is not None:
+                self._try(everything)
+                self.fixes.append(everything)
+            self._race([fix.arm for fix in self.sound])
+
+    def _together(self, fixes: Sequence[Fix]) -> Fix | None:
+        """All fixes as one plan: gains do not add."""
+        if len(fixes) < 2:
+            return None
+        change = together([fix.change for fix in fixes], Plan())
+        if change is None:
+            self.watch.say("the fixes contradict each other, so they are measured one by one alone")
+            return None
+        codes = [code for fix in fixes for code in fix.codes]
+        return Fix(arm=TOGETHER, plan=merge(self.baseline.side.plan, change), change=change, codes=codes)
+
+    def _try(self, fix: Fix) -> None:
+        """Makes the changed model and runs it once: it must run, and give the same."""
+        baseline = self.baseline
+        self.watch.line(f"trying the fix of {', '.join(fix.codes)}")
+        try:
+            limit_s = patience_s(baseline.pilot.trial_ns, max(0.0, self.clock.left_s * 1e9))
+            model = self.models.path(fix.plan, limit_s) if fix.plan.rewrites else None
+        except OrtuneError as error:
+            fix.failed = diagnose_words.not_made(error.what)
+            return
+        arm = baseline.arm(fix.arm, plan=fix.plan, model=model)
+        outcome = baseline.executor.trial(arm, runs=baseline.pilot.look_runs, keep_outputs=True)
+        if isinstance(outcome, Failed):
+            fix.failed = diagnose_words.does_not_run(failure(outcome))
+            return
+        baseline.live_with(outcome)
+        fix.outputs = baseline.check.difference(outcome, key=fix.arm, again=arm)
+        if not fix.outputs.ok:
+            fix.failed = diagnose_words.moves_outputs(fix.outputs.what)
+            return
+        baseline.executor.arms = {**baseline.executor.arms, fix.arm: arm}
+
+    def _within_budget(self, arms: Sequence[str]) -> list[str]:
+        """Those that the budget holds: of too many fixes the last are left out, which are worth least."""
+
+        def drop(kept: list[str]) -> None:
+            alone = [arm for arm in kept if arm != TOGETHER]
+            kept.remove(alone[-1] if len(alone) > 1 else kept[-1])
+
+        kept, needed_s = held(self.baseline, arms, self.clock, drop)
+        self._no_time = diagnose_words.no_time(needed_s) if len(kept) < len(arms) else ""
+        return kept
+
+    def _race(self, wanted: Sequence[str]) -> None:
+        baseline, executor = self.baseline, self.baseline.executor
+        arms = self._within_budget(wanted)
+        if len(arms) < len(wanted):
+            self.watch.say(f"{len(wanted) - len(arms)} of {len(wanted)} fixes: {self._no_time}")
+        if not arms:
+            return
+        executor.arms = {**baseline.controls(), **{arm: executor.arms[arm] for arm in arms}}
+        schedule = controlled(
+            baseline,
+            arms,
+            self.watch,
+            self.experiment.replay,
+            fixed=OBJECTIVES[self.objective],
+            rng=self.rng,
+            clock=self.clock,
+        )
+        assert schedule.judgement is not None
+        self.estimand, self.blocks = schedule.judgement.estimand, schedule.blocks
+        self.controls = schedule.controls
+
+    def results(self) -> list[tuple[Fix, TriedFix]]:
+        """Each fix with what was measured of it, its command left open; as many claims as fixes, one error."""
+        level = 1 - 0.05 / max(1, len(self.sound))
+        return [(fix, self._result(fix, level)) for fix in self.fixes]
+
+    def _result(self, fix: Fix, level: float) -> TriedFix:
+        trials = [] if fix.failed else measured(self.blocks, fix.arm)
+        comparison: Comparison | None = None
+        if trials:
+            comparison = confirm.compare(self.blocks, fix.arm, self.estimand, level=level)
+        return TriedFix(
+            codes=tuple(fix.codes),
+            plan=fix.change,
+            figures=describe(trials, self.estimand) if trials else None,
+            outputs=fix.outputs,
+            comparison=comparison,
+            failed=fix.failed or ("" if comparison else self._no_time or diagnose_words.STOPPED),
+        )

@@ -1,0 +1,178 @@
+"""What a tuning tries: changes that settings, rewrites, findings and other targets propose; then the search of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import cast
+
+from ortune import rewrites, rules, targets
+from ortune.experiment import in_browsers, quantising
+from ortune.experiment.across import gpu_features, propose_elsewhere, scope_of, without_feature
+from ortune.experiment.needed_rewrites import needed
+from ortune.experiment.replay import Places
+from ortune.experiment.tuning import Tuning
+from ortune.knobs import facts
+from ortune.knobs.knob import Objective
+from ortune.records import BrowserPlace, Finding, Plan, ProfileResult, RewriteSpec
+from ortune.search.figures import FROM_START, TIMES, figure
+from ortune.search.phases import IN_BROWSERS_SHARE, ROW_SHARE
+from ortune.search.plan_edits import merge
+from ortune.search.proposals import Proposed, propose
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """What a user wants of a tuning, beside what counts.
+
+    Attributes:
+        everywhere: Settings and providers of every plan.
+        pinned: Rewrites of every plan.
+        target: Where the default runs.
+        allow: Safety classes, guards and single settings or rewrites that are let through.
+        others: Targets that are raced too, where the user named them.
+        of_a_browser: Whether all that a browser offers is raced instead.
+        as_asked: Whether what every plan has is tried alone, too.
+    """
+
+    everywhere: Plan
+    pinned: tuple[RewriteSpec, ...]
+    target: str
+    allow: Sequence[str]
+    others: Sequence[str] = ()
+    of_a_browser: bool = False
+    as_asked: bool = False
+
+
+def search(
+    run: Tuning, asked: Asked, profile: ProfileResult | None, places: Sequence[BrowserPlace] = ()
+) -> None:
+    """Proposes, races and confirms.
+
+    Args:
+        run: Whose baseline was timed.
+        asked: What the user wants.
+        profile: Of the default, where there is one.
+        places: What a browser offers, where all of that was asked for.
+    """
+    baseline, model = run.baseline, run.side.model
+    findings = _findings(run, asked, profile)
+    pinned = tuple(rewrites.completed(spec, model.ir, baseline.work) for spec in asked.pinned)
+    proposed, refused = _proposed(run, asked, findings, places)
+    # A model of fewer bits is made, and its outputs are compared, before it may cost blocks.
+    if any(quantising.is_quantising(plan) for plan in (Plan(rewrites=pinned), *(p.plan for p in proposed))):
+        inputs = quantising.gather(baseline)
+        run.models.feeds, run.calibration = inputs.calibrating, inputs.told
+        tried = quantising.Quantising(run, inputs)
+        proposed, run.precision = tried.chosen(proposed), tried.rows
+    # What the user asks for is part of every plan that is tried, and never ablated.
+    required = merge(Plan(rewrites=pinned, settings=rewrites.settings_for(pinned)), asked.everywhere)
+    if not run.enter(proposed, refused, required=required):
+        return
+    if not run.exploring:
+        run.calibrate()
+    if run.exploring:
+        run.explore()
+        return
+    run.race(baseline.host.effective_cpus)
+    run.confirm()
+
+
+def _proposed(
+    run: Tuning, asked: Asked, findings: Sequence[Finding], places: Sequence[BrowserPlace]
+) -> tuple[list[Proposed], tuple[str, ...]]:
+    """Plans to try, best prior first; and what is not proposed, and why."""
+    baseline, model, first = run.baseline, run.side.model, run.baseline.pilot.first
+    everywhere, allow = asked.everywhere, asked.allow
+    of_model, target = facts.facts_of(model.ir), targets.of(everywhere).name
+    objective = _objective(run)
+    row = _row(run, everywhere, target, objective)
+    run.pass_on()
+    rewritable = model.info.format != "ort"
+    rewritten = (
+        rewrites.proposals(
+            model.ir,
+            allow,
+            workload=baseline.work,
+            objective=objective,
+            target=target,
+            packages=baseline.side.runtime.packages,
+            features=gpu_features(first),
+        )
+        if rewritable
+        else []
+    )
+    proposed, refused = propose(
+        of_model,
+        baseline.work,
+        baseline.host,
+        scope_of(baseline, everywhere, objective, allow),
+        rewritten=rewritten,
+        row=row,
+        findings=findings,
+        latency_ns=figure(first, "median"),
+        as_asked=asked.as_asked,
+    )
+    if rewritable:
+        refused += without_feature(baseline, everywhere, first, objective, allow)
+    others = in_browsers.raced(places) if asked.of_a_browser else tuple(run.side.elsewhere)
+    if not others:
+        return proposed, refused
+    nobody_asked = not asked.of_a_browser and not asked.others
+    spare = (lambda: run.spare_ns(1.0)) if nobody_asked else None
+    more, also_refused = propose_elsewhere(
+        baseline, others, of_model, objective=objective, allow=allow, row=row, spare_ns=spare
+    )
+    return sorted([*more, *proposed], key=lambda plan: -plan.prior), (*refused, *also_refused)
+
+
+def _objective(run: Tuning) -> Objective:
+    """As settings and rewrites know it: what makes a start shorter does so whatever the download takes."""
+    objective = run.search.race.objective
+    return cast("Objective", "cold-start" if objective in FROM_START else objective)
+
+
+def look_in_browser(run: Tuning, *, races: bool) -> tuple[BrowserPlace, ...]:
+    """What the browser offers, in all of the time left where nothing is raced; a session that goes on knows it."""
+    replay = run.replay
+
+    def look() -> Places:
+        most_ns = (IN_BROWSERS_SHARE if races else 1.0) * run.before_ns
+        places = in_browsers.places(run.baseline, 1e-9 * most_ns, races=races)
+        return Places(places=places, ended_ns=replay.clock())
+
+    places = replay.once("places", Places, look)
+    replay.reached(places.ended_ns)
+    return places.places
+
+
+def _row(run: Tuning, everywhere: Plan, target: str, objective: str) -> tuple[RewriteSpec, ...]:
+    """The exact rewrites that are raced together."""
+    model, work = run.side.model, run.baseline.work
+
+    def decide() -> tuple[RewriteSpec, ...]:
+        if model.info.format == "ort":
+            return ()
+        row = rewrites.row(model.ir, workload=work, objective=objective, target=target)
+        if objective in TIMES:
+            run.watch.line("optimising the graph with each rewrite left out")
+            row = needed(run.baseline, run.models, row, everywhere, run.spare_ns(ROW_SHARE) / 1e9)
+        return row
+
+    return run.replay.once("row", tuple[RewriteSpec, ...], decide)
+
+
+def _findings(run: Tuning, asked: Asked, profile: ProfileResult | None) -> tuple[Finding, ...]:
+    """What rules would change of the model, of how it runs, and of what the profile shows."""
+    facts_of_run = replace(
+        run.baseline.facts(),
+        plan=merge(asked.everywhere, Plan(rewrites=asked.pinned)),
+        target=asked.target,
+        profile=profile,
+    )
+    # A profile made again may tell other things, and so propose other plans.
+    return run.replay.once(
+        "findings",
+        tuple[Finding, ...],
+        lambda: tuple(finding for finding in rules.findings(facts_of_run) if finding.plan is not None),
+    )
