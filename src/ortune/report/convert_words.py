@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import shlex
 
+import msgspec
+
 from ortune.printable import operand
 from ortune.records import CheckedCase, Conversion, ConvertResult, DynamicAxis, Envelope
-from ortune.report import bisect_words
+from ortune.report import bisect_words, tune_words
 from ortune.report.compare_outputs import outputs
 from ortune.report.document import Annotation, Code, Column, Document, Line, Points, Tone, table
 from ortune.report.numbers import shorten, size
@@ -59,6 +61,9 @@ def document(envelope: Envelope[ConvertResult]) -> Document:
                 Column("outputs", "text"),
             ]
             support.append(table(columns, [_row(case) for case in each.cases], title=_by(each)))
+    tuned = None
+    if result.tuned is not None:
+        tuned = tune_words.document(msgspec.structs.replace(envelope, result=result.tuned))
     return Document(
         title="ortune convert",
         blocks=[
@@ -72,9 +77,10 @@ def document(envelope: Envelope[ConvertResult]) -> Document:
                 items=list(dict.fromkeys(m for c in result.conversions for m in c.messages)),
             ),
             Points(items=result.notes),
+            *(tuned.blocks if tuned is not None else []),
             Code(title="next", lines=_next(envelope), commands=True),
         ],
-        support=support,
+        support=[*support, *(tuned.support if tuned is not None else [])],
         annotations=[
             Annotation(level="error" if wrong else "notice", title="ortune convert", lines=[result.headline])
         ],
@@ -104,7 +110,8 @@ def _fault(conversion: Conversion) -> str:
     fault = conversion.fault
     if fault is None or fault.node is None:
         return ""
-    return f"{bisect_words.parted(fault.node)} (A is the conversion by {fault.held_against}, B this model)"
+    overflow = f"; {bisect_words.not_finite(fault.not_finite)}" if fault.not_finite is not None else ""
+    return f"{bisect_words.parted(fault.node)}{overflow} (A is the conversion by {fault.held_against}, B this model)"
 
 
 def _axes(result: ConvertResult) -> tuple[DynamicAxis, ...]:
@@ -128,7 +135,7 @@ def _row(case: CheckedCase) -> tuple[str, ...]:
 
 def _next(envelope: Envelope[ConvertResult]) -> list[str]:
     result = envelope.result
-    if envelope.verdict == "written":
+    if envelope.verdict == "written" and result.tuned is None:
         return [shlex.join(["ortune", "tune", operand(result.path)])]
     return []
 
