@@ -63,7 +63,15 @@ def document(envelope: Envelope[ConvertResult]) -> Document:
             support.append(table(columns, [_row(case) for case in each.cases], title=_by(each)))
     tuned = None
     if result.tuned is not None:
-        tuned = tune_words.document(msgspec.structs.replace(envelope, result=result.tuned))
+        of_tuning = Envelope(
+            schema="ortune/tune/1",
+            ortune=envelope.ortune,
+            model=envelope.model,
+            workload=envelope.workload,
+            status=envelope.status,
+            result=result.tuned,
+        )
+        tuned = tune_words.document(of_tuning)
     return Document(
         title="ortune convert",
         blocks=[
