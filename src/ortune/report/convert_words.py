@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import shlex
 
-import msgspec
-
 from ortune.printable import operand
 from ortune.records import CheckedCase, Conversion, ConvertResult, DynamicAxis, Envelope
 from ortune.report import bisect_words, tune_words
