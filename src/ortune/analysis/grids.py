@@ -71,8 +71,8 @@ def quantizes(node: ir.Node) -> bool:
 def grids(model: ir.Model) -> dict[str, Grid]:
     """The grid of every value that a node of the main graph puts or leaves on one, by the value's name."""
     flow = _followed(model)
-    made = [value for node in model.graph for value in node.outputs]
-    return {str(value.name): grid for value in made if (grid := flow.of(value)) is not None}
+    outputs = [value for node in model.graph for value in node.outputs]
+    return {str(value.name): grid for value in outputs if (grid := flow.of(value)) is not None}
 
 
 def output_grids(model: ir.Model) -> dict[str, Grid]:
@@ -126,15 +126,15 @@ def _scaled(node: ir.Node, at: int) -> Grid | None:
         return None
     sources = [value for value in node.inputs[at : at + 2] if value is not None]
     constants = [constant_tensor(value) for value in sources]
-    known = [tensor for tensor in constants if tensor is not None]
-    if not sources or len(known) < len(sources):
+    tensors = [tensor for tensor in constants if tensor is not None]
+    if not sources or len(tensors) < len(sources):
         return None
-    scale, zero = known[0], next(iter(known[1:]), None)
+    scale, zero = tensors[0], next(iter(tensors[1:]), None)
     onnx_type = zero.dtype if zero is not None else _type_without_zero_point(node)
     if scale.size == 0 or len(scale.shape) > 1 or not onnx_type.is_integer():
         return None
     scales = tuple(map(float, scale.numpy().reshape(-1)))
-    if not all(0.0 < each < float("inf") for each in scales):
+    if not all(0.0 < number < float("inf") for number in scales):
         return None
     zeros = (0,) * len(scales)
     if zero is not None and zero.size == len(scales):

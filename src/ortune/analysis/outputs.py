@@ -123,12 +123,12 @@ _KEEPS_SCORES = op_set(
 
 def output_kinds(model: ir.Model) -> dict[str, OutputKind]:
     """The kind of each graph output, by the output's name, in the graph's order."""
-    return {name: found.kind for name, found in output_comparisons(model).items()}
+    return {name: comparison.kind for name, comparison in output_comparisons(model).items()}
 
 
 def class_labels(model: ir.Model) -> dict[str, tuple[str, ...]]:
     """The classes of each graph output that ZipMap makes, in the order of the columns that it maps, as text."""
-    found = {}
+    labels = {}
     for value in model.graph.outputs:
         node = value.producer()
         while node is not None and node.op_type == "Identity" and node.inputs[0] is not None:
@@ -136,15 +136,15 @@ def class_labels(model: ir.Model) -> dict[str, tuple[str, ...]]:
         if node is None or node.op_type != "ZipMap":
             continue
         numbers, texts = ints_of(node, "classlabels_int64s"), texts_of(node, "classlabels_strings")
-        found[value.name or ""] = tuple(map(str, numbers or texts or ()))
-    return found
+        labels[value.name or ""] = tuple(map(str, numbers or texts or ()))
+    return labels
 
 
 def output_comparisons(model: ir.Model) -> dict[str, OutputComparison]:
     """How each graph output must be compared, by the output's name, in the graph's order."""
     flow: Flow[_State] = Flow(bottom=_State(), join=_join, transfer=_transfer)
-    given = set(model.graph.inputs) - set(model.graph.initializers.values())
-    flow.run(model, lambda value: _State(varies=value in given, floating=_is_floating(value) is True))
+    fed = set(model.graph.inputs) - set(model.graph.initializers.values())
+    flow.run(model, lambda value: _State(varies=value in fed, floating=_is_floating(value) is True))
     kinds = {}
     for value in model.graph.outputs:
         state = flow.of(value)

@@ -95,8 +95,8 @@ def _reader(node: ir.Node) -> ir.Node | None:
 
 def cores(scope: Scope) -> list[Core]:
     """The attentions of one graph, without those of its subgraphs."""
-    found = [core_of(node) for node in scope if is_op(node, "Softmax")]
-    return [core for core in found if core is not None]
+    candidates = [core_of(node) for node in scope if is_op(node, "Softmax")]
+    return [core for core in candidates if core is not None]
 
 
 def core_of(softmax: ir.Node) -> Core | None:
@@ -153,14 +153,14 @@ def _scores(value: ir.Value | None, shared: list[ir.Value]) -> tuple[ir.Node | N
     if is_op(node, "Add"):
         assert node is not None
         for scores in node.inputs:
-            found, _, scale = _scores_only(scores, shared)
-            if found is not None and scores is not None:
+            product, _, scale = _scores_only(scores, shared)
+            if product is not None and scores is not None:
                 mask = other_input(node, scores)
                 if mask is None:
                     return None, None, 1.0
                 if only_user(scores) is None:
                     shared.append(scores)
-                return found, mask, scale
+                return product, mask, scale
         return None, None, 1.0
     return _scores_only(value, shared)
 
@@ -254,10 +254,10 @@ def _taken(value: ir.Value) -> tuple[int, ir.Node | None] | tuple[None, None]:  
             return None, None
         # Each is of one, or the axis could not be squeezed.
         return cut.outputs.index(source), cut.inputs[0].producer()
-    given = [constant(v) for v in cut.inputs[1:]]
-    if not is_op(cut, "Slice") or len(given) < 3 or any(n is None or n.size != 1 for n in given):
+    bounds = [constant(v) for v in cut.inputs[1:]]
+    if not is_op(cut, "Slice") or len(bounds) < 3 or any(n is None or n.size != 1 for n in bounds):
         return None, None
-    start, end, along, *step = [int(n.reshape(())) for n in given if n is not None]
+    start, end, along, *step = [int(n.reshape(())) for n in bounds if n is not None]
     if along != 0 or end - start != 1 or step not in ([], [1]):
         return None, None
     return start, cut.inputs[0].producer()
@@ -356,20 +356,22 @@ def symbols(value: ir.Value | None, depth: int = 8) -> list[Symbol] | None:
     node = value.producer() if value is not None else None
     if value is None or node is None or depth == 0:
         return None
-    found: list[Symbol] | None = None
+    parts_of_shape: list[Symbol] | None = None
     if is_op(node, "Cast", "Identity", "Unsqueeze", "Squeeze"):
-        found = symbols(node.inputs[0], depth - 1)
+        parts_of_shape = symbols(node.inputs[0], depth - 1)
     elif is_op(node, "Concat"):
         parts = [symbols(v, depth - 1) for v in node.inputs]
-        found = None if any(p is None for p in parts) else [s for p in parts if p is not None for s in p]
+        parts_of_shape = (
+            None if any(p is None for p in parts) else [s for p in parts if p is not None for s in p]
+        )
     elif is_op(node, "Shape"):
-        found = _shape(node)
+        parts_of_shape = _shape(node)
     elif is_op(node, "Slice", "Gather"):
-        found = _part(node, symbols(node.inputs[0], depth - 1))
-    if found is None:
+        parts_of_shape = _part(node, symbols(node.inputs[0], depth - 1))
+    if parts_of_shape is None:
         counted = elements(value)
-        found = None if counted is None else list(counted)
-    return found
+        parts_of_shape = None if counted is None else list(counted)
+    return parts_of_shape
 
 
 def _shape(node: ir.Node) -> list[Symbol] | None:
@@ -407,10 +409,10 @@ def _part(node: ir.Node, whole: list[Symbol] | None) -> list[Symbol] | None:
         if whole is None or at is None or any(not -len(whole) <= int(n) < len(whole) for n in at.reshape(-1)):
             return None
         return [whole[int(n)] for n in at.reshape(-1)]
-    given = [constant(v) for v in node.inputs[1:]]
-    if whole is None or len(given) < 2 or any(n is None or n.size != 1 for n in given):
+    bounds = [constant(v) for v in node.inputs[1:]]
+    if whole is None or len(bounds) < 2 or any(n is None or n.size != 1 for n in bounds):
         return None
-    numbers = [int(n.reshape(())) for n in given if n is not None]
+    numbers = [int(n.reshape(())) for n in bounds if n is not None]
     if numbers[3:] not in ([], [1]):
         return None
     return whole[slice(*numbers[:2])]

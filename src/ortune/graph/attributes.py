@@ -21,14 +21,14 @@ _GRAPHS = frozenset({ir.AttributeType.GRAPH, ir.AttributeType.GRAPHS})
 
 def attribute_of(node: ir.Node, name: str, kind: ir.AttributeType) -> ir.Attr | None:
     """An attribute of that kind; None where it is of another, is not there, or is a parameter of a function."""
-    found = node.attributes.data.get(name)
-    return found if found is not None and found.type == kind and not found.is_ref() else None
+    attribute = node.attributes.data.get(name)
+    return attribute if attribute is not None and attribute.type == kind and not attribute.is_ref() else None
 
 
 def is_parameter(node: ir.Node, name: str) -> bool:
     """Whether an attribute is a parameter of the function around, and so not known."""
-    found = node.attributes.data.get(name)
-    return found is not None and found.is_ref()
+    attribute = node.attributes.data.get(name)
+    return attribute is not None and attribute.is_ref()
 
 
 def has_parameters(node: ir.Node) -> bool:
@@ -38,62 +38,62 @@ def has_parameters(node: ir.Node) -> bool:
 
 def int_of(node: ir.Node, name: str, default: int) -> int:
     """An integer attribute, or its default."""
-    found = attribute_of(node, name, ir.AttributeType.INT)
-    return found.as_int() if found is not None else default
+    attribute = attribute_of(node, name, ir.AttributeType.INT)
+    return attribute.as_int() if attribute is not None else default
 
 
 def optional_int(node: ir.Node, name: str) -> int | None:
     """An integer attribute, None where it is not there."""
-    found = attribute_of(node, name, ir.AttributeType.INT)
-    return found.as_int() if found is not None else None
+    attribute = attribute_of(node, name, ir.AttributeType.INT)
+    return attribute.as_int() if attribute is not None else None
 
 
 def float_of(node: ir.Node, name: str, default: float) -> float:
     """A number as an attribute, or its default."""
-    found = optional_float(node, name)
-    return default if found is None else found
+    number = optional_float(node, name)
+    return default if number is None else number
 
 
 def optional_float(node: ir.Node, name: str) -> float | None:
     """A number as an attribute, None where it is not there."""
-    found = attribute_of(node, name, ir.AttributeType.FLOAT)
-    return found.as_float() if found is not None else None
+    attribute = attribute_of(node, name, ir.AttributeType.FLOAT)
+    return attribute.as_float() if attribute is not None else None
 
 
 def ints_of(node: ir.Node, name: str) -> list[int] | None:
     """A list of integers as an attribute, None where it is not there."""
-    found = attribute_of(node, name, ir.AttributeType.INTS)
-    return list(found.as_ints()) if found is not None else None
+    attribute = attribute_of(node, name, ir.AttributeType.INTS)
+    return list(attribute.as_ints()) if attribute is not None else None
 
 
 def floats_of(node: ir.Node, name: str) -> list[float] | None:
     """A list of numbers as an attribute, None where it is not there."""
-    found = attribute_of(node, name, ir.AttributeType.FLOATS)
-    return list(found.as_floats()) if found is not None else None
+    attribute = attribute_of(node, name, ir.AttributeType.FLOATS)
+    return list(attribute.as_floats()) if attribute is not None else None
 
 
 def text_of(node: ir.Node, name: str, default: str) -> str:
     """A text attribute, or its default."""
-    found = attribute_of(node, name, ir.AttributeType.STRING)
-    return found.as_string() if found is not None else default
+    attribute = attribute_of(node, name, ir.AttributeType.STRING)
+    return attribute.as_string() if attribute is not None else default
 
 
 def texts_of(node: ir.Node, name: str) -> list[str] | None:
     """A list of texts as an attribute, None where it is not there."""
-    found = attribute_of(node, name, ir.AttributeType.STRINGS)
-    return list(found.as_strings()) if found is not None else None
+    attribute = attribute_of(node, name, ir.AttributeType.STRINGS)
+    return list(attribute.as_strings()) if attribute is not None else None
 
 
 def tensor_of(node: ir.Node, name: str) -> ir.TensorProtocol | None:
     """A tensor as an attribute, None where it is not there."""
-    found = attribute_of(node, name, ir.AttributeType.TENSOR)
-    return held_tensor(found) if found is not None else None
+    attribute = attribute_of(node, name, ir.AttributeType.TENSOR)
+    return held_tensor(attribute) if attribute is not None else None
 
 
 def graph_of(node: ir.Node, name: str) -> ir.Graph | None:
     """A graph as an attribute, None where it is not there."""
-    found = attribute_of(node, name, ir.AttributeType.GRAPH)
-    return found.as_graph() if found is not None else None
+    attribute = attribute_of(node, name, ir.AttributeType.GRAPH)
+    return attribute.as_graph() if attribute is not None else None
 
 
 def graphs_of(node: ir.Node) -> Iterator[tuple[str, ir.Graph]]:
@@ -105,12 +105,12 @@ def graphs_of(node: ir.Node) -> Iterator[tuple[str, ir.Graph]]:
 
 def length_of(node: ir.Node, name: str) -> int:
     """How many elements a list or a tensor in an attribute has; 0 where it is not there."""
-    found = node.attributes.data.get(name)
-    if found is None or found.is_ref():
+    attribute = node.attributes.data.get(name)
+    if attribute is None or attribute.is_ref():
         return 0
-    if found.type == ir.AttributeType.TENSOR:
-        return held_tensor(found).size
-    return len(found.value) if isinstance(found.value, tuple | list) else 0
+    if attribute.type == ir.AttributeType.TENSOR:
+        return held_tensor(attribute).size
+    return len(attribute.value) if isinstance(attribute.value, tuple | list) else 0
 
 
 def texts(node: ir.Node) -> dict[str, str]:
@@ -132,18 +132,18 @@ def signature(
         tensor: What a tensor is compared by.
         graph: What a graph is compared by, or a list of graphs; each is equal to itself alone by default.
     """
-    found: list[tuple[object, ...]] = []
+    parts: list[tuple[object, ...]] = []
     for name, attribute in sorted(node.attributes.data.items()):
         start = (name, attribute.type, attribute.ref_attr_name)
         if attribute.is_ref():
-            found.append(start)
+            parts.append(start)
         elif attribute.type in _GRAPHS:
-            found.append((*start, graph(attribute.value)))
+            parts.append((*start, graph(attribute.value)))
         elif attribute.type in _TENSORS:
-            found.append((*start, *map(tensor, attribute_tensors(attribute))))
+            parts.append((*start, *map(tensor, attribute_tensors(attribute))))
         else:
-            found.append((*start, repr(attribute.value)))
-    return tuple(found)
+            parts.append((*start, repr(attribute.value)))
+    return tuple(parts)
 
 
 def small_contents(tensor: ir.TensorProtocol) -> object:

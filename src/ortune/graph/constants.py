@@ -100,12 +100,12 @@ def one_number(value: ir.Value | None, depth: int = _DEPTH) -> np.ndarray | None
     node = value.producer()
     if node is None or not is_op(node, *_ARITHMETIC):
         return None
-    inputs = [one_number(each, depth - 1) for each in node.inputs]
-    numbers = [each for each in inputs if each is not None]
+    inputs = [one_number(source, depth - 1) for source in node.inputs]
+    numbers = [number for number in inputs if number is not None]
     if len(numbers) < len(inputs):
         return None
     function = _ARITHMETIC[node.op_type]
-    if len(numbers) != function.nin or any(each.dtype.kind != "f" for each in numbers):
+    if len(numbers) != function.nin or any(number.dtype.kind != "f" for number in numbers):
         return None
     with np.errstate(all="ignore"):
         return np.asarray(function(*numbers))

@@ -39,15 +39,15 @@ def digest(*parts: str) -> str:
 
 def tensor_digest(tensor: ir.TensorProtocol) -> str:
     """64 hexadecimal digits of type, shape and values, whatever the tensor is called."""
-    found = hashlib.sha256(f"{tensor.dtype.name} {tensor.shape.numpy()}".encode())
+    hasher = hashlib.sha256(f"{tensor.dtype.name} {tensor.shape.numpy()}".encode())
     if isinstance(tensor, FileTensor):
         for chunk in tensor.file.chunks(tensor.offset or 0, tensor.length or 0):
-            found.update(chunk)
+            hasher.update(chunk)
     elif tensor.dtype == ir.DataType.STRING:
-        found.update(b"\0".join(bytes(text) for text in tensor.numpy().ravel().tolist()))
+        hasher.update(b"\0".join(bytes(text) for text in tensor.numpy().ravel().tolist()))
     else:
-        found.update(tensor.tobytes())
-    return found.hexdigest()
+        hasher.update(tensor.tobytes())
+    return hasher.hexdigest()
 
 
 def tensor_kind(tensor: ir.TensorProtocol) -> str:
@@ -137,15 +137,15 @@ class Fingerprints:
         tensor = stored(node.outputs[0]) if is_op(node, "Constant") else None
         if tensor is not None:
             return self._tensor(tensor)
-        given = [self.of.get(value) for value in node.inputs]
-        known = [each for each in given if each is not None]
-        if len(known) < len(given):
+        inputs = [self.of.get(value) for value in node.inputs]
+        fingerprints = [fingerprint for fingerprint in inputs if fingerprint is not None]
+        if len(fingerprints) < len(inputs):
             return None
         if self._commutes and is_op(node, *COMMUTATIVE):
-            known.sort()
+            fingerprints.sort()
         domain = "" if node.domain in STANDARD else node.domain
         attributes = self.attributes(node.attributes.values())
-        return digest(domain, node.op_type, node.overload, *attributes, "inputs", *known)
+        return digest(domain, node.op_type, node.overload, *attributes, "inputs", *fingerprints)
 
     def outputs(self, node: ir.Node, own: str) -> None:
         """Sets the fingerprints of a node's outputs by its own."""
@@ -154,7 +154,7 @@ class Fingerprints:
 
     def attributes(self, attributes: Iterable[ir.Attr]) -> list[str]:
         """The fingerprints of attributes, in an order that does not depend on theirs."""
-        return sorted(digest(each.name, self._attribute(each)) for each in attributes)
+        return sorted(digest(attribute.name, self._attribute(attribute)) for attribute in attributes)
 
     def _attribute(self, attribute: ir.Attr) -> str:
         if attribute.is_ref():
@@ -163,8 +163,8 @@ class Fingerprints:
             return self.graph(attribute.as_graph())
         if attribute.type == ir.AttributeType.GRAPHS:
             return digest(*map(self.graph, attribute.as_graphs()))
-        held = attribute_tensors(attribute)
-        return digest(*map(self._tensor, held)) if held else repr(attribute.value)
+        tensors = attribute_tensors(attribute)
+        return digest(*map(self._tensor, tensors)) if tensors else repr(attribute.value)
 
 
 def _dims(value: ir.Value) -> str:

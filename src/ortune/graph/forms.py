@@ -138,19 +138,19 @@ def _of_operator(form: Op, value: ir.Value, so_far: Matching) -> Iterator[Matchi
     node = value.producer()
     if node is None or not is_op(node, form.kind):
         return
-    given = list(node.inputs[: len(form.inputs)])
-    if len(given) < len(form.inputs):
+    inputs = list(node.inputs[: len(form.inputs)])
+    if len(inputs) < len(form.inputs):
         return
-    orders = [given]
-    if form.kind in _COMMUTATIVE and given[0] is not given[1]:
-        orders.append(given[::-1])
+    orders = [inputs]
+    if form.kind in _COMMUTATIVE and inputs[0] is not inputs[1]:
+        orders.append(inputs[::-1])
     for order in orders:
-        found = [replace(so_far, nodes={**so_far.nodes, node: form.called})]
-        for part, each in zip(form.inputs, order, strict=True):
-            found = [after for before in found for after in matchings(part, each, before)]
-        yield from found
+        states = [replace(so_far, nodes={**so_far.nodes, node: form.called})]
+        for part, operand in zip(form.inputs, order, strict=True):
+            states = [after for before in states for after in matchings(part, operand, before)]
+        yield from states
 
 
 def nearest(form: Part, end: ir.Node) -> Matching | None:
     """How a node's result is what a form says, with as few departures as can be; None where it is something else."""
-    return min(matchings(form, end.outputs[0]), key=lambda found: len(found.departures), default=None)
+    return min(matchings(form, end.outputs[0]), key=lambda matching: len(matching.departures), default=None)

@@ -53,10 +53,10 @@ def other_input(node: ir.Node, value: ir.Value) -> ir.Value | None:
 
 def scopes_of(model: ir.Model) -> list[tuple[Scope, int]]:
     """Every graph and function body, subgraphs included, each with its version of the standard operators."""
-    found: list[tuple[Scope, int]] = []
+    pairs: list[tuple[Scope, int]] = []
     for root in scopes(model):
         imports = root.opset_imports if isinstance(root, ir.Function) else model.opset_imports
         version = imports.get("", imports.get("ai.onnx", 1))
         # The nodes of a function know the graph inside it, not the function.
-        found += [(s.graph if isinstance(s, ir.Function) else s, version) for s in nested(root)]
-    return found
+        pairs += [(s.graph if isinstance(s, ir.Function) else s, version) for s in nested(root)]
+    return pairs

@@ -39,9 +39,9 @@ _LONGEST = 3  # nodes from a scale or shift of a form to the form's end, both co
 def fusion_at(end: ir.Node) -> tuple[str, tuple[ir.Node, ...]] | None:
     """The operator that ONNX Runtime makes of a node and what is above it, with all of its nodes; else None."""
     for operator, form in FUSIONS:
-        for found in matchings(form, end.outputs[0]):
-            if found.shared(end) is None:
-                return operator, tuple(found.nodes)
+        for matching in matchings(form, end.outputs[0]):
+            if matching.shared(end) is None:
+                return operator, tuple(matching.nodes)
     return None
 
 
@@ -51,9 +51,9 @@ def fused(node: ir.Node) -> str:
     for _ in range(_LONGEST):
         if end is None or len(end.outputs) != 1:
             return ""
-        found = fusion_at(end)
-        if found is not None and node in found[1]:
-            return found[0]
+        fusion = fusion_at(end)
+        if fusion is not None and node in fusion[1]:
+            return fusion[0]
         users = {use.node for use in end.outputs[0].uses()}
         end = users.pop() if len(users) == 1 else None
     return ""
@@ -100,17 +100,21 @@ _NEAR_GELU = either(
 
 def gelu_ending(end: ir.Node) -> Unfused | None:
     """The Gelu by Erf that a node ends, told of by its Erf; None where it ends none."""
-    found = nearest(_NEAR_GELU, end) if is_op(end, "Mul", "Div") else None
-    if found is None:
+    matching = nearest(_NEAR_GELU, end) if is_op(end, "Mul", "Div") else None
+    if matching is None:
         return None
-    return Unfused(node=found.node(_ERF_GIVES), nodes=tuple(found.nodes), why=_departure(found, end))
+    return Unfused(node=matching.node(_ERF_GIVES), nodes=tuple(matching.nodes), why=_departure(matching, end))
 
 
-def _departure(found: Matching, end: ir.Node) -> str:
+def _departure(matching: Matching, end: ir.Node) -> str:
     """The first departure of a match; else what is read by others too, in words."""
-    shared = found.shared(end)
-    read = f"something else reads {found.nodes[shared]}" if shared is not None and found.nodes[shared] else ""
-    return next(iter(found.departures), read)
+    shared = matching.shared(end)
+    read = (
+        f"something else reads {matching.nodes[shared]}"
+        if shared is not None and matching.nodes[shared]
+        else ""
+    )
+    return next(iter(matching.departures), read)
 
 
 # --- LayerNormalization ----------------------------------------------------------------------------------------------
@@ -148,21 +152,25 @@ def layer_normalization_ending(end: ir.Node, opset: int) -> Unfused | None:
         end: Of any operator.
         opset: The model's version of the standard operators.
     """
-    found = nearest(_QUOTIENT, end) if is_op(end, "Div", "Mul") else None
-    return None if found is None else Unfused(node=end, nodes=tuple(found.nodes), why=_why(found, end, opset))
+    matching = nearest(_QUOTIENT, end) if is_op(end, "Div", "Mul") else None
+    return (
+        None
+        if matching is None
+        else Unfused(node=end, nodes=tuple(matching.nodes), why=_why(matching, end, opset))
+    )
 
 
-def _why(found: Matching, end: ir.Node, opset: int) -> str:
-    axes, x = reduced_axes(found.node(_VARIANCE)), found.values["x"]
+def _why(matching: Matching, end: ir.Node, opset: int) -> str:
+    axes, x = reduced_axes(matching.node(_VARIANCE)), matching.values["x"]
     if axes is None or len(axes) != 1:
         return ""
     rank = max(least_rank(x), least_rank(end.outputs[0]))
     if axes[0] not in (-1, rank - 1):
-        known = axes[0] < 0 or rank > 0
-        return f"it is over axis {axes[0]}, not the last" if known else _departure(found, end)
-    moved = _is_moved(found, end) if opset < _OPERATOR_OPSET else False
+        known_last = axes[0] < 0 or rank > 0
+        return f"it is over axis {axes[0]}, not the last" if known_last else _departure(matching, end)
+    moved = _is_moved(matching, end) if opset < _OPERATOR_OPSET else False
     undone = "before opset 17 the Transpose before it is moved through it to the one behind" if moved else ""
-    return _departure(found, end) or _scale(end) or undone
+    return _departure(matching, end) or _scale(end) or undone
 
 
 def _scale(quotient: ir.Node) -> str:
@@ -181,12 +189,12 @@ def _scale(quotient: ir.Node) -> str:
     return "" if shifted else "no shift follows its scale"
 
 
-def _is_moved(found: Matching, quotient: ir.Node) -> bool:
+def _is_moved(matching: Matching, quotient: ir.Node) -> bool:
     """Whether one Transpose is moved through it to meet another behind, and so its axis is not the last any more.
 
     With none behind, what ONNX Runtime does depends on what it knows of sizes: that is not told of.
     """
-    before, behind = found.values["x"].producer(), _end(quotient)
+    before, behind = matching.values["x"].producer(), _end(quotient)
     first, second = _order(before), _order(behind)
     if before is None or not first or len(second) != len(first) or first[-1] == len(first) - 1:
         return False

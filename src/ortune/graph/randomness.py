@@ -83,7 +83,7 @@ def value_dependent_ops(model: ir.Model) -> list[tuple[str, str]]:
 
     Shapes that are computed from shapes do not count: ``Range(0, Shape(x))`` is as long for any values.
     """
-    found: dict[ir.Node, None] = {}
+    dependents: dict[ir.Node, None] = {}
 
     def transfer(node: ir.Node, inputs: list[_State], inside: list[_State] | None) -> list[_State]:
         data, shape = any(s.data for s in inputs), any(s.shape for s in inputs)
@@ -91,7 +91,7 @@ def value_dependent_ops(model: ir.Model) -> list[tuple[str, str]]:
             return [_State(data=shape)]
         depends = _depends(node, inputs, flow)
         if depends:
-            found[node] = None
+            dependents[node] = None
         after = _State(
             data=data or is_random(node), shape=shape or (depends and node.op_type not in _SAME_SHAPE)
         )
@@ -101,9 +101,9 @@ def value_dependent_ops(model: ir.Model) -> list[tuple[str, str]]:
         return [_join(state, decided) for state in inside]
 
     flow: Flow[_State] = Flow(bottom=_State(), join=_join, transfer=transfer)
-    given = set(model.graph.inputs) - set(model.graph.initializers.values())
-    flow.run(model, lambda value: _State(data=value in given))
-    return [_named(node) for node in found]
+    fed = set(model.graph.inputs) - set(model.graph.initializers.values())
+    flow.run(model, lambda value: _State(data=value in fed))
+    return [_named(node) for node in dependents]
 
 
 def _depends(node: ir.Node, inputs: list[_State], flow: Flow[_State]) -> bool:

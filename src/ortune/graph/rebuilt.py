@@ -56,7 +56,9 @@ class Rebuilt:
         array = np.asarray(values, np.float32)
         rng = np.random.default_rng(self._seed(array))
         self.n_rebuilt += 1
-        return [float(each) for each in (rng.standard_normal(len(values)) * _scale(array)).astype(np.float32)]
+        return [
+            float(number) for number in (rng.standard_normal(len(values)) * _scale(array)).astype(np.float32)
+        ]
 
     def stays(self, tensor: TensorProto, name: str) -> bool:
         """Whether its values are part of what the graph does, and are not weights."""
@@ -81,11 +83,11 @@ class Rebuilt:
             name: Of the value that it is.
             stays: Whether its numbers do; None where their count and who reads them say it.
         """
-        made = TensorProto(data_type=tensor.data_type, dims=tensor.dims)
+        copy = TensorProto(data_type=tensor.data_type, dims=tensor.dims)
         if tensor.data_type == TensorProto.STRING:
             self.n_rebuilt += 1
-            made.string_data.extend(self._text(text) for text in tensor.string_data)
-            return made
+            copy.string_data.extend(self._text(text) for text in tensor.string_data)
+            return copy
         values = self._array(tensor)
         if self.stays(tensor, name) if stays is None else stays:
             self.n_kept += 1
@@ -98,10 +100,10 @@ class Rebuilt:
                 values.shape
             )
         if tensor.data_type == TensorProto.INT64:
-            made.int64_data.extend(values.ravel().tolist())  # a byte or two each
+            copy.int64_data.extend(values.ravel().tolist())  # a byte or two each
         else:
-            made.raw_data = ir.tensor(values, dtype=ir.DataType(tensor.data_type)).tobytes()
-        return made
+            copy.raw_data = ir.tensor(values, dtype=ir.DataType(tensor.data_type)).tobytes()
+        return copy
 
     def sparse(self, tensor: TensorProto, name: str) -> onnx.SparseTensorProto:
         """A tensor as a sparse one."""

@@ -105,8 +105,8 @@ class _Names:
 
     def of(self, kind: str, text: str) -> str:
         """The new name; what has none keeps none."""
-        known = self.known.setdefault(kind, {})
-        return known.setdefault(text, f"{kind}{len(known)}") if text else ""
+        names = self.known.setdefault(kind, {})
+        return names.setdefault(text, f"{kind}{len(names)}") if text else ""
 
 
 class _Maker:
@@ -129,14 +129,14 @@ class _Maker:
     def made(self) -> Skeleton:
         """The whole model, from the outermost graph inwards."""
         source = self.source
-        found = onnx.ModelProto(ir_version=source.ir_version)
-        self._opsets(source.opset_import, found.opset_import)
+        proto = onnx.ModelProto(ir_version=source.ir_version)
+        self._opsets(source.opset_import, proto.opset_import)
         self.opset = _standard(source.opset_import)
-        self._graph(source.graph, found.graph)
+        self._graph(source.graph, proto.graph)
         for function in source.functions:
-            self._function(function, found.functions.add())
+            self._function(function, proto.functions.add())
         return Skeleton(
-            proto=found,
+            proto=proto,
             names=self.names.known,
             n_rebuilt=self.tensors.n_rebuilt,
             n_kept=self.tensors.n_kept,
@@ -156,8 +156,8 @@ class _Maker:
         return domain if domain in operators.PUBLIC_DOMAINS else self.names.of("domain", domain)
 
     def _opsets(self, source: Iterable[onnx.OperatorSetIdProto], target: Any) -> None:
-        for each in source:
-            target.add(domain=self._domain(each.domain), version=each.version)
+        for opset in source:
+            target.add(domain=self._domain(opset.domain), version=opset.version)
         if any(domain == "local" for domain, _, _ in self.functions.values()):
             target.add(domain="local", version=1)
 
@@ -197,8 +197,8 @@ class _Maker:
         for tensor in source.initializer:
             self._initializer(tensor, self._value(tensor.name), target)
         for sparse in source.sparse_initializer:
-            made = self.tensors.sparser(sparse, self._value(sparse.values.name))
-            target.sparse_initializer.append(made)
+            tensor = self.tensors.sparser(sparse, self._value(sparse.values.name))
+            target.sparse_initializer.append(tensor)
         for node in source.node:
             self._node(node, target.node, target)
 
@@ -226,11 +226,15 @@ class _Maker:
         node.input.extend(map(self._value, source.input))
         node.output.extend(map(self._value, source.output))
         for attribute in source.attribute:
-            known = (public or {}).get(attribute.name)
-            meant = known is not None and known in (0, attribute.type or _kind_of(attribute))
-            made = onnx.AttributeProto(name=attribute.name if meant else self.names.of("a", attribute.name))
-            self._attribute(attribute, made, source, _PUBLIC if meant else _CALL if call else _OWN)
-            node.attribute.append(made)
+            expected = (public or {}).get(attribute.name)
+            meant = expected is not None and expected in (0, attribute.type or _kind_of(attribute))
+            target_attribute = onnx.AttributeProto(
+                name=attribute.name if meant else self.names.of("a", attribute.name)
+            )
+            self._attribute(
+                attribute, target_attribute, source, _PUBLIC if meant else _CALL if call else _OWN
+            )
+            node.attribute.append(target_attribute)
 
     def _info(self, source: onnx.ValueInfoProto, target: onnx.ValueInfoProto) -> None:
         target.name = self._value(source.name)
@@ -244,11 +248,11 @@ class _Maker:
             if old.HasField("shape"):
                 new.shape.SetInParent()
                 for dim in old.shape.dim:
-                    made = new.shape.dim.add()
+                    dimension = new.shape.dim.add()
                     if dim.HasField("dim_value"):
-                        made.dim_value = dim.dim_value
+                        dimension.dim_value = dim.dim_value
                     elif dim.dim_param:
-                        made.dim_param = self.names.of("d", dim.dim_param)
+                        dimension.dim_param = self.names.of("d", dim.dim_param)
         elif which in ("sequence_type", "optional_type"):
             self._type(getattr(source, which).elem_type, getattr(target, which).elem_type)
         elif which == "map_type":
@@ -355,15 +359,15 @@ class _Maker:
 
     def _initializer(self, tensor: TensorProto, name: str, graph: onnx.GraphProto, read_as: str = "") -> None:
         if self.tensors.stays(tensor, read_as or tensor.name) or not whole_bytes(tensor):
-            made = self.tensors.dense(tensor, read_as or tensor.name)
-            made.name = name
-            graph.initializer.append(made)
+            stored = self.tensors.dense(tensor, read_as or tensor.name)
+            stored.name = name
+            graph.initializer.append(stored)
         else:
             graph.sparse_initializer.append(self.tensors.sparse(tensor, name))
 
 
 def _standard(opsets: Iterable[onnx.OperatorSetIdProto]) -> int:
-    return max((each.version for each in opsets if each.domain in operators.STANDARD), default=0)
+    return max((opset.version for opset in opsets if opset.domain in operators.STANDARD), default=0)
 
 
 def _kind_of(attribute: onnx.AttributeProto) -> int:
@@ -381,16 +385,16 @@ def _kind_of(attribute: onnx.AttributeProto) -> int:
 
 
 def _ordinals(numbers: Iterable[int]) -> list[int]:
-    known: dict[int, int] = {}
-    return [known.setdefault(each, len(known)) for each in numbers]
+    ordinals: dict[int, int] = {}
+    return [ordinals.setdefault(number, len(ordinals)) for number in numbers]
 
 
 def _letters(equation: bytes) -> bytes:
     """An einsum equation with other letters, in the same order: that of the alphabet may be the result's."""
-    known: dict[str, str] = {}
+    letter_of: dict[str, str] = {}
     text = "".join(
         c for c in equation.decode(errors="replace") if c.isascii() and (c.isalpha() or c in ".,->")
     )
     for first, letters in (("a", filter(str.islower, text)), ("A", filter(str.isupper, text))):
-        known |= {c: chr(ord(first) + place) for place, c in enumerate(sorted(set(letters)))}
-    return "".join(known.get(c, c) for c in text).encode()
+        letter_of |= {c: chr(ord(first) + place) for place, c in enumerate(sorted(set(letters)))}
+    return "".join(letter_of.get(c, c) for c in text).encode()

@@ -36,32 +36,32 @@ class Fingerprint:
             by_identity: Tensors are the same when they are the same object: right for a model that is changed
                 in place. Else small ones are compared by content, and large ones by type and shape.
         """
-        held: list[object] = []
-        found, nodes = list[Signature](), list[Signature]()
+        tensors: list[object] = []
+        signatures, nodes = list[Signature](), list[Signature]()
         for graph in graphs(model):
             own = list(graph)
-            found.append(_graph_signature(graph, own, held, by_identity))
-            nodes += [node_signature(node, held, by_identity) for node in own]
+            signatures.append(_graph_signature(graph, own, tensors, by_identity))
+            nodes += [node_signature(node, tensors, by_identity) for node in own]
         versions = (
             model.ir_version,
             tuple(sorted(model.opset_imports.items())),
             tuple(sorted(model.metadata_props.items())),
             tuple(model.functions),
         )
-        return cls(nodes=tuple(nodes), rest=(versions, *found), held=tuple(held))
+        return cls(nodes=tuple(nodes), rest=(versions, *signatures), held=tuple(tensors))
 
     def new_nodes(self, model: ir.Model, *, by_identity: bool = True) -> list[ir.Node]:
         """The nodes of ``model`` that are not in this one: new, or changed since."""
-        known, held = set(self.nodes), list[object]()
+        old, tensors = set(self.nodes), list[object]()
         return [
             node
             for graph in graphs(model)
             for node in graph
-            if node_signature(node, held, by_identity) not in known
+            if node_signature(node, tensors, by_identity) not in old
         ]
 
 
-def node_signature(node: ir.Node, held: list[object], by_identity: bool) -> Signature:
+def node_signature(node: ir.Node, tensors: list[object], by_identity: bool) -> Signature:
     """What a node is: operator, names and attributes; what lies in its subgraphs are nodes of their own."""
     return (
         node.domain,
@@ -70,15 +70,17 @@ def node_signature(node: ir.Node, held: list[object], by_identity: bool) -> Sign
         node.name,
         tuple([None if value is None else value.name for value in node.inputs]),
         tuple([value.name for value in node.outputs]),
-        signature(node, lambda tensor: _tensor_signature(tensor, held, by_identity), lambda _: None),
+        signature(node, lambda tensor: _tensor_signature(tensor, tensors, by_identity), lambda _: None),
     )
 
 
-def _tensor_signature(tensor: ir.TensorProtocol | None, held: list[object], by_identity: bool) -> Signature:
+def _tensor_signature(
+    tensor: ir.TensorProtocol | None, tensors: list[object], by_identity: bool
+) -> Signature:
     if tensor is None:
         return ()
     if by_identity:
-        held.append(tensor)
+        tensors.append(tensor)
         return (tensor.name, id(tensor))
     start = (tensor.name, tensor.dtype, tuple(tensor.shape.numpy()))
     if tensor.dtype == ir.DataType.STRING or tensor.nbytes > SMALL_BYTES:
@@ -87,14 +89,14 @@ def _tensor_signature(tensor: ir.TensorProtocol | None, held: list[object], by_i
 
 
 def _graph_signature(
-    graph: ir.Graph | ir.Function, nodes: Sequence[ir.Node], held: list[object], by_identity: bool
+    graph: ir.Graph | ir.Function, nodes: Sequence[ir.Node], tensors: list[object], by_identity: bool
 ) -> Signature:
     stored = graph.initializers.values() if isinstance(graph, ir.Graph) else ()
     return (
         graph.name,
         _values_signature(graph.inputs),
         _values_signature(graph.outputs),
-        tuple((v.name, _tensor_signature(v.const_value, held, by_identity)) for v in stored),
+        tuple((v.name, _tensor_signature(v.const_value, tensors, by_identity)) for v in stored),
         _values_signature(value for node in nodes for value in node.outputs),
     )
 

@@ -28,8 +28,8 @@ def _heads(call: Call, name: str = "num_heads") -> int:
 
 def _total(call: Call, position: int, default: int) -> int:
     """The number of keys where a small known input says it, else the default."""
-    given = call.values.get(position)
-    return int(given.ravel()[0]) if given is not None and given.size else default
+    operand = call.values.get(position)
+    return int(operand.ravel()[0]) if operand is not None and operand.size else default
 
 
 def _projected(call: Call, bias: int, mask: int, past: int, added: int) -> Count:

@@ -91,8 +91,8 @@ def _loop(counter: Counter, node: ir.Node, below: str) -> tuple[str, list[NodeCo
         lead = None if trips is None else trips
         counter.bind(value, None if shape is None else (lead, *shape), counter.dtype(result), why)
     changing = "sizes change from one iteration to the next: "
-    told = "each is counted with its own" if mean is not None else "the first one's are counted"
-    notes = [note, changing + told if grown else ""]
+    which = "each is counted with its own" if mean is not None else "the first one's are counted"
+    notes = [note, changing + which if grown else ""]
     return "; ".join(filter(None, notes)), _times(nodes, 1 if trips is None else trips)
 
 

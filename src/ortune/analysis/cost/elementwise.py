@@ -9,7 +9,7 @@ from ortune.analysis.cost.call import Call, Count, Formula, Uncounted, no_work, 
 from ortune.model.graphs import op_set
 
 
-def each(operations: int) -> Formula:
+def per_element(operations: int) -> Formula:
     """So many operations for each output element."""
     return work(lambda call: operations * call.n_out())
 
@@ -71,8 +71,8 @@ def dft(call: Call) -> Count:
     source, out = call.shape(0), call.out()
     axis = call.int("axis", 1)
     if call.opset >= 20:
-        given = call.values.get(2)
-        axis = int(given.ravel()[0]) if given is not None and given.size else -2
+        operand = call.values.get(2)
+        axis = int(operand.ravel()[0]) if operand is not None and operand.size else -2
     if not -len(source) <= axis < len(source):
         raise Uncounted(f"the axis {axis} is outside the {len(source)} dimensions of the signal")
     length = call.values.get(1)
@@ -85,8 +85,8 @@ def dft(call: Call) -> Count:
 def stft(call: Call) -> Count:
     """A window and a fast Fourier transform for each frame."""
     out = call.out()
-    given, window = call.values.get(3), call.has(2)
-    n = int(given.ravel()[0]) if given is not None and given.size else (call.dim(2, 0) if window else 0)
+    operand, window = call.values.get(3), call.has(2)
+    n = int(operand.ravel()[0]) if operand is not None and operand.size else (call.dim(2, 0) if window else 0)
     if n < 1 or len(out) != 4:
         raise Uncounted("the length of a frame is not constant")
     return Count(flops=round(out[0] * out[1] * (_transform(n) + window * n)))
@@ -116,8 +116,8 @@ _SELECTED = op_set("Gather GatherND Slice")
 
 FORMULAS: dict[str, dict[str, Formula]] = {
     "": {
-        **{name: each(count) for name, count in PER_ELEMENT.items() if name not in _CONTRIB_ONLY},
-        **dict.fromkeys(_ONE, each(1)),
+        **{name: per_element(count) for name, count in PER_ELEMENT.items() if name not in _CONTRIB_ONLY},
+        **dict.fromkeys(_ONE, per_element(1)),
         **dict.fromkeys(_MOVED, no_work),
         **dict.fromkeys(_VIEWS, view),
         **dict.fromkeys(_SELECTED, selected),
@@ -143,20 +143,20 @@ FORMULAS: dict[str, dict[str, Formula]] = {
         "NonMaxSuppression": values_decide,
     },
     "com.microsoft": {
-        **{name: each(PER_ELEMENT[name]) for name in ("Gelu", "QuickGelu")},
+        **{name: per_element(PER_ELEMENT[name]) for name in ("Gelu", "QuickGelu")},
         "FastGelu": biased("FastGelu", 1),
         "BiasGelu": biased("Gelu", 1),
         # A bias, then one half times the Gelu of the other.
         "BiasSplitGelu": each_input(1, PER_ELEMENT["Gelu"] + 1),
-        "BiasAdd": each(2),
-        "BiasDropout": each(2),
-        "ComplexMul": each(3),
-        "ComplexMulConj": each(3),
+        "BiasAdd": per_element(2),
+        "BiasDropout": per_element(2),
+        "ComplexMul": per_element(3),
+        "ComplexMulConj": per_element(3),
         "GatherBlockQuantized": gather_block_quantized,
         "GatherND": selected,
         "ReduceSumInteger": each_input(1),
         "Inverse": values_decide,
-        "Range": each(1),
+        "Range": per_element(1),
         "IsAllFinite": each_input(1),
         "ExpandDims": view,
         **dict.fromkeys(("Pad", "Trilu", "Unique", "UnfoldTensor"), no_work),

@@ -65,9 +65,9 @@ class GraphCounter(Counter):
         for name in self._sizes.keys() & model.graph.initializers.keys():
             self.bind(model.graph.initializers[name], self._sizes[name])
         for value in model.graph.inputs:
-            given = shapes.get(value.name or "")
-            if given is not None and not isinstance(value.type, ir.SequenceType | ir.OptionalType):
-                self.bind(value, given)
+            shape = shapes.get(value.name or "")
+            if shape is not None and not isinstance(value.type, ir.SequenceType | ir.OptionalType):
+                self.bind(value, shape)
             elif self.dims(value) is None:
                 self._why[value] = f"the shape of the input {value.name!r} is not given"
             fed = (values or {}).get(value.name or "")
@@ -125,23 +125,23 @@ class GraphCounter(Counter):
             times=0 if folded else 1,
         )
         note = FOLDED if folded and node.op_type != "Constant" else self._padding(node)
-        return _mean([(self._counted(plain, each, note), n) for each, n in self._calls(call)])
+        return _mean([(self._counted(plain, execution, note), n) for execution, n in self._calls(call)])
 
     def _told_outputs(self, node: ir.Node) -> None:
         """Set the shapes of a node's outputs as its first execution had them."""
         for value in node.outputs:
-            if self.dims(value) is None and (known := self._sizes.get(value.name or "")) is not None:
-                self.bind(value, known)
-        made = [value for value in node.outputs if value.name]
+            if self.dims(value) is None and (named_dims := self._sizes.get(value.name or "")) is not None:
+                self.bind(value, named_dims)
+        outputs = [value for value in node.outputs if value.name]
         first = next(iter(self._ran.get(node, ())), None)
-        if first is not None and len(first.outputs) == len(made):
-            for value, dims in zip(made, first.outputs, strict=True):
+        if first is not None and len(first.outputs) == len(outputs):
+            for value, dims in zip(outputs, first.outputs, strict=True):
                 self.bind(value, self._own(value, dims))
 
     def _own(self, value: ir.Value, dims: Dims) -> Dims:
         """The shape of a value without the channels that fill the last block."""
-        known = self.dims(value) if value in self.blocked else None
-        return dims if known is None or len(known) != len(dims) else (dims[0], known[1], *dims[2:])
+        shape = self.dims(value) if value in self.blocked else None
+        return dims if shape is None or len(shape) != len(dims) else (dims[0], shape[1], *dims[2:])
 
     def _padding(self, node: ir.Node) -> str:
         """What blocks add to a convolution, in words: "17 channels run as 32"."""
@@ -151,8 +151,8 @@ class GraphCounter(Counter):
         own, stored = self.dims(weight), weight.const_value if weight is not None else None
         if own is None or stored is None:
             return ""
-        told = zip(("channels", "channels of its input"), own, stored.shape.numpy(), strict=False)
-        return ", ".join(f"{n} {what} run as {run}" for what, n, run in told if run > _WORTH_TELLING * n)
+        channels = zip(("channels", "channels of its input"), own, stored.shape.numpy(), strict=False)
+        return ", ".join(f"{n} {what} run as {run}" for what, n, run in channels if run > _WORTH_TELLING * n)
 
     def _depthwise(self, node: ir.Node, inputs: Sequence[Dims | None]) -> None:
         """Give the weight of a depthwise convolution over blocks the channels that its input has."""
@@ -166,37 +166,37 @@ class GraphCounter(Counter):
 
     def _calls(self, call: Call) -> list[tuple[Call, int]]:
         """The node as it ran, with how often: as the graph has it, or with each set of shapes that a profile tells."""
-        node, found = call.node, []
-        for each in self._ran.get(node, ()):
-            outputs, told = list(call.outputs), iter(each.outputs)
-            if len(each.outputs) == sum(bool(value.name) for value in node.outputs):
-                outputs = [self._own(v, next(told)) if v.name else None for v in node.outputs]
-            inputs = self._inputs(call, each.inputs)
-            found.append((replace(call, inputs=inputs, outputs=outputs), each.times))
-        return found or [(call, 1)]
+        node, calls = call.node, []
+        for execution in self._ran.get(node, ()):
+            outputs, shapes = list(call.outputs), iter(execution.outputs)
+            if len(execution.outputs) == sum(bool(value.name) for value in node.outputs):
+                outputs = [self._own(v, next(shapes)) if v.name else None for v in node.outputs]
+            inputs = self._inputs(call, execution.inputs)
+            calls.append((replace(call, inputs=inputs, outputs=outputs), execution.times))
+        return calls or [(call, 1)]
 
-    def _inputs(self, call: Call, told: Sequence[Dims]) -> Sequence[Dims | None]:
+    def _inputs(self, call: Call, executed: Sequence[Dims]) -> Sequence[Dims | None]:
         """The shapes of a node's inputs, of which a profile tells those of tensors that are there.
 
         A weight that was laid out anew when the session began is not there any more.
         """
         there = [(i, value) for i, value in enumerate(call.node.inputs) if value is not None]
-        gone = len(there) - len(told)
+        gone = len(there) - len(executed)
         all_gone = gone == sum(self._is_constant(value) for _, value in there)
-        rest, found = list(told), list(call.inputs)
+        rest, shapes = list(executed), list(call.inputs)
         for i, value in there:
             if not self._is_constant(value):
                 if not rest:
                     return call.inputs
-                found[i] = self._own(value, rest.pop(0))
+                shapes[i] = self._own(value, rest.pop(0))
                 continue
             # What is known of it stays: it may be stored with channels that only fill a block.
-            stored = found[i] if value.const_value is None else tuple(value.const_value.shape.numpy())
+            stored = shapes[i] if value.const_value is None else tuple(value.const_value.shape.numpy())
             if gone and (all_gone or not rest or stored != rest[0]):
                 gone -= 1
             elif rest:
                 del rest[0]
-        return call.inputs if gone or rest else found
+        return call.inputs if gone or rest else shapes
 
     def _counted(self, plain: NodeCost, call: Call, note: str) -> NodeCost:
         fields = {

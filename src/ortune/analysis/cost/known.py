@@ -76,9 +76,9 @@ class Counter(ABC):
             return None
         if value not in self._values:
             self._values[value] = self.walk.constant(value)
-        known = self._values[value]
-        if known is not None:
-            return known
+        content = self._values[value]
+        if content is not None:
+            return content
         numbers, shape = self.walk.numbers(value), self.dims(value)
         if numbers is None or shape is None or math.prod(shape) != len(numbers):
             return None
@@ -112,9 +112,9 @@ class Counter(ABC):
             self._why[target] = self._why[source]
         if source in self.no_tensor:
             self.no_tensor.add(target)
-        known = self.content(source) if contents else None
-        if known is not None:
-            self.keep(target, known)
+        content = self.content(source) if contents else None
+        if content is not None:
+            self.keep(target, content)
 
     def why(self, value: ir.Value | None) -> str:
         """Why the shape of a value is unknown, "" where no reason is known."""

@@ -93,8 +93,8 @@ def _check(model: ir.Model, shapes: Mapping[str, tuple[int, ...]]) -> None:
     inputs = {value.name or "": value for value in model.graph.inputs}
     for name, shape in shapes.items():
         if name not in inputs:
-            known = ", ".join(repr(n) for n in list(inputs)[:10]) or "none"
-            raise InputError(f"The model has no input {name!r}.", where=name, do=f"Its inputs are: {known}.")
+            names = ", ".join(repr(n) for n in list(inputs)[:10]) or "none"
+            raise InputError(f"The model has no input {name!r}.", where=name, do=f"Its inputs are: {names}.")
         declared = inputs[name].shape
         tensor = isinstance(inputs[name].type, ir.TensorType)
         if tensor and declared is not None and len(declared.dims) != len(shape):

@@ -85,13 +85,13 @@ def _successors(
     trees = np.unique(tree, return_inverse=True)[1].astype(np.int64) * (ids.max() + 1)
     keys, *wanted = (trees + part for part in np.split(ids, 3))
     order = np.argsort(keys, kind="stable")
-    found: list[Ints] = []
+    successors: list[Ints] = []
     for key in wanted:
         at = order[np.minimum(np.searchsorted(keys[order], key), len(order) - 1)]
         if not (leaf | (keys[at] == key)).all():
             raise Uncounted("a split of a tree leads to a node that is not there")
-        found.append(np.where(leaf | leaf[at], -1, at))
-    return found[0], found[1]
+        successors.append(np.where(leaf | leaf[at], -1, at))
+    return successors[0], successors[1]
 
 
 def tree_ensemble(call: Call) -> Count:
@@ -147,10 +147,10 @@ def support_vectors(call: Call) -> Count:
     """SVMClassifier and SVMRegressor: a kernel of the row with every support vector, then the weighted sums."""
     shape = call.shape(0)
     rows, features = (shape[0] if len(shape) > 1 else 1), shape[-1] if shape else 1
-    held = length_of(call.node, "support_vectors")
-    if not held:
+    n_values = length_of(call.node, "support_vectors")
+    if not n_values:
         raise Uncounted("a linear machine without support vectors has no formula")
-    vectors = held // max(1, features)
+    vectors = n_values // max(1, features)
     # RBF: subtract, square, add for each feature (one multiply-add more); then exp.
     per_feature = 3 if call.text("kernel_type", "LINEAR") == "RBF" else 2
     flops = rows * (vectors * (per_feature * features + 1) + 2 * length_of(call.node, "coefficients"))

@@ -28,24 +28,24 @@ def originals(original: ir.Model, optimised: ir.Model) -> Mapping:
         for step in new.steps
     }
     of: dict[str, set[Step]] = {}
-    for step, found in origins.of.items():
-        if found:
-            of.setdefault(keys[step], set()).update(found)
-    mapped = Counter(was for found in of.values() for was in found)
-    groups = {key: found - origins.merged for key, found in of.items() if len(found) > 1}
+    for step, sources in origins.of.items():
+        if sources:
+            of.setdefault(keys[step], set()).update(sources)
+    mapped = Counter(was for sources in of.values() for was in sources)
+    groups = {key: sources - origins.merged for key, sources in of.items() if len(sources) > 1}
     hidden = {key: _hidden(group, mapped, segments) for key, group in groups.items()}
     gone = [was for was in old.steps if was not in mapped]
     ending = _Ending(old, carried, segments, origins, set(mapped))
     operators = {key: step.op_type for step, key in keys.items()}
     return Mapping(
-        of={key: _names(heaviest_first(operators[key], found)) for key, found in of.items()},
+        of={key: _names(heaviest_first(operators[key], sources)) for key, sources in of.items()},
         inserted={
             keys[step]: names.purpose(step.op_type, step.domain, _near(step, origins))
             for step in new.steps
             if step in carried.inserted and keys[step] not in of
         },
         unmapped=tuple(
-            dict.fromkeys(keys[s] for s, found in origins.of.items() if not found and keys[s] not in of)
+            dict.fromkeys(keys[s] for s, sources in origins.of.items() if not sources and keys[s] not in of)
         ),
         vanished=_names(gone),
         why={was.name: ending.of(was) for was in gone},
@@ -57,11 +57,11 @@ def originals(original: ir.Model, optimised: ir.Model) -> Mapping:
     )
 
 
-def _key(step: Step, found: list[Step]) -> str:
+def _key(step: Step, sources: list[Step]) -> str:
     """The name in a profile: a node that came through without a name has its number in the graph as loaded."""
     if step.given:
         return step.given
-    same = [was for was in found if was.op_type == step.op_type and not was.given]
+    same = [was for was in sources if was.op_type == step.op_type and not was.given]
     if len(same) == 1 and same[0].index is not None:
         return f"{step.op_type}_{same[0].index}"
     return step.name
@@ -89,10 +89,10 @@ def _spared(group: set[Step], hidden: set[Step]) -> dict[str, float]:
             users[value] = users.get(value, 0) + 1
     spared: dict[str, float] = {}
     for value, reads in users.items():
-        made = value.step
-        if made is not None:
-            fewer = (reads if made in hidden else reads - 1) / len(made.outputs)
-            spared[made.name] = spared.get(made.name, 0.0) + fewer
+        producer = value.step
+        if producer is not None:
+            fewer = (reads if producer in hidden else reads - 1) / len(producer.outputs)
+            spared[producer.name] = spared.get(producer.name, 0.0) + fewer
     return {name: reads for name, reads in spared.items() if reads}
 
 
@@ -100,12 +100,12 @@ def _near(step: Step, origins: Origins) -> str:
     """The user's node that an inserted step is for: the one that reads what it makes, else the one that makes it."""
     into = step.op_type not in ("ReorderOutput", "MemcpyToHost")
     for forward in (into, not into):
-        waiting, seen = [step], {step}
+        waiting, visited = [step], {step}
         while waiting:
             now = waiting.pop(0)
-            found = origins.of.get(now)
-            if found:
-                return (heaviest_first(now.op_type, found)[0] if forward else found[-1]).name
+            sources = origins.of.get(now)
+            if sources:
+                return (heaviest_first(now.op_type, sources)[0] if forward else sources[-1]).name
             beside = [
                 other
                 for other in (
@@ -113,9 +113,9 @@ def _near(step: Step, origins: Origins) -> str:
                     if forward
                     else (value.step for value in now.reads() if value.step is not None)
                 )
-                if other not in seen
+                if other not in visited
             ]
-            seen.update(beside)
+            visited.update(beside)
             waiting += beside
     return ""
 

@@ -56,8 +56,8 @@ class CarriedValues:
 
     def get(self, value: Value | None) -> Value | None:
         """What a value of the optimised graph carries, None where that is not known."""
-        found = self.of.get(value) if value is not None else None
-        return None if found is None else self.same(found)
+        carried = self.of.get(value) if value is not None else None
+        return None if carried is None else self.same(carried)
 
     # --- by name -------------------------------------------------------------------------------------------
 
@@ -70,18 +70,18 @@ class CarriedValues:
         for value, was in zip(new.inputs, old.inputs, strict=False):
             self._set(value, old.values.get(value.name, was))
         for value in (*new.values.values(), *(v for step in new.steps for v in step.outputs)):
-            found = self._named(old, value.name) if value not in self.of else None
-            if found is not None:
-                self._set(value, found)
-                self._note_branch(found.body, old)
+            original = self._named(old, value.name) if value not in self.of else None
+            if original is not None:
+                self._set(value, original)
+                self._note_branch(original.body, old)
             else:
                 self._note_path(value.name, old)
         for step in old.steps:
             if step.op_type == "If" and step not in self.taken:
                 self._guess_branch(step, new)
         for step, body in self.taken.items():
-            for given, result in zip(step.outputs, body.outputs, strict=False):
-                self.merge(given, result)
+            for output, result in zip(step.outputs, body.outputs, strict=False):
+                self.merge(output, result)
         self._pair_bodies([step for step in new.steps if step.bodies], old)
         for value, was in zip(new.outputs, old.outputs, strict=False):
             self._set(value, was)
@@ -107,8 +107,10 @@ class CarriedValues:
                 self._pair(body, was.bodies[branch])
 
     def _same_control(self, step: Step) -> Step | None:
-        made = [self.behind(found).step for value in step.outputs if (found := self.get(value)) is not None]
-        for was in (self.origin(step), *made):
+        producers = [
+            self.behind(original).step for value in step.outputs if (original := self.get(value)) is not None
+        ]
+        for was in (self.origin(step), *producers):
             if was is not None and _control(was) == _control(step):
                 return was
         return None
@@ -118,9 +120,11 @@ class CarriedValues:
             return None
         if name in old.values:
             return old.values[name]
-        found = [value for body, local in self._places(old, name) for value in self._values_in(body, local)]
-        if len(found) == 1:
-            return found[0]
+        candidates = [
+            value for body, local in self._places(old, name) for value in self._values_in(body, local)
+        ]
+        if len(candidates) == 1:
+            return candidates[0]
         return self._named(old, names.cast_value(name)) or self._made_by(old, name)
 
     def _made_by(self, old: Body, name: str) -> Value | None:
@@ -133,13 +137,13 @@ class CarriedValues:
         if call is None:
             return [body.values[name]] if name in body.values else []
         function, token, local = call
-        found = body.local.get((function, local), [])
-        if not found and local in body.values:
+        candidates = body.local.get((function, local), [])
+        if not candidates and local in body.values:
             return [body.values[local]]  # a body within a function
         tokens = self._calls.get(function, [])
-        if len(found) > 1 and len(tokens) == len(found):
-            return [found[tokens.index(token)]]
-        return found
+        if len(candidates) > 1 and len(tokens) == len(candidates):
+            return [candidates[tokens.index(token)]]
+        return candidates
 
     def _places(self, old: Body, name: str) -> Iterator[tuple[Body, str]]:
         """Where a name may come from: the graph itself, or branches that moved out of it."""
@@ -200,11 +204,11 @@ class CarriedValues:
         if not step.outputs or not step.inputs or step.inputs[0] is None or not self._is_inserted(step):
             return
         self.inserted.add(step)
-        given, result = step.inputs[0], step.outputs[0]
-        if given in self.of:
-            self._set(result, self.of[given])
-        elif result in self.of and not given.constant:
-            self._set(given, self.of[result])
+        source, result = step.inputs[0], step.outputs[0]
+        if source in self.of:
+            self._set(result, self.of[source])
+        elif result in self.of and not source.constant:
+            self._set(source, self.of[result])
 
     def _is_inserted(self, step: Step) -> bool:
         if step in self.inserted:
@@ -225,8 +229,8 @@ class CarriedValues:
             return None
         call = names.called(step.given, self._original.functions)
         if call is not None:
-            found = old.local_steps.get((call[0], call[2]), [])
-            return found[0] if len(found) == 1 and found[0].op_type == step.op_type else None
+            steps = old.local_steps.get((call[0], call[2]), [])
+            return steps[0] if len(steps) == 1 and steps[0].op_type == step.op_type else None
         # A Transpose of the user's may be called "Transpose"; one that is then inserted is Transpose_token_3.
         for name in names.node_names(step.given, copies=step.op_type not in names.MOVES):
             same = self._by_name[old].get((name, step.op_type), [])
@@ -258,39 +262,41 @@ class CarriedValues:
 
     def _adds(self, step: Step, value: Value) -> bool:
         """Whether there is an addition between what a convolution reads and the value."""
-        stops = {found for v in step.inputs if (found := self.get(v)) is not None}
+        stops = {carried for v in step.inputs if (carried := self.get(v)) is not None}
         waiting, back = [value], 0
         while waiting and back < _MOST_STEPS_BACK:
-            made = waiting.pop().step
+            producer = waiting.pop().step
             back += 1
-            if made is None or made.op_type in ("Conv", "BatchNormalization"):
+            if producer is None or producer.op_type in ("Conv", "BatchNormalization"):
                 continue
-            if made.op_type in _SUMS and any(self.same(v) in stops for v in made.reads()):
+            if producer.op_type in _SUMS and any(self.same(v) in stops for v in producer.reads()):
                 return True
-            waiting += [self.same(v) for v in made.reads() if self.same(v) not in stops and not v.constant]
+            waiting += [
+                self.same(v) for v in producer.reads() if self.same(v) not in stops and not v.constant
+            ]
         return False
 
     def _after(self, value: Value, operators: frozenset[str]) -> Value:
         """The output of the one step with such an operator that reads a value; the value itself where there is none."""
-        found = [step for step in self.users(value) if step.op_type in operators]
-        return self.same(found[0].outputs[0]) if len(found) == 1 else value
+        steps = [step for step in self.users(value) if step.op_type in operators]
+        return self.same(steps[0].outputs[0]) if len(steps) == 1 else value
 
     def _gated(self, value: Value) -> Value:
         """The one product of a value and its gate; the value itself where there is none."""
         users = self.users(value)
         gates = {user.outputs[0] for user in users if user.op_type in _GATES}
-        found = [s for s in users if s.op_type == "Mul" and gates.intersection(map(self.same, s.reads()))]
-        return self.same(found[0].outputs[0]) if len(found) == 1 else value
+        products = [s for s in users if s.op_type == "Mul" and gates.intersection(map(self.same, s.reads()))]
+        return self.same(products[0].outputs[0]) if len(products) == 1 else value
 
     def users(self, value: Value) -> list[Step]:
         """The steps of the user's model that read a value, also behind steps that do nothing."""
-        found: list[Step] = []
+        readers: list[Step] = []
         waiting = [value]
         while waiting:
             users = waiting.pop().users
-            found += users
+            readers += users
             waiting += [step.outputs[0] for step in users if step.op_type in NOTHING]
-        return found
+        return readers
 
     def _by_node(self, step: Step) -> None:
         """The same node still, with outputs that are called otherwise: by its name, or by what it reads."""
@@ -313,10 +319,12 @@ class CarriedValues:
             for value, old in zip(step.inputs, was.inputs, strict=False)
             if value is not None and old is not None and not value.constant and not old.constant
         ]
-        known = [(self.behind(self.of[value]), self.behind(old)) for value, old in pairs if value in self.of]
+        carried_pairs = [
+            (self.behind(self.of[value]), self.behind(old)) for value, old in pairs if value in self.of
+        ]
         # A convolution takes in the Pad before it.
         padded = any(old.step is not None and old.step.op_type == "Pad" for _, old in pairs)
-        if not padded and all(carried is read for carried, read in known):
+        if not padded and all(carried is read for carried, read in carried_pairs):
             for value, old in pairs:
                 if value.step is not None:
                     self._set(value, old)
@@ -326,7 +334,7 @@ class CarriedValues:
         value = self.get(step.outputs[0]) if step.outputs else None
         if step.domain == names.NCHWC:
             named = (self._named(self._bodies[step.body], name) for name in names.blocked_values(step.given))
-            value = next((self.same(each) for each in named if each is not None), value)
+            value = next((self.same(candidate) for candidate in named if candidate is not None), value)
         for _ in range(_MOST_STEPS_BACK):
             was = value.step if value is not None else None
             if was is None or was.op_type == step.op_type:
@@ -341,13 +349,13 @@ class CarriedValues:
         reads = [self.get(v) for v in step.inputs if v is not None and not v.constant]
         if not reads or reads[0] is None:
             return None
-        known = {self.behind(v) for v in reads if v is not None}
+        carried = {self.behind(v) for v in reads if v is not None}
         fits = [
             s
             for s in self.users(reads[0])
             if s.op_type == step.op_type
             and len(s.inputs) == len(step.inputs)
-            and known <= {self.behind(v) for v in s.reads()}
+            and carried <= {self.behind(v) for v in s.reads()}
             and not any(self.same(v) in self._held for v in s.outputs)
         ]
         if len(fits) > 1:
@@ -366,7 +374,7 @@ class CarriedValues:
 def _same_attributes(step: Step, was: Step) -> bool:
     """Whether two steps agree in the attributes that both have: one that took in a Transpose does not."""
     mine, theirs = (
-        {name: rest for name, *rest in signature(each.node, small_contents)} for each in (step, was)
+        {name: rest for name, *rest in signature(one.node, small_contents)} for one in (step, was)
     )
     return all(mine[name] == theirs[name] for name in mine.keys() & theirs.keys())
 
@@ -377,10 +385,10 @@ def _control(step: Step) -> tuple[str, frozenset[str]]:
 
 def _call_numbers(optimised: ModelView, functions: frozenset[str]) -> dict[str, list[int]]:
     """The numbers that tell the calls of a function apart, in order."""
-    found: dict[str, set[int]] = {}
+    numbers_of: dict[str, set[int]] = {}
     for body in optimised.bodies():
         for name in (*body.values, *(step.given for step in body.steps)):
             call = names.called(name, functions) if name.startswith("_inlfunc_") else None
             if call is not None:
-                found.setdefault(call[0], set()).add(call[1])
-    return {function: sorted(numbers) for function, numbers in found.items()}
+                numbers_of.setdefault(call[0], set()).add(call[1])
+    return {function: sorted(numbers) for function, numbers in numbers_of.items()}

@@ -25,23 +25,23 @@ def inherited(
     without the bytes that stay within it. A node of which neither is known is not in the result; nor is one that
     shares its originals with others, or whose name is also that of a node with other work (in another body).
     """
-    found: dict[str, tuple[float, float]] = {}
+    work_of: dict[str, tuple[float, float]] = {}
     unclear: set[str] = set()
     for place, cost in _placed(optimised_costs):
         name = mapping.keys.get(place, place)
         if not cost.known:
             continue
         work = (float(cost.flops), float(cost.bytes_read + cost.bytes_written))
-        if found.setdefault(name, work) != work:
+        if work_of.setdefault(name, work) != work:
             unclear.add(name)
     own = costs_by_name(original_costs)
     groups = Counter(frozenset(steps) for steps in mapping.of.values())
     for name, steps in mapping.of.items():
-        if name not in found and groups[frozenset(steps)] == 1:
+        if name not in work_of and groups[frozenset(steps)] == 1:
             work_of_all = _sum(mapping, name, own)
             if work_of_all is not None:
-                found[name] = work_of_all
-    return {name: work for name, work in found.items() if name not in unclear}
+                work_of[name] = work_of_all
+    return {name: work for name, work in work_of.items() if name not in unclear}
 
 
 def _sum(mapping: Mapping, name: str, own: dict[str, list[NodeCost]]) -> tuple[float, float] | None:
@@ -72,10 +72,10 @@ def weights(mapping: Mapping, optimised_costs: Sequence[NodeCost]) -> dict[str, 
 
 def costs_by_name(costs: Sequence[NodeCost]) -> dict[str, list[NodeCost]]:
     """The costs of the nodes of each name, as ``view`` names them."""
-    found: dict[str, list[NodeCost]] = {}
+    costs_of: dict[str, list[NodeCost]] = {}
     for place, cost in _placed(costs):
-        found.setdefault(place, []).append(cost)
-    return found
+        costs_of.setdefault(place, []).append(cost)
+    return costs_of
 
 
 def placed(graph: ir.Graph, path: str = "") -> Iterator[tuple[str, ir.Node]]:

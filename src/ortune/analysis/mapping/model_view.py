@@ -117,31 +117,31 @@ class ModelView:
             yield from step.bodies.values()
 
     def _graph(
-        self, graph: ir.Graph, known: dict[ir.Value, Value], body: Body, path: str, names: dict[ir.Node, str]
+        self, graph: ir.Graph, values: dict[ir.Value, Value], body: Body, path: str, names: dict[ir.Node, str]
     ) -> Body:
-        """Fill ``body``; ``known`` holds the values of the graphs around it."""
-        known = dict(known)
-        for given in graph.inputs:
-            body.inputs.append(self._value(given, body, known))
-        for given in graph.initializers.values():
-            if not is_overridable(given):
-                value = self._value(given, body, known)
-                value.constant, value.tensor = True, given.const_value
+        """Fill ``body``; ``values`` holds the values of the graphs around it."""
+        values = dict(values)
+        for value in graph.inputs:
+            body.inputs.append(self._value(value, body, values))
+        for value in graph.initializers.values():
+            if not is_overridable(value):
+                weight = self._value(value, body, values)
+                weight.constant, weight.tensor = True, value.const_value
         nodes = list(graph)
         self._used.update(filter(None, map(own_name, nodes)))
         place = _Place(path, names)
         index = 0
         for node in nodes:
             constant = is_op(node, "Constant")
-            self._node(node, known, body, place, None if constant else index, "", names)
+            self._node(node, values, body, place, None if constant else index, "", names)
             index += not constant
-        body.outputs = [known[value] for value in graph.outputs if value in known]
+        body.outputs = [values[value] for value in graph.outputs if value in values]
         return body
 
     def _node(
         self,
         node: ir.Node,
-        known: dict[ir.Value, Value],
+        values: dict[ir.Value, Value],
         body: Body,
         place: _Place,
         index: int | None,
@@ -151,10 +151,10 @@ class ModelView:
         """Add a node; ``called`` is the function that it comes from."""
         function = self._functions.get(node.op_identifier())
         if function is not None and node.op_identifier() not in self._calling:
-            self._call(node, function, known, body, place)
+            self._call(node, function, values, body, place)
             return
         name = place.name(node)
-        outputs = [self._value(value, body, known, called) for value in node.outputs]
+        outputs = [self._value(value, body, values, called) for value in node.outputs]
         if is_op(node, "Constant"):
             for value in outputs:
                 value.constant, value.tensor = True, stored(node.outputs[0])
@@ -166,7 +166,7 @@ class ModelView:
             body=body,
             order=len(self.steps),
             index=index,
-            inputs=[self._read(value, known, body) for value in node.inputs],
+            inputs=[self._read(value, values, body) for value in node.inputs],
             outputs=outputs,
         )
         self.steps.append(step)
@@ -177,7 +177,7 @@ class ModelView:
             value.step = step
         for attribute, graph in graphs_of(node):
             below = f"{name}/{attribute}/" if node.op_type == "If" else f"{name}/"
-            inner = self._graph(graph, known, Body(parent=step, branch=attribute), below, names)
+            inner = self._graph(graph, values, Body(parent=step, branch=attribute), below, names)
             step.bodies[attribute] = inner
             step.outer = list(dict.fromkeys([*step.outer, *_from_outside(inner)]))
         for value in dict.fromkeys(step.reads()):
@@ -187,21 +187,21 @@ class ModelView:
         self,
         node: ir.Node,
         function: ir.Function,
-        known: dict[ir.Value, Value],
+        values: dict[ir.Value, Value],
         body: Body,
         place: _Place,
     ) -> None:
         """The steps of a function in place of a call of it."""
         inside: dict[ir.Value, Value] = {}
         for formal, actual in zip(function.inputs, node.inputs, strict=False):
-            value = self._read(actual, known, body)
+            value = self._read(actual, values, body)
             if value is not None:
                 inside[formal] = value
         named = dict(zip(function.outputs, node.outputs, strict=False))
         for formal, actual in named.items():
             if formal not in inside:
                 # ONNX Runtime too gives what a function returns the name that the caller uses.
-                inside[formal] = self._value(actual, body, known)
+                inside[formal] = self._value(actual, body, values)
         names = {inner: self._unique(own_name(inner) or "node") for inner in _with_inner(function)}
         within = _Place("", names, place)
         self._calling.append(node.op_identifier())
@@ -209,39 +209,39 @@ class ModelView:
             self._node(inner, inside, body, within, None, node.op_type, names)
         self._calling.pop()
         for formal, actual in named.items():
-            known[actual] = inside[formal]
+            values[actual] = inside[formal]
 
-    def _value(self, value: ir.Value, body: Body, known: dict[ir.Value, Value], called: str = "") -> Value:
-        if value in known:
-            return known[value]  # named by the caller of a function, or read before it is made
-        made = known[value] = Value(name=value.name or "", body=body)
-        if made.name and called:
-            body.local.setdefault((called, made.name), []).append(made)
-        elif made.name:
-            body.values[made.name] = made
-        return made
+    def _value(self, value: ir.Value, body: Body, values: dict[ir.Value, Value], called: str = "") -> Value:
+        if value in values:
+            return values[value]  # named by the caller of a function, or read before it is made
+        new = values[value] = Value(name=value.name or "", body=body)
+        if new.name and called:
+            body.local.setdefault((called, new.name), []).append(new)
+        elif new.name:
+            body.values[new.name] = new
+        return new
 
-    def _read(self, value: ir.Value | None, known: dict[ir.Value, Value], body: Body) -> Value | None:
-        if value is None or not (value.name or value in known):
+    def _read(self, value: ir.Value | None, values: dict[ir.Value, Value], body: Body) -> Value | None:
+        if value is None or not (value.name or value in values):
             return None
-        return known[value] if value in known else self._value(value, body, known)
+        return values[value] if value in values else self._value(value, body, values)
 
     def _unique(self, name: str) -> str:
-        found, i = name, self._last.get(name, 1)
-        while found in self._used:
+        unique, i = name, self._last.get(name, 1)
+        while unique in self._used:
             i += 1
-            found = f"{name}_{i}"
+            unique = f"{name}_{i}"
         self._last[name] = i
-        self._used.add(found)
-        return found
+        self._used.add(unique)
+        return unique
 
 
 def step_names(model: ir.Model) -> dict[ir.Node, frozenset[str]]:
     """The names of the steps that each node is: of one in a function a step for each call; without those that call."""
-    found: dict[ir.Node, frozenset[str]] = {}
+    names: dict[ir.Node, frozenset[str]] = {}
     for step in ModelView(model).steps:
-        found[step.node] = found.get(step.node, frozenset()) | {step.name}
-    return found
+        names[step.node] = names.get(step.node, frozenset()) | {step.name}
+    return names
 
 
 class _Place:
@@ -257,8 +257,8 @@ class _Place:
         while place._around is not None:
             place = place._around
         place._count += 1
-        given = self._names.get(node) or own_name(node)
-        return given or f"{place._path}{node.op_type}#{place._count}"
+        own = self._names.get(node) or own_name(node)
+        return own or f"{place._path}{node.op_type}#{place._count}"
 
 
 def _with_inner(nodes: Iterable[ir.Node]) -> Iterator[ir.Node]:

@@ -44,9 +44,9 @@ def without_token(name: str) -> str:
 def branches(name: str) -> tuple[list[str], str]:
     """The branches that a name moved out of, outermost first, and the name in there."""
     path = []
-    while found := _BRANCH.match(name):
-        path.append(found.group(1))
-        name = name[found.end() :]
+    while match := _BRANCH.match(name):
+        path.append(match.group(1))
+        name = name[match.end() :]
     return path, name
 
 
@@ -54,9 +54,9 @@ def called(name: str, functions: Iterable[str]) -> tuple[str, int, str] | None:
     """A name out of a function: the function, which call of it (-1 is the first), the name in there."""
     for function in functions:
         prefix = f"_inlfunc_{function}"
-        found = _CALL.fullmatch(name[len(prefix) :]) if name.startswith(prefix) else None
-        if found:
-            return function, int(found.group(1) or -1), found.group(2)
+        match = _CALL.fullmatch(name[len(prefix) :]) if name.startswith(prefix) else None
+        if match:
+            return function, int(match.group(1) or -1), match.group(2)
     return None
 
 

@@ -58,20 +58,20 @@ class Origins:
                 self._look(step)
         self._assign(self._owners(optimised))
         self._hand_back()
-        for step, found in self.of.items():
-            self.of[step] = self._trimmed(step, found)
+        for step, sources in self.of.items():
+            self.of[step] = self._trimmed(step, sources)
         self._leave_to_owners()
         self._leave_to_owners()
         self._add_twins()
 
     def _owners(self, optimised: ModelView) -> dict[Step, list[Step]]:
         """For each step the steps that make known values with what it makes; a graph is saved in order."""
-        found: dict[Step, list[Step]] = {}
+        owners_of: dict[Step, list[Step]] = {}
         for step in reversed(optimised.steps):
             users = [user for value in step.outputs for user in value.users]
-            owners = [[user] if user in self._cone else found.get(user, []) for user in users]
-            found[step] = list(dict.fromkeys(owner for some in owners for owner in some))
-        return found
+            owners = [[user] if user in self._cone else owners_of.get(user, []) for user in users]
+            owners_of[step] = list(dict.fromkeys(owner for some in owners for owner in some))
+        return owners_of
 
     def _look(self, step: Step) -> None:
         targets = [was for value in step.outputs if (was := self._carried.get(value)) is not None]
@@ -112,24 +112,26 @@ class Origins:
             self.of[steps[0]] = ordered(segment)
             return
         # What makes the known value is in the step that makes it.
-        ends = {made.step for value in owner.outputs if (made := self._carried.get(value)) is not None}
+        ends = {carried.step for value in owner.outputs if (carried := self._carried.get(value)) is not None}
         is_view = owner.op_type in VIEWS
-        given = {end: owner for end in ends if end in segment and not (is_view and end.op_type not in VIEWS)}
-        settled = any(end.op_type == owner.op_type for end in given)
+        assigned = {
+            end: owner for end in ends if end in segment and not (is_view and end.op_type not in VIEWS)
+        }
+        settled = any(end.op_type == owner.op_type for end in assigned)
         for operator in {step.op_type for step in steps}:
             mine = [s for s in steps if s.op_type == operator and not (settled and s is owner)]
-            theirs = ordered(s for s in segment if s.op_type == operator and s not in given)
+            theirs = ordered(s for s in segment if s.op_type == operator and s not in assigned)
             if len(mine) == len(theirs):
-                given.update(zip(theirs, mine, strict=True))
-        bare = [step for step in steps if step not in given.values()]
+                assigned.update(zip(theirs, mine, strict=True))
+        bare = [step for step in steps if step not in assigned.values()]
         if max(len(steps), len(segment)) > _MOST_TOGETHER:
-            for was, step in given.items():
+            for was, step in assigned.items():
                 self.of[step].append(was)
             return
-        around = _Around(given, segment, steps, self._carried.inserted)
+        around = _Around(assigned, segment, steps, self._carried.inserted)
         for was in ordered(segment):
-            if was in given:
-                self.of[given[was]].append(was)
+            if was in assigned:
+                self.of[assigned[was]].append(was)
                 continue
             fitting = [step for step in bare if around.fits(was, step)]
             nearest = around.nearest(was) or steps[-1]
@@ -145,20 +147,20 @@ class Origins:
 
     def _hand_back(self) -> None:
         """A step that only moves can have taken in nothing else: that went into the one before it."""
-        for step, found in self.of.items():
-            if step.op_type not in VIEWS or not any(was.op_type == step.op_type for was in found):
+        for step, sources in self.of.items():
+            if step.op_type not in VIEWS or not any(was.op_type == step.op_type for was in sources):
                 continue
-            others = [was for was in found if was.op_type not in VIEWS | NOTHING | QUANTIZERS]
+            others = [was for was in sources if was.op_type not in VIEWS | NOTHING | QUANTIZERS]
             before = step.inputs[0].step if others and step.inputs and step.inputs[0] is not None else None
             while before is not None and (before in self._carried.inserted or before.op_type in VIEWS):
                 before = before.inputs[0].step if before.inputs and before.inputs[0] is not None else None
             if before is not None and before in self.of:
                 self.of[before] = ordered({*self.of[before], *others})
-                self.of[step] = [was for was in found if was not in others]
+                self.of[step] = [was for was in sources if was not in others]
 
     def _leave_to_owners(self) -> None:
         """What has a step of its own, of its operator or for less than all others, is in no other one."""
-        sets = {step: set(found) for step, found in self.of.items()}
+        sets = {step: set(sources) for step, sources in self.of.items()}
         for was, steps in self._where().items():
             owners = [step for step in steps if step.op_type == was.op_type] or [
                 step
@@ -173,8 +175,8 @@ class Origins:
     def _where(self) -> dict[Step, list[Step]]:
         """The steps that each of the user's is in."""
         where: dict[Step, list[Step]] = {}
-        for step, found in self.of.items():
-            for was in found:
+        for step, sources in self.of.items():
+            for was in sources:
                 where.setdefault(was, []).append(step)
         return where
 
@@ -188,10 +190,10 @@ class Origins:
                     for step in where[was]:
                         self.of[step] = ordered({*self.of[step], twin})
 
-    def _trimmed(self, step: Step, found: list[Step]) -> list[Step]:
+    def _trimmed(self, step: Step, sources: list[Step]) -> list[Step]:
         """Without what does nothing beside the step that does the work."""
-        same = [was for was in found if was.op_type == step.op_type]
-        working = [was for was in found if was.op_type not in NOTHING] or same or found
+        same = [was for was in sources if was.op_type == step.op_type]
+        working = [was for was in sources if was.op_type not in NOTHING] or same or sources
         if not step.bodies:
             # What is left of an If is its branch.
             working = [was for was in working if not was.bodies] or working
@@ -200,7 +202,7 @@ class Origins:
             working = same
         elif step.op_type not in _TAKES_VIEWS | VIEWS and any(was.op_type not in VIEWS for was in working):
             working = self._without_views_around(working)
-        self.left_out.update(was for was in found if was not in working)
+        self.left_out.update(was for was in sources if was not in working)
         return working
 
     def _without_views_around(self, steps: list[Step]) -> list[Step]:
@@ -238,7 +240,7 @@ def _reads_stored(step: Step, was: Step) -> bool:
 
 def _is_unchanged(step: Step, was: Step) -> bool:
     """Whether a step is the user's own still: nothing was built into its attributes or inputs."""
-    mine, theirs = (signature(each.node, small_contents) for each in (step, was))
+    mine, theirs = (signature(one.node, small_contents) for one in (step, was))
     is_same = mine == theirs or step.domain == names.NCHWC or bool(step.bodies)
     return is_same and len(step.inputs) == len(was.inputs)
 
@@ -254,9 +256,9 @@ class _Around:
     """Where steps of a segment are in relation to those that are given away."""
 
     def __init__(
-        self, given: dict[Step, Step], segment: set[Step], steps: list[Step], inserted: set[Step]
+        self, assigned: dict[Step, Step], segment: set[Step], steps: list[Step], inserted: set[Step]
     ) -> None:
-        self._given = given
+        self._given = assigned
         self._before = {was: _before(was, segment) for was in segment}
         within = inserted.union(steps)
         self._before |= {step: _before(step, within) for step in steps}
@@ -280,15 +282,15 @@ class _Around:
 
 def _before(step: Step, within: set[Step]) -> set[Step]:
     """All steps that a step depends on through these."""
-    found: set[Step] = set()
+    ancestors: set[Step] = set()
     waiting = [step]
     while waiting:
         for value in waiting.pop().reads():
-            made = value.step
-            if made is not None and made in within and made not in found:
-                found.add(made)
-                waiting.append(made)
-    return found
+            producer = value.step
+            if producer is not None and producer in within and producer not in ancestors:
+                ancestors.add(producer)
+                waiting.append(producer)
+    return ancestors
 
 
 def ordered(steps: Iterable[Step]) -> list[Step]:

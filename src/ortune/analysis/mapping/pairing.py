@@ -49,10 +49,10 @@ def _outputs(step: Step) -> Hashable:
 
 def _alone(key: Callable[[Step], Hashable], steps: Iterable[tuple[int, Step]]) -> dict[Hashable, int]:
     """Places of steps by a key that no other one has."""
-    found: dict[Hashable, list[int]] = {}
+    places_of: dict[Hashable, list[int]] = {}
     for place, step in steps:
-        found.setdefault(key(step), []).append(place)
-    return {name: places[0] for name, places in found.items() if name is not None and len(places) == 1}
+        places_of.setdefault(key(step), []).append(place)
+    return {name: places[0] for name, places in places_of.items() if name is not None and len(places) == 1}
 
 
 def _bind(a: Codes, b: Codes) -> dict[int, int]:
@@ -61,10 +61,10 @@ def _bind(a: Codes, b: Codes) -> dict[int, int]:
     for side in (a, b):
         codes, first, counts = np.unique(side[:, _SAME], return_index=True, return_counts=True)
         places.append(dict(zip(codes[counts == 1].tolist(), first[counts == 1].tolist(), strict=True)))
-    found = {places[0][code]: places[1][code] for code in places[0].keys() & places[1].keys()}
-    for side, rows in ((a, list(found)), (b, list(found.values()))):
+    pairs = {places[0][code]: places[1][code] for code in places[0].keys() & places[1].keys()}
+    for side, rows in ((a, list(pairs)), (b, list(pairs.values()))):
         side[rows, _OPERATOR] = side[rows, _SAME]
-    return found
+    return pairs
 
 
 def _aligned(a: Codes, b: Codes) -> list[tuple[int, int]]:
@@ -83,7 +83,7 @@ _OPERATOR, _KIND, _SAME, _NAME, _MADE = range(5)
 
 def _traits(steps: Sequence[Step], codes: dict[Hashable, int]) -> Codes:
     """What each step is compared by, the same number for what is equal (steps, 5)."""
-    found = np.zeros((len(steps), 5), dtype=np.int64)
+    codes_of = np.zeros((len(steps), 5), dtype=np.int64)
     same: dict[Step | None, Hashable] = {}
     for row, step in enumerate(steps):
         operator = (step.domain, step.op_type)
@@ -97,8 +97,8 @@ def _traits(steps: Sequence[Step], codes: dict[Hashable, int]) -> Codes:
         beside = tuple(map(_head, stored)) or tuple(same.get(value.step) for value in step.reads())
         same[step] = codes.setdefault((kind, beside), len(codes))
         keys = (operator, kind, (kind, beside), _name(step) or step, _outputs(step) or step)
-        found[row] = [codes.setdefault(key, len(codes)) for key in keys]
-    return found
+        codes_of[row] = [codes.setdefault(key, len(codes)) for key in keys]
+    return codes_of
 
 
 def _shape(value: Value) -> Hashable:
@@ -143,5 +143,5 @@ def _scores(traits: Codes, others: Codes) -> Codes:
     """How well a step fits each of these; 0 where the operator is another. All names weigh less than one kind."""
     equal = (others == traits).astype(np.int64)
     grade = equal[:, _OPERATOR] + equal[:, _KIND] + equal[:, _SAME]
-    found: Codes = grade * (2 * len(others) + 1) + equal[:, _OPERATOR] * (equal[:, _NAME] + equal[:, _MADE])
-    return found
+    scores: Codes = grade * (2 * len(others) + 1) + equal[:, _OPERATOR] * (equal[:, _NAME] + equal[:, _MADE])
+    return scores

@@ -54,17 +54,17 @@ def as_logged(mapping: Mapping, logged: Sequence[tuple[str, str]]) -> Mapping:
         logged: Name and operator of the profile's nodes in the order in which they first ran. ONNX Runtime numbers
             in the order of creation and saves in the order of execution, so nodes are told apart by the latter.
     """
-    known = {*mapping.of, *mapping.inserted, *mapping.unmapped}
+    names = {*mapping.of, *mapping.inserted, *mapping.unmapped}
     renamed: dict[str, str] = {}
     for operator in dict.fromkeys(operator for _, operator in logged):
         number = re.compile(re.escape(operator) + r"_\d+")
-        seen = [name for name, op in dict.fromkeys(logged) if op == operator and number.fullmatch(name)]
-        seen = [name for name in seen if name not in known]
+        numbered = [name for name, op in dict.fromkeys(logged) if op == operator and number.fullmatch(name)]
+        numbered = [name for name in numbered if name not in names]
         open_ = [
             key for key in mapping.keys.values() if mapping.operators[key] == operator and _PLACE.search(key)
         ]
-        if len(seen) == len(open_):
-            renamed.update(zip(open_, seen, strict=True))
+        if len(numbered) == len(open_):
+            renamed.update(zip(open_, numbered, strict=True))
 
     def new(name: str) -> str:
         return renamed.get(name, name)

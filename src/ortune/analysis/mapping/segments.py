@@ -38,18 +38,18 @@ class Segments:
 
     def segment(self, targets: Iterable[Value]) -> set[Step]:
         """The steps between the targets and the values that are held."""
-        found: set[Step] = set()
+        steps: set[Step] = set()
         waiting = [value.step for value in targets]
         while waiting:
             step = waiting.pop()
-            if step is None or step in found:
+            if step is None or step in steps:
                 continue
-            found.add(step)
+            steps.add(step)
             for read in step.reads():
                 value = self._carried.same(read)
                 if value not in self.held:
                     waiting.append(value.step)
-        return found
+        return steps
 
     def is_static(self, step: Step) -> bool:
         """Whether constants and shapes alone decide what it makes: it may be computed once, or not at all."""

@@ -39,7 +39,7 @@ _Function = Callable[[ir.Node, list[Any]], Array]
 
 def _plain(function: Callable[..., Array]) -> _Function:
     def run(node: ir.Node, x: list[Any]) -> Array:
-        _require_small(np.broadcast_shapes(*(each.shape for each in x)))
+        _require_small(np.broadcast_shapes(*(array.shape for array in x)))
         return function(*x)
 
     return run
@@ -53,8 +53,8 @@ def _require_small(shape: Sequence[int]) -> None:
 
 def _axes(node: ir.Node, x: Sequence[Array | None]) -> list[int] | None:
     listed = ints_of(node, "axes")
-    given = x[1] if len(x) > 1 else None
-    return listed if listed is not None else (None if given is None else [int(a) for a in given.ravel()])
+    operand = x[1] if len(x) > 1 else None
+    return listed if listed is not None else (None if operand is None else [int(a) for a in operand.ravel()])
 
 
 def _cast(node: ir.Node, x: list[Array]) -> Array:
@@ -119,7 +119,7 @@ def _expand(node: ir.Node, x: list[Array]) -> Array:
 
 
 def _concat(node: ir.Node, x: list[Array]) -> Array:
-    _require_small([sum(each.size for each in x)])
+    _require_small([sum(array.size for array in x)])
     return np.concatenate(x, axis=int_of(node, "axis", 0))
 
 
@@ -153,7 +153,7 @@ def _reduce(function: Callable[..., Array]) -> _Function:
 
 def _fold(function: Callable[[Array, Array], Array]) -> _Function:
     def run(node: ir.Node, x: list[Array]) -> Array:
-        _require_small(np.broadcast_shapes(*(each.shape for each in x)))
+        _require_small(np.broadcast_shapes(*(array.shape for array in x)))
         result = x[0]
         for other in x[1:]:
             result = function(result, other)

@@ -14,7 +14,7 @@ from ortune.graph.shapes.walk import Facts, Walk
 def study(
     model: ir.Model,
     sizes: Mapping[str, tuple[Size, ...] | None],
-    known: Mapping[str, int],
+    solved: Mapping[str, int],
     keep: Callable[[str], int],
 ) -> Facts:
     """Walk the graph once.
@@ -22,10 +22,10 @@ def study(
     Args:
         model: The model; its large weights are not read.
         sizes: Declared shape of each fed input.
-        known: Symbols whose size is decided.
+        solved: Symbols whose size is decided.
         keep: How much a symbol should stay free: of two that are equal, the lower one is expressed by the other.
     """
-    walk = Walk(keep=keep, bound={s: Size((), n) for s, n in known.items()})
+    walk = Walk(keep=keep, bound={s: Size((), n) for s, n in solved.items()})
     for value in model.graph.inputs:
         shape = sizes.get(value.name or "")
         if shape is not None:
@@ -38,7 +38,7 @@ def study(
         if walk.clash:
             break
     return Facts(
-        solution={s: walk.settle(e) for s, e in walk.bound.items() if s not in known},
+        solution={s: walk.settle(e) for s, e in walk.bound.items() if s not in solved},
         rows=walk.rows,
         limits=tuple(walk.limits),
         clash=walk.clash,

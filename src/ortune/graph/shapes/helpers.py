@@ -37,8 +37,8 @@ def _broadcast_dim(walk: Walk, a: Dim, b: Dim) -> Dim:
     if b == ONE:
         return a
     if a is None or b is None:
-        known = b if a is None else a
-        return known if known is not None and known.value is not None else None
+        dim = b if a is None else a
+        return dim if dim is not None and dim.value is not None else None
     if a.value is not None and b.value is not None:
         walk.fail(f"{a.value} cannot be broadcast to {b.value}")
         return None

@@ -102,15 +102,15 @@ class Values(dict[ir.Value, Known]):
         return self._unknown(value)
 
     def _picked(self, node: ir.Node, depth: int) -> Dims | None:
-        given = self.held(node.inputs[0], depth - 1)
+        source = self.held(node.inputs[0], depth - 1)
         dims = self.dims(node.inputs[0])
-        if given is None or dims is None or len(dims) != 1:
+        if source is None or dims is None or len(dims) != 1:
             return None
         if is_op(node, "Gather"):
             places = constant(node.inputs[1])
-            if places is None or (np.abs(places) > len(given)).any() or (places == len(given)).any():
+            if places is None or (np.abs(places) > len(source)).any() or (places == len(source)).any():
                 return None
-            return tuple(given[int(place)] for place in places.reshape(-1))
+            return tuple(source[int(place)] for place in places.reshape(-1))
         bounds = [constant(v) for v in node.inputs[1:3]]
         steps = (
             constant(node.inputs[4]) if len(node.inputs) > 4 and node.inputs[4] is not None else np.ones(1)
@@ -123,7 +123,7 @@ class Values(dict[ir.Value, Known]):
         ):
             return None
         low, high = (int(b.reshape(())) for b in bounds if b is not None)
-        return given[low:high] if int(steps.reshape(())) == 1 else None
+        return source[low:high] if int(steps.reshape(())) == 1 else None
 
     def _unknown(self, value: ir.Value | None) -> Dims | None:
         dims = self.dims(value)
@@ -139,7 +139,7 @@ def known_values(model: ir.Model) -> Values:
     ONNX Runtime holds callers to the sizes that inputs declare. It does not hold nodes to theirs.
     """
     inferred, believed = _inferred(model), _believed(model)
-    found = Values()
+    values = Values()
     for number, graph in enumerate(graphs(model, functions=False)):
         for value in (*graph.inputs, *(v for node in graph for v in node.outputs)):
             said = inferred.get(_apart_name(number, value.name or ""))
@@ -147,15 +147,18 @@ def known_values(model: ir.Model) -> Values:
                 dims = None
                 if said.HasField("shape"):
                     dims = tuple(_size(size, value in believed) for size in said.shape.dim)
-                found[value] = Known(dtype=ir.DataType(said.elem_type), dims=dims)
+                values[value] = Known(dtype=ir.DataType(said.elem_type), dims=dims)
     for graph in graphs(model):
-        held = (
+        initializers = (
             [(v, v.const_value) for v in graph.initializers.values()] if isinstance(graph, ir.Graph) else []
         )
-        for value, tensor in (*held, *((node.outputs[0], _stored(node)) for node in graph if _stored(node))):
+        for value, tensor in (
+            *initializers,
+            *((node.outputs[0], _stored(node)) for node in graph if _stored(node)),
+        ):
             if tensor is not None:
-                found[value] = Known(dtype=tensor.dtype, dims=tuple(map(int, tensor.shape.numpy())))
-    return found
+                values[value] = Known(dtype=tensor.dtype, dims=tuple(map(int, tensor.shape.numpy())))
+    return values
 
 
 def _believed(model: ir.Model) -> set[ir.Value]:
@@ -194,13 +197,13 @@ def _forget(model: ir.Model) -> None:
                 and not node.outputs[0].is_graph_output()
             ):
                 # An input of the whole model can be read everywhere.
-                given = ir.Value(
+                placeholder = ir.Value(
                     name=f"constant {len(model.graph.inputs)}",
                     type=ir.TensorType(stored.dtype),
                     shape=ir.Shape(stored.shape.numpy()),
                 )
-                model.graph.inputs.append(given)
-                ir.convenience.replace_all_uses_with(node.outputs[0], given)
+                model.graph.inputs.append(placeholder)
+                ir.convenience.replace_all_uses_with(node.outputs[0], placeholder)
                 graph.remove(node, safe=True)
         inner = graph is not model.graph
         for value in (*(graph.inputs if inner else ()), *(v for node in graph for v in node.outputs)):
@@ -229,8 +232,8 @@ def _forget(model: ir.Model) -> None:
 @contextmanager
 def remembering() -> Iterator[None]:
     """While many rewrites look at one model: what is inferred of it is inferred once, until it changes."""
-    known = _remembered.get()
-    token = _remembered.set({} if known is None else known)
+    cache = _remembered.get()
+    token = _remembered.set({} if cache is None else cache)
     try:
         yield
     finally:
@@ -239,13 +242,13 @@ def remembering() -> Iterator[None]:
 
 def _inferred(model: ir.Model) -> _Types:
     """What follows from the inputs of a model; empty where nothing can be said."""
-    known = _remembered.get()
-    if known is None:
+    cache = _remembered.get()
+    if cache is None:
         return _infer(model)
     fingerprint = Fingerprint.of(model)
-    if fingerprint not in known:
-        known[fingerprint] = _infer(model)
-    return known[fingerprint]
+    if fingerprint not in cache:
+        cache[fingerprint] = _infer(model)
+    return cache[fingerprint]
 
 
 def _infer(model: ir.Model) -> _Types:
@@ -253,15 +256,15 @@ def _infer(model: ir.Model) -> _Types:
     _cut(copy)
     _forget(copy)
     inner = (g for g in graphs(copy) if g is not copy.graph and isinstance(g, ir.Graph))
-    held = (v.const_value for g in inner for v in g.initializers.values())
-    if sum(stored_bytes(tensor) for tensor in held if tensor is not None) > _MOST_BYTES:
+    tensors = (v.const_value for g in inner for v in g.initializers.values())
+    if sum(stored_bytes(tensor) for tensor in tensors if tensor is not None) > _MOST_BYTES:
         return {}
     try:
         proto = ir.serde.serialize_model(copy)
         numbers = count()
         _apart(proto.graph, ChainMap(), numbers)
         # What a function makes itself, inference keeps by call; what graphs in it make, it does not.
-        for node in (each for function in proto.functions for each in function.node):
+        for node in (node for function in proto.functions for node in function.node):
             for body in _within(node):
                 _apart(body, ChainMap(), numbers)
         inferred = shape_inference.infer_shapes(proto, data_prop=True)
@@ -280,10 +283,10 @@ def _cut(model: ir.Model) -> None:
         for node in list(graph):
             if not _computes_otherwise(node):
                 continue
-            made = node.outputs[0]
-            uses = list(made.uses())
-            same = ir.Node("", "Identity", [made])
-            same.outputs[0].name = f"{made.name} of unknown numbers"
+            output = node.outputs[0]
+            uses = list(output.uses())
+            same = ir.Node("", "Identity", [output])
+            same.outputs[0].name = f"{output.name} of unknown numbers"
             graph.insert_after(node, same)
             for use in uses:
                 use.node.replace_input_with(use.idx, same.outputs[0])
@@ -309,19 +312,19 @@ def _apart(graph: onnx.GraphProto, outer: ChainMap[str, str], numbers: Iterator[
     """
     number, names = next(numbers), outer.new_child()
 
-    def made(name: str) -> str:
+    def renamed(name: str) -> str:
         names[name] = _apart_name(number, name)
         return names[name]
 
     for value in graph.input:
-        value.name = made(value.name)
+        value.name = renamed(value.name)
     for tensor in graph.initializer:
-        tensor.name = made(tensor.name)
+        tensor.name = renamed(tensor.name)
     for node in graph.node:
         node.input[:] = [names.get(name, name) for name in node.input]
         for inner in _within(node):
             _apart(inner, names, numbers)
-        node.output[:] = [made(name) for name in node.output]
+        node.output[:] = [renamed(name) for name in node.output]
     for value in (*graph.output, *graph.value_info):
         value.name = names.get(value.name, value.name)
 

@@ -37,8 +37,8 @@ _DEPTH = 16  # nodes looked through for a rank
 
 def rank_of_constant(value: ir.Value | None) -> int:
     """The rank of a value that is constant."""
-    found = constant(value)
-    return 0 if found is None else found.ndim
+    array = constant(value)
+    return 0 if array is None else array.ndim
 
 
 def least_rank(value: ir.Value | None, depth: int = _DEPTH) -> int:

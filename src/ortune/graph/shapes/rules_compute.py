@@ -179,9 +179,9 @@ def _recurrent(walk: Walk, node: ir.Node) -> Sequence[Shape | None] | None:
     if lengths is not None and len(lengths) == 1:
         walk.equal(lengths[0], batch)
     for position in (5, 6):
-        given = walk.shape(input_of(node, position))
-        if given is not None and len(given) == 3:
-            for own, other in zip(given, state, strict=True):
+        shape = walk.shape(input_of(node, position))
+        if shape is not None and len(shape) == 3:
+            for own, other in zip(shape, state, strict=True):
                 walk.equal(own, other)
     whole: Shape = (batch, length, w[0], r[2]) if batch_first else (length, w[0], batch, r[2])
     return [whole, state, state]

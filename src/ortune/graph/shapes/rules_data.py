@@ -127,12 +127,17 @@ def _concat(walk: Walk, node: ir.Node) -> Shape | None:
     if all(p is not None for p in parts):
         walk.set_content(node.outputs[0], tuple(d for p in parts if p is not None for d in p))
     shapes = [walk.shape(v) for v in joined]
-    known = [s for s in shapes if s is not None]
-    if not known or len(known) != len(shapes) or len({len(s) for s in known}) != 1 or not known[0]:
+    known_shapes = [s for s in shapes if s is not None]
+    if (
+        not known_shapes
+        or len(known_shapes) != len(shapes)
+        or len({len(s) for s in known_shapes}) != 1
+        or not known_shapes[0]
+    ):
         return None
-    axis = int_of(node, "axis", 0) % len(known[0])
+    axis = int_of(node, "axis", 0) % len(known_shapes[0])
     out: list[Dim] = []
-    for i, dims in enumerate(zip(*known, strict=True)):
+    for i, dims in enumerate(zip(*known_shapes, strict=True)):
         if i != axis:
             same: Dim = dims[0]
             for dim in dims[1:]:
@@ -156,8 +161,8 @@ def _split(walk: Walk, node: ir.Node) -> Sequence[Shape | None] | None:
     sizes: list[Dim]
     if parts is None and input_of(node, 1) is None and whole is not None and whole.value is not None:
         # All of one size but the last, which has what is left.
-        each = ceil_div(whole.value, n)
-        sizes = [Size((), max(0, min(each, whole.value - i * each))) for i in range(n)]
+        chunk = ceil_div(whole.value, n)
+        sizes = [Size((), max(0, min(chunk, whole.value - i * chunk))) for i in range(n)]
     elif parts is None and input_of(node, 1) is None and whole is not None:
         sizes = [whole.over(n)] * n
     elif parts is not None and len(parts) == len(node.outputs):
@@ -173,8 +178,8 @@ def _slice(walk: Walk, node: ir.Node) -> Shape | None:
     starts, ends = _slice_bound(walk, node, "starts", 1), _slice_bound(walk, node, "ends", 2)
     if x is None or starts is None or ends is None:
         return None if x is None else (None,) * len(x)
-    given = ints_of(node, "axes") or walk.numbers(input_of(node, 3))
-    axes = given if given is not None else list(range(len(starts)))
+    listed = ints_of(node, "axes") or walk.numbers(input_of(node, 3))
+    axes = listed if listed is not None else list(range(len(starts)))
     steps = walk.numbers(input_of(node, 4)) if input_of(node, 4) is not None else [1] * len(starts)
     out = list(x)
     for i, axis in enumerate(axes[: len(starts)]):

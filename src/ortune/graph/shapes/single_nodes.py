@@ -41,9 +41,13 @@ def _blocked_upsample(node: ir.Node, x: Known) -> Known:
 
 def _stft(node: ir.Node, x: Known, values: Mapping[int, Array]) -> Known:
     # ONNX's own inference forgets that half of the spectrum is the default.
-    step, given = values.get(1), values.get(3)
+    step, length_operand = values.get(1), values.get(3)
     window = x[2] if len(x) > 2 else None
-    length = int(given.ravel()[0]) if given is not None and given.size else (window[0] if window else 0)
+    length = (
+        int(length_operand.ravel()[0])
+        if length_operand is not None and length_operand.size
+        else (window[0] if window else 0)
+    )
     signal = x[0]
     if signal is None or step is None or length < 1 or int(step.ravel()[0]) < 1:
         return [None]
@@ -159,7 +163,7 @@ def infer(
             contents[value.name] = numpy_helper.from_array(values[position])
     try:
         schema = onnx.defs.get_schema(node.op_type, version, domain)
-        found = onnx.shape_inference.infer_node_outputs(
+        inferred = onnx.shape_inference.infer_node_outputs(
             schema,
             ir.to_proto(node),
             kinds,
@@ -168,7 +172,7 @@ def infer(
         )
     except _REFUSALS:
         return None  # the node contradicts its operands; the count then says what is unknown
-    return [_dims(found.get(value.name or "")) for value in node.outputs]
+    return [_dims(inferred.get(value.name or "")) for value in node.outputs]
 
 
 def _dims(kind: onnx.TypeProto | None) -> Dims | None:

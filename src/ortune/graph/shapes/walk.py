@@ -63,10 +63,10 @@ class Walk:
     def settle(self, size: Size) -> Size:
         """The expression with every solved symbol replaced."""
         while True:
-            known = [(s, f) for s, f in size.terms if s in self.bound]
-            if not known:
+            solved = [(s, f) for s, f in size.terms if s in self.bound]
+            if not solved:
                 return size
-            for symbol, factor in known:
+            for symbol, factor in solved:
                 size = size.plus(Size.of(symbol), -factor).plus(self.bound[symbol], factor)
 
     def equal(self, a: Dim, b: Dim) -> Dim:
@@ -108,15 +108,15 @@ class Walk:
         """
         if value is None:
             return None
-        known, declared = self.shapes.get(value), self.declared(value)
-        if known is None:
-            known = declared
-        elif declared is not None and len(declared) == len(known):
-            known = tuple(
+        shape, declared = self.shapes.get(value), self.declared(value)
+        if shape is None:
+            shape = declared
+        elif declared is not None and len(declared) == len(shape):
+            shape = tuple(
                 d if own is None and d is not None and d.value is not None else own
-                for own, d in zip(known, declared, strict=True)
+                for own, d in zip(shape, declared, strict=True)
             )
-        return None if known is None else tuple(None if d is None else self.settle(d) for d in known)
+        return None if shape is None else tuple(None if d is None else self.settle(d) for d in shape)
 
     def declared(self, value: ir.Value) -> Shape | None:
         """The shape that the file declares; symbols count only where an input declares them too."""
