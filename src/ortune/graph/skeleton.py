@@ -94,22 +94,22 @@ def skeleton(path: Path) -> Skeleton:
         ModelError: The file is no ONNX model, or is damaged.
     """
     proto, files = read_proto(path)
-    return _Maker(proto, files, str(path)).made()
+    return _Builder(proto, files, str(path)).build()
 
 
 class _Names:
     """New names for old ones: one for each, the same wherever it occurs."""
 
     def __init__(self) -> None:
-        self.known: dict[str, dict[str, str]] = {}
+        self.new_names: dict[str, dict[str, str]] = {}
 
     def of(self, kind: str, text: str) -> str:
         """The new name; what has none keeps none."""
-        names = self.known.setdefault(kind, {})
+        names = self.new_names.setdefault(kind, {})
         return names.setdefault(text, f"{kind}{len(names)}") if text else ""
 
 
-class _Maker:
+class _Builder:
     def __init__(self, proto: onnx.ModelProto, files: WeightFiles, where: str) -> None:
         self.source, self.where = proto, where
         self.names = _Names()
@@ -120,13 +120,13 @@ class _Maker:
             for name in (*f.attribute, *(a.name for a in f.attribute_proto))
             if name in (operators.attributes(f.domain, f.name) or ())
         ]
-        self.names.known["a"] = {name: name for name in kept}
+        self.names.new_names["a"] = {name: name for name in kept}
         self.functions = {(f.domain, f.name, f.overload): self._called(f) for f in proto.functions}
         self.tensors = Rebuilt(files, self._other_text)
         self.own: Counter[str] = Counter()
         self.opset = 0
 
-    def made(self) -> Skeleton:
+    def build(self) -> Skeleton:
         """The whole model, from the outermost graph inwards."""
         source = self.source
         proto = onnx.ModelProto(ir_version=source.ir_version)
@@ -137,7 +137,7 @@ class _Maker:
             self._function(function, proto.functions.add())
         return Skeleton(
             proto=proto,
-            names=self.names.known,
+            names=self.names.new_names,
             n_rebuilt=self.tensors.n_rebuilt,
             n_kept=self.tensors.n_kept,
             own_operators=dict(self.own),
@@ -212,7 +212,9 @@ class _Maker:
             ):  # before sparse constants there were; ONNX Runtime makes an initializer of it all the same
                 self._initializer(value, self._value(source.output[0]), graph, source.output[0])
                 return
-        node = target.add(name=self.names.of("n", source.name or f"\0{len(self.names.known.get('n', ()))}"))
+        node = target.add(
+            name=self.names.of("n", source.name or f"\0{len(self.names.new_names.get('n', ()))}")
+        )
         call = self.functions.get((source.domain, source.op_type, source.overload))
         public = operators.attributes(source.domain, source.op_type)
         if call is not None:

@@ -20,12 +20,12 @@ class Fingerprint:
     Attributes:
         nodes: One signature a node, in order; metadata is left out, since provenance is no change.
         rest: Inputs, outputs, initializers and shapes of every graph, versions, functions.
-        held: The tensors seen, kept alive so that their identities stay their own.
+        tensors: The tensors seen, kept alive so that their identities stay their own.
     """
 
     nodes: tuple[Signature, ...]
     rest: tuple[Signature, ...]
-    held: tuple[object, ...] = field(compare=False, repr=False)
+    tensors: tuple[object, ...] = field(compare=False, repr=False)
 
     @classmethod
     def of(cls, model: ir.Model, *, by_identity: bool = True) -> Fingerprint:
@@ -48,7 +48,7 @@ class Fingerprint:
             tuple(sorted(model.metadata_props.items())),
             tuple(model.functions),
         )
-        return cls(nodes=tuple(nodes), rest=(versions, *signatures), held=tuple(tensors))
+        return cls(nodes=tuple(nodes), rest=(versions, *signatures), tensors=tuple(tensors))
 
     def new_nodes(self, model: ir.Model, *, by_identity: bool = True) -> list[ir.Node]:
         """The nodes of ``model`` that are not in this one: new, or changed since."""

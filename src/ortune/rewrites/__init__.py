@@ -125,11 +125,11 @@ def row(
         target: Where the model runs: leaves out what is of no use there.
     """
     copy, before = ir_model.clone(), ir_model
-    found: list[RewriteSpec] = []
+    specs: list[RewriteSpec] = []
     useful = 0  # how many there are up to the last that is worth a try
     doubtful: list[tuple[int, Rewrite, ir.Model]] = []  # clean-up with what it was given
     with remembering():
-        for rewrite in sorted(all_rewrites().values(), key=lambda each: each.stage):
+        for rewrite in sorted(all_rewrites().values(), key=lambda rewrite: rewrite.stage):
             if rewrite.change is None or rewrite.safety != "exact":
                 continue
             fits, clean_up = rewrite.pays(objective, target), rewrite.stage == CLEAN_UP
@@ -139,17 +139,17 @@ def row(
             params = proposed[0][0] if proposed else {}
             if not rewrite.apply(copy, params).modified:
                 continue
-            found.append(RewriteSpec(name=rewrite.name, params=rewrite.canonical(params)))
-            useful = len(found) if proposed else useful
+            specs.append(RewriteSpec(name=rewrite.name, params=rewrite.canonical(params)))
+            useful = len(specs) if proposed else useful
             if clean_up and fits:
-                doubtful.append((len(found), rewrite, before))
+                doubtful.append((len(specs), rewrite, before))
             if rewrite.stage <= CLEAN_UP:
                 before = copy.clone()
         # Only behind the last that is worth a try does it matter whether clean-up is by itself.
-        for count, rewrite, given in reversed(doubtful):
-            if count > useful and rewrite.proposes(given, workload):
+        for count, rewrite, model in reversed(doubtful):
+            if count > useful and rewrite.proposes(model, workload):
                 useful = count
-    return tuple(found[:useful])
+    return tuple(specs[:useful])
 
 
 def in_order(specs: Iterable[RewriteSpec]) -> tuple[RewriteSpec, ...]:

@@ -71,8 +71,8 @@ def affine(node: ir.Node, rank: int) -> Affine | None:
                 "Mul": (values, zero),
                 "Div": (1.0 / values, zero),
             }[node.op_type]
-        found = Affine(x=x, y=node.outputs[0], scale=scale, shift=shift, rank=numbers.ndim, last=last)
-        return found if found.finite else None
+        result = Affine(x=x, y=node.outputs[0], scale=scale, shift=shift, rank=numbers.ndim, last=last)
+        return result if result.finite else None
     return None
 
 
@@ -98,15 +98,15 @@ def _batch_normalization(node: ir.Node) -> Affine | None:
     # Before opset 9 there is "spatial", whose other value means something else.
     if has_parameters(node) or int_of(node, "training_mode", 0) or not int_of(node, "spatial", 1):
         return None
-    found = [constant(v) for v in node.inputs[1:]]
-    if any(v is None or v.dtype.kind != "f" for v in found):
+    parameters = [constant(v) for v in node.inputs[1:]]
+    if any(v is None or v.dtype.kind != "f" for v in parameters):
         return None
-    gamma, beta, mean, variance = (v.astype(np.float64) for v in found if v is not None)
+    gamma, beta, mean, variance = (v.astype(np.float64) for v in parameters if v is not None)
     with np.errstate(all="ignore"):
         scale = gamma / np.sqrt(variance + float_of(node, "epsilon", 1e-5))
     x = node.inputs[0]
     assert x is not None
-    made = Affine(
+    result = Affine(
         x=x,
         y=node.outputs[0],
         scale=scale,
@@ -114,7 +114,7 @@ def _batch_normalization(node: ir.Node) -> Affine | None:
         rank=2,
         last=_is_matrix(x, node.outputs[0]),
     )
-    return made if made.finite else None
+    return result if result.finite else None
 
 
 def _is_matrix(x: ir.Value, y: ir.Value) -> bool:
@@ -122,7 +122,7 @@ def _is_matrix(x: ir.Value, y: ir.Value) -> bool:
     if x.shape is not None:
         return len(x.shape) == 2
     source, user = x.producer(), only_user(y)
-    gives, takes = (each is not None and is_op(each, "Gemm") for each in (source, user))
+    gives, takes = (node is not None and is_op(node, "Gemm") for node in (source, user))
     return gives or (takes and user is not None and user.inputs[0] is y)
 
 
@@ -179,13 +179,13 @@ def _convolution(node: ir.Node, weight: np.ndarray, bias: np.ndarray | None) -> 
     straight = node.op_type == "Conv"
     outs = weight.shape[0] if straight else weight.shape[1] * groups
     ins = weight.shape[1] * groups if straight else weight.shape[0]
-    given = np.zeros(outs) if bias is None else bias.astype(np.float64)
-    if given.shape != (outs,):
+    bias_values = np.zeros(outs) if bias is None else bias.astype(np.float64)
+    if bias_values.shape != (outs,):
         return None
     return Product(
         node=node,
         weight=weight,
-        bias=given,
+        bias=bias_values,
         outs=outs,
         ins=ins,
         groups=groups,
@@ -204,16 +204,16 @@ def _matrix(node: ir.Node, weight: np.ndarray, bias: np.ndarray | None) -> Produ
         return None
     turned = gemm and bool(int_of(node, "transB", 0))
     ins, outs = weight.shape[::-1] if turned else weight.shape
-    given = np.zeros(outs) if bias is None else bias.astype(np.float64)
-    if given.size == 1:
-        given = np.broadcast_to(given.reshape(()), (outs,))
-    if given.size != outs or given.reshape(-1).shape[0] != given.shape[-1]:
+    bias_values = np.zeros(outs) if bias is None else bias.astype(np.float64)
+    if bias_values.size == 1:
+        bias_values = np.broadcast_to(bias_values.reshape(()), (outs,))
+    if bias_values.size != outs or bias_values.reshape(-1).shape[0] != bias_values.shape[-1]:
         return None
     rank = 2 if gemm else max(1, least_rank(node.inputs[0]))
     return Product(
         node=node,
         weight=weight,
-        bias=given.reshape(-1),
+        bias=bias_values.reshape(-1),
         outs=outs,
         ins=ins,
         groups=1,
@@ -228,68 +228,68 @@ def pads(node: ir.Node) -> bool:
     return any(ints_of(node, "pads") or ()) if auto == "NOTSET" else auto != "VALID"
 
 
-def fits(found: Affine, channels: int, made: Product) -> bool:
+def fits(affine: Affine, channels: int, product: Product) -> bool:
     """Whether scale and shift go by the channels of a product, and change no shape."""
-    sizes = {found.scale.size, found.shift.size} - {1}
-    if sizes - {channels} or found.rank > made.rank:
+    sizes = {affine.scale.size, affine.shift.size} - {1}
+    if sizes - {channels} or affine.rank > product.rank:
         return False
     # One channel and one number a channel would be a broadcast.
-    return found.last is None or not sizes or found.last == made.last
+    return affine.last is None or not sizes or affine.last == product.last
 
 
-def after(made: Product, found: Affine) -> tuple[np.ndarray, Array] | None:
+def after(product: Product, affine: Affine) -> tuple[np.ndarray, Array] | None:
     """Weights and bias of a product that is followed by scale and shift; None where it cannot take them."""
-    if not fits(found, made.outs, made):
+    if not fits(affine, product.outs, product):
         return None
-    scale = np.broadcast_to(found.scale, (made.outs,))
-    bias = made.bias * scale + found.shift
-    if bias.any() and not made.takes_bias:
+    scale = np.broadcast_to(affine.scale, (product.outs,))
+    bias = product.bias * scale + affine.shift
+    if bias.any() and not product.takes_bias:
         return None
-    weight = made.weight.astype(np.float64)
-    if is_op(made.node, "Conv"):
+    weight = product.weight.astype(np.float64)
+    if is_op(product.node, "Conv"):
         factors = scale.reshape(-1, *[1] * (weight.ndim - 1))
-    elif is_op(made.node, "ConvTranspose"):
-        factors = scale.reshape(made.groups, 1, -1, *[1] * (weight.ndim - 2))
-        weight = weight.reshape(made.groups, -1, *weight.shape[1:])
+    elif is_op(product.node, "ConvTranspose"):
+        factors = scale.reshape(product.groups, 1, -1, *[1] * (weight.ndim - 2))
+        weight = weight.reshape(product.groups, -1, *weight.shape[1:])
     else:
-        factors = scale[:, None] if turned(made) else scale[None, :]
-    return _stored(made, weight, factors, bias)
+        factors = scale[:, None] if turned(product) else scale[None, :]
+    return _stored(product, weight, factors, bias)
 
 
-def before(made: Product, found: Affine) -> tuple[np.ndarray, Array] | None:
+def before(product: Product, affine: Affine) -> tuple[np.ndarray, Array] | None:
     """Weights and bias of a product of ``scale * x + shift``, to be fed with ``x``; None where it cannot be."""
-    if not is_op(made.node, "Conv", "Gemm", "MatMul") or not fits(found, made.ins, made):
+    if not is_op(product.node, "Conv", "Gemm", "MatMul") or not fits(affine, product.ins, product):
         return None
-    scale = np.broadcast_to(found.scale, (made.ins,))
-    shift = np.broadcast_to(found.shift, (made.ins,))
+    scale = np.broadcast_to(affine.scale, (product.ins,))
+    shift = np.broadcast_to(affine.shift, (product.ins,))
     # Zeros around the input are zeros after the shift too.
-    if shift.any() and (not made.takes_bias or (is_op(made.node, "Conv") and pads(made.node))):
+    if shift.any() and (not product.takes_bias or (is_op(product.node, "Conv") and pads(product.node))):
         return None
-    weight = made.weight.astype(np.float64)
-    if is_op(made.node, "Conv"):
-        taps = weight.reshape(made.groups, -1, *weight.shape[1:])
-        shape = (made.groups, 1, -1, *[1] * (weight.ndim - 2))
+    weight = product.weight.astype(np.float64)
+    if is_op(product.node, "Conv"):
+        taps = weight.reshape(product.groups, -1, *weight.shape[1:])
+        shape = (product.groups, 1, -1, *[1] * (weight.ndim - 2))
         axes = tuple(range(2, taps.ndim))
-        bias = made.bias + (taps * shift.reshape(shape)).sum(axis=axes).reshape(-1)
+        bias = product.bias + (taps * shift.reshape(shape)).sum(axis=axes).reshape(-1)
         weight, factors = taps, scale.reshape(shape)
-    elif turned(made):
-        bias, factors = made.bias + weight @ shift, scale[None, :]
+    elif turned(product):
+        bias, factors = product.bias + weight @ shift, scale[None, :]
     else:
-        bias, factors = made.bias + shift @ weight, scale[:, None]
-    return _stored(made, weight, factors, bias)
+        bias, factors = product.bias + shift @ weight, scale[:, None]
+    return _stored(product, weight, factors, bias)
 
 
-def turned(made: Product) -> bool:
+def turned(product: Product) -> bool:
     """Whether its weights stand transposed."""
-    return is_op(made.node, "Gemm") and bool(int_of(made.node, "transB", 0))
+    return is_op(product.node, "Gemm") and bool(int_of(product.node, "transB", 0))
 
 
-def _stored(made: Product, weight: Array, factors: Array, bias: Array) -> tuple[np.ndarray, Array] | None:
+def _stored(product: Product, weight: Array, factors: Array, bias: Array) -> tuple[np.ndarray, Array] | None:
     """Weights times factors, in the type of the weights; None where a number does not fit it."""
     with np.errstate(all="ignore"):
         scaled = weight * factors
-        result = scaled.astype(made.weight.dtype)
-        if not (np.isfinite(result).all() and np.isfinite(bias.astype(made.weight.dtype)).all()):
+        result = scaled.astype(product.weight.dtype)
+        if not (np.isfinite(result).all() and np.isfinite(bias.astype(product.weight.dtype)).all()):
             return None
     # What float32 and float64 lose below their least number is nothing beside any that a model computes with.
     if result.dtype == np.float16:
@@ -297,19 +297,19 @@ def _stored(made: Product, weight: Array, factors: Array, bias: Array) -> tuple[
         lost, largest = (np.abs(v).max(axis=within, initial=0) for v in (scaled - result, scaled))
         if (lost > np.finfo(np.float16).eps * largest).any():
             return None
-    return result.reshape(made.weight.shape), bias
+    return result.reshape(product.weight.shape), bias
 
 
-def put(editor: Editor, made: Product, weight: np.ndarray, bias: Array) -> None:
+def put(editor: Editor, product: Product, weight: np.ndarray, bias: Array) -> None:
     """Gives a product other weights; those that nobody uses any more go."""
-    node = made.node
+    node = product.node
     name = node.name or node.outputs[0].name or "product"
     old = list(node.inputs[1:3])
     node.replace_input_with(1, editor.constant(node, f"{name}_weight", weight))
-    if made.takes_bias and (bias.any() or len(old) > 1):
+    if product.takes_bias and (bias.any() or len(old) > 1):
         value = editor.constant(node, f"{name}_bias", bias.astype(weight.dtype))
         if len(node.inputs) < 3:
             node.resize_inputs(3)
         node.replace_input_with(2, value)
-    for each in dict.fromkeys(old):
-        editor.drop(each)
+    for value in dict.fromkeys(old):
+        editor.drop(value)

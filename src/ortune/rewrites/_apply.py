@@ -203,22 +203,22 @@ class _Line:
         if rewrite.family == FAMILY and asked.get("leave"):
             asked["leave"], layers = layers_left(self._model, asked["leave"])
         what = tool(rewrite.task, self._path, target, asked)
-        made = open_model(target).ir
+        output = open_model(target).ir
         if rewrite.family == FAMILY:
             prepared = target.with_name(f"{target.name}.prepared.onnx")
             floats = open_model(prepared) if prepared.is_file() else open_model(self._path)
-            said = finish(self._model, floats.ir, made, layers, calibrated=rewrite.calibrated)
+            said = finish(self._model, floats.ir, output, layers, calibrated=rewrite.calibrated)
             what = "; ".join([what.rstrip("."), *said]) + "."
         if rewrite.mends:
-            rewrite.mends(self._model, made)
+            rewrite.mends(self._model, output)
         if not problem(self._model):
-            rewrite.require_whole(made)
+            rewrite.require_whole(output)
         before = Fingerprint.of(self._model, by_identity=False)
-        if Fingerprint.of(made, by_identity=False) == before:
+        if Fingerprint.of(output, by_identity=False) == before:
             return unchanged("the tool gave the same graph")
-        carry(self._model, made)
-        stamp(made, before, rewrite.name, by_identity=False)
-        self._model, self._path = made, None
+        carry(self._model, output)
+        stamp(output, before, rewrite.name, by_identity=False)
+        self._model, self._path = output, None
         return RewriteResult(modified=True, what=what)
 
     def _finish(self, rewrite: Rewrite, params: Mapping[str, str], tool: Tool) -> RewriteResult:

@@ -224,11 +224,11 @@ class Rewrite:
         for param in self.params:
             if param.name in (name, ANY_NAME):
                 return param
-        known = ", ".join(p.name for p in self.params)
+        names = ", ".join(p.name for p in self.params)
         raise UsageError(
             f"the rewrite {self.name} has no parameter {name!r}",
             where="--rewrite",
-            do=f"it has: {known}" if known else f"it has none; write --rewrite {self.name}",
+            do=f"it has: {names}" if names else f"it has none; write --rewrite {self.name}",
         )
 
 

@@ -132,18 +132,18 @@ class Step:
         node, level = value.producer(), self.level(value)
         if node is None or 0 < level < self._number:
             return Linear({value: None}) if level in (0, self._number - 1) else None
-        found = self._linear(node, value, depth)
+        part = self._linear(node, value, depth)
         if not level:
             # What the step is fed: a product of it belongs to the cell, and nothing above.
-            if found is not None:
+            if part is not None:
                 self.fed[node] = None
-            return found or Linear({value: None})
+            return part or Linear({value: None})
         self.nodes[node] = None
-        if found is None and is_op(node, *ELEMENTWISE):
-            inputs = [self.part(each, depth) for each in node.inputs]
-            known = tuple(each for each in inputs if each is not None)
-            return Curve(node.op_type, known) if len(known) == len(inputs) else None
-        return found
+        if part is None and is_op(node, *ELEMENTWISE):
+            inputs = [self.part(operand, depth) for operand in node.inputs]
+            parts = tuple(part for part in inputs if part is not None)
+            return Curve(node.op_type, parts) if len(parts) == len(inputs) else None
+        return part
 
     def _linear(self, node: ir.Node, value: ir.Value, depth: int) -> Part | None:
         if is_op(node, "Gemm", "MatMul"):
@@ -155,25 +155,25 @@ class Step:
             whole = self.part(node.inputs[0], depth) if bounds is not None and flat else None
             return None if bounds is None or whole is None else _cut(whole, *bounds)
         if is_op(node, "Add", "Sub"):
-            one, other = (self.part(each, depth) for each in node.inputs)
-            made = _sum(one, other, -1.0 if node.op_type == "Sub" else 1.0)
-            if made is None and self._own(value) and is_op(node, "Add"):
-                made = self._projected(one, other)
-            return made
+            one, other = (self.part(operand, depth) for operand in node.inputs)
+            total = _sum(one, other, -1.0 if node.op_type == "Sub" else 1.0)
+            if total is None and self._own(value) and is_op(node, "Add"):
+                total = self._projected(one, other)
+            return total
         return None
 
     def _product(self, node: ir.Node, depth: int) -> Linear | None:
         weight = weight_of(node)
         if weight is None:
             return None
-        given = self._factor(node.inputs[0], weight[1], depth)
-        if given is None or input_of(node, 2) is None:
-            return given
+        product = self._factor(node.inputs[0], weight[1], depth)
+        if product is None or input_of(node, 2) is None:
+            return product
         bias = self.part(node.inputs[2], depth)
         if isinstance(bias, float):
             bias = Linear({}, np.full(weight[1].shape[1], bias, weight[1].dtype))
         beta = float_of(node, "beta", 1.0)
-        return _sum(given, bias, 1.0) if isinstance(bias, Linear) and beta == 1.0 else None
+        return _sum(product, bias, 1.0) if isinstance(bias, Linear) and beta == 1.0 else None
 
     def _factor(self, value: ir.Value | None, matrix: Values, depth: int) -> Linear | None:
         """A value times a matrix: each part of what is joined with its own rows."""
@@ -190,16 +190,16 @@ class Step:
         if int_of(node, "axis", 0) not in (1, -1):
             return None
         self.nodes[node] = None
-        widths = [self._width(each) for each in node.inputs]
+        widths = [self._width(operand) for operand in node.inputs]
         open_ones = [i for i, width in enumerate(widths) if width is None]
         if len(open_ones) > 1:
             return None
         rest = matrix.shape[0] - sum(width or 0 for width in widths)
         parts: dict[ir.Value, Values | None] = {}
         start = 0
-        for each, width in zip(node.inputs, widths, strict=True):
+        for operand, width in zip(node.inputs, widths, strict=True):
             end = start + (rest if width is None else width)
-            source = None if each is None else self._source(each)
+            source = None if operand is None else self._source(operand)
             if source is None or source in parts or end > matrix.shape[0]:
                 return None
             parts[source], start = matrix[start:end], end
@@ -214,7 +214,7 @@ class Step:
         if not isinstance(one, Linear) or not isinstance(other, Linear) or one.is_value == other.is_value:
             return None
         value, form = (one, other) if one.is_value else (other, one)
-        arrays = [each for each in (*form.parts.values(), form.bias) if each is not None]
+        arrays = [array for array in (*form.parts.values(), form.bias) if array is not None]
         if not arrays or not form.parts or value.parts.keys() & form.parts.keys():
             return None
         key, width = next(iter(value.parts)), arrays[0].shape[-1]
@@ -264,16 +264,16 @@ def _bounds(node: ir.Node, value: ir.Value) -> tuple[int, int | None, int] | Non
         if int_of(node, "axis", 0) not in (1, -1):
             return None
         place = list(node.outputs).index(value)
-        given = ints_of(node, "split") if input_of(node, 1) is None else constant(node.inputs[1])
-        if given is None:
+        listed = ints_of(node, "split") if input_of(node, 1) is None else constant(node.inputs[1])
+        if listed is None:
             return place, None, len(node.outputs)
-        sizes = [int(size) for size in given]
+        sizes = [int(size) for size in listed]
         return sum(sizes[:place]), sum(sizes[: place + 1]), 0
     if input_of(node, 1) is None:
         starts, ends, axes, steps = (ints_of(node, name) for name in ("starts", "ends", "axes", "steps"))
     else:
-        found = [constant(input_of(node, place)) for place in (1, 2, 3, 4)]
-        starts, ends, axes, steps = (None if each is None else [int(n) for n in each] for each in found)
+        operands = [constant(input_of(node, place)) for place in (1, 2, 3, 4)]
+        starts, ends, axes, steps = (None if array is None else [int(n) for n in array] for array in operands)
     if axes not in ([1], [-1]) or starts is None or ends is None or steps not in (None, [1]) or starts[0] < 0:
         return None
     return starts[0], ends[0], 0
@@ -284,10 +284,10 @@ def _cut(whole: Part, start: int, end: int | None, pieces: int) -> Part | None:
     if isinstance(whole, float):
         return whole
     if isinstance(whole, Curve):
-        inputs = [_cut(each, start, end, pieces) for each in whole.inputs]
-        known = tuple(each for each in inputs if each is not None)
-        return Curve(whole.operator, known) if len(known) == len(inputs) else None
-    arrays = [each for each in (*whole.parts.values(), whole.bias) if each is not None]
+        inputs = [_cut(part, start, end, pieces) for part in whole.inputs]
+        parts = tuple(part for part in inputs if part is not None)
+        return Curve(whole.operator, parts) if len(parts) == len(inputs) else None
+    arrays = [array for array in (*whole.parts.values(), whole.bias) if array is not None]
     if not arrays or whole.as_it_is:
         return None
     width = arrays[0].shape[-1]
@@ -321,7 +321,7 @@ def _sum(one: Part | None, other: Part | None, sign: float) -> Linear | None:
 
 def _full(beside: Linear, number: float) -> Linear | None:
     """A number as a row as wide as a linear form."""
-    arrays = [each for each in (*beside.parts.values(), beside.bias) if each is not None]
+    arrays = [array for array in (*beside.parts.values(), beside.bias) if array is not None]
     if not arrays:
         return None
     return Linear({}, np.full(arrays[0].shape[-1], number, arrays[0].dtype) if number else None)
@@ -360,19 +360,19 @@ class Cell:
 class _Atoms:
     """The linear forms that a function is of, each with numbers in its place."""
 
-    found: list[tuple[Linear, Array]] = field(default_factory=list)
+    pairs: list[tuple[Linear, Array]] = field(default_factory=list)
 
     def value(self, part: Part) -> Array:
         if isinstance(part, float):
             return np.asarray(part)
         if isinstance(part, Curve):
             function = FUNCTIONS[part.operator]
-            return np.asarray(function(*(self.value(each) for each in part.inputs)), np.float64)
-        for known, numbers in self.found:
-            if known.same(part):
+            return np.asarray(function(*(self.value(operand) for operand in part.inputs)), np.float64)
+        for form, numbers in self.pairs:
+            if form.same(part):
                 return numbers
-        numbers = np.random.default_rng(len(self.found)).normal(0.0, 1.5, _POINTS)
-        self.found.append((part, numbers))
+        numbers = np.random.default_rng(len(self.pairs)).normal(0.0, 1.5, _POINTS)
+        self.pairs.append((part, numbers))
         return numbers
 
 
@@ -383,24 +383,24 @@ def _sigmoid(x: Array) -> Array:
 def lstm_memory(gates: Sequence[Array], memory: Array) -> Array:
     """The second state of an LSTM, from its gates in ONNX's order (i, o, f, c) and the one before."""
     i, _, f, c = gates
-    made: Array = _sigmoid(f) * memory + _sigmoid(i) * np.tanh(c)
-    return made
+    new_memory: Array = _sigmoid(f) * memory + _sigmoid(i) * np.tanh(c)
+    return new_memory
 
 
 def _lstm(gates: Sequence[Array], memory: Array, _: Array) -> Array:
-    made: Array = _sigmoid(gates[1]) * np.tanh(lstm_memory(gates, memory))
-    return made
+    new_state: Array = _sigmoid(gates[1]) * np.tanh(lstm_memory(gates, memory))
+    return new_state
 
 
 def _gru(gates: Sequence[Array], _: Array, state: Array) -> Array:
-    z, r, fed, held = gates
-    made: Array = (1 - _sigmoid(z)) * np.tanh(fed + _sigmoid(r) * held) + _sigmoid(z) * state
-    return made
+    z, r, fed, recurrent = gates
+    new_state: Array = (1 - _sigmoid(z)) * np.tanh(fed + _sigmoid(r) * recurrent) + _sigmoid(z) * state
+    return new_state
 
 
 def _rnn(gates: Sequence[Array], _: Array, __: Array) -> Array:
-    made: Array = np.tanh(gates[0])
-    return made
+    new_state: Array = np.tanh(gates[0])
+    return new_state
 
 
 _CELLS: dict[str, tuple[int, Callable[[Sequence[Array], Array, Array], Array]]] = {
@@ -418,8 +418,8 @@ def cell_of(step: Step, end: ir.Value) -> Cell | None:
     atoms = _Atoms()
     with np.errstate(all="ignore"):
         result = atoms.value(part)
-        gates = [each for each in atoms.found if not each[0].is_value]
-        values = {next(iter(form.parts)): numbers for form, numbers in atoms.found if form.is_value}
+        gates = [atom for atom in atoms.pairs if not atom[0].is_value]
+        values = {next(iter(form.parts)): numbers for form, numbers in atoms.pairs if form.is_value}
         for kind, (count, function) in _CELLS.items():
             memory = next(iter(values), None) if kind == "LSTM" else None
             if len(gates) != count or len(values) > 1 or (kind == "GRU" and step.state not in values):
@@ -427,9 +427,13 @@ def cell_of(step: Step, end: ir.Value) -> Cell | None:
             before = np.zeros(()) if memory is None else values[memory]
             state = values.get(step.state, np.zeros(()))
             for order in itertools.permutations(gates):
-                made = function([numbers for _, numbers in order], before, state)
+                candidate = function([numbers for _, numbers in order], before, state)
                 x = _fed(kind, [form for form, _ in order], step.state)
-                if x is not None and not step.level(x) and np.allclose(made, result, rtol=_NEAR, atol=_NEAR):
+                if (
+                    x is not None
+                    and not step.level(x)
+                    and np.allclose(candidate, result, rtol=_NEAR, atol=_NEAR)
+                ):
                     forms = tuple(form for form, _ in order)
                     return Cell(kind=kind, gates=forms, x=x, state=step.state, memory=memory)
     return None
@@ -456,7 +460,7 @@ def is_memory(step: Step, cell: Cell, value: ir.Value) -> bool:
         return False
     atoms = _Atoms()
     with np.errstate(all="ignore"):
-        made = atoms.value(part)
+        actual = atoms.value(part)
         gates = [atoms.value(gate) for gate in cell.gates]
         memory = np.zeros(()) if cell.memory is None else atoms.value(Linear({cell.memory: None}))
-        return bool(np.allclose(made, lstm_memory(gates, memory), rtol=_NEAR, atol=_NEAR))
+        return bool(np.allclose(actual, lstm_memory(gates, memory), rtol=_NEAR, atol=_NEAR))

@@ -26,6 +26,6 @@ def changed_nodes(model: ir.Model, spec: RewriteSpec) -> list[ir.Node]:
         rewrite.change(copy, rewrite.with_defaults(spec.params))
     except OrtuneError:
         return []
-    held: list[object] = []
-    after = {node_signature(node, held, by_identity=False) for node in nodes(copy)}
-    return [node for node in nodes(model) if node_signature(node, held, by_identity=False) not in after]
+    tensors: list[object] = []
+    after = {node_signature(node, tensors, by_identity=False) for node in nodes(copy)}
+    return [node for node in nodes(model) if node_signature(node, tensors, by_identity=False) not in after]

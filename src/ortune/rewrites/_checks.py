@@ -19,9 +19,9 @@ def problem(model: ir.Model) -> str:
         return f"IR version {model.ir_version} wants every initializer among the graph inputs"
     for scope in scopes(model):
         domains = model.opset_imports if isinstance(scope, ir.Graph) else scope.opset_imports
-        found = _problem(scope, (), domains)
-        if found:
-            return found
+        reason = _problem(scope, (), domains)
+        if reason:
+            return reason
     return ""
 
 
@@ -37,7 +37,7 @@ def _problem(graph: ir.Graph | ir.Function, outside: Names, domains: dict[str, i
 
     def add(values: Iterable[ir.Value], taken: Names) -> str:
         for value in values:
-            if any(value.name in each for each in taken):
+            if any(value.name in names for names in taken):
                 return f"the name {value.name!r} is used twice"
             if value.name:
                 own[value.name] = value
@@ -45,22 +45,22 @@ def _problem(graph: ir.Graph | ir.Function, outside: Names, domains: dict[str, i
 
     def is_read(value: ir.Value) -> bool:
         """Whether it is what its name stands for here, and not one that is nearer."""
-        return next((each[value.name] for each in visible if value.name in each), None) is value
+        return next((names[value.name] for names in visible if value.name in names), None) is value
 
     def walk() -> str:
         # Inputs and weights may be called like what they hide.
-        found = add(start, (own,))
+        reason = add(start, (own,))
         for node in graph:
-            if found:
-                return found
+            if reason:
+                return reason
             if node.domain not in domains and domains:
                 return f"{node.op_type} is of the domain {node.domain!r}, which the model does not import"
             for value in node.inputs:
                 if value is not None and not is_read(value):
                     return f"{node.op_type} {node.name or ''!r} reads {value.name!r}, which nothing before it makes"
             inner = (_problem(g, visible, domains) for g in subgraphs(node))
-            found = next(filter(None, inner), "") or add(node.outputs, visible)
-        return found or next(
+            reason = next(filter(None, inner), "") or add(node.outputs, visible)
+        return reason or next(
             (f"nothing makes the output {v.name!r}" for v in graph.outputs if not is_read(v)), ""
         )
 

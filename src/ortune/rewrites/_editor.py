@@ -13,13 +13,13 @@ from ortune.model.graphs import FREE_INITIALIZERS_IR, graphs, nested, subgraphs
 
 def release(node: ir.Node) -> list[ir.Value]:
     """Lets go of what the graphs in a node read, since it is to be removed; what they read outside of themselves."""
-    inner = [each for graph in subgraphs(node) for each in graph.all_nodes()]
-    own = {value for each in inner for value in each.outputs}
+    inner = [member for graph in subgraphs(node) for member in graph.all_nodes()]
+    own = {value for member in inner for value in member.outputs}
     read: dict[ir.Value, None] = {}
-    for each in inner:
-        for place, value in enumerate(each.inputs):
+    for member in inner:
+        for place, value in enumerate(member.inputs):
             if value is not None:
-                each.replace_input_with(place, None)
+                member.replace_input_with(place, None)
                 if value not in own:
                     read[value] = None
     return list(read)
@@ -46,8 +46,8 @@ def why_no_name(node: ir.Node) -> str:
 
 def _names(graph: ir.Graph | ir.Function) -> set[str | None]:
     """What the values of a graph are called, those of the graphs within apart."""
-    held = graph.initializers if isinstance(graph, ir.Graph) else {}
-    return {*(v.name for v in graph.inputs), *held, *(v.name for node in graph for v in node.outputs)}
+    initializers = graph.initializers if isinstance(graph, ir.Graph) else {}
+    return {*(v.name for v in graph.inputs), *initializers, *(v.name for node in graph for v in node.outputs)}
 
 
 class Editor:
@@ -60,11 +60,11 @@ class Editor:
     @cached_property
     def _names(self) -> set[str]:
         """Every name that is not free; looked for when the first one is wanted, which often is never."""
-        found: set[str] = set()
+        names: set[str] = set()
         for graph in graphs(self.model):
-            found.update(name or "" for name in _names(graph))
-            found.update(node.name or "" for node in graph)
-        return found
+            names.update(name or "" for name in _names(graph))
+            names.update(node.name or "" for node in graph)
+        return names
 
     def fresh(self, wish: str) -> str:
         """A name that nothing in the model has."""
@@ -139,14 +139,14 @@ class Editor:
             new.type = new.type or old.type
             if new.shape is None:
                 new.shape = old.shape
-        given = old.is_graph_output()
-        if given and not takes_name(new, old):
+        is_output = old.is_graph_output()
+        if is_output and not takes_name(new, old):
             at = old.producer()
             assert at is not None
             new = self.node(at, "Identity", [new], name=f"{old.name}_identity")
             new.type, new.shape = old.type, old.shape
         ir.convenience.replace_all_uses_with(old, new, replace_graph_outputs=True)
-        if given:
+        if is_output:
             name, old.name = old.name, self.fresh(f"{old.name}_before")
             new.name = name
             new.type, new.shape = old.type, old.shape
@@ -167,5 +167,5 @@ class Editor:
             return
         read = [*node.inputs, *release(node)]
         node.graph.remove(node, safe=True)
-        for each in dict.fromkeys(read):
-            self.drop(each)
+        for operand in dict.fromkeys(read):
+            self.drop(operand)

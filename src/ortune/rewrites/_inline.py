@@ -17,11 +17,11 @@ class Inlined:
         self._editor, self._node, self._body = editor, node, body
         self._constants: dict[str, ir.Value] = {}
 
-    def write(self, given: Sequence[ir.Value | None] = ()) -> list[ir.Value]:
+    def write(self, arguments: Sequence[ir.Value | None] = ()) -> list[ir.Value]:
         """Writes the nodes before the node.
 
         Args:
-            given: What its inputs are.
+            arguments: What its inputs are.
 
         Returns:
             What its outputs are.
@@ -30,7 +30,7 @@ class Inlined:
         assert scope is not None
         copy = self._body.clone(allow_outer_scope_values=True)
         stands: dict[ir.Value, ir.Value] = {}
-        for formal, actual in zip(copy.inputs, given, strict=True):
+        for formal, actual in zip(copy.inputs, arguments, strict=True):
             if actual is not None:
                 stands[formal] = actual
         for name, value in copy.initializers.items():
@@ -43,9 +43,9 @@ class Inlined:
         copy.outputs.clear()
         for old, new in stands.items():
             ir.convenience.replace_all_uses_with(old, new)
-        made = list(copy)
-        copy.remove(made)
-        for node in made:
+        nodes = list(copy)
+        copy.remove(nodes)
+        for node in nodes:
             node.name = self._editor.fresh(node.name or node.op_type)
             for value in node.outputs:
                 if value.name:

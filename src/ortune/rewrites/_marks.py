@@ -26,40 +26,40 @@ def stamp_model(model: ir.Model, name: str) -> None:
     _add(model.metadata_props, MODEL_KEY, name)
 
 
-def carry(given: ir.Model, made: ir.Model) -> None:
+def carry(original: ir.Model, output: ir.Model) -> None:
     """Give the nodes that a tool left alone their metadata again; ONNX Runtime drops it."""
-    held = list[object]()
+    tensors = list[object]()
 
     def signature(node: ir.Node) -> Signature:
-        return node_signature(node, held, by_identity=False)
+        return node_signature(node, tensors, by_identity=False)
 
-    known = {signature(node): node.metadata_props for node in nodes(given) if node.metadata_props}
-    for node in nodes(made) if known else ():
-        for key, text in known.get(signature(node), {}).items():
+    metadata = {signature(node): node.metadata_props for node in nodes(original) if node.metadata_props}
+    for node in nodes(output) if metadata else ():
+        for key, text in metadata.get(signature(node), {}).items():
             node.metadata_props.setdefault(key, text)
 
 
-def mend(given: ir.Model, made: ir.Model) -> None:
+def mend(original: ir.Model, output: ir.Model) -> None:
     """Makes what a tool saved valid and callable as before, where initializers were graph inputs."""
     # Initializers that were folded away stay behind as inputs, and would now have to be fed.
-    for value in list(made.graph.inputs):
-        had_default = value.name in given.graph.initializers
+    for value in list(output.graph.inputs):
+        had_default = value.name in original.graph.initializers
         if (
             had_default
-            and value.name not in made.graph.initializers
+            and value.name not in output.graph.initializers
             and not (value.uses() or value.is_graph_output())
         ):
-            made.graph.inputs.remove(value)
+            output.graph.inputs.remove(value)
     # New initializers are no inputs, and the IR version stays that of the original, even where it forbids them.
-    if made.ir_version < FREE_INITIALIZERS_IR and any(
-        not value.is_graph_input() for value in made.graph.initializers.values()
+    if output.ir_version < FREE_INITIALIZERS_IR and any(
+        not value.is_graph_input() for value in output.graph.initializers.values()
     ):
-        made.ir_version = FREE_INITIALIZERS_IR
+        output.ir_version = FREE_INITIALIZERS_IR
         # What none could feed stays a constant: as an input of this version it would be a default.
-        for value in made.graph.initializers.values():
+        for value in output.graph.initializers.values():
             value.meta.pop(NEVER_FED, None)
             if value.is_graph_input():
-                made.graph.inputs.remove(value)
+                output.graph.inputs.remove(value)
 
 
 def made_by(model: ir.Model) -> tuple[str, ...]:

@@ -17,9 +17,11 @@ def refuses(model: ir.Model, name: str) -> tuple[str, ...]:
     """Why a tool is not asked; empty where it is."""
     if name in made_by(model):
         return ("the model went through this tool already",)
-    held = sum(v.const_value.nbytes for v in model.graph.initializers.values() if v.const_value is not None)
-    if held >= _LARGEST_BYTES:
-        return (f"the weights are {held / 1e9:.1f} GB, and the tool holds at most 2",)
+    weight_bytes = sum(
+        v.const_value.nbytes for v in model.graph.initializers.values() if v.const_value is not None
+    )
+    if weight_bytes >= _LARGEST_BYTES:
+        return (f"the weights are {weight_bytes / 1e9:.1f} GB, and the tool holds at most 2",)
     return ()
 
 

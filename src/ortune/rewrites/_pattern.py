@@ -45,9 +45,9 @@ class Look:
         """Type and sizes of one value."""
         return self.values.of(value)
 
-    def held(self, value: ir.Value | None) -> Dims | None:
+    def contents(self, value: ir.Value | None) -> Dims | None:
         """The sizes that a value holds: shapes are computed in a graph too."""
-        return self.values.held(value)
+        return self.values.contents(value)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -47,8 +47,8 @@ _LIMITS = ("Clip", "Min")
 
 
 def _log_sum_exp(x: Array, axis: tuple[int, ...], keepdims: bool) -> Array:
-    made: Array = np.log(np.exp(x).sum(axis=axis, keepdims=keepdims))
-    return made
+    result: Array = np.log(np.exp(x).sum(axis=axis, keepdims=keepdims))
+    return result
 
 
 _REDUCTIONS: dict[str, Callable[..., Array]] = {
@@ -66,7 +66,7 @@ def spread(
     rank: int,
     axes: int,
     limit: int,
-    held: Callable[[ir.Value | None], Dims | None] | None = None,
+    sizes_of: Callable[[ir.Value | None], Dims | None] | None = None,
     bounds: bool = False,
     scope: ir.Graph | ir.Function | None = None,
 ) -> dict[ir.Value, Probes]:
@@ -78,27 +78,27 @@ def spread(
         rank: Of ``x`` at least: a constant of more axes would change the shape.
         axes: How many axes, counted from the last, a constant may vary along.
         limit: Values after which to stop.
-        held: The sizes that a value holds. Where given, also follows sums, means and maxima over axes that are known,
+        sizes_of: Gives the sizes that a value holds. Where given, also follows sums, means and maxima over known axes,
             and what brings one back.
         bounds: Also follows Clip and Min, which may be felt where no probe is.
         scope: The graph in which values are followed; that of ``x`` where it is not given.
     """
     scope = scope or graph_of(x)
-    found: dict[ir.Value, Probes] = {x: list(probes)}
+    computed: dict[ir.Value, Probes] = {x: list(probes)}
     queue = [x]
     while queue:
         for user in [use.node for use in queue.pop(0).uses()]:
-            if len(user.outputs) != 1 or user.outputs[0] in found or user.graph is not scope:
+            if len(user.outputs) != 1 or user.outputs[0] in computed or user.graph is not scope:
                 continue
-            made = _computed(user, found, rank, axes) if is_op(user, *ELEMENTWISE) else None
-            if held is not None and made is None:
-                made = _reduced(user, found, rank >= probes[0].ndim, held)
-            if bounds and made is None:
-                made = _limited(user, found)
-            if made is not None and len(found) < limit:
-                found[user.outputs[0]] = made
+            probed = _computed(user, computed, rank, axes) if is_op(user, *ELEMENTWISE) else None
+            if sizes_of is not None and probed is None:
+                probed = _reduced(user, computed, rank >= probes[0].ndim, sizes_of)
+            if bounds and probed is None:
+                probed = _limited(user, computed)
+            if probed is not None and len(computed) < limit:
+                computed[user.outputs[0]] = probed
                 queue.append(user.outputs[0])
-    return found
+    return computed
 
 
 def above(node: ir.Node, most: int) -> list[ir.Value]:
@@ -108,14 +108,14 @@ def above(node: ir.Node, most: int) -> list[ir.Value]:
         node: Any node.
         most: Nodes up to the farthest value.
     """
-    found: dict[ir.Value, None] = {}
+    sources: dict[ir.Value, None] = {}
     level = [v for v in node.inputs if v is not None]
     for _ in range(most):
         following: list[ir.Value] = []
         for value in level:
-            if value in found or one_number(value) is not None or is_constant(value):
+            if value in sources or one_number(value) is not None or is_constant(value):
                 continue
-            found[value] = None
+            sources[value] = None
             producer = value.producer()
             if (
                 producer is not None
@@ -124,7 +124,7 @@ def above(node: ir.Node, most: int) -> list[ir.Value]:
             ):
                 following += [v for v in producer.inputs if v is not None]
         level = following
-    return list(found)
+    return list(sources)
 
 
 def graph_of(value: ir.Value) -> ir.Graph | ir.Function | None:
@@ -137,7 +137,9 @@ def graph_of(value: ir.Value) -> ir.Graph | ir.Function | None:
     return next((use.node.graph for use in value.uses()), None)
 
 
-def between(x: ir.Value, y: ir.Value, found: dict[ir.Value, Probes]) -> tuple[list[ir.Node], ir.Value | None]:
+def between(
+    x: ir.Value, y: ir.Value, computed: dict[ir.Value, Probes]
+) -> tuple[list[ir.Node], ir.Value | None]:
     """The nodes from one value to another; and a value on the way that others use too, None where none is."""
     nodes: dict[ir.Node, None] = {}
     waiting = [y]
@@ -145,7 +147,7 @@ def between(x: ir.Value, y: ir.Value, found: dict[ir.Value, Probes]) -> tuple[li
         node = waiting.pop().producer()
         if node is not None and node not in nodes:
             nodes[node] = None
-            waiting += [v for v in node.inputs if v is not None and v in found and v is not x]
+            waiting += [v for v in node.inputs if v is not None and v in computed and v is not x]
     for node in nodes:
         value = node.outputs[0]
         if value is not y and (value.is_graph_output() or any(use.node not in nodes for use in value.uses())):
@@ -173,16 +175,16 @@ class Form:
         return end is not None and fusion_at(end) is not None
 
 
-def form_of(what: str, x: ir.Value, y: ir.Value, found: dict[ir.Value, Probes]) -> Form | str:
+def form_of(what: str, x: ir.Value, y: ir.Value, computed: dict[ir.Value, Probes]) -> Form | str:
     """The form from one value to another; or why no operator can stand for it.
 
     Args:
         what: What it is called in words.
         x: What goes in.
         y: What comes out.
-        found: The values between, and more.
+        computed: The values between, and more.
     """
-    nodes, elsewhere = between(x, y, found)
+    nodes, elsewhere = between(x, y, computed)
     if elsewhere is not None:
         return f"of {what}, {elsewhere.name!r} is used elsewhere too"
     numbers = [constant(value) for node in nodes for value in node.inputs]
@@ -194,15 +196,15 @@ def form_of(what: str, x: ir.Value, y: ir.Value, found: dict[ir.Value, Probes]) 
     return Form(x=x, y=y, nodes=tuple(nodes))
 
 
-def same_shapes(found: Probes, probes: Probes) -> bool:
+def same_shapes(values: Probes, probes: Probes) -> bool:
     """Whether something has the sizes of what it is computed from, whatever those are."""
-    return all(f.shape == p.shape for f, p in zip(found, probes, strict=True))
+    return all(f.shape == p.shape for f, p in zip(values, probes, strict=True))
 
 
-def epsilons(found: dict[ir.Value, Probes], most: float) -> list[float]:
+def epsilons(computed: dict[ir.Value, Probes], most: float) -> list[float]:
     """The small numbers that are added under a root: beside it they are another function where little is left of x."""
     added = [
-        node for v in found if (node := v.producer()) is not None and is_op(node, "Add") and _under_root(v)
+        node for v in computed if (node := v.producer()) is not None and is_op(node, "Add") and _under_root(v)
     ]
     numbers = [constant(v) for node in added for v in node.inputs]
     one = [float(n.reshape(())) for n in numbers if n is not None and n.size == 1]
@@ -222,10 +224,10 @@ def _bounded(nodes: Sequence[ir.Node]) -> ir.Node | None:
     for node in nodes:
         if not is_op(node, "Max", "Relu"):
             continue
-        held = [n for n in map(constant, node.inputs) if n is not None]
-        if any(not _no_limit(numbers) for numbers in held):
+        bounds = [n for n in map(constant, node.inputs) if n is not None]
+        if any(not _no_limit(bound) for bound in bounds):
             return node
-        at_zero = is_op(node, "Relu") or any((numbers == 0).any() for numbers in held)
+        at_zero = is_op(node, "Relu") or any((bound == 0).any() for bound in bounds)
         if at_zero and _shifted(node, nodes):
             return node
     return None
@@ -237,15 +239,15 @@ def _no_limit(numbers: np.ndarray) -> bool:
 
 def _shifted(node: ir.Node, nodes: Sequence[ir.Node]) -> bool:
     """Whether a constant is added to what a node is computed from, within these nodes."""
-    seen: dict[ir.Node, None] = {}
+    visited: dict[ir.Node, None] = {}
     waiting = [node]
     while waiting:
         before = [v.producer() for v in waiting.pop().inputs if v is not None]
-        found = [n for n in before if n is not None and n in nodes and n not in seen]
-        if any(is_op(n, "Add", "Sub") and any(constant(v) is not None for v in n.inputs) for n in found):
+        producers = [n for n in before if n is not None and n in nodes and n not in visited]
+        if any(is_op(n, "Add", "Sub") and any(constant(v) is not None for v in n.inputs) for n in producers):
             return True
-        seen.update(dict.fromkeys(found))
-        waiting += found
+        visited.update(dict.fromkeys(producers))
+        waiting += producers
     return False
 
 
@@ -258,29 +260,29 @@ def limits(node: ir.Node) -> tuple[float, float] | None:
         return (number, math.inf) if node.op_type == "Max" else (-math.inf, number)
     if not is_op(node, "Clip"):
         return None
-    found = []
+    bounds = []
     for place, name, none in ((1, "min", -math.inf), (2, "max", math.inf)):
         value = input_of(node, place)
         if name in node.attributes:
-            found.append(optional_float(node, name))
+            bounds.append(optional_float(node, name))
         else:
-            found.append(none if value is None else scalar(value))
-    low, high = found
+            bounds.append(none if value is None else scalar(value))
+    low, high = bounds
     return None if low is None or high is None else (low, high)
 
 
-def _limited(node: ir.Node, found: dict[ir.Value, Probes]) -> Probes | None:
-    within, value = limits(node), next((v for v in node.inputs if v in found), None)
+def _limited(node: ir.Node, computed: dict[ir.Value, Probes]) -> Probes | None:
+    within, value = limits(node), next((v for v in node.inputs if v in computed), None)
     if within is None or value is None:
         return None
-    return [np.clip(p, *within) for p in found[value]]
+    return [np.clip(p, *within) for p in computed[value]]
 
 
-def _computed(node: ir.Node, found: dict[ir.Value, Probes], rank: int, axes: int) -> Probes | None:
-    given: list[Probes | Array] = []
+def _computed(node: ir.Node, computed: dict[ir.Value, Probes], rank: int, axes: int) -> Probes | None:
+    operands: list[Probes | Array] = []
     for value in node.inputs:
-        if value is not None and value in found:
-            given.append(found[value])
+        if value is not None and value in computed:
+            operands.append(computed[value])
             continue
         numbers = constant(value) if is_constant(value) else one_number(value)
         if numbers is None or numbers.dtype.kind not in "fiu" or numbers.ndim > rank:
@@ -289,15 +291,15 @@ def _computed(node: ir.Node, found: dict[ir.Value, Probes], rank: int, axes: int
             numbers = numbers[0]
         if numbers.ndim > axes:
             return None
-        given.append(numbers.astype(np.float64))
-    count = len(next(iter(found.values())))
-    if len(given) != (2 if node.op_type in ("Add", "Sub", "Mul", "Div", "Pow", "Max") else 1):
+        operands.append(numbers.astype(np.float64))
+    count = len(next(iter(computed.values())))
+    if len(operands) != (2 if node.op_type in ("Add", "Sub", "Mul", "Div", "Pow", "Max") else 1):
         return None
     with np.errstate(all="ignore"):
         try:
             return [
                 np.asarray(
-                    FUNCTIONS[node.op_type](*(each[i] if isinstance(each, list) else each for each in given)),
+                    FUNCTIONS[node.op_type](*(x[i] if isinstance(x, list) else x for x in operands)),
                     np.float64,
                 )
                 for i in range(count)
@@ -308,14 +310,14 @@ def _computed(node: ir.Node, found: dict[ir.Value, Probes], rank: int, axes: int
 
 def _reduced(  # noqa: PLR0911  (one a case)
     node: ir.Node,
-    found: dict[ir.Value, Probes],
+    computed: dict[ir.Value, Probes],
     rank_known: bool,
-    held: Callable[[ir.Value | None], Dims | None],
+    sizes_of: Callable[[ir.Value | None], Dims | None],
 ) -> Probes | None:
     value = node.inputs[0] if node.inputs else None
-    if value is None or value not in found:
+    if value is None or value not in computed:
         return None
-    probes = found[value]
+    probes = computed[value]
     if is_op(node, *_REDUCTIONS):
         return _over_axes(node, probes, rank_known)
     if not rank_known:
@@ -326,21 +328,21 @@ def _reduced(  # noqa: PLR0911  (one a case)
             return None
         return [np.expand_dims(p, axis) for p in probes]
     if is_op(node, "Reshape"):
-        sizes = held(node.inputs[1])
+        sizes = sizes_of(node.inputs[1])
         # One size that is not known follows from all the others.
         wanted = tuple(s if isinstance(s, int) else -1 for s in sizes or ())
         if sizes is None or sum(s < 0 for s in wanted) > 1 or 0 in wanted:
             return None
         try:
-            made = [p.reshape(wanted) for p in probes]
+            reshaped = [p.reshape(wanted) for p in probes]
         except ValueError:
             return None
         # Only an axis of one element may come or go: anything else mixes rows.
         same = all(
             [s for s in m.shape if s != 1] == [s for s in p.shape if s != 1]
-            for m, p in zip(made, probes, strict=True)
+            for m, p in zip(reshaped, probes, strict=True)
         )
-        return made if same else None
+        return reshaped if same else None
     if is_op(node, "Expand"):
         before = value.producer()
         same = before is not None and is_op(before, "Reshape") and before.inputs[1] is node.inputs[1]

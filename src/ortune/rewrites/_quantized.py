@@ -83,20 +83,20 @@ def finish(
 
 def weight_bytes(model: ir.Model, *kinds: str) -> int:
     """Bytes of the constant float32 weights of operators of these kinds."""
-    found: dict[str, int] = {}
+    bytes_of: dict[str, int] = {}
     for node in nodes(model):
         if node.op_type not in kinds or node.domain not in STANDARD:
             continue
         for value in node.inputs[1:3] if node.op_type in RECURRENT else node.inputs[1:2]:
             tensor = stored(value)
             if value is not None and tensor is not None and tensor.dtype == ir.DataType.FLOAT:
-                found[value.name or ""] = tensor.nbytes
-    return sum(found.values())
+                bytes_of[value.name or ""] = tensor.nbytes
+    return sum(bytes_of.values())
 
 
-def is_small_share(model: ir.Model, held: int) -> bool:
+def is_small_share(model: ir.Model, n_bytes: int) -> bool:
     """Whether most weights are those of other products: then little of the time is in these."""
-    return held * SHARE < weight_bytes(model, *PRODUCTS, *RECURRENT)
+    return n_bytes * SHARE < weight_bytes(model, *PRODUCTS, *RECURRENT)
 
 
 def holds_quantised(model: ir.Model) -> bool:

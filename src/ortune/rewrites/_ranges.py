@@ -39,24 +39,24 @@ _SUMS = ("CumSum", "ReduceSum")
 def ranges(model: ir.Model) -> dict[ir.Value, Range]:
     """The int64 values of the main graph whose numbers are bounded, each with the least and the largest."""
     graph, values = model.graph, known_values(model)
-    found = _indices(graph, values)
+    bounds = _indices(graph, values)
     for node in graph:
         if node.domain or not node.outputs:
             continue
-        made = node.outputs[0]
-        own = _range(node, found, values)
+        output = node.outputs[0]
+        own = _range(node, bounds, values)
         if own is not None:
-            known = found.get(made)
-            found[made] = own if known is None else (max(own[0], known[0]), min(own[1], known[1]))
-    return found
+            earlier = bounds.get(output)
+            bounds[output] = own if earlier is None else (max(own[0], earlier[0]), min(own[1], earlier[1]))
+    return bounds
 
 
-def range_of(value: ir.Value | None, found: Mapping[ir.Value, Range]) -> Range | None:
+def range_of(value: ir.Value | None, ranges: Mapping[ir.Value, Range]) -> Range | None:
     """The range of an int64 value, constant or computed; None where it has none."""
     if value is None:
         return None
-    if value in found:
-        return found[value]
+    if value in ranges:
+        return ranges[value]
     numbers = constant(value)
     if numbers is None or numbers.dtype != np.int64:
         return None
@@ -77,7 +77,7 @@ def is_known(node: ir.Node) -> bool:
 
 def _indices(graph: ir.Graph, values: Values) -> dict[ir.Value, Range]:
     """What is used as an index of an axis whose size is known."""
-    found: dict[ir.Value, Range] = {}
+    ranges: dict[ir.Value, Range] = {}
     live = _live(graph)
     for node in graph:
         if node not in live or not is_op(node, *_INDEXED):
@@ -85,21 +85,21 @@ def _indices(graph: ir.Graph, values: Values) -> dict[ir.Value, Range]:
         data, index = node.inputs[0], node.inputs[1]
         size = _size(values.sizes(data), int_of(node, "axis", 0))
         if size is not None and index is not None and index.dtype == _WIDE and constant(index) is None:
-            low, high = found.get(index, (-size, size - 1))
-            found[index] = (max(low, -size), min(high, size - 1))
-    return found
+            low, high = ranges.get(index, (-size, size - 1))
+            ranges[index] = (max(low, -size), min(high, size - 1))
+    return ranges
 
 
 def _live(graph: ir.Graph) -> set[ir.Node]:
     """The nodes that outputs need: the others are not run, and refuse nothing."""
-    found: set[ir.Node] = set()
+    needed_nodes: set[ir.Node] = set()
     for node in reversed(list(graph)):
         users = [use.node for value in node.outputs for use in value.uses()]
         # Who uses it from a subgraph is taken to be needed.
-        needed = any(user in found or user.graph is not graph for user in users)
+        needed = any(user in needed_nodes or user.graph is not graph for user in users)
         if needed or any(value.is_graph_output() for value in node.outputs):
-            found.add(node)
-    return found
+            needed_nodes.add(node)
+    return needed_nodes
 
 
 def _size(sizes: Sizes | None, axis: int) -> int | None:
@@ -110,61 +110,61 @@ def _size(sizes: Sizes | None, axis: int) -> int | None:
 
 
 def _range(  # noqa: PLR0911  (one a kind)
-    node: ir.Node, found: Mapping[ir.Value, Range], values: Values
+    node: ir.Node, ranges: Mapping[ir.Value, Range], values: Values
 ) -> Range | None:
     if node.op_type == "Cast":
-        return _of_cast(node, found)
+        return _of_cast(node, ranges)
     if node.op_type == "Clip":
-        return _of_clip(node, found)
+        return _of_clip(node, ranges)
     if node.op_type in _PICKED:
         size = _size(values.sizes(node.inputs[0]), int_of(node, "axis", 0))
         return None if size is None else (0, size - 1)
     if not is_known(node) or node.op_type in _COMPARING:
         return None
-    own = [range_of(node.inputs[place], found) for place in wide_inputs(node)]
-    given = [each for each in own if each is not None]
-    if len(given) < len(own):
+    own = [range_of(node.inputs[place], ranges) for place in wide_inputs(node)]
+    operands = [operand for operand in own if operand is not None]
+    if len(operands) < len(own):
         return None
     if node.op_type in _SUMS:
-        return _summed(values.sizes(node.inputs[0]), given)
+        return _summed(values.sizes(node.inputs[0]), operands)
     rule = _RULES.get(node.op_type, _hull)
-    return rule(node, given) if given else None
+    return rule(node, operands) if operands else None
 
 
-def _of_cast(node: ir.Node, found: Mapping[ir.Value, Range]) -> Range | None:
+def _of_cast(node: ir.Node, ranges: Mapping[ir.Value, Range]) -> Range | None:
     if int_of(node, "to", 0) != _WIDE.value or node.inputs[0] is None:
         return None
-    return range_of(node.inputs[0], found) or _OF_TYPE.get(node.inputs[0].dtype or _WIDE)
+    return range_of(node.inputs[0], ranges) or _OF_TYPE.get(node.inputs[0].dtype or _WIDE)
 
 
-def _of_clip(node: ir.Node, found: Mapping[ir.Value, Range]) -> Range | None:
+def _of_clip(node: ir.Node, ranges: Mapping[ir.Value, Range]) -> Range | None:
     """Bounds count whatever is clipped; where they cross, the upper one does."""
     # What is not known is any number, and what is not given bounds nothing.
     none = ((_LOWEST, _HIGHEST), (_LOWEST, _LOWEST), (_HIGHEST, _HIGHEST))
-    given = [
-        none[place] if value is None else range_of(value, found) or none[0]
+    operands = [
+        none[place] if value is None else range_of(value, ranges) or none[0]
         for place, value in enumerate((*node.inputs, None, None)[:3])
     ]
-    low, high = (min(max(x, lower), upper) for x, lower, upper in zip(*given, strict=True))
+    low, high = (min(max(x, lower), upper) for x, lower, upper in zip(*operands, strict=True))
     return None if low <= _LOWEST or high >= _HIGHEST else (low, high)
 
 
-def _hull(_: ir.Node, given: Sequence[Range]) -> Range:
-    return min(low for low, _ in given), max(high for _, high in given)
+def _hull(_: ir.Node, operands: Sequence[Range]) -> Range:
+    return min(low for low, _ in operands), max(high for _, high in operands)
 
 
 def _corners(function: Callable[[int, int], int]) -> _Rule:
     """Of what is monotonous in both, each taken as it is."""
 
-    def rule(_: ir.Node, given: Sequence[Range]) -> Range:
-        results = [function(a, b) for a in given[0] for b in given[1]]
+    def rule(_: ir.Node, operands: Sequence[Range]) -> Range:
+        results = [function(a, b) for a in operands[0] for b in operands[1]]
         return min(results), max(results)
 
     return rule
 
 
-def _quotient(_: ir.Node, given: Sequence[Range]) -> Range | None:
-    (low, high), divisor = given
+def _quotient(_: ir.Node, operands: Sequence[Range]) -> Range | None:
+    (low, high), divisor = operands
     if divisor[0] <= 0 <= divisor[1]:
         return None
     # Towards zero, as integers are divided there.
@@ -172,30 +172,30 @@ def _quotient(_: ir.Node, given: Sequence[Range]) -> Range | None:
     return min(results), max(results)
 
 
-def _remainder(node: ir.Node, given: Sequence[Range]) -> Range | None:
-    (low, high), (least, most) = given
+def _remainder(node: ir.Node, operands: Sequence[Range]) -> Range | None:
+    (low, high), (least, most) = operands
     if least <= 0:
         return None
     signed = int_of(node, "fmod", 0) and low < 0
     return (-(most - 1) if signed else 0), (most - 1 if high > 0 or not signed else 0)
 
 
-def _magnitude(_: ir.Node, given: Sequence[Range]) -> Range:
-    low, high = given[0]
+def _magnitude(_: ir.Node, operands: Sequence[Range]) -> Range:
+    low, high = operands[0]
     return (0 if low <= 0 <= high else min(abs(low), abs(high))), max(abs(low), abs(high))
 
 
-def _summed(sizes: Sizes | None, given: Sequence[Range]) -> Range | None:
+def _summed(sizes: Sizes | None, operands: Sequence[Range]) -> Range | None:
     """No partial sum leaves this either."""
     if sizes is None or None in sizes:
         return None
     count = math.prod(size for size in sizes if size is not None)
-    low, high = given[0]
+    low, high = operands[0]
     return min(0, count * low), max(0, count * high)
 
 
-def _counted(_: ir.Node, given: Sequence[Range]) -> Range | None:
-    start, limit, step = given
+def _counted(_: ir.Node, operands: Sequence[Range]) -> Range | None:
+    start, limit, step = operands
     # Their distance is computed too.
     distance = max(abs(limit[1] - start[0]), abs(limit[0] - start[1]))
     low, high = min(start[0], limit[0]), max(start[1], limit[1])
@@ -208,9 +208,9 @@ _RULES: dict[str, _Rule] = {
     "Mul": _corners(lambda a, b: a * b),
     "Div": _quotient,
     "Mod": _remainder,
-    "Neg": lambda _, given: (-given[0][1], -given[0][0]),
+    "Neg": lambda _, operands: (-operands[0][1], -operands[0][0]),
     "Abs": _magnitude,
-    "Sign": lambda _, given: (-1, 1),
+    "Sign": lambda _, operands: (-1, 1),
     "Range": _counted,
 }
 

@@ -51,11 +51,11 @@ def recurrences(scope: Scope, look: Look) -> Iterator[Recurrence | str]:
     gone: set[ir.Node] = set()
     for value, group in products.items():
         if len(group) >= LEAST_STEPS and not gone.intersection(group):
-            found = _recurrence(scope, value, group, look)
-            if isinstance(found, Recurrence):
-                gone.update(found.nodes)
-            if found:
-                yield found
+            recurrence = _recurrence(scope, value, group, look)
+            if isinstance(recurrence, Recurrence):
+                gone.update(recurrence.nodes)
+            if recurrence:
+                yield recurrence
 
 
 def _recurrence(scope: Scope, weight: ir.Value, products: Sequence[ir.Node], look: Look) -> Recurrence | str:
@@ -111,8 +111,8 @@ def _levels(scope: Scope, operands: Sequence[ir.Value]) -> dict[ir.Value, int]:
     of, levels = set(operands), dict[ir.Value, int]()
     for node in scope:
         copies = is_op(node, "Identity")
-        given = [v for v in node.inputs if v is not None]
-        level = max((levels.get(v, 0) + (not copies and source_of(v) in of) for v in given), default=0)
+        inputs = [v for v in node.inputs if v is not None]
+        level = max((levels.get(v, 0) + (not copies and source_of(v) in of) for v in inputs), default=0)
         if level:
             levels.update(dict.fromkeys(node.outputs, level))
     return levels
@@ -124,13 +124,13 @@ def _states(operands: Sequence[ir.Value], levels: dict[ir.Value, int]) -> list[i
     if last is None or not is_op(last, "Concat"):
         return list(operands)
     places = [i for i, v in enumerate(last.inputs) if v is not None and levels.get(v, 0) == len(operands) - 1]
-    made = [value.producer() for value in operands]
+    producers = [value.producer() for value in operands]
     joins = [
         node
-        for node in made
+        for node in producers
         if node is not None and is_op(node, "Concat") and len(node.inputs) == len(last.inputs)
     ]
-    if len(places) != 1 or len(joins) < len(made):
+    if len(places) != 1 or len(joins) < len(producers):
         return None
     states = [node.inputs[places[0]] for node in joins]
     return [source_of(value) for value in states if value is not None]

@@ -16,12 +16,12 @@ from ortune.rewrites._base import Rewrite
 @cache
 def all_rewrites() -> dict[str, Rewrite]:
     """Every rewrite by name."""
-    found: dict[str, Rewrite] = {}
+    rewrites: dict[str, Rewrite] = {}
     for module in pkgutil.iter_modules([str(Path(__file__).parent)]):
         if not module.name.startswith("_"):
             rewrite: Rewrite = importlib.import_module(f"{__package__}.{module.name}").REWRITE
-            found[rewrite.name] = rewrite
-    return dict(sorted(found.items()))
+            rewrites[rewrite.name] = rewrite
+    return dict(sorted(rewrites.items()))
 
 
 def find(name: str) -> Rewrite:

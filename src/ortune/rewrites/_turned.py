@@ -30,8 +30,8 @@ Order = tuple[int, ...]
 
 def moved_inputs(node: ir.Node) -> list[ir.Value]:
     """The inputs of a node that have its axes."""
-    given = list(node.inputs) if is_op(node, "Concat", *BROADCASTING) else list(node.inputs[:1])
-    return [value for value in given if value is not None]
+    inputs = list(node.inputs) if is_op(node, "Concat", *BROADCASTING) else list(node.inputs[:1])
+    return [value for value in inputs if value is not None]
 
 
 def axis_of(node: ir.Node, default: int, rank: int) -> int:
@@ -58,11 +58,11 @@ def without(order: Order, gone: Sequence[int]) -> Order:
 def with_new(order: Order, new: Sequence[int]) -> Order:
     """An order where axes come in, at the same places before the Transpose and after it."""
     rank = len(order) + len(new)
-    places = [axis for axis in range(rank) if axis not in {each % rank for each in new}]
-    found = list(range(rank))
+    places = [axis for axis in range(rank) if axis not in {axis % rank for axis in new}]
+    result = list(range(rank))
     for place, before in zip(places, order, strict=True):
-        found[place] = places[before]
-    return tuple(found)
+        result[place] = places[before]
+    return tuple(result)
 
 
 def listed(node: ir.Node) -> list[int]:
@@ -93,8 +93,8 @@ def dropped(node: ir.Node, before: Dims | None, after: Dims | None) -> list[int]
 
 
 def _any_rank(node: ir.Node, order: Order) -> bool:
-    found = [constant(value) for value in node.inputs]
-    return all(numbers is None or numbers.ndim <= len(order) for numbers in found)
+    constants = [constant(value) for value in node.inputs]
+    return all(numbers is None or numbers.ndim <= len(order) for numbers in constants)
 
 
 def _by_number(node: ir.Node, order: Order) -> bool:
@@ -104,8 +104,8 @@ def _by_number(node: ir.Node, order: Order) -> bool:
 
 def _concat(node: ir.Node, order: Order) -> bool:
     """Along the last axis pieces are copied one by one, which costs more than the Transposes do."""
-    found = [constant(value) for value in node.inputs]
-    whole = all(numbers is None or numbers.ndim == len(order) for numbers in found)
+    constants = [constant(value) for value in node.inputs]
+    whole = all(numbers is None or numbers.ndim == len(order) for numbers in constants)
     axis, last = axis_of(node, 0, len(order)), len(order) - 1
     return whole and (order[axis] != last or axis == last)
 

@@ -64,42 +64,42 @@ def _from_convolution(value: ir.Value | None, depth: int = _DEPTH) -> int | None
     if node is None or depth == 0 or (value is not None and value.dtype not in (None, ir.DataType.FLOAT)):
         return None
     if is_op(node, "Conv"):
-        made = _affine.product(node)
+        product = _affine.product(node)
         return (
-            made.outs
-            if made is not None and made.weight.ndim == 4 and made.weight.dtype == np.float32
+            product.outs
+            if product is not None and product.weight.ndim == 4 and product.weight.dtype == np.float32
             else None
         )
     if is_op(node, *_IN_LAYOUT):
         return _from_convolution(node.inputs[0], depth - 1)
     if is_op(node, "Mul", "Add") and not any(constant(v) is not None for v in node.inputs):
-        found = {_from_convolution(v, depth - 1) for v in node.inputs}
-        return found.pop() if len(found) == 1 else None
+        channels = {_from_convolution(v, depth - 1) for v in node.inputs}
+        return channels.pop() if len(channels) == 1 else None
     return None
 
 
 def _chain(node: ir.Node) -> _Chain | None:
     """The longest chain that begins with a node, where it goes from a convolution to another; else None."""
-    given = next((v for v in node.inputs if v is not None and constant(v) is None), None)
-    channels = _from_convolution(given)
-    if given is None or channels is None or channels % _BLOCK:
+    start = next((v for v in node.inputs if v is not None and constant(v) is None), None)
+    channels = _from_convolution(start)
+    if start is None or channels is None or channels % _BLOCK:
         return None
-    scale, shift, value = np.ones(()), np.zeros(()), given
+    scale, shift, value = np.ones(()), np.zeros(()), start
     step: ir.Node | None = node
     while step is not None:
-        found = _affine.affine(step, 4)
-        if found is None or found.x is not value or found.rank > 4 or found.last:
+        affine = _affine.affine(step, 4)
+        if affine is None or affine.x is not value or affine.rank > 4 or affine.last:
             break
-        if {found.scale.size, found.shift.size} - {1, channels}:
+        if {affine.scale.size, affine.shift.size} - {1, channels}:
             break
-        scale, shift, value = scale * found.scale, shift * found.scale + found.shift, found.y
+        scale, shift, value = scale * affine.scale, shift * affine.scale + affine.shift, affine.y
         step = only_user(value)
-    if value is given or value.is_graph_output() or not any(is_op(u.node, "Conv") for u in value.uses()):
+    if value is start or value.is_graph_output() or not any(is_op(u.node, "Conv") for u in value.uses()):
         return None
     if _into_weights(node, value):
         return None
     return _Chain(
-        x=given,
+        x=start,
         y=value,
         scale=np.broadcast_to(scale, (channels,)),
         shift=np.broadcast_to(shift, (channels,)),
@@ -117,7 +117,7 @@ def _into_weights(first: ir.Node, end: ir.Value) -> bool:
 
 
 def _chains(scope: ir.Graph | ir.Function) -> list[_Chain]:
-    found: list[_Chain] = []
+    chains: list[_Chain] = []
     within: set[ir.Value] = set()
     for node in scope:
         if not is_op(node, "Mul", "Add", "Sub", "Div") or any(
@@ -127,14 +127,14 @@ def _chains(scope: ir.Graph | ir.Function) -> list[_Chain]:
         chain = _chain(node)
         if chain is None or least_rank(chain.x) > 4:
             continue
-        found.append(chain)
+        chains.append(chain)
         value: ir.Value | None = chain.x
         while value is not None and value is not chain.y:
             user = chain.first if value is chain.x else only_user(value)
             value = user.outputs[0] if user is not None else None
             if value is not None and value is not chain.y:
                 within.add(value)
-    return found
+    return chains
 
 
 def _change(model: ir.Model, params: Mapping[str, str]) -> RewriteResult:

@@ -44,41 +44,41 @@ def after(node: ir.Node, editor: Editor | None = None, *, copied: bool = False) 
         editor: Of its model.
         copied: Whether weights that others read too may be copied, however large they are.
     """
-    made = _affine.product(node) if _light(node) and (copied or _own(node)) else None
-    user = _only_reader(node.outputs[0]) if made else None
-    if made is None or user is None:
+    product = _affine.product(node) if _light(node) and (copied or _own(node)) else None
+    user = _only_reader(node.outputs[0]) if product else None
+    if product is None or user is None:
         return None
-    found = _affine.affine(user, max(made.rank, least_rank(node.outputs[0])))
-    if found is None or found.x is not node.outputs[0] or fused(user):
+    affine = _affine.affine(user, max(product.rank, least_rank(node.outputs[0])))
+    if affine is None or affine.x is not node.outputs[0] or fused(user):
         return None
-    new = _affine.after(made, found)
+    new = _affine.after(product, affine)
     if new is None:
         return None
     if editor is not None:
-        _affine.put(editor, made, *new)
-        editor.replace(found.y, found.x)
+        _affine.put(editor, product, *new)
+        editor.replace(affine.y, affine.x)
     return user
 
 
 def before(node: ir.Node, editor: Editor | None = None, *, copied: bool = False) -> ir.Node | None:
     """The same of what stands before a product."""
-    made = _affine.product(node) if _light(node) and (copied or _own(node)) else None
-    given = node.inputs[0] if node.inputs else None
-    source = given.producer() if given is not None else None
-    if made is None or given is None or source is None or only_user(given) is not node:
+    product = _affine.product(node) if _light(node) and (copied or _own(node)) else None
+    operand = node.inputs[0] if node.inputs else None
+    source = operand.producer() if operand is not None else None
+    if product is None or operand is None or source is None or only_user(operand) is not node:
         return None
-    found = _affine.affine(source, max(made.rank, least_rank(given)))
-    if found is None or found.y is not given or fused(source):
+    affine = _affine.affine(source, max(product.rank, least_rank(operand)))
+    if affine is None or affine.y is not operand or fused(source):
         return None
-    if not (is_op(source, "BatchNormalization") or _same_shape(found, made)):
+    if not (is_op(source, "BatchNormalization") or _same_shape(affine, product)):
         return None
-    new = _affine.before(made, found)
+    new = _affine.before(product, affine)
     if new is None:
         return None
     if editor is not None:
-        _affine.put(editor, made, *new)
-        node.replace_input_with(0, found.x)
-        editor.drop(found.y)
+        _affine.put(editor, product, *new)
+        node.replace_input_with(0, affine.x)
+        editor.drop(affine.y)
     return source
 
 
@@ -97,9 +97,9 @@ def _left(norm: ir.Node) -> str:
     node = value.producer() if value is not None else None
     if value is None or node is None or not is_op(node, *_affine.PRODUCTS) or not _light(node):
         return ""
-    made = _affine.product(node)
-    found = _affine.affine(norm, made.rank) if made is not None else None
-    if made is None or found is None or not _affine.fits(found, made.outs, made):
+    product = _affine.product(node)
+    affine = _affine.affine(norm, product.rank) if product is not None else None
+    if product is None or affine is None or not _affine.fits(affine, product.outs, product):
         return ""
     what = f"BatchNormalization {norm.name!r} stays: the result of {node.op_type} {node.name!r} is"
     if value.is_graph_output():
@@ -108,14 +108,14 @@ def _left(norm: ir.Node) -> str:
     return f"{what} read by {others[0].op_type} {others[0].name!r} too" if others else ""
 
 
-def _same_shape(found: _affine.Affine, made: _affine.Product) -> bool:
+def _same_shape(affine: _affine.Affine, product: _affine.Product) -> bool:
     """Whether ``x`` has the rank and the channels that ``scale * x + shift`` has."""
-    if least_rank(found.x) < max(found.rank, made.rank if found.rank else 0):
+    if least_rank(affine.x) < max(affine.rank, product.rank if affine.rank else 0):
         return False
-    if found.last is None:
+    if affine.last is None:
         return True
-    channels = found.x.shape[-1 if found.last else 1] if found.x.shape is not None else None
-    return channels == made.ins
+    channels = affine.x.shape[-1 if affine.last else 1] if affine.x.shape is not None else None
+    return channels == product.ins
 
 
 def _light(node: ir.Node) -> bool:

@@ -61,7 +61,7 @@ def _match(softmax: ir.Node, look: Look) -> _Match | str:  # noqa: PLR0911  (one
         return f"of {what}, it is not known that queries and keys are of one batch"
     if not np.float32(core.scale):
         return f"{what} is of scores times zero, which for the operator means to choose a scale itself"
-    if not any(_is_float32(each.flat) for each in (q, k, v)):
+    if not any(_is_float32(heads.flat) for heads in (q, k, v)):
         return f"{what} is not known to be of float32"
     if core.guarded and core.mask is not None and not _is_finite(core.mask):
         return f"the mask of {what} may be infinite, and a row of NaN is made 0"
@@ -84,11 +84,13 @@ def _source(value: ir.Value) -> ir.Value:
                 break
             value = node.inputs[0]
         elif is_op(node, "Add", "Mul", "Div"):
-            given = [v for v in node.inputs if v is not None and constant(v) is None]
+            operands = [v for v in node.inputs if v is not None and constant(v) is None]
             sizes = [constant(v) for v in node.inputs if v is not None and constant(v) is not None]
-            if len(given) != 1 or any(s is not None and s.ndim > 1 and s.size > s.shape[-1] for s in sizes):
+            if len(operands) != 1 or any(
+                s is not None and s.ndim > 1 and s.size > s.shape[-1] for s in sizes
+            ):
                 break
-            value = given[0]
+            value = operands[0]
         elif (is_op(node, "Identity") or _splits_rows(node)) and node.inputs[0] is not None:
             value = node.inputs[0]
         else:
@@ -99,8 +101,8 @@ def _source(value: ir.Value) -> ir.Value:
 def _is_matrix(value: ir.Value | None) -> bool:
     """Whether weights have no axis of batches: they are constant, or a product of what is."""
     node = value.producer() if value is not None else None
-    given = list(node.inputs) if node is not None and is_op(node, "Mul") else [value]
-    return all(numbers is not None and numbers.ndim <= 2 for numbers in map(constant, given))
+    factors = list(node.inputs) if node is not None and is_op(node, "Mul") else [value]
+    return all(numbers is not None and numbers.ndim <= 2 for numbers in map(constant, factors))
 
 
 def _splits_rows(node: ir.Node) -> bool:
@@ -112,8 +114,8 @@ def _splits_rows(node: ir.Node) -> bool:
 def _same_batch(*heads: Heads) -> bool:
     """Whether the graph declares one batch for all: by the number or the name of their first dimension."""
     firsts = []
-    for each in heads:
-        shape = each.split.outputs[0].shape
+    for head in heads:
+        shape = head.split.outputs[0].shape
         firsts.append(None if shape is None or len(shape) == 0 else shape[0])
     return firsts[0] is not None and all(
         first == firsts[0] and (isinstance(first, int) or first.value is not None) for first in firsts
@@ -129,8 +131,8 @@ def _is_float32(value: ir.Value) -> bool:
         if not is_op(node, "MatMul", "Gemm", "Add", "Mul", "Div", "Split", "Identity"):
             return False
         assert node is not None
-        found = [constant(v) for v in node.inputs]
-        types = {n.dtype for n in found if n is not None and n.dtype.kind == "f"}
+        constants = [constant(v) for v in node.inputs]
+        types = {n.dtype for n in constants if n is not None and n.dtype.kind == "f"}
         if types:
             return types == {np.dtype(np.float32)}
         if node.inputs[0] is None:
@@ -169,28 +171,28 @@ def _replace(editor: Editor, match: _Match, look: Look) -> None:
     if core.mask is not None:
         inputs += [None, None, _whole(editor, at, core.mask, flat, name, look)]
     attributes = [ir.AttrInt64("num_heads", q.count), ir.AttrFloat32("scale", core.scale)]
-    made = editor.node(at, "MultiHeadAttention", inputs, attributes, name=name, domain=_MICROSOFT)
+    output = editor.node(at, "MultiHeadAttention", inputs, attributes, name=name, domain=_MICROSOFT)
     sizes = constant(at.inputs[1])
     if sizes is None or sizes.tolist() != [0, 0, v.count * v.size] or int_of(at, "allowzero", 0):
-        made = editor.node(
-            at, "Reshape", [made, at.inputs[1]], list(at.attributes.values()), name=f"{name}_joined"
+        output = editor.node(
+            at, "Reshape", [output, at.inputs[1]], list(at.attributes.values()), name=f"{name}_joined"
         )
-    editor.replace(at.outputs[0], made)
+    editor.replace(at.outputs[0], output)
 
 
 def _flat(editor: Editor, at: ir.Node, heads: Heads, name: str, look: Look) -> ir.Value:
     """Batch, length and all heads in a row: what the heads were split off from, where that is it already."""
-    each = heads.count * heads.size
-    width = each * heads.parts
+    head_width = heads.count * heads.size
+    width = head_width * heads.parts
     sizes = constant(heads.split.inputs[1])
     attributes = list(heads.split.attributes.values())
-    given = look.values.sizes(heads.flat)
+    dims = look.values.sizes(heads.flat)
     flat = heads.flat
     rows = [1] if sizes is None else [int(n) for n in sizes[:2]]
     # As many rows of as many numbers as before are of one length.
     fits = (width, None) if rows == [0, 0] else (width,)
-    known = given is not None and len(given) == 3 and given[2] in fits
-    if rows[0] != 0 or not known or int_of(heads.split, "allowzero", 0):
+    is_flat = dims is not None and len(dims) == 3 and dims[2] in fits
+    if rows[0] != 0 or not is_flat or int_of(heads.split, "allowzero", 0):
         if sizes is not None:
             shape = editor.constant(at, f"{name}_shape", np.array([*rows, width]))
         else:
@@ -203,7 +205,7 @@ def _flat(editor: Editor, at: ir.Node, heads: Heads, name: str, look: Look) -> i
         return flat
     bounds = [
         editor.constant(at, f"{name}_{kind}", np.array([n]))
-        for kind, n in (("from", heads.part * each), ("to", (heads.part + 1) * each), ("axis", 2))
+        for kind, n in (("from", heads.part * head_width), ("to", (heads.part + 1) * head_width), ("axis", 2))
     ]
     return editor.node(at, "Slice", [flat, *bounds], name=name)
 
@@ -212,8 +214,8 @@ def _whole(
     editor: Editor, at: ir.Node, mask: ir.Value, flat: Sequence[ir.Value], name: str, look: Look
 ) -> ir.Value:
     """The mask with an axis of queries and one of keys, which the operator does not broadcast along."""
-    known = look.values.sizes(mask)
-    if known is not None and len(known) == 4 and all(size is not None and size > 1 for size in known[2:]):
+    dims = look.values.sizes(mask)
+    if dims is not None and len(dims) == 4 and all(size is not None and size > 1 for size in dims[2:]):
         return mask
     one = editor.constant(at, f"{name}_one", np.array([1]))
     ones = editor.constant(at, f"{name}_ones", np.array([1, 1]))

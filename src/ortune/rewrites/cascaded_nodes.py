@@ -50,16 +50,16 @@ class _Pairs:
 
     def __init__(self, model: ir.Model) -> None:
         self.model, self.editor = model, Editor(model)
-        self.known: Mapping[ir.Value, Known] = {}
-        self.found: Counter[str] = Counter()
+        self.values: Mapping[ir.Value, Known] = {}
+        self.counts: Counter[str] = Counter()
         self.reasons: dict[str, None] = {}
 
     def run(self) -> None:
         """Until there are none."""
         before = -1 if holds(self.model, *_FINDERS) else 0
-        while before != self.found.total():
-            before = self.found.total()
-            self.known = known_values(self.model)
+        while before != self.counts.total():
+            before = self.counts.total()
+            self.values = known_values(self.model)
             for scope, opset in scopes_of(self.model):
                 for node in list(scope) if opset >= _LEAST_OPSET else ():
                     if node.graph is scope and is_op(node, *_FINDERS) and not has_parameters(node):
@@ -67,7 +67,7 @@ class _Pairs:
 
     def of(self, value: ir.Value | None) -> Known:
         """What is known of a value."""
-        return self.known.get(value, Known()) if value is not None else Known()
+        return self.values.get(value, Known()) if value is not None else Known()
 
     def replace(self, node: ir.Node, pairs: Sequence[tuple[ir.Value, ir.Value]]) -> None:
         """Puts values in the place of a node's outputs, all or none."""
@@ -77,7 +77,7 @@ class _Pairs:
                 return
         for old, new in pairs:
             self.editor.replace(old, new)
-        self.found[node.op_type] += 1
+        self.counts[node.op_type] += 1
 
     def transposes(self, node: ir.Node) -> None:
         """Transpose of a Transpose."""
@@ -91,29 +91,29 @@ class _Pairs:
         if order == sorted(order):
             self.replace(node, [(node.outputs[0], first.inputs[0])])
             return
-        made = self.editor.node(
+        merged = self.editor.node(
             node,
             "Transpose",
             [first.inputs[0]],
             [ir.AttrInt64s("perm", order)],
             name=node.name or "transpose",
         )
-        self.replace(node, [(node.outputs[0], made)])
+        self.replace(node, [(node.outputs[0], merged)])
 
     def casts(self, node: ir.Node) -> None:
         """Cast of a Cast that holds every number."""
         first = _before(node, "Cast")
         if first is None or first.inputs[0] is None:
             return
-        given, middle, wanted = self.of(first.inputs[0]).dtype, cast_to(first), cast_to(node)
-        if given is None or middle not in _HOLDS.get(given, ()) or wanted not in _WANTED:
+        source, middle, wanted = self.of(first.inputs[0]).dtype, cast_to(first), cast_to(node)
+        if source is None or middle not in _HOLDS.get(source, ()) or wanted not in _WANTED:
             return
-        if wanted == given:
+        if wanted == source:
             self.replace(node, [(node.outputs[0], first.inputs[0])])
             return
         attributes = list(node.attributes.values())
-        made = self.editor.node(node, "Cast", [first.inputs[0]], attributes, name=node.name or "cast")
-        self.replace(node, [(node.outputs[0], made)])
+        merged = self.editor.node(node, "Cast", [first.inputs[0]], attributes, name=node.name or "cast")
+        self.replace(node, [(node.outputs[0], merged)])
 
     def reshapes(self, node: ir.Node) -> None:
         """Reshape of what was only given another shape; its sizes must not ask for those in between."""
@@ -123,8 +123,8 @@ class _Pairs:
             return
         attributes = list(node.attributes.values())
         inputs = [first.inputs[0], node.inputs[1]]
-        made = self.editor.node(node, "Reshape", inputs, attributes, name=node.name or "reshape")
-        self.replace(node, [(node.outputs[0], made)])
+        merged = self.editor.node(node, "Reshape", inputs, attributes, name=node.name or "reshape")
+        self.replace(node, [(node.outputs[0], merged)])
 
     def squeezes(self, node: ir.Node) -> None:
         """Squeeze of what was unsqueezed along the same axes, or the other way round."""
@@ -201,21 +201,25 @@ _FINDERS = {
 
 def _before(node: ir.Node, *names: str) -> ir.Node | None:
     """The node that makes the first input, where it is one of these."""
-    made = node.inputs[0].producer() if node.inputs and node.inputs[0] is not None else None
-    return made if made is not None and is_op(made, *names) and not has_parameters(made) else None
+    producer = node.inputs[0].producer() if node.inputs and node.inputs[0] is not None else None
+    return (
+        producer
+        if producer is not None and is_op(producer, *names) and not has_parameters(producer)
+        else None
+    )
 
 
-def _perm(node: ir.Node, known: Known) -> list[int] | None:
+def _perm(node: ir.Node, source: Known) -> list[int] | None:
     listed = ints_of(node, "perm")
     if listed is not None:
         return listed
-    return list(reversed(range(len(known.dims)))) if known.dims is not None else None
+    return list(reversed(range(len(source.dims)))) if source.dims is not None else None
 
 
-def _axis(node: ir.Node, known: Known) -> int | None:
+def _axis(node: ir.Node, source: Known) -> int | None:
     """Along which axis a node works, counted from the first; None where the rank is not known."""
     axis = int_of(node, "axis", 0)
-    return axis if axis >= 0 else None if known.dims is None else axis + len(known.dims)
+    return axis if axis >= 0 else None if source.dims is None else axis + len(source.dims)
 
 
 def _axes(node: ir.Node, dims: Dims | None) -> set[int] | None:
@@ -234,7 +238,7 @@ def _merge(model: ir.Model) -> _Pairs:
 
 def _change(model: ir.Model, params: Mapping[str, str]) -> RewriteResult:
     done = _merge(model)
-    count, reasons = done.found.total(), tuple(done.reasons)
+    count, reasons = done.counts.total(), tuple(done.reasons)
     if not count:
         why = reasons or ("no two nodes that follow each other do the same kind of thing",)
         return unchanged(*why)
@@ -243,9 +247,9 @@ def _change(model: ir.Model, params: Mapping[str, str]) -> RewriteResult:
 
 
 def _proposes(model: ir.Model, workload: Workload | None) -> Sequence[Proposed]:
-    found = _merge(model.clone()).found
+    counts = _merge(model.clone()).counts
     # Pairs of Transposes and of Casts ONNX Runtime merges by itself.
-    count = found.total() - found["Transpose"] - found["Cast"]
+    count = counts.total() - counts["Transpose"] - counts["Cast"]
     pairs = "1 pair of nodes" if count == 1 else f"{count} pairs of nodes"
     return [({}, f"{pairs} can be one node, or none")] if count else []
 

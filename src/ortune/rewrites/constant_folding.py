@@ -60,7 +60,7 @@ class _Folding:
         self.editor = Editor(model)
         self.folded = self.sizes = self.branches = 0
         self.reasons: dict[str, None] = {}
-        self.known: dict[ir.Value, Known] = {}
+        self.values: dict[ir.Value, Known] = {}
 
     def run(self) -> None:
         """Folds what can be."""
@@ -68,7 +68,7 @@ class _Folding:
         while before != self.folded + self.branches:
             before = self.folded + self.branches
             # What was folded may say sizes, and these another condition.
-            self.known = known_values(self.model)
+            self.values = known_values(self.model)
             for scope, opset in scopes_of(self.model):
                 for node in list(scope) if opset >= _LEAST_OPSET else ():
                     if node.graph is scope and not any(v.is_graph_output() for v in node.outputs):
@@ -97,8 +97,8 @@ class _Folding:
         taken = _taken(node, condition)
         if taken is None or not can_be_inlined(taken):
             return
-        made = Inlined(self.editor, node, taken).write()
-        for old, new in zip(list(node.outputs), made, strict=True):
+        results = Inlined(self.editor, node, taken).write()
+        for old, new in zip(list(node.outputs), results, strict=True):
             self.editor.replace(old, new)
         self.branches += 1
 
@@ -124,8 +124,8 @@ class _Folding:
         return [np.array(chosen, np.int64).reshape(places[0].shape)] if _whole(chosen) else None
 
     def _dims(self, value: ir.Value | None) -> Dims | None:
-        known = self.known.get(value) if value is not None else None
-        return known.dims if known is not None else None
+        shape = self.values.get(value) if value is not None else None
+        return shape.dims if shape is not None else None
 
     def _shape(self, node: ir.Node) -> Dims | None:
         dims = self._dims(node.inputs[0])
@@ -140,7 +140,7 @@ class _Folding:
         if has_parameters(node) or not all(v.name for v in node.outputs):
             return None
         feeds: dict[str, np.ndarray] = {} if first is None else {"i0": first}
-        given = 0
+        input_bytes = 0
         for place, value in enumerate(node.inputs):
             if value is None or f"i{place}" in feeds:
                 continue
@@ -151,18 +151,18 @@ class _Folding:
             if array is None or array.dtype.kind not in "fiub":
                 return None
             feeds[f"i{place}"] = array
-            given += array.nbytes
+            input_bytes += array.nbytes
         if not feeds:  # it was part of a branch that is gone by now
             return None
         size = self._size(node)
-        if size is not None and size > given + self.limit_bytes:
+        if size is not None and size > input_bytes + self.limit_bytes:
             self._too_large(node, size)
             return None
         results = _run(node, opset, feeds)
         if results is None or any(array.dtype.kind not in "fiub" for array in results):
             return None
         size = sum(array.nbytes for array in results)
-        if first is None and size > given + self.limit_bytes:
+        if first is None and size > input_bytes + self.limit_bytes:
             self._too_large(node, size)
             return None
         return results
@@ -171,11 +171,11 @@ class _Folding:
         """Bytes of what a node gives, so that what is too large is never made; None where they are not known."""
         total = 0
         for value in node.outputs:
-            known = self.known.get(value, Known())
-            dims = known.dims
-            if known.dtype is None or not _whole(dims):
+            inferred = self.values.get(value, Known())
+            dims = inferred.dims
+            if inferred.dtype is None or not _whole(dims):
                 return None
-            total += int(np.prod(dims, dtype=np.int64)) * known.dtype.bitwidth // 8
+            total += int(np.prod(dims, dtype=np.int64)) * inferred.dtype.bitwidth // 8
         return total
 
     def _too_large(self, node: ir.Node, size: int) -> None:
@@ -255,11 +255,11 @@ def _as_inferred(
         # are constants now, ONNX Runtime would refuse it as well.
         return True
     for name, array in zip(proto.output, arrays, strict=True):
-        told = said[name].tensor_type if name in said else onnx.TypeProto.Tensor()
+        inferred = said[name].tensor_type if name in said else onnx.TypeProto.Tensor()
         sizes: list[int | None] = list(array.shape)
-        if told.HasField("shape"):
-            sizes = [size.dim_value if size.HasField("dim_value") else None for size in told.shape.dim]
-        if told.elem_type not in (0, kind_of(array.dtype)) or len(sizes) != array.ndim:
+        if inferred.HasField("shape"):
+            sizes = [size.dim_value if size.HasField("dim_value") else None for size in inferred.shape.dim]
+        if inferred.elem_type not in (0, kind_of(array.dtype)) or len(sizes) != array.ndim:
             return False
         if any(size not in (None, other) for size, other in zip(sizes, array.shape, strict=True)):
             return False
@@ -276,8 +276,8 @@ def known_branches(model: ir.Model) -> dict[ir.Node, ir.Graph]:
     conditions = {own: constant(other.inputs[0]) for own, other in pairs}
     return {
         node: graph
-        for node, found in conditions.items()
-        if found is not None and found.size == 1 and (graph := _taken(node, found)) is not None
+        for node, condition in conditions.items()
+        if condition is not None and condition.size == 1 and (graph := _taken(node, condition)) is not None
     }
 
 

@@ -34,24 +34,24 @@ def _asked(node: ir.Node, look: Look) -> list[int] | str:
     zeros = is_parameter(node, "allowzero") or int_of(node, "allowzero", 0)
     if not all(is_op(use.node, "Reshape") and use.idx == 1 for use in node.inputs[1].uses()):
         return f"others than a Reshape use the sizes that Reshape {node.name!r} is asked for"
-    asked, given = look.values.held(node.inputs[1]), look.of(node.inputs[0]).dims
+    asked, source = look.values.contents(node.inputs[1]), look.of(node.inputs[0]).dims
     if asked is None or zeros:
         return f"how many sizes Reshape {node.name!r} is asked for is not known, or 0 means empty"
-    made: list[int] = []
+    sizes: list[int] = []
     for place, size in enumerate(asked):
-        here = given[place] if given is not None and place < len(given) else None
+        here = source[place] if source is not None and place < len(source) else None
         if isinstance(size, int):
-            made.append(size)
+            sizes.append(size)
         elif size is not None and size == here:
-            made.append(0)
+            sizes.append(0)
         else:
-            made.append(-2)
-    if -2 not in made:
-        return made
+            sizes.append(-2)
+    if -2 not in sizes:
+        return sizes
     # Of an empty tensor what remains does not follow, unless the others are numbers.
-    if made.count(-2) > 1 or min(made) < -2 or -1 in made or 0 in made:
+    if sizes.count(-2) > 1 or min(sizes) < -2 or -1 in sizes or 0 in sizes:
         return f"more than one size that Reshape {node.name!r} is asked for is not known, or one beside others that are"
-    return [-1 if size == -2 else size for size in made]
+    return [-1 if size == -2 else size for size in sizes]
 
 
 _Match = tuple[ir.Node, list[int]]

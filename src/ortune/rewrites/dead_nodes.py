@@ -46,20 +46,20 @@ def _read_inside(node: ir.Node) -> bool:
 
 def remove(model: ir.Model) -> tuple[int, int, list[str]]:
     """Takes out what is dead: how many nodes, how many weights (constants too), and why others stay."""
-    found = [0, 0]
+    removed = [0, 0]
     reasons: dict[str, None] = {}
     local = {domain for domain, *_ in model.functions}
     before = -1
     # What only the graphs in a dead node read is dead the next time.
-    while before != sum(found):
-        before = sum(found)
+    while before != sum(removed):
+        before = sum(removed)
         for graph in list(graphs(model)):
             kept: set[ir.Value] = set()
             for node in reversed(dead_nodes(graph)):
                 if node.domain in _WITHOUT_EFFECTS | local and kept.isdisjoint(node.outputs):
                     release(node)
                     graph.remove(node, safe=True)
-                    found[node.op_type == "Constant"] += 1
+                    removed[node.op_type == "Constant"] += 1
                     continue
                 kept.update(v for v in node.inputs if v is not None)
                 reasons[
@@ -71,8 +71,8 @@ def remove(model: ir.Model) -> tuple[int, int, list[str]]:
         for name, value in list(graph.initializers.items()):
             if not (value.uses() or value.is_graph_output() or value.is_graph_input()):
                 del graph.initializers[name]
-                found[1] += 1
-    return found[0], found[1], list(reasons)
+                removed[1] += 1
+    return removed[0], removed[1], list(reasons)
 
 
 def counted(nodes: int, weights: int) -> str:

@@ -63,8 +63,8 @@ def _merge_nodes(editor: Editor, model: ir.Model) -> int:
             attributes = signature(node, small_contents)
             what = (node.domain, node.op_type, node.overload, len(node.outputs), *node.inputs)
             # Which outputs are left out may decide what an operator does.
-            given = tuple(bool(value.name) for value in node.outputs)
-            kept = first.setdefault((what, given, attributes), node)
+            used_outputs = tuple(bool(value.name) for value in node.outputs)
+            kept = first.setdefault((what, used_outputs, attributes), node)
             if kept is not node:
                 for old, new in zip(list(node.outputs), kept.outputs, strict=True):
                     editor.replace(old, new)
@@ -75,10 +75,10 @@ def _merge_nodes(editor: Editor, model: ir.Model) -> int:
 def _merge(model: ir.Model) -> tuple[int, int, int]:
     """Merges what is equal: nodes of the same inputs, weights, and nodes that only equal weights made unlike."""
     editor = Editor(model)
-    seen = _merge_nodes(editor, model)
+    direct = _merge_nodes(editor, model)
     weights = _merge_weights(editor, model)
     hidden = _merge_nodes(editor, model) if weights else 0
-    return seen, weights, hidden
+    return direct, weights, hidden
 
 
 def _counts(nodes: int, weights: int) -> str:
@@ -88,12 +88,12 @@ def _counts(nodes: int, weights: int) -> str:
 
 
 def _change(model: ir.Model, params: Mapping[str, str]) -> RewriteResult:
-    seen, weights, hidden = _merge(model)
-    if not (seen or weights):
+    direct, weights, hidden = _merge(model)
+    if not (direct or weights):
         why = "no two nodes compute the same, and no two weights are equal"
         return unchanged(why)
     return RewriteResult(
-        modified=True, what=f"Merged {_counts(seen + hidden, weights)} with others that are equal."
+        modified=True, what=f"Merged {_counts(direct + hidden, weights)} with others that are equal."
     )
 
 

@@ -40,10 +40,10 @@ def _refuses(model: ir.Model) -> tuple[str, ...]:
 
 
 def _proposes(model: ir.Model, workload: Workload | None) -> Sequence[Proposed]:
-    held = weight_bytes(model, *_KINDS)
-    if _refuses(model) or held < LEAST_BYTES or is_small_share(model, held):
+    n_bytes = weight_bytes(model, *_KINDS)
+    if _refuses(model) or n_bytes < LEAST_BYTES or is_small_share(model, n_bytes):
         return []
-    return [({"scales": "channel"}, f"{megabytes(held)} in matrix products: 8 bits, without calibration")]
+    return [({"scales": "channel"}, f"{megabytes(n_bytes)} in matrix products: 8 bits, without calibration")]
 
 
 REWRITE = Rewrite(

@@ -35,7 +35,7 @@ class _Match:
         terms: The indices of what goes in, the left factor first.
         inputs: Places of what goes in, in this order.
         wanted: How the indices of each must stand.
-        made: Those of the product.
+        product: Those of the product.
         result: Those of what comes out.
     """
 
@@ -43,7 +43,7 @@ class _Match:
     terms: tuple[str, ...]
     inputs: tuple[int, ...]
     wanted: tuple[str, ...]
-    made: str
+    product: str
     result: str
 
 
@@ -62,7 +62,7 @@ def _match(node: ir.Node, look: Look) -> _Match | str:  # noqa: PLR0911  (one a 
     if len(terms) == 1:
         if set(terms[0]) != set(result):
             return f"{said} sums over a tensor alone"
-        return _Match(node=node, terms=terms, inputs=(0,), wanted=(result,), made=result, result=result)
+        return _Match(node=node, terms=terms, inputs=(0,), wanted=(result,), product=result, result=result)
     if len(terms) != 2:
         return f"{said} is of more than two tensors"
     for order in ((0, 1), (1, 0)):
@@ -83,7 +83,7 @@ def _match(node: ir.Node, look: Look) -> _Match | str:  # noqa: PLR0911  (one a 
             return f"{said} is of a type that MatMul is not for"
         wanted = (both + rows + summed[0], both + summed[0] + columns)
         return _Match(
-            node=node, terms=(a, b), inputs=order, wanted=wanted, made=both + rows + columns, result=result
+            node=node, terms=(a, b), inputs=order, wanted=wanted, product=both + rows + columns, result=result
         )
     return f"{said} does not sum over one index, or one of its tensors is no matrix"
 
@@ -97,9 +97,9 @@ def _turned(editor: Editor, at: ir.Node, value: ir.Value, has: str, wants: str) 
     if has == wants:
         return value
     perm = ir.AttrInt64s("perm", [has.index(index) for index in wants])
-    made = editor.node(at, "Transpose", [value], [perm], name=f"{at.name or 'einsum'}_transpose")
-    made.type = value.type
-    return made
+    transposed = editor.node(at, "Transpose", [value], [perm], name=f"{at.name or 'einsum'}_transpose")
+    transposed.type = value.type
+    return transposed
 
 
 def _replace(editor: Editor, match: _Match, look: Look) -> None:
@@ -109,14 +109,14 @@ def _replace(editor: Editor, match: _Match, look: Look) -> None:
         _turned(editor, node, value, has, wants)
         for value, has, wants in zip(inputs, match.terms, match.wanted, strict=True)
     ]
-    made = factors[0]
+    output = factors[0]
     if len(factors) == 2:
-        made = editor.node(node, "MatMul", factors, name=f"{node.name or 'einsum'}_product")
-        made.type = node.outputs[0].type
-    made = _turned(editor, node, made, match.made, match.result)
-    if made is inputs[0]:
-        made = editor.node(node, "Identity", [made], name=f"{node.name or 'einsum'}_same")
-    editor.replace(node.outputs[0], made)
+        output = editor.node(node, "MatMul", factors, name=f"{node.name or 'einsum'}_product")
+        output.type = node.outputs[0].type
+    output = _turned(editor, node, output, match.product, match.result)
+    if output is inputs[0]:
+        output = editor.node(node, "Identity", [output], name=f"{node.name or 'einsum'}_same")
+    editor.replace(node.outputs[0], output)
 
 
 PATTERN = Pattern(

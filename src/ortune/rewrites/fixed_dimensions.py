@@ -91,8 +91,8 @@ def _refuse_static(model: ir.Model, sizes: Mapping[str, int]) -> None:
 
 
 def _why_unused(model: ir.Model, name: str) -> str:
-    known = {symbol or f"{v.name}[{axis}]" for v in _inputs(model) for axis, symbol in _symbolic(v)}
-    there = f"there are: {', '.join(sorted(known))}" if known else "no input has a symbolic one"
+    symbols = {symbol or f"{v.name}[{axis}]" for v in _inputs(model) for axis, symbol in _symbolic(v)}
+    there = f"there are: {', '.join(sorted(symbols))}" if symbols else "no input has a symbolic one"
     return f"no input has the symbolic dimension {name!r}; {there}"
 
 
@@ -124,9 +124,9 @@ def _sizes_of(model: ir.Model, case: Case) -> dict[str, str]:
             if len(shape) == len(value.shape or ()) and shape[axis] > 0:
                 places[symbol][f"{value.name}[{axis}]"] = shape[axis]
     sizes: dict[str, int] = {}
-    for symbol, found in places.items():
-        one = len(set(found.values())) == 1
-        sizes.update({symbol: next(iter(found.values()))} if symbol and one else found)
+    for symbol, sizes_by_place in places.items():
+        one = len(set(sizes_by_place.values())) == 1
+        sizes.update({symbol: next(iter(sizes_by_place.values()))} if symbol and one else sizes_by_place)
     return {name: str(size) for name, size in sorted(sizes.items())}
 
 

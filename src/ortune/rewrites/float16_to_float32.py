@@ -54,22 +54,25 @@ def _cast_to(node: ir.Node, dtype: ir.DataType) -> bool:
 
 def _last_cast(model: ir.Model, node: ir.Node) -> bool:
     """Whether a node does nothing but give an output of the model its type."""
-    made = node.outputs[0] if node.outputs else None
+    output = node.outputs[0] if node.outputs else None
     return (
         _cast_to(node, _HALF)
         and node.graph is model.graph
-        and made is not None
-        and made.is_graph_output()
-        and not made.uses()
+        and output is not None
+        and output.is_graph_output()
+        and not output.uses()
     )
 
 
 def _fixed(model: ir.Model) -> list[ir.Value]:
     """Values of float16 that callers see, and that are used otherwise than by a Cast to float32."""
-    found = [*model.graph.inputs, *(v for v in model.graph.initializers.values() if not v.is_graph_input())]
+    candidates = [
+        *model.graph.inputs,
+        *(v for v in model.graph.initializers.values() if not v.is_graph_input()),
+    ]
     return [
         value
-        for value in found
+        for value in candidates
         if value.dtype == _HALF
         and _stays(model, value)
         and not all(_cast_to(use.node, _SINGLE) for use in value.uses())
@@ -168,12 +171,12 @@ def _cast_inputs(model: ir.Model, editor: Editor, values: Sequence[ir.Value]) ->
     for value in values:
         assert first is not None  # a node uses the value
         uses = [use for use in value.uses() if not _cast_to(use.node, _SINGLE)]
-        made = editor.node(
+        single = editor.node(
             first, "Cast", [value], [ir.AttrInt64("to", _SINGLE.value)], name=f"{value.name}_float32"
         )
-        made.type, made.shape = ir.TensorType(_SINGLE), value.shape
+        single.type, single.shape = ir.TensorType(_SINGLE), value.shape
         for use in uses:
-            use.node.replace_input_with(use.idx, made)
+            use.node.replace_input_with(use.idx, single)
 
 
 def _cast_outputs(model: ir.Model, editor: Editor, halves: Sequence[ir.Value]) -> None:
@@ -183,12 +186,12 @@ def _cast_outputs(model: ir.Model, editor: Editor, halves: Sequence[ir.Value]) -
         node = ir.Node(
             "", "Cast", [value], [ir.AttrInt64("to", _HALF.value)], name=editor.fresh(f"{name}_float16")
         )
-        made = node.outputs[0]
-        made.name, made.type, made.shape = name, ir.TensorType(_HALF), value.shape
+        half = node.outputs[0]
+        half.name, half.type, half.shape = name, ir.TensorType(_HALF), value.shape
         graph.append(node)
         for place, output in enumerate(list(graph.outputs)):
             if output is value:
-                graph.outputs[place] = made
+                graph.outputs[place] = half
 
 
 def _change(model: ir.Model, params: Mapping[str, str]) -> RewriteResult:

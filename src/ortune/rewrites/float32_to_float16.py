@@ -54,23 +54,25 @@ def _constants(model: ir.Model) -> Iterator[ir.TensorProtocol]:
 def _refuses(model: ir.Model) -> tuple[str, ...]:
     if holds_quantised(model):
         return ("the model holds quantised operators already",)
-    held = {dtype: sum(t.nbytes for t in _constants(model) if t.dtype == dtype) for dtype in (_HALF, _SINGLE)}
-    if held[_HALF] > held[_SINGLE]:
+    bytes_of = {
+        dtype: sum(t.nbytes for t in _constants(model) if t.dtype == dtype) for dtype in (_HALF, _SINGLE)
+    }
+    if bytes_of[_HALF] > bytes_of[_SINGLE]:
         return ("the weights are float16 already",)
-    return () if held[_SINGLE] else ("no float32 weights",)
+    return () if bytes_of[_SINGLE] else ("no float32 weights",)
 
 
-def _mend(given: ir.Model, made: ir.Model) -> None:
+def _mend(original: ir.Model, output: ir.Model) -> None:
     """The converter puts its Casts at the end, wherever they are read."""
-    mend(given, made)
-    made.graph.sort()
+    mend(original, output)
+    output.graph.sort()
 
 
 def _proposes(model: ir.Model, workload: Workload | None) -> Sequence[Proposed]:
-    held = weight_bytes(model, *PRODUCTS, *RECURRENT)
-    if held < LEAST_BYTES or _refuses(model):
+    n_bytes = weight_bytes(model, *PRODUCTS, *RECURRENT)
+    if n_bytes < LEAST_BYTES or _refuses(model):
         return []
-    return [({}, f"{megabytes(held)} in products: 16 bits for weights and activations, on a GPU")]
+    return [({}, f"{megabytes(n_bytes)} in products: 16 bits for weights and activations, on a GPU")]
 
 
 REWRITE = Rewrite(

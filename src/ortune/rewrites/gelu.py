@@ -58,16 +58,16 @@ class _Match:
 def _match(anchor: ir.Node, _: Look) -> _Match | str:
     """The Gelu around an Erf or Tanh; "" for others, or why it is nearly one."""
     for x in above(anchor, _ABOVE):
-        found = spread(x, [_POINTS], rank=least_rank(x), axes=0, limit=_FOLLOWED, scope=anchor.graph)
-        if anchor.outputs[0] not in found:
+        computed = spread(x, [_POINTS], rank=least_rank(x), axes=0, limit=_FOLLOWED, scope=anchor.graph)
+        if anchor.outputs[0] not in computed:
             continue
-        for y in found:
+        for y in computed:
             by_tanh = anchor.op_type == "Tanh"
-            if not np.allclose(found[y][0], _TANH if by_tanh else _ERF, rtol=_NEAR, atol=_NEAR):
+            if not np.allclose(computed[y][0], _TANH if by_tanh else _ERF, rtol=_NEAR, atol=_NEAR):
                 continue
-            if anchor in between(x, y, found)[0]:  # else the Gelu around another one, of the same value
+            if anchor in between(x, y, computed)[0]:  # else the Gelu around another one, of the same value
                 what = f"the Gelu around {anchor.op_type} {anchor.name!r}"
-                form = form_of(what, x, y, found)
+                form = form_of(what, x, y, computed)
                 if isinstance(form, Form) and not by_tanh and form.is_fused:
                     return f"ONNX Runtime fuses {what} by itself"
                 return form if isinstance(form, str) else _Match(x=x, y=y, anchor=anchor)
@@ -80,11 +80,11 @@ def _replace(editor: Editor, match: _Match, look: Look) -> None:
     name = f"{at.name or match.y.name or 'activation'}_gelu"
     if look.opset >= _STANDARD_OPSET:
         attributes = [ir.AttrString("approximate", "tanh")] if match.by_tanh else []
-        made = editor.node(at, "Gelu", [match.x], attributes, name=name)
+        output = editor.node(at, "Gelu", [match.x], attributes, name=name)
     else:
         operator = "FastGelu" if match.by_tanh else "Gelu"
-        made = editor.node(at, operator, [match.x], name=name, domain=_MICROSOFT)
-    editor.replace(match.y, made)
+        output = editor.node(at, operator, [match.x], name=name, domain=_MICROSOFT)
+    editor.replace(match.y, output)
 
 
 PATTERN = Pattern(

@@ -66,8 +66,8 @@ def _ramp(values: Array) -> tuple[float, float, float] | None:
     alpha, beta = slope / top, float(values[first] - slope * _POINTS[first]) / top
     ramp = top * np.clip(alpha * _POINTS + beta, 0.0, 1.0)
     # A sum that begins or ends at zero is no activation, but a Clip of what is computed before.
-    held = np.allclose(values, ramp, rtol=_NEAR, atol=_NEAR * top)
-    return (alpha, beta, top) if held and 0.0 < beta < 1.0 and not np.isclose(beta, (0, 1)).any() else None
+    is_ramp = np.allclose(values, ramp, rtol=_NEAR, atol=_NEAR * top)
+    return (alpha, beta, top) if is_ramp and 0.0 < beta < 1.0 and not np.isclose(beta, (0, 1)).any() else None
 
 
 def _is_one(top: float) -> bool:
@@ -106,17 +106,17 @@ def _times(clipped: ir.Value, top: float) -> tuple[ir.Value, ir.Value] | None:
 def _candidates(clip: ir.Node) -> Iterator[tuple[_Match, list[ir.Node], ir.Value | None]]:
     """What a Clip may belong to: each with its nodes, and the value among them that is used elsewhere too."""
     for x in above(clip, _ABOVE):
-        found = spread(
+        computed = spread(
             x, [_POINTS], rank=least_rank(x), axes=0, limit=_FOLLOWED, bounds=True, scope=clip.graph
         )
-        for y in found:
+        for y in computed:
             at = y.producer()
-            if at is None or y is x or clip.outputs[0] not in found:
+            if at is None or y is x or clip.outputs[0] not in computed:
                 continue
-            nodes, elsewhere = between(x, y, found)
+            nodes, elsewhere = between(x, y, computed)
             if clip not in nodes:
                 continue
-            values = found[y][0]
+            values = computed[y][0]
             with np.errstate(all="ignore"):
                 swish, ramp = _ramp(values / _POINTS), _ramp(values)
             if swish is not None and _is_one(swish[2]):
@@ -139,12 +139,14 @@ def _candidates(clip: ir.Node) -> Iterator[tuple[_Match, list[ir.Node], ir.Value
 
 def _match(clip: ir.Node, look: Look) -> _Match | str:
     """What a Clip belongs to; why it is nearly that; or "" where it is something else."""
-    candidates = sorted(_candidates(clip), key=lambda each: (each[0].factor is None, -len(each[1])))
+    candidates = sorted(
+        _candidates(clip), key=lambda candidate: (candidate[0].factor is None, -len(candidate[1]))
+    )
     for match, nodes, elsewhere in candidates:
         if elsewhere is None:
             numbers = [one_number(value) for node in nodes for value in node.inputs]
-            types = {ir.DataType.from_numpy(each.dtype) for each in numbers if each is not None}
-            others = sorted(each.name for each in types - {ir.DataType.FLOAT})
+            types = {ir.DataType.from_numpy(number.dtype) for number in numbers if number is not None}
+            others = sorted(dtype.name for dtype in types - {ir.DataType.FLOAT})
             if not others:
                 return match
             return f"{clip.op_type} {clip.name!r} works on {others[0]}, and HardSigmoid has a kernel for FLOAT alone"

@@ -31,20 +31,20 @@ def _in_inputs(model: ir.Model) -> list[ir.Value]:
 
 def _change(model: ir.Model, params: Mapping[str, str]) -> RewriteResult:
     kept = set(filter(None, params["keep"].split("+")))
-    found = _in_inputs(model)
-    moved = [value for value in found if value.name not in kept]
-    unknown = sorted(kept - {value.name for value in found})
+    overridable = _in_inputs(model)
+    moved = [value for value in overridable if value.name not in kept]
+    unknown = sorted(kept - {value.name for value in overridable})
     reasons = tuple(f"{name!r} is no initializer among the inputs, so it cannot be kept" for name in unknown)
     if not moved:
         why = (
             "no initializer is a graph input"
-            if not found
+            if not overridable
             else "every initializer in the inputs is to be kept"
         )
         return unchanged(why, *reasons)
     for value in moved:
         model.graph.inputs.remove(value)
-    for value in found:
+    for value in overridable:
         value.meta.pop(NEVER_FED, None)  # from the raised version on, what is kept can be fed
     raised = model.ir_version < FREE_INITIALIZERS_IR
     model.ir_version = max(model.ir_version, FREE_INITIALIZERS_IR)
@@ -57,9 +57,9 @@ def _change(model: ir.Model, params: Mapping[str, str]) -> RewriteResult:
 def _proposes(model: ir.Model, workload: Workload | None) -> Sequence[Proposed]:
     cases = workload.cases if workload else ()
     fed = {choice.name for case in cases for choice in case.inputs}
-    found = [value.name or "" for value in model.graph.inputs if is_overridable(value)]
-    keep = sorted(fed.intersection(found))
-    count = len(found) - len(keep)
+    overridable = [value.name or "" for value in model.graph.inputs if is_overridable(value)]
+    keep = sorted(fed.intersection(overridable))
+    count = len(overridable) - len(keep)
     if not count or any("+" in name for name in keep):
         return []
     reason = f"{count} of its weights are graph inputs, so that ONNX Runtime takes them for unknown"

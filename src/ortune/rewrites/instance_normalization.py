@@ -83,32 +83,32 @@ def _shapes(dims: Dims) -> list[tuple[int, ...]]:
 
 def _probes(shapes: list[tuple[int, ...]]) -> Probes:
     """Channels of other means and deviations each."""
-    made: Probes = []
+    probes: Probes = []
     for seed, shape in enumerate((*shapes[:1] * 2, *shapes[1:])):
         rng = np.random.default_rng(seed)
         rows = rng.standard_normal((shape[0] * shape[1], math.prod(shape[2:])))
         rows *= np.asarray(_ROWS)[(np.arange(len(rows)) + seed) % len(_ROWS)][:, None]
         rows += rng.standard_normal((len(rows), 1))
-        made.append(rows.reshape(shape))
-    return made
+        probes.append(rows.reshape(shape))
+    return probes
 
 
 def _by_channel(values: Array) -> Array:
     """One row a channel of what has channels on the second axis."""
-    made: Array = np.moveaxis(values, 1, 0).reshape(values.shape[1], -1)
-    return made
+    rows: Array = np.moveaxis(values, 1, 0).reshape(values.shape[1], -1)
+    return rows
 
 
 def _normalised(x: Array, epsilon: float) -> Array:
     axes = tuple(range(2, x.ndim))
     centred = x - x.mean(axes, keepdims=True)
-    made: Array = centred / np.sqrt((centred**2).mean(axes, keepdims=True) + epsilon)
-    return made
+    normalised: Array = centred / np.sqrt((centred**2).mean(axes, keepdims=True) + epsilon)
+    return normalised
 
 
-def _factors(found: Probes, plain: Probes) -> tuple[Array, Array] | None:
-    """(gamma, beta) where ``found`` is ``gamma * plain + beta`` by channel for every probe; else None."""
-    ours, theirs = [_by_channel(p) for p in plain], [_by_channel(p) for p in found]
+def _factors(values: Probes, plain: Probes) -> tuple[Array, Array] | None:
+    """(gamma, beta) where ``values`` is ``gamma * plain + beta`` by channel for every probe; else None."""
+    ours, theirs = [_by_channel(p) for p in plain], [_by_channel(p) for p in values]
     channels = np.arange(len(ours[0]))
     low, high = ours[0].argmin(axis=1), ours[0].argmax(axis=1)
     with np.errstate(all="ignore"):
@@ -140,26 +140,28 @@ def _match(mean: ir.Node, look: Look) -> _Match | str:
         if math.prod(shapes[0][2:]) == 1:
             continue  # one element is its own mean
         probes = _probes(shapes)
-        found = spread(x, probes, rank=len(dims), axes=len(dims), limit=_FOLLOWED, held=look.held)
-        match = _found(x, probes, found, isinstance(dims[1], int))
+        computed = spread(x, probes, rank=len(dims), axes=len(dims), limit=_FOLLOWED, sizes_of=look.contents)
+        match = _found(x, probes, computed, isinstance(dims[1], int))
         if isinstance(match, _Match):
             return match
         why = why or match
     return why
 
 
-def _found(x: ir.Value, probes: Probes, found: dict[ir.Value, Probes], channels_known: bool) -> _Match | str:
+def _found(
+    x: ir.Value, probes: Probes, computed: dict[ir.Value, Probes], channels_known: bool
+) -> _Match | str:
     why = ""
-    for epsilon in epsilons(found, _MOST_EPSILON):
+    for epsilon in epsilons(computed, _MOST_EPSILON):
         plain = [_normalised(p, epsilon) for p in probes]
-        for y in reversed(found):
-            factors = _factors(found[y], plain) if same_shapes(found[y], probes) else None
+        for y in reversed(computed):
+            factors = _factors(computed[y], plain) if same_shapes(computed[y], probes) else None
             if factors is None:
                 continue
             gamma, beta = factors
             if probes[0].ndim == 3 and max(np.ptp(gamma), np.ptp(beta)) <= _NEAR * np.abs(gamma).max():
                 continue  # over one axis, without factors by channel: a LayerNormalization
-            form = form_of(f"the normalisation of {x.name!r}", x, y, found)
+            form = form_of(f"the normalisation of {x.name!r}", x, y, computed)
             if isinstance(form, str):
                 why = why or form
                 continue
@@ -176,9 +178,9 @@ def _replace(editor: Editor, match: _Match, look: Look) -> None:
     scale = editor.constant(at, f"{name}_gamma", match.gamma.astype(np.float32))
     shift = editor.constant(at, f"{name}_beta", match.beta.astype(np.float32))
     epsilon = [ir.AttrFloat32("epsilon", match.epsilon)]
-    made = editor.node(at, "InstanceNormalization", [match.x, scale, shift], epsilon, name=name)
-    look.values[made] = look.of(match.y)
-    editor.replace(match.y, made)
+    output = editor.node(at, "InstanceNormalization", [match.x, scale, shift], epsilon, name=name)
+    look.values[output] = look.of(match.y)
+    editor.replace(match.y, output)
 
 
 PATTERN = Pattern(

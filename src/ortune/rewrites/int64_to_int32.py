@@ -37,21 +37,21 @@ def _fits(own: Range | None) -> bool:
     return own is not None and own[0] >= _LOW and own[1] <= _HIGH
 
 
-def _is_wide(value: ir.Value | None, found: Mapping[ir.Value, Range]) -> bool:
+def _is_wide(value: ir.Value | None, ranges: Mapping[ir.Value, Range]) -> bool:
     """Whether a value is known to be int64."""
     if value is None:
         return False
     node = value.producer()
     cast = node is not None and cast_to(node) == _WIDE.value
-    return value.dtype == _WIDE or value in found or cast
+    return value.dtype == _WIDE or value in ranges or cast
 
 
-def _why_not(node: ir.Node, found: Mapping[ir.Value, Range]) -> str:
+def _why_not(node: ir.Node, ranges: Mapping[ir.Value, Range]) -> str:
     """Why a node cannot compute in 32 bits; "" where it can."""
     for value in [*(node.inputs[place] for place in wide_inputs(node)), *node.outputs]:
-        if value in node.outputs and not _is_wide(value, found):
+        if value in node.outputs and not _is_wide(value, ranges):
             continue  # a comparison's
-        own = range_of(value, found)
+        own = range_of(value, ranges)
         assert value is not None
         if own is None:
             return f"what {value.name!r} of {node.op_type} may be is not known"
@@ -62,13 +62,13 @@ def _why_not(node: ir.Node, found: Mapping[ir.Value, Range]) -> str:
 
 def _chosen(model: ir.Model) -> tuple[list[ir.Node], list[str]]:
     """The nodes that become 32 bits, in order: whole groups in which something is computed; and the near misses."""
-    found = ranges(model)
+    known_ranges = ranges(model)
     able: list[ir.Node] = []
     reasons: list[str] = []
     for node in model.graph:
-        if not is_known(node) or not any(_is_wide(v, found) for v in _wide_values(node)):
+        if not is_known(node) or not any(_is_wide(v, known_ranges) for v in _wide_values(node)):
             continue
-        why = _why_not(node, found)
+        why = _why_not(node, known_ranges)
         if not why:
             able.append(node)
         elif node.op_type in COMPUTING:
@@ -78,8 +78,8 @@ def _chosen(model: ir.Model) -> tuple[list[ir.Node], list[str]]:
 
 def _wide_values(node: ir.Node) -> list[ir.Value | None]:
     """What a node computes with in its own type; of a Cast, and of what only moves constants, what it makes."""
-    given = [node.inputs[place] for place in wide_inputs(node)]
-    fed = [value for value in given if constant(value) is None]
+    operands = [node.inputs[place] for place in wide_inputs(node)]
+    fed = [value for value in operands if constant(value) is None]
     return fed if node.op_type != "Cast" else list(node.outputs)
 
 
@@ -131,13 +131,13 @@ class _Narrowing:
             ir.AttrInt64("to", _NARROW.value) if node.op_type == "Cast" and a.name == "to" else a
             for a in node.attributes.values()
         ]
-        made = self._editor.node(
+        output = self._editor.node(
             node, node.op_type, inputs, attributes, name=f"{node.name or node.op_type}_int32"
         )
         old = node.outputs[0]
-        made.shape = old.shape
-        made.type = ir.TensorType(_NARROW) if self._is_wide(old) else old.type
-        self._narrow[old] = made
+        output.shape = old.shape
+        output.type = ir.TensorType(_NARROW) if self._is_wide(old) else old.type
+        self._narrow[old] = output
 
     def _is_wide(self, value: ir.Value) -> bool:
         return value in self._found
@@ -154,24 +154,24 @@ class _Narrowing:
         return self._narrow[value]
 
     def _cast(self, before: ir.Node, value: ir.Value, to: ir.DataType, name: str) -> ir.Value:
-        made = self._editor.node(before, "Cast", [value], [ir.AttrInt64("to", to.value)], name=name)
-        made.type, made.shape = ir.TensorType(to), value.shape
-        return made
+        output = self._editor.node(before, "Cast", [value], [ir.AttrInt64("to", to.value)], name=name)
+        output.type, output.shape = ir.TensorType(to), value.shape
+        return output
 
     def _hand_over(self, node: ir.Node) -> None:
         """Gives the users of an old output the new one; in 64 bits where they want that."""
         old = node.outputs[0]
-        made = self._narrow[old]
+        output = self._narrow[old]
         if not self._is_wide(old):
-            self._editor.replace(old, made)
+            self._editor.replace(old, output)
             return
         others = [use for use in old.uses() if use.node not in self._inside]
         for use in others:
             if not use.node.domain and _TAKES_BOTH.get(use.node.op_type) == use.idx:
-                use.node.replace_input_with(use.idx, made)
+                use.node.replace_input_with(use.idx, output)
         rest = [use for use in old.uses() if use.node not in self._inside]
         if rest or old.is_graph_output():
-            self._editor.replace(old, self._cast(node, made, _WIDE, f"{node.name or node.op_type}_int64"))
+            self._editor.replace(old, self._cast(node, output, _WIDE, f"{node.name or node.op_type}_int64"))
 
 
 def _change(model: ir.Model, params: Mapping[str, str]) -> RewriteResult:

@@ -100,19 +100,19 @@ def _probe_shapes(x: ir.Value, sizes: Sizes | None, axis: int) -> list[tuple[int
     """Sizes to try ``x`` with, and others; none where the size of the axis cannot be told or all is too large."""
     if sizes is None and axis != -1:
         return []
-    known: list[int | None] = [None, None] if sizes is None else list(sizes)
-    if not -len(known) <= axis < len(known):
+    dims: list[int | None] = [None, None] if sizes is None else list(sizes)
+    if not -len(dims) <= axis < len(dims):
         return []
-    width = known[axis] = known[axis] or _width(x)
-    shapes = [tuple(s or unknown for s in known) for unknown in _UNKNOWN]
+    width = dims[axis] = dims[axis] or _width(x)
+    shapes = [tuple(s or unknown for s in dims) for unknown in _UNKNOWN]
     return shapes if width > 1 and np.prod(shapes[0]) <= _MOST_ELEMENTS else []
 
 
 def _width(x: ir.Value) -> int:
     """The size of the last axis, from the constants that things computed from ``x`` are combined with; else 0."""
-    found = [use.node.outputs[0] for use in x.uses()]
-    for value in found:
-        for use in value.uses() if len(found) < _FOLLOWED else ():
+    derived = [use.node.outputs[0] for use in x.uses()]
+    for value in derived:
+        for use in value.uses() if len(derived) < _FOLLOWED else ():
             numbers = [constant(v) for v in use.node.inputs]
             sizes = [
                 n.size
@@ -122,13 +122,13 @@ def _width(x: ir.Value) -> int:
             if sizes:
                 return sizes[0]
             if is_op(use.node, "Add", "Sub", "Mul", "Div", "Pow", "Sqrt", "ReduceMean", "ReduceSum"):
-                found.append(use.node.outputs[0])
+                derived.append(use.node.outputs[0])
     return 0
 
 
 def _probes(shapes: list[tuple[int, ...]], axis: int) -> Probes:
     """Two to find what the factors are, and more to hold them against: rows of other means and deviations each."""
-    made: Probes = []
+    probes: Probes = []
     for seed, shape in enumerate((*shapes[:1] * 2, *shapes[1:])):
         rng = np.random.default_rng(seed)
         values = np.moveaxis(rng.standard_normal(shape), axis, -1).copy()
@@ -136,21 +136,21 @@ def _probes(shapes: list[tuple[int, ...]], axis: int) -> Probes:
         at = np.arange(len(rows)) + seed
         rows *= np.asarray(_ROWS)[at % len(_ROWS)][:, None]
         rows += rng.standard_normal((len(rows), 1))
-        made.append(np.moveaxis(values, -1, axis))
-    return made
+        probes.append(np.moveaxis(values, -1, axis))
+    return probes
 
 
 def _normalised(x: Array, axis: int, epsilon: float) -> Array:
     centred = x - x.mean(axis, keepdims=True)
-    made: Array = centred / np.sqrt((centred**2).mean(axis, keepdims=True) + epsilon)
-    return made
+    normalised: Array = centred / np.sqrt((centred**2).mean(axis, keepdims=True) + epsilon)
+    return normalised
 
 
-def _factors(found: Probes, plain: Probes, axis: int) -> tuple[Array, Array] | None:
-    """(gamma, beta) where ``found`` is ``gamma * plain + beta`` along an axis for every probe; else None."""
+def _factors(values: Probes, plain: Probes, axis: int) -> tuple[Array, Array] | None:
+    """(gamma, beta) where ``values`` is ``gamma * plain + beta`` along an axis for every probe; else None."""
     width = plain[0].shape[axis]
     ours = [np.moveaxis(p, axis, -1).reshape(-1, width) for p in plain]
-    theirs = [np.moveaxis(p, axis, -1).reshape(-1, width) for p in found]
+    theirs = [np.moveaxis(p, axis, -1).reshape(-1, width) for p in values]
     apart = ours[0][0] - ours[1][0]
     with np.errstate(all="ignore"):
         gamma = (theirs[0][0] - theirs[1][0]) / apart
@@ -178,8 +178,8 @@ def _match(mean: ir.Node, look: Look) -> _Match | str:
                 continue
             probes = _probes(shapes, axis)
             rank, axes = len(sizes or (0,)), len(shapes[0])
-            found = spread(x, probes, rank=rank, axes=axes, limit=_FOLLOWED, held=look.held)
-            match = _found(x, sizes, axis, probes, found)
+            computed = spread(x, probes, rank=rank, axes=axes, limit=_FOLLOWED, sizes_of=look.contents)
+            match = _found(x, sizes, axis, probes, computed)
             if isinstance(match, _Match):
                 return match
             why = why or match
@@ -197,45 +197,45 @@ def _sizes(x: ir.Value, mean: ir.Node, axis: int, look: Look) -> Iterator[Sizes 
 
 def may_begin(mean: ir.Node) -> bool:
     """Whether a difference and a root are made of a mean soon: most means are those of something else."""
-    seen: dict[ir.Node, None] = {}
+    visited: dict[ir.Node, None] = {}
     level = [mean]
     for _ in range(_STEPS):
         level = [use.node for node in level for value in node.outputs for use in value.uses()]
-        level = [node for node in dict.fromkeys(level) if is_op(node, *_BETWEEN) and node not in seen]
-        seen |= dict.fromkeys(level)
-    kinds = {node.op_type for node in seen}
+        level = [node for node in dict.fromkeys(level) if is_op(node, *_BETWEEN) and node not in visited]
+        visited |= dict.fromkeys(level)
+    kinds = {node.op_type for node in visited}
     return not kinds.isdisjoint(("Sub", "Neg")) and not kinds.isdisjoint(("Sqrt", "Pow"))
 
 
 def _found(
-    x: ir.Value, known: Sizes | None, axis: int, probes: Probes, found: dict[ir.Value, Probes]
+    x: ir.Value, sizes: Sizes | None, axis: int, probes: Probes, computed: dict[ir.Value, Probes]
 ) -> _Match | str:
     why = ""
-    for epsilon in epsilons(found, _MOST_EPSILON):
+    for epsilon in epsilons(computed, _MOST_EPSILON):
         plain = [_normalised(p, axis, epsilon) for p in probes]
-        for y in reversed(found):
-            if y is x or not same_shapes(found[y], probes):
+        for y in reversed(computed):
+            if y is x or not same_shapes(computed[y], probes):
                 continue
-            factors = _factors(found[y], plain, axis)
+            factors = _factors(computed[y], plain, axis)
             if factors is None:
                 continue
             what = f"the normalisation of {x.name!r}"
-            form = form_of(what, x, y, found)
+            form = form_of(what, x, y, computed)
             if isinstance(form, str):
                 why = why or form
                 continue
-            if known is None or known[axis] is None:
+            if sizes is None or sizes[axis] is None:
                 constants = [constant(v) for node in form.nodes for v in node.inputs]
                 if not any(n is not None and n.size == factors[0].size for n in constants):
                     return f"the length of the axis that {x.name!r} is normalised along is not known"
-            last = axis == -1 or (known is not None and axis == len(known) - 1)
+            last = axis == -1 or (sizes is not None and axis == len(sizes) - 1)
             # Behind a Transpose it may not, since that is moved first.
             if last and not is_op(x.producer(), "Transpose") and form.is_fused:
                 return f"ONNX Runtime fuses {what} by itself"
-            if known is None:
+            if sizes is None:
                 place, rank = -1, 0
             else:
-                rank = len(known)
+                rank = len(sizes)
                 place = axis % rank
             return _Match(
                 x=x,
@@ -276,11 +276,11 @@ def _replace(editor: Editor, match: _Match, look: Look) -> None:
     if match.beta.any():
         inputs.append(editor.constant(at, f"{name}_beta", match.beta.astype(np.float32)))
     attributes = [ir.AttrInt64("axis", -1), ir.AttrFloat32("epsilon", match.epsilon)]
-    made = editor.node(at, "LayerNormalization", inputs, attributes, name=name)
+    output = editor.node(at, "LayerNormalization", inputs, attributes, name=name)
     if inner:
         back = [order.index(axis) for axis in range(match.rank)]
-        made = editor.node(at, "Transpose", [made], [ir.AttrInt64s("perm", back)], name=f"{name}_after")
-    editor.replace(match.y, made)
+        output = editor.node(at, "Transpose", [output], [ir.AttrInt64s("perm", back)], name=f"{name}_after")
+    editor.replace(match.y, output)
 
 
 def _raise(model: ir.Model) -> None:

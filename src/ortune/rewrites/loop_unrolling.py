@@ -62,7 +62,9 @@ class _Drawing:
 
     def __call__(self, graph: ir.Graph | ir.Function) -> bool:
         return any(
-            is_random(node) or node.op_identifier() in self._called for each in nested(graph) for node in each
+            is_random(node) or node.op_identifier() in self._called
+            for scope in nested(graph)
+            for node in scope
         )
 
 
@@ -80,15 +82,15 @@ def _goes_on(body: ir.Graph) -> bool:
 
 def _match(node: ir.Node, most: int, draws: _Drawing) -> _Match | str:  # noqa: PLR0911  (one a near miss)
     """How a Loop is written out, or why it cannot be."""
-    body, given = graph_of(node, "body"), list(node.inputs)
-    if body is None or len(given) < _RANK_FIRST:
+    body, inputs = graph_of(node, "body"), list(node.inputs)
+    if body is None or len(inputs) < _RANK_FIRST:
         return f"the body of the Loop {node.name!r} is not in the node"
-    trips = constant(given[0])
+    trips = constant(inputs[0])
     if trips is None or trips.size != 1:
         return f"how often the Loop {node.name!r} goes round is not a constant"
-    rounds, carried = int(trips.reshape(())), len(given) - _RANK_FIRST
-    start = constant(given[1])
-    if (given[1] is not None and (start is None or not start.all())) or not _goes_on(body):
+    rounds, carried = int(trips.reshape(())), len(inputs) - _RANK_FIRST
+    start = constant(inputs[1])
+    if (inputs[1] is not None and (start is None or not start.all())) or not _goes_on(body):
         return f"the Loop {node.name!r} may stop before its last round"
     if rounds < 1 or rounds * nodes_within(body) > most:
         return f"the Loop {node.name!r} goes round {rounds:,} times, which would make more than {most} nodes, or none"
@@ -99,7 +101,7 @@ def _match(node: ir.Node, most: int, draws: _Drawing) -> _Match | str:  # noqa: 
     if draws(body):
         # From its seed each copy would draw the same; the rounds draw on.
         return f"the body of the Loop {node.name!r} draws random numbers"
-    if not can_be_inlined(body) or any(v is None for v in given[_RANK_FIRST:]):
+    if not can_be_inlined(body) or any(v is None for v in inputs[_RANK_FIRST:]):
         return f"the body of the Loop {node.name!r} gives what is made outside of it"
     return _Match(rounds=rounds, body=body, carried=carried)
 
@@ -113,9 +115,9 @@ def _write_out(editor: Editor, node: ir.Node, match: _Match, opset: int) -> None
     gathered: list[list[ir.Value]] = [[] for _ in range(len(node.outputs) - match.carried)]
     for number in range(match.rounds):
         count = editor.constant(node, f"{name}_round", np.full((1,) * ranks[0], number, np.int64))
-        _, *made = copies.write([count, go_on, *state])
-        state = [*made[: match.carried]]
-        for pieces, value in zip(gathered, made[match.carried :], strict=True):
+        _, *results = copies.write([count, go_on, *state])
+        state = [*results[: match.carried]]
+        for pieces, value in zip(gathered, results[match.carried :], strict=True):
             pieces.append(_as_row(editor, node, value, opset))
         editor.drop(count)
     editor.drop(go_on)

@@ -30,7 +30,7 @@ _SIZES_ARE_INPUT = 13  # of Split, from this opset on
 _MOST_NUMBERS = 1 << 16  # of the weights of one product: larger ones are busy enough
 
 
-def _group(scope: Scope, known: Mapping[ir.Value, Known]) -> tuple[list[list[_affine.Product]], list[str]]:
+def _group(scope: Scope, values: Mapping[ir.Value, Known]) -> tuple[list[list[_affine.Product]], list[str]]:
     """Products of one row, in groups of two at least; and why others are in none."""
     groups: defaultdict[tuple[object, ...], list[_affine.Product]] = defaultdict(list)
     reasons: list[str] = []
@@ -42,15 +42,15 @@ def _group(scope: Scope, known: Mapping[ir.Value, Known]) -> tuple[list[list[_af
         ):
             continue
         stored = node.inputs[1].const_value if len(node.inputs) > 1 and node.inputs[1] is not None else None
-        dims = known.get(node.inputs[0], Known()).dims
+        dims = values.get(node.inputs[0], Known()).dims
         small = stored is None or stored.size <= _MOST_NUMBERS
         if not small or dims is None or any(size != 1 for size in dims[:-1]):
             if len(node.inputs[0].uses()) > 1:
                 reasons.append(f"{node.op_type} {node.name!r} is not known to be of one row and few weights")
             continue
-        made = _affine.product(node)
-        if made is not None:
-            groups[node.inputs[0], node.op_type, made.ins, made.weight.dtype].append(made)
+        product = _affine.product(node)
+        if product is not None:
+            groups[node.inputs[0], node.op_type, product.ins, product.weight.dtype].append(product)
     return [group for group in groups.values() if len(group) > 1], reasons
 
 
@@ -58,31 +58,31 @@ def _merge(editor: Editor, group: Sequence[_affine.Product], opset: int) -> None
     first = group[0].node
     name = first.name or first.outputs[0].name or "product"
     dtype = group[0].weight.dtype
-    columns = [made.weight.T if _affine.turned(made) else made.weight for made in group]
+    columns = [product.weight.T if _affine.turned(product) else product.weight for product in group]
     inputs = [first.inputs[0], editor.constant(first, f"{name}_weights", np.concatenate(columns, axis=1))]
-    biases = np.concatenate([made.bias for made in group]).astype(dtype)
+    biases = np.concatenate([product.bias for product in group]).astype(dtype)
     if biases.any():
         inputs.append(editor.constant(first, f"{name}_biases", biases))
     product = editor.node(first, first.op_type, inputs, name=f"{name}_merged")
     product.type = first.outputs[0].type
-    sizes = [made.outs for made in group]
-    attributes, given = [ir.AttrInt64("axis", -1)], [product]
+    sizes = [product.outs for product in group]
+    attributes, operands = [ir.AttrInt64("axis", -1)], [product]
     if opset < _SIZES_ARE_INPUT:
         attributes.append(ir.AttrInt64s("split", sizes))
     else:
-        given.append(editor.constant(first, f"{name}_sizes", np.array(sizes, np.int64)))
-    parts = editor.outputs(first, "Split", given, attributes, name=f"{name}_split", count=len(group))
-    for made, part in zip(group, parts, strict=True):
-        editor.replace(made.node.outputs[0], part)
+        operands.append(editor.constant(first, f"{name}_sizes", np.array(sizes, np.int64)))
+    parts = editor.outputs(first, "Split", operands, attributes, name=f"{name}_split", count=len(group))
+    for member, part in zip(group, parts, strict=True):
+        editor.replace(member.node.outputs[0], part)
 
 
 def _walk(model: ir.Model) -> tuple[int, int, list[str]]:
     """Merges them: how many products, into how many; and why others are not."""
     editor, before, after = Editor(model), 0, 0
     reasons: dict[str, None] = {}
-    known = known_values(model)
+    values = known_values(model)
     for scope, opset in scopes_of(model):
-        groups, why = _group(scope, known) if opset >= _LEAST_OPSET else ([], [])
+        groups, why = _group(scope, values) if opset >= _LEAST_OPSET else ([], [])
         reasons.update(dict.fromkeys(why))
         for group in groups:
             _merge(editor, group, opset)

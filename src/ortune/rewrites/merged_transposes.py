@@ -72,16 +72,16 @@ class _Match:
 
 
 def _order(node: ir.Node | None) -> Order | None:
-    given = ints_of(node, "perm") if node is not None and is_op(node, "Transpose") else None
-    return None if given is None else tuple(given)
+    perm = ints_of(node, "perm") if node is not None and is_op(node, "Transpose") else None
+    return None if perm is None else tuple(perm)
 
 
 class _Finder:
     """Follows an operator's inputs back to Transposes."""
 
-    def __init__(self, known: Mapping[ir.Value, Known], last: ir.Node) -> None:
-        self.known, self.last = known, last
-        self.seen: set[ir.Node] = set()
+    def __init__(self, values: Mapping[ir.Value, Known], last: ir.Node) -> None:
+        self.values, self.last = values, last
+        self.visited: set[ir.Node] = set()
         self.nodes: dict[ir.Node, None] = {}
         self.entries: dict[ir.Node, None] = {}
         self.orders: dict[ir.Value, Order] = {}
@@ -114,9 +114,9 @@ class _Finder:
 
     def _follow(self, node: ir.Node) -> bool:
         """Whether all that a node reads comes of Transposes, or is one number or constant; adds it after those."""
-        if len(self.seen) >= _MOST_NODES or len(node.outputs) != 1 or not is_op(node, *MOVERS):
+        if len(self.visited) >= _MOST_NODES or len(node.outputs) != 1 or not is_op(node, *MOVERS):
             return False
-        self.seen.add(node)
+        self.visited.add(node)
         if node.graph is not self.last.graph or has_parameters(node):
             return False
         for value in moved_inputs(node):
@@ -133,7 +133,7 @@ class _Finder:
         return True
 
     def _dims(self, value: ir.Value | None) -> Dims | None:
-        return self.known.get(value, Known()).dims if value is not None else None
+        return self.values.get(value, Known()).dims if value is not None else None
 
     def _moves(self, node: ir.Node) -> bool:
         """Whether a node can be computed before the Transposes, which all that it takes have in common."""
@@ -190,14 +190,14 @@ def _fits(whole: Dims, part: Dims) -> bool:
 class _Mover:
     """Computes a match before its Transposes."""
 
-    def __init__(self, editor: Editor, match: _Match, known: Mapping[ir.Value, Known]) -> None:
-        self.editor, self.orders, self.known = editor, match.orders, known
+    def __init__(self, editor: Editor, match: _Match, values: Mapping[ir.Value, Known]) -> None:
+        self.editor, self.orders, self.values = editor, match.orders, values
         self.last = match.nodes[-1]
         self.before: dict[ir.Value, ir.Value] = {}
         for entry in match.entries:
-            given = entry.inputs[0]
-            assert given is not None
-            self.before[entry.outputs[0]] = given
+            source = entry.inputs[0]
+            assert source is not None
+            self.before[entry.outputs[0]] = source
 
     def move(self, node: ir.Node) -> ir.Value:
         """The node as it is before the Transposes; what comes out."""
@@ -217,7 +217,7 @@ class _Mover:
             else:
                 inputs[1] = self._list(axes, f"{name}_axes")
         elif is_op(node, "Squeeze", "Reshape"):
-            sizes = [self.known.get(v, Known()).dims for v in (moved[0], node.outputs[0])]
+            sizes = [self.values.get(v, Known()).dims for v in (moved[0], node.outputs[0])]
             gone = sorted(order[axis] for axis in dropped(node, *sizes) or ())
             inputs[1], operator = self._list(gone, f"{name}_axes"), "Squeeze"
             attributes.clear()
@@ -226,14 +226,14 @@ class _Mover:
             assert pads is not None
             inputs[1] = self._list(pads.reshape(2, -1)[:, back].reshape(-1), f"{name}_pads")
         elif is_op(node, "Slice"):
-            given = constant(inputs[3])
-            assert given is not None
-            axes = [order[int(axis) % len(order)] for axis in given.reshape(-1)]
-            inputs[3] = self.editor.constant(self.last, f"{name}_axes", np.array(axes, given.dtype))
-        made = self.editor.node(self.last, operator, inputs, list(attributes.values()), name=name)
-        made.type = node.outputs[0].type
-        self.before[node.outputs[0]] = made
-        return made
+            listed = constant(inputs[3])
+            assert listed is not None
+            axes = [order[int(axis) % len(order)] for axis in listed.reshape(-1)]
+            inputs[3] = self.editor.constant(self.last, f"{name}_axes", np.array(axes, listed.dtype))
+        output = self.editor.node(self.last, operator, inputs, list(attributes.values()), name=name)
+        output.type = node.outputs[0].type
+        self.before[node.outputs[0]] = output
+        return output
 
     def _list(self, numbers: Sequence[int] | np.ndarray, name: str) -> ir.Value:
         return self.editor.constant(self.last, name, np.asarray(numbers, np.int64))
@@ -257,14 +257,14 @@ def _match(node: ir.Node, look: Look) -> _Match | str:
 def _replace(editor: Editor, match: _Match, look: Look) -> None:
     mover = _Mover(editor, match, look.values)
     for node in match.nodes:
-        made = mover.move(node)
+        output = mover.move(node)
     last = match.nodes[-1]
     if not is_plain(match.order):
         order = [ir.AttrInt64s("perm", list(match.order))]
         name = f"{last.name or last.op_type.lower()}_transpose"
-        made = editor.node(last, "Transpose", [made], order, name=name)
-    look.values[made] = look.of(last.outputs[0])
-    editor.replace(last.outputs[0], made)
+        output = editor.node(last, "Transpose", [output], order, name=name)
+    look.values[output] = look.of(last.outputs[0])
+    editor.replace(last.outputs[0], output)
 
 
 def _made(matches: Sequence[_Match]) -> str:

@@ -36,12 +36,12 @@ _TRAINING_IS_INPUT = 12  # of Dropout, from this opset on
 class _Look:
     """What is known where a node is judged."""
 
-    def __init__(self, known: Mapping[ir.Value, Known], opset: int) -> None:
-        self.known, self.opset = known, opset
+    def __init__(self, values: Mapping[ir.Value, Known], opset: int) -> None:
+        self.values, self.opset = values, opset
 
     def of(self, value: ir.Value | None) -> Known:
         """What is known of a value."""
-        return self.known.get(value, Known()) if value is not None else Known()
+        return self.values.get(value, Known()) if value is not None else Known()
 
     def same_sizes(self, node: ir.Node) -> bool:
         """Whether what goes in first and what comes out have the same sizes, as numbers or as symbols."""
@@ -60,7 +60,7 @@ class _Look:
         asked = [int(size) for size in sizes.reshape(-1)]
         if len(asked) != len(before):
             return False
-        free = [size for size, known in zip(asked, before, strict=True) if size not in (0, known)]
+        free = [size for size, size_before in zip(asked, before, strict=True) if size not in (0, size_before)]
         # What remains for one axis is what it had, when all others keep theirs.
         return free in ([], [-1])
 
@@ -180,29 +180,29 @@ _LEFT = op_set("Transpose Reshape Flatten Pow Concat Tile Pad Sum Max Min Mean S
 
 def _remove(model: ir.Model) -> tuple[Counter[str], list[str]]:
     """Takes them out: how many of each operator, and why others stay."""
-    editor, found, before = Editor(model), Counter[str](), -1
+    editor, counts, before = Editor(model), Counter[str](), -1
     reasons: dict[str, None] = {}
-    while before != found.total():
-        before = found.total()
-        known = known_values(model)
+    while before != counts.total():
+        before = counts.total()
+        values = known_values(model)
         for scope, opset in scopes_of(model):
-            look = _Look(known, opset)
+            look = _Look(values, opset)
             for node in list(scope) if opset >= _LEAST_OPSET else ():
-                given = _stands(node, look) if node.graph is scope else None
+                source = _stands(node, look) if node.graph is scope else None
                 result = node.outputs[0] if node.outputs else None
-                if given is None or result is None:
+                if source is None or result is None:
                     continue
-                if result.is_graph_output() and not takes_name(given, result):
+                if result.is_graph_output() and not takes_name(source, result):
                     reasons[why_no_name(node)] = None
                     continue
-                editor.replace(result, given)
-                found[node.op_type] += 1
-    return found, list(reasons)
+                editor.replace(result, source)
+                counts[node.op_type] += 1
+    return counts, list(reasons)
 
 
 def _change(model: ir.Model, params: Mapping[str, str]) -> RewriteResult:
-    found, reasons = _remove(model)
-    count = found.total()
+    counts, reasons = _remove(model)
+    count = counts.total()
     if not count:
         return unchanged(*(reasons or ("every node changes what it is given",)))
     what = f"Took {count} node{'s' if count > 1 else ''} out that changed nothing."
@@ -210,8 +210,8 @@ def _change(model: ir.Model, params: Mapping[str, str]) -> RewriteResult:
 
 
 def _proposes(model: ir.Model, workload: Workload | None) -> Sequence[Proposed]:
-    found, _ = _remove(model.clone())
-    count = sum(found[name] for name in _LEFT)
+    counts, _ = _remove(model.clone())
+    count = sum(counts[name] for name in _LEFT)
     gives = "1 node gives" if count == 1 else f"{count} nodes give"
     return [({}, f"{gives} what {'it is' if count == 1 else 'they are'} given")] if count else []
 

@@ -91,10 +91,10 @@ def _code(value: ir.Value, look: Look) -> _Code | str:  # noqa: PLR0911  (one a 
         row = numbers.reshape(-1)
         if (np.diff(row) != 1).any():
             return f"the numbers that Equal {equal.name!r} compares with do not follow each other"
-        given = look.values.sizes(x)
-        if given is None or len(given) < numbers.ndim or given[-1] != 1:
+        dims = look.values.sizes(x)
+        if dims is None or len(dims) < numbers.ndim or dims[-1] != 1:
             return f"what Equal {equal.name!r} compares is not known to have one number a row"
-        return _Code(x=x, dtype=numbers.dtype, drops=True, rank=len(given), low=int(row[0]), count=row.size)
+        return _Code(x=x, dtype=numbers.dtype, drops=True, rank=len(dims), low=int(row[0]), count=row.size)
     return ""
 
 
@@ -114,15 +114,15 @@ def _one_hot(node: ir.Node) -> _Code | str:
 
 
 def _match(product: ir.Node, look: Look) -> _Match | str:
-    given, weights = product.inputs[0], constant(product.inputs[1])
-    code = _code(given, look) if given is not None else ""
+    code_value, weights = product.inputs[0], constant(product.inputs[1])
+    code = _code(code_value, look) if code_value is not None else ""
     if isinstance(code, str):
         return code
     if weights is None or weights.ndim != 2 or weights.dtype != np.float32:
         return (
             f"what MatMul {product.name!r} multiplies a one-hot encoding with is no constant float32 matrix"
         )
-    if given is None or only_user(given) is not product:
+    if code_value is None or only_user(code_value) is not product:
         return f"the one-hot encoding of MatMul {product.name!r} is used elsewhere too"
     if not np.isfinite(weights).all():
         return f"the weights of MatMul {product.name!r} are not all finite"
@@ -137,14 +137,14 @@ def _match(product: ir.Node, look: Look) -> _Match | str:
 
 def _through(value: ir.Value, table: Array, rank: int) -> tuple[ir.Value, Array]:
     """The last value that is computed from a product element by element, and the table of it."""
-    found = spread(value, [table], rank=rank, axes=1, limit=_FOLLOWED)
-    for y, (made,) in reversed(found.items()):
-        nodes, elsewhere = between(value, y, found)
+    computed = spread(value, [table], rank=rank, axes=1, limit=_FOLLOWED)
+    for y, (values,) in reversed(computed.items()):
+        nodes, elsewhere = between(value, y, computed)
         inside = y is value or (
             {use.node for use in value.uses()} <= set(nodes) and not value.is_graph_output()
         )
-        if elsewhere is None and inside and made.shape == table.shape and np.isfinite(made).all():
-            return y, made
+        if elsewhere is None and inside and values.shape == table.shape and np.isfinite(values).all():
+            return y, values
     return value, table
 
 

@@ -26,15 +26,15 @@ _LEAST_OPSET = 2  # the sizes have another name before
 def _border(pad: ir.Node, rank: int) -> list[int] | str:
     """What a Pad puts before every axis but the first two, then after them; or why a Conv cannot do it."""
     said = f"Pad {pad.name!r}"
-    given = [input_of(pad, place) for place in (1, 2, 3)]
-    number = scalar(given[1]) if given[1] is not None else float_of(pad, "value", 0.0)
+    operands = [input_of(pad, place) for place in (1, 2, 3)]
+    number = scalar(operands[1]) if operands[1] is not None else float_of(pad, "value", 0.0)
     if text_of(pad, "mode", "constant") != "constant" or number != 0.0:
         return f"{said} does not pad with zeros, as far as is known"
-    found, sizes = constant(given[0]), ints_of(pad, "pads")
-    if sizes is None and found is not None:
-        sizes = found.reshape(-1).tolist()
-    axes = constant(given[2])
-    if sizes is None or (given[2] is not None and axes is None):
+    pads, sizes = constant(operands[0]), ints_of(pad, "pads")
+    if sizes is None and pads is not None:
+        sizes = pads.reshape(-1).tolist()
+    axes = constant(operands[2])
+    if sizes is None or (operands[2] is not None and axes is None):
         return f"{said} computes its sizes at every call"
     places = list(range(rank)) if axes is None else [int(axis) % rank for axis in axes.reshape(-1)]
     if len(sizes) != 2 * len(places):

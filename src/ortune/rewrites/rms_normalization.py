@@ -57,14 +57,14 @@ _FORM = either(
 
 def _match(end: ir.Node, look: Look) -> _Match | str:  # noqa: PLR0911  (one a near miss)
     """The normalisation that a node ends; "" for others, or why it is nearly one."""
-    found = nearest(_FORM, end)
-    if found is None:
+    matching = nearest(_FORM, end)
+    if matching is None:
         return ""
-    x, y, mean, total = found.values["x"], end.outputs[0], found.node("mean"), found.node("sum")
+    x, y, mean, total = matching.values["x"], end.outputs[0], matching.node("mean"), matching.node("sum")
     added = other_input(total, mean.outputs[0])
     epsilon = scalar(added)
     # A number of more axes than x would change its shape.
-    rank = max(rank_of_constant(value) for node in found.nodes for value in node.inputs)
+    rank = max(rank_of_constant(value) for node in matching.nodes for value in node.inputs)
     if epsilon is None or only_user(mean.outputs[0]) is not total or rank > max(1, least_rank(x)):
         return ""
     what = f"the RMS normalisation of {x.name!r}"

@@ -73,15 +73,15 @@ def _starts(anchor: ir.Node) -> list[ir.Value]:
     while source is not None and limits(source) is not None:
         source = next((v.producer() for v in source.inputs if constant(v) is None and v is not None), None)
     before = source.inputs[0] if source is not None and is_op(source, "Sub") else None
-    found = [v for v in (before, value) if v is not None and constant(v) is None]
-    return list(dict.fromkeys(found))
+    candidates = [v for v in (before, value) if v is not None and constant(v) is None]
+    return list(dict.fromkeys(candidates))
 
 
-def _shape(known: Known) -> tuple[int, ...] | None:
+def _shape(value: Known) -> tuple[int, ...] | None:
     """Sizes to try a value with; None where the last axis has one element, or another none."""
-    if known.dims is None:
+    if value.dims is None:
         return _UNKNOWN, _SMALL
-    sizes = [_UNKNOWN if not isinstance(size, int) else size for size in known.dims]
+    sizes = [_UNKNOWN if not isinstance(size, int) else size for size in value.dims]
     if not sizes or 0 in sizes or sizes[-1] == 1:
         return None
     return tuple(sizes if math.prod(sizes) <= _MOST_ELEMENTS else (min(size, _SMALL) for size in sizes))
@@ -89,17 +89,17 @@ def _shape(known: Known) -> tuple[int, ...] | None:
 
 def _log_shares(x: Array, axis: int) -> Array:
     below = x - x.max(axis, keepdims=True)
-    made: Array = below - np.log(np.exp(below).sum(axis, keepdims=True))
-    return made
+    shares: Array = below - np.log(np.exp(below).sum(axis, keepdims=True))
+    return shares
 
 
-def _operator(made: Probes, probes: Probes, axis: int, near: float = _NEAR) -> str:
+def _operator(values: Probes, probes: Probes, axis: int, near: float = _NEAR) -> str:
     """Which function of the probes something is, along an axis; "" for neither."""
-    if made[0].shape != probes[0].shape:
+    if values[0].shape != probes[0].shape:
         return ""
     logs = [_log_shares(p, axis) for p in probes]
     for name, wanted in (("LogSoftmax", logs), ("Softmax", [np.exp(p) for p in logs])):
-        if all(np.allclose(a, b, rtol=near, atol=0) for a, b in zip(made, wanted, strict=True)):
+        if all(np.allclose(a, b, rtol=near, atol=0) for a, b in zip(values, wanted, strict=True)):
             return name
     return ""
 
@@ -118,25 +118,27 @@ def _match(anchor: ir.Node, look: Look) -> _Match | str:
         # Low ones too: a sum that is kept above a number is another one there.
         probes = [rng.standard_normal(shape) * 2 + offset for offset in (0.0, -30.0)]
         rank = len(of_x.dims or ())
-        found = spread(x, probes, rank=rank, axes=len(shape), limit=_FOLLOWED, held=look.held, bounds=True)
-        for y in reversed(found) if anchor.outputs[0] in found else ():
-            operator = _operator(found[y], probes, -1)
+        computed = spread(
+            x, probes, rank=rank, axes=len(shape), limit=_FOLLOWED, sizes_of=look.contents, bounds=True
+        )
+        for y in reversed(computed) if anchor.outputs[0] in computed else ():
+            operator = _operator(computed[y], probes, -1)
             if operator and (operator == "Softmax" or _of_the_sum(anchor)):
-                match = _checked(_Match(x=x, y=y, operator=operator, axis=-1), found, of_x, look.opset)
+                match = _checked(_Match(x=x, y=y, operator=operator, axis=-1), computed, of_x, look.opset)
                 if isinstance(match, _Match):
                     return match
                 why = why or match
-            elif not operator and _operator(found[y][:1], probes[:1], -1):
+            elif not operator and _operator(computed[y][:1], probes[:1], -1):
                 why = (
                     why
                     or f"what is computed around {anchor.op_type} {anchor.name!r} is no Softmax of low numbers"
                 )
-            elif not operator and _operator(found[y], probes, -1, _NEARLY):
+            elif not operator and _operator(computed[y], probes, -1, _NEARLY):
                 why = (
                     why
                     or f"{anchor.op_type} {anchor.name!r} is part of a Softmax but for a number that is felt"
                 )
-            elif not operator and any(_operator(found[y], probes, axis) for axis in range(len(shape) - 1)):
+            elif not operator and any(_operator(computed[y], probes, axis) for axis in range(len(shape) - 1)):
                 why = why or f"the Softmax around {anchor.op_type} {anchor.name!r} is not over the last axis"
     return why
 
@@ -148,14 +150,14 @@ def _of_the_sum(anchor: ir.Node) -> bool:
     )
 
 
-def _checked(match: _Match, found: dict[ir.Value, Probes], of_x: Known, opset: int) -> _Match | str:
-    nodes, elsewhere = between(match.x, match.y, found)
+def _checked(match: _Match, computed: dict[ir.Value, Probes], of_x: Known, opset: int) -> _Match | str:
+    nodes, elsewhere = between(match.x, match.y, computed)
     what = f"the {match.operator} of {match.x.name!r}"
     if elsewhere is not None:
         return f"of {what}, {elsewhere.name!r} is used elsewhere too"
     if (of_x.dtype or match.x.dtype) != ir.DataType.FLOAT:
         return f"{what} is not known to be of float32"
-    why = _other_function(match, nodes, found)
+    why = _other_function(match, nodes, computed)
     if why:
         return f"{what} {why}"
     if opset >= _ONE_AXIS_OPSET:
@@ -165,21 +167,21 @@ def _checked(match: _Match, found: dict[ir.Value, Probes], of_x: Known, opset: i
     return _Match(x=match.x, y=match.y, operator=match.operator, axis=len(of_x.dims) - 1)
 
 
-def _other_function(match: _Match, nodes: Sequence[ir.Node], found: Mapping[ir.Value, Probes]) -> str:
+def _other_function(match: _Match, nodes: Sequence[ir.Node], computed: Mapping[ir.Value, Probes]) -> str:
     """What makes it another function where no probe is; "" where nothing does."""
-    if any(_is_felt(node, match, found) for node in nodes):
+    if any(_is_felt(node, match, computed) for node in nodes):
         return "is computed with constants, which would be left out"
     if match.operator == "LogSoftmax" and not all(_of_the_sum(node) for node in nodes if is_op(node, "Exp")):
         return "is the logarithm of shares, which loses what is too small for a number"
     return ""
 
 
-def _is_felt(node: ir.Node, match: _Match, found: Mapping[ir.Value, Probes]) -> bool:
+def _is_felt(node: ir.Node, match: _Match, computed: Mapping[ir.Value, Probes]) -> bool:
     """Whether a node's numbers change something: 1 over a sum, and limits that no value reaches, do not."""
     within = limits(node)
     if within is not None:
         low, high = within
-        least, most = _reach(node, match, found)
+        least, most = _reach(node, match, computed)
         return (low > max(least, LOWEST)) or (high < min(most, -LOWEST))
     for place, value in enumerate(node.inputs):
         number = constant(value)
@@ -187,19 +189,19 @@ def _is_felt(node: ir.Node, match: _Match, found: Mapping[ir.Value, Probes]) -> 
             continue
         one = float(number.reshape(())) if number.size == 1 else math.nan
         over = is_op(node, "Div") and place == 0 and one == 1.0
-        added = is_op(node, "Add") and 0 <= one < _ROUNDED and _reach(node, match, found)[0] == 1.0
+        added = is_op(node, "Add") and 0 <= one < _ROUNDED and _reach(node, match, computed)[0] == 1.0
         if not (over or added):
             return True
     return False
 
 
-def _reach(node: ir.Node, match: _Match, found: Mapping[ir.Value, Probes]) -> tuple[float, float]:
+def _reach(node: ir.Node, match: _Match, computed: Mapping[ir.Value, Probes]) -> tuple[float, float]:
     """Between what numbers the value lies that a node takes, as far as the maximum tells."""
-    value = next(v for v in node.inputs if v is not None and v in found)
-    below = [p - p.max(-1, keepdims=True) for p in found[match.x]]
-    if _same(found[value], [np.exp(b).sum(-1) for b in below]):
+    value = next(v for v in node.inputs if v is not None and v in computed)
+    below = [p - p.max(-1, keepdims=True) for p in computed[match.x]]
+    if _same(computed[value], [np.exp(b).sum(-1) for b in below]):
         return 1.0, math.inf
-    if _same(found[value], below):
+    if _same(computed[value], below):
         return (_VANISHES if match.operator == "Softmax" else -math.inf), 0.0
     return -math.inf, math.inf
 
@@ -226,9 +228,9 @@ def _replace(editor: Editor, match: _Match, look: Look) -> None:
     at = match.y.producer()
     assert at is not None
     name = f"{at.name or match.y.name or 'shares'}_{match.operator.lower()}"
-    made = editor.node(at, match.operator, [match.x], [ir.AttrInt64("axis", match.axis)], name=name)
-    look.values[made] = look.of(match.y)
-    editor.replace(match.y, made)
+    output = editor.node(at, match.operator, [match.x], [ir.AttrInt64("axis", match.axis)], name=name)
+    look.values[output] = look.of(match.y)
+    editor.replace(match.y, output)
 
 
 PATTERN = Pattern(

@@ -40,11 +40,11 @@ def _refuses(model: ir.Model) -> tuple[str, ...]:
 
 
 def _proposes(model: ir.Model, workload: Workload | None) -> Sequence[Proposed]:
-    held = weight_bytes(model, *PRODUCTS)
-    if _refuses(model) or held < LEAST_BYTES:
+    n_bytes = weight_bytes(model, *PRODUCTS)
+    if _refuses(model) or n_bytes < LEAST_BYTES:
         return []
     return [
-        ({}, f"{megabytes(held)} in products: 8 bits for weights and activations"),
+        ({}, f"{megabytes(n_bytes)} in products: 8 bits for weights and activations"),
         ({"operators": "products"}, "8 bits in products alone: what lies between them stays as it is"),
         ({"activations": "s8"}, "8 bits for weights and activations, both signed"),
     ]

@@ -46,16 +46,16 @@ def _kind(model: ir.Model) -> str:
     """Which of the tool's kinds a model is of: an image comes in, each token sees those before it, or neither."""
     if any(value.shape is not None and len(value.shape) == _IMAGE_RANK for value in model.graph.inputs):
         return "vit"
-    held = {node.op_type for node in nodes(model)}
-    causal = "Trilu" in held or any("past" in (value.name or "") for value in model.graph.inputs)
+    operators = {node.op_type for node in nodes(model)}
+    causal = "Trilu" in operators or any("past" in (value.name or "") for value in model.graph.inputs)
     return "gpt2" if causal else "bert"
 
 
 def _proposes(model: ir.Model, workload: Workload | None) -> Sequence[Proposed]:
     if _refuses(model):
         return []
-    found = _attentions(model)
-    heads = next((core.values for core in found if core.values is not None), None)
+    attentions = _attentions(model)
+    heads = next((core.values for core in attentions if core.values is not None), None)
     params = {"model": _kind(model)}
     if heads is not None:
         params |= {"heads": str(heads.count), "hidden": str(heads.count * heads.size)}
@@ -63,7 +63,12 @@ def _proposes(model: ir.Model, workload: Workload | None) -> Sequence[Proposed]:
         return []  # the other kinds cannot find the heads themselves
     fused = any(is_op(node, "LayerNormalization") for node in nodes(model))
     normed = "" if fused else ", and normalisations may be written out"
-    return [(params, f"{len(found)} attention{'s are' if len(found) > 1 else ' is'} written out{normed}")]
+    return [
+        (
+            params,
+            f"{len(attentions)} attention{'s are' if len(attentions) > 1 else ' is'} written out{normed}",
+        )
+    ]
 
 
 REWRITE = Rewrite(

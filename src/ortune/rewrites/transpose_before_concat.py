@@ -75,17 +75,17 @@ def _replace(editor: Editor, match: _Match, look: Look) -> None:
     transpose, order = match.transpose, match.order
     turned: dict[ir.Value, ir.Value] = {}
     for value in dict.fromkeys(v for v in match.concat.inputs if v is not None):
-        made = editor.node(
+        transposed = editor.node(
             transpose,
             "Transpose",
             [value],
             [ir.AttrInt64s("perm", list(order))],
             name=f"{match.concat.name or 'concat'}_transpose",
         )
-        made.type = value.type
+        transposed.type = value.type
         if value.shape is not None and len(value.shape) == len(order):
-            made.shape = ir.Shape([value.shape[axis] for axis in order])
-        turned[value] = made
+            transposed.shape = ir.Shape([value.shape[axis] for axis in order])
+        turned[value] = transposed
     result = editor.node(
         transpose,
         "Concat",

@@ -38,29 +38,29 @@ _AXES = 3  # of a sequence: steps, batch, numbers
 def written_out(scope: Scope, look: Look) -> tuple[list[Recurrence], list[str]]:
     """The recurrences of a graph that can become one operator, and why others cannot."""
     matches, reasons = list[Recurrence](), list[str]()
-    for found in recurrences(scope, look) if look.opset >= _LEAST_OPSET else ():
-        why = found if isinstance(found, str) else _refusal(found, look)
-        if isinstance(found, str) or why:
+    for candidate in recurrences(scope, look) if look.opset >= _LEAST_OPSET else ():
+        why = candidate if isinstance(candidate, str) else _refusal(candidate, look)
+        if isinstance(candidate, str) or why:
             reasons.append(why)
         else:
-            matches.append(found)
+            matches.append(candidate)
     return matches, reasons
 
 
-def _refusal(found: Recurrence, look: Look) -> str:
+def _refusal(recurrence: Recurrence, look: Look) -> str:
     """Why a recurrence stays; "" where nothing speaks against it."""
-    first = found.cells[0]
-    what = f"the {found.kind} of {len(found.cells)} steps from {found.nodes[0].name!r} on"
-    dims = [look.of(value).dims for value in (first.x, found.states[0])]
-    sizes = [each for each in dims if each is not None]
-    if len(sizes) < len(dims) or any(len(each) != _AXES - 1 for each in sizes):
+    first = recurrence.cells[0]
+    what = f"the {recurrence.kind} of {len(recurrence.cells)} steps from {recurrence.nodes[0].name!r} on"
+    dims = [look.of(value).dims for value in (first.x, recurrence.states[0])]
+    sizes = [size for size in dims if size is not None]
+    if len(sizes) < len(dims) or any(len(size) != _AXES - 1 for size in sizes):
         return f"{what} is not known to be of rows of a batch"
     kinds = {
-        each.dtype
-        for cell in found.cells[:1]
+        matrix.dtype
+        for cell in recurrence.cells[:1]
         for form in cell.gates
-        for each in form.parts.values()
-        if each is not None
+        for matrix in form.parts.values()
+        if matrix is not None
     }
     if kinds != {np.dtype(np.float32)}:
         return f"{what} is not of float32"
@@ -75,12 +75,12 @@ def _alike(before: ir.Value, x: ir.Value, sizes: Sequence[Dims], look: Look) -> 
     dims, piece = look.of(before).dims, taken(x)
     if dims is None or len(dims) != _AXES - 1:
         return False
-    if dims[0] in {each[0] for each in sizes} - {None}:
+    if dims[0] in {size[0] for size in sizes} - {None}:
         return True
     # Else by the name of an open size, which the exporter gave to both.
     source, graph = x if piece is None else piece.source, before.graph
-    fed = [each for each in graph.inputs if len(each.shape or ()) >= _AXES] if graph is not None else []
-    shapes = [each.shape for each in (source, *fed) if each.shape is not None]
+    fed = [v for v in graph.inputs if len(v.shape or ()) >= _AXES] if graph is not None else []
+    shapes = [value.shape for value in (source, *fed) if value.shape is not None]
     named = {str(dim) for shape in shapes for dim in shape if isinstance(dim, ir.SymbolicDim) and dim.value}
     return before.shape is not None and str(before.shape[0]) in named
 
@@ -101,16 +101,16 @@ def _is_zero(value: ir.Value) -> bool:
 class _Writer:
     """Writes the operator that stands for one recurrence."""
 
-    def __init__(self, editor: Editor, found: Recurrence, look: Look) -> None:
-        self.editor, self.found, self.look = editor, found, look
-        self.at = found.nodes[0]
-        self.name = f"{self.at.name or 'steps'}_{found.kind.lower()}"
-        self.places = list(range(len(found.cells)))
-        self.gone = [*reversed(found.nodes)]
+    def __init__(self, editor: Editor, recurrence: Recurrence, look: Look) -> None:
+        self.editor, self.recurrence, self.look = editor, recurrence, look
+        self.at = recurrence.nodes[0]
+        self.name = f"{self.at.name or 'steps'}_{recurrence.kind.lower()}"
+        self.places = list(range(len(recurrence.cells)))
+        self.gone = [*reversed(recurrence.nodes)]
 
     def write(self) -> None:
         """Puts the operator in the place of the steps, which go."""
-        found, cells = self.found, self.found.cells
+        recurrence, cells = self.recurrence, self.recurrence.cells
         scope = self.at.graph
         assert scope is not None
         x = self._sequence()
@@ -118,18 +118,23 @@ class _Writer:
         attributes: list[ir.Attr] = [ir.AttrInt64("hidden_size", _hidden(cells[0]))]
         if self.places[0] > self.places[-1]:
             attributes.append(ir.AttrString("direction", "reverse"))
-        if found.kind == "GRU":
+        if recurrence.kind == "GRU":
             attributes.append(ir.AttrInt64("linear_before_reset", 1))
         inputs = [x, *self._weights(), *([None, *before] if any(before) else [])]
         outputs = self.editor.outputs(
-            self.at, found.kind, inputs, attributes, name=self.name, count=3 if found.kind == "LSTM" else 2
+            self.at,
+            recurrence.kind,
+            inputs,
+            attributes,
+            name=self.name,
+            count=3 if recurrence.kind == "LSTM" else 2,
         )
-        own = set(found.nodes)
-        used = [_is_read(value, own) for value in found.states]
-        if found.memory is not None and _is_read(found.memory, own):
-            self._put(found.memory, self._without(outputs[2], 0), own)
+        own = set(recurrence.nodes)
+        used = [_is_read(value, own) for value in recurrence.states]
+        if recurrence.memory is not None and _is_read(recurrence.memory, own):
+            self._put(recurrence.memory, self._without(outputs[2], 0), own)
         if used[-1] and not any(used[:-1]):
-            self._put(found.states[-1], self._without(outputs[1], 0), own)
+            self._put(recurrence.states[-1], self._without(outputs[1], 0), own)
         elif any(used):
             self._states(self._without(outputs[0], 1), own)
         read = dict.fromkeys(value for node in self.gone for value in node.inputs if value is not None)
@@ -141,8 +146,8 @@ class _Writer:
         scope.sort()
 
     def _begins(self) -> list[ir.Value | None]:
-        first = self.found.cells[0]
-        begins = [first.state, first.memory] if self.found.kind == "LSTM" else [first.state]
+        first = self.recurrence.cells[0]
+        begins = [first.state, first.memory] if self.recurrence.kind == "LSTM" else [first.state]
         return [None if value is None or _is_zero(value) else value for value in begins]
 
     def _begin(self, value: ir.Value | None) -> ir.Value | None:
@@ -169,15 +174,15 @@ class _Writer:
 
     def _sequence(self) -> ir.Value:
         """What all steps are fed, as one value: steps, batch, numbers."""
-        xs = [cell.x for cell in self.found.cells]
+        xs = [cell.x for cell in self.recurrence.cells]
         pieces = [taken(x) for x in xs]
-        known = [piece for piece in pieces if piece is not None]
-        count, first = len(xs), known[0] if known else None
+        slices = [piece for piece in pieces if piece is not None]
+        count, first = len(xs), slices[0] if slices else None
         dims: Dims | None = self.look.of(first.source).dims if first is not None else None
-        if first is not None and dims is not None and len(known) == count and len(dims) == _AXES:
+        if first is not None and dims is not None and len(slices) == count and len(dims) == _AXES:
             size = dims[first.axis]
-            places = [piece.place % size if isinstance(size, int) else piece.place for piece in known]
-            one = all((piece.source, piece.axis) == (first.source, first.axis) for piece in known)
+            places = [piece.place % size if isinstance(size, int) else piece.place for piece in slices]
+            one = all((piece.source, piece.axis) == (first.source, first.axis) for piece in slices)
             if one and size == count and places in ([*range(count)], [*range(count)][::-1]):
                 self.places = places
                 return self._turned(first.source, [first.axis, *(a for a in range(_AXES) if a != first.axis)])
@@ -186,17 +191,17 @@ class _Writer:
 
     def _weights(self) -> list[ir.Value]:
         """The weights of the input, those of the state, and the biases of both."""
-        cell = self.found.cells[0]
-        fed, held = cell.gates, cell.gates
+        cell = self.recurrence.cells[0]
+        fed, recurrent = cell.gates, cell.gates
         if cell.kind == "GRU":
-            fed, held = cell.gates[:3], (*cell.gates[:2], cell.gates[3])
+            fed, recurrent = cell.gates[:3], (*cell.gates[:2], cell.gates[3])
         hidden = _hidden(cell)
         w = np.concatenate([_matrix(form.parts[cell.x]).T for form in fed])
-        r = np.concatenate([_matrix(form.parts[cell.state]).T for form in held])
+        r = np.concatenate([_matrix(form.parts[cell.state]).T for form in recurrent])
         biases = [np.zeros(hidden) if form.bias is None else form.bias for form in fed]
         others = [np.zeros(hidden)] * len(fed)
-        if cell.kind == "GRU" and held[2].bias is not None:
-            others[2] = held[2].bias
+        if cell.kind == "GRU" and recurrent[2].bias is not None:
+            others[2] = recurrent[2].bias
         b = np.concatenate([*biases, *others])
         named = (("input_weights", w), ("state_weights", r), ("biases", b))
         return [
@@ -206,7 +211,9 @@ class _Writer:
 
     def _states(self, states: ir.Value, own: set[ir.Node]) -> None:
         """Puts the states behind the steps in the places where they are read."""
-        stacked = _stacked([self.found.states[self.places.index(i)] for i in range(len(self.places))], own)
+        stacked = _stacked(
+            [self.recurrence.states[self.places.index(i)] for i in range(len(self.places))], own
+        )
         if stacked is not None:
             value, axis, nodes = stacked
             order = [1, 2]
@@ -214,7 +221,7 @@ class _Writer:
             self._put(value, self._turned(states, order), own)
             own.update(nodes)
             self.gone = [*nodes, *self.gone]
-        for place, value in zip(self.places, self.found.states, strict=True):
+        for place, value in zip(self.places, self.recurrence.states, strict=True):
             if _is_read(value, own):
                 at = self.editor.constant(self.at, f"{self.name}_place", np.array(place))
                 name = f"{self.name}_state"
@@ -258,14 +265,14 @@ def _stacked(states: Sequence[ir.Value], own: set[ir.Node]) -> tuple[ir.Value, i
     axes: set[int] = set()
     for state in states:
         users = [use.node for use in state.uses() if use.node not in own]
-        node = next((each for each in users if is_op(each, "Unsqueeze")), None)
-        given = None
+        node = next((user for user in users if is_op(user, "Unsqueeze")), None)
+        listed = None
         if node is not None:
-            given = ints_of(node, "axes") if input_of(node, 1) is None else constant(node.inputs[1])
-        if node is None or given is None or len(given) != 1:
+            listed = ints_of(node, "axes") if input_of(node, 1) is None else constant(node.inputs[1])
+        if node is None or listed is None or len(listed) != 1:
             return None
         rows.append(node.outputs[0])
-        axes.add(int(given[0]) % _AXES)
+        axes.add(int(listed[0]) % _AXES)
     join = only_user(rows[0])
     if join is None or not is_op(join, "Concat") or list(join.inputs) != rows or len(axes) != 1:
         return None
@@ -299,7 +306,8 @@ def _proposes(model: ir.Model, workload: Workload | None) -> Sequence[Proposed]:
         return []
     look, kinds = Look(model), Counter[str]()
     for scope, look.opset in scopes_of(model):
-        kinds.update(f"{found.kind} of {len(found.cells)} steps" for found in written_out(scope, look)[0])
+        matches, _ = written_out(scope, look)
+        kinds.update(f"{match.kind} of {len(match.cells)} steps" for match in matches)
     return [({}, f"unrolled: {', '.join(f'{n} {what}' for what, n in kinds.items())}")] if kinds else []
 
 

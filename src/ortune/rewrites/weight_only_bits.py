@@ -28,10 +28,10 @@ def _refuses(model: ir.Model) -> tuple[str, ...]:
 
 
 def _proposes(model: ir.Model, workload: Workload | None) -> Sequence[Proposed]:
-    held = weight_bytes(model, "MatMul")
-    if _refuses(model) or held < _LEAST_BYTES or is_small_share(model, held):
+    n_bytes = weight_bytes(model, "MatMul")
+    if _refuses(model) or n_bytes < _LEAST_BYTES or is_small_share(model, n_bytes):
         return []
-    return [({"bits": bits}, f"{megabytes(held)} in MatMul: stored in {bits} bits") for bits in ("8", "4")]
+    return [({"bits": bits}, f"{megabytes(n_bytes)} in MatMul: stored in {bits} bits") for bits in ("8", "4")]
 
 
 REWRITE = Rewrite(

@@ -17,7 +17,7 @@ def own_shapes(
 ) -> dict[str, tuple[int, ...]]:
     """The shapes that weights and biases of blocked convolutions have in the user's model, by their names now."""
     own = costs_by_name(original_costs)
-    shapes: dict[str, tuple[int, ...]] = {}
+    own_shape_of: dict[str, tuple[int, ...]] = {}
     for place, node in placed(optimised):
         if (node.domain, node.op_type) != (BLOCKED, "Conv"):
             continue
@@ -28,5 +28,5 @@ def own_shapes(
         for value, shape in zip(node.inputs[1:3], (shapes[0], shapes[0][:1]), strict=False):
             stored = None if value is None else value.const_value
             if value is not None and value.name and stored is not None and len(stored.shape) == len(shape):
-                shapes[value.name] = shape
-    return shapes
+                own_shape_of[value.name] = shape
+    return own_shape_of

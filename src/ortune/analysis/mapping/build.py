@@ -49,7 +49,7 @@ def originals(original: ir.Model, optimised: ir.Model) -> Mapping:
         ),
         vanished=_names(gone),
         why={was.name: ending.of(was) for was in gone},
-        keys={step.name: key for step, key in keys.items() if not step.given},
+        keys={step.name: key for step, key in keys.items() if not step.own_name},
         hidden={key: _names(ordered(steps)) for key, steps in hidden.items()},
         spared={key: _spared(groups[key], steps) for key, steps in hidden.items()},
         merged=_names(ordered(origins.merged)),
@@ -59,9 +59,9 @@ def originals(original: ir.Model, optimised: ir.Model) -> Mapping:
 
 def _key(step: Step, sources: list[Step]) -> str:
     """The name in a profile: a node that came through without a name has its number in the graph as loaded."""
-    if step.given:
-        return step.given
-    same = [was for was in sources if was.op_type == step.op_type and not was.given]
+    if step.own_name:
+        return step.own_name
+    same = [was for was in sources if was.op_type == step.op_type and not was.own_name]
     if len(same) == 1 and same[0].index is not None:
         return f"{step.op_type}_{same[0].index}"
     return step.name

@@ -33,7 +33,7 @@ class CarriedValues:
         self._original, self._optimised = original, optimised
         self._bodies: dict[Body, Body] = {}
         self._same: dict[Value, Value] = {}
-        self._held: set[Value] = set()
+        self._carried: set[Value] = set()
         self._by_name: dict[Body, dict[tuple[str, str], list[Step]]] = {}
         self._calls = _call_numbers(optimised, original.functions)
         self._pair(optimised.main, original.main)
@@ -66,7 +66,7 @@ class CarriedValues:
         self._bodies[new] = old
         named = self._by_name[old] = {}
         for step in old.steps:
-            named.setdefault((step.given, step.op_type), []).append(step)
+            named.setdefault((step.own_name, step.op_type), []).append(step)
         for value, was in zip(new.inputs, old.inputs, strict=False):
             self._set(value, old.values.get(value.name, was))
         for value in (*new.values.values(), *(v for step in new.steps for v in step.outputs)):
@@ -89,7 +89,7 @@ class CarriedValues:
     def _set(self, value: Value, was: Value) -> None:
         if value not in self.of:
             self.of[value] = was
-            self._held.add(self.same(was))
+            self._carried.add(self.same(was))
 
     def _pair_bodies(self, steps: list[Step], old: Body) -> None:
         """Match what lies in If, Loop and Scan; those of which no name is left, in order."""
@@ -129,7 +129,7 @@ class CarriedValues:
 
     def _made_by(self, old: Body, name: str) -> Value | None:
         """What the node of that name makes: in another layout its output is called after it."""
-        steps = [step for step in old.steps if step.given == name and len(step.outputs) == 1]
+        steps = [step for step in old.steps if step.own_name == name and len(step.outputs) == 1]
         return steps[0].outputs[0] if len(steps) == 1 else None
 
     def _values_in(self, body: Body, name: str) -> list[Value]:
@@ -216,7 +216,7 @@ class CarriedValues:
         last = bool(int_of(step.node, "channels_last", 0))
         if names.is_inserted(step.name, step.domain, step.op_type, last):
             return True
-        if step.op_type not in names.MOVES or not step.given or names.is_moved_out(step.given):
+        if step.op_type not in names.MOVES or not step.own_name or names.is_moved_out(step.own_name):
             return False
         was = self.get(step.outputs[0])
         same_kind = was is not None and was.step is not None and was.step.op_type == step.op_type
@@ -225,14 +225,14 @@ class CarriedValues:
     def origin(self, step: Step) -> Step | None:
         """The step of the user's model with this step's name and operator."""
         old = self._bodies.get(step.body)
-        if old is None or not step.given:
+        if old is None or not step.own_name:
             return None
-        call = names.called(step.given, self._original.functions)
+        call = names.called(step.own_name, self._original.functions)
         if call is not None:
             steps = old.local_steps.get((call[0], call[2]), [])
             return steps[0] if len(steps) == 1 and steps[0].op_type == step.op_type else None
         # A Transpose of the user's may be called "Transpose"; one that is then inserted is Transpose_token_3.
-        for name in names.node_names(step.given, copies=step.op_type not in names.MOVES):
+        for name in names.node_names(step.own_name, copies=step.op_type not in names.MOVES):
             same = self._by_name[old].get((name, step.op_type), [])
             if len(same) == 1:
                 return same[0]
@@ -243,7 +243,7 @@ class CarriedValues:
         old = self._bodies[step.body]
         if step.domain != names.NCHWC:
             return
-        for name in names.blocked_values(step.given):
+        for name in names.blocked_values(step.own_name):
             value = self._named(old, name)
             if value is not None:
                 self._set(step.outputs[0], self._fused(step, self.same(value)))
@@ -333,7 +333,9 @@ class CarriedValues:
         """The step of the user's model that a step is, whatever else was built into it behind that."""
         value = self.get(step.outputs[0]) if step.outputs else None
         if step.domain == names.NCHWC:
-            named = (self._named(self._bodies[step.body], name) for name in names.blocked_values(step.given))
+            named = (
+                self._named(self._bodies[step.body], name) for name in names.blocked_values(step.own_name)
+            )
             value = next((self.same(candidate) for candidate in named if candidate is not None), value)
         for _ in range(_MOST_STEPS_BACK):
             was = value.step if value is not None else None
@@ -356,7 +358,7 @@ class CarriedValues:
             if s.op_type == step.op_type
             and len(s.inputs) == len(step.inputs)
             and carried <= {self.behind(v) for v in s.reads()}
-            and not any(self.same(v) in self._held for v in s.outputs)
+            and not any(self.same(v) in self._carried for v in s.outputs)
         ]
         if len(fits) > 1:
             stored = {v.name for v in step.inputs if v is not None and v.constant}
@@ -387,7 +389,7 @@ def _call_numbers(optimised: ModelView, functions: frozenset[str]) -> dict[str, 
     """The numbers that tell the calls of a function apart, in order."""
     numbers_of: dict[str, set[int]] = {}
     for body in optimised.bodies():
-        for name in (*body.values, *(step.given for step in body.steps)):
+        for name in (*body.values, *(step.own_name for step in body.steps)):
             call = names.called(name, functions) if name.startswith("_inlfunc_") else None
             if call is not None:
                 numbers_of.setdefault(call[0], set()).add(call[1])

@@ -37,7 +37,7 @@ class Step:
 
     Attributes:
         name: As the module says; not always unique.
-        given: The name that the file has, "" for none.
+        own_name: The name in the file, "" for none.
         order: Its place among all steps of the model.
         index: ONNX Runtime's number of the node within its graph as loaded; None in functions.
         inputs: None where an input is left out.
@@ -45,7 +45,7 @@ class Step:
     """
 
     name: str
-    given: str
+    own_name: str
     node: ir.Node
     body: Body
     order: int
@@ -161,7 +161,7 @@ class ModelView:
             return
         step = Step(
             name=name,
-            given=own_name(node),
+            own_name=own_name(node),
             node=node,
             body=body,
             order=len(self.steps),
@@ -172,7 +172,7 @@ class ModelView:
         self.steps.append(step)
         body.steps.append(step)
         if called:
-            body.local_steps.setdefault((called, step.given), []).append(step)
+            body.local_steps.setdefault((called, step.own_name), []).append(step)
         for value in outputs:
             value.step = step
         for attribute, graph in graphs_of(node):

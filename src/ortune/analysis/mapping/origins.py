@@ -258,7 +258,7 @@ class _Around:
     def __init__(
         self, assigned: dict[Step, Step], segment: set[Step], steps: list[Step], inserted: set[Step]
     ) -> None:
-        self._given = assigned
+        self._assigned = assigned
         self._before = {was: _before(was, segment) for was in segment}
         within = inserted.union(steps)
         self._before |= {step: _before(step, within) for step in steps}
@@ -268,16 +268,16 @@ class _Around:
         return not any(
             (other in self._before[was] and step in self._before[taker])
             or (was in self._before[other] and taker in self._before[step])
-            for other, taker in self._given.items()
+            for other, taker in self._assigned.items()
         )
 
     def nearest(self, was: Step) -> Step | None:
         """The step for the first that reads what ``was`` makes, else for the last that it reads from."""
-        after = [other for other in self._given if was in self._before[other]]
+        after = [other for other in self._assigned if was in self._before[other]]
         if after:
-            return self._given[min(after, key=lambda step: step.order)]
-        ahead = [other for other in self._given if other in self._before[was]]
-        return self._given[max(ahead, key=lambda step: step.order)] if ahead else None
+            return self._assigned[min(after, key=lambda step: step.order)]
+        ahead = [other for other in self._assigned if other in self._before[was]]
+        return self._assigned[max(ahead, key=lambda step: step.order)] if ahead else None
 
 
 def _before(step: Step, within: set[Step]) -> set[Step]:

@@ -40,7 +40,7 @@ def counterparts(a: ir.Model, b: ir.Model) -> dict[str, str]:
 
 
 def _name(step: Step) -> Hashable:
-    return step.given or None
+    return step.own_name or None
 
 
 def _outputs(step: Step) -> Hashable:

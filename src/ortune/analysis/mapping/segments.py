@@ -23,12 +23,12 @@ class Segments:
             is held, is merged into that one.
 
     Attributes:
-        held: Values of the user's model that the optimised graph holds: no segment goes past one.
+        boundary: Values of the user's model that the optimised graph holds: no segment goes past one.
         twins: Each step to those that compute the same from the same, itself among them.
     """
 
     def __init__(self, original: ModelView, carried: CarriedValues) -> None:
-        self.held = carried.carried()
+        self.boundary = carried.carried()
         self.twins: dict[Step, list[Step]] = {}
         self._carried = carried
         self._static: dict[Step, bool] = {}
@@ -47,7 +47,7 @@ class Segments:
             steps.add(step)
             for read in step.reads():
                 value = self._carried.same(read)
-                if value not in self.held:
+                if value not in self.boundary:
                     waiting.append(value.step)
         return steps
 
@@ -81,7 +81,7 @@ class Segments:
 
     def holds(self, step: Step) -> bool:
         """Whether the optimised graph holds something that a step makes."""
-        return any(self._carried.same(value) in self.held for value in step.outputs)
+        return any(self._carried.same(value) in self.boundary for value in step.outputs)
 
     def _key(self, step: Step) -> tuple[object, ...]:
         reads = tuple(None if v is None else self._identity(self._carried.behind(v)) for v in step.inputs)

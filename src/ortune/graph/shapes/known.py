@@ -76,7 +76,7 @@ class Values(dict[ir.Value, Known]):
         dims = self.of(value).dims
         return None if dims is None else tuple(dim if isinstance(dim, int) else None for dim in dims)
 
-    def held(self, value: ir.Value | None, depth: int = _DEPTH) -> Dims | None:  # noqa: PLR0911  (one a case)
+    def contents(self, value: ir.Value | None, depth: int = _DEPTH) -> Dims | None:  # noqa: PLR0911  (one a case)
         """The sizes that a value holds, in order; None where not even their number is known."""
         numbers = constant(value)
         if numbers is not None:
@@ -89,20 +89,20 @@ class Values(dict[ir.Value, Known]):
             to = self.of(node.outputs[0]).dtype
             # Through a type of fewer digits a size might not come back as it was.
             whole = to in (ir.DataType.INT64, ir.DataType.INT32)
-            return self.held(node.inputs[0], depth - 1) if whole else self._unknown(value)
+            return self.contents(node.inputs[0], depth - 1) if whole else self._unknown(value)
         if is_op(node, "Shape"):
             dims = self.dims(node.inputs[0])
             cut = slice(optional_int(node, "start"), optional_int(node, "end"))
             return dims[cut] if dims is not None else self._unknown(value)
         if is_op(node, "Concat"):
-            parts = [self.held(v, depth - 1) for v in node.inputs]
+            parts = [self.contents(v, depth - 1) for v in node.inputs]
             return None if None in parts else tuple(n for part in parts if part is not None for n in part)
         if is_op(node, "Gather", "Slice"):
             return self._picked(node, depth) or self._unknown(value)
         return self._unknown(value)
 
     def _picked(self, node: ir.Node, depth: int) -> Dims | None:
-        source = self.held(node.inputs[0], depth - 1)
+        source = self.contents(node.inputs[0], depth - 1)
         dims = self.dims(node.inputs[0])
         if source is None or dims is None or len(dims) != 1:
             return None
