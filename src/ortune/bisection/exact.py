@@ -57,11 +57,11 @@ def exact_outputs(model: ir.Model, feed: FeedRef) -> dict[str, Array] | None:
         _widen(proto.graph)
         with np.errstate(all="ignore"):
             evaluator = ReferenceEvaluator(proto, new_ops=[QuantizeLinear, DequantizeLinear])
-            made = evaluator.run(None, {name: _wide(value) for name, value in feeds.items()})
+            results = evaluator.run(None, {name: _wide(value) for name, value in feeds.items()})
     except _FAILURES:
         return None
     names = [str(value.name) for value in model.graph.outputs]
-    return {name: value for name, value in zip(names, made, strict=True) if isinstance(value, np.ndarray)}
+    return {name: value for name, value in zip(names, results, strict=True) if isinstance(value, np.ndarray)}
 
 
 def _seconds(model: ir.Model, feeds: dict[str, Array]) -> float:

@@ -73,13 +73,13 @@ class Side:
         path = scratch / f"optimised-{self.name}.onnx"
         level = str(self.resolved.plan.settings.get(LEVEL.name, LEVEL.default))
         tool("optimize", self.resolved.runs, path, {"level": level})
-        made = open_model(path)
+        optimised = open_model(path)
         return Running(
-            graph=made.ir,
+            graph=optimised.ir,
             plan=self.plan_off,
             runtime=self.runtime,
             feed=self.feed,
-            names=originals(self.model.ir, made.ir).of,
+            names=originals(self.model.ir, optimised.ir).of,
         )
 
 
@@ -137,7 +137,7 @@ def find(
         partings=places,
         first=earliest,
         stepped=stepped(a, b, compared),
-        not_finite=tuple(each for each in first if each is not None),
+        not_finite=tuple(item for item in first if item is not None),
         values=tuple(compared.values.values()),
         n_values_a=len(seen_a),
         n_values_b=len(seen_b),

@@ -51,7 +51,7 @@ class Keying:
 
     def keys(self, paired: Mapping[str, str]) -> Keys:
         """The keys, with values that are taken for those of the other side: these have one key for both."""
-        found, prints = Keys(), Fingerprints(self._tensor, commutes=True)
+        keys, prints = Keys(), Fingerprints(self._tensor, commutes=True)
         graph = self._side.graph.graph
         for value in graph.inputs:
             if str(value.name) in self._inputs:
@@ -60,19 +60,19 @@ class Keying:
             tensor = constant_tensor(value)
             if tensor is not None:
                 prints.of[value] = self._tensor(tensor)
-                found.fixed.add(str(value.name))
+                keys.fixed.add(str(value.name))
         for node in graph:
             own = None if self._is_untold(node) else prints.node(node)
             if own is not None:
                 prints.outputs(node, own)
-            fixed = all(v is None or str(v.name) in found.fixed for v in node.inputs) and not is_random(node)
+            fixed = all(v is None or str(v.name) in keys.fixed for v in node.inputs) and not is_random(node)
             for value in node.outputs:
                 if str(value.name) in paired:
                     prints.of[value] = digest("pair", paired[str(value.name)])
                 if fixed and own is not None:
-                    found.fixed.add(str(value.name))
-        found.of.update({str(value.name): key for value, key in prints.of.items() if value is not None})
-        return found
+                    keys.fixed.add(str(value.name))
+        keys.of.update({str(value.name): key for value, key in prints.of.items() if value is not None})
+        return keys
 
     def _is_untold(self, node: ir.Node) -> bool:
         """Whether what a node computes is not in its operator and attributes alone."""

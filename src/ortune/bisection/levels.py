@@ -52,8 +52,8 @@ def first_decisive(
         on = Side(name="B", resolved=side, model=_model(side), feed=feed)
         off = replace(on, name="A").as_file()
         folder.mkdir(parents=True)
-        made = on.as_optimised(folder, custom_ops, executor.limits)
-        values = find(off, made, _joined(on.model), executor, folder / "values", seed, line)
+        optimised = on.as_optimised(folder, custom_ops, executor.limits)
+        values = find(off, optimised, _joined(on.model), executor, folder / "values", seed, line)
     except Interrupted:
         raise
     except OrtuneError:  # the answer is of what runs, whether it can be looked into or not
@@ -85,12 +85,12 @@ def first_not_finite(
     try:
         running = Side(name="A", resolved=side, model=_model(side), feed=feed).as_file()
         folder.mkdir(parents=True)
-        seen = Eyes(executor, folder / "values", line).look(running, side.label)
+        values = Eyes(executor, folder / "values", line).look(running, side.label)
     except Interrupted:
         raise
     except OrtuneError:  # the answer is of what runs, whether it can be looked into or not
         return None
-    return first_of(running, seen, "A")
+    return first_of(running, values, "A")
 
 
 def _model(side: Resolved) -> OpenModel:

@@ -84,12 +84,12 @@ class Eyes:
 
     def look(self, running: Running, what: str) -> dict[str, Seen]:
         """Every value that can be looked at, by name."""
-        found: dict[str, Seen] = {}
+        values: dict[str, Seen] = {}
         parts = _parts(running)
         for i, names in enumerate(parts):
             self._line(f"looking at the values of {what}: part {i + 1} of {len(parts)}")
-            found |= self._part(running, names)
-        return found
+            values |= self._part(running, names)
+        return values
 
     def _part(self, running: Running, names: Sequence[str]) -> dict[str, Seen]:
         self._count += 1
@@ -117,13 +117,13 @@ class Eyes:
                 return {}
             return self._part(running, names[:half]) | self._part(running, names[half:])
         left = read_outputs(Path(outcome.outputs_path) / running.feed.name)
-        found = {
-            name: seen
+        values = {
+            name: data
             for i, (name, value) in enumerate(left.items())
-            if (seen := see(value, folder / f"{i}.npy")) is not None
+            if (data := see(value, folder / f"{i}.npy")) is not None
         }
         shutil.rmtree(outcome.outputs_path, ignore_errors=True)
-        return found
+        return values
 
 
 def nudged(running: Running, folder: Path, seed: int) -> Running:
@@ -134,11 +134,11 @@ def nudged(running: Running, folder: Path, seed: int) -> Running:
 
 def _values(running: Running) -> list[tuple[ir.Node, list[str]]]:
     """Values to look at, node by node."""
-    found = []
+    values = []
     for node in running.nodes:
         names = [str(v.name) for v in node.outputs if v.name and not _no_tensor(v)]
-        found.append((node, names))
-    return found
+        values.append((node, names))
+    return values
 
 
 def _no_tensor(value: ir.Value) -> bool:
@@ -169,11 +169,17 @@ def _sizes(running: Running) -> dict[ir.Node, int]:
         for name, value in feeds.items()
         if isinstance(value, np.ndarray) and value.dtype.kind in "iub"
     }
-    counted = [each for each in cost.costs(running.graph, shapes, whole).nodes if not each.inside]
+    counted = [
+        node_cost for node_cost in cost.costs(running.graph, shapes, whole).nodes if not node_cost.inside
+    ]
     nodes = list(running.graph.graph)
     if len(counted) != len(nodes):  # functions were written out
         return {}
-    return {node: each.bytes_written for node, each in zip(nodes, counted, strict=True) if each.known}
+    return {
+        node: node_cost.bytes_written
+        for node, node_cost in zip(nodes, counted, strict=True)
+        if node_cost.known
+    }
 
 
 def _tapped(model: ir.Model, names: Sequence[str]) -> ir.Model:

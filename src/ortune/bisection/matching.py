@@ -68,31 +68,31 @@ def match(
         seen_b: Values of the other.
         outputs: B's outputs and inputs by those of A that they stand for.
     """
-    found = _Matching(seen_a, seen_b, *(_makers(side) for side in (a, b)))
+    matching = _Matching(seen_a, seen_b, *(_makers(side) for side in (a, b)))
     for mine, theirs in outputs.items():
-        if found.comparable(mine, theirs):
-            found.take(mine, theirs, "name")
+        if matching.comparable(mine, theirs):
+            matching.take(mine, theirs, "name")
     names = [str(v.name) for node in a.nodes for v in node.outputs if v.name in seen_a]
     called = {theirs: mine for mine, theirs in outputs.items()}
     sides = Keying(a, {str(v.name): str(v.name) for v in a.graph.graph.inputs}), Keying(b, called)
-    known = found.by_key(names, sides)
+    keys = matching.by_key(names, sides)
     for name in names:
-        found.by_equal_name(name)
+        matching.by_equal_name(name)
     for name in names:
-        found.by_elements(name)
-    known = found.by_key(names, sides, known)
+        matching.by_elements(name)
+    keys = matching.by_key(names, sides, keys)
     joined = {mine: theirs for mine, theirs in outputs.items() if mine not in seen_a}
     # What is behind a node that differs is told by its key once that node is paired.
     for _ in range(MOST_ROUNDS):
-        if not _by_structure(a, b, found, joined, known, most=1):
+        if not _by_structure(a, b, matching, joined, keys, most=1):
             break
-        known = found.by_key(names, sides, known)
-    _by_structure(a, b, found, joined, known)
+        keys = matching.by_key(names, sides, keys)
+    _by_structure(a, b, matching, joined, keys)
     roots = _carried_from(b)
-    nearest = [name for name in names if found.by_nearest(name, roots)]
+    nearest = [name for name in names if matching.by_nearest(name, roots)]
     if nearest:
-        _by_structure(a, b, found, joined, known)
-    return {name: found.pairs[name] for name in names if name in found.pairs}
+        _by_structure(a, b, matching, joined, keys)
+    return {name: matching.pairs[name] for name in names if name in matching.pairs}
 
 
 class _Matching:
@@ -135,20 +135,20 @@ class _Matching:
         return len(a.shape) == len(b.shape) and family(a.onnx_type) == family(b.onnx_type)
 
     def by_key(
-        self, names: Iterable[str], sides: tuple[Keying, Keying], known: tuple[Keys, Keys] | None = None
+        self, names: Iterable[str], sides: tuple[Keying, Keying], keys_before: tuple[Keys, Keys] | None = None
     ) -> tuple[Keys, Keys]:
         """Values that are computed in one way of the same; of several that of the same name, or the next.
 
         Args:
             names: Of A's values in the order of its nodes.
             sides: What gives both their keys.
-            known: The keys so far: pairs that they do not explain are taken for the same from here on.
+            keys_before: The keys so far: pairs that they do not explain are taken for the same from here on.
 
         Returns:
             The keys that were used.
         """
-        if known is not None:
-            mine, others = (each.of for each in known)
+        if keys_before is not None:
+            mine, others = (keys.of for keys in keys_before)
             unlike = (p for p in self.pairs.values() if p.a not in mine or mine[p.a] != others.get(p.b))
             self.differing |= {pair.a: pair.b for pair in unlike}
         keys_a = sides[0].keys({mine: mine for mine in self.differing})
@@ -254,9 +254,9 @@ def _flat(value: Seen) -> bool:
 def _by_structure(
     a: Running,
     b: Running,
-    found: _Matching,
+    matching: _Matching,
     joined: Mapping[str, str],
-    known: tuple[Keys, Keys],
+    keys: tuple[Keys, Keys],
     most: int | None = None,
 ) -> bool:
     """The same operator on values that belong together; where none is, what has the same name in both.
@@ -264,9 +264,9 @@ def _by_structure(
     Args:
         a: The base.
         b: What is held against it.
-        found: The pairs so far.
+        matching: The pairs so far.
         joined: Inputs of B by those of A.
-        known: The keys of both.
+        keys: The keys of both.
         most: Nodes after which to stop.
 
     Returns:
@@ -278,8 +278,8 @@ def _by_structure(
         read = [str(v.name) for v in node.inputs if v is not None]
         for name in dict.fromkeys([*read, *(roots_b[name] for name in read if name in roots_b)]):
             readers[name].append(node)
-    partners = {**joined, **{pair.a: pair.b for pair in found.pairs.values()}}
-    keys_a, keys_b = known
+    partners = {**joined, **{pair.a: pair.b for pair in matching.pairs.values()}}
+    keys_a, keys_b = keys
 
     def counterpart(mine: ir.Value | None) -> str | None:
         """What stands for an input in B, or for what it carries on."""
@@ -306,10 +306,10 @@ def _by_structure(
 
     def unlike(node: ir.Node, other: ir.Node) -> tuple[int, int, int]:
         """How much of two nodes is not the same: sizes of what they make, stored inputs, attributes."""
-        made = zip(node.outputs, other.outputs, strict=False)
+        outputs = zip(node.outputs, other.outputs, strict=False)
         stored = zip(node.inputs, other.inputs, strict=False)
         return (
-            sum(not found.fits(str(mine.name), str(theirs.name)) for mine, theirs in made),
+            sum(not matching.fits(str(mine.name), str(theirs.name)) for mine, theirs in outputs),
             sum(keys_a.stored(mine) != keys_b.stored(theirs) for mine, theirs in stored),
             len(texts(node).items() ^ texts(other).items()),
         )
@@ -322,7 +322,7 @@ def _by_structure(
             alike_ones = (other.op_type, other.domain) == (node.op_type, node.domain)
             if (len(other.inputs) != len(node.inputs) and not alike_ones) or (same and not alike_ones):
                 continue
-            free = any(str(v.name) not in found.taken for v in other.outputs)
+            free = any(str(v.name) not in matching.taken for v in other.outputs)
             if free and same_inputs(node, other):
                 fitting.append(other)
         return (
@@ -332,30 +332,30 @@ def _by_structure(
         )
 
     def join(node: ir.Node, other: ir.Node | None, *, same: bool) -> None:
-        fitting = found.comparable if same else found.fits
+        fitting = matching.comparable if same else matching.fits
         for mine, theirs in zip(node.outputs, other.outputs if other else (), strict=False):
             if fitting(str(mine.name), str(theirs.name)):
-                found.take(str(mine.name), str(theirs.name), "structure")
+                matching.take(str(mine.name), str(theirs.name), "structure")
 
     count = 0
     for node in a.nodes:
-        names = [str(v.name) for v in node.outputs if v.name in found.seen_a]
-        was = len(found.pairs)
-        if any(name not in found.pairs for name in names):
+        names = [str(v.name) for v in node.outputs if v.name in matching.seen_a]
+        was = len(matching.pairs)
+        if any(name not in matching.pairs for name in names):
             join(node, partner(node, same=True), same=True)
             for name in names:
-                found.by_equal_name(name, NAMED_NEAR)
+                matching.by_equal_name(name, NAMED_NEAR)
             join(node, partner(node, same=False), same=False)
-        partners |= {name: found.pairs[name].b for name in names if name in found.pairs}
-        count += len(found.pairs) > was
+        partners |= {name: matching.pairs[name].b for name in names if name in matching.pairs}
+        count += len(matching.pairs) > was
         if count == most:
             break
     return count > 0
 
 
-def _is_stored(value: ir.Value, known: Keys | None = None) -> bool:
+def _is_stored(value: ir.Value, keys: Keys | None = None) -> bool:
     """Whether a value is in the file; with keys, whether it is computed of such alone too."""
-    if known is not None and str(value.name) in known.fixed:
+    if keys is not None and str(value.name) in keys.fixed:
         return True
     return stored(value) is not None
 
@@ -364,12 +364,12 @@ def paired_before(values: Iterable[ir.Value | None], paired: set[str]) -> tuple[
     """The nearest values upstream that are paired, and the nodes between."""
     reached: set[str] = set()
     between: list[ir.Node] = []
-    waiting, seen = [v for v in values if v is not None], set[ir.Value]()
+    waiting, visited = [v for v in values if v is not None], set[ir.Value]()
     while waiting:
         value = waiting.pop()
-        if value in seen:
+        if value in visited:
             continue
-        seen.add(value)
+        visited.add(value)
         if str(value.name) in paired:
             reached.add(str(value.name))
             continue

@@ -25,7 +25,7 @@ class _Weight:
     n_inf: int
 
 
-def first_of(side: Running, seen: Mapping[str, Seen], letter: str) -> NotFinite | None:
+def first_of(side: Running, values: Mapping[str, Seen], letter: str) -> NotFinite | None:
     """Where the values of a side that are not finite begin; None where all are finite.
 
     Infinities that no output holds may be meant: a mask of minus infinity. So the way is walked back from the outputs
@@ -35,8 +35,8 @@ def first_of(side: Running, seen: Mapping[str, Seen], letter: str) -> NotFinite 
     order = {node: i for i, node in enumerate(side.graph.graph)}
 
     def counts(value: ir.Value | None) -> tuple[int, int]:
-        known = None if value is None else seen.get(str(value.name))
-        return (0, 0) if known is None else (known.n_nan, known.n_inf)
+        data = None if value is None else values.get(str(value.name))
+        return (0, 0) if data is None else (data.n_nan, data.n_inf)
 
     outputs = list(side.graph.graph.outputs)
     nan_alone = any(counts(value)[0] for value in outputs)
@@ -61,26 +61,26 @@ def first_of(side: Running, seen: Mapping[str, Seen], letter: str) -> NotFinite 
         begins = [value for node in side.nodes for value in node.outputs if bad(value)]
     first = min(
         ((order[node], value, node) for value in begins if (node := value.producer()) is not None),
-        key=lambda each: each[0],
+        key=lambda begin: begin[0],
         default=None,
     )
     if first is None:
         return None
     _, value, node = first
     n_nan, n_inf = counts(value)
-    found = NotFinite(
+    origin = NotFinite(
         side="A" if letter == "A" else "B",
         node=described(node, side),
         n_nan=n_nan,
         n_inf=n_inf,
-        size=seen[str(value.name)].size,
+        size=values[str(value.name)].size,
         reaches=bool(reached),
     )
-    weight = _weight_behind(node, seen)
+    weight = _weight_behind(node, values)
     if weight is None:
-        return found
+        return origin
     return msgspec.structs.replace(
-        found,
+        origin,
         weight=weight.name,
         weight_type=weight.onnx_type,
         weight_n_nan=weight.n_nan,
@@ -88,7 +88,7 @@ def first_of(side: Running, seen: Mapping[str, Seen], letter: str) -> NotFinite 
     )
 
 
-def _weight_behind(node: ir.Node, seen: Mapping[str, Seen]) -> _Weight | None:
+def _weight_behind(node: ir.Node, values: Mapping[str, Seen]) -> _Weight | None:
     """The nearest stored value that is not finite and goes into a node, through values that are not finite alone."""
     waiting, met = [v for v in node.inputs if v is not None], set[ir.Value]()
     while waiting:
@@ -103,7 +103,7 @@ def _weight_behind(node: ir.Node, seen: Mapping[str, Seen]) -> _Weight | None:
                 kind = tensor.dtype.name.lower()
                 return _Weight(name=str(value.name), onnx_type=kind, n_nan=n_nan, n_inf=n_inf)
             continue
-        producer, known = value.producer(), seen.get(str(value.name))
-        if producer is not None and (known is None or known.n_nan + known.n_inf):
+        producer, data = value.producer(), values.get(str(value.name))
+        if producer is not None and (data is None or data.n_nan + data.n_inf):
             waiting += [v for v in producer.inputs if v is not None]
     return None

@@ -222,7 +222,7 @@ def partings(
     by_b = {pair.b: pair for pair in values.values()}
     makers = {str(v.name): node for node in b.nodes for v in node.outputs}
     places = [{node: i for i, node in enumerate(side.graph.graph)} for side in (a, b)]
-    found: list[Parting] = []
+    places_apart: list[Parting] = []
     for node in a.nodes:
         pair = next((values[str(v.name)] for v in node.outputs if _differs(values.get(str(v.name)))), None)
         if pair is None:
@@ -244,11 +244,11 @@ def partings(
         alone = len(ours) == len(others) == 1
         if not alone:
             ours, others = _narrowed(ours, others, pair, goes_in, seen_a, seen_b)
-        found.append(
+        places_apart.append(
             Parting(
                 value=pair,
-                a=tuple(described(each, a) for each in ours),
-                b=tuple(described(each, b) for each in others),
+                a=tuple(described(node, a) for node in ours),
+                b=tuple(described(node, b) for node in others),
                 at=_at(ours, others, a, b),
                 at_b=described(max(others, key=_work), b) if others else None,
                 inputs=goes_in,
@@ -258,7 +258,7 @@ def partings(
                 weights=weights,
             )
         )
-    return tuple(found)
+    return tuple(places_apart)
 
 
 def _parts(
@@ -327,7 +327,7 @@ def stepped(a: Running, b: Running, compared: Compared) -> GridDifference | None
         return None
     node = next(node for node in a.nodes for value in node.outputs if str(value.name) == apart[0].a)
     _, before = paired_before(node.inputs, set(values) - _carried(node, values))
-    steps = max((pair.steps for pair in apart if pair.steps), key=lambda each: (each.most, each.share))
+    steps = max((pair.steps for pair in apart if pair.steps), key=lambda steps: (steps.most, steps.share))
     ours = sorted({node, *before}, key=list(a.graph.graph).index)
     return GridDifference(node=_at(ours, [], a, b), steps=steps)
 
@@ -356,8 +356,8 @@ def _at(ours: Sequence[ir.Node], others: Sequence[ir.Node], a: Running, b: Runni
         return described(max(others, key=_work), b)
     behind = b.names.get(max(others, key=_work).name or "", ()) if others else ()
     own = {node.name: node for node in ours}
-    known = next((own[name] for name in behind[:1] if name in own), None)
-    return described(known or max(ours, key=_work), a)
+    own_node = next((own[name] for name in behind[:1] if name in own), None)
+    return described(own_node or max(ours, key=_work), a)
 
 
 def _work(node: ir.Node) -> int:
@@ -367,9 +367,9 @@ def _work(node: ir.Node) -> int:
     return 2 if any(kind in node.op_type for kind in _PRODUCTS) else 1
 
 
-def _heals(made: Sequence[ir.Value], values: Mapping[str, ValuePair]) -> bool:
+def _heals(results: Sequence[ir.Value], values: Mapping[str, ValuePair]) -> bool:
     """Whether all that is next made of a value is equal: the two get there on different ways."""
-    waiting, seen, met = list(made), set[ir.Value](), False
+    waiting, visited, met = list(results), set[ir.Value](), False
     while waiting:
         value = waiting.pop()
         if value.is_graph_output():
@@ -380,8 +380,8 @@ def _heals(made: Sequence[ir.Value], values: Mapping[str, ValuePair]) -> bool:
                 if pair is not None and not pair.equal:
                     return False
                 met = met or pair is not None
-                if pair is None and result not in seen:
-                    seen.add(result)
+                if pair is None and result not in visited:
+                    visited.add(result)
                     waiting.append(result)
     return met
 
@@ -405,17 +405,17 @@ def _narrowed(
     return (behind, []) if behind else (ours, others)
 
 
-def _behind(nodes: list[ir.Node], seen: Mapping[str, Seen], wanted: Seen, limit: float) -> list[ir.Node]:
+def _behind(nodes: list[ir.Node], values: Mapping[str, Seen], wanted: Seen, limit: float) -> list[ir.Node]:
     """The nodes behind the one that makes this value; none where none does."""
     for node in nodes[:-1]:
-        if any(distance <= limit for distance in _distances(node, seen, wanted)):
+        if any(distance <= limit for distance in _distances(node, values, wanted)):
             into = {node, *paired_before(node.inputs, set())[1]}
             return [other for other in nodes if other not in into]
     return []
 
 
 def _spoiling(
-    nodes: list[ir.Node], seen: Mapping[str, Seen], inputs: Sequence[tuple[Seen, float]], apart: float
+    nodes: list[ir.Node], values: Mapping[str, Seen], inputs: Sequence[tuple[Seen, float]], apart: float
 ) -> list[ir.Node]:
     """The first node, if any, that makes of an input that input again, but for an error: a conversion, say.
 
@@ -423,15 +423,15 @@ def _spoiling(
     """
     for node in nodes[:-1]:
         for wanted, limit in inputs:
-            for distance in _distances(node, seen, wanted):
+            for distance in _distances(node, values, wanted):
                 if limit < distance <= NEAR and apart <= GROWTH * distance:
                     return [node]
     return []
 
 
-def _distances(node: ir.Node, seen: Mapping[str, Seen], wanted: Seen) -> list[float]:
-    held = (seen.get(str(value.name)) for value in node.outputs)
-    return [relative_l2(wanted, each) for each in held if each is not None and each.shape == wanted.shape]
+def _distances(node: ir.Node, values: Mapping[str, Seen], wanted: Seen) -> list[float]:
+    results = (values.get(str(value.name)) for value in node.outputs)
+    return [relative_l2(wanted, data) for data in results if data is not None and data.shape == wanted.shape]
 
 
 def _differs(pair: ValuePair | None) -> bool:
@@ -440,32 +440,32 @@ def _differs(pair: ValuePair | None) -> bool:
 
 def _changes(a: ir.Node, b: ir.Node) -> list[NodeChange]:
     """What two nodes have that is not the same: the operator, attributes, weights."""
-    found = []
+    changes = []
     if operator(a) != operator(b):
-        found.append(NodeChange(part="operator", was=operator(a), now=operator(b)))
+        changes.append(NodeChange(part="operator", was=operator(a), now=operator(b)))
     mine, theirs = (texts(node) for node in (a, b))
     for name in sorted(mine.keys() | theirs.keys()):
         was, now = mine.get(name, "")[:_LONGEST], theirs.get(name, "")[:_LONGEST]
         if was != now:
-            found.append(NodeChange(part="attribute", name=name, was=was, now=now))
+            changes.append(NodeChange(part="attribute", name=name, was=was, now=now))
     for old, new in zip(a.inputs, b.inputs, strict=False):
         was_w, now_w = _stored(old), _stored(new)
         if was_w is None or now_w is None:
             continue
         if was_w.shape != now_w.shape:
-            found.append(NodeChange(part="weight", name=str(old and old.name)))
+            changes.append(NodeChange(part="weight", name=str(old and old.name)))
         elif not np.array_equal(was_w, now_w, equal_nan=was_w.dtype.kind == "f"):
             norm = float(np.linalg.norm(was_w.astype(np.float64)))
             error = float(np.linalg.norm(now_w.astype(np.float64) - was_w.astype(np.float64)))
             far = error / norm if norm else FARTHEST
-            found.append(
+            changes.append(
                 NodeChange(
                     part="weight",
                     name=str(old and old.name),
                     relative_l2=far if np.isfinite(far) else None,
                 )
             )
-    return found
+    return changes
 
 
 def _stored(value: ir.Value | None) -> np.ndarray | None:

@@ -91,7 +91,7 @@ def see(value: StoredValue, sample: Path) -> Seen | None:
 
 def precision(a: Seen, b: Seen) -> float:
     """Relative L2 that rounding alone explains anywhere, for the finer of two types: a conversion must show."""
-    return min(_PRECISION.get(each.onnx_type, _USUAL_PRECISION) for each in (a, b))
+    return min(_PRECISION.get(value.onnx_type, _USUAL_PRECISION) for value in (a, b))
 
 
 def relative_l2(a: Seen, b: Seen, *, any_order: bool = False, zero: float = 0.0) -> float:
@@ -138,7 +138,7 @@ def worst_slice(a: Seen, b: Seen) -> WorstSlice | None:
     """
     if not (a.whole and b.whole) or a.shape != b.shape:
         return None
-    old, new = (each.values().reshape(a.shape) for each in (a, b))
+    old, new = (value.values().reshape(a.shape) for value in (a, b))
     if not (np.isfinite(old).all() and np.isfinite(new).all()):
         return None
     worst = None

@@ -83,12 +83,12 @@ def _with_role(spec: InputSpec, role: str) -> InputSpec:
 
 def consumers_of(value: ir.Value, depth: int = 3) -> Consumers:
     """(operator, argument index) of a value's uses, with casts and reshapes looked through."""
-    found: list[tuple[str, int]] = []
+    uses: list[tuple[str, int]] = []
     for use in value.uses():
-        found.append((use.node.op_type, use.idx))
+        uses.append((use.node.op_type, use.idx))
         if depth and use.idx == 0 and use.node.op_type in _LOOKED_THROUGH and use.node.outputs:
-            found += consumers_of(use.node.outputs[0], depth - 1)
-    return tuple(found)
+            uses += consumers_of(use.node.outputs[0], depth - 1)
+    return tuple(uses)
 
 
 def _guessed_rank(name: str, consumers: Consumers, value: ir.Value) -> tuple[Size, ...]:

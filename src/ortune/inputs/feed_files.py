@@ -66,9 +66,9 @@ def read_feeds(folder: Path) -> dict[str, FeedValue]:
         try:
             arrays = [load_array(file) for file in value.files]
             shapes = value.shapes or [()] * len(arrays)
-            found = [_restored(a, value.onnx_type, s) for a, s in zip(arrays, shapes, strict=True)]
+            arrays_read = [_restored(a, value.onnx_type, s) for a, s in zip(arrays, shapes, strict=True)]
             feeds[value.name] = (
-                None if value.kind == "none" else found if value.kind == "sequence" else found[0]
+                None if value.kind == "none" else arrays_read if value.kind == "sequence" else arrays_read[0]
             )
         except (OSError, ValueError, *HEADER_ERRORS) as error:
             raise InputError(

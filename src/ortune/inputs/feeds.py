@@ -86,8 +86,8 @@ def require_holdable(cases: Sequence[Case]) -> None:
                 do=f"give --shape {choice.name}:... with other sizes",
             )
         count = math.prod(choice.shape)
-        each = _TEXT_BYTES if "string" in choice.dtype else _BYTES.get(element_type(choice.dtype), 4)
-        total += count * each * (SEQUENCE_LENGTH if "seq(" in choice.dtype else 1)
+        element_bytes = _TEXT_BYTES if "string" in choice.dtype else _BYTES.get(element_type(choice.dtype), 4)
+        total += count * element_bytes * (SEQUENCE_LENGTH if "seq(" in choice.dtype else 1)
         if count > MOST_ELEMENTS or total > MOST_BYTES:
             above = (
                 f"{count:,} values"

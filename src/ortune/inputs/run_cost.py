@@ -19,10 +19,10 @@ def run_cost(model: ir.Model, work: Workload) -> tuple[float, ModelCost]:
     Returns:
         The weighted mean over the shapes; and the first shape's cost, node by node.
     """
-    known = zip(work.cases, workload.whole_numbers(model, work), strict=True)
-    found = [(case.weight, cost.costs(model, _shapes(case), values)) for case, values in known]
-    total = sum(weight * each.flops for weight, each in found) / sum(weight for weight, _ in found)
-    return float(total), found[0][1]
+    numbers_of_cases = zip(work.cases, workload.whole_numbers(model, work), strict=True)
+    costs = [(case.weight, cost.costs(model, _shapes(case), values)) for case, values in numbers_of_cases]
+    total = sum(weight * case_cost.flops for weight, case_cost in costs) / sum(weight for weight, _ in costs)
+    return float(total), costs[0][1]
 
 
 def _shapes(case: Case) -> dict[str, tuple[int, ...]]:

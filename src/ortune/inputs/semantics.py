@@ -87,8 +87,8 @@ def classify(name: str, dtype: str, shape: tuple[Size, ...], consumers: Consumer
     for role, pattern, types in _BY_NAME:
         if types and letter not in types:
             continue
-        found = re.search(pattern, low) or (role == "past" and re.search(pattern, name.lower()))
-        if found and _plausible(role, len(shape)):
+        match = re.search(pattern, low) or (role == "past" and re.search(pattern, name.lower()))
+        if match and _plausible(role, len(shape)):
             return "mel" if role == "audio" and _rows_of_features(shape) else role
     return _by_graph(letter, element, shape, consumers)
 
@@ -230,9 +230,9 @@ def _expected_axes(  # noqa: PLR0911 -- one return a role
         kinds[bins] = "mels"
         kinds = ["channels" if rank == 4 and d.value == 1 else k for d, k in zip(shape, kinds, strict=True)]
         return ("batch", *kinds[1:]) if rank > 2 else tuple(kinds)
-    known = _AXES.get(role, {}).get(rank)
-    if known is not None:
-        return known
+    axes = _AXES.get(role, {}).get(rank)
+    if axes is not None:
+        return axes
     if dtype.startswith("seq("):
         return ("other",) * rank
     if role in _BATCHED:

@@ -68,15 +68,15 @@ def _changes(inputs: InputSet, workload: Workload, error: str) -> list[_Change]:
 def _suggested(inputs: InputSet, case: Case, error: str) -> list[_Change]:
     """What the error suggests, best first."""
     free = _free_symbols(inputs, case)
-    told = [*_declared(inputs, error), *_bounds(inputs, case, free, error)]
+    changes = [*_declared(inputs, error), *_bounds(inputs, case, free, error)]
     if not _tried_by_trial(case):
         # Such hints may swap two sizes to and fro, so they are followed once.
-        told += [
+        changes += [
             *_channels(inputs, free, error),
             *_broadcast(case, free, error),
             *_scaled(inputs, case, free, error),
         ]
-    return told
+    return changes
 
 
 def _tried_by_trial(case: Case) -> bool:
@@ -194,11 +194,11 @@ def _changed(model: ir.Model, inputs: InputSet, case: Case, change: _Change) -> 
     user = {s: case.dims[s] for s in _user_symbols(inputs, case)}
     first = choose(model, inputs, user)
     follows = {s for s, origin in first.origin.items() if origin == "follows"}
-    known = {s: case.dims[s] for s in free - follows}
-    known |= {s: n for s, n in change.sizes.items() if s not in follows}
-    chosen = choose(model, inputs, user | known)
+    known_sizes = {s: case.dims[s] for s in free - follows}
+    known_sizes |= {s: n for s, n in change.sizes.items() if s not in follows}
+    chosen = choose(model, inputs, user | known_sizes)
     origin = chosen.origin | dict.fromkeys(free - follows, "name")
-    origin |= {s: "trial" for s, n in known.items() if n != first.values.get(s)}
+    origin |= {s: "trial" for s, n in known_sizes.items() if n != first.values.get(s)}
     sizes = Sizes(values=chosen.values, origin=origin, rows=chosen.rows)
     before = {c.name: c for c in case.inputs}
     return Case(

@@ -86,7 +86,7 @@ def _from_numpy(path: Path, where: str) -> Mapping[str, FeedValue] | list[FeedVa
             return [load_array(path)]
         _require_holdable(path, where)
         with np.load(path, allow_pickle=False) as loaded:
-            found = {name: loaded[name] for name in loaded.files}
+            arrays = {name: loaded[name] for name in loaded.files}
     except _UNREADABLE as error:
         raise InputError(
             f"it cannot be read without running code from it: {error}"
@@ -95,14 +95,14 @@ def _from_numpy(path: Path, where: str) -> Mapping[str, FeedValue] | list[FeedVa
             where=where,
             do=f"give {_LAYOUT}",
         ) from error
-    others = [name for name, value in found.items() if not isinstance(value, np.ndarray)]
+    others = [name for name, value in arrays.items() if not isinstance(value, np.ndarray)]
     if others:
         raise InputError(
             f"{', '.join(map(repr, others))} is no array",
             where=where,
             do="save it with numpy.savez, which puts arrays alone into it",
         )
-    return found
+    return arrays
 
 
 def _require_holdable(path: Path, where: str) -> None:
@@ -200,20 +200,23 @@ def _checked(raw: dict[str, FeedValue], values: list[ir.Value], where: str) -> d
     symbols: dict[str, int] = {}
     for value in values:
         name = value.name or ""
-        given = raw[name]
+        raw_value = raw[name]
         dtype = dtype_of(value)
-        if given is None and "optional(" in dtype:
+        if raw_value is None and "optional(" in dtype:
             continue
-        if isinstance(given, list) != ("seq(" in dtype) or given is None:
+        if isinstance(raw_value, list) != ("seq(" in dtype) or raw_value is None:
             raise InputError(
                 f"the model takes {dtype} here",
                 where=f"{where}, input {name!r}",
                 do="give such a value",
             )
         place = f"{where}, input {name!r}"
-        arrays = [_typed(array, dtype, place) for array in (given if isinstance(given, list) else [given])]
-        raw[name] = arrays if isinstance(given, list) else arrays[0]
-        if not isinstance(given, list):
+        arrays = [
+            _typed(array, dtype, place)
+            for array in (raw_value if isinstance(raw_value, list) else [raw_value])
+        ]
+        raw[name] = arrays if isinstance(raw_value, list) else arrays[0]
+        if not isinstance(raw_value, list):
             _check_shape(arrays[0], input_sizes(value), symbols, name, where)
     return raw
 
@@ -242,8 +245,8 @@ def _text(array: Array, where: str) -> Array:
     if array.dtype.kind not in "SOU":
         return array
     try:
-        listed = [each.decode() if isinstance(each, bytes) else each for each in array.ravel().tolist()]
-        if not all(isinstance(each, str) and each.encode() is not None for each in listed):
+        listed = [text.decode() if isinstance(text, bytes) else text for text in array.ravel().tolist()]
+        if not all(isinstance(text, str) and text.encode() is not None for text in listed):
             raise ValueError("some are of another kind")
     except (ValueError, SystemError) as error:
         raise InputError(
@@ -265,14 +268,14 @@ def _same_bits(array: Array, dtype: str) -> Array:
 def _check_type(array: Array, dtype: str, where: str) -> None:
     wanted = element_type(dtype)
     try:
-        found = onnx_type(array)
+        actual = onnx_type(array)
     except TypeError:  # dates, records and others that no model has
-        found = str(array.dtype)
-    if found == wanted:
+        actual = str(array.dtype)
+    if actual == wanted:
         return
     cast = "np.str_" if wanted == "string" else f"np.{np.dtype(numpy_dtype(wanted)).name}"
     raise InputError(
-        f"it is {found} and the model takes {wanted}",
+        f"it is {actual} and the model takes {wanted}",
         where=where,
         do=f"convert it before saving: array.astype({cast})",
     )
@@ -293,9 +296,9 @@ def _check_shape(
     if not fits:
         declared = "x".join(dim_text(d) for d in sizes) or "scalar"
         same = {s: n for d in sizes for s, _ in d.terms if (n := symbols.get(s)) is not None}
-        known = f" ({', '.join(f'{s}={n}' for s, n in same.items())})" if same else ""
+        bound = f" ({', '.join(f'{s}={n}' for s, n in same.items())})" if same else ""
         raise InputError(
-            f"its shape {'x'.join(map(str, array.shape)) or 'scalar'} does not fit the model's {declared}{known}",
+            f"its shape {'x'.join(map(str, array.shape)) or 'scalar'} does not fit the model's {declared}{bound}",
             where=f"{where}, input {name!r}",
             do="reshape it, or add the batch dimension",
         )

@@ -37,15 +37,15 @@ def choices(inputs: InputSet, sizes: Sizes) -> tuple[InputChoice, ...]:
 def _choice(inputs: InputSet, spec: InputSpec, sizes: Sizes) -> InputChoice:
     shape = tuple(max(0, dim.at(sizes.values)) for dim in spec.shape)
     origins = [{sizes.origin.get(s, "name") for s, _ in dim.terms} for dim in spec.shape]
-    guessed_axes = tuple(i for i, found in enumerate(origins) if found & {"name", "follows", "trial"})
-    free = tuple(i for i, found in enumerate(origins) if found & {"name", "follows"})
+    guessed_axes = tuple(i for i, of_dim in enumerate(origins) if of_dim & {"name", "follows", "trial"})
+    free = tuple(i for i, of_dim in enumerate(origins) if of_dim & {"name", "follows"})
     low, high, unsure = _range(inputs, spec, shape, sizes)
     return InputChoice(
         name=spec.name,
         dtype=spec.dtype,
         shape=shape,
         role=spec.role,
-        origin=_origin({o for found in origins for o in found}),
+        origin=_origin({o for of_dim in origins for o in of_dim}),
         guessed=bool(free) or unsure or not spec.rank_known,
         note=_note(spec, free, unsure, low),
         guessed_axes=guessed_axes,
@@ -54,13 +54,13 @@ def _choice(inputs: InputSet, spec: InputSpec, sizes: Sizes) -> InputChoice:
     )
 
 
-def _origin(found: set[str]) -> Origin:
+def _origin(origins: set[str]) -> Origin:
     for origin in ("user", "trial"):
-        if origin in found:
+        if origin in origins:
             return "user" if origin == "user" else "trial"
-    if not found:
+    if not origins:
         return "model"
-    return "constraint" if found <= {"constraint"} else "name"
+    return "constraint" if origins <= {"constraint"} else "name"
 
 
 def _note(spec: InputSpec, guessed: tuple[int, ...], unsure: bool, low: float | None) -> str:
@@ -139,8 +139,8 @@ def _element_range(spec: InputSpec, rows: int | None) -> tuple[float | None, flo
 
 def _longest(inputs: InputSet, sizes: Sizes) -> int:
     """The length that a "lengths" input counts: the longest time axis among the other inputs."""
-    found = [_axis(inputs, sizes, kind) for kind in ("seq", "samples", "frames", "encoder")]
-    return max(found) or 1
+    lengths = [_axis(inputs, sizes, kind) for kind in ("seq", "samples", "frames", "encoder")]
+    return max(lengths) or 1
 
 
 def _axis(inputs: InputSet, sizes: Sizes, kind: str) -> int:

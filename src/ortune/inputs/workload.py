@@ -189,9 +189,9 @@ def _check_sums(spec: InputSpec, shape: tuple[int, ...], user: dict[str, int]) -
 
 def _wrong_shape(spec: InputSpec, shape: tuple[int, ...]) -> InputError:
     declared = "x".join(user_feeds.dim_text(dim) for dim in spec.shape) or "scalar"
-    given = "x".join(map(str, shape)) or "scalar"
+    asked = "x".join(map(str, shape)) or "scalar"
     return InputError(
-        f"{given} does not fit the model's {declared}",
+        f"{asked} does not fit the model's {declared}",
         where=f"--shape {spec.name}",
         do="give one size for each dimension, with the fixed ones unchanged",
     )
@@ -206,12 +206,12 @@ def _symbols_named(inputs: InputSet, name: str) -> list[str]:
     if len(same) == 1:
         return same
     kind = kind_of_name(name)
-    found = [s for s in symbols if kind and inputs.kinds[s] == kind]
-    if found:
-        return found
-    known = _listed(dict.fromkeys(symbols)) if symbols else "none: all its shapes are fixed"
+    matching = [s for s in symbols if kind and inputs.kinds[s] == kind]
+    if matching:
+        return matching
+    names = _listed(dict.fromkeys(symbols)) if symbols else "none: all its shapes are fixed"
     raise InputError(
-        f"the model has no dynamic dimension of this name; it has {known}",
+        f"the model has no dynamic dimension of this name; it has {names}",
         where=f"--dim {name}",
         do="use one of these names" if symbols else "drop --dim, or export the model with dynamic dimensions",
     )
@@ -266,12 +266,14 @@ def whole_numbers(ir_model: ir.Model, workload: Workload) -> list[dict[str, Arra
 
     They decide what other sizes are, and how much work there is.
     """
-    given = bool(workload.inputs_path)
-    wanted = [{choice.name for choice in case.inputs if _counts(choice, given)} for case in workload.cases]
+    from_user = bool(workload.inputs_path)
+    wanted = [
+        {choice.name for choice in case.inputs if _counts(choice, from_user)} for case in workload.cases
+    ]
     own: list[dict[str, FeedValue]]
     if not any(wanted):
         return [{} for _ in wanted]
-    if given:
+    if from_user:
         own = user_feeds.load(Path(workload.inputs_path), ir_model)
     else:
         own = [
@@ -283,12 +285,12 @@ def whole_numbers(ir_model: ir.Model, workload: Workload) -> list[dict[str, Arra
     ]
 
 
-def _counts(choice: InputChoice, given: bool) -> bool:
+def _counts(choice: InputChoice, from_user: bool) -> bool:
     """Whether it is a small input of integers or flags, of which values are given or can be made."""
-    made = choice.dtype == "bool" or choice.role in ("mask", "positions")
+    can_make = choice.dtype == "bool" or choice.role in ("mask", "positions")
     ranged = choice.low is not None and choice.high is not None
     small = math.prod(choice.shape) <= _MOST_COUNTS
-    return choice.dtype.startswith(("int", "uint", "bool")) and small and (given or made or ranged)
+    return choice.dtype.startswith(("int", "uint", "bool")) and small and (from_user or can_make or ranged)
 
 
 def describe(workload: Workload) -> str:

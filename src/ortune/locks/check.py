@@ -41,7 +41,7 @@ class Differences:
     @property
     def not_compared(self) -> tuple[str, ...]:
         """The parts that were not compared at all."""
-        return tuple(each.part for each in self.uncompared if each.part)
+        return tuple(item.part for item in self.uncompared if item.part)
 
 
 def differences(
@@ -50,26 +50,26 @@ def differences(
     """The changes, and what could not be compared; without a tolerance, outputs are compared as closely as they can."""
     alike = same_processor(was, now) and (was.ort_version, was.ort_web) == (now.ort_version, now.ort_web)
     usual = DEFAULT_LIMITS[0] if alike else ELSEWHERE
-    seen: list[Uncompared] = []
-    found = [
+    uncompared: list[Uncompared] = []
+    changes = [
         *_settings(was, now),
-        *_graphs(was, now, seen),
+        *_graphs(was, now, uncompared),
         *_model(was, now),
         *_interface(was, now),
-        *_run(was, now, seen),
-        *_outputs(was, now, tolerance, usual, seen),
+        *_run(was, now, uncompared),
+        *_outputs(was, now, tolerance, usual, uncompared),
         *_versions(was, now),
     ]
-    found += _file(was, now, found)
+    changes += _file(was, now, changes)
     if strict:
-        found = [LockChange(part=c.part, name=c.name, was=c.was, now=c.now) for c in found]
-        found += [LockChange(part="not-compared", name=each.part) for each in seen if each.part]
+        changes = [LockChange(part=c.part, name=c.name, was=c.was, now=c.now) for c in changes]
+        changes += [LockChange(part="not-compared", name=item.part) for item in uncompared if item.part]
     # Stable: within a part the order found is kept, which puts the largest changes first.
-    found.sort(key=lambda c: (not c.fails, _ORDER.index(c.part)))
-    seen.sort(key=lambda each: not each.part)
+    changes.sort(key=lambda c: (not c.fails, _ORDER.index(c.part)))
+    uncompared.sort(key=lambda item: not item.part)
     return Differences(
-        changes=tuple(found),
-        uncompared=tuple(seen),
+        changes=tuple(changes),
+        uncompared=tuple(uncompared),
         tolerance_ratio=usual if tolerance is None else tolerance,
     )
 
@@ -113,15 +113,15 @@ def _value(value: Value | None) -> int | float | str:
     return int(value) if isinstance(value, bool) else value
 
 
-def _graphs(was: Snapshot, now: Snapshot, seen: list[Uncompared]) -> Iterator[LockChange]:
+def _graphs(was: Snapshot, now: Snapshot, uncompared: list[Uncompared]) -> Iterator[LockChange]:
     """The graph as run first; other levels only where that one shows nothing."""
     old, new = _levels(was), _levels(now)
     comparable = set(LEVEL.choices) if same_processor(was, now) else was.levels.keys() & now.levels.keys()
     pair = (was.run.level, now.run.level)
     if not same_processor(was, now):
-        seen.append(Uncompared(part="level all", why="processor"))
+        uncompared.append(Uncompared(part="level all", why="processor"))
         if was.hardware.machine != now.hardware.machine:
-            seen.append(Uncompared(why="architecture"))
+            uncompared.append(Uncompared(why="architecture"))
         # The highest level that no processor decides stands for what runs.
         pair = (
             pair[0] if pair[0] in comparable else "extended",
@@ -190,12 +190,12 @@ def _weights(was: Mapping[str, str], now: Mapping[str, str]) -> Iterator[LockCha
             yield LockChange(part="weights", name=name, was=before, now=after, fails=False)
 
 
-def _file(was: Snapshot, now: Snapshot, found: list[LockChange]) -> Iterator[LockChange]:
+def _file(was: Snapshot, now: Snapshot, changes: list[LockChange]) -> Iterator[LockChange]:
     """Another file whose weights are the same: in names or order alone where its contents are, and nothing differs."""
     old, new = was.model, now.model
     if old.sha256 == new.sha256 or old.weights != new.weights:
         return
-    alone = old.contents == new.contents != "" and all(c.part == "ort-version" for c in found)
+    alone = old.contents == new.contents != "" and all(c.part == "ort-version" for c in changes)
     name = "names or order" if alone else ""
     yield LockChange(part="file", name=name, was=old.sha256[:12], now=new.sha256[:12], fails=False)
 
@@ -208,8 +208,8 @@ def _interface(was: Snapshot, now: Snapshot) -> Iterator[LockChange]:
         if [_without_symbols(t) for t in old] == [_without_symbols(t) for t in new]:
             continue
         before, after = (dict(_named(text) for text in texts) for texts in (old, new))
-        found = dict.fromkeys((*before, *after))
-        changed = [n for n in found if _plain(before.get(n)) != _plain(after.get(n))]
+        names = dict.fromkeys((*before, *after))
+        changed = [n for n in names if _plain(before.get(n)) != _plain(after.get(n))]
         for name in changed:
             yield LockChange(part=part, name=name, was=before.get(name), now=after.get(name))
         if not changed:
@@ -235,12 +235,12 @@ def _without_symbols(text: str) -> str:
     return f"{name}: {head}[{','.join(sizes) if dims != ']' else ''}]"
 
 
-def _run(was: Snapshot, now: Snapshot, seen: list[Uncompared]) -> Iterator[LockChange]:
+def _run(was: Snapshot, now: Snapshot, uncompared: list[Uncompared]) -> Iterator[LockChange]:
     old, new = was.run, now.run
     if not (old.placement and new.placement):
-        seen.append(Uncompared(part="placement", why="untold-then" if new.placement else "untold-now"))
+        uncompared.append(Uncompared(part="placement", why="untold-then" if new.placement else "untold-now"))
     elif old.level == new.level:
-        yield from _placement(was, now, seen)
+        yield from _placement(was, now, uncompared)
     for name in old.shapes.keys() & new.shapes.keys():
         if old.shapes[name] != new.shapes[name]:
             yield LockChange(
@@ -252,14 +252,14 @@ def _run(was: Snapshot, now: Snapshot, seen: list[Uncompared]) -> Iterator[LockC
             )
 
 
-def _placement(was: Snapshot, now: Snapshot, seen: list[Uncompared]) -> Iterator[LockChange]:
+def _placement(was: Snapshot, now: Snapshot, uncompared: list[Uncompared]) -> Iterator[LockChange]:
     old, new = was.run.placement, now.run.placement
     providers = sorted(old.keys() | new.keys())
     if len(providers) == 1:
         return  # it has all nodes, and their number is said already
     if not same_processor(was, now):
         # How many nodes are left to the CPU's provider depends on what it fuses for the processor.
-        seen.append(Uncompared(part="placement", why="processor"))
+        uncompared.append(Uncompared(part="placement", why="processor"))
         return
     for name in providers:
         before, after = old.get(name, 0), new.get(name, 0)
@@ -268,15 +268,15 @@ def _placement(was: Snapshot, now: Snapshot, seen: list[Uncompared]) -> Iterator
 
 
 def _outputs(
-    was: Snapshot, now: Snapshot, asked: float | None, usual: float, seen: list[Uncompared]
+    was: Snapshot, now: Snapshot, asked: float | None, usual: float, uncompared: list[Uncompared]
 ) -> Iterator[LockChange]:
     if was.run.feeds != now.run.feeds:
-        seen.append(Uncompared(part="outputs", why="feeds"))
+        uncompared.append(Uncompared(part="outputs", why="feeds"))
         return
     if was.run.random or now.run.random:
-        seen.append(Uncompared(why="random"))
+        uncompared.append(Uncompared(why="random"))
     if not same_processor(was, now) and any(o.exact for o in now.run.outputs):
-        seen.append(Uncompared(why="rounded"))
+        uncompared.append(Uncompared(why="rounded"))
     # Other weights are meant to give other values: told, and no failure.
     fails = was.model.weights == now.model.weights
     before = {o.name: o for o in was.run.outputs}

@@ -31,7 +31,7 @@ def encoded(snapshot: Snapshot) -> str:
     text = json.dumps(msgspec.to_builtins(snapshot), indent=2, sort_keys=True)
     # A shape on one line is what a person compares.
     shapes = re.compile(r"\[\n\s+-?\d+(?:,\n\s+-?\d+)*\n\s+\]")
-    return shapes.sub(lambda found: f"[{' '.join(found.group().strip('[]').split())}]", text) + "\n"
+    return shapes.sub(lambda match: f"[{' '.join(match.group().strip('[]').split())}]", text) + "\n"
 
 
 def write(path: Path, snapshot: Snapshot, *, typed: bool) -> None:
@@ -65,17 +65,17 @@ def read(path: Path, model: str) -> Snapshot:
             f"the lock file cannot be read: {error.strerror}", where=str(path), do="check its permissions"
         ) from error
     try:
-        found = read_json(text, Snapshot)
+        snapshot = read_json(text, Snapshot)
     except msgspec.DecodeError as error:
         raise UsageError(
             f"this is not a lock file that can be read: {error}",
             where=str(path),
             do=f"write it anew: {again}",
         ) from error
-    levels = {**found.levels, **found.hardware.levels}
-    if found.schema != SCHEMA or not {"disable", "extended", found.run.level} <= levels.keys():
-        what = f"the lock is of schema {found.schema!r}, and this ortune reads {SCHEMA!r}"
-        if found.schema == SCHEMA:
+    levels = {**snapshot.levels, **snapshot.hardware.levels}
+    if snapshot.schema != SCHEMA or not {"disable", "extended", snapshot.run.level} <= levels.keys():
+        what = f"the lock is of schema {snapshot.schema!r}, and this ortune reads {SCHEMA!r}"
+        if snapshot.schema == SCHEMA:
             what = "the lock lacks levels that every lock has"
         raise UsageError(what, where=str(path), do=f"write it anew: {again}")
-    return found
+    return snapshot

@@ -85,14 +85,14 @@ def _of_numbers(
 
 def _of_maps(name: str, values: object, random: bool) -> OutputSnapshot:
     """Lists of maps: the numbers in the order of their keys, and a digest of keys and text."""
-    found = dict(leaves(values))
+    leaf_of = dict(leaves(values))
     if random:
         return OutputSnapshot(name=name, dtype="maps", shape=(-1,))
-    numbers = [v for v in found.values() if isinstance(v, float)]
-    rest = [(place, v) for place, v in found.items() if not isinstance(v, float)]
-    keys = json.dumps([sorted(found), rest], sort_keys=True).encode()
+    numbers = [v for v in leaf_of.values() if isinstance(v, float)]
+    rest = [(place, v) for place, v in leaf_of.items() if not isinstance(v, float)]
+    keys = json.dumps([sorted(leaf_of), rest], sort_keys=True).encode()
     exact = hashlib.sha256(keys).hexdigest()[:16]
-    return _of_numbers(name, "maps", (len(found),), iter([np.array(numbers, dtype=np.float64)]), exact)
+    return _of_numbers(name, "maps", (len(leaf_of),), iter([np.array(numbers, dtype=np.float64)]), exact)
 
 
 def _weights(start: int, count: int) -> Array:

@@ -70,7 +70,7 @@ def take(
     machine: Machine,
     *,
     stored: Plan,
-    given: Plan | None = None,
+    overrides: Plan | None = None,
 ) -> Snapshot:
     """The snapshot of a model as it is.
 
@@ -81,7 +81,7 @@ def take(
         watch: Is told what happens.
         machine: Where it runs.
         stored: The plan as the snapshot keeps it: a bundle's with its thread counts as they fit any machine.
-        given: What was asked for on top of a bundle's plan; None for a model.
+        overrides: What was asked for on top of a bundle's plan; None for a model.
 
     Raises:
         OrtuneError: The model does not load or cannot be fed.
@@ -116,7 +116,7 @@ def take(
         model=locked_model(model),
         run=LockedRun(
             plan=stored,
-            given=given,
+            given=overrides,
             level=level,
             seed=work.seed,
             shapes=shapes,

@@ -144,7 +144,7 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[LockResult
         place.mkdir()
         baseline = opened.base(side, feeds=inputs, scratch=place, say=watch.line)
         settle(baseline, LIMIT_S, line=watch.line)
-        now = take(side, inputs, scratch, watch, machine, stored=stored, given=given)
+        now = take(side, inputs, scratch, watch, machine, stored=stored, overrides=given)
     if was is None:
         write(path, now, typed=options.output is not None)
         result = LockResult(path=str(path), written=True, snapshot=now, headline=lock_words.written(path))

@@ -26,7 +26,7 @@ def locked_model(model: OpenModel) -> LockedModel:
         if tensor.dtype != ir.DataType.STRING:
             by_type[tensor.dtype.name.lower()] += tensor.nbytes
     graph = model.ir.graph
-    given = [v for v in graph.inputs if v.name not in graph.initializers]
+    fed = [v for v in graph.inputs if v.name not in graph.initializers]
     info = model.info
     return LockedModel(
         sha256=info.sha256,
@@ -39,7 +39,7 @@ def locked_model(model: OpenModel) -> LockedModel:
         contents=model_fingerprint(model.ir, lambda tensor: digests.get(id(tensor)) or tensor_digest(tensor)),
         weights_bytes=dict(sorted(by_type.items())),
         tensors={name: digests[id(t)][:12] for name, t in _named(model.ir)},
-        inputs=tuple(interface(v) for v in given),
+        inputs=tuple(interface(v) for v in fed),
         outputs=tuple(interface(v) for v in graph.outputs),
     )
 
@@ -70,5 +70,5 @@ def _named(model: ir.Model) -> Iterator[tuple[str, ir.TensorProtocol]]:
             yield from ((name, t) for name, t in values if t is not None and not is_structure(t))
         for node in graph:
             if node.op_type == "Constant":
-                held = (t for a in node.attributes.values() for t in attribute_tensors(a))
-                yield from ((node.outputs[0].name or "", t) for t in held if not is_structure(t))
+                stored = (t for a in node.attributes.values() for t in attribute_tensors(a))
+                yield from ((node.outputs[0].name or "", t) for t in stored if not is_structure(t))

@@ -45,7 +45,7 @@ def byte_sizes(model: ir.Model, fed: Mapping[str, tuple[int, ...]]) -> Sizes:
     counter.graph(model.graph, "")
     sizes: Sizes = {}
     for graph in graphs(model, functions=False):
-        for value in (*graph.inputs, *(made for node in graph for made in node.outputs)):
+        for value in (*graph.inputs, *(value for node in graph for value in node.outputs)):
             size = counter.n_bytes(value)
             if value.name and size is not None:
                 # Branches may use a name twice: the largest counts.
@@ -62,12 +62,14 @@ def memory(graph: GraphProto, sizes: Sizes) -> Memory:
     inner = [g for node in all_nodes(graph) for g in graphs_of(node)]
     stored = (t for g in (graph, *inner) for t in g.initializer)
     weights = sum(n_bytes(ir.DataType(t.data_type), t.dims) or 0 for t in stored)
-    made = {name for node in all_nodes(graph) for name in node.output if name}
-    peak = _peak(graph, sizes, held=[v.name for v in graph.input])
-    return Memory(weights_bytes=weights, peak_activation_bytes=peak, unknown_values=len(made - sizes.keys()))
+    outputs = {name for node in all_nodes(graph) for name in node.output if name}
+    peak = _peak(graph, sizes, inputs=[v.name for v in graph.input])
+    return Memory(
+        weights_bytes=weights, peak_activation_bytes=peak, unknown_values=len(outputs - sizes.keys())
+    )
 
 
-def _peak(graph: GraphProto, sizes: Sizes, held: Sequence[str]) -> int:
+def _peak(graph: GraphProto, sizes: Sizes, inputs: Sequence[str]) -> int:
     """The peak of one graph; a subgraph's own peak is added while its node runs."""
     weights = {tensor.name for tensor in graph.initializer}
     owner: dict[str, str] = {}
@@ -80,7 +82,7 @@ def _peak(graph: GraphProto, sizes: Sizes, held: Sequence[str]) -> int:
             owner[node.output[0]] = owner.get(node.input[0], node.input[0])
     for value in graph.output:
         last[owner.get(value.name, value.name)] = len(nodes)
-    alive = {name: sizes.get(name, 0) for name in held if name not in weights}
+    alive = {name: sizes.get(name, 0) for name in inputs if name not in weights}
     now = peak = sum(alive.values())
     held_throughout = set(alive)
     ends: dict[int, list[str]] = {}
@@ -91,7 +93,7 @@ def _peak(graph: GraphProto, sizes: Sizes, held: Sequence[str]) -> int:
             if name and name not in owner:
                 alive[name] = sizes.get(name, 0)
                 now += alive[name]
-        inside = max((_peak(g, sizes, held=()) for g in graphs_of(node)), default=0)
+        inside = max((_peak(g, sizes, inputs=()) for g in graphs_of(node)), default=0)
         peak = max(peak, now + inside)
         # What nobody reads is free again at once.
         for name in (*ends.get(step, ()), *(n for n in node.output if n not in last)):
@@ -107,7 +109,7 @@ def depth_first(graph: GraphProto) -> list[NodeProto]:
     """
     nodes = list(graph.node)
     maker = {name: number for number, node in enumerate(nodes) for name in node.output if name}
-    found: list[NodeProto] = []
+    order: list[NodeProto] = []
     done: set[int] = set()
 
     def visit(start: int) -> None:
@@ -117,7 +119,7 @@ def depth_first(graph: GraphProto) -> list[NodeProto]:
             number, reads = waiting[-1]
             new = next((maker[name] for name in reads if maker.get(name, number) not in done), None)
             if new is None:
-                found.append(nodes[number])
+                order.append(nodes[number])
                 waiting.pop()
             else:
                 done.add(new)
@@ -126,7 +128,7 @@ def depth_first(graph: GraphProto) -> list[NodeProto]:
     for start in [maker[value.name] for value in graph.output if value.name in maker] + [*range(len(nodes))]:
         if start not in done:
             visit(start)
-    return found
+    return order
 
 
 def _reads(node: NodeProto) -> list[str]:
@@ -137,5 +139,5 @@ def _reads(node: NodeProto) -> list[str]:
 
 def _outer_reads(graph: GraphProto) -> list[str]:
     """Everything that a subgraph reads by name; names of its own do no harm, they are not alive outside."""
-    found = [name for node in depth_first(graph) for name in _reads(node)]
-    return found + [value.name for value in graph.output]
+    names = [name for node in depth_first(graph) for name in _reads(node)]
+    return names + [value.name for value in graph.output]

@@ -23,7 +23,7 @@ def observed_sizes(profile: Path, graph: GraphProto) -> Sizes:
         events = json.loads(profile.read_text(encoding="utf-8", errors="replace"))
     except (OSError, ValueError):
         return {}
-    made = {n.name: [o for o in n.output if o] for n in all_nodes(graph)}
+    outputs_of = {n.name: [o for o in n.output if o] for n in all_nodes(graph)}
     # Two nodes of one name cannot be told apart in a profile.
     twice = {
         name for name, count in Counter(n.name for n in all_nodes(graph)).items() if count > 1 or not name
@@ -31,12 +31,12 @@ def observed_sizes(profile: Path, graph: GraphProto) -> Sizes:
     sizes: Sizes = {}
     for event in events if isinstance(events, list) else ():
         name = str(event.get("name", "")).removesuffix(_SUFFIX)
-        if event.get("cat") != "Node" or name in twice or name not in made:
+        if event.get("cat") != "Node" or name in twice or name not in outputs_of:
             continue
         shapes = event.get("args", {}).get("output_type_shape", [])
-        if len(shapes) != len(made[name]):
+        if len(shapes) != len(outputs_of[name]):
             continue  # some outputs are no tensors, and nothing says which
-        for value, entry in zip(made[name], shapes, strict=True):
+        for value, entry in zip(outputs_of[name], shapes, strict=True):
             size = _size(entry)
             if size is not None:
                 # A loop makes the same value many times: the largest counts.

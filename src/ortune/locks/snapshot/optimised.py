@@ -45,7 +45,7 @@ def graph_snapshot(
     plain: Mapping[str, int],
 ) -> GraphSnapshot:
     """What a lock keeps of a graph that ONNX Runtime saved."""
-    counts, held = operators(saved.graph), memory(saved.graph, byte_sizes(saved.model, fed) | observed)
+    counts, footprint = operators(saved.graph), memory(saved.graph, byte_sizes(saved.model, fed) | observed)
     return GraphSnapshot(
         nodes=sum(counts.values()),
         operators=counts,
@@ -56,9 +56,9 @@ def graph_snapshot(
         },
         inserted=_inserted(counts, exported),
         structure=structure(saved.model, saved.weights),
-        weights_bytes=held.weights_bytes,
-        peak_activation_bytes=held.peak_activation_bytes,
-        unknown_values=held.unknown_values,
+        weights_bytes=footprint.weights_bytes,
+        peak_activation_bytes=footprint.peak_activation_bytes,
+        unknown_values=footprint.unknown_values,
     )
 
 
@@ -89,12 +89,12 @@ def _without_data(graph: onnx.GraphProto) -> list[str]:
     """Makes weights beside the file inputs, and leaves out what is there twice; the names of these inputs."""
     declared = {value.name for value in graph.input}
     # A Constant of a branch may be saved twice, as the node and as an initializer.
-    made = {name for node in graph.node for name in node.output}
+    outputs = {name for node in graph.node for name in node.output}
     kept, weights = [], list[str]()
     for tensor in graph.initializer:
         if tensor.data_location != onnx.TensorProto.EXTERNAL:
-            kept += [tensor] if tensor.name not in made else []
-        elif tensor.name not in declared | made:
+            kept += [tensor] if tensor.name not in outputs else []
+        elif tensor.name not in declared | outputs:
             graph.input.append(helper.make_tensor_value_info(tensor.name, tensor.data_type, tensor.dims))
             weights.append(tensor.name)
     del graph.initializer[:]
