@@ -200,7 +200,7 @@ def counted_ns(process: Process, names: tuple[str, ...]) -> np.ndarray:
     return np.array(
         [
             sum(1000 * e["dur"] for e in kernels if run["ts"] <= e["ts"] < run["ts"] + run["dur"])
-            for run in runs[process.found.runs.start : process.found.runs.stop]
+            for run in runs[process.attribution.runs.start : process.attribution.runs.stop]
         ]
     )
 

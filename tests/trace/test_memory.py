@@ -115,10 +115,10 @@ def test_what_is_held_is_of_the_allocator_that_is_told(tmp_path: Path) -> None:
 
 def test_lifetimes_name_values(tmp_path: Path) -> None:
     values = [
-        Lifetime(name="x", bytes=MIB, made=BEFORE, last=2),
-        Lifetime(name="v0", bytes=2 * MIB, made=0, last=1),
-        Lifetime(name="v1", bytes=3 * MIB, made=1, last=2),
-        Lifetime(name="v2", bytes=4 * MIB, made=2, last=3),
+        Lifetime(name="x", bytes=MIB, first=BEFORE, last=2),
+        Lifetime(name="v0", bytes=2 * MIB, first=0, last=1),
+        Lifetime(name="v1", bytes=3 * MIB, first=1, last=2),
+        Lifetime(name="v2", bytes=4 * MIB, first=2, last=3),
     ]
     trace = traced(tmp_path, 1, pattern=False)
     named = peak_of(trace, 0, nodes=["c0", "c1", "c2", "sum"], values=values, weights_bytes=8)
@@ -140,7 +140,7 @@ def test_lifetimes_name_values(tmp_path: Path) -> None:
 
 
 def test_points_are_few_and_keep_the_peak(tmp_path: Path) -> None:
-    values = [Lifetime(name=f"v{i}", bytes=256 + (i == 777), made=i, last=i) for i in range(2000)]
+    values = [Lifetime(name=f"v{i}", bytes=256 + (i == 777), first=i, last=i) for i in range(2000)]
     names = [f"n{i}" for i in range(2000)]
     found = liveness(names, values)
     assert len(found.points) == POINTS
@@ -161,11 +161,11 @@ def test_liveness_by_hand() -> None:
     found = liveness(
         ["a", "b", "c"],
         [
-            Lifetime(name="x", bytes=100, made=BEFORE, last=0),
-            Lifetime(name="u", bytes=10, made=0, last=2),
-            Lifetime(name="v", bytes=50, made=1, last=2),
-            Lifetime(name="unread", bytes=30, made=1, last=1),
-            Lifetime(name="y", bytes=5, made=2, last=3),
+            Lifetime(name="x", bytes=100, first=BEFORE, last=0),
+            Lifetime(name="u", bytes=10, first=0, last=2),
+            Lifetime(name="v", bytes=50, first=1, last=2),
+            Lifetime(name="unread", bytes=30, first=1, last=1),
+            Lifetime(name="y", bytes=5, first=2, last=3),
         ],
         weights_bytes=7,
     )
@@ -175,7 +175,7 @@ def test_liveness_by_hand() -> None:
     assert (found.held_bytes, found.weights_bytes) == (None, 7)
 
 
-@pytest.mark.parametrize("values", [[], [Lifetime(name="x", bytes=3, made=BEFORE, last=0)]])
+@pytest.mark.parametrize("values", [[], [Lifetime(name="x", bytes=3, first=BEFORE, last=0)]])
 def test_a_graph_without_nodes(values: list[Lifetime]) -> None:
     found = liveness([], values)
     assert found.peak_bytes == sum(v.bytes for v in values)

@@ -36,28 +36,28 @@ __all__ = [
 @cache
 def modules() -> dict[str, ModuleType]:
     """The module of every knob by the knob's name."""
-    found: dict[str, ModuleType] = {}
+    by_name: dict[str, ModuleType] = {}
     for package in pkgutil.iter_modules(__path__):
         if not package.ispkg:
             continue
         folder = importlib.import_module(f"{__name__}.{package.name}")
         for info in pkgutil.iter_modules(folder.__path__):
             module = importlib.import_module(f"{folder.__name__}.{info.name}")
-            found[module.KNOB.name] = module
-    return dict(sorted(found.items()))
+            by_name[module.KNOB.name] = module
+    return dict(sorted(by_name.items()))
 
 
 @cache
 def all_knobs() -> dict[str, Knob]:
     """Every knob by name; what one says of a conflict, both know."""
-    found: dict[str, Knob] = {name: module.KNOB for name, module in modules().items()}
-    against = {name: set(knob.conflicts) for name, knob in found.items()}
-    for name, knob in found.items():
+    knobs: dict[str, Knob] = {name: module.KNOB for name, module in modules().items()}
+    against = {name: set(knob.conflicts) for name, knob in knobs.items()}
+    for name, knob in knobs.items():
         for other in knob.conflicts:
             against[other].add(name)
     return {
         name: msgspec.structs.replace(knob, conflicts=tuple(sorted(against[name])))
-        for name, knob in found.items()
+        for name, knob in knobs.items()
     }
 
 
@@ -77,7 +77,7 @@ def find(name: str, where: str = "--set") -> Knob:
         if name in knob.aliases:
             return knob
     names = {alias: knob.name for knob in knobs.values() for alias in (knob.name, *knob.aliases, knob.key)}
-    near = dict.fromkeys(names[each] for each in difflib.get_close_matches(name, names, n=3))
+    near = dict.fromkeys(names[match] for match in difflib.get_close_matches(name, names, n=3))
     do = f"did you mean {', '.join(near)}?" if near else f"the settings are {', '.join(sorted(knobs))}"
     raise UsageError(f"no setting is called {name!r}", where=where, do=do)
 

@@ -60,10 +60,10 @@ def threads_in_page(settings: Mapping[str, Value], cpus: int) -> int:
 
 def _provider(provider: ProviderSpec, own: Sequence[Applied], form: str) -> dict[str, Any] | str:
     """The provider as an object, or by its name alone where that is asked for and holds all."""
-    given: dict[str, Any] = {"name": provider.name}
-    given.update({key: int(text) if text.isdecimal() else text for key, text in provider.options.items()})
-    given.update({s.key: _value(s) for s in own if s.channel == "provider_option"})
-    return provider.name if form == "string" and len(given) == 1 else given
+    entry: dict[str, Any] = {"name": provider.name}
+    entry.update({key: int(text) if text.isdecimal() else text for key, text in provider.options.items()})
+    entry.update({s.key: _value(s) for s in own if s.channel == "provider_option"})
+    return provider.name if form == "string" and len(entry) == 1 else entry
 
 
 def _value(setting: Applied) -> Any:

@@ -185,9 +185,9 @@ def numbers(applied: Value) -> dict[str, str]:
 def prior_of(priors: Priors, objective: Objective, text: str = "") -> float | None:
     """What priors say of a value for an objective; None where they say nothing."""
     objectives: tuple[Objective, ...] = (objective,) if objective in _NOT_RUNS else (objective, "latency")
-    for each in objectives:
-        said = priors.get(each)
-        found = said.get(text) if isinstance(said, Mapping) else said
-        if found is not None:
-            return found
+    for candidate in objectives:
+        said = priors.get(candidate)
+        prior = said.get(text) if isinstance(said, Mapping) else said
+        if prior is not None:
+            return prior
     return None

@@ -72,7 +72,7 @@ def proposals(
     Returns:
         Proposals, best prior first; and what is not proposed though it might help, each with the reason.
     """
-    made: list[Proposal] = []
+    proposed: list[Proposal] = []
     left_out = []
     for knob, text, by_kind in _candidates(facts, cpus, ort_version, objective):
         if not _belongs(knob, text, providers, channels):
@@ -88,14 +88,14 @@ def proposals(
         needs = knobs.parse_settings([*knob.needs, *([f"{BUILD.name}={knob.builds[0]}"] if idle else [])])
         settings = {**needs, knob.name: knobs.parse_value(knob, text)}
         prior = by_kind * (_HOST_OF_A_GPU if _of_the_host(knob, providers) else 1.0)
-        found = [Proposal(settings=settings, origin=f"setting {knob.name}", prior=prior)]
-        found += _together(settings, knob.together, objective)
+        variants = [Proposal(settings=settings, origin=f"setting {knob.name}", prior=prior)]
+        variants += _together(settings, knob.together, objective)
         if objective in ("latency", "throughput"):
-            moved = [priors.moved(each.prior, each.settings, cpus, latency_ns) for each in found]
-            found = [replace(each, prior=prior) for each, prior in zip(found, moved, strict=True)]
-        made += found
+            moved = [priors.moved(variant.prior, variant.settings, cpus, latency_ns) for variant in variants]
+            variants = [replace(variant, prior=prior) for variant, prior in zip(variants, moved, strict=True)]
+        proposed += variants
     # The sort is stable: equals stay in the order of their names.
-    return sorted(made, key=lambda p: -p.prior), list(dict.fromkeys(left_out))
+    return sorted(proposed, key=lambda p: -p.prior), list(dict.fromkeys(left_out))
 
 
 def _of_the_host(knob: Knob, providers: Collection[str]) -> bool:
@@ -110,7 +110,7 @@ def _belongs(knob: Knob, text: str, providers: Collection[str], channels: Collec
         return False
     if knob.provider and knob.provider not in providers:
         return False
-    return any(knob.runs(text, each) for each in providers or (CPU.name,))
+    return any(knob.runs(text, provider) for provider in providers or (CPU.name,))
 
 
 def _together(

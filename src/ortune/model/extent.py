@@ -53,12 +53,12 @@ def require_bounded(model: ir.Model, where: str) -> None:
 def copies(model: ir.Model) -> dict[ir.OperatorIdentifier, int]:
     """How often each function is written out, of a model whose functions do not call themselves."""
     calls = {name: _calls(function, model.functions) for name, function in model.functions.items()}
-    found = dict.fromkeys(model.functions, 0) | _calls(model.graph, model.functions)
+    times_written = dict.fromkeys(model.functions, 0) | _calls(model.graph, model.functions)
     callees_first = graphlib.TopologicalSorter({name: set(called) for name, called in calls.items()})
     for name in reversed([*callees_first.static_order()]):
         for called, times in calls[name].items():
-            found[called] += times * found[name]
-    return found
+            times_written[called] += times * times_written[name]
+    return times_written
 
 
 def _calls(
@@ -81,12 +81,12 @@ class _Extent:
         visits = height = 0
         for node in graph:
             visits += 1
-            each = LOOP_ROUNDS if node.op_type in ("Loop", "Scan") else 1
+            rounds = LOOP_ROUNDS if node.op_type in ("Loop", "Scan") else 1
             below = [self.of(body, depth + 1) for body in subgraphs(node)]
             if (called := self._called(node.op_identifier(), depth + 1)) is not None:
                 below.append(called)
             for inner, levels in below:
-                visits += each * inner
+                visits += rounds * inner
                 height = max(height, levels + 1)
         if depth + height > _MOST_CALLS:
             raise ModelError(

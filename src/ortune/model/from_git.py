@@ -49,7 +49,7 @@ def checkout(path: str, revision: str, folder: Path) -> Path:
     """
     where = f"{path}@{revision}"
     file = (Path.cwd() / path).resolve()
-    top = next((each for each in file.parents if (each / ".git").exists()), None)
+    top = next((folder_above for folder_above in file.parents if (folder_above / ".git").exists()), None)
     if top is None:
         raise UsageError("not a git repository, nor is any folder above it", where=str(file.parent))
     commit = _text(top, "rev-parse", "--verify", "--quiet", f"{revision}^{{commit}}", where=where)
@@ -98,10 +98,10 @@ def _link(stored: Path, out: Path) -> None:
 
 
 def _lfs_object(top: Path, pointer: bytes, where: str) -> Path:
-    found = re.search(rb"^oid sha256:([0-9a-f]{64})$", pointer, re.MULTILINE)
-    if not found:
+    match = re.search(rb"^oid sha256:([0-9a-f]{64})$", pointer, re.MULTILINE)
+    if not match:
         raise ModelError("is a damaged Git LFS pointer", where=where)
-    oid = found.group(1).decode()
+    oid = match.group(1).decode()
     common = _text(top, "rev-parse", "--git-common-dir", where=where)
     objects = (top / common / "lfs" / "objects").resolve()
     path = objects / oid[:2] / oid[2:4] / oid
@@ -137,9 +137,9 @@ def _external_files(model: Path) -> set[str]:
     # What cannot be read here is refused with a better message when the model is opened.
     with contextlib.suppress(ModelError, DecodeError), model.open("rb") as f:
         proto.ParseFromString(wire.skeleton(mmap.mmap(f.fileno(), 0, access=mmap.ACCESS_READ), str(model)))
-    found = {e.value for t in tensors(proto) for e in t.external_data if e.key == "location"}
+    locations = {e.value for t in tensors(proto) for e in t.external_data if e.key == "location"}
     own = {model.name, wire.OWN_FILE}
-    paths = {PurePosixPath(name) for name in found - own}
+    paths = {PurePosixPath(name) for name in locations - own}
     return {str(path) for path in paths if not path.is_absolute() and ".." not in path.parts}
 
 

@@ -138,10 +138,10 @@ class _Translation:
             for node in graph:
                 self._attach_types(node.outputs)
                 for name, attribute in list(node.attributes.items()):
-                    held = graphs.attribute_tensors(attribute)
-                    if not any(isinstance(tensor, ir.ExternalTensor) for tensor in held):
+                    tensors_held = graphs.attribute_tensors(attribute)
+                    if not any(isinstance(tensor, ir.ExternalTensor) for tensor in tensors_held):
                         continue
-                    new = [self._attached(tensor) for tensor in held]
+                    new = [self._attached(tensor) for tensor in tensors_held]
                     node.attributes[name] = (
                         ir.AttrTensor(name, new[0])
                         if attribute.type == ir.AttributeType.TENSOR

@@ -219,8 +219,8 @@ def held_tensor(attribute: ir.Attr) -> ir.TensorProtocol:
     """
     if attribute.type != ir.AttributeType.TENSOR or attribute.is_ref():
         raise TypeError(f"attribute {attribute.name!r} holds no tensor: {attribute.type}")
-    held: ir.TensorProtocol = attribute.value
-    return held
+    tensor: ir.TensorProtocol = attribute.value
+    return tensor
 
 
 def attribute_tensors(attribute: ir.Attr) -> Iterable[ir.TensorProtocol]:
@@ -250,15 +250,15 @@ def in_order(model: ir.Model) -> bool:
     return all(_in_order(graph, set()) for graph in scopes(model))
 
 
-def _in_order(graph: ir.Graph | ir.Function, seen: set[ir.Node]) -> bool:
+def _in_order(graph: ir.Graph | ir.Function, visited: set[ir.Node]) -> bool:
     for node in graph:
         for value in node.inputs:
             producer = value.producer() if value is not None else None
-            if producer is not None and producer not in seen:
+            if producer is not None and producer not in visited:
                 return False
-        if not all(_in_order(inner, seen) for inner in subgraphs(node)):
+        if not all(_in_order(inner, visited) for inner in subgraphs(node)):
             return False
-        seen.add(node)
+        visited.add(node)
     return True
 
 

@@ -113,8 +113,8 @@ def open_model(path: str | Path, *, called: str = "") -> OpenModel:
             where=str(error.filename or path),
             do="Check the path and its permissions.",
         ) from error
-    found = _opened(path, model, files, "ort" if is_ort(head) else "onnx")
-    return replace(found, facts=msgspec.structs.replace(found.facts, path=called)) if called else found
+    opened = _opened(path, model, files, "ort" if is_ort(head) else "onnx")
+    return replace(opened, facts=msgspec.structs.replace(opened.facts, path=called)) if called else opened
 
 
 def _require_file(path: Path) -> None:
@@ -139,10 +139,10 @@ def _require_file(path: Path) -> None:
 def _stamp(path: Path) -> tuple[Path, int, int]:
     """Size in bytes and nanoseconds of the last change; -1 where the file is gone."""
     try:
-        found = path.stat()
+        status = path.stat()
     except OSError:
         return path, -1, -1
-    return path, found.st_size, found.st_mtime_ns
+    return path, status.st_size, status.st_mtime_ns
 
 
 def _opened(path: Path, model: ir.Model, files: WeightFiles, kind: str) -> OpenModel:

@@ -26,16 +26,16 @@ def attributes(domain: str, op_type: str) -> Mapping[str, int] | None:
 
 @cache
 def _schemas() -> dict[tuple[str, str], dict[str, int]]:
-    found: dict[tuple[str, str], dict[str, int]] = {}
+    schemas: dict[tuple[str, str], dict[str, int]] = {}
     for schema in defs.get_all_schemas_with_history():
-        known = found.setdefault((schema.domain, schema.name), {})
+        attributes = schemas.setdefault((schema.domain, schema.name), {})
         for name, attribute in schema.attributes.items():
             kind = int(attribute.type.value)  # type: ignore[attr-defined]
-            known[name] = kind if known.get(name, kind) == kind else 0  # another in another version
+            attributes[name] = kind if attributes.get(name, kind) == kind else 0  # another in another version
     contrib = json.loads(files(__package__).joinpath("contrib_operators.json").read_text(encoding="utf-8"))
     for domain, operators in contrib.items():
         for name, words in operators.items():
-            known = found.setdefault((domain, name), {})
+            attributes = schemas.setdefault((domain, name), {})
             for word in words.split():
-                known.setdefault(word, 0)
-    return found
+                attributes.setdefault(word, 0)
+    return schemas

@@ -177,9 +177,9 @@ def _detach(model: ir.Model) -> None:
                     value.const_value = _read_late(value.const_value)
         for node in graph:
             for name, attribute in list(node.attributes.items()):
-                held = attribute_tensors(attribute)
-                if any(isinstance(tensor, ir.ExternalTensor) for tensor in held):
-                    late = [_read_late(tensor) for tensor in held]
+                tensors = attribute_tensors(attribute)
+                if any(isinstance(tensor, ir.ExternalTensor) for tensor in tensors):
+                    late = [_read_late(tensor) for tensor in tensors]
                     node.attributes[name] = (
                         ir.AttrTensor(name, late[0])
                         if attribute.type == ir.AttributeType.TENSOR
@@ -192,8 +192,8 @@ def _read_late(tensor: ir.TensorProtocol) -> ir.TensorProtocol:
 
 
 def _restore_map_types(model: ir.Model, proto: onnx.ModelProto) -> None:
-    known = {v.name: v.meta.get(MAP_TYPE_PROTO) for v in (*model.graph.inputs, *model.graph.outputs)}
+    map_types = {v.name: v.meta.get(MAP_TYPE_PROTO) for v in (*model.graph.inputs, *model.graph.outputs)}
     for info in (*proto.graph.input, *proto.graph.output):
-        kept = known.get(info.name)
+        kept = map_types.get(info.name)
         if isinstance(kept, onnx.TypeProto):
             info.type.CopyFrom(kept)

@@ -45,14 +45,14 @@ def kernels_by_side(
 
 def gpu_difference(
     sides: tuple[Sequence[Process], Sequence[Process]],
-    known: Sequence[Origins],
+    graph_origins: Sequence[Origins],
     counterparts: Mapping[str, str] | None,
 ) -> GpuDifference | None:
     """Kernels of both sides, B minus A; None where a side has none whose node is known, or they are all of its rows.
 
     Args:
         sides: The profiled processes of each.
-        known: Of the graph of each.
+        graph_origins: Of the graph of each.
         counterparts: Names of B's nodes that are others' in A.
     """
     counts = [kernels_a_run(mine[0].trace) for mine in sides]
@@ -60,16 +60,16 @@ def gpu_difference(
     if None in counts or any(trace.device_only or not len(trace.kernels.row) for trace in every):
         return None
     a, b = (
-        side_times("", [(p.trace, of_kernels(p.trace, p.found)) for p in mine], origins)
-        for mine, origins in zip(sides, known, strict=True)
+        side_times("", [(p.trace, of_kernels(p.trace, p.attribution)) for p in mine], origins)
+        for mine, origins in zip(sides, graph_origins, strict=True)
     )
-    found = difference_of(a, b, counterparts=counterparts)
+    rows = difference_of(a, b, counterparts=counterparts)
     return GpuDifference(
-        a_ns=found.a_wall_ns,
-        b_ns=found.b_wall_ns,
-        low_ns=found.low_ns,
-        high_ns=found.high_ns,
+        a_ns=rows.a_wall_ns,
+        b_ns=rows.b_wall_ns,
+        low_ns=rows.low_ns,
+        high_ns=rows.high_ns,
         a_kernels=counts[0] or 0,
         b_kernels=counts[1] or 0,
-        nodes=found.nodes,
+        nodes=rows.nodes,
     )

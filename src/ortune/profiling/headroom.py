@@ -74,7 +74,7 @@ def one_profile(
     finally:
         keep.unlink(missing_ok=True)
     return result_of(
-        "", process.trace, process.found, process.warmup, graph, peak, side,
-        slowdown=process.slowdown, cpus=baseline.host.effective_cpus, seen=process.seen, resident=process.resident,
+        "", process.trace, process.attribution, process.warmup, graph, peak, side,
+        slowdown=process.slowdown, cpus=baseline.host.effective_cpus, state=process.state, resident=process.resident,
         no_peak=NOT_MEASURED if peak is None else "",
     )  # fmt: skip

@@ -30,32 +30,32 @@ def kernels_a_run(trace: Trace) -> int | None:
     return int(np.count_nonzero(trace.run[rows] == trace.n_runs - 1))
 
 
-def of_kernels(trace: Trace, found: Attribution) -> Attribution:
+def of_kernels(trace: Trace, attribution: Attribution) -> Attribution:
     """The steady runs with the time of each node's kernels in the place of the host's."""
     kernels = trace.kernels
     owned = kernels.row >= 0
     rows, ns = kernels.row[owned], kernels.duration_ns[owned]
-    runs = trace.run[rows] - found.runs.start
-    steady = (runs >= 0) & (runs < len(found.runs))
-    by_node = np.zeros_like(found.by_node)
+    runs = trace.run[rows] - attribution.runs.start
+    steady = (runs >= 0) & (runs < len(attribution.runs))
+    by_node = np.zeros_like(attribution.by_node)
     np.add.at(by_node, (trace.name.codes[rows[steady]], runs[steady]), ns[steady])
-    return replace(found, by_node=by_node, wall_ns=by_node.sum(axis=0))
+    return replace(attribution, by_node=by_node, wall_ns=by_node.sum(axis=0))
 
 
-def node_times(trace: Trace, found: Attribution) -> Floats | None:
+def node_times(trace: Trace, attribution: Attribution) -> Floats | None:
     """Nanoseconds of each node's kernels in the mean steady run (n,); None where no kernel's node is known."""
     kernels = trace.kernels
     if trace.device_only or not (kernels.row >= 0).any():
         return None
-    return mean(of_kernels(trace, found).by_node)
+    return mean(of_kernels(trace, attribution).by_node)
 
 
-def transfers(trace: Trace, found: Attribution) -> tuple[Transfer, ...]:
+def transfers(trace: Trace, attribution: Attribution) -> tuple[Transfer, ...]:
     """Copies of the mean steady run, those that take longest first.
 
     A copy that no node started belongs to the run in which it ran on the device.
     """
-    kernels, n_runs = trace.kernels, len(found.runs)
+    kernels, n_runs = trace.kernels, len(attribution.runs)
     copies = np.flatnonzero(kernels.bytes != ABSENT)
     if not len(copies) or not n_runs:
         return ()
@@ -64,7 +64,7 @@ def transfers(trace: Trace, found: Attribution) -> tuple[Transfer, ...]:
     last = np.searchsorted(begin, kernels.start_ns[copies], side="right") - 1
     within = (last >= 0) & (kernels.start_ns[copies] <= end[np.maximum(last, 0)])
     run = np.where(owner >= 0, trace.run[np.maximum(owner, 0)], np.where(within, last, NO_RUN))
-    steady = (run >= found.runs.start) & (run < found.runs.stop)
+    steady = (run >= attribution.runs.start) & (run < attribution.runs.stop)
     groups: dict[tuple[_Way, bool], list[int]] = {}
     for copy, node in zip(copies[steady].tolist(), owner[steady].tolist(), strict=True):
         way = _WAYS.get(kernels.name[copy])

@@ -32,7 +32,7 @@ def explained(
     profile: OperatorProfile,
     *,
     host: Host,
-    seen: Seen,
+    state: Seen,
     store: Path | None,
     scratch: Path,
     hurried: bool,
@@ -41,22 +41,22 @@ def explained(
 
     A node that stands for several of the user's gives each an equal part of its time.
     """
-    known, peak = Origins(), load_peak(host, store, side.runtime.ort_version)
+    node_origins, peak = Origins(), load_peak(host, store, side.runtime.ort_version)
     no_peak = "no time was left to find what its nodes do" if hurried else ""
     if not hurried:
-        known = origins(side, work, scratch, trace)
+        node_origins = origins(side, work, scratch, trace)
     nodes = [
-        msgspec.structs.replace(n, originals=known.of.get(n.name, ()), purpose=known.purpose.get(n.name, ""))
+        msgspec.structs.replace(n, originals=node_origins.of.get(n.name, ()), purpose=node_origins.purpose.get(n.name, ""))
         for n in profile.nodes
     ]
     result = result_of(
-        "", trace, attribute(trace, range(warm, trace.n_runs)), 0, known, peak, side,
-        slowdown=profile.slowdown_ratio, cpus=host.effective_cpus, seen=seen,
+        "", trace, attribute(trace, range(warm, trace.n_runs)), 0, node_origins, peak, side,
+        slowdown=profile.slowdown_ratio, cpus=host.effective_cpus, state=state,
         no_peak=NOT_MEASURED if peak is None else no_peak,
     )  # fmt: skip
     times: dict[str, float] = {}
     for row in by_node(trace, warm):
-        own = known.of.get(row.name, ())
+        own = node_origins.of.get(row.name, ())
         for name in own:
             times[name] = times.get(name, 0.0) + row.time_ns / len(own)
     return msgspec.structs.replace(profile, nodes=tuple(nodes)), result.headroom, times

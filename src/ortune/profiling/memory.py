@@ -48,7 +48,7 @@ class Lifetimes:
 class _Value:
     name: str
     bytes: int | None
-    made: int
+    first: int
     last: int
 
 
@@ -64,39 +64,39 @@ def lifetimes(graph: ir.Graph, case: Case, keys: Mapping[str, str], trace: Trace
     ran = _starts(trace)
     if all(name in ran for name, _ in named):
         named.sort(key=lambda item: ran[item[0]])
-    given = {choice.name: n_bytes(choice.dtype, choice.shape) for choice in case.inputs}
+    input_bytes = {choice.name: n_bytes(choice.dtype, choice.shape) for choice in case.inputs}
     # Weights may be inputs too, and stay so where nothing reads them any more.
-    found: dict[ir.Value, _Value] = {
-        value: _Value(f"{value.name} (input)", given[value.name], BEFORE, BEFORE)
+    values_of: dict[ir.Value, _Value] = {
+        value: _Value(f"{value.name} (input)", input_bytes[value.name], BEFORE, BEFORE)
         for value in graph.inputs
-        if value.name in given
+        if value.name in input_bytes
     }
     steps = []
     for step, (name, node) in enumerate(named):
-        read = [found[value] for value in _reads(node) if value in found]
-        for each in read:
-            each.last = step
-        made = [value for value in node.outputs if value.name]
-        source = found.get(node.inputs[0]) if node.inputs and node.inputs[0] is not None else None
-        if node.op_type in _SAME_BUFFER and source is not None and made:
-            found[made[0]] = source
+        read = [values_of[value] for value in _reads(node) if value in values_of]
+        for value_read in read:
+            value_read.last = step
+        outputs_here = [value for value in node.outputs if value.name]
+        source = values_of.get(node.inputs[0]) if node.inputs and node.inputs[0] is not None else None
+        if node.op_type in _SAME_BUFFER and source is not None and outputs_here:
+            values_of[outputs_here[0]] = source
             steps.append(Step(node=name))
             continue
-        sizes = _sizes(outputs.get((name, node.op_type), ""), made)
-        for value, size in zip(made, sizes, strict=True):
-            found[value] = _Value(name, size, step, step)
-        wrote = [found[value] for value in made]
+        sizes = _sizes(outputs.get((name, node.op_type), ""), outputs_here)
+        for value, size in zip(outputs_here, sizes, strict=True):
+            values_of[value] = _Value(name, size, step, step)
+        wrote = [values_of[value] for value in outputs_here]
         steps.append(Step(node=name, reads=_sized(read), writes=_sized(wrote)))
     for value in graph.outputs:
-        if value in found:
-            found[value].last = len(named)
+        if value in values_of:
+            values_of[value].last = len(named)
     for step, (_, node) in enumerate(named):
-        _hand_over(node, step, found)
-    values = list({id(value): value for value in found.values()}.values())
+        _hand_over(node, step, values_of)
+    values = list({id(value): value for value in values_of.values()}.values())
     return Lifetimes(
         nodes=tuple(name for name, _ in named),
         values=tuple(
-            Lifetime(name=v.name, bytes=v.bytes, made=v.made, last=v.last)
+            Lifetime(name=v.name, bytes=v.bytes, first=v.first, last=v.last)
             for v in values
             if v.bytes is not None
         ),
@@ -110,53 +110,53 @@ def _sized(values: Iterable[_Value]) -> dict[int, int]:
     return {id(value): value.bytes for value in values if value.bytes is not None}
 
 
-def _hand_over(node: ir.Node, step: int, found: Mapping[ir.Value, _Value]) -> None:
+def _hand_over(node: ir.Node, step: int, values_of: Mapping[ir.Value, _Value]) -> None:
     """What a node writes over is not there beside what it makes."""
     addend = _ADDEND.get(node.op_type)
     inputs = node.inputs if node.op_type in _IN_PLACE else node.inputs[addend : addend + 1] if addend else ()
-    made = found.get(node.outputs[0]) if inputs else None
+    output = values_of.get(node.outputs[0]) if inputs else None
     for value in inputs:
-        read = found.get(value) if value is not None else None
+        read = values_of.get(value) if value is not None else None
         if (
-            made
+            output
             and read
-            and read is not made
-            and read.made > BEFORE
+            and read is not output
+            and read.first > BEFORE
             and read.last == step
-            and read.bytes == made.bytes
+            and read.bytes == output.bytes
         ):
             read.last = step - 1
             return
 
 
 def memory_of(
-    trace: Trace, run: int, known: Lifetimes, weights_bytes: int | None, resident: Resident | None = None
+    trace: Trace, run: int, lifetimes: Lifetimes, weights_bytes: int | None, resident: Resident | None = None
 ) -> MemoryProfile | None:
     """Memory over the nodes of a run: by the allocator's figures, else by sizes and last uses; None without either."""
-    found = memory(trace, run, known.nodes, known.values, weights_bytes, resident)
-    if found is None and known.values:
-        found = liveness(known.nodes, known.values, weights_bytes, resident)
-        found = found and msgspec.structs.replace(found, n_unknown=known.n_unknown)
-    return found
+    profile = memory(trace, run, lifetimes.nodes, lifetimes.values, weights_bytes, resident)
+    if profile is None and lifetimes.values:
+        profile = liveness(lifetimes.nodes, lifetimes.values, weights_bytes, resident)
+        profile = profile and msgspec.structs.replace(profile, n_unknown=lifetimes.n_unknown)
+    return profile
 
 
 def _starts(trace: Trace) -> dict[str, int]:
     """When each node of the main graph first began."""
-    found: dict[str, int] = {}
+    start_of: dict[str, int] = {}
     rows = (trace.parent == NO_PARENT).nonzero()[0]
     for code, start in zip(trace.name.codes[rows].tolist(), trace.start_ns[rows].tolist(), strict=True):
         name = trace.name.texts[code]
-        if start < found.get(name, start + 1):
-            found[name] = start
-    return found
+        if start < start_of.get(name, start + 1):
+            start_of[name] = start
+    return start_of
 
 
-def _sizes(told: str, made: list[ir.Value]) -> list[int | None]:
+def _sizes(text: str, outputs: list[ir.Value]) -> list[int | None]:
     """Bytes of a node's outputs: as the profile tells them, else as the graph declares them."""
-    seen = tensors(told)
-    if seen is not None and len(seen) == len(made):
-        return [n_bytes(dtype, shape) for dtype, shape in seen]
-    return [_declared(value) for value in made]
+    logged = tensors(text)
+    if logged is not None and len(logged) == len(outputs):
+        return [n_bytes(dtype, shape) for dtype, shape in logged]
+    return [_declared(value) for value in outputs]
 
 
 def _declared(value: ir.Value) -> int | None:

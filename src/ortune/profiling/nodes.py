@@ -180,26 +180,28 @@ def executions(
     """How often each node ran with which shapes, by the profile; nodes that it cannot tell apart are left out."""
     nodes = [(keys.get(place, place), node) for place, node in placed(graph)]
     shared, numbers = Counter(name for name, _ in nodes), numbers_of(trace.name)
-    found = {}
+    executions_of = {}
     for name, node in nodes:
         rows = numbers.get(name, [])
         if shared[name] > 1 or len(rows) != 1 or trace.nodes.op_type[rows[0]] != node.op_type:
             continue
-        seen = [
+        runs = [
             Executions(inputs=inputs, outputs=outputs, times=times)
             for (before, after), times in _executions(trace, rows[0])
             if (inputs := _shapes(before)) is not None and (outputs := _shapes(after)) is not None
         ]
-        if seen:
-            found[node] = tuple(seen)
-    return found
+        if runs:
+            executions_of[node] = tuple(runs)
+    return executions_of
 
 
 def _reads(graph: ir.Graph, keys: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
     """The nodes that each node reads from, bodies included, by the names that the profile has."""
     names = {node: keys.get(place, place) for place, node in placed(graph)}
     return {
-        name: tuple(dict.fromkeys(names[each] for each in node.predecessors() if each in names))
+        name: tuple(
+            dict.fromkeys(names[predecessor] for predecessor in node.predecessors() if predecessor in names)
+        )
         for node, name in names.items()
     }
 
@@ -207,35 +209,35 @@ def _reads(graph: ir.Graph, keys: Mapping[str, str]) -> dict[str, tuple[str, ...
 def _executions(trace: Trace, number: int) -> Iterable[tuple[tuple[str, str], int]]:
     nodes = trace.nodes
     first = {(nodes.inputs[number], nodes.outputs[number]): 1}
-    found = list((nodes.executions[number] if nodes.executions else first).items())
-    n, most = len(found), min(len(found), _MOST_SHAPES)
-    return [found[(2 * i + 1) * n // (2 * most)] for i in range(most)]
+    shapes = list((nodes.executions[number] if nodes.executions else first).items())
+    n, most = len(shapes), min(len(shapes), _MOST_SHAPES)
+    return [shapes[(2 * i + 1) * n // (2 * most)] for i in range(most)]
 
 
 def _shapes(text: str) -> tuple[tuple[int, ...], ...] | None:
-    found = tensors(text)
-    return None if found is None else tuple(shape for _, shape in found)
+    described = tensors(text)
+    return None if described is None else tuple(shape for _, shape in described)
 
 
 def _told(ran: Mapping[ir.Node, Sequence[Executions]]) -> dict[str, tuple[int, ...]]:
     """The shapes of what nodes made, by its name: most values keep theirs when a graph is optimised."""
-    found: dict[str, tuple[int, ...]] = {}
-    for node, seen in ran.items():
-        made = [value.name for value in node.outputs if value.name]
-        if len({each.outputs for each in seen}) == 1 and len(made) == len(seen[0].outputs):
-            found.update(zip(made, seen[0].outputs, strict=True))
-    return found
+    shapes_of: dict[str, tuple[int, ...]] = {}
+    for node, runs in ran.items():
+        names = [value.name for value in node.outputs if value.name]
+        if len({run.outputs for run in runs}) == 1 and len(names) == len(runs[0].outputs):
+            shapes_of.update(zip(names, runs[0].outputs, strict=True))
+    return shapes_of
 
 
 def _leading(of: Mapping[str, tuple[str, ...]], flops: Mapping[str, float]) -> dict[str, str]:
     """The origin that does nearly all of a fused node's work: a convolution with its activation is the convolution."""
-    found = {}
+    leading = {}
     for name, names in of.items():
-        most = max(names, key=lambda each: flops.get(each, 0.0), default="")
-        total = sum(flops.get(each, 0.0) for each in names)
+        most = max(names, key=lambda origin: flops.get(origin, 0.0), default="")
+        total = sum(flops.get(origin, 0.0) for origin in names)
         if total and flops.get(most, 0.0) >= _LEADS * total:
-            found[name] = most
-    return found
+            leading[name] = most
+    return leading
 
 
 def _as_in_trace(graph: ir.Graph, trace: Trace) -> tuple[Place, ...]:
@@ -258,14 +260,16 @@ def _as_in_trace(graph: ir.Graph, trace: Trace) -> tuple[Place, ...]:
 
 
 def _place(node: ir.Node, stable: set[ir.Node]) -> Place:
-    reads = [made for value in node.inputs if value is not None and (made := value.producer()) is not None]
+    reads = [
+        producer for value in node.inputs if value is not None and (producer := value.producer()) is not None
+    ]
     feeds = [use.node for value in node.outputs for use in value.uses()]
     return Place(
         kind=(stem(own_name(node)), node.op_type),
-        before=_nearest(reads, stable, lambda each: each.predecessors()),
-        after=_nearest(feeds, stable, lambda each: each.successors()),
-        reads=tuple(each.name or "" for each in reads if each in stable),
-        feeds=tuple(each.name or "" for each in feeds if each in stable),
+        before=_nearest(reads, stable, lambda near: near.predecessors()),
+        after=_nearest(feeds, stable, lambda near: near.successors()),
+        reads=tuple(producer.name or "" for producer in reads if producer in stable),
+        feeds=tuple(reader.name or "" for reader in feeds if reader in stable),
     )
 
 
@@ -273,70 +277,70 @@ def _nearest(
     nodes: Iterable[ir.Node], stable: set[ir.Node], beyond: Callable[[ir.Node], Iterable[ir.Node]]
 ) -> tuple[str, ...]:
     """Names of the first stable nodes on every way from these on."""
-    found: dict[str, None] = {}
-    waiting, seen = list(nodes), set(nodes)
+    names: dict[str, None] = {}
+    waiting, visited = list(nodes), set(nodes)
     while waiting:
         node = waiting.pop()
         if node in stable:
-            found[node.name or ""] = None
+            names[node.name or ""] = None
             continue
-        more = [each for each in beyond(node) if each not in seen]
-        seen.update(more)
+        more = [node_beyond for node_beyond in beyond(node) if node_beyond not in visited]
+        visited.update(more)
         waiting += more
-    return tuple(found)
+    return tuple(names)
 
 
-def profiled_nodes(trace: Trace, found: Attribution, known: Origins) -> tuple[ProfiledNode, ...]:
+def profiled_nodes(trace: Trace, attribution: Attribution, origins: Origins) -> tuple[ProfiledNode, ...]:
     """Every node of the trace in the mean steady run, the dearest first."""
-    times, waits, late = mean(found.by_node), mean(found.wait), mean(found.imbalance)
+    times, waits, late = mean(attribution.by_node), mean(attribution.wait), mean(attribution.imbalance)
     total = float(times.sum())
-    on_device = node_times(trace, found)
+    on_device = node_times(trace, attribution)
     inside, shared = _inside(trace), Counter(trace.name.texts)
-    made = []
+    nodes = []
     for number, name in enumerate(trace.name.texts):
-        calls = float(found.calls[number])
+        calls = float(attribution.calls[number])
         if not calls:
             continue  # ran in runs alone that do not count
-        origin = known.of.get(name, ())
-        lead = known.leading.get(name)
+        origin = origins.of.get(name, ())
+        lead = origins.leading.get(name)
         # Of nodes with one name the model does not tell which work is whose.
-        work = known.work.get(name) if shared[name] == 1 else None
-        made.append(
+        work = origins.work.get(name) if shared[name] == 1 else None
+        nodes.append(
             ProfiledNode(
                 name=name,
                 op_type=trace.nodes.op_type[number],
                 provider=trace.nodes.provider[number],
                 layer=layer_of((lead,) if lead else origin or (name,)),
                 inside=inside.get(number, ""),
-                category=found.category[number],
+                category=attribution.category[number],
                 time_ns=float(times[number]),
                 wait_ns=float(waits[number]),
                 imbalance_ns=float(late[number]),
-                fast_ns=float(found.fast[number]),
-                fast_wait_ns=float(found.fast_wait[number]),
+                fast_ns=float(attribution.fast[number]),
+                fast_wait_ns=float(attribution.fast_wait[number]),
                 share_ratio=float(times[number]) / total if total else 0.0,
                 calls=calls,
                 originals=origin,
-                purpose=known.purpose.get(name, ""),
+                purpose=origins.purpose.get(name, ""),
                 flops=work[0] * calls if work else None,
                 bytes=work[1] * calls if work else None,
-                remark=known.remarks.get(name, "") if work else "",
+                remark=origins.remarks.get(name, "") if work else "",
                 output_bytes=all_bytes(trace.nodes.outputs[number]),
                 device_ns=float(on_device[number]) if on_device is not None else None,
-                reads=known.reads.get(name, ()) if shared[name] == 1 else (),
+                reads=origins.reads.get(name, ()) if shared[name] == 1 else (),
             )
         )
-    return tuple(sorted(made, key=lambda node: (-node.time_ns, node.name)))
+    return tuple(sorted(nodes, key=lambda node: (-node.time_ns, node.name)))
 
 
 def whole_numbers(trace: Trace) -> frozenset[str]:
     """Nodes that multiply int8: the first of their inputs is, or another one while the first is no float."""
-    found = []
+    multiplying = []
     for name, text in zip(trace.name.texts, trace.nodes.inputs, strict=True):
         types = [dtype for dtype, _ in tensors(text) or ()]
         if types and types[0] != "float" and {"int8", "uint8"}.intersection(types):
-            found.append(name)
-    return frozenset(found)
+            multiplying.append(name)
+    return frozenset(multiplying)
 
 
 def _inside(trace: Trace) -> dict[int, str]:

@@ -24,14 +24,14 @@ def write(folder: Path, side: int) -> None:
     channels = side // 2
     square, filters = (side, side), (channels, channels, 3, 3)
     image = [1, channels, PIXELS, PIXELS]
-    made: tuple[tuple[Any, ...], ...] = (
+    models: tuple[tuple[Any, ...], ...] = (
         ("float32", "MatMul", "MatMul", TensorProto.FLOAT, [side, side], np.float32, square, {}),
         ("float32", "Conv", "Conv", TensorProto.FLOAT, image, np.float32, filters, {"pads": [1, 1, 1, 1]}),
         ("int8", "u8s8", "MatMulInteger", TensorProto.UINT8, [side, side], np.int8, square, {}),
         ("int8", "s8s8", "MatMulInteger", TensorProto.INT8, [side, side], np.int8, square, {}),
     )
     listed: dict[str, dict[str, Any]] = {}
-    for kind, name, operator, dtype, shape, stored, weights, attributes in made:
+    for kind, name, operator, dtype, shape, stored, weights, attributes in models:
         # As integers everywhere: exact in each type, and none so small that it is slow.
         values = rng.integers(-100, 100, weights).astype(stored)
         result = TensorProto.INT32 if kind == "int8" else dtype

@@ -134,11 +134,11 @@ def measure_peak(
             if stop():
                 raise Interrupted("stopped before the peaks were measured")
             before = machine.sensors()
-            found = _measured(runtime, scratch, asked)
+            rates_now = _measured(runtime, scratch, asked)
             taken = machine.taken_cpus(before)
             looked = looked and taken is not None
             least_taken = min(least_taken, taken or 0.0)
-            rates[threads] = _better(rates.get(threads, found), found)
+            rates[threads] = _better(rates.get(threads, rates_now), rates_now)
             if least_taken <= most_taken and not _disturbed(rates, threads):
                 break
         if least_taken > most_taken:
@@ -149,9 +149,9 @@ def measure_peak(
             )
     peak = MachinePeak(
         cpu=host.cpu,
-        flops_per_s=_best({n: found.float32 for n, found in rates.items()}),
-        int8_ops_per_s=_best({n: found.int8 for n, found in rates.items()}),
-        bytes_per_s=_best({n: found.bytes for n, found in rates.items()}),
+        flops_per_s=_best({n: rate.float32 for n, rate in rates.items()}),
+        int8_ops_per_s=_best({n: rate.int8 for n, rate in rates.items()}),
+        bytes_per_s=_best({n: rate.bytes for n, rate in rates.items()}),
         elementwise_bytes_per_s=max(rates[1].elementwise.values()),
         cache_bytes=machine.cache_bytes,
         taken=datetime.now(UTC).isoformat(timespec="seconds"),
@@ -159,9 +159,9 @@ def measure_peak(
         ort_version=runtime.ort_version,
         quiet=True if looked else None,
     )
-    known = load_peak(host, store_folder, runtime.ort_version)
+    earlier = load_peak(host, store_folder, runtime.ort_version)
     peak = msgspec.structs.replace(
-        peak, agreed=known is not None and bool(known.quiet) and _agree(known, peak)
+        peak, agreed=earlier is not None and bool(earlier.quiet) and _agree(earlier, peak)
     )
     _keep(store_folder, host, runtime.ort_version, peak, say)
     return peak
@@ -172,10 +172,10 @@ def thread_counts(cpus: int) -> tuple[int, ...]:
     return (*(1 << n for n in range(cpus.bit_length()) if 1 << n < cpus), cpus)
 
 
-def _agree(known: MachinePeak, peak: MachinePeak) -> bool:
+def _agree(earlier: MachinePeak, peak: MachinePeak) -> bool:
     """Whether a second measurement found no more than the first."""
-    return known.ort_version == peak.ort_version and all(
-        rate <= _RISEN * getattr(known, kind).get(threads, 0.0)
+    return earlier.ort_version == peak.ort_version and all(
+        rate <= _RISEN * getattr(earlier, kind).get(threads, 0.0)
         for kind in ("flops_per_s", "int8_ops_per_s", "bytes_per_s")
         for threads, rate in getattr(peak, kind).items()
     )
@@ -251,8 +251,8 @@ def _measured(runtime: Runtime, scratch: Path, asked: _Asked) -> _Rates:
 
 def _best(rates: Mapping[int, Mapping[str, float]]) -> dict[int, float]:
     """The best of each number of threads; a number that nothing ran with is left out."""
-    found = {threads: max(each.values(), default=0.0) for threads, each in rates.items()}
-    return {threads: rate for threads, rate in found.items() if rate > 0}
+    best = {threads: max(of_kind.values(), default=0.0) for threads, of_kind in rates.items()}
+    return {threads: rate for threads, rate in best.items() if rate > 0}
 
 
 def _how(runtime: Runtime, rates: _Rates) -> str:

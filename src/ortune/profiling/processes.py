@@ -46,10 +46,10 @@ class Process:
     Attributes:
         path: The trace that it wrote.
         warmup: Runs at its start that are not like the later ones.
-        found: The steady runs, attributed; their wall time is that around ``run()``.
+        attribution: The steady runs, attributed; their wall time is that around ``run()``.
         latency_ns: Median of the timed runs.
         slowdown: How much longer they took than those of a plain process in the same rounds; None: not known.
-        seen: What else happened on the machine meanwhile.
+        state: What else happened on the machine meanwhile.
         resident: Its memory; None where the system does not tell.
         graph: The graph that ran, where the process left it.
         gpu_run: What a run is made of, on the GPU of a page.
@@ -59,10 +59,10 @@ class Process:
     path: Path
     trace: Trace
     warmup: int
-    found: Attribution
+    attribution: Attribution
     latency_ns: float
     slowdown: float | None
-    seen: Seen
+    state: Seen
     resident: Resident | None = None
     graph: Path | None = None
     gpu_run: GpuRun | None = None
@@ -278,10 +278,10 @@ def _read(arm: Arm, outcome: Measured, plain: Outcome | None, path: Path) -> Pro
         path=path,
         trace=trace,
         warmup=warmup,
-        found=attribute(trace, steady, wall),
+        attribution=attribute(trace, steady, wall),
         latency_ns=figure(outcome, "median") or float(np.median(trace.run_ns)),
         slowdown=beside_plain(outcome, plain),
-        seen=seen(outcome),
+        state=seen(outcome),
         resident=(
             Resident(peak_bytes=outcome.done.peak_bytes, base_bytes=outcome.done.base_bytes)
             if outcome.done.peak_bytes is not None and outcome.done.base_bytes is not None
@@ -306,8 +306,8 @@ def beside_plain(outcome: Measured, plain: Outcome | None) -> float | None:
 
 def slowdown(processes: Sequence[Process]) -> float | None:
     """The same over all processes of one side."""
-    known = [p.slowdown for p in processes if p.slowdown is not None]
-    return float(np.median(known)) if known else None
+    ratios = [p.slowdown for p in processes if p.slowdown is not None]
+    return float(np.median(ratios)) if ratios else None
 
 
 def base_arm(baseline: Baseline) -> Arm:

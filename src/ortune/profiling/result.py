@@ -52,20 +52,20 @@ def page_parts(trace: Trace, warmup: int) -> PageParts | None:
     n = min(len(trace.page_runs), trace.n_runs)
     if not n or trace.device_only:
         return None
-    known = trace.run >= 0
-    operators = np.bincount(trace.run[known], trace.self_ns[known], minlength=trace.n_runs)
+    in_runs = trace.run >= 0
+    operators = np.bincount(trace.run[in_runs], trace.self_ns[in_runs], minlength=trace.n_runs)
     # A log that was cut off lacks what came first.
-    told = np.column_stack([np.asarray(trace.page_runs[-n:], dtype=np.float64), operators[-n:]])
-    told = told[min(max(0, warmup - (trace.n_runs - n)), n - 1) :]
-    whole, inputs, outputs, computed = (float(np.median(column)) for column in told.T)
-    rest = float(np.median(told[:, 0] - told[:, 1:].sum(axis=1)))
+    figures = np.column_stack([np.asarray(trace.page_runs[-n:], dtype=np.float64), operators[-n:]])
+    figures = figures[min(max(0, warmup - (trace.n_runs - n)), n - 1) :]
+    whole, inputs, outputs, computed = (float(np.median(column)) for column in figures.T)
+    rest = float(np.median(figures[:, 0] - figures[:, 1:].sum(axis=1)))
     return PageParts(
         whole_ns=whole,
         inputs_ns=inputs,
         operators_ns=computed,
         outputs_ns=outputs,
         rest_ns=rest,
-        n_runs=len(told),
+        n_runs=len(figures),
         queued=not {*trace.nodes.provider} <= ON_CPU,
     )
 
@@ -73,15 +73,15 @@ def page_parts(trace: Trace, warmup: int) -> PageParts | None:
 def result_of(
     path: str,
     trace: Trace,
-    found: Attribution,
+    attribution: Attribution,
     warmup: int,
-    known: Origins,
+    origins: Origins,
     peak: MachinePeak | None = None,
     side: Resolved | None = None,
     *,
     slowdown: float | None = None,
     cpus: int = 0,
-    seen: Seen | None = None,
+    state: Seen | None = None,
     no_peak: str = "",
     resident: Resident | None = None,
 ) -> ProfileResult:
@@ -90,41 +90,43 @@ def result_of(
     Args:
         path: Of a trace that others made, else "".
         trace: What was recorded.
-        found: Its steady runs, attributed.
+        attribution: Its steady runs, attributed.
         warmup: Runs at its start that a test calls warm-up.
-        known: Of the graph that ran.
+        origins: Of the graph that ran.
         peak: Of this machine, for floors.
         side: What ran; None for a trace that others made.
         slowdown: A profiled run over one that is not; None where that is not known.
         cpus: That the run could use; 0 where nothing ran here.
-        seen: What else happened on the machine.
+        state: What else happened on the machine.
         no_peak: Why there is no peak.
         resident: Memory of the process, where it was watched.
     """
-    nodes = profiled_nodes(trace, found, known)
-    plain = float(np.median(found.wall_ns)) / slowdown if slowdown and len(found.wall_ns) else None
+    nodes = profiled_nodes(trace, attribution, origins)
+    plain = (
+        float(np.median(attribution.wall_ns)) / slowdown if slowdown and len(attribution.wall_ns) else None
+    )
     at = _conditions(side, cpus)
     at = replace(
         at,
         slowdown=slowdown,
         plain_ns=plain,
-        busy=seen.busy if seen else "",
-        no_peak=no_peak or known.trouble,
+        busy=state.busy if state else "",
+        no_peak=no_peak or origins.trouble,
         peak_of=_other_version(peak, side),
         peak_doubted=peak is not None and not peak.agreed,
     )
-    undisturbed = found.fast_categories()
+    undisturbed = attribution.fast_categories()
     fast_ns = sum(c.ns for c in undisturbed)
-    lost_runs = int(trace.lost[found.runs.start : found.runs.stop].sum())
+    lost_runs = int(trace.lost[attribution.runs.start : attribution.runs.stop].sum())
     if peak is not None:
         nodes = with_floors(
-            nodes, peak, at.threads, whole_numbers(trace), known.weights, steps=known.lifetimes.steps
+            nodes, peak, at.threads, whole_numbers(trace), origins.weights, steps=origins.lifetimes.steps
         )
-    categories = found.categories()
+    categories = attribution.categories()
     providers: dict[str, float] = {}
     for node in nodes:
         providers[node.provider] = providers.get(node.provider, 0.0) + node.time_ns
-    middle = _middle_run(found)
+    middle = _middle_run(attribution)
     places, left_out = layers(nodes)
     return ProfileResult(
         trace=TraceInfo(
@@ -141,43 +143,43 @@ def result_of(
             left_out_runs=trace.n_left_out,
             missing=trace.missing,
         ),
-        n_runs=len(found.wall_ns),
-        wall_ns=found.mean_wall_ns,
+        n_runs=len(attribution.wall_ns),
+        wall_ns=attribution.mean_wall_ns,
         slowdown_ratio=slowdown,
         fast_ns=None if lost_runs else fast_ns,
-        sensors=seen.sensors if seen else None,
+        sensors=state.sensors if state else None,
         categories=categories,
         operators=_operators(nodes),
         nodes=nodes,
         layers=places,
         layers_left_out=left_out,
         providers=dict(sorted(providers.items(), key=lambda item: -item[1])),
-        page_parts=page_parts(trace, trace.n_runs - len(found.wall_ns)),
+        page_parts=page_parts(trace, trace.n_runs - len(attribution.wall_ns)),
         pieces=trace.pieces,
-        device_ns=_device(trace, found),
-        transfers=transfers(trace, found),
-        variance=variance(trace, found, warmup),
+        device_ns=_device(trace, attribution),
+        transfers=transfers(trace, attribution),
+        variance=variance(trace, attribution, warmup),
         memory=(
-            memory_of(trace, middle, known.lifetimes, known.weights_bytes, resident)
+            memory_of(trace, middle, origins.lifetimes, origins.weights_bytes, resident)
             if middle is not None
             else None
         ),
         peak=peak,
         # What the host did decides what settings can win, and all of it must be there.
         headroom=None if trace.device_only or lost_runs else headroom(undisturbed, nodes, fast_ns, at),
-        unmapped=known.unmapped,
+        unmapped=origins.unmapped,
     )
 
 
-def side_times(label: str, processes: Sequence[tuple[Trace, Attribution]], known: Origins) -> SideTimes:
+def side_times(label: str, processes: Sequence[tuple[Trace, Attribution]], origins: Origins) -> SideTimes:
     """One side of a difference: every node's mean in each process; of a single process in each part of its runs."""
-    samples = [_samples(found, alone=len(processes) == 1) for _, found in processes]
+    samples = [_samples(attribution, alone=len(processes) == 1) for _, attribution in processes]
     size = samples[0].wall.size
-    trace, found = processes[0]
-    calls = dict(zip(trace.name.texts, found.calls.tolist(), strict=True))
+    trace, attribution = processes[0]
+    calls = dict(zip(trace.name.texts, attribution.calls.tolist(), strict=True))
     shared = Counter(trace.name.texts)
     nodes: dict[Hashable, tuple[str, str, np.ndarray]] = {}
-    keys = stable_names([trace for trace, _ in processes], known.places)
+    keys = stable_names([trace for trace, _ in processes], origins.places)
     for number, ((trace, _), same) in enumerate(zip(processes, keys, strict=True)):
         named = zip(same, trace.name.texts, trace.nodes.op_type, samples[number].by_node, strict=True)
         for key, name, op, ns in named:
@@ -186,20 +188,21 @@ def side_times(label: str, processes: Sequence[tuple[Trace, Attribution]], known
     return SideTimes(
         label=label,
         processes=len(processes),
-        wall_ns=np.concatenate([each.wall for each in samples]),
+        wall_ns=np.concatenate([sample.wall for sample in samples]),
         categories={
-            name: np.concatenate([each.by_category[i] for each in samples]) for i, name in enumerate(NAMES)
+            name: np.concatenate([sample.by_category[i] for sample in samples])
+            for i, name in enumerate(NAMES)
         },
         nodes=[
             SideNode(
                 name=name,
                 op_type=op,
-                originals=known.of.get(name, ()),
-                purpose=known.purpose.get(name, ""),
+                originals=origins.of.get(name, ()),
+                purpose=origins.purpose.get(name, ""),
                 ns=times,
                 work=(
                     (work[0] * calls[name], work[1] * calls[name])
-                    if (work := known.work.get(name)) is not None and shared[name] == 1
+                    if (work := origins.work.get(name)) is not None and shared[name] == 1
                     else None
                 ),
             )
@@ -217,13 +220,13 @@ class _Samples:
     by_node: Floats
 
 
-def _samples(found: Attribution, *, alone: bool) -> _Samples:
+def _samples(attribution: Attribution, *, alone: bool) -> _Samples:
     """The mean run of a process that is one of several; of one alone each part of its runs."""
     sampled = parts if alone else lambda by_run: mean(by_run)[:, None]
     return _Samples(
-        wall=sampled(found.wall_ns[None, :])[0],
-        by_category=sampled(found.by_category),
-        by_node=sampled(found.by_node),
+        wall=sampled(attribution.wall_ns[None, :])[0],
+        by_category=sampled(attribution.by_category),
+        by_node=sampled(attribution.by_node),
     )
 
 
@@ -235,9 +238,9 @@ def difference_of(
     counterparts: Mapping[str, str] | None = None,
 ) -> ProfileDifference:
     """B minus A."""
-    found = difference(a, b, widths_together, counterparts)
+    result = difference(a, b, widths_together, counterparts)
     return msgspec.structs.replace(
-        found, a_slowdown_ratio=slowdown[0], b_slowdown_ratio=slowdown[1], plain_ns=plain_ns
+        result, a_slowdown_ratio=slowdown[0], b_slowdown_ratio=slowdown[1], plain_ns=plain_ns
     )
 
 
@@ -274,8 +277,8 @@ def _threads(side: Resolved, cpus: int) -> int:
     if not too_old(VARIABLE, side.runtime.ort_version):
         text = os.environ.get(VARIABLE.key, "")
         asked.append(int(text) if text.isdecimal() else None)
-    given = next((int(count) for count in asked if isinstance(count, int) and count > 0), cpus)
-    return min(given, cpus)
+    threads = next((int(count) for count in asked if isinstance(count, int) and count > 0), cpus)
+    return min(threads, cpus)
 
 
 def _unbounded(side: Resolved) -> str:
@@ -294,31 +297,35 @@ def _other_version(peak: MachinePeak | None, side: Resolved | None) -> str:
     return f"measured with onnxruntime {peak.ort_version}"
 
 
-def _middle_run(found: Attribution) -> int | None:
+def _middle_run(attribution: Attribution) -> int | None:
     """The run whose time is the median."""
-    if not len(found.wall_ns):
+    if not len(attribution.wall_ns):
         return None
-    return found.runs.start + int(np.argsort(found.wall_ns, kind="stable")[len(found.wall_ns) // 2])
+    return attribution.runs.start + int(
+        np.argsort(attribution.wall_ns, kind="stable")[len(attribution.wall_ns) // 2]
+    )
 
 
-def _device(trace: Trace, found: Attribution) -> dict[str, float]:
+def _device(trace: Trace, attribution: Attribution) -> dict[str, float]:
     """Device time of the mean steady run, by the provider of the node that each kernel follows.
 
     Nothing where the nodes are the kernels. Some plugins name no node with their kernels: these stand under "device",
     and belong to the run they began in.
     """
     kernels = trace.kernels
-    if trace.device_only or not len(kernels.row) or not len(found.wall_ns):
+    if trace.device_only or not len(kernels.row) or not len(attribution.wall_ns):
         return {}
     owned = kernels.row >= 0
     owners = kernels.row[owned]
     provider = np.full(len(owned), len(trace.provider.texts))
     provider[owned] = trace.provider.codes[owners]
-    begin = trace.run_start_ns[found.runs.start]
-    end = trace.run_start_ns[found.runs.stop - 1] + trace.run_ns[found.runs.stop - 1]
+    begin = trace.run_start_ns[attribution.runs.start]
+    end = trace.run_start_ns[attribution.runs.stop - 1] + trace.run_ns[attribution.runs.stop - 1]
     counts = (begin <= kernels.start_ns) & (kernels.start_ns <= end)
-    counts[owned] = (trace.run[owners] >= found.runs.start) & (trace.run[owners] < found.runs.stop)
+    counts[owned] = (trace.run[owners] >= attribution.runs.start) & (
+        trace.run[owners] < attribution.runs.stop
+    )
     counts &= kernels.bytes == ABSENT  # copies are told apart
     names = (*trace.provider.texts, "device")
     times = np.bincount(provider[counts], weights=kernels.duration_ns[counts], minlength=len(names))
-    return {name: float(ns) / len(found.wall_ns) for name, ns in zip(names, times, strict=True) if ns}
+    return {name: float(ns) / len(attribution.wall_ns) for name, ns in zip(names, times, strict=True) if ns}

@@ -50,7 +50,7 @@ def why(
         MeasurementError: The time that is left holds no process.
         OrtuneError: A side does not run under the profiler.
     """
-    found: tuple[list[Process], list[Process]] = ([], [])
+    processes_of: tuple[list[Process], list[Process]] = ([], [])
     runs = min(
         runs_for(ns, side.model.info.n_nodes, TIMED_NS) for ns, side in zip(latencies_ns, sides, strict=True)
     )
@@ -61,22 +61,22 @@ def why(
         began = baseline.machine.now_s()
         line(f"looking where the time went, process {turn + 1} of {processes}")
         keep = [baseline.scratch / f"why-{number}-{turn}.json" for number in range(2)]
-        each = profile(baseline, [profiled_arm(baseline, arm) for arm in arms], runs, keep)
-        for mine, process, path in zip(found, each, keep, strict=True):
+        pair = profile(baseline, [profiled_arm(baseline, arm) for arm in arms], runs, keep)
+        for mine, process, path in zip(processes_of, pair, keep, strict=True):
             mine.append(process)
             path.unlink(missing_ok=True)
         took_s = baseline.machine.now_s() - began
-    if not found[0]:
+    if not processes_of[0]:
         raise MeasurementError(
             f"{max(0.0, left_s()):.0f} s are left, and a profile of both takes {took_s:.0f} s"
         )
-    known = [_origins(baseline, side, mine[0]) for side, mine in zip(sides, found, strict=True)]
+    graphs = [_origins(baseline, side, mine[0]) for side, mine in zip(sides, processes_of, strict=True)]
     # Of several shapes the latencies are those of the mix, and the first alone is profiled.
     mix = len(baseline.work.cases) > 1
-    difference = difference_between(sides, found, known, None if mix else plain_ns)
+    difference = difference_between(sides, processes_of, graphs, None if mix else plain_ns)
     if mix:
         difference = msgspec.structs.replace(difference, a_slowdown_ratio=None, b_slowdown_ratio=None)
-    return msgspec.structs.replace(difference, gpu=gpu_difference(found, known, counterparts_of(*sides)))
+    return msgspec.structs.replace(difference, gpu=gpu_difference(processes_of, graphs, counterparts_of(*sides)))
 
 
 def difference_between(
@@ -97,7 +97,7 @@ def difference_between(
     a, b = (
         side_times(
             f"{side.label} ({side.plan.describe()})" if same else side.label,
-            [(process.trace, process.found) for process in mine],
+            [(process.trace, process.attribution) for process in mine],
             graph,
         )
         for side, mine, graph in zip(sides, processes, graphs, strict=True)

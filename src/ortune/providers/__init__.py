@@ -40,9 +40,9 @@ ON_CPU = frozenset({CPU.name, ""})
 def every() -> tuple[Provider, ...]:
     """Every provider, the CPU's first: all others are held against it."""
     modules = [importlib.import_module(f"{__name__}.{info.name}") for info in pkgutil.iter_modules(__path__)]
-    found = [p for module in modules for p in getattr(module, "PROVIDERS", ())]
-    found += [module.PROVIDER for module in modules if hasattr(module, "PROVIDER")]
-    return tuple(sorted(found, key=lambda p: (p is not CPU, p.target, p.name)))
+    all_providers = [p for module in modules for p in getattr(module, "PROVIDERS", ())]
+    all_providers += [module.PROVIDER for module in modules if hasattr(module, "PROVIDER")]
+    return tuple(sorted(all_providers, key=lambda p: (p is not CPU, p.target, p.name)))
 
 
 def that(trait: Callable[[Provider], object]) -> tuple[Provider, ...]:

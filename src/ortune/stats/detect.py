@@ -68,8 +68,8 @@ def honest(smallest: float, interval: Interval) -> float | None:
     The closed forms know a robust scale only; where outliers widen the interval beyond it, an effect of half the
     interval's width is what could have been told from none.
     """
-    found = max(smallest, math.expm1(min(0.5 * (interval.high - interval.low), 700.0)))
-    return found if math.isfinite(found) and math.isfinite(interval.high - interval.low) else None
+    bounded = max(smallest, math.expm1(min(0.5 * (interval.high - interval.low), 700.0)))
+    return bounded if math.isfinite(bounded) and math.isfinite(interval.high - interval.low) else None
 
 
 def blocks_needed(

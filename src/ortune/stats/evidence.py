@@ -87,8 +87,8 @@ def _median_of_first(rows: NDArray[np.float64], n: NDArray[np.intp]) -> NDArray[
 def _median(values: NDArray[np.float64]) -> NDArray[np.float64]:
     """Along the last axis; of a few values, as after every block, ten times as fast as numpy's own."""
     low, high = (values.shape[-1] - 1) // 2, values.shape[-1] // 2
-    found = np.partition(values, (low, high), axis=-1)
-    return np.asarray(0.5 * (found[..., low] + found[..., high]))
+    middle = np.partition(values, (low, high), axis=-1)
+    return np.asarray(0.5 * (middle[..., low] + middle[..., high]))
 
 
 def evidence_path(

@@ -39,17 +39,19 @@ def typical_interval(values: ArrayLike, level: float = 0.95) -> Interval | None:
     Raises:
         OrtuneError: A value is not finite or not above 0.
     """
-    found = np.sort(np.asarray(values, dtype=np.float64).ravel())
-    if not (np.isfinite(found) & (found > 0)).all():
+    figures = np.sort(np.asarray(values, dtype=np.float64).ravel())
+    if not (np.isfinite(figures) & (figures > 0)).all():
         raise OrtuneError("a process's figure is not a finite number above 0")
-    n = found.size
+    n = figures.size
     if n < LEAST_PROCESSES:
         return None
-    centre = float(np.median(found))
+    centre = float(np.median(figures))
     if n >= LEAST_ORDERED:
         low, high, attained = ranks(n, 0.5, level)
-        return Interval(low=float(found[low - 1]), centre=centre, high=float(found[high - 1]), level=attained)
-    logs = np.log(found)
+        return Interval(
+            low=float(figures[low - 1]), centre=centre, high=float(figures[high - 1]), level=attained
+        )
+    logs = np.log(figures)
     width = t_quantile(0.5 + level / 2, n - 1) * float(np.std(logs, ddof=1)) / math.sqrt(n)
     middle = float(np.mean(logs))
     return Interval(

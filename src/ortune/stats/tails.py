@@ -61,12 +61,12 @@ def grouped_log_ratios(
         raise OrtuneError(f"the arms were not measured in the same blocks: {len(base)} and {len(new)}")
     least = minimum_requests(quantile) if requests is None else requests
     arms = [[np.asarray(trial, dtype=np.float64).ravel() for trial in arm] for arm in (base, new)]
-    ends, held = [0], [0, 0]
+    ends, n_requests = [0], [0, 0]
     for block in range(len(base)):
-        held = [held[0] + arms[0][block].size, held[1] + arms[1][block].size]
-        if min(held) >= least:
+        n_requests = [n_requests[0] + arms[0][block].size, n_requests[1] + arms[1][block].size]
+        if min(n_requests) >= least:
             ends.append(block + 1)
-            held = [0, 0]
+            n_requests = [0, 0]
     if len(ends) - 1 < LEAST_GROUPS:
         return None
     ends[-1] = len(base)

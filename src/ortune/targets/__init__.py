@@ -39,24 +39,24 @@ def _kind(place: str) -> type[Target]:
 
 def find(name: str) -> Target:
     """The target of that name; UsageError lists all."""
-    found = all_targets().get(name)
-    if found is None and name == WEB:
+    target = all_targets().get(name)
+    if target is None and name == WEB:
         raise UsageError(
             "all that a browser offers is for tune alone",
             where="--target web",
             do=f"one of {', '.join(in_browsers())}",
         )
-    if found is None:
+    if target is None:
         raise UsageError(
             f"no target is called {name!r}", where="--target", do=f"one of {', '.join(all_targets())}"
         )
-    return found
+    return target
 
 
 def in_browsers() -> tuple[str, ...]:
     """The names of the targets in a browser, WebAssembly's first: all others are told beside it."""
-    found = providers.that(lambda p: p.target and p.in_page)
-    return tuple(p.target for p in sorted(found, key=lambda p: not p.cpu_kernels))
+    in_page = providers.that(lambda p: p.target and p.in_page)
+    return tuple(p.target for p in sorted(in_page, key=lambda p: not p.cpu_kernels))
 
 
 def of(plan: Plan) -> Target:

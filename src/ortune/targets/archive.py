@@ -79,9 +79,9 @@ def _write(folder: Path, name: str, data: Callable[[], bytes]) -> Path:
     time, which was 40 of the 150 ms that a worker took to start. Where room is short it stays a zip file: Python 3.11
     leaves half a file of bytecode on a full disk without a word, and the next worker dies of it.
     """
-    for made in (folder / name, folder / f"{name}.pyz"):
-        if made.exists():
-            return made
+    for program in (folder / name, folder / f"{name}.pyz"):
+        if program.exists():
+            return program
     # Renamed when whole: a trial that runs may still read from it.
     part = Path(tempfile.mkdtemp(dir=folder))
     if not _has_room(folder):
@@ -109,8 +109,8 @@ def environment(settings: tuple[Applied, ...]) -> dict[str, str]:
     preloads = [str(item.value) for item in settings if item.channel == "preload"]
     if preloads:
         extra[PRELOAD_VARIABLE] = ":".join(preloads)
-    found = clean_environment(extra)
-    for name in {"PYTHONPATH", "LD_LIBRARY_PATH"} & found.keys():
+    variables = clean_environment(extra)
+    for name in {"PYTHONPATH", "LD_LIBRARY_PATH"} & variables.keys():
         # Relative folders are the user's, and the worker has a working directory of its own.
-        found[name] = os.pathsep.join(str(Path(part).absolute()) for part in found[name].split(os.pathsep))
-    return found
+        variables[name] = os.pathsep.join(str(Path(part).absolute()) for part in variables[name].split(os.pathsep))
+    return variables

@@ -23,17 +23,17 @@ def report(runtime: Runtime, browser: BrowserSetup | None = None) -> RuntimeRepo
         browser: What the user said of the browser.
     """
     look = ask(runtime.python, "look") if Path(runtime.python).is_file() else Answer()
-    found: list[ProviderReport] = []
+    reports: list[ProviderReport] = []
     if look.providers:
         own = dict.fromkeys([*look.providers, *look.plugins])
-        found += [tried(name, runtime) for name in own if name != REMOTE.name]
-        named = {each.name for each in found}
+        reports += [tried(name, runtime) for name in own if name != REMOTE.name]
+        named = {item.name for item in reports}
         others = [target for target in targets.all_targets().values() if target.provider.name not in named]
-        found += [target.discover(runtime, browser) for target in others]
+        reports += [target.discover(runtime, browser) for target in others]
     installed = builds(look)
     return RuntimeReport(
         runtime=runtime,
-        providers=tuple(found),
+        providers=tuple(reports),
         packages={wheel.name: wheel.version for wheel in look.wheels},
         problems=(runtime.error,) if runtime.error else (),
         overlapping={wheel.name: wheel.version for wheel in installed} if len(installed) > 1 else {},

@@ -109,11 +109,11 @@ class Machine:
 
     def taken_cpus(self, since: platform.Snapshot) -> float | None:
         """CPUs that programs of others had since then, of those that trials may use; None: the system does not tell."""
-        found = platform.between(since, self.sensors())
-        if found.others_cpu_us is None or not found.elapsed_ns:
+        used = platform.between(since, self.sensors())
+        if used.others_cpu_us is None or not used.elapsed_ns:
             return None
         spare = self.host.cores - self.host.effective_cpus
-        return max(0.0, found.others_cpu_us * 1e3 / found.elapsed_ns - spare)
+        return max(0.0, used.others_cpu_us * 1e3 / used.elapsed_ns - spare)
 
     def memory_left_bytes(self) -> int | None:
         """Bytes that may still be taken now; None where the system does not tell."""
@@ -138,24 +138,26 @@ class Machine:
             self.pod.close()
 
 
-def over_memory(held: int, share: float, *, others_bytes: int = 0, limit_bytes: int | None = None) -> str:
+def over_memory(
+    held_bytes: int, share: float, *, others_bytes: int = 0, limit_bytes: int | None = None
+) -> str:
     """What a process holds beyond its limits, in words; "" while it holds less.
 
     Args:
-        held: Bytes that it holds.
+        held_bytes: Bytes that it holds.
         share: Of the memory left, which it and the others may hold together.
         others_bytes: What others of its group hold.
         limit_bytes: A fixed limit besides, its own.
     """
     left = platform.memory_left_bytes()
-    allowed = int(share * ((left or 0) + held + others_bytes)) - others_bytes
+    allowed = int(share * ((left or 0) + held_bytes + others_bytes)) - others_bytes
     if left is None:
         allowed = limit_bytes or 0
     elif limit_bytes is not None:
         allowed = min(allowed, limit_bytes)
-    if not allowed or held <= allowed:
+    if not allowed or held_bytes <= allowed:
         return ""
-    return f"held {held / 2**30:.1f} GiB of {allowed / 2**30:.1f} GiB allowed; ended before the system would"
+    return f"held {held_bytes / 2**30:.1f} GiB of {allowed / 2**30:.1f} GiB allowed; ended before the system would"
 
 
 def held_bytes(pid: int) -> int:

@@ -141,8 +141,10 @@ class Process(Worker):
 
     def _memory_trouble(self) -> str:
         """What it holds beyond its limits: of those that load at once the largest, else chance chose which is ended."""
-        loading = [each for each in self.group if isinstance(each, Process) and each.phase != "running"]
-        if self in loading and any(each.held_bytes > self.held_bytes for each in loading):
+        loading = [
+            process for process in self.group if isinstance(process, Process) and process.phase != "running"
+        ]
+        if self in loading and any(process.held_bytes > self.held_bytes for process in loading):
             return ""
         return super()._memory_trouble()
 

@@ -36,7 +36,7 @@ def run(
         return machine.trials(tasks, turns, rng, stop)
     runners: list[Runner] = []
     prepared = [_prepared(task, machine, runners) for task in tasks]
-    runners += [each for each in prepared if not isinstance(each, Failed)]
+    runners += [runner for runner in prepared if not isinstance(runner, Failed)]
     places = [targets.of(task.plan) for task in tasks]
     try:
         if not load(runners, stop):
@@ -50,8 +50,10 @@ def run(
         for runner in runners:
             runner.close()
     return tuple(
-        each if isinstance(each, Failed) else each.outcome(before[target], after[target])
-        for each, target in zip(prepared, places, strict=True)
+        prepared_trial
+        if isinstance(prepared_trial, Failed)
+        else prepared_trial.outcome(before[target], after[target])
+        for prepared_trial, target in zip(prepared, places, strict=True)
     )
 
 

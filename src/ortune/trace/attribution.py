@@ -70,19 +70,19 @@ class Attribution:
 
     def fast_categories(self) -> tuple[Category, ...]:
         """Every category of a run in which nothing was disturbed; nothing of it is unexplained."""
-        found = dict.fromkeys(NAMES, 0.0)
+        times = dict.fromkeys(NAMES, 0.0)
         beside = fast_end.of_rows(self.by_category)
-        found |= {name: float(beside[NAMES.index(name)]) for name in BESIDE_NODES if name != "unexplained"}
+        times |= {name: float(beside[NAMES.index(name)]) for name in BESIDE_NODES if name != "unexplained"}
         for kind, ns, waited in zip(self.category, self.fast, self.fast_wait, strict=True):
-            found[kind] += float(ns - waited)
-        found["thread-wait"] += float(self.fast_wait.sum())
-        return tuple(Category(name=name, ns=ns) for name, ns in found.items())
+            times[kind] += float(ns - waited)
+        times["thread-wait"] += float(self.fast_wait.sum())
+        return tuple(Category(name=name, ns=ns) for name, ns in times.items())
 
 
 def mean(by_run: Floats) -> Floats:
     """The mean over runs of a table (rows, runs); zeros where there is no run."""
-    found: Floats = by_run.mean(axis=1) if by_run.shape[1] else np.zeros(by_run.shape[0])
-    return found
+    means: Floats = by_run.mean(axis=1) if by_run.shape[1] else np.zeros(by_run.shape[0])
+    return means
 
 
 def countable(trace: Trace, first: int) -> range:
@@ -119,32 +119,32 @@ def attribute(trace: Trace, runs: range, wall_ns: Floats | None = None) -> Attri
     )
 
     kinds = categories(trace.nodes)
-    found = np.zeros((len(NAMES), n_runs))
+    by_category = np.zeros((len(NAMES), n_runs))
     number = np.array([NAMES.index(kind) for kind in kinds], dtype=np.int64)
     for kind in np.unique(number):
-        found[kind] = (by_node[number == kind] - wait[number == kind]).sum(axis=0)
-    found[NAMES.index("thread-wait")] += wait.sum(axis=0)
+        by_category[kind] = (by_node[number == kind] - wait[number == kind]).sum(axis=0)
+    by_category[NAMES.index("thread-wait")] += wait.sum(axis=0)
 
     run_ns = trace.run_ns[runs.start : runs.stop].astype(np.float64)
     wall = run_ns if wall_ns is None else np.asarray(wall_ns, dtype=np.float64)
     idle = np.maximum(run_ns - by_node.sum(axis=0), 0.0)
     if trace.device_only:
-        found[NAMES.index("device-idle")] = idle
+        by_category[NAMES.index("device-idle")] = idle
     else:
         on_device = _on_device(trace, runs, rows)
         device = np.minimum(_around_executor(trace, runs, on_device), idle)
         strange = np.minimum(_strange_gaps(trace, runs, rows, on_device), idle - device)
         lost = trace.lost[runs.start : runs.stop]
-        found[NAMES.index("device-wait")] = device
-        found[NAMES.index("between-nodes")] = np.where(lost, 0.0, idle - device - strange)
+        by_category[NAMES.index("device-wait")] = device
+        by_category[NAMES.index("between-nodes")] = np.where(lost, 0.0, idle - device - strange)
         # A node that was lost ran in a gap, or within the one that runs its body.
-        found[NAMES.index("control-flow"), lost] = 0.0
-    found[NAMES.index("outside-run")] = np.maximum(wall - run_ns, 0.0)
-    found[NAMES.index("unexplained")] = wall - found.sum(axis=0)
+        by_category[NAMES.index("control-flow"), lost] = 0.0
+    by_category[NAMES.index("outside-run")] = np.maximum(wall - run_ns, 0.0)
+    by_category[NAMES.index("unexplained")] = wall - by_category.sum(axis=0)
     return Attribution(
         runs=runs,
         wall_ns=wall,
-        by_category=found,
+        by_category=by_category,
         by_node=by_node,
         wait=wait,
         imbalance=imbalance,
@@ -157,10 +157,10 @@ def attribute(trace: Trace, runs: range, wall_ns: Floats | None = None) -> Attri
 
 def _on_device(trace: Trace, runs: range, rows: Numbers) -> Flags:
     """Which runs have a node on a device (r,)."""
-    found = np.zeros(len(runs), dtype=np.bool_)
+    with_device = np.zeros(len(runs), dtype=np.bool_)
     codes = [i for i, text in enumerate(trace.provider.texts) if text in DEVICES]
-    found[trace.run[rows[np.isin(trace.provider.codes[rows], codes)]] - runs.start] = True
-    return found
+    with_device[trace.run[rows[np.isin(trace.provider.codes[rows], codes)]] - runs.start] = True
+    return with_device
 
 
 def _around_executor(trace: Trace, runs: range, on_device: Flags) -> Floats:
@@ -180,9 +180,9 @@ def _strange_gaps(trace: Trace, runs: range, rows: Numbers, on_device: Flags) ->
     device, which wait for it.
     """
     rows = rows[trace.parent[rows] == NO_PARENT]
-    found = np.zeros(len(runs))
+    excess_ns = np.zeros(len(runs))
     if not len(rows):
-        return found
+        return excess_ns
     rows = rows[np.lexsort((trace.start_ns[rows], trace.run[rows]))]
     run = trace.run[rows] - runs.start
     start, end = trace.start_ns[rows], _latest_end(trace, rows, run)
@@ -204,8 +204,8 @@ def _strange_gaps(trace: Trace, runs: range, rows: Numbers, on_device: Flags) ->
     there = gap > 0
     excess = gap - (USUAL_GAP * _usual(place, gap, there, len(inner))[place] + SHORT_GAP_NS)
     strange = there & (excess > 0)
-    np.add.at(found, at[strange], excess[strange])
-    return found
+    np.add.at(excess_ns, at[strange], excess[strange])
+    return excess_ns
 
 
 def _usual(place: Numbers, gap: Numbers, there: Flags, n_inner: int) -> Floats:
@@ -226,18 +226,18 @@ def _latest_end(trace: Trace, rows: Numbers, run: Numbers) -> Numbers:
     rank = np.empty(len(rows), dtype=np.int64)
     rank[order] = np.arange(len(rows))
     latest = np.maximum.accumulate(rank + run * len(rows)) - run * len(rows)
-    found: Numbers = end[order][latest]
-    return found
+    latest_end: Numbers = end[order][latest]
+    return latest_end
 
 
 def _medians(place: Numbers, values: Numbers, n: int) -> Floats:
     """Median of the values at each place (n,); 0 where there is none."""
-    found = np.zeros(n)
+    medians = np.zeros(n)
     order = np.lexsort((values, place))
     place, values = place[order], values[order]
     starts = np.searchsorted(place, np.arange(n))
     ends = np.searchsorted(place, np.arange(n), side="right")
     there = ends > starts
     low, high = (ends - 1 + starts)[there] // 2, (ends + starts)[there] // 2
-    found[there] = (values[low] + values[high]) / 2
-    return found
+    medians[there] = (values[low] + values[high]) / 2
+    return medians

@@ -150,14 +150,14 @@ class TraceBuilder:
         if any(not key[0] for key in keys):
             keys = self._counted(keys)
         self._borders.clear()
-        known = self._node.numbers
+        numbers = self._node.numbers
         self._node.add(keys)
-        if len(known) > len(self._index):
-            self._index += [key[3] for key in list(known)[len(self._index) :]]
+        if len(numbers) > len(self._index):
+            self._index += [key[3] for key in list(numbers)[len(self._index) :]]
         # Copied: a view would keep the whole block in memory.
         inputs = [bytes(a.input_type_shape) for a in args]
         outputs = [bytes(a.output_type_shape) for a in args]
-        self._shapes.update(zip([known[key] for key in keys], inputs, outputs, strict=True))
+        self._shapes.update(zip([numbers[key] for key in keys], inputs, outputs, strict=True))
         self._op_type.add([a.op_name for a in args])
         self._provider.add([a.provider for a in args])
         threads = [waiting(a.thread_scheduling_stats) for a in args]
@@ -179,29 +179,29 @@ class TraceBuilder:
 
     def _counted(self, keys: Sequence[NodeKey]) -> list[NodeKey]:
         """The keys; a node with neither name nor number is called by its place among those of its operator in a run."""
-        found, borders = [], list(reversed(self._borders))
+        named, borders = [], list(reversed(self._borders))
         for row, (name, op_type, provider, index) in enumerate(keys, start=len(self._op_type.codes)):
             while borders and borders[-1] <= row:
                 borders.pop()
                 self._nameless.clear()
             self._nameless[op_type] += not name
             called = name or f"{op_type or 'node'} (no name, {self._nameless[op_type]})"
-            found.append((called, op_type, provider, index))
+            named.append((called, op_type, provider, index))
         if borders:
             self._nameless.clear()
-        return found
+        return named
 
     def _took_part(self, pool: Mapping[str, Helper]) -> int:
         """How many threads of the pool have run more pieces of work than at the node before."""
-        found = 0
+        n_threads = 0
         for thread, helper in pool.items():
             if thread.startswith(_NO_THREAD):
                 continue
             before = self._pieces.setdefault(thread, 0)
             if helper.num_run > before:
-                found += 1
+                n_threads += 1
                 self._pieces[thread] = helper.num_run
-        return found
+        return n_threads
 
     def _others(self, events: Sequence[Event], row: int) -> None:
         """Runs, loading, and what ran on a device; ``row`` is the number of the next node."""
@@ -253,7 +253,7 @@ class TraceBuilder:
         executions: list[dict[tuple[str, str], int]] = [{} for _ in self._index]
         for (node, inputs, outputs), times in self._shapes.items():
             executions[node][_text(inputs), _text(outputs)] = times
-        first = [next(iter(each)) for each in executions]
+        first = [next(iter(counts)) for counts in executions]
         return Trace(
             format=form,
             name=name,
@@ -298,8 +298,8 @@ class TraceBuilder:
 
     def _executed(self) -> list[tuple[int, int, int]]:
         """The executor's part of several runs whose own events are all lost."""
-        found = _outermost(self._executors) if not self._runs else []
-        return found if len(found) > 1 else []
+        executors = _outermost(self._executors) if not self._runs else []
+        return executors if len(executors) > 1 else []
 
     def _whole_runs(self) -> list[tuple[int, int, int]]:
         """The runs whose nodes are all there.
@@ -354,25 +354,25 @@ def column(values: Sequence[int]) -> Numbers:
 
 def _outermost(executors: Sequence[tuple[int, int, int]]) -> list[tuple[int, int, int]]:
     """The executors of whole runs: those that run in no other one of their thread."""
-    found: list[tuple[int, int, int]] = []
+    outermost: list[tuple[int, int, int]] = []
     end: dict[int, int] = {}
-    for start, duration, thread in sorted(executors, key=lambda each: (each[0], -each[1])):
+    for start, duration, thread in sorted(executors, key=lambda executor: (executor[0], -executor[1])):
         if start >= end.get(thread, start):
-            found.append((start, duration, thread))
+            outermost.append((start, duration, thread))
             end[thread] = start + duration
-    return found
+    return outermost
 
 
 def _executors(run_start: Numbers, run_ns: Numbers, executors: Sequence[tuple[int, int, int]]) -> Numbers:
     """The executor's part of each run: the longest that lies in it (bodies of control flow have their own)."""
-    found = np.full(len(run_ns), ABSENT, dtype=np.int64)
+    longest = np.full(len(run_ns), ABSENT, dtype=np.int64)
     if not executors or not len(run_ns):
-        return found
+        return longest
     start, duration = (column([e[i] for e in executors]) for i in range(2))
     at = np.searchsorted(run_start, start, side="right") - 1
     inside = (at >= 0) & (start + duration <= run_start[at] + run_ns[at])
-    np.maximum.at(found, at[inside], duration[inside])
-    return found
+    np.maximum.at(longest, at[inside], duration[inside])
+    return longest
 
 
 def _text(raw: bytes) -> str:

@@ -42,8 +42,8 @@ def category(op_type: str, inputs: str, outputs: str, *, sized: bool = True) -> 
         return "control-flow"
     if op_type in SIZES:
         return "shape-arithmetic"
-    made = _whole_elements(outputs) if sized or op_type not in LAYOUT else None
-    if made is not None and made <= SMALL:
+    n_written = _whole_elements(outputs) if sized or op_type not in LAYOUT else None
+    if n_written is not None and n_written <= SMALL:
         read = _whole_elements(inputs)
         if op_type == "ConstantOfShape" or (read is not None and read <= 2 * SMALL):
             return "shape-arithmetic"
@@ -54,13 +54,13 @@ def categories(nodes: Nodes) -> list[CategoryName]:
     """The category of each node, in the order of ``Trace.name.texts``."""
     sized = any(op_type in SIZES for op_type in nodes.op_type)
     return [
-        category(*each, sized=sized) for each in zip(nodes.op_type, nodes.inputs, nodes.outputs, strict=True)
+        category(*node, sized=sized) for node in zip(nodes.op_type, nodes.inputs, nodes.outputs, strict=True)
     ]
 
 
 def _whole_elements(text: str) -> int | None:
     """Elements of all these tensors; None where one holds no integers, or nothing is known."""
-    found = tensors(text)
-    if not found or any(dtype not in _WHOLE for dtype, _ in found):
+    described = tensors(text)
+    if not described or any(dtype not in _WHOLE for dtype, _ in described):
         return None
-    return sum(elements(shape) or 0 for _, shape in found)
+    return sum(elements(shape) or 0 for _, shape in described)

@@ -60,9 +60,9 @@ class DeviceEvents:
         self._owner.append(self._owners.setdefault(owner, len(self._owners)))
         self._start.append(round(event.ts * 1000))
         self._duration.append(round(event.dur * 1000))
-        told = event.args.copied_bytes
+        copied = event.args.copied_bytes
         self._bytes.append(
-            int(told) if told.isascii() and told.isdecimal() and len(told) < _DIGITS else ABSENT
+            int(copied) if copied.isascii() and copied.isdecimal() and len(copied) < _DIGITS else ABSENT
         )
 
     def kernels(self, name: Labels, op_type: Labels, start_ns: Numbers) -> Kernels:

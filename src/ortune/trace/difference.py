@@ -51,8 +51,8 @@ def parts(by_run: Floats) -> Floats:
     if not runs:
         return np.zeros((by_run.shape[0], 1))
     n = min(PARTS, runs)
-    found = by_run[:, runs % n :].reshape(by_run.shape[0], n, -1).mean(axis=2)
-    whole: Floats = found + (by_run.mean(axis=1) - found.mean(axis=1))[:, None]
+    means = by_run[:, runs % n :].reshape(by_run.shape[0], n, -1).mean(axis=2)
+    whole: Floats = means + (by_run.mean(axis=1) - means.mean(axis=1))[:, None]
     return whole
 
 
@@ -64,9 +64,9 @@ def difference(
     (wall,) = _rows([("", a.wall_ns, b.wall_ns)], widths)
     matches = match(a.nodes, b.nodes, counterparts)
     matched = _node_rows(matches.groups, widths, counterparts or {})
-    told = _sorted(row for row in matched if _told(row))
+    rows = _sorted(row for row in matched if _told(row))
     # Without intervals every row is told, and what is certain nonetheless goes first.
-    told = tuple(sorted(told, key=lambda row: row.low_ns is None and row.same_work))
+    rows = tuple(sorted(rows, key=lambda row: row.low_ns is None and row.same_work))
     return ProfileDifference(
         a=a.label,
         b=b.label,
@@ -84,11 +84,11 @@ def difference(
             if row.a_ns or row.b_ns
         ),
         operators=_sorted(_rows(_operators(a.nodes, b.nodes), widths)),
-        nodes=told[:MOST_ROWS],
+        nodes=rows[:MOST_ROWS],
         by_name=matches.by_name,
         by_order=matches.by_order,
         same_ns=sum(row.difference_ns for row in matched if not _told(row)),
-        rest_ns=sum(row.difference_ns for row in told[MOST_ROWS:]),
+        rest_ns=sum(row.difference_ns for row in rows[MOST_ROWS:]),
         only_a=tuple(n for row in matched if row.b_ns is None for n in row.a_nodes),
         only_b=tuple(n for row in matched if row.a_ns is None for n in row.b_nodes),
     )
@@ -118,10 +118,10 @@ def _node_rows(
 
 def _work(nodes: Sequence[SideNode]) -> tuple[float, float] | tuple[None, None]:
     """Operations and bytes of all; of all or of none."""
-    known = [node.work for node in nodes if node.work is not None]
-    if not nodes or len(known) < len(nodes):
+    work = [node.work for node in nodes if node.work is not None]
+    if not nodes or len(work) < len(nodes):
         return None, None
-    return sum(flops for flops, _ in known), sum(size for _, size in known)
+    return sum(flops for flops, _ in work), sum(size for _, size in work)
 
 
 def _name(a: Sequence[SideNode], b: Sequence[SideNode], counterparts: Mapping[str, str]) -> str:
@@ -159,8 +159,8 @@ def _rows(sides: Sequence[tuple[str, Floats | None, Floats | None]], widths: Wid
     means = [tuple(None if side is None else float(side.mean()) for side in (a, b)) for _, a, b in sides]
     halves: Floats | None = None
     if all(side is None or len(side) >= FEWEST for _, a, b in sides for side in (a, b)):
-        found = np.array([_estimate(a, b) for _, a, b in sides]).reshape(-1, 4)
-        changes, errors, degrees, larger = found.T
+        estimates = np.array([_estimate(a, b) for _, a, b in sides]).reshape(-1, 4)
+        changes, errors, degrees, larger = estimates.T
         halves = widths(changes, errors, degrees)
         halves = np.where(larger > 0.0, larger * -np.expm1(-halves), halves)
     rows = []

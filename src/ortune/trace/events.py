@@ -211,7 +211,7 @@ def document_events(text: bytes) -> tuple[list[Decoded | None], bool]:
         return [Decoded(event) for event in _document.decode(text).events], True
     except BROKEN:
         pass
-    return [one_event(each) for each in _objects(text)], text.rstrip().endswith((b"]", b"}"))
+    return [one_event(event) for event in _objects(text)], text.rstrip().endswith((b"]", b"}"))
 
 
 def waiting(stats: Threads | str | None) -> tuple[int, int, dict[str, Helper]]:
@@ -238,7 +238,7 @@ def _spellings(text: bytes) -> Iterator[tuple[bytes, bool]]:
     """The text itself, then what it must have meant, and whether commas too many are left out of it."""
     yield text, False
     # Of inputs that are no tensors ONNX Runtime writes the comma alone.
-    fewer = _COMMA.sub(lambda found: found[1] or b"", text)
+    fewer = _COMMA.sub(lambda match: match[1] or b"", text)
     if fewer != text:
         yield fewer, True
     # Names stand in the file as they are, quotes included; what follows them is ONNX Runtime's own.

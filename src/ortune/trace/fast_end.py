@@ -44,8 +44,8 @@ def of_rows(by_run: Floats) -> Floats:
     n = by_run.shape[1]
     if not n:
         return np.zeros(by_run.shape[0])
-    found: Floats = np.sort(by_run, axis=1)[:, : int(_kept(np.array([n]))[0])].mean(axis=1)
-    return found
+    means: Floats = np.sort(by_run, axis=1)[:, : int(_kept(np.array([n]))[0])].mean(axis=1)
+    return means
 
 
 def _kept(size: Numbers) -> Numbers:
@@ -55,5 +55,5 @@ def _kept(size: Numbers) -> Numbers:
 def _counted(groups: Numbers) -> Numbers:
     """For each row how many of its group are before it; rows of a group follow each other."""
     starts = np.flatnonzero(np.diff(groups, prepend=-1))
-    found: Numbers = np.arange(len(groups)) - np.repeat(starts, np.diff(np.append(starts, len(groups))))
-    return found
+    ranks: Numbers = np.arange(len(groups)) - np.repeat(starts, np.diff(np.append(starts, len(groups))))
+    return ranks

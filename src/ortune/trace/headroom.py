@@ -87,29 +87,29 @@ def headroom(
     kernels = [n for n in nodes if n.category == "kernels"]
     covered = [n for n in floors if n.category == "kernels"]
     short = [n for n in covered if n.bound == "overhead"]
-    total, known = _least_ns(kernels), _least_ns(covered)
+    total, covered_ns = _least_ns(kernels), _least_ns(covered)
     cost = at.cost(fast_ns, sum(n.calls for n in nodes))
-    told = cost is None or cost <= DISTURBED
+    is_trusted = cost is None or cost <= DISTURBED
     doubted = at.peak_doubted and _least_ns([n for n in kernels if n.name in wrong]) > DOUBTED * total
-    parts = _outside(categories, floors, fast_ns) if told else {}
+    parts = _outside(categories, floors, fast_ns) if is_trusted else {}
     # Beside other programs even the fast end of a kernel is slow: 60 % of the peak where it was 93 % alone.
     known_well = not (at.busy or doubted)
-    ratio = _nearness(covered, at) if told and known_well else None
+    ratio = _nearness(covered, at) if is_trusted and known_well else None
     floor = sum(n.floor_ns or 0.0 for n in covered)
     device = sum(c.ns for c in categories if c.name == "device-wait")
     return Headroom(
-        settings_ratio=min(1.0, sum(parts.values())) if told else None,
+        settings_ratio=min(1.0, sum(parts.values())) if is_trusted else None,
         parts=parts,
         kernels_ratio=ratio,
         plain_kernels_ratio=_least_nearness(covered, at) if known_well else 0.0,
         unbounded=at.unbounded,
-        covered_ratio=known / total if total else 0.0,
-        overhead_ratio=_least_ns(short) / known if known else 0.0,
+        covered_ratio=covered_ns / total if total else 0.0,
+        overhead_ratio=_least_ns(short) / covered_ns if covered_ns else 0.0,
         overhead_calls=sum(n.calls for n in short),
         overhead_ns=_least_ns(short),
         device_ratio=device / fast_ns if fast_ns > 0 else 0.0,
         memory_bound=sum(n.floor_ns or 0.0 for n in covered if n.bound == "memory") > MOSTLY * floor,
-        int8=_least_ns([n for n in covered if n.op_type in INT8_OPERATORS]) > MOSTLY * known,
+        int8=_least_ns([n for n in covered if n.op_type in INT8_OPERATORS]) > MOSTLY * covered_ns,
         dearest=_dearest(covered),
         slowdown_ratio=cost,
         threads=at.threads,

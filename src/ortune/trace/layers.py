@@ -47,16 +47,16 @@ def layers(nodes: Sequence[ProfiledNode]) -> tuple[tuple[LayerTime, ...], int]:
     inner: dict[tuple[str, ...], list[tuple[str, ...]]] = {}
     for place in times:
         inner.setdefault(place[:-1], []).append(place)
-    found: list[LayerTime] = []
+    places: list[LayerTime] = []
     levels: list[int] = []  # places around each that are told
 
     def walk(place: tuple[str, ...], level: int) -> None:
         for part in sorted(inner.get(place, []), key=lambda p: (-sum(times[p]), p)):
             only = inner.get(part, [])
-            told = not (len(only) == 1 and len(times[only[0]]) == len(times[part]))
-            if told:
+            is_own = not (len(only) == 1 and len(times[only[0]]) == len(times[part]))
+            if is_own:
                 levels.append(level)
-                found.append(
+                places.append(
                     LayerTime(
                         layer="/".join(part),
                         depth=len(part),
@@ -65,9 +65,9 @@ def layers(nodes: Sequence[ProfiledNode]) -> tuple[tuple[LayerTime, ...], int]:
                         share_ratio=sum(times[part]) / total if total else 0.0,
                     )
                 )
-            walk(part, level + told)
+            walk(part, level + is_own)
 
     walk((), 0)
     inner_ones = [i for i, level in enumerate(levels) if level]
-    dropped = set(sorted(inner_ones, key=lambda i: (levels[i], -found[i].time_ns))[MOST:])
-    return tuple(one for i, one in enumerate(found) if i not in dropped), len(dropped)
+    dropped = set(sorted(inner_ones, key=lambda i: (levels[i], -places[i].time_ns))[MOST:])
+    return tuple(one for i, one in enumerate(places) if i not in dropped), len(dropped)

@@ -67,8 +67,8 @@ class Losses:
             return np.zeros(len(start_ns), dtype=np.bool_)
         low, high = (1000 * np.array(ends) for ends in zip(*sorted(spans), strict=True))
         latest = np.concatenate([[-np.inf], np.maximum.accumulate(high)])
-        found: Flags = latest[np.searchsorted(low, start_ns + run_ns, side="left")] > start_ns
-        return found
+        lost: Flags = latest[np.searchsorted(low, start_ns + run_ns, side="left")] > start_ns
+        return lost
 
 
 def fewer_nodes(
@@ -93,8 +93,8 @@ def fewer_nodes(
     # A node that ran in no other run of its branch can still be: the most count one too many.
     usual = Counter(counts[counts > 0].tolist()).most_common(1)[0][0] if flow else counts.max()
     # A device replays a run that it captured as a whole, without events of its nodes: such a run lost none.
-    found: Flags = (counts < usual) & ((counts > 0) | (set(provider.texts) <= _NEVER_REPLAYED))
-    return found
+    lost: Flags = (counts < usual) & ((counts > 0) | (set(provider.texts) <= _NEVER_REPLAYED))
+    return lost
 
 
 def runs_of_one_model(name: Labels, parent: Numbers, run: Numbers, n_runs: int) -> Numbers:
@@ -118,17 +118,17 @@ def runs_of_one_model(name: Labels, parent: Numbers, run: Numbers, n_runs: int) 
         model = joined
     if _REPEATED * len(np.unique(model[of_run])) > n_runs:
         return np.arange(n_runs)
-    told = model == model[of_run[-1]]
-    told[np.setdiff1d(np.arange(n_runs), of_run)] = True  # without nodes, and so no other model's
-    return np.flatnonzero(told)
+    kept = model == model[of_run[-1]]
+    kept[np.setdiff1d(np.arange(n_runs), of_run)] = True  # without nodes, and so no other model's
+    return np.flatnonzero(kept)
 
 
 def renumbered(run: Numbers, kept: Numbers, n_runs: int) -> Numbers:
     """The runs of executions where of all runs these alone are kept."""
     number = np.full(n_runs + 1, NO_RUN)  # the last is for executions in no run
     number[kept] = np.arange(len(kept))
-    found: Numbers = number[run]
-    return found
+    renumbered_runs: Numbers = number[run]
+    return renumbered_runs
 
 
 def whole_runs(trace: Trace) -> Trace:

@@ -103,13 +103,13 @@ def match(
         lambda node: node.op_type,
         lambda node: not (one_model and (node.originals or node.purpose)),
     )
-    found = []
+    pairs = []
     for members in groups.all():
         mine = [a[number] for side, number in members if side == 0]
         theirs = [b[number] for side, number in members if side == 1]
         if mine or theirs:
-            found.append((mine, theirs))
-    return Matches(groups=found, by_name=by_name, by_order=by_order)
+            pairs.append((mine, theirs))
+    return Matches(groups=pairs, by_name=by_name, by_order=by_order)
 
 
 def _pair(

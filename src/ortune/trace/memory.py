@@ -28,14 +28,14 @@ class Lifetime:
     Attributes:
         name: The value's.
         bytes: Its size.
-        made: The node that makes it, or ``BEFORE``.
+        first: The node that makes it, or ``BEFORE``.
         last: The last node that reads it; the number of nodes for an output of the graph. What nobody reads is gone
-            after the node that makes it: ``last`` is ``made`` then.
+            after the node that makes it: ``last`` is ``first`` then.
     """
 
     name: str
     bytes: int
-    made: int
+    first: int
     last: int
 
 
@@ -85,14 +85,14 @@ def memory(
     if not len(rows):
         return None
     names = [trace.name[row] for row in rows.tolist()]
-    in_use, held = trace.in_use_bytes[rows], trace.held_bytes[rows]
+    in_use, arena = trace.in_use_bytes[rows], trace.held_bytes[rows]
     at = int(np.argmax(in_use))
     step = _step(trace, int(rows[at]), nodes)
     # Inputs are the caller's: they are not in the allocator's figures.
-    made = [value for value in values if value.made != BEFORE]
-    if made and step is not None:
-        alive = _alive(made, step)
-        before = _beyond_values(trace, rows, nodes, made)
+    inside = [value for value in values if value.first != BEFORE]
+    if inside and step is not None:
+        alive = _alive(inside, step)
+        before = _beyond_values(trace, rows, nodes, inside)
     else:
         alive = _outputs_alive(names[: at + 1], in_use[: at + 1], trace.output_bytes[rows][: at + 1])
         made_bytes = trace.output_bytes[rows].tolist()
@@ -108,7 +108,7 @@ def memory(
         MemoryOwner(kind="planned", bytes=peak_bytes - int(in_use[at])),
     ]
     if trace.provider[int(rows[at])] in ON_CPU:
-        inputs = sum(value.bytes for value in values if value.made == BEFORE)
+        inputs = sum(value.bytes for value in values if value.first == BEFORE)
         owners += _beside(sum(owner.bytes for owner in owners), weights_bytes or 0, inputs, resident)
     else:
         resident = None  # the process does not tell of the device
@@ -121,7 +121,7 @@ def memory(
         weights_bytes=weights_bytes,
         at_peak=tuple(alive[:OWNERS]),
         **_sum(owners, resident),
-        points=_points(names, in_use.tolist(), held.tolist()),
+        points=_points(names, in_use.tolist(), arena.tolist()),
     )
 
 
@@ -142,7 +142,7 @@ def liveness(
     owners = [*_named(alive), *_beside(sum(n for _, n in alive), weights_bytes or 0, 0, resident)]
     return MemoryProfile(
         source="liveness",
-        peak_bytes=int(in_use[at]) if len(in_use) else sum(v.bytes for v in values if v.made == BEFORE),
+        peak_bytes=int(in_use[at]) if len(in_use) else sum(v.bytes for v in values if v.first == BEFORE),
         peak_node=nodes[at] if nodes else "",
         weights_bytes=weights_bytes,
         at_peak=tuple(alive[:OWNERS]),
@@ -162,42 +162,42 @@ def _in_use(values: Sequence[Lifetime], n_nodes: int) -> Numbers:
     """Bytes of the values that are there while each node runs (nodes,)."""
     change = np.zeros(n_nodes + 1, dtype=np.int64)
     for value in values:
-        first = max(value.made, 0)
+        first = max(value.first, 0)
         change[min(first, n_nodes)] += value.bytes
         # What the last reader still needs is there while it runs.
-        end = n_nodes if value.made == BEFORE else min(max(value.last, first) + 1, n_nodes)
+        end = n_nodes if value.first == BEFORE else min(max(value.last, first) + 1, n_nodes)
         if end < n_nodes:
             change[end] -= value.bytes
-    found: Numbers = np.cumsum(change)[:n_nodes]
-    return found
+    in_use: Numbers = np.cumsum(change)[:n_nodes]
+    return in_use
 
 
 def _named(alive: Sequence[tuple[str, int]]) -> list[MemoryOwner]:
     """The largest values, and all others together."""
-    found = [MemoryOwner(kind="value", name=name, bytes=size) for name, size in alive[:OWNERS]]
+    owners = [MemoryOwner(kind="value", name=name, bytes=size) for name, size in alive[:OWNERS]]
     rest = alive[OWNERS:]
-    return [*found, MemoryOwner(kind="values", bytes=sum(size for _, size in rest), count=len(rest))]
+    return [*owners, MemoryOwner(kind="values", bytes=sum(size for _, size in rest), count=len(rest))]
 
 
 def _beside(
     in_use: int, weights_bytes: int, inputs_bytes: int, resident: Resident | None
 ) -> list[MemoryOwner]:
     """What a process holds beside what its allocator has in use."""
-    found = [
+    owners = [
         MemoryOwner(kind="weights", bytes=weights_bytes),
         MemoryOwner(kind="inputs", bytes=inputs_bytes),
     ]
     if resident is not None:
-        known = in_use + weights_bytes + inputs_bytes + resident.base_bytes
-        found.append(MemoryOwner(kind="libraries", bytes=resident.base_bytes))
+        accounted = in_use + weights_bytes + inputs_bytes + resident.base_bytes
+        owners.append(MemoryOwner(kind="libraries", bytes=resident.base_bytes))
         # Less than nothing is left where some of what was taken was never touched.
-        found.append(MemoryOwner(kind="runtime", bytes=max(0, resident.peak_bytes - known)))
-    return found
+        owners.append(MemoryOwner(kind="runtime", bytes=max(0, resident.peak_bytes - accounted)))
+    return owners
 
 
 def _sum(owners: Sequence[MemoryOwner], resident: Resident | None) -> dict[str, Any]:
     """The fields of a profile that owners fill."""
-    there = sorted((owner for owner in owners if owner.bytes), key=lambda each: -each.bytes)
+    there = sorted((owner for owner in owners if owner.bytes), key=lambda owner: -owner.bytes)
     return {
         "owners": tuple(there),
         "total_bytes": sum(owner.bytes for owner in there),
@@ -223,7 +223,7 @@ def _alike(trace: Trace, there: Numbers, run: int) -> Numbers:
         np.bincount(of, weights=weights, minlength=n)
         for weights in (None, trace.output_bytes[mine], trace.activation_bytes[mine])
     ]
-    alike: Numbers = np.flatnonzero(np.all([each == each[run] for each in figures], axis=0))
+    alike: Numbers = np.flatnonzero(np.all([figure == figure[run] for figure in figures], axis=0))
     return alike
 
 
@@ -252,7 +252,7 @@ def _step(trace: Trace, row: int, nodes: Sequence[str]) -> int | None:
 
 def _alive(values: Sequence[Lifetime], step: int) -> list[tuple[str, int]]:
     """The values that are there while a node runs, the largest first."""
-    there = [v for v in values if v.made <= step and (v.made == BEFORE or step <= max(v.last, v.made))]
+    there = [v for v in values if v.first <= step and (v.first == BEFORE or step <= max(v.last, v.first))]
     return [(v.name, v.bytes) for v in sorted(there, key=lambda v: (-v.bytes, v.name)) if v.bytes]
 
 
@@ -266,16 +266,16 @@ def _outputs_alive(names: Sequence[str], in_use: Numbers, output_bytes: Numbers)
     alive: list[tuple[str, int]] = []
     before = int(in_use[0]) - _rounded(int(output_bytes[0]))
     for name, now, size in zip(names, in_use.tolist(), output_bytes.tolist(), strict=True):
-        made = _rounded(size)
-        freed = before + made - now
+        size_kept = _rounded(size)
+        freed = before + size_kept - now
         while freed >= _CHUNK:
-            fitting = [i for i, (_, held) in enumerate(alive) if held <= freed]
+            fitting = [i for i, (_, size_alive) in enumerate(alive) if size_alive <= freed]
             if not fitting:
                 break
             gone = max(fitting, key=lambda i: (alive[i][1], i))
             freed -= alive.pop(gone)[1]
-        if made:
-            alive.append((name, made))
+        if size_kept:
+            alive.append((name, size_kept))
         before = now
     return sorted(alive, key=lambda item: (-item[1], item[0]))
 
@@ -284,12 +284,14 @@ def _rounded(size: int) -> int:
     return -(-size // _CHUNK) * _CHUNK if size > 0 else 0
 
 
-def _points(names: Sequence[str], in_use: Sequence[int], held: Sequence[int]) -> tuple[MemoryPoint, ...]:
+def _points(names: Sequence[str], in_use: Sequence[int], arena: Sequence[int]) -> tuple[MemoryPoint, ...]:
     """At most ``POINTS``: of more rows, the highest of each equal stretch, so that no peak is lost."""
     n = len(names)
     edges = np.linspace(0, n, min(n, POINTS) + 1).astype(int).tolist()
     highest = [max(range(a, b), key=in_use.__getitem__) for a, b in pairwise(edges)]
     return tuple(
-        MemoryPoint(node=names[i], in_use_bytes=in_use[i], held_bytes=None if held[i] == ABSENT else held[i])
+        MemoryPoint(
+            node=names[i], in_use_bytes=in_use[i], held_bytes=None if arena[i] == ABSENT else arena[i]
+        )
         for i in highest
     )

@@ -59,26 +59,26 @@ def assigned(trace: Trace, places: Sequence[Place]) -> dict[str, int]:
     Of the places that fit when a node begins, it has the one whose result is needed first: if the nodes can be shared
     out at all, this does it.
     """
-    known = _Ran(trace)
+    ran = _Ran(trace)
     waiting: dict[tuple[str, str], list[tuple[float, float, int]]] = {}
     for number, place in enumerate(places):
-        begin = max((known.end[name] for name in place.before if name in known.end), default=-np.inf)
-        end = min((known.start[name] for name in place.after if name in known.start), default=np.inf)
+        begin = max((ran.end[name] for name in place.before if name in ran.end), default=-np.inf)
+        end = min((ran.start[name] for name in place.after if name in ran.start), default=np.inf)
         waiting.setdefault(place.kind, []).append((end, begin, number))
-    found: dict[str, int] = {}
+    place_of: dict[str, int] = {}
     for row in in_order(trace, main_graph=True):
         name = trace.name.texts[row]
         fitting = [
             item
             for item in waiting.get((stem(name), trace.nodes.op_type[row]), ())
-            if item[1] - trace.resolution_ns <= known.start[name] <= item[0] + trace.resolution_ns
-            and known.fits(name, places[item[2]])
+            if item[1] - trace.resolution_ns <= ran.start[name] <= item[0] + trace.resolution_ns
+            and ran.fits(name, places[item[2]])
         ]
         if fitting:
             taken = min(fitting)
             waiting[(stem(name), trace.nodes.op_type[row])].remove(taken)
-            found[name] = taken[2]
-    return found
+            place_of[name] = taken[2]
+    return place_of
 
 
 def stable_names(traces: Sequence[Trace], places: Sequence[Place] = ()) -> list[list[Hashable]]:
@@ -121,9 +121,9 @@ class _Ran:
 
     def fits(self, name: str, place: Place) -> bool:
         """Whether the shapes that a node read and made are those of what is beside the place."""
-        read, made = self._of(name, self._nodes.inputs), self._of(name, self._nodes.outputs)
-        return all(self._share(read, self._of(each, self._nodes.outputs)) for each in place.reads) and all(
-            self._share(made, self._of(each, self._nodes.inputs)) for each in place.feeds
+        read, wrote = self._of(name, self._nodes.inputs), self._of(name, self._nodes.outputs)
+        return all(self._share(read, self._of(other, self._nodes.outputs)) for other in place.reads) and all(
+            self._share(wrote, self._of(other, self._nodes.inputs)) for other in place.feeds
         )
 
     def _of(self, name: str, texts: tuple[str, ...]) -> list[Tensor] | None:
@@ -142,7 +142,7 @@ def _keys(
     shared: set[str],
 ) -> list[Hashable]:
     keys: list[Hashable] = [node if node[0] in shared else node[0] for node in trace.node_keys]
-    seen: Counter[tuple[str, str]] = Counter()
+    counts: Counter[tuple[str, str]] = Counter()
     for number in in_order(trace):
         name, op_type = trace.name.texts[number], trace.nodes.op_type[number]
         if name in places:
@@ -153,6 +153,6 @@ def _keys(
             if name in common:
                 continue
             kind = ("", op_type)
-        keys[number] = (*kind, seen[kind])
-        seen[kind] += 1
+        keys[number] = (*kind, counts[kind])
+        counts[kind] += 1
     return keys

@@ -30,7 +30,7 @@ def by_operator(trace: Trace, skip_runs: int = 0) -> tuple[OperatorTime, ...]:
     total = float(typical.sum())
     first, _ = combined((rows, len(keys)), (trace.name.codes, len(trace.name.texts)))
     nodes = np.bincount(rows[first], minlength=len(keys))
-    found = [
+    times = [
         OperatorTime(
             op_type=op,
             provider=provider,
@@ -40,7 +40,7 @@ def by_operator(trace: Trace, skip_runs: int = 0) -> tuple[OperatorTime, ...]:
         )
         for key, ((op, provider), ns) in enumerate(zip(keys, typical, strict=True))
     ]
-    return tuple(sorted(found, key=lambda row: (-row.time_ns, row.op_type, row.provider)))
+    return tuple(sorted(times, key=lambda row: (-row.time_ns, row.op_type, row.provider)))
 
 
 def by_node(trace: Trace, skip_runs: int = 0) -> tuple[NodeTime, ...]:
@@ -48,7 +48,7 @@ def by_node(trace: Trace, skip_runs: int = 0) -> tuple[NodeTime, ...]:
     keys, rows = groups(trace.name, trace.op_type, trace.provider)
     typical = _typical(per_run(trace, rows, len(keys), kept_runs(trace, skip_runs)))
     total = float(typical.sum())
-    found = [
+    times = [
         NodeTime(
             name=name,
             op_type=op,
@@ -58,7 +58,7 @@ def by_node(trace: Trace, skip_runs: int = 0) -> tuple[NodeTime, ...]:
         )
         for (name, op, provider), ns in zip(keys, typical, strict=True)
     ]
-    return tuple(sorted(found, key=lambda row: (-row.time_ns, row.name)))
+    return tuple(sorted(times, key=lambda row: (-row.time_ns, row.name)))
 
 
 def _typical(times: Matrix) -> np.ndarray[Any, np.dtype[np.float64]]:

@@ -76,7 +76,7 @@ def _too_long(path: Path) -> UsageError:
 def _blocks(file: BinaryIO, path: Path) -> Iterator[bytes]:
     """The file in pieces that end with a line."""
     rest: list[bytes] = []
-    held = 0
+    n_bytes = 0
     first = True
     while piece := file.read(BLOCK_BYTES):
         if first:
@@ -87,10 +87,10 @@ def _blocks(file: BinaryIO, path: Path) -> Iterator[bytes]:
         cut = piece.rfind(b"\n") + 1
         if cut:
             yield b"".join([*rest, piece[:cut]])
-            rest, held = [], 0
+            rest, n_bytes = [], 0
         rest.append(piece[cut:])
-        held += len(piece) - cut
-        if held > MOST_BYTES:
+        n_bytes += len(piece) - cut
+        if n_bytes > MOST_BYTES:
             raise _too_long(path)
     if last := b"".join(rest):
         yield last

@@ -13,17 +13,17 @@ def shares(trace: Trace, runs: range) -> Floats:
     In a run whose nodes follow each other this is the node's own time. Where nodes overlap (parallel execution mode)
     each instant is divided equally among those that run then.
     """
-    found = trace.self_ns.astype(np.float64)
+    own = trace.self_ns.astype(np.float64)
     of_these = np.flatnonzero((trace.run >= runs.start) & (trace.run < runs.stop))
     if not len(of_these) or (trace.thread[of_these] == trace.thread[of_these[0]]).all():
-        return found
+        return own
     order = of_these[np.argsort(trace.run[of_these], kind="stable")]
     borders = np.searchsorted(trace.run[order], np.arange(runs.start, runs.stop + 1))
     for begin, end in zip(borders[:-1].tolist(), borders[1:].tolist(), strict=True):
         rows = order[begin:end]
         if _overlap(trace, rows):
-            found[rows] = _divided(trace, rows)
-    return found
+            own[rows] = _divided(trace, rows)
+    return own
 
 
 def _overlap(trace: Trace, rows: Numbers) -> bool:
@@ -49,7 +49,7 @@ def _divided(trace: Trace, rows: Numbers) -> Floats:
     parent = [place.get(row, NO_PARENT) for row in trace.parent[rows].tolist()]
     children, there = [0] * n, [False] * n
     since: list[float | None] = [None] * n
-    found = np.zeros(n)
+    own = np.zeros(n)
     passed, working, last = 0.0, 0, 0
 
     def begin(row: int) -> None:
@@ -61,7 +61,7 @@ def _divided(trace: Trace, rows: Numbers) -> Floats:
         nonlocal working
         began = since[row]
         if began is not None:
-            found[row] += passed - began
+            own[row] += passed - began
             since[row] = None
             working -= 1
 
@@ -83,7 +83,7 @@ def _divided(trace: Trace, rows: Numbers) -> Floats:
                 stop(around)
             elif not children[around] and there[around]:
                 begin(around)
-    return found
+    return own
 
 
 def _borders(start: Numbers, duration: Numbers) -> tuple[Numbers, list[int]]:

@@ -128,10 +128,10 @@ def with_floors(
     cache = peak.cache_bytes
     missed = _missed(nodes, weights, cache) if cache else {}
     traffic = from_memory(steps, weights, cache) if cache else {}
-    found = []
+    bounded = []
     for node in nodes:
         if node.flops is None or node.op_type in LOOKUPS or node.provider not in providers:
-            found.append(node)
+            bounded.append(node)
             continue
         whole = node.op_type in INT8_OPERATORS or node.name in int8 or node.op_type in int8
         touched, calls = node.bytes or 0.0, max(node.calls, 1.0)
@@ -148,10 +148,10 @@ def with_floors(
         if _is_overhead(node, ns, ns + moving):
             bound = "overhead"
         elif bound != "memory" and not peak.elementwise_bytes_per_s and node.flops < touched:
-            found.append(node)
+            bounded.append(node)
             continue
-        found.append(msgspec.structs.replace(node, floor_ns=ns, bound=bound))
-    return tuple(found)
+        bounded.append(msgspec.structs.replace(node, floor_ns=ns, bound=bound))
+    return tuple(bounded)
 
 
 def _is_overhead(node: ProfiledNode, floor_ns: float, needed_ns: float) -> bool:
@@ -189,7 +189,7 @@ def _missed(nodes: Sequence[ProfiledNode], weights: Mapping[str, float], cache: 
         bodies[node.inside] = bodies.get(node.inside, 0.0) + weights.get(node.name, 0.0)
     total = sum(bodies.values())
 
-    def each() -> Iterator[tuple[str, float]]:
+    def missed_by_node() -> Iterator[tuple[str, float]]:
         for node in nodes:
             size = weights.get(node.name, 0.0)
             again = (
@@ -198,4 +198,4 @@ def _missed(nodes: Sequence[ProfiledNode], weights: Mapping[str, float], cache: 
             once = size * (1 - cache / total) if total > cache else 0.0
             yield node.name, max(again, once)
 
-    return dict(each())
+    return dict(missed_by_node())

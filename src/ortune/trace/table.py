@@ -53,10 +53,10 @@ class Labels:
 
 def numbers_of(labels: Labels) -> dict[str, list[int]]:
     """The codes of each text: nodes of one name can be several."""
-    found: dict[str, list[int]] = {}
+    numbers: dict[str, list[int]] = {}
     for number, text in enumerate(labels.texts):
-        found.setdefault(text, []).append(number)
-    return found
+        numbers.setdefault(text, []).append(number)
+    return numbers
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -243,9 +243,9 @@ def runs_of(
     start_ns: Numbers, thread: Numbers, run_start_ns: Numbers, run_ns: Numbers, run_thread: Numbers
 ) -> Numbers:
     """For each node execution the run around it: the one of its own thread, else the only one at that time."""
-    found = np.full(len(start_ns), NO_RUN, dtype=np.int64)
+    run_of = np.full(len(start_ns), NO_RUN, dtype=np.int64)
     if not len(run_ns):
-        return found
+        return run_of
     end = run_start_ns + run_ns
     # In parallel execution mode nodes run on threads of the pool.
     before = np.concatenate([[np.iinfo(np.int64).min], np.maximum.accumulate(end)[:-1]])
@@ -253,8 +253,8 @@ def runs_of(
     alone = (before <= run_start_ns) & (end <= after)
     at = np.searchsorted(run_start_ns, start_ns, side="right") - 1
     inside = (at >= 0) & (start_ns <= end[at]) & alone[at]
-    found[inside] = at[inside]
-    left = np.flatnonzero(found == NO_RUN)
+    run_of[inside] = at[inside]
+    left = np.flatnonzero(run_of == NO_RUN)
     left = left[np.argsort(thread[left], kind="stable")]
     runs = np.argsort(run_thread, kind="stable")  # those of one thread stay in order of their starts
     threads, run_threads = thread[left], run_thread[runs]
@@ -262,8 +262,8 @@ def runs_of(
         rows, mine = left[_span(threads, on)], runs[_span(run_threads, on)]
         place = np.searchsorted(run_start_ns[mine], start_ns[rows], side="right") - 1
         inside = (place >= 0) & (start_ns[rows] <= end[mine[place]])
-        found[rows[inside]] = mine[place[inside]]
-    return found
+        run_of[rows[inside]] = mine[place[inside]]
+    return run_of
 
 
 def _span(column: Numbers, value: int) -> slice:

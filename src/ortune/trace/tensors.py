@@ -21,12 +21,12 @@ _decode = msgspec.json.Decoder(list[dict[str, list[int]]]).decode
 def tensors(text: str) -> list[Tensor] | None:
     """Type and shape of each tensor; None where the text is none of a trace's, [] where it names no tensor."""
     try:
-        found = _decode(text) if text else None
+        decoded = _decode(text) if text else None
     except (msgspec.MsgspecError, RecursionError, UnicodeError):
         return None
-    if found is None:
+    if decoded is None:
         return None
-    listed = [(dtype, tuple(shape)) for tensor in found for dtype, shape in tensor.items()]
+    listed = [(dtype, tuple(shape)) for tensor in decoded for dtype, shape in tensor.items()]
     return None if any(elements(shape) is None for _, shape in listed) else listed
 
 
@@ -48,9 +48,9 @@ def n_bytes(dtype: str, shape: tuple[int, ...]) -> int | None:
 
 def all_bytes(text: str) -> int | None:
     """Bytes of all tensors that a trace names; None where it names none, or one whose size is not known."""
-    found = tensors(text)
-    if found is None:
+    described = tensors(text)
+    if described is None:
         return None
-    sizes = [n_bytes(dtype, shape) for dtype, shape in found]
-    known = [size for size in sizes if size is not None]
-    return sum(known) if len(known) == len(sizes) and sum(known) <= LARGEST else None
+    sizes = [n_bytes(dtype, shape) for dtype, shape in described]
+    known_sizes = [size for size in sizes if size is not None]
+    return sum(known_sizes) if len(known_sizes) == len(sizes) and sum(known_sizes) <= LARGEST else None

@@ -102,12 +102,12 @@ def _parts(trace: Trace, rows: Numbers, kernels: Numbers, runs: range) -> Iterat
         )
     depth = _depths(trace.parent)[rows]
     thread = trace.thread[rows]
-    found, place = np.unique(thread, return_inverse=True)
-    busy = np.bincount(place, weights=trace.self_ns[rows].astype(np.float64), minlength=len(found))
+    threads, place = np.unique(thread, return_inverse=True)
+    busy = np.bincount(place, weights=trace.self_ns[rows].astype(np.float64), minlength=len(threads))
     for number in np.argsort(-busy, kind="stable").tolist():
         mine = rows[place == number]
         yield _Part(
-            lane=f"thread {found[number]}",
+            lane=f"thread {threads[number]}",
             start=trace.start_ns[mine],
             duration=trace.duration_ns[mine],
             name=trace.name.codes[mine].astype(np.int64),
@@ -137,7 +137,7 @@ def _depths(parent: Numbers) -> Numbers:
 
 def _tracks(part: _Part, slack_ns: int) -> list[Numbers]:
     """Rows of the part by track, each sorted by start; what fits in none is in none."""
-    found: list[Numbers] = []
+    tracks: list[Numbers] = []
     for depth in range(TRACKS):
         at = np.flatnonzero(part.depth == depth)
         if not len(at):
@@ -145,13 +145,13 @@ def _tracks(part: _Part, slack_ns: int) -> list[Numbers]:
         at = at[np.argsort(part.start[at], kind="stable")]
         start, end = part.start[at], part.start[at] + part.duration[at]
         if (start[1:] + slack_ns >= end[:-1]).all():
-            found.append(at)
+            tracks.append(at)
         else:
-            number = apart(start.tolist(), end.tolist(), slack_ns, TRACKS - len(found))
-            found += [at[number == n] for n in range(int(number.max()) + 1)]
-        if len(found) >= TRACKS:
+            number = apart(start.tolist(), end.tolist(), slack_ns, TRACKS - len(tracks))
+            tracks += [at[number == n] for n in range(int(number.max()) + 1)]
+        if len(tracks) >= TRACKS:
             break
-    return found[:TRACKS]
+    return tracks[:TRACKS]
 
 
 def apart(starts: list[int], ends: list[int], slack_ns: int, most: int) -> Numbers:

@@ -16,9 +16,9 @@ FEWEST_FOR_OWNERS = 20
 """With fewer the slowest tenth is one run, and what made a single run slow is mostly chance."""
 
 
-def variance(trace: Trace, found: Attribution, warmup: int) -> RunVariance:
+def variance(trace: Trace, attribution: Attribution, warmup: int) -> RunVariance:
     """How the runs differ, and what makes the slowest tenth of them slow."""
-    wall, left_out = found.wall_ns, found.runs.start
+    wall, left_out = attribution.wall_ns, attribution.runs.start
     runs = tuple(float(ns) for ns in trace.run_ns)
     if len(wall) < FEWEST:
         return RunVariance(warmup_runs=warmup, left_out_runs=left_out, runs_ns=runs)
@@ -34,11 +34,11 @@ def variance(trace: Trace, found: Attribution, warmup: int) -> RunVariance:
     order = np.argsort(wall, kind="stable")
     slow = order[-int(SLOW * len(wall)) :]
     usual = order[len(wall) // 4 : -(len(wall) // 4)]
-    by_node = _more(found.by_node, slow, usual)
+    by_node = _more(attribution.by_node, slow, usual)
     # Only the largest can be among the owners.
     largest = np.argsort(-by_node, kind="stable")[:OWNERS].tolist()
     rows = [(float(by_node[n]), trace.name.texts[n], trace.nodes.op_type[n]) for n in largest]
-    beside = _more(found.by_category[[NAMES.index(name) for name in BESIDE_NODES]], slow, usual)
+    beside = _more(attribution.by_category[[NAMES.index(name) for name in BESIDE_NODES]], slow, usual)
     # Nodes and what is beside them are the whole run: what took longer, less what took less, is the difference.
     every = np.concatenate([by_node, beside])
     longer = float(every[every > 0].sum())

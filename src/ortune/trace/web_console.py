@@ -155,22 +155,22 @@ def _read(lines: Iterable[bytes]) -> _Log:
             log.n_unreadable += KERNEL_MARK in line
             continue
         text, last = _object(line[place.start() :])
-        found = one_event(text)
-        if found is None:
+        decoded = one_event(text)
+        if decoded is None:
             log.builder.take(events)
             events = []
             log.builder.lose(text)
             continue
-        if is_first(found.event) and (events or log.builder.n_events):
+        if is_first(decoded.event) and (events or log.builder.n_events):
             # Another session's, whose clock begins anew. A profile is printed at the end of its session, after the
             # kernels of its runs.
             del log.kernels[:since], log.runs[:runs_since]
             log.builder, events = TraceBuilder(), []
             log.n_earlier += 1
         since, runs_since = len(log.kernels), len(log.runs)
-        events.append(found.event)
-        log.builder.n_damaged += not found.whole
-        log.builder.n_mended += found.mended
+        events.append(decoded.event)
+        log.builder.n_damaged += not decoded.whole
+        log.builder.n_mended += decoded.mended
         log.builder.complete = last
         if len(events) >= BLOCK_EVENTS:
             log.builder.take(events)
@@ -188,18 +188,18 @@ def _object(text: bytes) -> tuple[bytes, bool]:
 def _kernel(line: bytes) -> WebKernel | None:
     """A kernel's line, in any version's form, or its record as JSON."""
     if KERNEL_MARK in line:
-        if len(line) > LONGEST_LINE or (found := _LINE.search(line)) is None:
+        if len(line) > LONGEST_LINE or (match := _LINE.search(line)) is None:
             return None
-        number, op_type, name, program = _named(found["kernel"].decode("utf-8", "replace"))
-        tensors = _TENSOR.findall(found["tensors"].decode("utf-8", "replace"))
+        number, op_type, name, program = _named(match["kernel"].decode("utf-8", "replace"))
+        tensors = _TENSOR.findall(match["tensors"].decode("utf-8", "replace"))
         return WebKernel(
             name=name or f"{op_type} {number}",
             op_type=op_type,
             program=program or op_type,
             inputs=_shapes([(dims, dtype) for which, dims, dtype in tensors if which == "in"]),
             outputs=_shapes([(dims, dtype) for which, dims, dtype in tensors if which == "out"]),
-            start_ns=int(found["start"]) if found["start"] else None,
-            duration_ns=int(found["took"]),
+            start_ns=int(match["start"]) if match["start"] else None,
+            duration_ns=int(match["took"]),
         )
     place = _RECORD.search(line)
     if place is None or b'"kernelType"' not in line:
@@ -238,8 +238,8 @@ def _named(kernel: str) -> tuple[str, str, str, str]:
 
 def _shapes(tensors: list[tuple[str, str]]) -> str:
     """Types and shapes as ONNX Runtime's profile has them."""
-    found = [
+    described = [
         {_TYPES.get(dtype, dtype): [int(size) for size in dims.split(",")[:MOST_DIMS] if size]}
         for dims, dtype in tensors
     ]
-    return json.dumps(found, separators=(",", ":")) if found else ""
+    return json.dumps(described, separators=(",", ":")) if described else ""

@@ -56,7 +56,7 @@ def kernels_trace(builder: TraceBuilder, kernels: Sequence[WebKernel]) -> Trace:
     op_type.add([k.op_type for k in kernels])
     provider.add([WEBGPU.name] * len(kernels))
     first = {_key(k): k for k in reversed(kernels)}
-    start, duration, told = _times(kernels)
+    start, duration, has_starts = _times(kernels)
     borders = runs_by_repetition([(k.name, k.program) for k in kernels])
     run = np.full(len(kernels), NO_RUN, dtype=np.int64)
     spans = list(pairwise(borders))
@@ -66,7 +66,7 @@ def kernels_trace(builder: TraceBuilder, kernels: Sequence[WebKernel]) -> Trace:
     run_end = column([int((start + duration)[begin:end].max()) for begin, end in spans])
     absent = np.full(len(kernels), ABSENT, dtype=np.int64)
     missing = ["what the host did: times are those of the kernels on the GPU"]
-    if not told:
+    if not has_starts:
         missing.append("when kernels started: this version prints their durations only, laid here end to end")
     if not spans:
         missing.append("runs: the kernels do not repeat")
@@ -121,9 +121,9 @@ def host_trace(builder: TraceBuilder, kernels: Sequence[WebKernel], missing: Seq
     trace = builder.trace(FORMAT)
     start, _, _ = _times(kernels)
     rows = _rows(trace, kernels)
-    known = np.flatnonzero(rows != NO_PARENT)
-    shift = int(trace.start_ns[rows[known[0]]] - start[known[0]]) if len(known) else 0
-    lost = len(kernels) - len(known)
+    matched = np.flatnonzero(rows != NO_PARENT)
+    shift = int(trace.start_ns[rows[matched[0]]] - start[matched[0]]) if len(matched) else 0
+    lost = len(kernels) - len(matched)
     notes = [f"the nodes of {lost} of {len(kernels)} kernels on the GPU"] if lost else []
     return replace(
         trace,
@@ -171,8 +171,8 @@ def _rows(trace: Trace, kernels: Sequence[WebKernel]) -> Numbers:
         if name not in numbers:
             continue
         there = np.flatnonzero(np.isin(trace.name.codes, numbers[name]))
-        each = max(1, len(places) // len(there))
-        back = np.arange(len(places) - 1, -1, -1) // each
+        per_node = max(1, len(places) // len(there))
+        back = np.arange(len(places) - 1, -1, -1) // per_node
         rows[places] = there[np.maximum(len(there) - 1 - back, 0)]
     return rows
 

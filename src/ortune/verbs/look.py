@@ -362,7 +362,7 @@ class _Look:
             self.left_out.append(look_words.no_time_for(look_words.NAMES, needed))
         self.profile, self.headroom, self.times = explained(
             self.side, self.work, trace, warm, self.profile,
-            host=self.machine.host, seen=seen(outcome), store=self.options.folder, scratch=self.scratch,
+            host=self.machine.host, state=seen(outcome), store=self.options.folder, scratch=self.scratch,
             hurried=hurried,
         )  # fmt: skip
 

@@ -290,7 +290,7 @@ class _Models:
         peak = None if software else self._peak(sides[0], machine)
         processes = self._processes(baselines)
         # Of several processes the middle one is told in full; names in the profile may differ between them.
-        order = sorted(processes[0], key=lambda p: p.found.mean_wall_ns)
+        order = sorted(processes[0], key=lambda p: p.attribution.mean_wall_ns)
         shown = order.pop(len(order) // 2)
         processes[0] = [shown, *order]
         graphs = [
@@ -300,8 +300,8 @@ class _Models:
 
         def held_against(peak: MachinePeak | None) -> ProfileResult:
             return result_of(
-                "", shown.trace, shown.found, shown.warmup, graphs[0], peak, sides[0],
-                slowdown=shown.slowdown, cpus=machine.seen.effective_cpus, seen=shown.seen, resident=shown.resident,
+                "", shown.trace, shown.attribution, shown.warmup, graphs[0], peak, sides[0],
+                slowdown=shown.slowdown, cpus=machine.seen.effective_cpus, state=shown.state, resident=shown.resident,
                 no_peak=self.no_peak if peak is None else "",
             )  # fmt: skip
 

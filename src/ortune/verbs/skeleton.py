@@ -237,7 +237,7 @@ class _Operator:
 
 
 def _operators(process: Process) -> dict[tuple[str, str], _Operator]:
-    nodes = result_of("", process.trace, process.found, process.warmup, Origins()).nodes
+    nodes = result_of("", process.trace, process.attribution, process.warmup, Origins()).nodes
     total = math.fsum(node.least_ns for node in nodes) or 1.0
     found: dict[tuple[str, str], _Operator] = {}
     for node in nodes:

@@ -143,8 +143,8 @@ level (NchwcTransformer, NhwcTransformer) are not here: the level ``extended`` l
 
 def _worth(model: ModelFacts, ort_version: str) -> dict[str, float]:
     """What this version knows and this model may feel."""
-    known = [o for o in OPTIMIZERS if version(ort_version) >= version(o.since)]
-    return {o.setting(ort_version): o.prior for o in known if o.present(model)}
+    available = [o for o in OPTIMIZERS if version(ort_version) >= version(o.since)]
+    return {o.setting(ort_version): o.prior for o in available if o.present(model)}
 
 
 KNOB = Knob(

@@ -62,8 +62,8 @@ def build_of(settings: Mapping[str, Value], provider: str) -> str:
 
 def build_of_file(name: str) -> str:
     """The build that a file of WebAssembly belongs to, by its name or address; "" for all other files."""
-    found = _FILE.search(name.partition("?")[0])
-    return (found["build"] or "wasm") if found else ""
+    match = _FILE.search(name.partition("?")[0])
+    return (match["build"] or "wasm") if match else ""
 
 
 def idle_in(knob: Knob, build: str) -> str:

@@ -147,10 +147,10 @@ class DevTools:
         # Told from here on, so that no crash is missed, however early.
         self._call("Target.setDiscoverTargets", "", limit_s, {"discover": True})
         self._call("Browser.setDownloadBehavior", "", limit_s, {"behavior": "deny"})
-        made = self._call("Target.createTarget", "", limit_s, {"url": url})["targetId"]
+        target_id = self._call("Target.createTarget", "", limit_s, {"url": url})["targetId"]
         with self._lock:
-            self._target = made
-            crashed = made in self._crashed  # before it was known which one it is
+            self._target = target_id
+            crashed = target_id in self._crashed  # before it was known which one it is
         if crashed:
             self._page_crashed()
 
@@ -219,10 +219,10 @@ class DevTools:
             DevToolsError: It threw, did not end in time, or the page ended.
         """
         asked = {"expression": expression, "awaitPromise": True, "returnByValue": True}
-        found = self._call("Runtime.evaluate", context or self._session, limit_s, asked)
-        if "exceptionDetails" in found:
-            raise DevToolsError(_thrown(found["exceptionDetails"]))
-        return found["result"].get("value")
+        answer = self._call("Runtime.evaluate", context or self._session, limit_s, asked)
+        if "exceptionDetails" in answer:
+            raise DevToolsError(_thrown(answer["exceptionDetails"]))
+        return answer["result"].get("value")
 
     def close(self) -> None:
         """Makes sure that nothing of it is left."""
@@ -238,16 +238,16 @@ class DevTools:
         number = self._send(method, session, parameters, answer)
         limit_s = self._limit(limit_s)
         try:
-            found = answer.get(timeout=limit_s)
+            message = answer.get(timeout=limit_s)
         except queue.Empty:
             raise DevToolsError(f"{method}: no answer within {limit_s:.0f} s") from None
         finally:
             self._waiting.pop(number, None)
-        if found is None:
+        if message is None:
             raise DevToolsError(f"{method}: the page or the browser ended")
-        if "error" in found:
-            raise DevToolsError(f"{method}: {found['error'].get('message', 'refused')}")
-        result: dict[str, Any] = found.get("result", {})
+        if "error" in message:
+            raise DevToolsError(f"{method}: {message['error'].get('message', 'refused')}")
+        result: dict[str, Any] = message.get("result", {})
         return result
 
     def _limit(self, limit_s: float) -> float:
@@ -306,46 +306,48 @@ class DevTools:
             if answer := self._waiting.get(message["id"]):
                 _give(answer, message)
             return
-        session, method, found = message.get("sessionId", ""), message["method"], message.get("params", {})
+        session, method, params = message.get("sessionId", ""), message["method"], message.get("params", {})
         if method == "Target.attachedToTarget" and session:
-            self._listen(found["sessionId"])
+            self._listen(params["sessionId"])
         elif method == "Target.detachedFromTarget":
-            self._workers.discard(found["sessionId"])
+            self._workers.discard(params["sessionId"])
         elif method == "Target.targetCreated":
-            info = found["targetInfo"]
+            info = params["targetInfo"]
             if info["type"] == "page" and info.get("openerId"):  # another's, where flags did not keep it away
                 self._send("Target.closeTarget", "", {"targetId": info["targetId"]})
                 self._happened(PageEvent(kind="log", level="warning", text="closed: a window that it opened"))
         elif method == "Fetch.requestPaused":
-            self._paused(session, found)
+            self._paused(session, params)
         elif method == "Page.loadEventFired":
             self._loaded.set()
         elif method == "Page.javascriptDialogOpening":
             # The page waits for ever else.
             self._send("Page.handleJavaScriptDialog", session, {"accept": False})
-            self._happened(PageEvent(kind="log", level="warning", text=f"dismissed: {found['message']}"))
+            self._happened(PageEvent(kind="log", level="warning", text=f"dismissed: {params['message']}"))
         elif method == "Target.targetCrashed":
             with self._lock:
-                self._crashed.add(found["targetId"])
-                ours = found["targetId"] == self._target
+                self._crashed.add(params["targetId"])
+                ours = params["targetId"] == self._target
             if ours:
                 self._page_crashed()
         else:
-            self._spoken(method, found, session)
+            self._spoken(method, params, session)
 
-    def _spoken(self, method: str, found: Mapping[str, Any], session: str) -> None:
+    def _spoken(self, method: str, params: Mapping[str, Any], session: str) -> None:
         """What the page, a worker or the browser said."""
         worker = session in self._workers
         if method == "Runtime.consoleAPICalled":
-            text = " ".join(map(_shown, found["args"]))
+            text = " ".join(map(_shown, params["args"]))
             self._happened(
-                PageEvent(kind="console", level=found["type"], text=text, worker=worker, context=session)
+                PageEvent(kind="console", level=params["type"], text=text, worker=worker, context=session)
             )
         elif method == "Runtime.exceptionThrown":
-            text = _thrown(found["exceptionDetails"])
+            text = _thrown(params["exceptionDetails"])
             self._happened(PageEvent(kind="exception", level="error", text=text, worker=worker))
-        elif method == "Log.entryAdded" and found["entry"].get("source") != "worker":  # a worker tells itself
-            entry = found["entry"]
+        elif (
+            method == "Log.entryAdded" and params["entry"].get("source") != "worker"
+        ):  # a worker tells itself
+            entry = params["entry"]
             text = f"{entry['text']} ({entry['url']})" if entry.get("url") else entry["text"]
             self._happened(PageEvent(kind="log", level=entry["level"], text=text, worker=worker))
 
@@ -403,7 +405,7 @@ class DevTools:
         changed = self._rewrite(paused["resourceType"], text)
         if changed is None:
             return None
-        kept = [each for each in paused["responseHeaders"] if each["name"].lower() not in _OF_THE_BODY]
+        kept = [header for header in paused["responseHeaders"] if header["name"].lower() not in _OF_THE_BODY]
         return {
             "responseCode": _FOUND,
             "responseHeaders": kept,
@@ -430,16 +432,16 @@ def without_halves(text: bytes) -> bytes:
     return _ESCAPE.sub(lambda escape: b"\\ufffd" if len(escape[0]) == _HALF else escape[0], text)
 
 
-def _give(answer: queue.Queue[dict[str, Any] | None], found: dict[str, Any] | None) -> None:
+def _give(answer: queue.Queue[dict[str, Any] | None], message: dict[str, Any] | None) -> None:
     with contextlib.suppress(queue.Full):  # the page's end and its answer may come at once; the first counts
-        answer.put_nowait(found)
+        answer.put_nowait(message)
 
 
 def _shown(value: Mapping[str, Any]) -> str:
     """An argument of the console's, as it would show it."""
     if "value" in value:
-        found = value["value"]
-        return found if isinstance(found, str) else json.dumps(found)
+        content = value["value"]
+        return content if isinstance(content, str) else json.dumps(content)
     return str(value.get("description", value.get("unserializableValue", value.get("type", ""))))
 
 

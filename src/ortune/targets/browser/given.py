@@ -43,10 +43,10 @@ def model_of(path: Path) -> Given:
     if path.suffix == ".ort":
         return Given()
     stat = path.stat()
-    found = _read(path, stat.st_mtime_ns, stat.st_size)
-    for name in found.external:
+    contents = _read(path, stat.st_mtime_ns, stat.st_size)
+    for name in contents.external:
         _require_fetchable(path.parent / name)
-    return found
+    return contents
 
 
 def inputs_of(folder: Path) -> list[tuple[dict[str, Any], bytes]]:
@@ -55,7 +55,7 @@ def inputs_of(folder: Path) -> list[tuple[dict[str, Any], bytes]]:
     Raises:
         CannotServe: One has no counterpart in JavaScript.
     """
-    found = []
+    inputs = []
     for entry in json.loads((folder / "feeds.json").read_text(encoding="utf-8"))["feeds"]:
         name, kind = entry["name"], entry["onnx_type"]
         if entry["kind"] != "tensor" or kind not in (*DTYPES, "string"):
@@ -64,12 +64,12 @@ def inputs_of(folder: Path) -> list[tuple[dict[str, Any], bytes]]:
             )
         array = np.load(folder / entry["files"][0], allow_pickle=False)
         data = (
-            json.dumps([str(each) for each in array.ravel()]).encode()
+            json.dumps([str(text) for text in array.ravel()]).encode()
             if kind == "string"
             else np.ascontiguousarray(array).astype(DTYPES[kind], copy=False).tobytes()
         )
-        found.append(({"name": name, "onnx_type": kind, "dims": list(array.shape)}, data))
-    return found
+        inputs.append(({"name": name, "onnx_type": kind, "dims": list(array.shape)}, data))
+    return inputs
 
 
 def _require_fetchable(file: Path) -> None:

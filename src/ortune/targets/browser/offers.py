@@ -26,11 +26,11 @@ def refused(program: str, *, headful: bool = False) -> Mapping[str, str]:
         page = folder / "page.html"  # of a file: a page without an address gets neither
         page.write_text("<!doctype html>", encoding="utf-8")
         flags = [flag for provider in asked for flag in provider.browser_flags]
-        given = setup.flags(flags, headful=headful, profile=folder / "browser")
+        arguments = setup.flags(flags, headful=headful, profile=folder / "browser")
         with (folder / "log").open("wb") as log:
             try:
                 tools = DevTools(
-                    program, given, environment=setup.environment(folder), folder=folder, log=log,
+                    program, arguments, environment=setup.environment(folder), folder=folder, log=log,
                     happened=lambda event: None,
                 )  # fmt: skip
             except RuntimeNotFound as error:

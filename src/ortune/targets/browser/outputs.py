@@ -70,27 +70,27 @@ class Outputs:
             Unlike: It is none of the model's, of another type, or larger than it can be.
         """
         try:
-            told = msgspec.json.decode(about, type=_About)
+            output = msgspec.json.decode(about, type=_About)
         except (msgspec.MsgspecError, UnicodeEncodeError) as error:
             raise Unlike(f"what the page says of an output is unreadable: {error}") from None
-        if self._folder is None or told.case >= len(self._cases):
+        if self._folder is None or output.case >= len(self._cases):
             raise Unlike("the page sent an output that nobody asked for")
-        name, declared = repr(told.name[:100]), self._declared
-        if declared is not None and (told.index >= len(declared) or told.name not in declared):
-            raise Unlike(f"the page sent output {told.index}, {name}, and the model has no such")
-        kind = declared[told.name][0] if declared is not None else ""
-        if kind and kind != told.onnx_type:
-            raise Unlike(f"the page sent output {name} as {told.onnx_type[:40]!r}, and it is {kind}")
-        if told.onnx_type not in (*DTYPES, "string"):
+        name, declared = repr(output.name[:100]), self._declared
+        if declared is not None and (output.index >= len(declared) or output.name not in declared):
+            raise Unlike(f"the page sent output {output.index}, {name}, and the model has no such")
+        kind = declared[output.name][0] if declared is not None else ""
+        if kind and kind != output.onnx_type:
+            raise Unlike(f"the page sent output {name} as {output.onnx_type[:40]!r}, and it is {kind}")
+        if output.onnx_type not in (*DTYPES, "string"):
             raise Unlike(
-                f"the page sent output {name} as {told.onnx_type[:40]!r}, which none is in JavaScript"
+                f"the page sent output {name} as {output.onnx_type[:40]!r}, which none is in JavaScript"
             )
-        if told.index in self._kept[told.case] or len(self._kept[told.case]) >= MOST_OUTPUTS:
-            raise Unlike(f"the page sent output {told.index}, {name}, once more")
-        most = self._most_bytes(told)
+        if output.index in self._kept[output.case] or len(self._kept[output.case]) >= MOST_OUTPUTS:
+            raise Unlike(f"the page sent output {output.index}, {name}, once more")
+        most = self._most_bytes(output)
         if size > most:
             raise Unlike(f"the page sent {size} bytes as output {name}, which has {most} at most")
-        return told
+        return output
 
     def keep(self, about: str, body: bytes) -> None:
         """Keeps an output as the native worker does.
@@ -99,17 +99,22 @@ class Outputs:
             Unlike: It is none of the model's, or its bytes are not what is said of them.
             OSError: It cannot be kept.
         """
-        told = self.expect(about, len(body))
+        output = self.expect(about, len(body))
         assert self._folder is not None
-        array = _strings(body) if told.onnx_type == "string" else _numbers(body, DTYPES[told.onnx_type])
-        if array is None or array.size != math.prod(told.dims):
-            raise Unlike(f"the bytes of output {told.name[:100]!r} are not what the page says of them")
-        folder = self._folder / self._cases[told.case]
+        array = _strings(body) if output.onnx_type == "string" else _numbers(body, DTYPES[output.onnx_type])
+        if array is None or array.size != math.prod(output.dims):
+            raise Unlike(f"the bytes of output {output.name[:100]!r} are not what the page says of them")
+        folder = self._folder / self._cases[output.case]
         folder.mkdir(parents=True, exist_ok=True)
-        file = f"{told.index}.npy"
-        np.save(folder / file, array.reshape(told.dims), allow_pickle=False)
-        kept = self._kept[told.case]
-        kept[told.index] = {"name": told.name, "onnx_type": told.onnx_type, "files": [file], "kind": "tensor"}
+        file = f"{output.index}.npy"
+        np.save(folder / file, array.reshape(output.dims), allow_pickle=False)
+        kept = self._kept[output.case]
+        kept[output.index] = {
+            "name": output.name,
+            "onnx_type": output.onnx_type,
+            "files": [file],
+            "kind": "tensor",
+        }
         index = {"version": 1, "outputs": [entry for _, entry in sorted(kept.items())]}
         (folder / "outputs.json").write_text(json.dumps(index), encoding="utf-8")
 
@@ -123,21 +128,21 @@ class Outputs:
                 return f"of {name} the page sent {len(kept)} outputs, and {lacking} are missing"
         return ""
 
-    def _most_bytes(self, told: _About) -> int:
+    def _most_bytes(self, output: _About) -> int:
         """Bytes that an output may have."""
-        text = told.onnx_type == "string"
-        sizes = self._declared[told.name][1] if self._declared is not None else None
-        known = [
-            self._reference[told.case].get(told.name),
+        text = output.onnx_type == "string"
+        sizes = self._declared[output.name][1] if self._declared is not None else None
+        bounds = [
+            self._reference[output.case].get(output.name),
             None if sizes is None or text else (math.prod(sizes), 0),
         ]
-        found = [each for each in known if each is not None]
-        if not found:
+        known_bounds = [bound for bound in bounds if bound is not None]
+        if not known_bounds:
             return MOST_UNKNOWN
         return max(
             (FACTOR * elements + ROOM)
-            * (_PER_CHARACTER * characters + _AROUND if text else np.dtype(DTYPES[told.onnx_type]).itemsize)
-            for elements, characters in found
+            * (_PER_CHARACTER * characters + _AROUND if text else np.dtype(DTYPES[output.onnx_type]).itemsize)
+            for elements, characters in known_bounds
         )
 
 
@@ -147,13 +152,13 @@ def _sizes(folder: Path) -> Mapping[str, tuple[int, int]]:
         listed = json.loads((folder / "outputs.json").read_text(encoding="utf-8"))["outputs"]
     except FileNotFoundError:
         return {}
-    found = {}
+    sizes = {}
     for entry in listed:
         if entry["kind"] == "tensor":
             array = np.load(folder / entry["files"][0], mmap_mode="r", allow_pickle=False)
             characters = array.dtype.itemsize // np.dtype("U1").itemsize if array.dtype.kind == "U" else 0
-            found[entry["name"]] = array.size, characters
-    return found
+            sizes[entry["name"]] = array.size, characters
+    return sizes
 
 
 def _numbers(body: bytes, dtype: str) -> np.ndarray[Any, Any] | None:
@@ -162,10 +167,10 @@ def _numbers(body: bytes, dtype: str) -> np.ndarray[Any, Any] | None:
 
 def _strings(body: bytes) -> np.ndarray[Any, Any] | None:
     try:
-        found = msgspec.json.decode(body, type=list[str])
+        strings = msgspec.json.decode(body, type=list[str])
     except (msgspec.MsgspecError, UnicodeDecodeError):
         return None
     # As an array every one takes as much as the longest.
-    if len(found) * max(map(len, found), default=0) * np.dtype("U1").itemsize > MOST_UNKNOWN:
+    if len(strings) * max(map(len, strings), default=0) * np.dtype("U1").itemsize > MOST_UNKNOWN:
         return None
-    return np.asarray(found, dtype=str)
+    return np.asarray(strings, dtype=str)

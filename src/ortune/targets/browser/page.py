@@ -147,7 +147,7 @@ class Page(Process):
             self._kept = Kept(self.task.scratch, same)
             self._job["compiled"] = len(self.group) > 1 and self._kept.give(profile)
         self.server = self._serving(served, token=_TOKEN)
-        given = setup.flags(
+        flags = setup.flags(
             self.traits.browser_flags,
             headful=self.machine.browser.headful,
             profile=profile,
@@ -157,7 +157,7 @@ class Page(Process):
             try:
                 tools = DevTools(
                     program,
-                    given,
+                    flags,
                     environment=setup.environment(self.folder),
                     folder=self.folder,
                     log=log,
@@ -172,7 +172,7 @@ class Page(Process):
         ).start()
 
     def _serving(self, served: Served, *, site: Site | None = None, token: str = "") -> PageServer:
-        made = PageServer(
+        server = PageServer(
             served,
             self._said,
             self._printed,
@@ -182,8 +182,8 @@ class Page(Process):
             site,
             token,
         )
-        self._tokens.append(token_of(made.url))
-        return made
+        self._tokens.append(token_of(server.url))
+        return server
 
     def send(self, message: TrialRequest | Command | ToolRequest) -> None:
         """Tells the page something."""
@@ -276,11 +276,11 @@ class Page(Process):
             self._lines.put(None)
             return
         try:
-            told = msgspec.json.decode(line, type=_Told).about
+            about = msgspec.json.decode(line, type=_Told).about
         except (msgspec.MsgspecError, UnicodeDecodeError) as error:
             self._refuse("protocol", f"the page said something unreadable: {error}")
             return
-        self.about = told or self.about
+        self.about = about or self.about
         self._lines.put(self._without_tokens(line.decode()).encode())
 
     def _printed(self, lines: Sequence[str]) -> None:
@@ -418,7 +418,7 @@ class Page(Process):
             ort_version=done.ort_version[:100],
             providers=(self.provider.name,),
             peak_bytes=self._peak_bytes or None,
-            read_back=tuple(self._read_back(each) for each in self.settings),
+            read_back=tuple(self._read_back(setting) for setting in self.settings),
             profile=profile,
             graph=str(graph) if graph.is_file() else "",
             placement=placement_of(self.console),
@@ -431,31 +431,36 @@ class Page(Process):
             ),
         )
 
-    def _read_back(self, each: Applied) -> ReadBack:
+    def _read_back(self, setting: Applied) -> ReadBack:
         """What the page saw of a setting."""
-        if each.channel == "web_env":
-            seen = self.about.env.get(each.key)
+        if setting.channel == "web_env":
+            value_seen = self.about.env.get(setting.key)
             return ReadBack(
-                knob=each.knob, level="echo", ok=_same(seen, each.value), seen=str(seen)[:_MOST_SEEN]
+                knob=setting.knob,
+                level="echo",
+                ok=_same(value_seen, setting.value),
+                seen=str(value_seen)[:_MOST_SEEN],
             )
-        if each.knob == BUILD.name:
+        if setting.knob == BUILD.name:
             # What a browser has kept is not sent, and what a proxy's worker loads the page does not see.
             names = sorted({*self._sent, *self.about.files})
             loaded = {name: build for name in names if (build := _build_of(name))}
             return ReadBack(
-                knob=each.knob,
+                knob=setting.knob,
                 level="effect" if loaded else "none",
-                ok={*loaded.values()} <= {str(each.value)},
+                ok={*loaded.values()} <= {str(setting.value)},
                 seen=", ".join(loaded)[:_MOST_SEEN],
             )
-        if each.channel == "web_page" and each.key == "isolation":
+        if setting.channel == "web_page" and setting.key == "isolation":
             isolated = self.about.isolated
-            ok = isolated == _truth(each.value)
-            return ReadBack(knob=each.knob, level="effect", ok=ok, seen=f"crossOriginIsolated is {isolated}")
-        if each.channel == "web_page":
-            return ReadBack(knob=each.knob, level="effect", ok=True, seen=str(each.value))
+            ok = isolated == _truth(setting.value)
+            return ReadBack(
+                knob=setting.knob, level="effect", ok=ok, seen=f"crossOriginIsolated is {isolated}"
+            )
+        if setting.channel == "web_page":
+            return ReadBack(knob=setting.knob, level="effect", ok=True, seen=str(setting.value))
         # An option of a session or of an execution provider is told back by nothing.
-        return ReadBack(knob=each.knob, level="none", ok=True)
+        return ReadBack(knob=setting.knob, level="none", ok=True)
 
     # --- its request
 
@@ -468,26 +473,26 @@ class Page(Process):
         request = self.task.request
         if request.custom_ops or request.sessions > 1 or request.callers > 1:
             raise CannotServe("custom operators, several sessions and callers are nothing for a page")
-        told = in_page(self.provider, (*self.settings, *request.applied))
-        isolated = [each.value for each in self.settings if each.knob == ISOLATION.name]
+        page_settings = in_page(self.provider, (*self.settings, *request.applied))
+        isolated = [setting.value for setting in self.settings if setting.knob == ISOLATION.name]
         if self.machine.remote and isolated and not _truth(isolated[-1]):
             raise CannotServe(f"a page elsewhere is always isolated: {ISOLATION.name}=0 needs a browser here")
         feeds = [inputs_of(Path(feed.path)) for feed in request.feeds]
         model = Path(request.model).absolute()
-        given = model_of(model)
-        build = told.build or default_of(self.provider.name)
-        if told.build and build not in map(_build_of, (path.name for path in web.dist.iterdir())):
+        contents = model_of(model)
+        build = page_settings.build or default_of(self.provider.name)
+        if page_settings.build and build not in map(_build_of, (path.name for path in web.dist.iterdir())):
             # One of 1.22 has a file of that name: JSEP.
             raise CannotServe(f"onnxruntime-web {web.version or 'there'} has no build {build}")
         self._outputs = Outputs(
             Path(request.outputs_path) if request.outputs_path else None,
             [ref.name for ref in request.feeds],
-            given.outputs,
+            contents.outputs,
             self.task.reference,
         )
         served = Served(
             model=model,
-            external=[model.parent / name for name in given.external],
+            external=[model.parent / name for name in contents.external],
             feeds=[[data for _, data in feed] for feed in feeds],
             dist=web.dist,
             isolated=not isolated or _truth(isolated[-1]),
@@ -496,10 +501,10 @@ class Page(Process):
             "builds": "ort/",
             "build": FILES[build],
             "compiled": False,
-            "env": told.env,
-            "session": told.session,
+            "env": page_settings.env,
+            "session": page_settings.session,
             "provider": self.provider.name,
-            "inputs_on_gpu": told.inputs == "gpu-buffer",
+            "inputs_on_gpu": page_settings.inputs == "gpu-buffer",
             "profile": bool(request.profile_path),
             # Only a log in all its words says where each node runs, and why not elsewhere.
             "placement": bool(request.profile_path or (request.outputs_path and not self.traits.cpu_kernels)),
@@ -513,7 +518,7 @@ class Page(Process):
             "keep": bool(request.outputs_path),
             "alone": len(self.group) == 1,
             "hidden_ms": int(1000 * min(HIDDEN_S, self.limits.load_s / 2, self.limits.run_s / 2)),
-            "external": given.external,
+            "external": contents.external,
             "gap_ns": request.gap_ns,
             "wait_ratio": request.wait_ratio,
             "warm_ms": WARM_MS,
@@ -611,8 +616,8 @@ def untrue(done: TrialDone, asked: Sequence[FeedRef]) -> tuple[FailureReason, st
     """
     times = [case.latency_ns for case in done.cases]
     runs = sum(map(len, times))
-    told = [(case.case, case.weight) for case in done.cases]
-    if told != [(ref.name, ref.weight) for ref in asked] or done.n_runs != runs:
+    cases = [(case.case, case.weight) for case in done.cases]
+    if cases != [(ref.name, ref.weight) for ref in asked] or done.n_runs != runs:
         return "protocol", "the page told of other cases or runs than it was asked for"
     if any(sum(case.turn_runs) != len(case.latency_ns) for case in done.cases if case.turn_runs):
         return "protocol", "the page told of turns of other runs than it had"
@@ -630,28 +635,28 @@ def untrue(done: TrialDone, asked: Sequence[FeedRef]) -> tuple[FailureReason, st
 
 def placement_of(console: Sequence[str]) -> tuple[Placement, ...]:
     """Which nodes each execution provider has, out of ONNX Runtime's log; () where it does not tell."""
-    found: dict[str, Placement] = {}
+    placements: dict[str, Placement] = {}
     name = ""
     for line in console:
         placed = _PLACED.search(line)
         if placed is not None:
             name = placed["provider"]
-            found[name] = Placement(provider=name, n_nodes=int(placed["nodes"]), n_parts=0)
+            placements[name] = Placement(provider=name, n_nodes=int(placed["nodes"]), n_parts=0)
             continue
         node = _NODE.search(line) if name else None
         if node is None:
             name = name if not line.strip() else ""
             continue
-        operators = dict(found[name].operators)
+        operators = dict(placements[name].operators)
         operators[node["op"]] = operators.get(node["op"], 0) + 1
-        found[name] = msgspec.structs.replace(found[name], operators=operators)
-    return tuple(found.values())
+        placements[name] = msgspec.structs.replace(placements[name], operators=operators)
+    return tuple(placements.values())
 
 
 def fallbacks_of(console: Sequence[str]) -> tuple[str, ...]:
     """The nodes that the provider has no kernel for, as the log gives the reason."""
-    found = (_WITHOUT.search(line) for line in console)
-    return tuple(dict.fromkeys(f"{each['op']} {each['name']}".strip() for each in found if each))[
+    matches = (_WITHOUT.search(line) for line in console)
+    return tuple(dict.fromkeys(f"{match['op']} {match['name']}".strip() for match in matches if match))[
         :MOST_FALLBACKS
     ]
 
@@ -702,7 +707,7 @@ def _truth(value: object) -> bool:
     return value not in (False, 0, "0", "false", "off", "")
 
 
-def _same(seen: object, asked: object) -> bool:
-    if isinstance(asked, bool) or isinstance(seen, bool):
-        return _truth(seen) == _truth(asked)
-    return str(seen) == str(asked)
+def _same(actual: object, asked: object) -> bool:
+    if isinstance(asked, bool) or isinstance(actual, bool):
+        return _truth(actual) == _truth(asked)
+    return str(actual) == str(asked)

@@ -261,7 +261,7 @@ class Remote:
             request.connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, _VANISHED_MS)
         with self._changed:
             self._connection += 1
-            mine, told = self._connection, -1
+            mine, version_sent = self._connection, -1
             self._connected, self._loaded = True, page
             self._changed.notify_all()
         try:
@@ -270,11 +270,11 @@ class Remote:
             over = False
             while not over and mine == self._connection:
                 with self._changed:
-                    if told == self._version:
+                    if version_sent == self._version:
                         self._changed.wait(BEAT_S)
-                    news, told, over = told != self._version, self._version, self._over
-                    for each in self._pages if news else ():
-                        self._pages[each] = self._pages[each] or page
+                    news, version_sent, over = version_sent != self._version, self._version, self._over
+                    for name in self._pages if news else ():
+                        self._pages[name] = self._pages[name] or page
                     # Those of a page before a reload are left out: they ended with it.
                     message = {"pages": [p for p, had in self._pages.items() if had == page], "over": over}
                 request.wfile.write(b"data: %s\n\n" % json.dumps(message).encode() if news else b":\n\n")

@@ -86,20 +86,20 @@ class Request(http.server.BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         """Answers."""
-        if (found := self._room()) is not None:
-            room, path = found
+        if (target := self._room()) is not None:
+            room, path = target
             room.get(path, self)
 
     def do_POST(self) -> None:
         """Takes."""
-        if (found := self._room()) is None:
+        if (target := self._room()) is None:
             return
         length = self.headers.get("Content-Length", "")
         if not length.isdecimal() or int(length) > MOST_BODY:
             self.close_connection = True  # what follows is no request
             self.answer(413)
             return
-        room, path = found
+        room, path = target
         if not room.takes(path, int(length), self):
             self.close_connection = True
             self.answer(413)
@@ -198,11 +198,11 @@ class _Server(http.server.ThreadingHTTPServer):
         self.server_name, self.server_port = str(self.server_address[0]), int(self.server_address[1])
 
     def room(self, token: str) -> Room | None:
-        found = None
-        for known, room in list(self.rooms.items()):
-            if secrets.compare_digest(known.encode(), token.encode("utf-8", "replace")):
-                found = room
-        return found
+        match = None
+        for room_token, room in list(self.rooms.items()):
+            if secrets.compare_digest(room_token.encode(), token.encode("utf-8", "replace")):
+                match = room
+        return match
 
     def known(self, request: socket.socket) -> None:
         """A connection has shown a token that is good."""
@@ -520,7 +520,7 @@ def _about(request: Request) -> str:
 
 def _lines(body: bytes) -> list[str]:
     try:
-        found = json.loads(body)
+        lines = json.loads(body)
     except ValueError:
         return []
-    return [line for line in found if isinstance(line, str)] if isinstance(found, list) else []
+    return [line for line in lines if isinstance(line, str)] if isinstance(lines, list) else []

@@ -79,19 +79,19 @@ def program(setup: BrowserSetup) -> str:
     if setup.browser:
         # It is started in a folder of its own, where a path that begins here leads nowhere.
         here = Path(setup.browser)
-        found = str(here.absolute()) if here.is_file() else launcher.program(setup.browser)
-        if not found:
+        path = str(here.absolute()) if here.is_file() else launcher.program(setup.browser)
+        if not path:
             raise RuntimeNotFound(
                 "is no program", where=f"--browser {setup.browser}", do="name the browser's program"
             )
-        return found
-    found = next(filter(None, map(launcher.program, PROGRAMS)), "")
-    if not found:
+        return path
+    path = next(filter(None, map(launcher.program, PROGRAMS)), "")
+    if not path:
         raise RuntimeNotFound(
             "no Chromium, Chrome or Edge is on PATH",
             do="install one (Debian: apt install chromium), or --browser PATH",
         )
-    return found
+    return path
 
 
 def ort_web(setup: BrowserSetup, *, fetch: bool = True) -> OrtWeb:
@@ -104,19 +104,19 @@ def ort_web(setup: BrowserSetup, *, fetch: bool = True) -> OrtWeb:
     Raises:
         RuntimeNotFound: It is not there and cannot be fetched.
     """
-    given = setup.ort_web or VERSION
-    if _NUMBER.fullmatch(given):
-        return _kept(given, fetch=fetch)
+    wanted = setup.ort_web or VERSION
+    if _NUMBER.fullmatch(wanted):
+        return _kept(wanted, fetch=fetch)
     for folder in (
-        Path(given),
-        Path(given) / "dist",
-        Path(given) / "node_modules" / "onnxruntime-web" / "dist",
+        Path(wanted),
+        Path(wanted) / "dist",
+        Path(wanted) / "node_modules" / "onnxruntime-web" / "dist",
     ):
         if any(folder.glob("ort*.mjs")):
             return OrtWeb(dist=folder.resolve(), version=_version(folder.resolve().parent))
     raise RuntimeNotFound(
         "holds no onnxruntime-web",
-        where=f"--ort-web {given}",
+        where=f"--ort-web {wanted}",
         do="name its folder in node_modules, or a version",
     )
 
@@ -129,10 +129,10 @@ def of_runtime(runtime: Runtime) -> OrtWeb | None:
 def _version(package: Path) -> str:
     try:
         about = package / "package.json"
-        found = json.loads(files.read(about) if files.inside(about, package) else b"{}")["version"]
+        number = json.loads(files.read(about) if files.inside(about, package) else b"{}")["version"]
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return ""
-    return found if isinstance(found, str) else ""
+    return number if isinstance(number, str) else ""
 
 
 def _cache() -> Path:
@@ -172,16 +172,16 @@ def _fetch(version: str, folder: Path) -> None:
                 f"npm could not fetch onnxruntime-web {version}: {said[-1] if said else 'it said nothing'}",
                 do="--ort-web PATH names one that is here",
             )
-        made = place / "made"
-        (made / "dist").mkdir(parents=True)
+        unpacked = place / "made"
+        (unpacked / "dist").mkdir(parents=True)
         with tarfile.open(archives[0]) as packed:
             for name, member in _builds(packed):
                 source = packed.extractfile(member)
                 assert source is not None
-                with (made / name).open("wb") as target:
+                with (unpacked / name).open("wb") as target:
                     shutil.copyfileobj(source, target)
         with contextlib.suppress(OSError):  # another session was first, and its copy is as good
-            made.rename(folder)
+            unpacked.rename(folder)
 
 
 def _builds(packed: tarfile.TarFile) -> Iterator[tuple[str, tarfile.TarInfo]]:
@@ -211,7 +211,7 @@ def flags(wanted: Sequence[str], *, headful: bool, profile: Path, port: int = 0)
         profile: Folder of the profile.
         port: Where the server of ``HOST`` listens; 0 where it has none.
     """
-    found = [
+    arguments = [
         "--no-first-run", "--no-default-browser-check", "--disable-background-networking", "--disable-component-update",
         "--disable-sync", "--disable-quic", "--disable-extensions", "--disable-crash-reporter", "--no-service-autorun",
         "--disable-background-timer-throttling", "--disable-renderer-backgrounding",
@@ -219,12 +219,12 @@ def flags(wanted: Sequence[str], *, headful: bool, profile: Path, port: int = 0)
         "--deny-permission-prompts", "--block-new-web-contents",
     ]  # fmt: skip
     if port:
-        found.append(f"--host-resolver-rules=MAP {HOST}:80 127.0.0.1:{port}")
+        arguments.append(f"--host-resolver-rules=MAP {HOST}:80 127.0.0.1:{port}")
     if not headful:
-        found.append("--headless=new")
+        arguments.append("--headless=new")
     if hasattr(os, "geteuid") and os.geteuid() == 0:
-        found.append("--no-sandbox")  # Chromium does not start as root with it
-    return [*found, *wanted]
+        arguments.append("--no-sandbox")  # Chromium does not start as root with it
+    return [*arguments, *wanted]
 
 
 def environment(home: Path) -> dict[str, str]:

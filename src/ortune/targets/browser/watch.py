@@ -238,10 +238,10 @@ class _Watch:
     def go(self, url: str, browser: setup.BrowserSetup, watch_s: float, stop: Callable[[], bool]) -> Watched:
         """From the browser's start to its end."""
         profile = self.folder / "browser"
-        given = setup.flags(WEBGPU.browser_flags, headful=browser.headful, profile=profile)
+        flags = setup.flags(WEBGPU.browser_flags, headful=browser.headful, profile=profile)
         with (self.folder / "log").open("wb") as log:
             tools = DevTools(
-                setup.program(browser), given, environment=setup.environment(self.folder), folder=self.folder, log=log,
+                setup.program(browser), flags, environment=setup.environment(self.folder), folder=self.folder, log=log,
                 happened=self._happened,
             )  # fmt: skip
         try:
@@ -285,11 +285,11 @@ class _Watch:
         A document is asked to take the changed script: without the digests of what its servers send.
         """
         if kind == "Document":
-            found, n = _DIGEST.subn(b"", text)
-            return found if n else None
-        found, n_env = _ENV.subn(self._env, text)
-        found, n_class = _CLASS.subn(lambda match: self._hook + match[0], found)
-        return found if n_env + n_class else None
+            changed, n = _DIGEST.subn(b"", text)
+            return changed if n else None
+        changed, n_env = _ENV.subn(self._env, text)
+        changed, n_class = _CLASS.subn(lambda match: self._hook + match[0], changed)
+        return changed if n_env + n_class else None
 
     def _env(self, match: re.Match[bytes]) -> bytes:
         """The environment's literal, whose parts are kept where the hook finds them."""
@@ -322,9 +322,9 @@ class _Watch:
         key = (event.context, said.number)
         if said.kind == "asked":
             if len(self.sessions) < MOST_SESSIONS:
-                made = _Session(context=event.context, worker=event.worker, number=said.number, asked=said)
-                self.sessions.append(made)
-                self.known[key] = made  # a page that is loaded again counts from the beginning
+                new = _Session(context=event.context, worker=event.worker, number=said.number, asked=said)
+                self.sessions.append(new)
+                self.known[key] = new  # a page that is loaded again counts from the beginning
             return
         session = self.known.get(key)
         if session is None:
@@ -392,16 +392,16 @@ class _Watch:
             return 0.0, 0.0
 
     def _loaded(self, tools: DevTools) -> list[PageFile]:
-        found: dict[str, int] = {}
+        sizes: dict[str, int] = {}
         until = time.monotonic() + _ASKED_S
         for context in tools.contexts:
             limit_s = (until - time.monotonic()) / 2  # one that does not answer leaves the others their share
-            for each in _asked(tools, _LOADED, context, limit_s, list[Any]) or []:
+            for entry in _asked(tools, _LOADED, context, limit_s, list[Any]) or []:
                 with contextlib.suppress(msgspec.ValidationError):
-                    name, size = msgspec.convert(each, _Loaded)
-                    if name in found or len(found) < MOST_FILES:
-                        found[name] = max(size, found.get(name, 0))
-        return [PageFile(url=name, size_bytes=size) for name, size in found.items()]
+                    name, size = msgspec.convert(entry, _Loaded)
+                    if name in sizes or len(sizes) < MOST_FILES:
+                        sizes[name] = max(size, sizes.get(name, 0))
+        return [PageFile(url=name, size_bytes=size) for name, size in sizes.items()]
 
     def _path(self, place: int) -> Path:
         """Where a session's model is put, its weights beside it."""
@@ -411,27 +411,27 @@ class _Watch:
         """The model and its weights, out of the page: what it was given, or fetched again, as the page itself may."""
         asked = session.asked
         beside = tuple(PageWeights(path=w.path, url=w.url, size_bytes=w.size_bytes) for w in asked.external)
-        known = PageModel(url=asked.url, size_bytes=asked.bytes, weights=beside)
+        result = PageModel(url=asked.url, size_bytes=asked.bytes, weights=beside)
         if self.known.get((session.context, session.number)) is not session:
-            return msgspec.structs.replace(known, error="the page was loaded again since")
+            return msgspec.structs.replace(result, error="the page was loaded again since")
         model, what = self._path(place), ""
-        found: list[tuple[str, int]] = []
+        parts: list[tuple[str, int]] = []
         try:
-            found.append(self._read(tools, session, 0, asked.bytes, model, 0))
+            parts.append(self._read(tools, session, 0, asked.bytes, model, 0))
             for part, weights in enumerate(beside, 1):
                 what = f"its weights in {weights.path}: "
-                path, before = _beside(model, weights.path), sum(size for _, size in found)
-                found.append(self._read(tools, session, part, weights.size_bytes, path, before))
+                path, before = _beside(model, weights.path), sum(size for _, size in parts)
+                parts.append(self._read(tools, session, part, weights.size_bytes, path, before))
         except (DevToolsError, TypeError, ValueError, KeyError, OSError) as error:
             model.unlink(missing_ok=True)
-            known = msgspec.structs.replace(known, error=what + str(error).partition("\n")[0][:200])
-        if found:
-            known = msgspec.structs.replace(known, url=asked.url or found[0][0], size_bytes=found[0][1])
-        told = [
-            msgspec.structs.replace(each, url=each.url or url, size_bytes=size)
-            for each, (url, size) in zip(beside, found[1:], strict=False)
+            result = msgspec.structs.replace(result, error=what + str(error).partition("\n")[0][:200])
+        if parts:
+            result = msgspec.structs.replace(result, url=asked.url or parts[0][0], size_bytes=parts[0][1])
+        weights_now = [
+            msgspec.structs.replace(file, url=file.url or url, size_bytes=size)
+            for file, (url, size) in zip(beside, parts[1:], strict=False)
         ]
-        return msgspec.structs.replace(known, weights=(*told, *beside[len(told) :]))
+        return msgspec.structs.replace(result, weights=(*weights_now, *beside[len(weights_now) :]))
 
     def _read(
         self, tools: DevTools, session: _Session, part: int, size: int, path: Path, before: int
@@ -532,17 +532,17 @@ def _ns(ms: float) -> int:
 
 
 def _record(session: _Session, model: PageModel, about: _About, loaded: Sequence[str]) -> PageSession:
-    asked, made, first = session.asked, session.made, session.first
+    asked, created, first = session.asked, session.made, session.first
     times = session.runs_ms
-    in_force = made.environment if made else {}
+    in_force = created.environment if created else {}
     ours = [url for url in loaded if build_of_file(url)]
-    file = made.file if made else ""
-    if made and not file and len(ours) == 1:  # its worker loaded it
+    file = created.file if created else ""
+    if created and not file and len(ours) == 1:  # its worker loaded it
         (file,) = ours
     placement = placement_of(session.log)
     return PageSession(
         worker=session.worker,
-        version=made.version if made else "",
+        version=created.version if created else "",
         model=model,
         options=asked.options,
         environment=asked.environment,
@@ -555,9 +555,9 @@ def _record(session: _Session, model: PageModel, about: _About, loaded: Sequence
         ),
         placement=placement,
         without_kernel=fallbacks_of(session.log),
-        inputs=_tensors(made.inputs if made else (), first.inputs if first else ()),
-        outputs=_tensors(made.outputs if made else (), first.outputs if first else ()),
-        create_ns=_ns(made.ms) if made else 0,
+        inputs=_tensors(created.inputs if created else (), first.inputs if first else ()),
+        outputs=_tensors(created.outputs if created else (), first.outputs if first else ()),
+        create_ns=_ns(created.ms) if created else 0,
         runs=PageRuns(
             n=session.n_runs,
             n_failed=session.n_failed,
@@ -569,13 +569,13 @@ def _record(session: _Session, model: PageModel, about: _About, loaded: Sequence
             n_reads=session.n_reads,
             error=session.run_error,
         ),
-        error=session.error or ("" if made else "it had not ended when the watch did"),
+        error=session.error or ("" if created else "it had not ended when the watch did"),
     )
 
 
 def _tensors(declared: Iterable[PageTensor], fed: Iterable[PageTensor]) -> tuple[PageTensor, ...]:
     """Those of the first run, and what else is declared."""
-    return tuple({each.name: each for each in (*declared, *fed)}.values())
+    return tuple({tensor.name: tensor for tensor in (*declared, *fed)}.values())
 
 
 def plan_of(
@@ -592,7 +592,9 @@ def plan_of(
     text = options.get("executionProviders", "")
     asked = _json(text) or text
     listed = asked if isinstance(asked, list) else [asked]
-    names = [str(each.get("name", "")) if isinstance(each, dict) else str(each) for each in listed]
+    names = [
+        str(provider.get("name", "")) if isinstance(provider, dict) else str(provider) for provider in listed
+    ]
     names = list(dict.fromkeys(name for name in names if providers.find(name).in_page)) or [WASM.name]
     settings: dict[str, Value] = {} if isolated is None else {"web_isolation": isolated}
     builds = providers.find(names[0]).web_builds

@@ -84,12 +84,12 @@ def parse(texts: Sequence[str]) -> Wanted:
     Raises:
         UsageError: A text names no format, two exports the same file, or one could not be written there.
     """
-    found = tuple(_parse(text) for text in texts)
-    for number, (_, path) in enumerate(found):
+    exports = tuple(_parse(text) for text in texts)
+    for number, (_, path) in enumerate(exports):
         files.require_writable(path, "--export")
-        if path in [other for _, other in found[:number]]:
+        if path in [other for _, other in exports[:number]]:
             raise UsageError("two exports would be written to the same file", where=f"--export {path}")
-    return found
+    return exports
 
 
 def _parse(text: str) -> tuple[str, Path]:
@@ -99,9 +99,9 @@ def _parse(text: str) -> tuple[str, Path]:
             raise UsageError("the file is missing", where=f"--export {text}", do=f"--export {kind}=FILE")
         return kind, Path(name)
     endings = [(ending, k) for k, export in KINDS.items() for ending in export.endings]
-    for ending, found in sorted(endings, key=lambda item: -len(item[0])):
+    for ending, kind_of_ending in sorted(endings, key=lambda item: -len(item[0])):
         if text.lower().endswith(ending):
-            return found, Path(text)
+            return kind_of_ending, Path(text)
     raise UsageError("neither the kind nor the ending is known", where=f"--export {text}", do=_choices())
 
 

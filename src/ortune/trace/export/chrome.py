@@ -47,10 +47,10 @@ class _Tracks:
     """Numbers of tracks: of threads, and of what ran on a device."""
 
     def __init__(self, trace: Trace) -> None:
-        given = np.unique(trace.thread).tolist()
-        used = set(given)
+        thread_ids = np.unique(trace.thread).tolist()
+        used = set(thread_ids)
         free = (number for number in count(1) if number not in used)
-        self.threads: dict[int, int] = {t: t if t in _NUMBERS else next(free) for t in given}
+        self.threads: dict[int, int] = {t: t if t in _NUMBERS else next(free) for t in thread_ids}
         start = trace.kernels.start_ns
         order = np.argsort(start, kind="stable")
         ends = (start + trace.kernels.duration_ns)[order]
@@ -84,7 +84,7 @@ def _chunks(trace: Trace, result: ProfileResult) -> Iterator[Iterable[dict[str, 
     after = trace.kernels.row[kernels]
     first = int(np.searchsorted(after, 0))
     yield (_kernel(trace, at, tracks) for at in kernels[:first].tolist())
-    known = nodes_of(trace, result)
+    nodes = nodes_of(trace, result)
     shapes = [
         {"input_type_shape": _raw(i), "output_type_shape": _raw(o)}
         for i, o in zip(trace.nodes.inputs, trace.nodes.outputs, strict=True)
@@ -95,7 +95,7 @@ def _chunks(trace: Trace, result: ProfileResult) -> Iterator[Iterable[dict[str, 
         behind: dict[int, list[int]] = {}
         for at in kernels[low:high].tolist():
             behind.setdefault(int(trace.kernels.row[at]), []).append(at)
-        yield _rows(trace, range(begin, end), known, shapes, behind, tracks)
+        yield _rows(trace, range(begin, end), nodes, shapes, behind, tracks)
     yield _runs(trace, tracks)
 
 
@@ -116,7 +116,7 @@ def _title(what: str, group: int, thread: int, text: str) -> dict[str, Any]:
 def _rows(
     trace: Trace,
     rows: range,
-    known: list[ProfiledNode | None],
+    nodes: list[ProfiledNode | None],
     shapes: list[dict[str, Any]],
     behind: dict[int, list[int]],
     tracks: _Tracks,
@@ -128,7 +128,7 @@ def _rows(
         values = {key: column[at] for key, column in columns.items()}
         args: dict[str, Any] = {"op_name": trace.op_type[row], "provider": trace.provider[row]}
         args |= {key: values[ours] for key, ours in _SIZES.items() if values[ours] != ABSENT}
-        args |= _own(trace, row, values, known[codes[at]])
+        args |= _own(trace, row, values, nodes[codes[at]])
         # Types and shapes are known of the first execution alone.
         args |= {key: raw for key, raw in shapes[codes[at]].items() if raw is not None}
         shapes[codes[at]] = {}
@@ -139,24 +139,24 @@ def _rows(
 
 def _own(trace: Trace, row: int, values: dict[str, int], node: ProfiledNode | None) -> dict[str, Any]:
     """The arguments that are not simply a column."""
-    found: dict[str, Any] = {}
+    args: dict[str, Any] = {}
     index = trace.nodes.index[int(trace.name.codes[row])]
     if index != ABSENT:
-        found["node_index"] = index
+        args["node_index"] = index
     if values["wait_ns"] != ABSENT:
         late = values["imbalance_ns"]
-        found["thread_scheduling_stats"] = {
+        args["thread_scheduling_stats"] = {
             "main_thread": {"Distribution": (values["wait_ns"] - late) // 1000, "Wait": late // 1000},
             # Counts of ONNX Runtime's go on from node to node: those of threads that took part rise.
             "sub_threads": {str(n): {"num_run": row + 1} for n in range(max(0, values["helpers"]))},
         }
     if values["run"] != NO_RUN:
-        found["run"] = values["run"]
+        args["run"] = values["run"]
     if node is not None:
-        found["category"] = node.category
+        args["category"] = node.category
         if node.originals and node.originals != (node.name,):
-            found["original"] = node.originals
-    return found
+            args["original"] = node.originals
+    return args
 
 
 def _raw(text: str) -> msgspec.Raw | None:

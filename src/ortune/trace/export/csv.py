@@ -75,9 +75,9 @@ _SIGNED = ("start_ns",)
 
 def write(trace: Trace, result: ProfileResult, file: BinaryIO) -> None:
     """One row an execution, streamed."""
-    known = nodes_of(trace, result)
-    original = [_text(node.originals[0]) if node and node.originals else "" for node in known]
-    category = [node.category if node else "" for node in known]
+    nodes = nodes_of(trace, result)
+    original = [_text(node.originals[0]) if node and node.originals else "" for node in nodes]
+    category = [node.category if node else "" for node in nodes]
     names = [_text(name) for name in trace.name.texts]
     _write(file, [list(EXECUTIONS)])
     for begin in range(0, len(trace), _CHUNK):

@@ -126,8 +126,8 @@ def _around(trace: Trace, rows: Numbers, owned: Numbers) -> list[int]:
     """For each item (the owned runs, then the rows) the item that it lies in; -1 for none."""
     item_of_row = {row: len(owned) + at for at, row in enumerate(rows.tolist())}
     item_of_run = {run: at for at, run in enumerate(owned.tolist())}
-    found = [-1] * len(owned)
+    around = [-1] * len(owned)
     for parent, run in zip(trace.parent[rows].tolist(), trace.run[rows].tolist(), strict=True):
         inside = item_of_row.get(parent, -1) if parent != NO_PARENT else -1
-        found.append(inside if inside >= 0 else item_of_run.get(run, -1))
-    return found
+        around.append(inside if inside >= 0 else item_of_run.get(run, -1))
+    return around
