@@ -44,7 +44,7 @@ def test_a_command_that_ends(tmp_path: Path) -> None:
     ended = launcher.run(
         shell("cat; pwd; echo $ONE$HOME; echo trouble >&2; exit 3"),
         limit_s=PATIENCE_S,
-        given=b"given\n",
+        stdin=b"given\n",
         environment={"ONE": "1"},
         folder=tmp_path,
     )

@@ -21,8 +21,8 @@ def __getattr__(name: str) -> Any:
 
 
 def _verbs() -> tuple[str, ...]:
-    found: tuple[str, ...] = importlib.import_module("ortune.api").verbs()
-    return found
+    names: tuple[str, ...] = importlib.import_module("ortune.api").verbs()
+    return names
 
 
 def __dir__() -> list[str]:

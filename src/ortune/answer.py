@@ -80,17 +80,17 @@ class Answer(Envelope[ResultT_co], Generic[ResultT_co], frozen=True, kw_only=Tru
                 "to_pandas needs pandas, which is not installed here", do="pip install pandas"
             ) from error
         name = table or TABLES[self._verb]
-        found: Any = self.result
+        part_of_result: Any = self.result
         for part in name.split("."):
-            found = getattr(found, part, None)
-        records = (found,) if isinstance(found, Record) else found
-        if not isinstance(records, tuple) or not all(isinstance(each, Record) for each in records):
+            part_of_result = getattr(part_of_result, part, None)
+        records = (part_of_result,) if isinstance(part_of_result, Record) else part_of_result
+        if not isinstance(records, tuple) or not all(isinstance(record, Record) for record in records):
             if not table:
                 records = ()  # such as a look whose budget held no profile
             else:
-                known = ", ".join(tables(self.result))
-                raise UsageError(f"the result has no table {table!r}", do=f"one of {known}")
-        return pandas.json_normalize([msgspec.to_builtins(each) for each in records])
+                choices = ", ".join(tables(self.result))
+                raise UsageError(f"the result has no table {table!r}", do=f"one of {choices}")
+        return pandas.json_normalize([msgspec.to_builtins(record) for record in records])
 
     @property
     def _verb(self) -> str:
@@ -105,12 +105,12 @@ class Answer(Envelope[ResultT_co], Generic[ResultT_co], frozen=True, kw_only=Tru
 
 def tables(result: Any) -> list[str]:
     """The fields of a result that hold records."""
-    found = []
+    names = []
     for name in result.__struct_fields__:
         value = getattr(result, name)
         if isinstance(value, Record) or (isinstance(value, tuple) and value and isinstance(value[0], Record)):
-            found.append(name)
-    return found
+            names.append(name)
+    return names
 
 
 def answered(envelope: Envelope[Any]) -> Answer[Any]:

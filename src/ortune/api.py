@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 def verbs() -> tuple[str, ...]:
     """Every verb: a module of ``verbs/`` each."""
     folder = importlib.import_module("ortune.verbs")
-    found = (module.name for module in pkgutil.iter_modules(folder.__path__))
-    return tuple(name for name in found if not name.startswith("_"))
+    names = (module.name for module in pkgutil.iter_modules(folder.__path__))
+    return tuple(name for name in names if not name.startswith("_"))
 
 
 @cache
@@ -41,15 +41,17 @@ def function(verb: str) -> Callable[..., Answer[Record]]:
     signature = inspect.Signature(list(_parameters(module.Options)), return_annotation=result)
 
     renamed = dict(_renamed(module.Options))
-    fields = {each.name: each for each in option_fields(module.Options)}
+    fields = {field.name: field for field in option_fields(module.Options)}
 
     def call(*args: Any, **kwargs: Any) -> Answer[Record]:
         began_s = time.monotonic()
-        given = signature.bind(
+        arguments = signature.bind(
             *args, **{renamed.get(name, name): value for name, value in kwargs.items()}
         ).arguments
-        watcher = given.pop("watcher", None)
-        spelled = {name: as_written(fields[name], value) for name, value in given.items() if name in fields}
+        watcher = arguments.pop("watcher", None)
+        spelled = {
+            name: as_written(fields[name], value) for name, value in arguments.items() if name in fields
+        }
         return answered(run(module, module.Options(**spelled), watcher, began_s))
 
     call.__name__ = call.__qualname__ = verb
@@ -84,8 +86,8 @@ def as_written(field: OptionField, value: Any) -> Any:
         )
     between = "x" if sign[0] == ":" else ","
     texts = {
-        name: between.join(map(written, each)) if isinstance(each, list | tuple) else written(each)
-        for name, each in value.items()
+        name: between.join(map(written, part)) if isinstance(part, list | tuple) else written(part)
+        for name, part in value.items()
     }
     return tuple(f"{name}{sign[0]}{text}" for name, text in texts.items())
 
@@ -94,18 +96,18 @@ def _renamed(options: type) -> Iterator[tuple[str, str]]:
     """Arguments that had another name before, with the name of now."""
     from ortune.verbs._options import Option, option_fields
 
-    for each in option_fields(options):
-        if isinstance(each.spelling, Option) and each.spelling.also:
-            yield each.spelling.also.removeprefix("--").replace("-", "_"), each.name
+    for field in option_fields(options):
+        if isinstance(field.spelling, Option) and field.spelling.also:
+            yield field.spelling.also.removeprefix("--").replace("-", "_"), field.name
 
 
 def _parameters(options: type) -> list[inspect.Parameter]:
     from ortune.verbs._options import Argument, option_fields
 
-    found = []
-    for each in option_fields(options):
-        argument = isinstance(each.spelling, Argument)
-        many = argument and each.many
+    parameters = []
+    for field in option_fields(options):
+        argument = isinstance(field.spelling, Argument)
+        many = argument and field.many
         kind = (
             inspect.Parameter.VAR_POSITIONAL
             if many
@@ -113,8 +115,8 @@ def _parameters(options: type) -> list[inspect.Parameter]:
             if argument
             else inspect.Parameter.KEYWORD_ONLY
         )
-        default = inspect.Parameter.empty if each.required or many else each.default
-        several = each.many and not argument
-        annotation = each.type | str | Mapping[str, object] if several else each.type
-        found.append(inspect.Parameter(each.name, kind, default=default, annotation=annotation))
-    return [*found, inspect.Parameter("watcher", inspect.Parameter.KEYWORD_ONLY, default=None)]
+        default = inspect.Parameter.empty if field.required or many else field.default
+        several = field.many and not argument
+        annotation = field.type | str | Mapping[str, object] if several else field.type
+        parameters.append(inspect.Parameter(field.name, kind, default=default, annotation=annotation))
+    return [*parameters, inspect.Parameter("watcher", inspect.Parameter.KEYWORD_ONLY, default=None)]

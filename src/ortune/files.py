@@ -206,19 +206,19 @@ def _led_to(path: Path) -> Path:
     Raises:
         OSError: Its links lead round in a circle.
     """
-    found = Path(os.path.realpath(path))
-    if found.is_symlink():
+    target = Path(os.path.realpath(path))
+    if target.is_symlink():
         raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(path))
-    return found
+    return target
 
 
 def _mode(path: Path) -> int | None:
     """Who may read and write the file that is there; None where no regular file is."""
     try:
-        found = path.lstat().st_mode
+        mode = path.lstat().st_mode
     except OSError:
         return None
-    return stat.S_IMODE(found) & 0o777 if stat.S_ISREG(found) else None
+    return stat.S_IMODE(mode) & 0o777 if stat.S_ISREG(mode) else None
 
 
 def _filler(content: str | bytes) -> Callable[[BinaryIO], object]:

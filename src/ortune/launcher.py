@@ -31,8 +31,8 @@ def started_s() -> float:
     now_s = time.monotonic()
     try:
         # After the program's name, which may hold anything; in ticks since the machine was started.
-        told = Path("/proc/self/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2]
-        age_s = time.clock_gettime(time.CLOCK_BOOTTIME) - int(told.split()[19]) / os.sysconf("SC_CLK_TCK")
+        fields = Path("/proc/self/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2]
+        age_s = time.clock_gettime(time.CLOCK_BOOTTIME) - int(fields.split()[19]) / os.sysconf("SC_CLK_TCK")
     except (OSError, AttributeError, ValueError, IndexError):
         return now_s
     return now_s - age_s if 0.0 <= age_s <= STARTING_S else now_s
@@ -48,10 +48,10 @@ def program(name: str, path: str | None = None) -> str:
         name: The command.
         path: Read instead of this process's ``PATH``.
     """
-    given = os.environ.get("PATH", os.defpath) if path is None else path
-    folders = [Path(each) for each in given.split(os.pathsep) if Path(each).is_absolute()]
+    search_path = os.environ.get("PATH", os.defpath) if path is None else path
+    folders = [Path(folder) for folder in search_path.split(os.pathsep) if Path(folder).is_absolute()]
     names = [f"{name}.exe", name] if os.name == "nt" else [name]
-    return next((found for f in folders for n in names if (found := shutil.which(str(f / n)))), "")
+    return next((file for f in folders for n in names if (file := shutil.which(str(f / n)))), "")
 
 
 class Child:
@@ -109,10 +109,10 @@ class Child:
 
     def lines(self) -> queue.Queue[bytes | None]:
         """What it prints from now on, line by line as it comes; None is the end."""
-        found: queue.Queue[bytes | None] = queue.Queue()
+        lines: queue.Queue[bytes | None] = queue.Queue()
         assert self.process.stdout is not None
-        threading.Thread(target=_pump, args=(self.process.stdout, found), daemon=True).start()
-        return found
+        threading.Thread(target=_pump, args=(self.process.stdout, lines), daemon=True).start()
+        return lines
 
     def read(self) -> bytes:
         """Some bytes of what it prints, as soon as there are any; none at the end."""
@@ -139,8 +139,8 @@ class Child:
                 os.killpg(self.pid, signal.SIGSTOP if stop else signal.SIGCONT)
             else:
                 process = psutil.Process(self.pid)
-                for each in (process, *process.children(recursive=True)):
-                    each.suspend() if stop else each.resume()
+                for member in (process, *process.children(recursive=True)):
+                    member.suspend() if stop else member.resume()
 
     def end(self) -> int:
         """Makes sure that nothing of it is left alive; its exit code, minus the signal's number where one ended it."""
@@ -178,7 +178,7 @@ def run(
     command: Sequence[str],
     *,
     limit_s: float,
-    given: bytes = b"",
+    stdin: bytes = b"",
     environment: Mapping[str, str] | None = None,
     folder: Path | None = None,
     output: IO[bytes] | None = None,
@@ -188,7 +188,7 @@ def run(
     Args:
         command: Program and arguments.
         limit_s: Seconds it may take.
-        given: Its stdin, small: it is written before anything is read.
+        stdin: Its stdin, small: it is written before anything is read.
         environment: Its whole environment; None is ortune's own.
         folder: Its working directory; None is ortune's own.
         output: A file that gets its whole stdout; None keeps the end.
@@ -208,7 +208,7 @@ def run(
         ]
         for reader in readers:
             reader.start()
-        child.send(given, last=True)
+        child.send(stdin, last=True)
         for reader in readers:
             reader.join(max(0.0, deadline - time.monotonic()))
         if not any(reader.is_alive() for reader in readers):

@@ -197,7 +197,7 @@ def _arguments(ort: ModuleType, options: Any, chosen: list[Provider]) -> dict[st
 
 def _load_libraries(ort: ModuleType, chosen: Sequence[Provider]) -> None:
     """What a provider of NVIDIA's needs, where the system does not find it."""
-    names = [each if isinstance(each, str) else each[0] for each in chosen]
+    names = [entry if isinstance(entry, str) else entry[0] for entry in chosen]
     if any(find(name).vendor == "NVIDIA" for name in names):
         nvidia.load_nvidia_libraries(ort)
 
@@ -220,8 +220,8 @@ def _index(folder: Path) -> dict[str, Any]:
     except (ValueError, RecursionError) as error:
         raise UsageError(f"cannot be read: {error}", where=str(index), do=again) from error
     if not isinstance(info, dict) or info.get("schema") != SCHEMA:
-        found = info.get("schema") if isinstance(info, dict) else None
-        raise UsageError(f"is of version {found!r}, not {SCHEMA!r}", where=str(index), do=again)
+        schema = info.get("schema") if isinstance(info, dict) else None
+        raise UsageError(f"is of version {schema!r}, not {SCHEMA!r}", where=str(index), do=again)
     names = [info.get("model"), *filter(None, [info.get("plain_model")])]
     plan = info.get("plan")
     settings = plan.get("settings") if isinstance(plan, dict) else None
@@ -248,7 +248,7 @@ def _with_allocator(settings: list[dict[str, Any]]) -> tuple[list[dict[str, Any]
 
 def _is_of_a_page(info: dict[str, Any]) -> bool:
     """Whether the plan runs in a browser."""
-    named = [each.get("name", "") for each in info["plan"].get("providers") or ()]
+    named = [entry.get("name", "") for entry in info["plan"].get("providers") or ()]
     return bool(named) and find(named[0]).in_page
 
 

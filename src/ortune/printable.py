@@ -30,4 +30,4 @@ def operand(name: object) -> str:
 
 def no_commands(text: str, written: str) -> str:
     """The text with the beginning of each ``##[...]`` written in another way."""
-    return _COMMAND_INSIDE.sub(lambda found: written, text)
+    return _COMMAND_INSIDE.sub(lambda match: written, text)

@@ -64,9 +64,13 @@ def remove_sockets(place: Path) -> None:
         if _SOCKET not in names:
             continue
         with contextlib.suppress(OSError):
-            found = Path(folder, _SOCKET).readlink().parent
-            if "chrom" in found.name.lower() and found.parent == short() and _own(found, stat.S_ISDIR):
-                shutil.rmtree(found)
+            leftover = Path(folder, _SOCKET).readlink().parent
+            if (
+                "chrom" in leftover.name.lower()
+                and leftover.parent == short()
+                and _own(leftover, stat.S_ISDIR)
+            ):
+                shutil.rmtree(leftover)
 
 
 def short() -> Path:
@@ -77,8 +81,8 @@ def short() -> Path:
 
 def _own(path: Path, kind: Callable[[int], bool]) -> bool:
     """Whether the user made it, and it is no link: others may put theirs among temporary files."""
-    found = path.lstat()
-    return kind(found.st_mode) and (not hasattr(os, "geteuid") or found.st_uid == os.geteuid())
+    status = path.lstat()
+    return kind(status.st_mode) and (not hasattr(os, "geteuid") or status.st_uid == os.geteuid())
 
 
 @contextlib.contextmanager

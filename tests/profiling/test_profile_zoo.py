@@ -55,8 +55,8 @@ def test_the_parts_are_what_was_measured_and_what_the_json_says(
         baseline: Baseline, replay: Replay, turn: int, arms: Sequence[Arm], runs: int, keep: Sequence[Path]
     ) -> list[Process]:
         found = profile_once(baseline, replay, turn, arms, min(runs, RUNS), keep)
-        row = found[0].found.by_category[NAMES.index("unexplained")]
-        unexplained.extend(np.abs(row) / found[0].found.wall_ns)
+        row = found[0].attribution.by_category[NAMES.index("unexplained")]
+        unexplained.extend(np.abs(row) / found[0].attribution.wall_ns)
         return found
 
     monkeypatch.setattr(Executor, "profiled", profiled)

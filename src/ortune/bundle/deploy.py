@@ -52,14 +52,14 @@ def cpus(info: BundleInfo, workload: Workload) -> int | None:
     """
     # 0 is ONNX Runtime's own choice.
     counts = [s for s in measured(info.applied) if type(s.value) is int and s.value > 0]
-    found = {knobs.find(s.knob).threads: int(s.value) for s in counts}
+    threads = {knobs.find(s.knob).threads: int(s.value) for s in counts}
     had = info.host.effective_cpus if info.host else None
-    intra = found.get("intra") or had
+    intra = threads.get("intra") or had
     if intra is None:
         return None
     parallel = any(s.value == "ORT_PARALLEL" for s in info.applied)
     pools = 1 if any(s.channel == "global_pool" for s in info.applied) else workload.sessions
-    inter = (found.get("inter") or intra) - 1 if parallel else 0
+    inter = (threads.get("inter") or intra) - 1 if parallel else 0
     busy = pools * (intra - 1 + inter) + workload.sessions * workload.callers
     return max(1, min(busy, had) if had is not None else busy)
 
@@ -92,7 +92,7 @@ def _dockerfile(result: TuneResult, info: BundleInfo) -> str:
     runtime = result.runtime or result.side.runtime
     python = re.match(r"3\.\d+", runtime.python_version)
     named = re.fullmatch(r"onnxruntime[a-z0-9_-]*", runtime.package)
-    known = re.fullmatch(r"\d+(\.\d+)+[a-z0-9.]*", info.ort_version)
+    version_match = re.fullmatch(r"\d+(\.\d+)+[a-z0-9.]*", info.ort_version)
     lines = [
         "# docker build -t NAME -f deploy/Dockerfile .    in the bundle's folder. Written by ortune.",
         "# As it is, the container runs the model on its inputs and compares the outputs: put your program there.",
@@ -110,8 +110,10 @@ def _dockerfile(result: TuneResult, info: BundleInfo) -> str:
             f'    && ln -s "$({find} | sort -r | head -n 1)" {_library(name)}',
         ]
     package = named.group() if named else "onnxruntime"
-    lines.append(f"RUN pip install --no-cache-dir {package}{'==' + known.group() if known else ''}")
-    if not known:
+    lines.append(
+        f"RUN pip install --no-cache-dir {package}{'==' + version_match.group() if version_match else ''}"
+    )
+    if not version_match:
         lines.append("# The version of ONNX Runtime that was measured with is not recorded.")
     lines.append("COPY . /model")
     lines += [f"ENV {name}={value}" for name, value in _variables(info)]
@@ -241,8 +243,8 @@ def _memory_words(result: TuneResult, memory: tuple[int, int] | None) -> str:
 
 def _process(info: BundleInfo) -> list[str]:
     """Comments on what no variable sets: how the process must be started."""
-    found = [(s, process_line(s)) for s in of(info.applied, "process")]
-    return [f"# {comment(named(s))}: {comment(line)}" for s, line in found if line]
+    lines = [(s, process_line(s)) for s in of(info.applied, "process")]
+    return [f"# {comment(named(s))}: {comment(line)}" for s, line in lines if line]
 
 
 def _value(setting: Applied) -> str:

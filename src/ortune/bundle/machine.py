@@ -58,20 +58,20 @@ def cpu_name(root: Path = _ROOT) -> str:
     """The processor's name, "" where the system gives none (Linux on Arm)."""
     if platform.system() != "Linux":
         return brand() or platform.processor()
-    found = re.search(r"^(?:model name|Model|cpu model|cpu)\s*:\s*(\S.*)$", _cpuinfo(root), re.MULTILINE)
-    return re.sub(r"\s+", " ", found.group(1)).strip() if found else ""
+    match = re.search(r"^(?:model name|Model|cpu model|cpu)\s*:\s*(\S.*)$", _cpuinfo(root), re.MULTILINE)
+    return re.sub(r"\s+", " ", match.group(1)).strip() if match else ""
 
 
 def brand() -> str:
     """What macOS calls the processor ("Apple M2"), "" on another system; to Python every such Mac is an "arm"."""
-    found = ctypes.create_string_buffer(256)
-    size = ctypes.c_size_t(len(found))
+    buffer = ctypes.create_string_buffer(256)
+    size = ctypes.c_size_t(len(buffer))
     name = b"machdep.cpu.brand_string"
     try:
-        failed = ctypes.CDLL(None).sysctlbyname(name, found, ctypes.byref(size), None, ctypes.c_size_t(0))
+        failed = ctypes.CDLL(None).sysctlbyname(name, buffer, ctypes.byref(size), None, ctypes.c_size_t(0))
     except (AttributeError, OSError, TypeError):  # no such function, or (Windows) no such library
         return ""
-    return "" if failed else found.value.decode(errors="replace").strip()
+    return "" if failed else buffer.value.decode(errors="replace").strip()
 
 
 def other_hardware(tuned_on: dict[str, Any], root: Path = _ROOT) -> str:
@@ -88,8 +88,8 @@ def other_hardware(tuned_on: dict[str, Any], root: Path = _ROOT) -> str:
     name, tuned_name = cpu_name(root), tuned_on["cpu"]
     if name and name != tuned_name:
         return f"{name} here, tuned on {tuned_name}"
-    found = re.search(r"^(?:flags|Features)\s*:(.*)$", _cpuinfo(root), re.MULTILINE)
-    missing = [f for f in tuned_on["features"] if found and f not in found.group(1).split()]
+    match = re.search(r"^(?:flags|Features)\s*:(.*)$", _cpuinfo(root), re.MULTILINE)
+    missing = [f for f in tuned_on["features"] if match and f not in match.group(1).split()]
     return f"no {', '.join(missing)} here" if missing else ""
 
 
@@ -100,16 +100,16 @@ def other_build(tuned_with: str, version: str) -> str:
     )
 
 
-def without_allocator(names: list[str], given: str, root: Path = _ROOT) -> str:
+def without_allocator(names: list[str], preload: str, root: Path = _ROOT) -> str:
     """Which allocators are not in this process and how to get them, "" where all are.
 
     Args:
         names: As the knob ``allocator`` calls them.
-        given: The text of LD_PRELOAD; it counts where the system does not show what is in the process.
+        preload: The text of LD_PRELOAD; it counts where the system does not show what is in the process.
         root: Root of the file tree.
     """
     # A library that is preloaded in vain (it is not there, it is another processor's) is in no map.
-    loaded = _text(root / "proc/self/maps") or given
+    loaded = _text(root / "proc/self/maps") or preload
     missing = [name for name in names if f"lib{name}" not in loaded]
     packages = ", ".join(f"{name} (Debian: apt install {PACKAGES.get(name, name)})" for name in missing)
     return f"not in this process: {packages}" if missing else ""
@@ -121,15 +121,15 @@ def allocator_library(name: str, root: Path = _ROOT) -> str:
     for stem in ("lib" + name + "_minimal", "lib" + name):
         for folder in (own, "usr/lib64", "usr/local/lib*", "usr/lib", "lib*", "opt/homebrew/lib"):
             for ending in (".so", ".so.[0-9]*", ".dylib"):
-                found = sorted((str(path) for path in root.glob(f"{folder}/{stem}{ending}")), key=len)
-                if found:
-                    return found[0]
+                paths = sorted((str(path) for path in root.glob(f"{folder}/{stem}{ending}")), key=len)
+                if paths:
+                    return paths[0]
     return ""
 
 
-def is_preloaded(library: str, given: str) -> bool:
+def is_preloaded(library: str, preload: str) -> bool:
     """Whether a library is in the text of LD_PRELOAD, under whichever name its file has there."""
-    paths = [path for path in re.split("[ :]", given) if path]
+    paths = [path for path in re.split("[ :]", preload) if path]
     return os.path.realpath(library) in [os.path.realpath(path) for path in paths if os.sep in path]
 
 
@@ -198,8 +198,8 @@ def _text(path: Path) -> str:
         return ""
 
 
-def without_providers(wanted: list[Any], found: list[str]) -> str:
+def without_providers(wanted: list[Any], actual: list[str]) -> str:
     """That a session lacks an execution provider, for which ONNX Runtime falls back to the CPU; "" if it lacks none."""
-    names = [each if isinstance(each, str) else each[0] for each in wanted]
-    missing = [name for name in names if name not in found]
+    names = [entry if isinstance(entry, str) else entry[0] for entry in wanted]
+    missing = [name for name in names if name not in actual]
     return f"{missing[0]} is not available here" if missing else ""

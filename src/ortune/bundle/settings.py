@@ -54,16 +54,16 @@ def providers(
     Without buffers that keep their addresses on the device, runs that replay a captured graph would give old results:
     then nothing is captured.
     """
-    found: dict[str, dict[str, str]] = {name: {} for name in plan.provider_names}
+    options_of: dict[str, dict[str, str]] = {name: {} for name in plan.provider_names}
     for spec in plan.providers:
-        found[spec.name].update(spec.options)
+        options_of[spec.name].update(spec.options)
     for setting in of(applied, "provider_option"):
-        if setting.provider in found:
-            put_option(found[setting.provider], setting.key, as_text(setting.value))
+        if setting.provider in options_of:
+            put_option(options_of[setting.provider], setting.key, as_text(setting.value))
     if not keeps_buffers:
-        for name, options in found.items():
+        for name, options in options_of.items():
             options.pop(find(name).graph_option, None)
-    return list(found.items())
+    return list(options_of.items())
 
 
 def tuned_on(host: Host | None) -> dict[str, Any]:

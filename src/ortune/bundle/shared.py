@@ -31,8 +31,8 @@ def is_inside(name: str) -> bool:
 
 def thread_cap(value: object) -> int | None:
     """The 4 of ``min(4, cpus)``; None for any other value."""
-    found = _THREADS.fullmatch(value) if isinstance(value, str) else None
-    return int(found.group(1)) if found else None
+    match = _THREADS.fullmatch(value) if isinstance(value, str) else None
+    return int(match.group(1)) if match else None
 
 
 def as_text(value: object) -> str:
@@ -55,8 +55,8 @@ def put_option(options: dict[str, str], key: str, text: str) -> None:
 @cache
 def allowed() -> dict[str, Any]:
     """What a bundle may set: ``settings`` by name, and ``providers`` with the names of their options."""
-    known: dict[str, Any] = json.loads(ALLOWED.read_text(encoding="utf-8"))
-    return known
+    allowed_settings: dict[str, Any] = json.loads(ALLOWED.read_text(encoding="utf-8"))
+    return allowed_settings
 
 
 def applied(settings: Mapping[str, object]) -> list[dict[str, Any]]:
@@ -65,14 +65,14 @@ def applied(settings: Mapping[str, object]) -> list[dict[str, Any]]:
     Raises:
         ValueError: One is not in the list, or has a value that it cannot have.
     """
-    known, found = allowed()["settings"], []
+    allowed_settings, entries = allowed()["settings"], []
     for name, value in sorted(settings.items()):
-        if name not in known:
+        if name not in allowed_settings:
             raise ValueError(f"{name!r} is no setting")
-        about = known[name]
+        about = allowed_settings[name]
         own = {"knob": name, "channel": about["channel"], "key": about["key"], "provider": about["provider"]}
-        found.append({**own, "value": _value(name, about, value)})
-    return found
+        entries.append({**own, "value": _value(name, about, value)})
+    return entries
 
 
 def _value(name: str, about: Mapping[str, Any], value: object) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from ortune.bundle.languages.python import LANGUAGE, given, once
+from ortune.bundle.languages.python import LANGUAGE, as_session_takes, once
 from ortune.bundle.settings import (
     COMMANDS,
     measured,
@@ -40,17 +40,19 @@ def python_lines(
     """
     settings = measured(resolve(plan))
     options = [line for s in settings if not needs_allocator(s, settings) and (line := LANGUAGE.statement(s))]
-    held = [line for s in settings if needs_allocator(s, settings) and (line := LANGUAGE.statement(s))]
-    lines = [*_start(settings, libraries or {}), *(["import os", ""] if held else [])]
+    for_allocator = [
+        line for s in settings if needs_allocator(s, settings) and (line := LANGUAGE.statement(s))
+    ]
+    lines = [*_start(settings, libraries or {}), *(["import os", ""] if for_allocator else [])]
     lines += ["import onnxruntime as ort", "", *once(settings)]
     options += [f"options.register_custom_ops_library({library!r})" for library in custom_ops]
-    options = [*dict.fromkeys(options), *_with_allocator(held, settings)]
+    options = [*dict.fromkeys(options), *_with_allocator(for_allocator, settings)]
     lines += ["options = ort.SessionOptions()", *options] if options else []
     if captures(plan, settings):
         lines.append(
             "# nothing replays a graph here: run() of the bundle's load.py does, with buffers on the GPU"
         )
-    chosen = given(providers(plan, settings, keeps_buffers=False))
+    chosen = as_session_takes(providers(plan, settings, keeps_buffers=False))
     lines.append(
         f"session = ort.InferenceSession({model!r}{', options' if options else ''}, providers={chosen!r})"
     )

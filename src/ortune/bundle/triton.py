@@ -116,11 +116,11 @@ def _parameters(applied: tuple[Applied, ...]) -> list[str]:
 
 def _with_allocator(applied: tuple[Applied, ...]) -> list[str]:
     """Parameters that are right only with the plan's allocator, which Triton's own process must be started with."""
-    held = [s for s in applied if needs_allocator(s, applied)]
+    for_allocator = [s for s in applied if needs_allocator(s, applied)]
     allocators = ", ".join(as_text(s.value) for s in of(applied, "preload"))
     return [
         line
-        for name, text in _set(held)
+        for name, text in _set(for_allocator)
         for line in (
             f"# Only where Triton is started with {allocators} preloaded (deploy/env); without it this is slower:",
             f"# parameters {{ key: {_quoted(name)} value: {{ string_value: {_quoted(text)} }} }}",

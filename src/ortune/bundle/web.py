@@ -91,10 +91,10 @@ def web_files(info: BundleInfo, model: OpenModel, plain: OpenModel) -> dict[str,
         "inputs": _typed(v for v in model.ir.graph.inputs if not v.is_initializer()),
         "outputs": _typed(model.ir.graph.outputs),
     }
-    found = {name: templates().get_template(f"{name}.j2").render(places) for name in FILES}
+    files = {name: templates().get_template(f"{name}.j2").render(places) for name in FILES}
     for name in SERVED:
-        found[f"deploy/{name}"] = templates().get_template(f"{name}.j2").render(places)
-    return found
+        files[f"deploy/{name}"] = templates().get_template(f"{name}.j2").render(places)
+    return files
 
 
 def choices(plan: Plan, applied: Sequence[Applied], *, first: bool = True) -> tuple[Choice, ...]:
@@ -107,7 +107,8 @@ def choices(plan: Plan, applied: Sequence[Applied], *, first: bool = True) -> tu
     """
     tried = [first, *(False for _ in plan.providers[1:])]
     return tuple(
-        _choice(provider, applied, first=each) for provider, each in zip(plan.providers, tried, strict=True)
+        _choice(provider, applied, first=is_first)
+        for provider, is_first in zip(plan.providers, tried, strict=True)
     )
 
 
@@ -156,9 +157,9 @@ def _served(place: str, model: OpenModel) -> tuple[str, list[tuple[str, str]]]:
 
 
 def _choice(provider: ProviderSpec, applied: Sequence[Applied], *, first: bool) -> Choice:
-    told = in_page(provider, applied)
+    page_settings = in_page(provider, applied)
     traits = providers.find(provider.name)
-    build = told.build or default_of(provider.name)
+    build = page_settings.build or default_of(provider.name)
     if build == "jspi" and traits.cpu_kernels and not first:
         # A browser that gave no GPU may lack JSPI as well, and what lacks it cannot start that build at all.
         build = traits.web_alone
@@ -167,18 +168,20 @@ def _choice(provider: ProviderSpec, applied: Sequence[Applied], *, first: bool) 
     return Choice(
         provider=provider.name,
         build=IMPORTS[build],
-        env=tuple(line for key, value in told.env.items() for line in _assigned(key, value)),
-        options=literal(told.session),
-        threads=next((_expression(value) for key, value in told.env.items() if key == THREADS.key), ""),
-        inputs="" if told.inputs == "cpu" else told.inputs,
+        env=tuple(line for key, value in page_settings.env.items() for line in _assigned(key, value)),
+        options=literal(page_settings.session),
+        threads=next(
+            (_expression(value) for key, value in page_settings.env.items() if key == THREADS.key), ""
+        ),
+        inputs="" if page_settings.inputs == "cpu" else page_settings.inputs,
     )
 
 
 def _assigned(key: str, value: object) -> list[str]:
     """Statements that set a value of the environment, of which ``wasm``, ``webgl`` and ``webgpu`` alone are there."""
     parts = key.split(".")
-    made = [f"env.{'.'.join(parts[:n])} ??= {{}}" for n in range(2, len(parts))]
-    return [*made, f"env.{key} = {_expression(value)}"]
+    parents = [f"env.{'.'.join(parts[:n])} ??= {{}}" for n in range(2, len(parts))]
+    return [*parents, f"env.{key} = {_expression(value)}"]
 
 
 def _expression(value: object) -> str:
@@ -190,7 +193,7 @@ def _expression(value: object) -> str:
 def literal(value: object) -> str:
     """A value as JavaScript. Names are computed ones, for ``__proto__: x`` would be no entry."""
     if isinstance(value, Mapping):
-        return "{ " + ", ".join(f"{_name(key)}: {literal(each)}" for key, each in value.items()) + " }"
+        return "{ " + ", ".join(f"{_name(key)}: {literal(item)}" for key, item in value.items()) + " }"
     if isinstance(value, list):
         return "[" + ", ".join(map(literal, value)) + "]"
     return json.dumps(value)
@@ -210,10 +213,10 @@ def _shape(shape: ir.Shape | None) -> str:
 
 def _typed(values: Iterable[ir.Value]) -> list[tuple[str, str, str]]:
     """Names, types and shapes of tensors; a type that a page cannot hold is any."""
-    found = []
+    tensors = []
     for value in values:
         kind = (
             _TYPES.get(value.dtype.name, "") if value.dtype and isinstance(value.type, ir.TensorType) else ""
         )
-        found.append((value.name or "", kind, _shape(value.shape)))
-    return found
+        tensors.append((value.name or "", kind, _shape(value.shape)))
+    return tensors

@@ -199,8 +199,8 @@ def _requirements(result: TuneResult) -> tuple[str, ...]:
 
 def _is_quantised(result: TuneResult) -> bool:
     """Whether the winner runs one of the models of fewer bits."""
-    made = [r.plan.rewrites[-1] for r in result.precision if r.plan.rewrites and r.within_ratio != 0]
-    return any(spec in made for spec in result.winner.rewrites)
+    quantized = [r.plan.rewrites[-1] for r in result.precision if r.plan.rewrites and r.within_ratio != 0]
+    return any(spec in quantized for spec in result.winner.rewrites)
 
 
 def _copy_model(opened: OpenModel, goal: Path, *, ours: bool) -> None:
@@ -257,14 +257,14 @@ def _copy_custom_ops(workload: Workload, work: Path) -> tuple[str, ...]:
     return tuple(places)
 
 
-def _write_values(feeds: Path, outputs: Path | None, given: Collection[str | None], work: Path) -> None:
+def _write_values(feeds: Path, outputs: Path | None, names: Collection[str | None], work: Path) -> None:
     """Writes what goes in, and of the default's outputs those that the shipped model gives."""
     values = read_index(feeds, "feeds")
     write_protobufs(values, work / "inputs", "input")
     write_npz(values, work / "feeds.npz")
     if outputs is not None:
-        told = [value for value in read_index(outputs, "outputs") if value.name in given]
-        write_protobufs(told, work / "outputs", "output")
+        kept = [value for value in read_index(outputs, "outputs") if value.name in names]
+        write_protobufs(kept, work / "outputs", "output")
 
 
 def _portable_workload(workload: Workload, own_ops: tuple[str, ...]) -> Workload:

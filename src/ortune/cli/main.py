@@ -64,7 +64,9 @@ def register(*asked: str, for_help: bool = False, whole: bool = False) -> None:
 
     ``whole``: this process does nothing else.
     """
-    app.registered_commands = [made for made in app.registered_commands if made.name not in verbs()]
+    app.registered_commands = [
+        registered for registered in app.registered_commands if registered.name not in verbs()
+    ]
     for name in filter(asked.__contains__, verbs()):
         app.command(name=name)(command(name, for_help=for_help, whole=whole))
     for name in () if asked else verbs():  # to read all of them takes a tenth of a second
@@ -145,7 +147,9 @@ def _refusal(error: typer.BadParameter, arguments: Sequence[str]) -> UsageError:
     line = " ".join(["ortune", *_verb(arguments)])
     do = f"{line} --help shows what there is"
     unknown: str = getattr(error, "option_name", None) or ""
-    offered = {flag for each in error.ctx.command.params for flag in each.opts} if error.ctx else set()
+    offered = (
+        {flag for parameter in error.ctx.command.params for flag in parameter.opts} if error.ctx else set()
+    )
     if unknown and unknown not in offered:
         from ortune.verbs._guesses import instead
 
@@ -191,12 +195,12 @@ def _with_look(arguments: Sequence[str]) -> Sequence[str]:
 def _with_resume(arguments: Sequence[str]) -> list[str]:
     """``--resume`` may stand without an id, which typer has no way to say: the newest session is then meant."""
     options = _options(arguments)
-    found = []
+    rewritten = []
     for this, after in itertools.zip_longest(options, options[1:], fillvalue=""):
-        found.append(this)
+        rewritten.append(this)
         if this == "--resume" and not SESSION_ID.fullmatch(after):
-            found[-1] = "--resume=newest"
-    return [*found, *arguments[len(options) :]]
+            rewritten[-1] = "--resume=newest"
+    return [*rewritten, *arguments[len(options) :]]
 
 
 def _refuse(error: OrtuneError, arguments: Sequence[str]) -> int:
@@ -230,7 +234,11 @@ def _is_utf8(name: bytes) -> bool:
 
 def _verb(arguments: Sequence[str]) -> list[str]:
     """The verb, when the command line begins with one."""
-    return [a for a in arguments[:1] if a in {*verbs(), *(made.name for made in app.registered_commands)}]
+    return [
+        a
+        for a in arguments[:1]
+        if a in {*verbs(), *(registered.name for registered in app.registered_commands)}
+    ]
 
 
 def _wants_json(arguments: Sequence[str]) -> bool:

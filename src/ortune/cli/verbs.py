@@ -71,20 +71,20 @@ def command(verb: str, *, for_help: bool = False, whole: bool = False) -> Callab
     from ortune.verbs._options import Argument, Option, option_fields
 
     module = options_alone(verb) if for_help else importlib.import_module(f"ortune.verbs.{verb}")
-    fields = [each for each in option_fields(module.Options) if each.spelling is not None]
-    own_output = any(each.name == "output" for each in fields)
+    fields = [field for field in option_fields(module.Options) if field.spelling is not None]
+    own_output = any(field.name == "output" for field in fields)
 
-    def run(**given: Any) -> None:
-        form = given.pop("format")
-        as_json = given.pop("as_json")
-        verbose = given.pop("verbose")
-        output = None if own_output else given.pop("output")
+    def run(**values: Any) -> None:
+        form = values.pop("format")
+        as_json = values.pop("as_json")
+        verbose = values.pop("verbose")
+        output = None if own_output else values.pop("output")
         with reporting(verb, as_json or form == "json"):
             form = chosen_format(form, as_json, module.FORMATS)
             if output is not None:
                 files.require_writable(Path(output), "--output")
             began_s = _started_s() if whole else None
-            envelope, options = _run(module, given, form, began_s)
+            envelope, options = _run(module, values, form, began_s)
             place = getattr(options, "answer", None) if own_output else output
             _write(verb, envelope, form, place, whole=verbose)
             if envelope.error:
@@ -93,8 +93,8 @@ def command(verb: str, *, for_help: bool = False, whole: bool = False) -> Callab
             raise typer.Exit(module.exit_code(envelope) if hasattr(module, "exit_code") else 0)
 
     parameters = []
-    for each in fields:
-        spelling = each.spelling
+    for field in fields:
+        spelling = field.spelling
         if isinstance(spelling, Argument):
             shown = typer.Argument(metavar=spelling.metavar, help=_kept(spelling.help), show_default=False)
         else:
@@ -102,9 +102,9 @@ def command(verb: str, *, for_help: bool = False, whole: bool = False) -> Callab
             flags = [flag for flag in (spelling.flag, spelling.also, spelling.short) if flag]
             shown = typer.Option(
                 *flags, metavar=spelling.metavar or None, help=_kept(spelling.help), rich_help_panel=spelling.panel,
-                min=spelling.least, hidden=spelling.hidden, show_default=each.default not in (None, "") and not each.many,
+                min=spelling.least, hidden=spelling.hidden, show_default=field.default not in (None, "") and not field.many,
             )  # fmt: skip
-        parameters.append(_parameter(each.name, _type(each), _default(each), shown))
+        parameters.append(_parameter(field.name, _type(field), _default(field), shown))
     parameters += _answer(module.FORMATS, own_output)
     run.__name__, run.__doc__ = verb, _paragraphs(inspect.getdoc(module.Options) or "")
     vars(run)["__signature__"] = inspect.Signature(parameters)  # what typer reads
@@ -130,11 +130,11 @@ def _kept(text: str) -> str:
     return escape(text)
 
 
-def _run(module: Any, given: dict[str, Any], form: str, began_s: float | None) -> tuple[Envelope[Any], Any]:
+def _run(module: Any, values: dict[str, Any], form: str, began_s: float | None) -> tuple[Envelope[Any], Any]:
     from ortune import Watcher
     from ortune.verbs._page import run
 
-    options = module.Options(**given)
+    options = module.Options(**values)
     if form == "html" and hasattr(options, "timeline"):  # a page shows what ran when
         options = dataclasses.replace(options, timeline=True)
     say = Say()
@@ -169,40 +169,40 @@ def _parameter(name: str, kind: Any, default: Any, shown: Any) -> inspect.Parame
     )
 
 
-def _type(each: OptionField) -> Any:
+def _type(field: OptionField) -> Any:
     """What typer reads of a field: text where text may be written, and lists."""
-    if each.many:
+    if field.many:
         return list[str]
-    kinds = get_args(each.type) or (each.type,)
+    kinds = get_args(field.type) or (field.type,)
     if str in kinds:
         return str | None if type(None) in kinds else str
-    return each.type
+    return field.type
 
 
-def _default(each: OptionField) -> Any:
-    if each.required:
+def _default(field: OptionField) -> Any:
+    if field.required:
         return inspect.Parameter.empty
-    return list(each.default) if each.many else each.default
+    return list(field.default) if field.many else field.default
 
 
 def _answer(formats: tuple[str, ...], own_output: bool) -> list[inspect.Parameter]:
     """Where the answer goes, and how it looks."""
     from ortune.verbs._options import OUT
 
-    found = []
+    parameters = []
     if not own_output:
         help_ = "Write the result to a file instead of stdout."
         shown = typer.Option("--output", "-o", metavar="FILE", help=help_, rich_help_panel=OUT)
-        found.append(_parameter("output", str | None, None, shown))
+        parameters.append(_parameter("output", str | None, None, shown))
     *most, last = formats
     shown = typer.Option(
         "--format", metavar="FORMAT", help=f"{', '.join(most)} or {last}.", rich_help_panel=OUT
     )
-    found.append(_parameter("format", str, "text", shown))
+    parameters.append(_parameter("format", str, "text", shown))
     shown = typer.Option(
         "--json", help="One JSON document on stdout; the same as --format json.", rich_help_panel=OUT
     )
-    found.append(_parameter("as_json", bool, False, shown))
+    parameters.append(_parameter("as_json", bool, False, shown))
     help_ = "Show all that supports the answer: what was tried, checks, notes."
     shown = typer.Option("--verbose", "-v", help=help_, rich_help_panel=OUT)
-    return [*found, _parameter("verbose", bool, False, shown)]
+    return [*parameters, _parameter("verbose", bool, False, shown)]

@@ -37,8 +37,8 @@ _PACKAGES = {
 
 def cuda_of(needed: Sequence[str]) -> int:
     """The major version of CUDA that a library is linked to; 0 for none."""
-    found = (_SONAME.fullmatch(name) for name in needed)
-    return next((int(each[2]) for each in found if each and each[1].startswith(_OF_CUDA)), 0)
+    matches = (_SONAME.fullmatch(name) for name in needed)
+    return next((int(match[2]) for match in matches if match and match[1].startswith(_OF_CUDA)), 0)
 
 
 def lacking(needed: Sequence[str], missing: Sequence[str], python: str) -> tuple[str, str]:
@@ -69,9 +69,9 @@ def _source(name: str, cuda: int) -> str:
     """The package with a library, with the version that its number asks for; "" where it is not known."""
     if name in _PACKAGES:
         return _PACKAGES[name]
-    found = _SONAME.fullmatch(name)
-    if found is None or not cuda:
+    match = _SONAME.fullmatch(name)
+    if match is None or not cuda:
         return ""
-    stem = next((stem for stem in _WHEELS if found[1].lower().startswith(stem)), "")
+    stem = next((stem for stem in _WHEELS if match[1].lower().startswith(stem)), "")
     suffix = "-cu12" if cuda == 12 else ""
-    return f"{_WHEELS[stem].format(suffix, cuda=cuda)}=={found[2]}.*" if stem else ""
+    return f"{_WHEELS[stem].format(suffix, cuda=cuda)}=={match[2]}.*" if stem else ""

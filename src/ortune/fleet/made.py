@@ -65,8 +65,8 @@ def folder() -> Path:
 def made() -> list[MadeRuntime]:
     """Every environment that is whole, by name; those of another Python's ortune too."""
     places = sorted(folder().glob("*/" + ABOUT))
-    found = (_read(place.parent) for place in places if not place.parent.name.startswith("."))
-    return [each for each in found if each is not None]
+    runtimes = (_read(place.parent) for place in places if not place.parent.name.startswith("."))
+    return [runtime for runtime in runtimes if runtime is not None]
 
 
 def require(name: str, say: Callable[[str], None]) -> MadeRuntime:
@@ -83,9 +83,9 @@ def require(name: str, say: Callable[[str], None]) -> MadeRuntime:
     wanted, passed_over = packages.usable(name)
     home = folder()
     place = home / f"{name}-{_PYTHON}"
-    known = _read(place)
-    if known is not None:
-        return known
+    existing = _read(place)
+    if existing is not None:
+        return existing
     if not wanted:
         raise RuntimeNotFound(
             f"it cannot work on this machine: {'; '.join(passed_over)}", where=f"--runtime {name}"
@@ -132,8 +132,8 @@ def _make(wanted: Recipe, place: Path, passed_over: Sequence[str], say: Callable
 
 def addable(versions: Collection[str] = ()) -> tuple[AddableRuntime, ...]:
     """What is worth adding and is not there yet; ``versions`` are those of the runtimes that were found."""
-    there = {each.name for each in made()}
-    return tuple(each for each in packages.addable(versions) if each.name not in there)
+    there = {runtime.name for runtime in made()}
+    return tuple(runtime for runtime in packages.addable(versions) if runtime.name not in there)
 
 
 def find(named: str | None, say: Callable[[str], None]) -> Runtime:
@@ -153,7 +153,7 @@ def find(named: str | None, say: Callable[[str], None]) -> Runtime:
 def remove(name: str) -> bool:
     """Removes an environment; False where there was none. UsageError for what is no runtime's name."""
     require_recipes(name)
-    places = [each for each in folder().glob(f"{name}-py*") if each.is_dir()]
+    places = [environment for environment in folder().glob(f"{name}-py*") if environment.is_dir()]
     for place in places:
         _discard(place)
     return bool(places)
@@ -255,23 +255,23 @@ def _failed(wanted: Recipe, output: str) -> RuntimeNotFound:
 
 def _described(wanted: Recipe, part: Path, place: Path) -> MadeRuntime:
     """What is in the environment, once it does what it is made for."""
-    found = _converter(wanted, part) if wanted.converter else probe(str(part))
+    probed = _converter(wanted, part) if wanted.converter else probe(str(part))
     if wanted.converter:
-        return _about(wanted, part, place, found)
-    if found.error or found.ort_version != wanted.version:
-        what = found.error or f"it holds onnxruntime {found.ort_version}"
+        return _about(wanted, part, place, probed)
+    if probed.error or probed.ort_version != wanted.version:
+        what = probed.error or f"it holds onnxruntime {probed.ort_version}"
         raise RuntimeNotFound(f"it was made and does not work: {what}", where=f"--runtime {wanted.name}")
     emulated = False
     if wanted.provider:
         provider = wanted.provider
-        answer = use(found.python, provider.name, dict(provider.needs))
+        answer = use(probed.python, provider.name, dict(provider.needs))
         if provider.name not in answer.session_providers:
             why = answer.error or answer.log or "the session fell back to the CPU"
             raise _Unusable(
                 f"it was made and has no usable {provider.name}: {why}", where=f"--runtime {wanted.name}"
             )
         emulated = provider.emulated_by(answer.devices)
-    return _about(wanted, part, place, found, emulated)
+    return _about(wanted, part, place, probed, emulated)
 
 
 def _converter(wanted: Recipe, part: Path) -> Runtime:
@@ -288,10 +288,13 @@ def _converter(wanted: Recipe, part: Path) -> Runtime:
     return Runtime(python=python, python_version=version, origin="made")
 
 
-def _about(wanted: Recipe, part: Path, place: Path, found: Runtime, emulated: bool = False) -> MadeRuntime:
+def _about(wanted: Recipe, part: Path, place: Path, probed: Runtime, emulated: bool = False) -> MadeRuntime:
     size = sum(file.stat().st_size for file in part.rglob("*") if file.is_file() and not file.is_symlink())
     runtime = msgspec.structs.replace(
-        found, python=str(place / Path(found.python).relative_to(part)), origin="--runtime", name=wanted.name
+        probed,
+        python=str(place / Path(probed.python).relative_to(part)),
+        origin="--runtime",
+        name=wanted.name,
     )
     return MadeRuntime(
         name=wanted.name,
@@ -307,7 +310,7 @@ def _about(wanted: Recipe, part: Path, place: Path, found: Runtime, emulated: bo
 def _packages(environment: Path) -> Iterator[InstalledPackage]:
     variables = {"base": str(environment), "platbase": str(environment)}
     site = sysconfig.get_path("purelib", "venv", variables)
-    for wheel in sorted(importlib.metadata.distributions(path=[site]), key=lambda each: each.name):
+    for wheel in sorted(importlib.metadata.distributions(path=[site]), key=lambda wheel: wheel.name):
         files = (Path(str(file.locate())) for file in wheel.files or ())
         yield InstalledPackage(
             name=wheel.name,
@@ -321,24 +324,24 @@ def _license(wheel: importlib.metadata.Distribution) -> str:
     """The licence by the wheel's metadata: its expression, else its classifiers, else one line of its own words."""
 
     def said(field: str) -> list[str]:
-        return [str(each) for each in wheel.metadata.get_all(field) or ()]
+        return [str(value) for value in wheel.metadata.get_all(field) or ()]
 
-    named = [each.rpartition(" :: ")[2] for each in said("Classifier") if each.startswith("License ::")]
-    own = [each.strip().partition("\n")[0] for each in said("License")]
+    named = [text.rpartition(" :: ")[2] for text in said("Classifier") if text.startswith("License ::")]
+    own = [text.strip().partition("\n")[0] for text in said("License")]
     return ", ".join(said("License-Expression") or named or own)
 
 
 def adoption(runtime: Runtime, today: Runtime) -> Adoption | None:
     """What it takes to run with a made runtime in the place of today's; None for one that was not made."""
-    about = next((each for each in made() if each.name == runtime.name), None) if runtime.name else None
+    about = next((known for known in made() if known.name == runtime.name), None) if runtime.name else None
     if about is None:
         return None
-    new = [each for each in about.packages if each.name != "numpy"]
+    new = [package for package in about.packages if package.name != "numpy"]
     return Adoption(
-        requirements=tuple(f"{each.name}=={each.version}" for each in new),
-        instead_of="" if today.package in {each.name for each in new} else today.package or CPU.wheel,
-        size_bytes=sum(each.size_bytes for each in new),
-        licenses=tuple(each.license for each in new),
+        requirements=tuple(f"{package.name}=={package.version}" for package in new),
+        instead_of="" if today.package in {package.name for package in new} else today.package or CPU.wheel,
+        size_bytes=sum(package.size_bytes for package in new),
+        licenses=tuple(package.license for package in new),
     )
 
 

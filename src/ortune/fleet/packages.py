@@ -70,10 +70,10 @@ class Recipe:
     @property
     def cost(self) -> str:
         """What is fetched: each wheel with its licence and size, and the sum; what is not known is left out."""
-        known = [(wheel, *wheels()[wheel]) for wheel in self.requirements if wheel in wheels()]
+        fetched = [(wheel, *wheels()[wheel]) for wheel in self.requirements if wheel in wheels()]
         parts = ", ".join(
             f"{wheel} ({license}, {size / 1e6:.{0 if size > 1e6 else 1}f} MB)"
-            for wheel, size, license in known
+            for wheel, size, license in fetched
         )
         total = f"{self.download_bytes / 1e6:.0f} MB to download"
         disk = f", about {self.converter.about_bytes / 1e6:.0f} MB on disk" if self.converter else ""
@@ -105,29 +105,29 @@ def recipes(name: str) -> tuple[Recipe, ...]:
         return tuple(
             _recipe(name, build.wheel, build.releases[0][0], build, provider) for build in provider.builds
         )
-    found = _PACKAGE.fullmatch(name)
-    known = {build.wheel: build for _, build in builds() if not build.beside}
-    if found is None or found[1] not in (CPU.wheel, *known):
+    match = _PACKAGE.fullmatch(name)
+    build_of = {build.wheel: build for _, build in builds() if not build.beside}
+    if match is None or match[1] not in (CPU.wheel, *build_of):
         return ()
-    return (_recipe(name, found[1], found[2], known.get(found[1])),)
+    return (_recipe(name, match[1], match[2], build_of.get(match[1])),)
 
 
 def require_recipes(name: str) -> tuple[Recipe, ...]:
     """What may be installed for a name; UsageError says which names there are, or why nothing can be installed."""
-    found = recipes(name)
+    choices = recipes(name)
     provider = of_target(name)
-    if not found and provider.target:
+    if not choices and provider.target:
         brought = "onnxruntime-web" if provider.in_page else f"every {CPU.wheel}"
         raise UsageError(
             f"nothing can be installed for {name}: {provider.by_hand or provider.otherwise or f'it is in {brought}'}",
             do="name an environment that has it: --runtime PATH",
         )
-    if not found:
+    if not choices:
         names = ", ".join([*dict.fromkeys(provider.target for provider, _ in builds()), *CONVERTERS])
         raise UsageError(
             f"no runtime is called {name!r}", do=f"{names}, or a release such as {CPU.wheel}=={RELEASES[0]}"
         )
-    return found
+    return choices
 
 
 def usable(name: str) -> tuple[list[Recipe], list[str]]:
@@ -149,29 +149,29 @@ def addable(there: Collection[str] = ()) -> tuple[AddableRuntime, ...]:
     for name in dict.fromkeys(provider.target for provider, _ in builds()):
         fit, _ = usable(name)
         offered += [
-            (each, each.build.what, each.build.about_bytes)
-            for each in fit[:1]
-            if each.build and platform.machine() not in each.build.emulated_on
+            (recipe, recipe.build.what, recipe.build.about_bytes)
+            for recipe in fit[:1]
+            if recipe.build and platform.machine() not in recipe.build.emulated_on
         ]
     others = [release for release in RELEASES if release not in there][:1]
     what = "another release of ONNX Runtime, to compare with yours"
     offered += [
-        (each, what, _PLAIN_BYTES)
+        (recipe, what, _PLAIN_BYTES)
         for release in others
-        for each in require_recipes(f"{CPU.wheel}=={release}")
+        for recipe in require_recipes(f"{CPU.wheel}=={release}")
     ]
     for converter in CONVERTERS.values():
         offered.append((_of_converter(converter)[0], converter.what, converter.about_bytes))
     return tuple(
         AddableRuntime(
-            name=each.name,
+            name=recipe.name,
             what=what,
-            packages=each.requirements,
+            packages=recipe.requirements,
             about_bytes=about_bytes,
-            download_bytes=each.download_bytes,
-            command=f"ortune runtime add {each.name}",
+            download_bytes=recipe.download_bytes,
+            command=f"ortune runtime add {recipe.name}",
         )
-        for each, what, about_bytes in offered
+        for recipe, what, about_bytes in offered
     )
 
 
@@ -207,8 +207,8 @@ def _recipe(
         # On Linux the wheel brings the library itself.
         libraries = dict(build.releases)
         if version not in libraries:
-            known = ", ".join(f"{package}=={each}" for each in libraries)
-            raise UsageError(f"it is not known which {build.library} {name} needs", do=f"one of {known}")
+            choices = ", ".join(f"{package}=={release}" for release in libraries)
+            raise UsageError(f"it is not known which {build.library} {name} needs", do=f"one of {choices}")
         wanted.append(f"{build.library}=={libraries[version]}")
     if build is not None and provider is not None:
         wanted += build.brings

@@ -109,7 +109,7 @@ def ask(
     )
     try:
         done = launcher.run(
-            [python, "-"], limit_s=timeout_s, given=script.encode("ascii"), environment=clean_environment()
+            [python, "-"], limit_s=timeout_s, stdin=script.encode("ascii"), environment=clean_environment()
         )
     except OSError as error:
         return Answer(ended=f"cannot be started: {error.strerror or error}")
@@ -136,8 +136,8 @@ def _answer(stdout: bytes, stderr: bytes, ended: str) -> Answer:
         facts["ended"] = ended
     log = stderr.decode("utf-8", errors="replace")
     messages = "\n".join((str(facts.get("library_error", "")), str(facts.get("error", "")), log))
-    found = re.search(r"(\S+): cannot open shared object file", messages)
-    return msgspec.convert({**facts, "log": _last_words(log), "missing": found[1] if found else ""}, Answer)
+    match = re.search(r"(\S+): cannot open shared object file", messages)
+    return msgspec.convert({**facts, "log": _last_words(log), "missing": match[1] if match else ""}, Answer)
 
 
 def _decode(text: str) -> dict[str, Any]:

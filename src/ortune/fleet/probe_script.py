@@ -46,14 +46,14 @@ def on_error(kind: type[BaseException], error: BaseException, trace: TracebackTy
 
 def wheels() -> list[tuple[str, str, bool]]:
     """Installed wheels that matter: name, version, and whether it brings an ``onnxruntime`` package."""
-    found = []
+    installed = []
     for wheel in importlib.metadata.distributions():
         name = (wheel.metadata["Name"] or "").lower().replace("_", "-")
         if name.startswith(("onnxruntime", "ort-nightly")) or name in OTHERS:
             paths = [str(path).replace("\\", "/") for path in wheel.files or ()]
             build = any(p.startswith("onnxruntime/capi/onnxruntime_pybind11_state") for p in paths)
-            found.append((name, wheel.version, build))
-    return sorted(set(found))
+            installed.append((name, wheel.version, build))
+    return sorted(set(installed))
 
 
 def import_runtime() -> Any:
@@ -70,8 +70,8 @@ def look() -> None:
     say(python_version=platform.python_version(), wheels=wheels())
     ort = import_runtime()
     if not hasattr(ort, "InferenceSession"):
-        found = getattr(ort, "__file__", None) or next(iter(ort.__path__))
-        say(error="ImportError: " + found + " is not an ONNX Runtime")
+        path = getattr(ort, "__file__", None) or next(iter(ort.__path__))
+        say(error="ImportError: " + path + " is not an ONNX Runtime")
         return
     say(stage="look", ort_version=ort.__version__, providers=ort.get_available_providers())
     if importlib.util.find_spec("onnxruntime.capi.build_and_package_info") is not None:

@@ -56,7 +56,7 @@ def find_runtime(python: str | None = None) -> Runtime:
         if not runtime.error:
             return runtime
         looked.append(runtime)
-    reasons = "; ".join(f"{each.origin} ({each.python}): {each.error}" for each in looked)
+    reasons = "; ".join(f"{runtime.origin} ({runtime.python}): {runtime.error}" for runtime in looked)
     do = "pip install onnxruntime, or name the interpreter that has it: --runtime PATH"
     if local := not_started(looked):
         do = f"the {local} of this folder is not started unasked; to measure with it: --runtime {local}"
@@ -71,7 +71,9 @@ def all_runtimes() -> list[Runtime]:
 def not_started(looked: Iterable[Runtime]) -> str:
     """The ``.venv`` of the current folder, where it has an interpreter that is none of these; else ""."""
     python = interpreter(LOCAL)
-    return LOCAL if python and _identity(python) not in {_identity(each.python) for each in looked} else ""
+    return (
+        LOCAL if python and _identity(python) not in {_identity(runtime.python) for runtime in looked} else ""
+    )
 
 
 def probe(python: str) -> Runtime:
@@ -106,17 +108,17 @@ def places(environment: Mapping[str, str] | None = None) -> list[Place]:
         environment: Read instead of this process's own.
     """
     variables = os.environ if environment is None else environment
-    found: list[Place] = []
+    candidates: list[Place] = []
     if active := variables.get("VIRTUAL_ENV"):
-        found.append(Place(origin="$VIRTUAL_ENV", named=active, python=interpreter(active)))
+        candidates.append(Place(origin="$VIRTUAL_ENV", named=active, python=interpreter(active)))
     if sys.executable:
-        found.append(Place(origin="ortune's own", named=sys.executable, python=sys.executable))
+        candidates.append(Place(origin="ortune's own", named=sys.executable, python=sys.executable))
     for command in ("python3", "python"):
         if path := launcher.program(command, variables.get("PATH")):
-            found.append(Place(origin=f"{command} on PATH", named=path, python=path))
+            candidates.append(Place(origin=f"{command} on PATH", named=path, python=path))
             break
     unique: dict[tuple[str, str], Place] = {}
-    for place in found:
+    for place in candidates:
         unique.setdefault(_identity(place.python or place.named), place)
     return list(unique.values())
 
@@ -168,9 +170,9 @@ def _package(look: Answer) -> str:
     """The wheel that the imported build is from: by its own word, else by its version."""
     if look.package:
         return look.package
-    found = builds(look)
-    same = [wheel.name for wheel in found if wheel.version == look.ort_version]
-    return (same or [wheel.name for wheel in found] or [""])[0]
+    installed = builds(look)
+    same = [wheel.name for wheel in installed if wheel.version == look.ort_version]
+    return (same or [wheel.name for wheel in installed] or [""])[0]
 
 
 def _error(look: Answer) -> str:

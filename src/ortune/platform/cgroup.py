@@ -98,12 +98,12 @@ def memory_left_bytes(groups: Groups) -> int | None:
 
 def throttling(groups: Groups) -> tuple[Throttling, ...]:
     """The throttling counters of every level that has them: whichever has a quota may be the one that bites."""
-    found: list[Throttling] = []
+    counters: list[Throttling] = []
     for level in groups.cpu:
         stat = read_fields(level.folder / "cpu.stat")
         if "nr_throttled" not in stat:
             continue
-        found.append(
+        counters.append(
             Throttling(
                 group=str(level.folder),
                 nr_periods=stat.get("nr_periods", 0),
@@ -112,7 +112,7 @@ def throttling(groups: Groups) -> tuple[Throttling, ...]:
                 throttled_us=stat.get("throttled_usec", stat.get("throttled_time", 0) // 1000),
             )
         )
-    return tuple(found)
+    return tuple(counters)
 
 
 def _quota(level: Level) -> float | None:
@@ -153,9 +153,9 @@ def _mounts(text: str) -> list[_Mount]:
     mounts: list[_Mount] = []
     for line in text.splitlines():
         # Optional fields stand before " - ", so both halves are read from their own ends.
-        head, found, tail = line.partition(" - ")
+        head, separator, tail = line.partition(" - ")
         fields, kinds = head.split(" "), tail.split(" ")
-        if not found or len(fields) < 5 or kinds[0] not in ("cgroup", "cgroup2"):
+        if not separator or len(fields) < 5 or kinds[0] not in ("cgroup", "cgroup2"):
             continue
         mounts.append(
             _Mount(

@@ -193,16 +193,16 @@ def cache_bytes(cpus: Iterable[int], root: Path = Path("/")) -> int | None:
 
     A virtual machine shows what its host makes it believe.
     """
-    found: dict[tuple[int, str], int] = {}
+    sizes: dict[tuple[int, str], int] = {}
     for cpu in cpus:
         for index in (root / f"sys/devices/system/cpu/cpu{cpu}/cache").glob("index[0-9]*"):
             level, size = read_int(index / "level"), _size_bytes(read_text(index / "size") or "")
             if level and size and read_text(index / "type") != "Instruction":
                 # Where it is not told who shares an instance, each CPU has one of its own.
                 shared = read_text(index / "shared_cpu_list") or str(cpu)
-                found[level, shared] = size
-    last = max((level for level, _ in found), default=0)
-    return sum(size for (level, _), size in found.items() if level == last) or None
+                sizes[level, shared] = size
+    last = max((level for level, _ in sizes), default=0)
+    return sum(size for (level, _), size in sizes.items() if level == last) or None
 
 
 def _size_bytes(text: str) -> int:

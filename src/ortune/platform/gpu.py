@@ -35,20 +35,20 @@ def gpu_names(root: Path = Path("/")) -> tuple[str, ...]:
 
 def cuda_driver() -> tuple[int, int] | None:
     """The newest CUDA that NVIDIA's driver is for, as (major, minor); None where no driver is here."""
-    found = ctypes.c_int()
+    version = ctypes.c_int()
     try:
         library = ctypes.CDLL("nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1")
-        failed = library.cuDriverGetVersion(ctypes.byref(found))
+        failed = library.cuDriverGetVersion(ctypes.byref(version))
     except (OSError, AttributeError):
         return None
-    return None if failed else (found.value // 1000, found.value % 1000 // 10)
+    return None if failed else (version.value // 1000, version.value % 1000 // 10)
 
 
 def _nvidia_proc(root: Path) -> tuple[str, ...]:
     names: list[str] = []
     for information in sorted((root / "proc/driver/nvidia/gpus").glob("*/information")):
-        found = re.search(r"^Model:\s*(.+)$", read_text(information) or "", re.MULTILINE)
-        names.append(found[1].strip() if found else "NVIDIA GPU")
+        match = re.search(r"^Model:\s*(.+)$", read_text(information) or "", re.MULTILINE)
+        names.append(match[1].strip() if match else "NVIDIA GPU")
     return tuple(names)
 
 
@@ -71,8 +71,8 @@ def _render_node(root: Path, node: str) -> str:
     vendor = read_text(device / "vendor")
     if vendor is None:
         # Arm GPUs are platform devices without a PCI id; the driver's name is all there is.
-        found = re.search(r"^DRIVER=(.+)$", read_text(device / "uevent") or "", re.MULTILINE)
-        return f"{found[1]} GPU ({node})" if found else ""
+        match = re.search(r"^DRIVER=(.+)$", read_text(device / "uevent") or "", re.MULTILINE)
+        return f"{match[1]} GPU ({node})" if match else ""
     product = (read_text(device / "device") or "").removeprefix("0x")
     return (
         f"{_VENDORS.get(vendor, 'GPU vendor ' + vendor)} GPU {vendor.removeprefix('0x')}:{product} ({node})"

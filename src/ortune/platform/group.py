@@ -16,9 +16,9 @@ T = TypeVar("T")
 
 def group_memory_bytes(pid: int) -> int:
     """Resident memory of a process and its descendants; what they share (code, files) is counted once."""
-    found = _of_each(pid, lambda process: process.memory_info())
-    shared = [getattr(memory, "shared", 0) for memory in found]
-    return sum(memory.rss for memory in found) - sum(shared) + max(shared, default=0)
+    memories = _of_each(pid, lambda process: process.memory_info())
+    shared = [getattr(memory, "shared", 0) for memory in memories]
+    return sum(memory.rss for memory in memories) - sum(shared) + max(shared, default=0)
 
 
 def group_cpu_s(pid: int) -> float:
@@ -65,10 +65,10 @@ def _of_each(pid: int, read: Callable[[psutil.Process], T]) -> list[T]:
     """What is read of each; one that ends meanwhile is left out."""
     import psutil
 
-    found: list[T] = []
+    values: list[T] = []
     with contextlib.suppress(psutil.Error):
         leader = psutil.Process(pid)
-        for each in (leader, *leader.children(recursive=True)):
+        for process in (leader, *leader.children(recursive=True)):
             with contextlib.suppress(psutil.Error):
-                found.append(read(each))
-    return found
+                values.append(read(process))
+    return values

@@ -61,8 +61,8 @@ def memory_left_bytes(root: Path = Path("/")) -> int | None:
     The least of what the machine has and what each control group above this process allows. Cheap enough to ask many
     times a second.
     """
-    known = (meminfo(root).get("MemAvailable"), cgroup.memory_left_bytes(cgroup.groups_once(root)))
-    return min((left for left in known if left is not None), default=None)
+    limits = (meminfo(root).get("MemAvailable"), cgroup.memory_left_bytes(cgroup.groups_once(root)))
+    return min((left for left in limits if left is not None), default=None)
 
 
 def process_memory_bytes(pid: int, root: Path = Path("/")) -> int | None:

@@ -45,15 +45,15 @@ def cpu_name() -> str:
 
 def brand() -> str:
     """What macOS calls the processor ("Apple M2"), "" on another system."""
-    found = ctypes.create_string_buffer(256)
-    size = ctypes.c_size_t(len(found))
+    buffer = ctypes.create_string_buffer(256)
+    size = ctypes.c_size_t(len(buffer))
     try:
         failed = ctypes.CDLL(None).sysctlbyname(
-            b"machdep.cpu.brand_string", found, ctypes.byref(size), None, ctypes.c_size_t(0)
+            b"machdep.cpu.brand_string", buffer, ctypes.byref(size), None, ctypes.c_size_t(0)
         )
     except (AttributeError, OSError, TypeError):  # no such function, or (Windows) no such library
         return ""
-    return "" if failed else found.value.decode(errors="replace").strip()
+    return "" if failed else buffer.value.decode(errors="replace").strip()
 
 
 def topology() -> Topology:

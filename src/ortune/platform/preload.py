@@ -58,8 +58,8 @@ def allocator_library(
 
 def allocators(root: Path = Path("/"), environment: Mapping[str, str] | None = None) -> dict[str, str]:
     """The allocators that are on this machine, each with its library's path."""
-    found = {name: allocator_library(name, root, environment) for name in INSTALL_HINTS}
-    return {name: str(path) for name, path in found.items() if path is not None}
+    libraries = {name: allocator_library(name, root, environment) for name in INSTALL_HINTS}
+    return {name: str(path) for name, path in libraries.items() if path is not None}
 
 
 def _is_library(filename: str, stem: str) -> bool:

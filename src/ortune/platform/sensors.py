@@ -137,13 +137,13 @@ def _most_throttled(
 
 
 def _load1(root: Path) -> float | None:
-    found = re.match(r"\d+\.\d+", read_text(root / "proc/loadavg") or "")
-    return float(found[0]) if found else None
+    match = re.match(r"\d+\.\d+", read_text(root / "proc/loadavg") or "")
+    return float(match[0]) if match else None
 
 
 def _psi_cpu_some_us(root: Path) -> int | None:
-    found = re.search(r"^some .*total=(\d+)", read_text(root / "proc/pressure/cpu") or "", re.MULTILINE)
-    return int(found[1]) if found else None
+    match = re.search(r"^some .*total=(\d+)", read_text(root / "proc/pressure/cpu") or "", re.MULTILINE)
+    return int(match[1]) if match else None
 
 
 def _others(before: Snapshot, after: Snapshot) -> int | None:
@@ -180,5 +180,5 @@ def _thermal_throttles(root: Path, cpus: tuple[int, ...]) -> int | None:
     counts = [read_int(folder / "core_throttle_count") for folder in folders]
     # All CPUs of a package show the same package count; the first stands for it.
     counts += [read_int(folders[0] / "package_throttle_count")] if folders else []
-    known = [count for count in counts if count is not None]
-    return sum(known) if known else None
+    known_counts = [count for count in counts if count is not None]
+    return sum(known_counts) if known_counts else None

@@ -35,12 +35,12 @@ class Record(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=False):
 
     def __repr__(self) -> str:
         """One line at a prompt: what differs from the defaults, and of what is long or nested only its kind."""
-        told = (
+        fields = (
             f"{f.name}={_short(value)}"
             for f in msgspec.structs.fields(self)
             if (value := getattr(self, f.name)) != f.default
         )
-        return f"{type(self).__name__}({', '.join(told)})"
+        return f"{type(self).__name__}({', '.join(fields)})"
 
 
 def _short(value: object) -> str:

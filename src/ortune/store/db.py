@@ -273,7 +273,7 @@ class SessionLog:
 def _file_system(folder: Path) -> str:
     """The kind of file system that holds a folder, as the system calls it; "" where it does not say."""
     place = folder.resolve()
-    mounts = {Path(each.mountpoint): each.fstype for each in psutil.disk_partitions(all=True)}
+    mounts = {Path(partition.mountpoint): partition.fstype for partition in psutil.disk_partitions(all=True)}
     return next((mounts[parent] for parent in (place, *place.parents) if parent in mounts), "")
 
 

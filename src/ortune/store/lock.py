@@ -75,7 +75,7 @@ def measuring(
         yield
         return
     try:
-        told = False
+        is_announced = False
         while True:
             try:
                 fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -84,9 +84,9 @@ def measuring(
                 other = holder_words(os.pread(fd, 2000, 0), time.time())
                 if not wait:
                     raise BusyError(other, do="wait for it, or leave out --no-wait") from None
-                if not told:
+                if not is_announced:
                     say(f"waiting: {other}")
-                    told = True
+                    is_announced = True
                 line(f"waiting: {other}")
                 time.sleep(POLL_S)
             except OSError as error:  # a file system without locks
@@ -110,11 +110,11 @@ def holder_words(text: bytes, now_s: float) -> str:
     except (msgspec.MsgspecError, UnicodeDecodeError):
         return "another ortune is measuring on this machine"
     gone_s = max(0.0, now_s - holder.since_s)
-    told = f"ortune {holder.what} (pid {holder.pid}) is measuring on this machine, for {gone_s:.0f} s now"
+    words = f"ortune {holder.what} (pid {holder.pid}) is measuring on this machine, for {gone_s:.0f} s now"
     if holder.budget_s is None:
-        return told
+        return words
     left_s = holder.budget_s - gone_s
-    return f"{told}, {left_s:.0f} s of its budget left" if left_s > 0 else f"{told}, its budget is over"
+    return f"{words}, {left_s:.0f} s of its budget left" if left_s > 0 else f"{words}, its budget is over"
 
 
 def _open(path: Path) -> int:

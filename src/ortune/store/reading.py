@@ -73,24 +73,24 @@ class ReadOnlyStore(Store):
         if wanted == "newest" and self.heads:
             return self.heads[0]
         names = [(head, (head.id, head.id.partition("-")[2])) for head in self.heads]
-        found = [h for h, both in names if wanted and any(name.startswith(wanted) for name in both)]
+        matches = [h for h, both in names if wanted and any(name.startswith(wanted) for name in both)]
         exact = [h for h, both in names if wanted in both]
-        if len(exact) == 1 or len(found) == 1:
-            return (exact or found)[0]
-        if not found:
+        if len(exact) == 1 or len(matches) == 1:
+            return (exact or matches)[0]
+        if not matches:
             raise UsageError(
                 "no stored session and no bundle is called so",
                 where=wanted,
                 do="ortune report lists what is stored",
             )
-        some = ", ".join(h.id for h in found[:4]) + (", ..." if len(found) > 4 else "")
-        raise UsageError(f"{len(found)} sessions begin so: {some}", where=wanted, do="give more of the id")
+        some = ", ".join(h.id for h in matches[:4]) + (", ..." if len(matches) > 4 else "")
+        raise UsageError(f"{len(matches)} sessions begin so: {some}", where=wanted, do="give more of the id")
 
     def timeline(self, session: str) -> Timeline | None:
         """What ran when, of a profile that was stored with it."""
         try:
-            found = [e for e in self.events(session) if e.kind == "timeline"]
-            return msgspec.json.decode(found[-1].body, type=Timeline) if found else None
+            timelines = [e for e in self.events(session) if e.kind == "timeline"]
+            return msgspec.json.decode(timelines[-1].body, type=Timeline) if timelines else None
         except UNREADABLE:
             return None
 
@@ -105,8 +105,8 @@ def header(head: SessionHead) -> Header:
 
 def about(head: SessionHead, model: str) -> bool:
     """Whether the session is of a file of that name, as a side or alone."""
-    found = header(head)
-    return Path(model).name in {Path(name).name for name in (found.model, found.a, found.b)}
+    result = header(head)
+    return Path(model).name in {Path(name).name for name in (result.model, result.a, result.b)}
 
 
 def document(events: Sequence[Event]) -> bytes | None:

@@ -228,7 +228,7 @@ def caller(
 
 def reports(callers: List[List[Case]]) -> List[Dict[str, Any]]:
     """One report a case: its latencies by turn, those of all callers of a turn together."""
-    found = []
+    cases = []
     for alike in zip(*callers):
         case = alike[0]
         latencies: List[int] = []
@@ -236,17 +236,17 @@ def reports(callers: List[List[Case]]) -> List[Dict[str, Any]]:
         turn_runs = []
         for turn in range(len(case.turns)):
             before = len(latencies)
-            for each in alike:
-                of_turn = slice(each.turns[turn - 1] if turn else 0, each.turns[turn])
-                latencies += each.latencies[of_turn]
-                waits += each.waits[of_turn]
+            for caller_case in alike:
+                of_turn = slice(caller_case.turns[turn - 1] if turn else 0, caller_case.turns[turn])
+                latencies += caller_case.latencies[of_turn]
+                waits += caller_case.waits[of_turn]
             turn_runs.append(len(latencies) - before)
-        found.append({
+        cases.append({
             "case": case.name, "weight": case.weight, "latency_ns": latencies, "first_ns": case.first_ns,
             "warmup_runs": case.warmup_runs, "steady": case.steady and _level(latencies, turn_runs), "waits_ns": waits,
             "output_shapes": case.shapes, "turn_runs": turn_runs,
         })  # fmt: skip
-    return found
+    return cases
 
 
 def _level(latencies: List[int], turn_runs: List[int]) -> bool:

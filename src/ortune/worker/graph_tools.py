@@ -31,17 +31,17 @@ def transformers(ort: Any, request: Dict[str, Any]) -> str:
     if options.attention_mask_format == fusion.AttentionMaskFormat.MaskIndexEnd:
         options.use_raw_attention_mask(True)
     heads, hidden = int(params["heads"]), int(params["hidden"])
-    made = optimizer.optimize_by_fusion(model, params["model"], heads, hidden, options).model
-    fused = _own(made)
+    fused_model = optimizer.optimize_by_fusion(model, params["model"], heads, hidden, options).model
+    fused = _own(fused_model)
     gained = {kind: n - before.get(kind, 0) for kind, n in fused.items() if n > before.get(kind, 0)}
     if not gained:
         # Constants that were folded on the way are no reason to write another model.
         _save(ort, onnx, onnx.load(request["model"]), request)
         return "Nothing was fused."
-    if "com.microsoft" not in {each.domain for each in made.opset_import}:
-        made.opset_import.add(domain="com.microsoft", version=1)
-    _require_same_signature(onnx.load(request["model"], load_external_data=False), made)
-    _save(ort, onnx, made, request)
+    if "com.microsoft" not in {opset.domain for opset in fused_model.opset_import}:
+        fused_model.opset_import.add(domain="com.microsoft", version=1)
+    _require_same_signature(onnx.load(request["model"], load_external_data=False), fused_model)
+    _save(ort, onnx, fused_model, request)
     listed = ", ".join("%d %s" % (gained[kind], kind) for kind in sorted(gained))
     return "Fused %s (onnxruntime.transformers %s, as %s)." % (listed, ort.__version__, params["model"])
 
@@ -49,23 +49,23 @@ def transformers(ort: Any, request: Dict[str, Any]) -> str:
 def onnxslim(ort: Any, request: Dict[str, Any]) -> str:
     """The graph as onnxslim simplifies it."""
     tool, onnx = imported("onnxslim", ort), imported("onnx", ort)
-    given = onnx.load(request["model"])
-    return _finished(ort, onnx, given, tool.slim(request["model"]), request, "onnxslim")
+    original = onnx.load(request["model"])
+    return _finished(ort, onnx, original, tool.slim(request["model"]), request, "onnxslim")
 
 
 def onnxsim(ort: Any, request: Dict[str, Any]) -> str:
     """The graph as onnxsim simplifies it."""
     tool, onnx = imported("onnxsim", ort), imported("onnx", ort)
-    given = onnx.load(request["model"])
-    made, _ = tool.simplify(given)
-    return _finished(ort, onnx, given, made, request, "onnxsim")
+    original = onnx.load(request["model"])
+    simplified, _ = tool.simplify(original)
+    return _finished(ort, onnx, original, simplified, request, "onnxsim")
 
 
 def onnxscript(ort: Any, request: Dict[str, Any]) -> str:
     """The graph as the optimiser of onnxscript leaves it."""
     tool, onnx = imported("onnxscript.optimizer", ort), imported("onnx", ort)
-    given = onnx.load(request["model"])
-    return _finished(ort, onnx, given, tool.optimize(given), request, "onnxscript")
+    original = onnx.load(request["model"])
+    return _finished(ort, onnx, original, tool.optimize(original), request, "onnxscript")
 
 
 def imported(name: str, ort: Any) -> Any:
@@ -81,38 +81,38 @@ def imported(name: str, ort: Any) -> Any:
         ) from error
 
 
-def _finished(ort: Any, onnx: Any, given: Any, made: Any, request: Dict[str, Any], tool: str) -> str:
+def _finished(ort: Any, onnx: Any, original: Any, output: Any, request: Dict[str, Any], tool: str) -> str:
     """Saves what a tool made; where all that it changed is what is declared of shapes, the model as it was."""
-    _require_same_signature(given, made)
-    before, after = _contents(given.graph), _contents(made.graph)
-    _save(ort, onnx, given if before == after else made, request)
+    _require_same_signature(original, output)
+    before, after = _contents(original.graph), _contents(output.graph)
+    _save(ort, onnx, original if before == after else output, request)
     version = getattr(imported(tool, ort), "__version__", "")
     return "Simplified by %s %s: %d nodes of %d." % (
         tool,
         version,
-        len(made.graph.node),
-        len(given.graph.node),
+        len(output.graph.node),
+        len(original.graph.node),
     )
 
 
 def _contents(graph: Any) -> List[Any]:
     """The operators of a graph and of those inside, and how many numbers it holds."""
-    found: List[Any] = [sorted(list(weight.dims) for weight in graph.initializer)]
+    contents: List[Any] = [sorted(list(weight.dims) for weight in graph.initializer)]
     for node in graph.node:
-        found.append((node.domain, node.op_type, len(node.input), len(node.attribute)))
+        contents.append((node.domain, node.op_type, len(node.input), len(node.attribute)))
         for attribute in node.attribute:
             for inner in [attribute.g] if attribute.HasField("g") else attribute.graphs:
-                found += _contents(inner)
-    return found
+                contents += _contents(inner)
+    return contents
 
 
 def _raised(onnx: Any, request: Dict[str, Any]) -> str:
     """The model at an opset that has LayerNormalization, which the fusions write whether it is there or not."""
     model = onnx.load(request["model"])
-    opset = next((each.version for each in model.opset_import if each.domain in ("", "ai.onnx")), 1)
+    opset = next((opset.version for opset in model.opset_import if opset.domain in ("", "ai.onnx")), 1)
     if opset >= NORMALIZATION_OPSET:
-        given: str = request["model"]
-        return given
+        unchanged: str = request["model"]
+        return unchanged
     path: str = request["output"] + ".raised.onnx"
     try:
         raised = importlib.import_module("onnx.version_converter").convert_version(model, NORMALIZATION_OPSET)
@@ -127,7 +127,7 @@ def _raised(onnx: Any, request: Dict[str, Any]) -> str:
 
 def _folded(ort: Any, onnx: Any, request: Dict[str, Any]) -> str:
     """The model with constants folded and nothing fused for this machine: the fusions look for weights as such."""
-    given = _raised(onnx, request)
+    source = _raised(onnx, request)
     path: str = request["output"] + ".folded.onnx"
     options = ort.SessionOptions()
     for library in request["custom_ops"]:
@@ -137,29 +137,29 @@ def _folded(ort: Any, onnx: Any, request: Dict[str, Any]) -> str:
     entry = "session.optimized_model_external_initializers_%s"
     options.add_session_config_entry(entry % "file_name", os.path.basename(path) + ".data")
     options.add_session_config_entry(entry % "min_size_in_bytes", "1024")
-    ort.InferenceSession(given, options, providers=["CPUExecutionProvider"])
+    ort.InferenceSession(source, options, providers=["CPUExecutionProvider"])
     return path
 
 
 def _own(model: Any) -> Dict[str, int]:
     """How many of each of ONNX Runtime's own operators, and of normalisations, a graph holds."""
-    found: Dict[str, int] = {}
+    counts: Dict[str, int] = {}
     for node in model.graph.node:
         if node.domain == "com.microsoft" or node.op_type.endswith("LayerNormalization"):
-            found[node.op_type] = found.get(node.op_type, 0) + 1
-    return found
+            counts[node.op_type] = counts.get(node.op_type, 0) + 1
+    return counts
 
 
-def _require_same_signature(given: Any, made: Any) -> None:
+def _require_same_signature(original: Any, output: Any) -> None:
     """That the new model is called as the old one was."""
 
     def names(values: Any) -> List[str]:
         return [value.name for value in values]
 
-    weights = set(names(given.graph.initializer))
-    wanted = [name for name in names(given.graph.input) if name not in weights]
-    found = [name for name in names(made.graph.input) if name not in weights]
-    if wanted != found or names(given.graph.output) != names(made.graph.output):
+    weights = set(names(original.graph.initializer))
+    wanted = [name for name in names(original.graph.input) if name not in weights]
+    inputs = [name for name in names(output.graph.input) if name not in weights]
+    if wanted != inputs or names(original.graph.output) != names(output.graph.output):
         raise Stop("unsupported", "the tool changed the inputs or outputs of the model")
 
 

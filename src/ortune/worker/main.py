@@ -54,22 +54,22 @@ def _trial(link: Link, request: Dict[str, Any]) -> None:
               ort_version=ort.__version__)  # fmt: skip
     trial = Trial(ort, request, link)
     trial.load()
-    told = link.next_command()
+    command = link.next_command()
     waited_cpu = waited = 0
-    while told["do"] != "finish":
-        if told["do"] == "warm":
+    while command["do"] != "finish":
+        if command["do"] == "warm":
             trial.warm()
-        elif told["do"] == "run":
-            trial.turn(told["runs"], told["unmeasured"])
+        elif command["do"] == "run":
+            trial.turn(command["runs"], command["unmeasured"])
         else:
-            raise Stop("protocol", "this worker knows no command %r" % told["do"])
+            raise Stop("protocol", "this worker knows no command %r" % command["do"])
         gc.disable()  # between turns too: a collection belongs to none of them
         cpu, wall = (
             time.process_time_ns(),
             timing.CLOCK(),
         )  # before it is said, since ortune may stop us at once
         link.send("turn-over")
-        told = link.next_command()
+        command = link.next_command()
         waited_cpu += time.process_time_ns() - cpu
         waited += timing.CLOCK() - wall
     link.phase = "reporting"
@@ -138,8 +138,8 @@ class Trial:
 
         request, link = self.request, self.link
         self.callers = [
-            cases.caller(self.ort, each, self.settings, request, values)
-            for each in self.sessions
+            cases.caller(self.ort, session, self.settings, request, values)
+            for session in self.sessions
             for _ in range(request["callers"])
         ]
         for number, caller in enumerate(self.callers):
@@ -215,9 +215,9 @@ def _placement(session: Any, requested: List[Dict[str, Any]]) -> List[Dict[str, 
     """Which nodes each provider has, where this version tells; one that was asked for must have some."""
     if not requested or not hasattr(session, PLACEMENT):
         return []
-    found: Dict[str, Dict[str, Any]] = {}
+    placement: Dict[str, Dict[str, Any]] = {}
     for part in getattr(session, PLACEMENT)():
-        mine = found.setdefault(
+        mine = placement.setdefault(
             part.ep_name, {"provider": part.ep_name, "n_nodes": 0, "n_parts": 0, "operators": {}}
         )
         mine["n_parts"] += 1
@@ -225,10 +225,10 @@ def _placement(session: Any, requested: List[Dict[str, Any]]) -> List[Dict[str, 
             mine["n_nodes"] += 1
             mine["operators"][node.op_type] = mine["operators"].get(node.op_type, 0) + 1
     first = requested[0]["name"]
-    if found and first not in found:
-        what = "%s took none of the nodes: all run on %s" % (first, ", ".join(sorted(found)))
+    if placement and first not in placement:
+        what = "%s took none of the nodes: all run on %s" % (first, ", ".join(sorted(placement)))
         raise Stop("not-applied", what, first)
-    return list(found.values())
+    return list(placement.values())
 
 
 def _idle_cpu_ratio() -> float:

@@ -17,15 +17,15 @@ def measure(request: Dict[str, Any]) -> str:
     module, _, name = params["function"].partition(":")
     sys.path.insert(0, params["folder"])
     function = getattr(importlib.import_module(module), name)
-    found = []
+    numbers = []
     for case in json.loads(params["cases"]):
         outputs = values.read_outputs(case["outputs"])
         inputs, _ = values.read_feeds(case["inputs"])
         value = function(outputs, inputs)
         try:
-            found.append(float(value))
+            numbers.append(float(value))
         except (TypeError, ValueError) as error:
             raise Stop("run-error", "it returned a %s, which is no number" % type(value).__name__) from error
     with open(request["output"], "w", encoding="utf-8") as f:
-        json.dump(found, f)
-    return "Measured the outputs of %d inputs." % len(found)
+        json.dump(numbers, f)
+    return "Measured the outputs of %d inputs." % len(numbers)

@@ -38,12 +38,12 @@ def convert(ort: Any, request: Dict[str, Any]) -> str:
             optimization_styles=[converter.OptimizationStyle[style]],
             custom_op_library_path=pathlib.Path(libraries[0]) if libraries else None,
         )
-        made = [name for name in os.listdir(folder) if name.endswith(".ort")]
-        if len(made) != 1:
+        files = [name for name in os.listdir(folder) if name.endswith(".ort")]
+        if len(files) != 1:
             raise Stop(
                 "unsupported", "onnxruntime %s converted the model and wrote no file" % ort.__version__
             )
-        os.replace(os.path.join(folder, made[0]), request["output"])
+        os.replace(os.path.join(folder, files[0]), request["output"])
     return "Wrote ORT format as onnxruntime %s optimises it for the CPU at level %s, style %s." % (
         ort.__version__,
         params["level"],

@@ -43,21 +43,21 @@ def measure(ort: Any, request: Dict[str, Any]) -> str:
     seconds, array_bytes = float(params["seconds"]), int(params["array_bytes"])
     with open(os.path.join(request["model"], "models.json"), encoding="utf-8") as file:
         models = json.load(file)
-    found: Dict[str, Any] = {"float32": {}, "int8": {}, "bytes": {}, "elementwise": {}}
+    rates: Dict[str, Any] = {"float32": {}, "int8": {}, "bytes": {}, "elementwise": {}}
     for _ in range(ROUNDS):
-        each = seconds / ROUNDS
+        share_s = seconds / ROUNDS
         for name, model in models.items():
             path = os.path.join(request["model"], name + ".onnx")
-            _keep(found[model["kind"]], name, _session(ort, path, threads, model["flops"], each))
-        _keep(found["float32"], "numpy", _numpy(threads, side, each))
-        for name, rate in _streams(threads, array_bytes, each).items():
-            _keep(found["bytes"], name, rate)
+            _keep(rates[model["kind"]], name, _session(ort, path, threads, model["flops"], share_s))
+        _keep(rates["float32"], "numpy", _numpy(threads, side, share_s))
+        for name, rate in _streams(threads, array_bytes, share_s).items():
+            _keep(rates["bytes"], name, rate)
         if threads == 1:  # caches of a core's own: more threads have as many times that
-            for name, rate in _elementwise(each).items():
-                _keep(found["elementwise"], name, rate)
-    found["numpy"] = np.__version__
+            for name, rate in _elementwise(share_s).items():
+                _keep(rates["elementwise"], name, rate)
+    rates["numpy"] = np.__version__
     with open(request["output"], "w", encoding="utf-8") as file:
-        json.dump(found, file)
+        json.dump(rates, file)
     return "Measured the peaks with %d threads (onnxruntime %s, numpy %s)." % (
         threads,
         ort.__version__,
@@ -79,9 +79,11 @@ def _session(ort: Any, path: str, threads: int, flops: int, seconds: float) -> f
         session = ort.InferenceSession(path, options, providers=["CPUExecutionProvider"])
     except (state.NotImplemented, state.InvalidGraph, state.Fail):
         return 0.0
-    given = session.get_inputs()[0]
-    dtype = {"tensor(float)": np.float32, "tensor(uint8)": np.uint8, "tensor(int8)": np.int8}[given.type]
-    x = np.random.RandomState(0).randint(0, 100, given.shape).astype(dtype)
+    model_input = session.get_inputs()[0]
+    dtype = {"tensor(float)": np.float32, "tensor(uint8)": np.uint8, "tensor(int8)": np.int8}[
+        model_input.type
+    ]
+    x = np.random.RandomState(0).randint(0, 100, model_input.shape).astype(dtype)
     return flops / _shortest(lambda: session.run(None, {"x": x}), seconds)
 
 
@@ -113,12 +115,12 @@ def _streams(threads: int, array_bytes: int, seconds: float) -> Dict[str, float]
     """Bytes a second, read and written, of each kind of stream, over all threads."""
     lanes = _Lanes(threads, array_bytes // 4)
     try:
-        found = {}
+        rates = {}
         for name, (arrays, work) in STREAMS.items():
             lanes.work = work
             shortest = _shortest(lanes.once, seconds / len(STREAMS))
-            found[name] = arrays * PASSES * 4.0 * (array_bytes // 4) * threads / shortest
-        return found
+            rates[name] = arrays * PASSES * 4.0 * (array_bytes // 4) * threads / shortest
+        return rates
     finally:
         lanes.end()
 

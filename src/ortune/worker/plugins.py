@@ -25,7 +25,7 @@ def wheels() -> Dict[str, Tuple[str, str]]:
 
     A wheel is known by what its module defines; onnxruntime-qnn became one at 2.0 under the name of a build.
     """
-    found: Dict[str, Tuple[str, str]] = {}
+    provider_of: Dict[str, Tuple[str, str]] = {}
     for wheel in importlib.metadata.distributions():
         name = (wheel.metadata["Name"] or "").lower().replace("_", "-")
         if not name.startswith("onnxruntime-"):
@@ -41,8 +41,8 @@ def wheels() -> Dict[str, Tuple[str, str]]:
                 continue
             if "def get_library_path" in text and "def get_ep_name" in text:
                 for provider in _names(package):
-                    found.setdefault(provider, ("%s %s" % (name, wheel.version), package))
-    return found
+                    provider_of.setdefault(provider, ("%s %s" % (name, wheel.version), package))
+    return provider_of
 
 
 def _names(package: str) -> List[str]:
@@ -68,7 +68,7 @@ def attached(ort: Any, session_options: Any, providers: List[Any]) -> List[str]:
     Raises:
         Unusable: One cannot be had from its wheel, or is not of the same kind as the first.
     """
-    specs = [(each, {}) if isinstance(each, str) else each for each in providers]
+    specs = [(provider, {}) if isinstance(provider, str) else provider for provider in providers]
     specs = [(name, own) for name, own in specs if name != "CPUExecutionProvider"]
     if not specs or specs[0][0] in ort.get_available_providers():
         return []

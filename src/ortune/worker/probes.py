@@ -72,17 +72,17 @@ def read_back(
     idle_cpu_ratio: Optional[float],
 ) -> List[Dict[str, Any]]:
     """One entry a setting: level, whether it agrees with the plan, and what was seen."""
-    found = []
+    entries = []
     for item in applied:
-        level, ok, seen = _echo(item, settings, session)
+        level, ok, actual = _echo(item, settings, session)
         if ok:
-            level, ok, seen = _effect(item, settings, session, added_threads, idle_cpu_ratio) or (
+            level, ok, actual = _effect(item, settings, session, added_threads, idle_cpu_ratio) or (
                 level,
                 ok,
-                seen,
+                actual,
             )
-        found.append({"knob": item["knob"], "level": level, "ok": ok, "seen": seen})
-    return found
+        entries.append({"knob": item["knob"], "level": level, "ok": ok, "seen": actual})
+    return entries
 
 
 def _echo(item: Dict[str, Any], settings: Settings, session: Any) -> Found:
@@ -90,23 +90,23 @@ def _echo(item: Dict[str, Any], settings: Settings, session: Any) -> Found:
     channel, key, value = item["channel"], item["key"], item["value"]
     if channel == "session_option":
         options = session.get_session_options()
-        seen = getattr(options, key)
-        return "echo", seen == option(options, key, value), str(seen)
+        actual = getattr(options, key)
+        return "echo", actual == option(options, key, value), str(actual)
     if channel == "session_config":
-        seen = session.get_session_options().get_session_config_entry(key)
-        return "echo", seen == text(value), seen
+        actual = session.get_session_options().get_session_config_entry(key)
+        return "echo", actual == text(value), actual
     if channel == "run_config":
-        seen = settings.run.get_run_config_entry(key)
-        return "echo", seen == text(value), seen
+        actual = settings.run.get_run_config_entry(key)
+        return "echo", actual == text(value), actual
     if channel == "provider_option":
-        seen = str(session.get_provider_options().get(item["provider"], {}).get(key, ""))
-        return ("echo" if seen == text(value) else "none"), True, seen
+        actual = str(session.get_provider_options().get(item["provider"], {}).get(key, ""))
+        return ("echo" if actual == text(value) else "none"), True, actual
     if channel == "env":
         return "echo", os.environ.get(key) == text(value), os.environ.get(key, "")
     if channel == "env_allocator":
         used = session.get_session_options().get_session_config_entry("session.use_env_allocators") == "1"
-        seen = str(getattr(settings.arena, key, ""))
-        return "echo", used and seen == text(value), seen
+        actual = str(getattr(settings.arena, key, ""))
+        return "echo", used and actual == text(value), actual
     if channel == "global_pool":
         shared = not session.get_session_options().use_per_session_threads
         return "echo", shared, "pool of the process" if shared else "pool of the session"
@@ -194,8 +194,8 @@ def _mapped(library: str) -> Optional[Found]:
 
 
 def _allowed(wanted: str) -> Found:
-    seen = ",".join(str(c) for c in sorted(os.sched_getaffinity(0)))
-    return "effect", set(seen.split(",")) == {str(int(c)) for c in wanted.split(",")}, seen
+    actual = ",".join(str(c) for c in sorted(os.sched_getaffinity(0)))
+    return "effect", set(actual.split(",")) == {str(int(c)) for c in wanted.split(",")}, actual
 
 
 def _thread_masks(wanted: str) -> Optional[Found]:
@@ -204,31 +204,31 @@ def _thread_masks(wanted: str) -> Optional[Found]:
         tasks = ["/proc/self/task/%s/status" % task for task in os.listdir("/proc/self/task")]
     except OSError:
         return None
-    seen = [_cpus(_field(task, "Cpus_allowed_list"), 0) for task in tasks]
+    masks = [_cpus(_field(task, "Cpus_allowed_list"), 0) for task in tasks]
     left = [_cpus(group, 1) for group in wanted.split(";")]
-    for mask in seen:
+    for mask in masks:
         if mask in left:
             left.remove(mask)
-    text = ";".join(",".join(str(c) for c in sorted(mask)) for mask in seen)
+    text = ";".join(",".join(str(c) for c in sorted(mask)) for mask in masks)
     return "effect", not left, "CPUs of the threads, from 0: " + text
 
 
 def _cpus(ranges: str, first: int) -> Set[int]:
     """CPUs of ``0-3,8`` counted from ``first``, counted from 0."""
-    found = set()
+    cpus = set()
     for part in ranges.split(","):
         low, _, high = part.partition("-")
         if low:
-            found |= set(range(int(low) - first, int(high or low) - first + 1))
-    return found
+            cpus |= set(range(int(low) - first, int(high or low) - first + 1))
+    return cpus
 
 
 def _huge_pages(value: str) -> Optional[Found]:
     """Asked for, huge pages must be there: an older C library ignores the variable, and the system may refuse."""
-    held = _field("/proc/self/smaps_rollup", "AnonHugePages")
-    if not held or not value.endswith("=1"):
+    huge_kb = _field("/proc/self/smaps_rollup", "AnonHugePages")
+    if not huge_kb or not value.endswith("=1"):
         return None
-    return "effect", held != "0", "AnonHugePages %s kB" % held
+    return "effect", huge_kb != "0", "AnonHugePages %s kB" % huge_kb
 
 
 def _field(path: str, name: str) -> str:

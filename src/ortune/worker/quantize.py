@@ -139,7 +139,7 @@ def float16(ort: Any, request: Dict[str, Any]) -> str:
     converter.logger.setLevel(logging.DEBUG)
     converter.logger.propagate = False
     try:
-        made = converter.convert_float_to_float16(
+        converted = converter.convert_float_to_float16(
             model,
             keep_io_types=True,
             disable_shape_infer=True,  # what is known of types is in it
@@ -149,11 +149,11 @@ def float16(ort: Any, request: Dict[str, Any]) -> str:
     except Exception as error:  # the converter's own, whatever it was
         said = "%s: %s" % (type(error).__name__, str(error)[:500])
         raise Stop("unsupported", "the converter to float16 cannot take this model: %s" % said) from error
-    if not any(onnx.TensorProto.FLOAT16 in _held_types(graph) for graph in _graphs(made.graph)):
+    if not any(onnx.TensorProto.FLOAT16 in _held_types(graph) for graph in _graphs(converted.graph)):
         what = "the converter found no weights that it could make float16; those that may be fed stay as they are"
         raise Stop("unsupported", what)
     outside = _large(request["model"])
-    onnx.save(made, request["output"], save_as_external_data=outside, location=request["external_name"])
+    onnx.save(converted, request["output"], save_as_external_data=outside, location=request["external_name"])
     trouble = does_not_load(ort, request)
     # What the CPU alone has no kernel for may run on the GPU that it is made for.
     if trouble and "NOT_IMPLEMENTED" not in trouble:
@@ -170,10 +170,10 @@ class _Cut(logging.Handler):
         self._large = self._small = 0
 
     def emit(self, record: logging.LogRecord) -> None:
-        found = re.search(r"float32 number (\S+) will be truncated", record.getMessage())
-        if found is None:
+        match = re.search(r"float32 number (\S+) will be truncated", record.getMessage())
+        if match is None:
             return
-        if abs(float(found.group(1))) > 1:
+        if abs(float(match.group(1))) > 1:
             self._large += 1
         else:
             self._small += 1
@@ -187,23 +187,23 @@ class _Cut(logging.Handler):
 
 def _typed(onnx: Any, request: Dict[str, Any]) -> Any:
     """The model without functions, and with the types that follow from its inputs: the converter goes by these."""
-    given, path = request["model"], request["output"] + ".typed.onnx"
-    model = onnx.load(given, load_external_data=False)
+    source, path = request["model"], request["output"] + ".typed.onnx"
+    model = onnx.load(source, load_external_data=False)
     if model.functions:
         model = importlib.import_module("onnx.inliner").inline_local_functions(model)
     onnx.save(model, path)
     with contextlib.suppress(Exception):  # what cannot be inferred is as the model declares it
         onnx.shape_inference.infer_shapes_path(path, path)
         model = onnx.load(path, load_external_data=False)
-    onnx.load_external_data_for_model(model, os.path.dirname(os.path.abspath(given)))
+    onnx.load_external_data_for_model(model, os.path.dirname(os.path.abspath(source)))
     os.remove(path)
     return model
 
 
 def _held_types(graph: Any) -> Set[int]:
     """The types of a graph's weights and constants."""
-    held = [node.attribute[0].t for node in graph.node if node.op_type == "Constant" and node.attribute]
-    return {tensor.data_type for tensor in [*graph.initializer, *held]}
+    constants = [node.attribute[0].t for node in graph.node if node.op_type == "Constant" and node.attribute]
+    return {tensor.data_type for tensor in [*graph.initializer, *constants]}
 
 
 def _graphs(graph: Any) -> Iterator[Any]:
@@ -219,13 +219,13 @@ def _store_floats(onnx: Any, graph: Any) -> None:
     """Numbers of Constant nodes as tensors, which alone the converter knows."""
     for node in graph.node:
         if node.op_type == "Constant" and node.attribute[0].name in ("value_float", "value_floats"):
-            held = node.attribute[0]
-            one = held.name == "value_float"
-            values = [held.f] if one else list(held.floats)
+            attribute = node.attribute[0]
+            one = attribute.name == "value_float"
+            values = [attribute.f] if one else list(attribute.floats)
             tensor = onnx.helper.make_tensor(
                 node.output[0], onnx.TensorProto.FLOAT, [] if one else [len(values)], values
             )
-            held.CopyFrom(onnx.helper.make_attribute("value", tensor))
+            attribute.CopyFrom(onnx.helper.make_attribute("value", tensor))
 
 
 def _libraries(ort: Any) -> Any:
@@ -237,13 +237,13 @@ def _prepared(quantization: Any, onnx: Any, request: Dict[str, Any]) -> str:
     process = importlib.import_module("onnxruntime.quantization.shape_inference").quant_pre_process
     path: str = request["output"] + ".prepared.onnx"
     logging.disable(logging.WARNING)
-    given, large = request["model"], _large(request["model"])
+    source, large = request["model"], _large(request["model"])
     failed: List[str] = []
     # Symbolic shapes need sympy and fail on some models; without them fewer tensors are quantised.
     for without in ((), ("skip_symbolic_shape",), ("skip_symbolic_shape", "skip_onnx_shape")):
         try:
             process(
-                given,
+                source,
                 path,
                 auto_merge=True,
                 save_as_external_data=large,
@@ -260,7 +260,7 @@ def _prepared(quantization: Any, onnx: Any, request: Dict[str, Any]) -> str:
 def _upgrade(onnx: Any, path: str) -> None:
     """Brings a model to an opset whose DequantizeLinear has an axis: below it scales by the channel do not load."""
     model = onnx.load(path)
-    opsets = [each.version for each in model.opset_import if each.domain in ("", "ai.onnx")]
+    opsets = [opset.version for opset in model.opset_import if opset.domain in ("", "ai.onnx")]
     if opsets and opsets[0] < AXIS_OPSET and not _large(path):
         converter = importlib.import_module("onnx.version_converter")
         onnx.save(converter.convert_version(model, AXIS_OPSET), path)
@@ -331,13 +331,13 @@ def _reader(quantization: Any, feeds: List[Dict[str, Any]]) -> Any:
         def get_next(self) -> Any:
             if self._next >= self._end:
                 return None
-            found, needs_ort_values = values.read_feeds(feeds[self._next]["path"])
+            arrays, needs_ort_values = values.read_feeds(feeds[self._next]["path"])
             if needs_ort_values:
                 raise Stop(
                     "unsupported", "the calibration feeds only what numpy holds, and no bfloat16 or float8"
                 )
             self._next += 1
-            return found
+            return arrays
 
     return Reader()
 
@@ -357,6 +357,6 @@ def _large(path: str) -> bool:
 
 def _require_fewer_bits(onnx: Any, path: str) -> None:
     """That something was quantised at all: the quantisers write a model either way."""
-    found = {node.op_type for node in onnx.load(path, load_external_data=False).graph.node}
-    if not found & {"QuantizeLinear", "DequantizeLinear", "DynamicQuantizeLinear", "DynamicQuantizeLSTM"}:
+    operators = {node.op_type for node in onnx.load(path, load_external_data=False).graph.node}
+    if not operators & {"QuantizeLinear", "DequantizeLinear", "DynamicQuantizeLinear", "DynamicQuantizeLSTM"}:
         raise Stop("unsupported", "the quantiser found no operator of this model that it can quantise")

@@ -84,7 +84,7 @@ def run(
     else:
         with ThreadPoolExecutor(len(callers)) as threads:
             calls = [threads.submit(call, caller) for caller in callers]
-        errors = [error for error in (each.exception() for each in calls) if error is not None]
+        errors = [error for error in (pending.exception() for pending in calls) if error is not None]
         # That a gate is broken says only that somebody else failed.
         for error in sorted(errors, key=lambda e: isinstance(e, threading.BrokenBarrierError)):
             raise error

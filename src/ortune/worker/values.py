@@ -39,8 +39,8 @@ def read_outputs(folder: str) -> Dict[str, Any]:
 
 def _index(folder: str, what: str) -> List[Dict[str, Any]]:
     with open(os.path.join(folder, what + ".json"), encoding="utf-8") as f:
-        found: List[Dict[str, Any]] = json.load(f)[what]
-    return found
+        entries: List[Dict[str, Any]] = json.load(f)[what]
+    return entries
 
 
 def _value(folder: str, entry: Dict[str, Any]) -> Any:
@@ -91,14 +91,14 @@ def as_ort_values(ort: Any, feeds: Dict[str, Any], bits: Dict[str, int]) -> Dict
 
 def shapes(outputs: List[Any]) -> List[List[int]]:
     """Shape of every output; a sequence or map counts as one dimension, its length."""
-    found = []
+    sizes = []
     for value in outputs:
         value = _plain(value)
         if isinstance(value, np.ndarray):
-            found.append(list(value.shape))
+            sizes.append(list(value.shape))
         else:
-            found.append([len(value)] if value is not None else [])
-    return found
+            sizes.append([len(value)] if value is not None else [])
+    return sizes
 
 
 def write_outputs(folder: str, names: List[str], types: List[str], outputs: List[Any]) -> None:

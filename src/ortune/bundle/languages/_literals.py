@@ -58,4 +58,4 @@ class Quote:
 
 def comment(text: str) -> str:
     """Text for a comment of one line: ASCII, no line breaks, and no escape that a compiler would read in a comment."""
-    return re.sub(r"[^ -\[\]-~]", lambda found: f"<{ord(found.group()):x}>", text)
+    return re.sub(r"[^ -\[\]-~]", lambda match: f"<{ord(match.group()):x}>", text)

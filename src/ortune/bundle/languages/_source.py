@@ -194,10 +194,10 @@ class Language:
 
     def statements(self, info: BundleInfo) -> list[str]:
         """Statements on ``options``; what holds for the tuned machine alone stands behind its condition."""
-        found: list[str] = []
+        statements: list[str] = []
         for setting in info.applied:
             line = self.statement(setting)
-            if not line or line in found:
+            if not line or line in statements:
                 continue
             if is_bound(setting):
                 # Numbered CPUs: of no use on another machine, an error where there are fewer.
@@ -207,8 +207,8 @@ class Language:
                 line = self.when.format(self.tuned, line)
             elif needs_allocator(setting, info.applied):
                 line = self.when.format(self.allocator, line)
-            found.append(line)
-        return found
+            statements.append(line)
+        return statements
 
     def statement(self, setting: Applied) -> str:
         """One setting as a statement on ``options``, "" where it is none."""
@@ -245,8 +245,8 @@ class Language:
     def _has(self, setting: Applied) -> bool:
         """Whether the binding has this session option, with this value."""
         value = setting.value
-        known = not isinstance(value, str) or thread_cap(value) is not None or value in self.words
-        return bool(self.any_option) or (setting.key in self.options and known)
+        has_value = not isinstance(value, str) or thread_cap(value) is not None or value in self.words
+        return bool(self.any_option) or (setting.key in self.options and has_value)
 
     # --- providers and notes ---------------------------------------------------------------------------
 
@@ -255,28 +255,28 @@ class Language:
         return next(((way, own[name]) for way, own in self.providers.items() if name in own), None)
 
     def _appended(self, info: BundleInfo) -> list[Provider]:
-        given = providers(info.plan, info.applied, keeps_buffers=self.keeps_buffers)
-        return [Provider(name, options, *way) for name, options in given if (way := self._way(name))]
+        listed = providers(info.plan, info.applied, keeps_buffers=self.keeps_buffers)
+        return [Provider(name, options, *way) for name, options in listed if (way := self._way(name))]
 
     def notes(self, info: BundleInfo, custom_ops: Sequence[str]) -> list[tuple[str, str]]:
         """What of the plan this language cannot set, each with what to do instead."""
-        found = [(named(s), do) for s in info.applied if (do := self._note(s))]
+        notes = [(named(s), do) for s in info.applied if (do := self._note(s))]
         for name, options in providers(info.plan, info.applied):
             if name == CPU.name:
                 continue  # always there
             if info.requirements and self.name != "Python":
                 built = f"an ONNX Runtime {info.ort_version} that was built with it; pip has {info.requirements[0]}"
-                found.append((f"provider {name}", f"needs {built}"))
+                notes.append((f"provider {name}", f"needs {built}"))
             if self._way(name) is None:
-                found.append((f"provider {name}", self._instead("provider")))
+                notes.append((f"provider {name}", self._instead("provider")))
             graph = find(name).graph_option
             if options.get(graph) == "1" and not self.keeps_buffers:
-                found.append((f"{graph}={options.pop(graph)} of {name}", INSTEAD["graph"]))
+                notes.append((f"{graph}={options.pop(graph)} of {name}", INSTEAD["graph"]))
             lost = [key for key in options if key not in self.takes.get(name, options)]
-            found += [(f"{key}={options[key]} of {name}", self._instead("provider_option")) for key in lost]
+            notes += [(f"{key}={options[key]} of {name}", self._instead("provider_option")) for key in lost]
         if "custom_ops" in self.lacks:
-            found += [(f"custom operators of {name}", self._instead("custom_ops")) for name in custom_ops]
-        return found
+            notes += [(f"custom operators of {name}", self._instead("custom_ops")) for name in custom_ops]
+        return notes
 
     def _note(self, setting: Applied) -> str:
         """What to do instead of a setting, "" where the language makes it."""

@@ -26,7 +26,7 @@ def once(settings: Iterable[Applied]) -> list[str]:
     return [*(allocator if options else []), *pools]
 
 
-def given(specs: Iterable[tuple[str, Mapping[str, str]]]) -> list[object]:
+def as_session_takes(specs: Iterable[tuple[str, Mapping[str, str]]]) -> list[object]:
     """Providers as InferenceSession takes them."""
     return [(name, options) if options else name for name, options in specs]
 
@@ -81,7 +81,7 @@ LANGUAGE = Language(
     keeps_buffers=True,
     more={
         "once": once,
-        "given": given,
+        "as_session_takes": as_session_takes,
         "source": source,
         "plugged": plugged,
         "cpu_alone": cpu_alone,
