@@ -153,7 +153,7 @@ class _Session:
     worker: bool
     number: int
     asked: _Said
-    made: _Said | None = None
+    created: _Said | None = None
     error: str = ""
     log: list[str] = field(default_factory=list)
     runs_ms: list[float] = field(default_factory=list)  # of the first so many
@@ -225,7 +225,7 @@ class _Watch:
         self.folder, self.until = folder, until
         self.mark = f"ortune-{secrets.token_hex(8)}:"
         self.sessions: list[_Session] = []
-        self.known: dict[tuple[str, int], _Session] = {}
+        self.session_of: dict[tuple[str, int], _Session] = {}
         self.log: list[str] = []
         self.trouble: list[str] = []
         self.over = False
@@ -324,14 +324,14 @@ class _Watch:
             if len(self.sessions) < MOST_SESSIONS:
                 new = _Session(context=event.context, worker=event.worker, number=said.number, asked=said)
                 self.sessions.append(new)
-                self.known[key] = new  # a page that is loaded again counts from the beginning
+                self.session_of[key] = new  # a page that is loaded again counts from the beginning
             return
-        session = self.known.get(key)
+        session = self.session_of.get(key)
         if session is None:
             return
         match said.kind:
             case "created":
-                session.made, session.log, self.log = said, self.log, []
+                session.created, session.log, self.log = said, self.log, []
             case "failed":
                 session.error, session.log, self.log = said.what or "it failed", self.log, []
             case "run":
@@ -412,7 +412,7 @@ class _Watch:
         asked = session.asked
         beside = tuple(PageWeights(path=w.path, url=w.url, size_bytes=w.size_bytes) for w in asked.external)
         result = PageModel(url=asked.url, size_bytes=asked.bytes, weights=beside)
-        if self.known.get((session.context, session.number)) is not session:
+        if self.session_of.get((session.context, session.number)) is not session:
             return msgspec.structs.replace(result, error="the page was loaded again since")
         model, what = self._path(place), ""
         parts: list[tuple[str, int]] = []
@@ -532,7 +532,7 @@ def _ns(ms: float) -> int:
 
 
 def _record(session: _Session, model: PageModel, about: _About, loaded: Sequence[str]) -> PageSession:
-    asked, created, first = session.asked, session.made, session.first
+    asked, created, first = session.asked, session.created, session.first
     times = session.runs_ms
     in_force = created.environment if created else {}
     ours = [url for url in loaded if build_of_file(url)]
