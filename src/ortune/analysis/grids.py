@@ -21,7 +21,7 @@ __all__ = ["Grid", "grids", "input_grids", "output_grids", "quantizes"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Grid:
-    """The numbers that a value can be: (integer - zero point) * scale.
+    """A quantization grid: the values (integer - zero point) * scale.
 
     Attributes:
         scales: One, or one for each index of ``axis``.
@@ -64,25 +64,25 @@ _RESULT_SCALE = {
 
 
 def quantizes(node: ir.Node) -> bool:
-    """Whether a node rounds what it makes to a grid."""
+    """Whether a node rounds its output to a quantization grid."""
     return node.op_type.startswith(("QuantizeLinear", "DynamicQuantizeLinear", "QLinear", "QGemm"))
 
 
 def grids(model: ir.Model) -> dict[str, Grid]:
-    """The grid of every value that a node of the main graph puts or leaves on one, by the value's name."""
+    """Returns the quantization grid of every quantized value of the main graph, by name."""
     flow = _followed(model)
     outputs = [value for node in model.graph for value in node.outputs]
     return {str(value.name): grid for value in outputs if (grid := flow.of(value)) is not None}
 
 
 def output_grids(model: ir.Model) -> dict[str, Grid]:
-    """The grid of each graph output that is on one, by the output's name."""
+    """Returns the quantization grid of each quantized graph output, by name."""
     flow = _followed(model)
     return {str(value.name): grid for value in model.graph.outputs if (grid := flow.of(value)) is not None}
 
 
 def input_grids(model: ir.Model) -> dict[str, Grid]:
-    """The grid onto which each graph input is rounded first of all, by the input's name."""
+    """Returns the quantization grid that each graph input is rounded to first, by name."""
     rounded = {}
     for value in model.graph.inputs:
         users = [use.node for use in value.uses()]

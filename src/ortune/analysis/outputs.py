@@ -122,12 +122,12 @@ _KEEPS_SCORES = op_set(
 
 
 def output_kinds(model: ir.Model) -> dict[str, OutputKind]:
-    """The kind of each graph output, by the output's name, in the graph's order."""
+    """Returns the kind of each graph output, by name, in graph order."""
     return {name: comparison.kind for name, comparison in output_comparisons(model).items()}
 
 
 def class_labels(model: ir.Model) -> dict[str, tuple[str, ...]]:
-    """The classes of each graph output that ZipMap makes, in the order of the columns that it maps, as text."""
+    """Returns the class labels of each ZipMap output, in column order, as text."""
     labels = {}
     for value in model.graph.outputs:
         node = value.producer()
@@ -141,7 +141,7 @@ def class_labels(model: ir.Model) -> dict[str, tuple[str, ...]]:
 
 
 def output_comparisons(model: ir.Model) -> dict[str, OutputComparison]:
-    """How each graph output must be compared, by the output's name, in the graph's order."""
+    """Decides how each graph output must be compared, by name, in graph order."""
     flow: Flow[_State] = Flow(bottom=_State(), join=_join, transfer=_transfer)
     fed = set(model.graph.inputs) - set(model.graph.initializers.values())
     flow.run(model, lambda value: _State(varies=value in fed, floating=_is_floating(value) is True))

@@ -70,7 +70,7 @@ class Core:
 
 
 def between_products(softmax: ir.Node) -> list[str] | None:
-    """The operators between a Softmax and the products on either side of it; None where there are none."""
+    """Returns the operators between a Softmax and the two products around it; None without two products."""
     before, above = list[str](), softmax.inputs[0].producer() if softmax.inputs[0] is not None else None
     for _ in range(_STEPS):
         if above is None or above.op_type not in _BEFORE:
@@ -94,13 +94,13 @@ def _reader(node: ir.Node) -> ir.Node | None:
 
 
 def cores(scope: Scope) -> list[Core]:
-    """The attentions of one graph, without those of its subgraphs."""
+    """Finds every attention in one graph; subgraphs are not searched."""
     candidates = [core_of(node) for node in scope if is_op(node, "Softmax")]
     return [core for core in candidates if core is not None]
 
 
 def core_of(softmax: ir.Node) -> Core | None:
-    """The attention around a Softmax; None where there is none."""
+    """Matches the attention around a Softmax; None where there is none."""
     if is_parameter(softmax, "axis") or int_of(softmax, "axis", -1) not in (-1, 3):
         return None
     shared: list[ir.Value] = []
@@ -349,7 +349,7 @@ def _joined(product: ir.Node, shared: list[ir.Value]) -> ir.Node | None:
 
 
 def symbols(value: ir.Value | None, depth: int = 8) -> list[Symbol] | None:
-    """The elements of a shape as far as the graph tells them; None where their count is not known."""
+    """Returns the elements of a shape tensor as numbers or symbols; None where their count is unknown."""
     numbers = constant(value)
     if numbers is not None:
         return [int(n) for n in numbers.reshape(-1)] if numbers.dtype.kind in "iu" else None

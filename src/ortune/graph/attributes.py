@@ -20,91 +20,91 @@ _GRAPHS = frozenset({ir.AttributeType.GRAPH, ir.AttributeType.GRAPHS})
 
 
 def attribute_of(node: ir.Node, name: str, kind: ir.AttributeType) -> ir.Attr | None:
-    """An attribute of that kind; None where it is of another, is not there, or is a parameter of a function."""
+    """Returns an attribute of the given kind; None if it is missing, of another kind, or a function's parameter."""
     attribute = node.attributes.data.get(name)
     return attribute if attribute is not None and attribute.type == kind and not attribute.is_ref() else None
 
 
 def is_parameter(node: ir.Node, name: str) -> bool:
-    """Whether an attribute is a parameter of the function around, and so not known."""
+    """Whether an attribute refers to a parameter of the enclosing function, so its value is unknown."""
     attribute = node.attributes.data.get(name)
     return attribute is not None and attribute.is_ref()
 
 
 def has_parameters(node: ir.Node) -> bool:
-    """Whether one of its attributes is a parameter of the function around."""
+    """Whether any attribute of the node refers to a parameter of the enclosing function."""
     return any(attribute.is_ref() for attribute in node.attributes.data.values())
 
 
 def int_of(node: ir.Node, name: str, default: int) -> int:
-    """An integer attribute, or its default."""
+    """Returns an integer attribute, or the default."""
     attribute = attribute_of(node, name, ir.AttributeType.INT)
     return attribute.as_int() if attribute is not None else default
 
 
 def optional_int(node: ir.Node, name: str) -> int | None:
-    """An integer attribute, None where it is not there."""
+    """Returns an integer attribute, or None if it is missing."""
     attribute = attribute_of(node, name, ir.AttributeType.INT)
     return attribute.as_int() if attribute is not None else None
 
 
 def float_of(node: ir.Node, name: str, default: float) -> float:
-    """A number as an attribute, or its default."""
+    """Returns a float attribute, or the default."""
     number = optional_float(node, name)
     return default if number is None else number
 
 
 def optional_float(node: ir.Node, name: str) -> float | None:
-    """A number as an attribute, None where it is not there."""
+    """Returns a float attribute, or None if it is missing."""
     attribute = attribute_of(node, name, ir.AttributeType.FLOAT)
     return attribute.as_float() if attribute is not None else None
 
 
 def ints_of(node: ir.Node, name: str) -> list[int] | None:
-    """A list of integers as an attribute, None where it is not there."""
+    """Returns a list of integers, or None if the attribute is missing."""
     attribute = attribute_of(node, name, ir.AttributeType.INTS)
     return list(attribute.as_ints()) if attribute is not None else None
 
 
 def floats_of(node: ir.Node, name: str) -> list[float] | None:
-    """A list of numbers as an attribute, None where it is not there."""
+    """Returns a list of floats, or None if the attribute is missing."""
     attribute = attribute_of(node, name, ir.AttributeType.FLOATS)
     return list(attribute.as_floats()) if attribute is not None else None
 
 
 def text_of(node: ir.Node, name: str, default: str) -> str:
-    """A text attribute, or its default."""
+    """Returns a string attribute, or the default."""
     attribute = attribute_of(node, name, ir.AttributeType.STRING)
     return attribute.as_string() if attribute is not None else default
 
 
 def texts_of(node: ir.Node, name: str) -> list[str] | None:
-    """A list of texts as an attribute, None where it is not there."""
+    """Returns a list of strings, or None if the attribute is missing."""
     attribute = attribute_of(node, name, ir.AttributeType.STRINGS)
     return list(attribute.as_strings()) if attribute is not None else None
 
 
 def tensor_of(node: ir.Node, name: str) -> ir.TensorProtocol | None:
-    """A tensor as an attribute, None where it is not there."""
+    """Returns a tensor attribute, or None if it is missing."""
     attribute = attribute_of(node, name, ir.AttributeType.TENSOR)
     return held_tensor(attribute) if attribute is not None else None
 
 
 def graph_of(node: ir.Node, name: str) -> ir.Graph | None:
-    """A graph as an attribute, None where it is not there."""
+    """Returns a graph attribute, or None if it is missing."""
     attribute = attribute_of(node, name, ir.AttributeType.GRAPH)
     return attribute.as_graph() if attribute is not None else None
 
 
 def graphs_of(node: ir.Node) -> Iterator[tuple[str, ir.Graph]]:
-    """The graphs in its attributes, each with the attribute's name."""
+    """Yields the node's subgraphs, each with its attribute's name."""
     for name, attribute in node.attributes.data.items():
         if attribute.type == ir.AttributeType.GRAPH and not attribute.is_ref():
             yield name, attribute.as_graph()
 
 
 def length_of(node: ir.Node, name: str) -> int:
-    """How many elements a list or a tensor in an attribute has; 0 where it is not there."""
+    """Counts the elements of a list or tensor attribute; 0 if it is missing."""
     attribute = node.attributes.data.get(name)
     if attribute is None or attribute.is_ref():
         return 0
@@ -114,7 +114,7 @@ def length_of(node: ir.Node, name: str) -> int:
 
 
 def texts(node: ir.Node) -> dict[str, str]:
-    """Attributes as text, in the order of their names; without tensors, graphs and parameters of functions."""
+    """Returns attributes as text, sorted by name, without tensors, graphs and function parameters."""
     return {
         name: repr(attribute.value)
         for name, attribute in sorted(node.attributes.data.items())
@@ -125,7 +125,7 @@ def texts(node: ir.Node) -> dict[str, str]:
 def signature(
     node: ir.Node, tensor: Callable[[ir.TensorProtocol], object], graph: Callable[[object], object] = id
 ) -> tuple[tuple[object, ...], ...]:
-    """What a node's attributes are, to be compared: name, kind and value of each, in the order of the names.
+    """Returns a comparable key of a node's attributes: name, kind and value of each, sorted by name.
 
     Args:
         node: The node.
@@ -147,12 +147,12 @@ def signature(
 
 
 def small_contents(tensor: ir.TensorProtocol) -> object:
-    """What a tensor is compared by: a small one by its contents, a large one is equal only to itself."""
+    """Returns a comparable key of a tensor: the contents of a small one, the identity of a large one."""
     if tensor.dtype == ir.DataType.STRING or tensor.nbytes > SMALL_BYTES:
         return id(tensor)
     return (tensor.dtype, tuple(tensor.shape.numpy()), tensor.tobytes())
 
 
 def cast_to(node: ir.Node) -> int:
-    """The type that a Cast makes, as ONNX numbers them; 0 of any other node."""
+    """Returns the ONNX type number that a Cast converts to; 0 for any other node."""
     return int_of(node, "to", 0) if node.op_type == "Cast" else 0

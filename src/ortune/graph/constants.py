@@ -43,12 +43,12 @@ _NUMBERS = {
 
 
 def is_overridable(value: ir.Value) -> bool:
-    """Whether it is an initializer that each call may feed another tensor for."""
+    """Whether a value is an initializer that callers can override, because it is also a graph input."""
     return value.is_initializer() and value.is_graph_input() and NEVER_FED not in value.meta
 
 
 def stored(value: ir.Value | None) -> ir.TensorProtocol | None:
-    """What the file stores as a value: an initializer, a default included, or a Constant's tensor or numbers."""
+    """Returns the tensor stored for a value: an initializer (overridable ones included) or a Constant's value."""
     if value is None:
         return None
     node = value.producer()
@@ -64,12 +64,12 @@ def stored(value: ir.Value | None) -> ir.TensorProtocol | None:
 
 
 def constant_tensor(value: ir.Value | None) -> ir.TensorProtocol | None:
-    """What a value always is: what the file stores, where no call can feed another tensor; None for others."""
+    """Returns the tensor of a true constant; None for overridable initializers and computed values."""
     return None if value is None or is_overridable(value) else stored(value)
 
 
 def is_constant(value: ir.Value | None) -> bool:
-    """Whether a value is stored in the file and the same in every call."""
+    """Whether a value is stored in the file and cannot be overridden by a caller."""
     if value is None or is_overridable(value):
         return False
     node = value.producer()
@@ -79,7 +79,7 @@ def is_constant(value: ir.Value | None) -> bool:
 
 
 def constant(value: ir.Value | None, *, most: int | None = None, defaults: bool = False) -> np.ndarray | None:
-    """The array that a value always is; None for others.
+    """Returns the array of a true constant; None for any other value.
 
     Args:
         value: Any value.
@@ -93,7 +93,7 @@ def constant(value: ir.Value | None, *, most: int | None = None, defaults: bool 
 
 
 def one_number(value: ir.Value | None, depth: int = _DEPTH) -> np.ndarray | None:
-    """The one number that a value always is, as stored or as arithmetic of numbers gives it; None for others."""
+    """Returns a constant of one element, stored or computed from such constants; None for any other value."""
     own = constant(value, most=1)
     if own is not None or value is None or not depth:
         return own if own is not None and own.size == 1 and own.dtype.kind in "fiu" else None
@@ -112,6 +112,6 @@ def one_number(value: ir.Value | None, depth: int = _DEPTH) -> np.ndarray | None
 
 
 def scalar(value: ir.Value | None) -> float | None:
-    """The one number that a value always is, of whatever rank; None for others."""
+    """Returns the number of a one-element constant of any rank; None for any other value."""
     own = one_number(value)
     return None if own is None else float(own.reshape(()))

@@ -17,7 +17,7 @@ Transfer = Callable[[ir.Node, list[State], list[State] | None], list[State]]
 
 
 class Flow(Generic[State]):
-    """One analysis. ``states`` holds what is known of every value once ``run`` returns.
+    """One forward data-flow analysis; ``states`` holds the fact of every value once ``run`` returns.
 
     Args:
         bottom: What is known of constants, missing inputs and loop counters.
@@ -42,7 +42,7 @@ class Flow(Generic[State]):
         self._graph(model.graph)
 
     def of(self, value: ir.Value | None) -> State:
-        """What is known of a value."""
+        """Returns the fact of a value."""
         return self._bottom if value is None else self.states.get(value, self._bottom)
 
     def _graph(self, graph: ir.Graph | ir.Function) -> list[State]:

@@ -32,13 +32,13 @@ Item = TypeVar("Item")
 
 
 def digest(*parts: str) -> str:
-    """64 hexadecimal digits of a list of texts."""
+    """Hashes a list of texts to 64 hexadecimal digits."""
     # Each part with its length: no two lists of parts become the same bytes.
     return hashlib.sha256("".join(f"{len(part)}:{part}" for part in parts).encode()).hexdigest()
 
 
 def tensor_digest(tensor: ir.TensorProtocol) -> str:
-    """64 hexadecimal digits of type, shape and values, whatever the tensor is called."""
+    """Hashes a tensor's type, shape and values to 64 hexadecimal digits; its name does not matter."""
     hasher = hashlib.sha256(f"{tensor.dtype.name} {tensor.shape.numpy()}".encode())
     if isinstance(tensor, FileTensor):
         for chunk in tensor.file.chunks(tensor.offset or 0, tensor.length or 0):
@@ -51,26 +51,26 @@ def tensor_digest(tensor: ir.TensorProtocol) -> str:
 
 
 def tensor_kind(tensor: ir.TensorProtocol) -> str:
-    """What a weight is known by without its values: type and shape. Shapes and axes are known by their values too."""
+    """Returns a tensor's key without weight values: type and shape, plus the values of shapes and axes."""
     if is_structure(tensor):
         return digest("sizes", str(tensor.shape.numpy()), repr(tensor.numpy().ravel().tolist()))
     return weight_kind(tensor.dtype, tensor.shape)
 
 
 def weight_kind(dtype: ir.DataType | None, shape: ir.ShapeProtocol | ir.Shape | None) -> str:
-    """What a weight of this type and shape is known by."""
+    """Returns the key of a weight of this type and shape."""
     return digest(
         "weight", "?" if dtype is None else dtype.name, "?" if shape is None else str(shape.numpy())
     )
 
 
 def is_structure(tensor: ir.TensorProtocol) -> bool:
-    """Whether it holds shapes, axes or indices: one exporter writes them as attributes, another as tensors."""
+    """Whether a tensor holds shapes, axes or indices, which some exporters write as attributes instead."""
     return tensor.dtype == ir.DataType.INT64 and tensor.size <= MOST_SHAPE_ELEMENTS
 
 
 def model_fingerprint(model: ir.Model, tensor: Callable[[ir.TensorProtocol], str] = tensor_digest) -> str:
-    """16 hexadecimal digits; equal for models that differ in names and the order of nodes alone.
+    """Hashes a model's structure to 16 hexadecimal digits; names and node order do not matter.
 
     Versions of operator sets count, and the names of model-local functions, since nodes call them by it.
 
@@ -96,7 +96,7 @@ def _versions(of: ir.Model | ir.Function) -> str:
 
 
 class Fingerprints:
-    """The fingerprints of values, found in the order of the graph.
+    """Computes fingerprints of values in topological order.
 
     Attributes:
         of: By value; "" of an input that is left out. What is put in here is believed.
@@ -110,7 +110,7 @@ class Fingerprints:
         self._tensor, self._commutes, self._depth = tensor, commutes, 0
 
     def graph(self, graph: ir.Graph | ir.Function) -> str:
-        """The fingerprint of a graph whose outer values are known already."""
+        """Returns the fingerprint of a graph; the values it reads from outside must have fingerprints already."""
         self._depth += 1
         for value in graph.initializers.values() if isinstance(graph, ir.Graph) else ():
             tensor = stored(value)
@@ -133,7 +133,7 @@ class Fingerprints:
         return digest("graph", *sorted(nodes), "outputs", *ends)
 
     def node(self, node: ir.Node) -> str | None:
-        """The fingerprint of a node, None where one of its inputs has none. A Constant is what it stores."""
+        """Returns a node's fingerprint, None if an input has none; a Constant counts as its tensor."""
         tensor = stored(node.outputs[0]) if is_op(node, "Constant") else None
         if tensor is not None:
             return self._tensor(tensor)
@@ -148,12 +148,12 @@ class Fingerprints:
         return digest(domain, node.op_type, node.overload, *attributes, "inputs", *fingerprints)
 
     def outputs(self, node: ir.Node, own: str) -> None:
-        """Sets the fingerprints of a node's outputs by its own."""
+        """Derives the fingerprints of a node's outputs from the node's own."""
         for place, value in enumerate(node.outputs):
             self.of[value] = digest(own, str(place)) if place else own
 
     def attributes(self, attributes: Iterable[ir.Attr]) -> list[str]:
-        """The fingerprints of attributes, in an order that does not depend on theirs."""
+        """Returns the fingerprints of attributes, sorted."""
         return sorted(digest(attribute.name, self._attribute(attribute)) for attribute in attributes)
 
     def _attribute(self, attribute: ir.Attr) -> str:
@@ -177,7 +177,7 @@ def _dims(value: ir.Value) -> str:
 def equal_tensors(
     stored_items: Iterable[tuple[Item, ir.TensorProtocol]], *, most_bytes: int
 ) -> Iterator[list[Item]]:
-    """Groups of two and more whose tensors are equal: of one type and shape, with the same contents.
+    """Groups equal tensors (same type, shape and contents); groups of one are left out.
 
     Args:
         stored_items: What is grouped, each with its tensor; texts and elements of less than a byte are left out.

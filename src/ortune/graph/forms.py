@@ -23,7 +23,7 @@ _COMMUTATIVE = ("Add", "Mul")
 
 @dataclass(frozen=True, slots=True)
 class Op:
-    """An operator of a form, and what it takes: operators, numbers, constants of a kind, or names of values.
+    """A pattern node: an operator and the patterns of its inputs (operators, numbers, constants or named values).
 
     Attributes:
         kind: The operator.
@@ -38,7 +38,7 @@ class Op:
 
 @dataclass(frozen=True, slots=True)
 class Either:
-    """A part that is written as it should be, or in another way, which is a departure."""
+    """A pattern with alternatives; any but the first may count as a departure from the fusable form."""
 
     part: Part
     others: tuple[tuple[str, Part], ...]
@@ -46,7 +46,7 @@ class Either:
 
 @dataclass(frozen=True, slots=True)
 class About:
-    """A number, called by its name; one that is a little off is a departure."""
+    """A named number; a value slightly off counts as a departure."""
 
     number: float
     name: str
@@ -56,18 +56,18 @@ Part = Op | Either | About | float | str
 
 
 def op(kind: str, *inputs: Part, called: str = "") -> Op:
-    """An operator with what it takes."""
+    """Builds an operator pattern from the patterns of its inputs."""
     return Op(kind, inputs, called)
 
 
 def either(part: Part, *others: tuple[str, Part]) -> Either:
-    """A part, and how else it is written, each with what is said of it; "" of a way that is as good."""
+    """Builds a pattern with alternatives, each with the departure that it means; "" for an equivalent spelling."""
     return Either(part, others)
 
 
 @dataclass(frozen=True, slots=True)
 class Matching:
-    """What the parts of a form stand for in a graph.
+    """One match of a pattern: which graph nodes and values its parts stand for.
 
     Attributes:
         values: The values of the form's names.
@@ -80,11 +80,11 @@ class Matching:
     departures: tuple[str, ...] = ()
 
     def node(self, called: str) -> ir.Node:
-        """The node whose result is called so."""
+        """Returns the matched node of that name."""
         return next(node for node, name in self.nodes.items() if name == called)
 
     def shared(self, end: ir.Node) -> ir.Node | None:
-        """A node but the end whose result is read outside of the match too; None where there is none."""
+        """Returns a matched node, other than the end, whose result is also read outside the match; else None."""
         for node in self.nodes:
             value = node.outputs[0]
             others = any(use.node not in self.nodes for use in value.uses())
@@ -94,7 +94,7 @@ class Matching:
 
 
 def matchings(form: Part, value: ir.Value | None, so_far: Matching | None = None) -> Iterator[Matching]:
-    """Every way in which a value is what a form says."""
+    """Yields every way in which a value matches a pattern."""
     so_far = so_far or Matching()
     if value is None:
         return
@@ -152,5 +152,5 @@ def _of_operator(form: Op, value: ir.Value, so_far: Matching) -> Iterator[Matchi
 
 
 def nearest(form: Part, end: ir.Node) -> Matching | None:
-    """How a node's result is what a form says, with as few departures as can be; None where it is something else."""
+    """Returns the match of a node's result with the fewest departures; None if the pattern does not match."""
     return min(matchings(form, end.outputs[0]), key=lambda matching: len(matching.departures), default=None)

@@ -14,27 +14,27 @@ FLOATS = frozenset({ir.DataType.FLOAT, ir.DataType.FLOAT16, ir.DataType.DOUBLE})
 
 
 def is_op(node: ir.Node | None, *names: str) -> bool:
-    """Whether a node is one of these operators of the standard domain."""
+    """Whether a node is one of these operators of the ONNX domain."""
     return node is not None and node.domain in STANDARD and node.op_type in names
 
 
 def operator(node: ir.Node | onnx.NodeProto) -> str:
-    """A node's operator with its domain, where that is not ONNX's: "Conv", or "com.microsoft:FusedConv"."""
+    """Returns a node's operator, with its domain unless that is ONNX's: "Conv", "com.microsoft:FusedConv"."""
     return node.op_type if node.domain in STANDARD else f"{node.domain}:{node.op_type}"
 
 
 def holds(model: ir.Model, *names: str) -> bool:
-    """Whether one of these operators of the standard domain is anywhere in a model."""
+    """Whether a model contains one of these operators of the ONNX domain."""
     return any(is_op(node, *names) for node in nodes(model))
 
 
 def input_of(node: ir.Node, position: int) -> ir.Value | None:
-    """An input of a node, None where it is left out."""
+    """Returns an input of a node, None if it is omitted."""
     return node.inputs[position] if position < len(node.inputs) else None
 
 
 def only_user(value: ir.Value) -> ir.Node | None:
-    """The node that alone uses a value, once, in the same graph; None where others do, or the caller of the model."""
+    """Returns the only reader of a value in its graph; None if it has several uses or is a graph output."""
     uses = tuple(value.uses())
     if len(uses) != 1 or value.is_graph_output():
         return None
@@ -44,7 +44,7 @@ def only_user(value: ir.Value) -> ir.Node | None:
 
 
 def other_input(node: ir.Node, value: ir.Value) -> ir.Value | None:
-    """What a node of two inputs takes beside a value; None where it takes it twice."""
+    """Returns the other input of a two-input node; None if both are the same value."""
     inputs = list(node.inputs)
     if len(inputs) != 2 or inputs[0] is inputs[1]:
         return None
@@ -52,7 +52,7 @@ def other_input(node: ir.Node, value: ir.Value) -> ir.Value | None:
 
 
 def scopes_of(model: ir.Model) -> list[tuple[Scope, int]]:
-    """Every graph and function body, subgraphs included, each with its version of the standard operators."""
+    """Lists every graph and function body, subgraphs included, each with its ONNX opset version."""
     pairs: list[tuple[Scope, int]] = []
     for root in scopes(model):
         imports = root.opset_imports if isinstance(root, ir.Function) else model.opset_imports

@@ -37,7 +37,7 @@ _LONGEST = 3  # nodes from a scale or shift of a form to the form's end, both co
 
 
 def fusion_at(end: ir.Node) -> tuple[str, tuple[ir.Node, ...]] | None:
-    """The operator that ONNX Runtime makes of a node and what is above it, with all of its nodes; else None."""
+    """Returns the operator that ONNX Runtime fuses a node and its inputs into, with all fused nodes; else None."""
     for operator, form in FUSIONS:
         for matching in matchings(form, end.outputs[0]):
             if matching.shared(end) is None:
@@ -46,7 +46,7 @@ def fusion_at(end: ir.Node) -> tuple[str, tuple[ir.Node, ...]] | None:
 
 
 def fused(node: ir.Node) -> str:
-    """The operator that ONNX Runtime makes of a node and others by itself; "" where it makes none of the table."""
+    """Returns the operator that ONNX Runtime fuses a node into; "" if no fusion of the table takes it."""
     end: ir.Node | None = node
     for _ in range(_LONGEST):
         if end is None or len(end.outputs) != 1:
@@ -61,7 +61,7 @@ def fused(node: ir.Node) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unfused:
-    """What is nearly a form of the table.
+    """A near miss: a pattern that ONNX Runtime would fuse but for one departure.
 
     Attributes:
         node: The node that is told of.
@@ -99,7 +99,7 @@ _NEAR_GELU = either(
 
 
 def gelu_ending(end: ir.Node) -> Unfused | None:
-    """The Gelu by Erf that a node ends, told of by its Erf; None where it ends none."""
+    """Matches an Erf-based Gelu that ends at a node and is not fused; None where there is none."""
     matching = nearest(_NEAR_GELU, end) if is_op(end, "Mul", "Div") else None
     if matching is None:
         return None
@@ -146,7 +146,7 @@ _QUOTIENT = either(
 
 
 def layer_normalization_ending(end: ir.Node, opset: int) -> Unfused | None:
-    """The layer normalisation of which a node is the quotient; None where it is of none.
+    """Matches a layer normalization by its division and says why it is not fused; None where there is none.
 
     Args:
         end: Of any operator.

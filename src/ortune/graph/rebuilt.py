@@ -26,7 +26,7 @@ _SAMPLE = 65_536
 
 
 class Rebuilt:
-    """The tensors of one model, one after another.
+    """Replaces the tensors of one model by synthetic ones with the same statistics.
 
     Attributes:
         n_rebuilt: How many have values of a seed now, or other texts.
@@ -41,7 +41,7 @@ class Rebuilt:
         self._biases: set[str] = set()
 
     def roles(self, nodes: Sequence[onnx.NodeProto]) -> None:
-        """Which values are read as sizes, and which as biases: their constants stay, or do not."""
+        """Records which values are read as sizes (their constants stay) and which as biases (they do not)."""
         for node in nodes:
             at = SIZES.get(node.op_type, ())
             self._sizes.update(node.input[i] for i in at if i < len(node.input))
@@ -49,7 +49,7 @@ class Rebuilt:
                 self._biases.update(node.input)
 
     def floats(self, values: Sequence[float], *, most: int) -> Sequence[float]:
-        """A list of numbers in an attribute, which stay where there are no more than ``most``."""
+        """Replaces a list of floats in an attribute, unless it has at most ``most`` elements."""
         if len(values) <= most:
             self.n_kept += 1
             return values
@@ -61,7 +61,7 @@ class Rebuilt:
         ]
 
     def stays(self, tensor: TensorProto, name: str) -> bool:
-        """Whether its values are part of what the graph does, and are not weights."""
+        """Whether a tensor's values belong to the graph's structure (sizes, axes) instead of its weights."""
         size = int(np.prod(tensor.dims, dtype=np.int64))
         if tensor.data_type == TensorProto.STRING:
             return False
@@ -76,7 +76,7 @@ class Rebuilt:
         return numpy_helper.to_array(tensor)
 
     def dense(self, tensor: TensorProto, name: str, *, stays: bool | None = None) -> TensorProto:
-        """All its numbers: as they are where they stay, else of a seed; texts become others.
+        """Copies a tensor densely: structural values as they are, weights synthetic, strings renamed.
 
         Args:
             tensor: The tensor.
@@ -106,11 +106,11 @@ class Rebuilt:
         return copy
 
     def sparse(self, tensor: TensorProto, name: str) -> onnx.SparseTensorProto:
-        """A tensor as a sparse one."""
+        """Encodes a tensor as a sparse one."""
         return self._sparse_of(self._array(tensor), tuple(tensor.dims), tensor.data_type, name)
 
     def sparser(self, sparse: onnx.SparseTensorProto, name: str) -> onnx.SparseTensorProto:
-        """A sparse tensor with other values, and fewer."""
+        """Rebuilds a sparse tensor with fewer, synthetic values."""
         values = self._array(sparse.values)
         return self._sparse_of(values, tuple(sparse.dims), sparse.values.data_type, name)
 
@@ -145,7 +145,7 @@ class Rebuilt:
 
 
 def whole_bytes(tensor: TensorProto) -> bool:
-    """Whether an element takes whole bytes: ONNX Runtime makes no others dense."""
+    """Whether an element takes whole bytes; ONNX Runtime cannot densify sub-byte types."""
     return tensor.data_type != TensorProto.STRING and ir.DataType(tensor.data_type).bitwidth >= 8
 
 

@@ -70,7 +70,7 @@ _SPARSE_CONSTANT_OPSET = 11
 
 @dataclass(kw_only=True)
 class Skeleton:
-    """What was made.
+    """A skeleton and the names that it replaced.
 
     Attributes:
         proto: The model.
@@ -88,7 +88,7 @@ class Skeleton:
 
 
 def skeleton(path: Path) -> Skeleton:
-    """Makes it of an ``.onnx`` file; the weights are read once, for their statistics.
+    """Builds the skeleton of an ``.onnx`` file; weights are read once, for their statistics.
 
     Raises:
         ModelError: The file is no ONNX model, or is damaged.

@@ -15,7 +15,7 @@ Signature = tuple[object, ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fingerprint:
-    """Everything of a model that is written into its file, names included, but for the bytes of large tensors.
+    """Everything that a model's file stores, names included, without the bytes of large tensors.
 
     Attributes:
         nodes: One signature a node, in order; metadata is left out, since provenance is no change.
@@ -29,7 +29,7 @@ class Fingerprint:
 
     @classmethod
     def of(cls, model: ir.Model, *, by_identity: bool = True) -> Fingerprint:
-        """The fingerprint of a model.
+        """Takes the fingerprint of a model.
 
         Args:
             model: Is not changed, and its weights are not read.
@@ -51,7 +51,7 @@ class Fingerprint:
         return cls(nodes=tuple(nodes), rest=(versions, *signatures), tensors=tuple(tensors))
 
     def new_nodes(self, model: ir.Model, *, by_identity: bool = True) -> list[ir.Node]:
-        """The nodes of ``model`` that are not in this one: new, or changed since."""
+        """Lists the nodes of ``model`` that are new or changed since this fingerprint."""
         old, tensors = set(self.nodes), list[object]()
         return [
             node
@@ -62,7 +62,7 @@ class Fingerprint:
 
 
 def node_signature(node: ir.Node, tensors: list[object], by_identity: bool) -> Signature:
-    """What a node is: operator, names and attributes; what lies in its subgraphs are nodes of their own."""
+    """Returns a node's key: operator, names and attributes; nodes of its subgraphs have keys of their own."""
     return (
         node.domain,
         node.op_type,

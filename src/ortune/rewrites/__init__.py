@@ -94,7 +94,7 @@ def completed(spec: RewriteSpec, ir_model: ir.Model, workload: Workload) -> Rewr
 
 
 def settings_for(specs: Iterable[RewriteSpec]) -> dict[str, Value]:
-    """The settings that a plan with these rewrites must have besides."""
+    """Returns the settings that a plan with these rewrites also needs."""
     settings: dict[str, Value] = {}
     for spec in specs:
         settings.update(find(spec.name).settings)
@@ -102,7 +102,7 @@ def settings_for(specs: Iterable[RewriteSpec]) -> dict[str, Value]:
 
 
 def left_out(specs: Iterable[RewriteSpec], outputs: Collection[str]) -> frozenset[str]:
-    """Of the outputs of a model, by their names, those that it has no more after these rewrites, as was asked."""
+    """Lists the graph outputs that these rewrites remove on request."""
     gone: frozenset[str] = frozenset()
     for spec in specs:
         leaves_out = find(spec.name).leaves_out
@@ -153,7 +153,7 @@ def row(
 
 
 def in_order(specs: Iterable[RewriteSpec]) -> tuple[RewriteSpec, ...]:
-    """Rewrites as they build on each other; those of one stage stay in the order given."""
+    """Sorts rewrites by stage; the order within a stage is kept."""
     return tuple(sorted(specs, key=lambda spec: find(spec.name).stage))
 
 
@@ -199,7 +199,7 @@ def lacking(
     target: str = CPU.target,
     features: Collection[str] = (),
 ) -> list[tuple[str, str]]:
-    """The rewrites that are not among ``proposals`` for the sake of a browser's GPU alone, and what it lacks."""
+    """Returns the rewrites left out only because the browser's GPU lacks a feature, each with the feature."""
     return [
         (rewrite.name, rewrite.adapter_feature)
         for rewrite in all_rewrites().values()

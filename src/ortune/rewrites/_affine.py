@@ -37,12 +37,12 @@ class Affine:
 
     @property
     def finite(self) -> bool:
-        """Whether both are numbers."""
+        """Whether scale and shift are finite."""
         return bool(np.isfinite(self.scale).all() and np.isfinite(self.shift).all())
 
 
 def affine(node: ir.Node, rank: int) -> Affine | None:
-    """A node of a tensor of that rank as scale and shift; None for others.
+    """Matches a node that scales and shifts by channel; None for any other node.
 
     Args:
         node: Add, Sub, Mul or Div with a constant, or a BatchNormalization of inference.
@@ -77,7 +77,7 @@ def affine(node: ir.Node, rank: int) -> Affine | None:
 
 
 def _by_channel(numbers: np.ndarray, rank: int) -> tuple[Array, bool | None] | None:
-    """The numbers as one or as one a channel, and where the channels lie; None where they vary otherwise."""
+    """Returns constants as one number or one per channel, and the channel axis; None if they vary otherwise."""
     if numbers.size == 1:
         return numbers.astype(np.float64).reshape(()), None
     if rank < numbers.ndim:
@@ -118,7 +118,7 @@ def _batch_normalization(node: ir.Node) -> Affine | None:
 
 
 def _is_matrix(x: ir.Value, y: ir.Value) -> bool:
-    """Whether a batch normalisation's channels, which are axis 1, lie on the last: from the shape, or from a Gemm."""
+    """Whether the channel axis of a batch normalization (axis 1) is also its last, by shape or by a Gemm."""
     if x.shape is not None:
         return len(x.shape) == 2
     source, user = x.producer(), only_user(y)
@@ -150,12 +150,12 @@ class Product:
 
     @property
     def last(self) -> bool:
-        """Whether its channels lie on the last axis."""
+        """Whether the channels are on the last axis."""
         return is_op(self.node, "Gemm", "MatMul")
 
 
 def product(node: ir.Node | None) -> Product | None:
-    """A node as a product whose weights can be changed; None for others."""
+    """Matches a convolution or matrix product whose weights can be changed; None for any other node."""
     if node is None or not is_op(node, *PRODUCTS) or len(node.inputs) < 2:
         return None
     if has_parameters(node):
@@ -223,13 +223,13 @@ def _matrix(node: ir.Node, weight: np.ndarray, bias: np.ndarray | None) -> Produ
 
 
 def pads(node: ir.Node) -> bool:
-    """Whether a convolution puts zeros around its input."""
+    """Whether a convolution pads its input."""
     auto = text_of(node, "auto_pad", "NOTSET")
     return any(ints_of(node, "pads") or ()) if auto == "NOTSET" else auto != "VALID"
 
 
 def fits(affine: Affine, channels: int, product: Product) -> bool:
-    """Whether scale and shift go by the channels of a product, and change no shape."""
+    """Whether scale and shift vary by the product's channels at most and change no shape."""
     sizes = {affine.scale.size, affine.shift.size} - {1}
     if sizes - {channels} or affine.rank > product.rank:
         return False
@@ -238,7 +238,7 @@ def fits(affine: Affine, channels: int, product: Product) -> bool:
 
 
 def after(product: Product, affine: Affine) -> tuple[np.ndarray, Array] | None:
-    """Weights and bias of a product that is followed by scale and shift; None where it cannot take them."""
+    """Folds a scale and shift that follow a product into its weights and bias; None if they do not fit."""
     if not fits(affine, product.outs, product):
         return None
     scale = np.broadcast_to(affine.scale, (product.outs,))
@@ -257,7 +257,7 @@ def after(product: Product, affine: Affine) -> tuple[np.ndarray, Array] | None:
 
 
 def before(product: Product, affine: Affine) -> tuple[np.ndarray, Array] | None:
-    """Weights and bias of a product of ``scale * x + shift``, to be fed with ``x``; None where it cannot be."""
+    """Folds a scale and shift that precede a product into its weights and bias; None if they do not fit."""
     if not is_op(product.node, "Conv", "Gemm", "MatMul") or not fits(affine, product.ins, product):
         return None
     scale = np.broadcast_to(affine.scale, (product.ins,))
@@ -280,12 +280,12 @@ def before(product: Product, affine: Affine) -> tuple[np.ndarray, Array] | None:
 
 
 def turned(product: Product) -> bool:
-    """Whether its weights stand transposed."""
+    """Whether the product stores its weights transposed."""
     return is_op(product.node, "Gemm") and bool(int_of(product.node, "transB", 0))
 
 
 def _stored(product: Product, weight: Array, factors: Array, bias: Array) -> tuple[np.ndarray, Array] | None:
-    """Weights times factors, in the type of the weights; None where a number does not fit it."""
+    """Scales weights and keeps their type; None if a result does not fit the type."""
     with np.errstate(all="ignore"):
         scaled = weight * factors
         result = scaled.astype(product.weight.dtype)
@@ -301,7 +301,7 @@ def _stored(product: Product, weight: Array, factors: Array, bias: Array) -> tup
 
 
 def put(editor: Editor, product: Product, weight: np.ndarray, bias: Array) -> None:
-    """Gives a product other weights; those that nobody uses any more go."""
+    """Replaces the weights of a product; unused old ones are removed."""
     node = product.node
     name = node.name or node.outputs[0].name or "product"
     old = list(node.inputs[1:3])

@@ -36,7 +36,7 @@ class Tool(Protocol):
         """Changes when the same task would give another result: the build, the machine, the settings."""
 
     def __call__(self, task: str, source: Path, target: Path, params: Mapping[str, str]) -> str:
-        """Write ``target`` from ``source``, and say in one sentence what was done.
+        """Writes ``target`` from ``source`` and returns one sentence that says what was done.
 
         Raises:
             OrtuneError: The task could not be done; the message says why.
@@ -76,14 +76,14 @@ class Rewritten:
 def apply_all(
     source: OpenModel, specs: Sequence[RewriteSpec], folder: Path, tool: Tool | None = None
 ) -> Path:
-    """``rewrite_model(...).path``: the file of the rewritten model, or of the source where nothing changed."""
+    """Applies rewrites and returns the path of the result, or of the source if nothing changed."""
     return rewrite_model(source, specs, folder, tool).path
 
 
 def rewrite_model(
     source: OpenModel, specs: Sequence[RewriteSpec], folder: Path, tool: Tool | None = None
 ) -> Rewritten:
-    """Apply rewrites in order and write the result; done once for the same model, rewrites and tool.
+    """Applies rewrites in order and writes the result; cached by model, rewrites and tool.
 
     Raises:
         UsageError: A rewrite or a parameter is not known or does not fit the model.
@@ -130,12 +130,12 @@ def _key(source: OpenModel, specs: list[RewriteSpec], identity: str) -> str:
 
 
 def _file_name(source: OpenModel, done: Sequence[Rewrite]) -> str:
-    """Of a model after these rewrites, of which one in ORT format is the last."""
+    """Names the file of a model after these rewrites."""
     return f"{source.path.stem}{done[-1].makes}"
 
 
 def _make(source: OpenModel, work: list[tuple[RewriteSpec, Rewrite]], place: Path, tool: Tool | None) -> None:
-    """Does the work in a folder beside ``place`` and renames it, so that none is ever half there."""
+    """Works in a folder beside ``place`` and renames it at the end, so no partial result is ever visible."""
     place.parent.mkdir(parents=True, exist_ok=True)
     scratch = Path(tempfile.mkdtemp(prefix=".rewriting-", dir=place.parent))
     try:
@@ -157,7 +157,7 @@ def _make(source: OpenModel, work: list[tuple[RewriteSpec, Rewrite]], place: Pat
 
 
 class _Line:
-    """A model on its way through the rewrites, in memory or in a file."""
+    """The pass pipeline over one model, which is held in memory or in a file between passes."""
 
     def __init__(self, source: OpenModel, folder: Path) -> None:
         self._model: ir.Model = source.ir.clone()
@@ -169,7 +169,7 @@ class _Line:
         self._finished = False  # in ORT format, in the file
 
     def apply(self, spec: RewriteSpec, rewrite: Rewrite, tool: Tool | None) -> RewriteResult:
-        """One rewrite."""
+        """Applies one rewrite."""
         if self._finished:
             why = "the model is in ORT format by now, in which nothing can be changed"
             return unchanged(why)
@@ -181,7 +181,7 @@ class _Line:
         return result
 
     def write(self, path: Path) -> None:
-        """Writes what the model is now."""
+        """Writes the current model."""
         if self._finished and self._path is not None:
             self._path.replace(path)
             return
@@ -222,7 +222,7 @@ class _Line:
         return RewriteResult(modified=True, what=what)
 
     def _finish(self, rewrite: Rewrite, params: Mapping[str, str], tool: Tool) -> RewriteResult:
-        """The last rewrite: what it writes is kept as it is."""
+        """Applies the last rewrite, whose file is kept as written."""
         # Nothing can be written into its result, so the mark is in what it is made from.
         stamp_model(self._model, rewrite.name)
         before = self._folder / f"before-{self._count}.onnx"

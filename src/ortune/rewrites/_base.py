@@ -50,7 +50,7 @@ class Param:
     summary: str
 
     def checked(self, rewrite: str, name: str, text: str) -> str:
-        """The text in one spelling; UsageError says what is allowed."""
+        """Returns the value in its canonical spelling; UsageError names the allowed ones."""
         value = text.strip()
         if self.kind == "int":
             if not value.isascii() or not value.isdigit() or int(value) < self.minimum:
@@ -65,7 +65,7 @@ class Param:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RewriteResult:
-    """What became of one application.
+    """The result of applying one rewrite.
 
     Attributes:
         modified: Whether the model is another one now.
@@ -79,7 +79,7 @@ class RewriteResult:
 
 
 def unchanged(*reasons: str) -> RewriteResult:
-    """Nothing was changed, for these reasons."""
+    """Makes the result of a rewrite that changed nothing, with the reasons."""
     return RewriteResult(modified=False, what="Nothing was changed.", reasons=reasons)
 
 
@@ -141,19 +141,19 @@ class Rewrite:
     proposes: Callable[[ir.Model, Workload | None], Sequence[Proposed]]
 
     def pays(self, objective: str, target: str) -> bool:
-        """Whether it can improve an objective ("" is any) where the model runs."""
+        """Whether the rewrite can improve an objective ("" is any) on a target."""
         useful = not objective or not self.objectives or objective in self.objectives
         # What a plan must set besides is a setting of a process, which a page cannot be told.
         reached = not (self.settings and of_target(target).in_page)
         return useful and reached and (not self.targets or target in self.targets)
 
     def lacks_feature(self, target: str, features: Collection[str]) -> bool:
-        """Whether it needs what the adapter of a browser's GPU has not told to have."""
+        """Whether the rewrite needs a GPU feature that the browser's adapter does not report."""
         needed = self.adapter_feature if of_target(target).in_page else ""
         return bool(needed) and needed not in features
 
     def apply(self, model: ir.Model, params: Mapping[str, str] | None = None) -> RewriteResult:
-        """Change a model in place, check what was done, and mark every new or changed node.
+        """Changes a model in place, verifies the change, and marks every new or changed node.
 
         Raises:
             UsageError: A parameter does not fit the rewrite or the model.
@@ -170,7 +170,7 @@ class Rewrite:
         return result
 
     def finish(self, model: ir.Model, result: RewriteResult, before: Fingerprint, was_broken: str) -> None:
-        """Check what ``change`` did to a model, and mark every new or changed node.
+        """Verifies what ``change`` did to a model, and marks every new or changed node.
 
         Args:
             model: After the change.
@@ -192,7 +192,7 @@ class Rewrite:
             stamp(model, before, self.name)
 
     def require_whole(self, model: ir.Model) -> None:
-        """Raises OrtuneError ("rewrite-bug") when the rewrite left a model that does not hang together."""
+        """Raises OrtuneError ("rewrite-bug") if the rewrite left an invalid model."""
         broken = problem(model)
         if broken:
             raise self._bug(f"broke the model: {broken}")
@@ -206,7 +206,7 @@ class Rewrite:
         )
 
     def canonical(self, params: Mapping[str, str]) -> dict[str, str]:
-        """The parameters checked, sorted, and without those at their default, so that equal plans are equal.
+        """Returns the parameters validated, sorted and without defaults, so equal plans compare equal.
 
         Raises:
             UsageError: A parameter is not known, or its value not allowed.
@@ -216,7 +216,7 @@ class Rewrite:
         return dict(sorted(kept.items()))
 
     def with_defaults(self, params: Mapping[str, str]) -> dict[str, str]:
-        """The parameters checked, and those left out at their default."""
+        """Returns the parameters validated, with defaults filled in."""
         defaults = {p.name: p.default for p in self.params if p.name != ANY_NAME}
         return {**defaults, **self.canonical(params)}
 

@@ -30,7 +30,7 @@ _AXES = 2  # of what a step computes: rows of a batch, and numbers
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Linear:
-    """Products of values with constant matrices, and a constant row, summed.
+    """A linear form: values times constant matrices, plus a constant row.
 
     Attributes:
         parts: The matrix of each value; None for the value as it is.
@@ -41,13 +41,13 @@ class Linear:
     bias: Values | None = None
 
     def same(self, other: Linear) -> bool:
-        """Whether both are computed from the same values with the same numbers."""
+        """Whether two linear forms have the same values and the same numbers."""
         return self.parts.keys() == other.parts.keys() and self.equals(
             other, {key: key for key in self.parts}
         )
 
     def equals(self, other: Linear, named: Mapping[ir.Value, ir.Value]) -> bool:
-        """Whether both have the same numbers, where ``named`` says which value of the other stands for which here."""
+        """Whether two linear forms have the same numbers after renaming values by ``named``."""
         if len(self.parts) != len(other.parts) or not _equal(self.bias, other.bias):
             return False
         return all(
@@ -57,18 +57,18 @@ class Linear:
 
     @property
     def as_it_is(self) -> bool:
-        """Whether a value is in it as it is."""
+        """Whether a value is part of the form without a matrix."""
         return any(matrix is None for matrix in self.parts.values())
 
     @property
     def is_value(self) -> bool:
-        """Whether it is one value as it is."""
+        """Whether the form is a single value without a matrix."""
         return self.bias is None and len(self.parts) == 1 and self.as_it_is
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Curve:
-    """A function element by element."""
+    """An elementwise function of other parts."""
 
     operator: str
     inputs: tuple[Part, ...]
@@ -84,7 +84,7 @@ def _equal(one: Values | None, other: Values | None) -> bool:
 
 
 class Step:
-    """What the values of one step are made of.
+    """Expresses the values of one recurrence step as linear forms and elementwise functions.
 
     Attributes:
         state: The state before it.
@@ -99,14 +99,14 @@ class Step:
         self._known: dict[ir.Value, Part | None] = {state: Linear({state: None})}
 
     def level(self, value: ir.Value) -> int:
-        """In how many steps a value was computed."""
+        """Returns how many steps a value was computed in."""
         return self._levels.get(value, 0)
 
     def _own(self, value: ir.Value) -> bool:
         return self.level(value) == self._number
 
     def part(self, value: ir.Value | None, depth: int = _DEPTH) -> Part | None:
-        """What a value is made of; None where that is not understood."""
+        """Returns the expression of a value; None if it is no linear form or elementwise function."""
         if value is None or depth == 0:
             return None
         value = self._source(value)
@@ -115,7 +115,7 @@ class Step:
         return self._known[value]
 
     def _source(self, value: ir.Value) -> ir.Value:
-        """What a value is a copy of; copies that the step makes are its own."""
+        """Follows copies to their source; copies inside the step count as its nodes."""
         source = source_of(value)
         while value is not source and (node := value.producer()) is not None and node.inputs[0] is not None:
             (self.nodes if self.level(value) else self.fed)[node] = None
@@ -176,7 +176,7 @@ class Step:
         return _sum(product, bias, 1.0) if isinstance(bias, Linear) and beta == 1.0 else None
 
     def _factor(self, value: ir.Value | None, matrix: Values, depth: int) -> Linear | None:
-        """A value times a matrix: each part of what is joined with its own rows."""
+        """Multiplies a value by a matrix; each part of a Concat takes its own rows."""
         if value is None:
             return None
         value = self._source(value)
@@ -210,7 +210,7 @@ class Step:
         return dims[-1] if dims and isinstance(dims[-1], int) else None
 
     def _projected(self, one: Part | None, other: Part | None) -> Linear | None:
-        """A product, and a value as it is, which something outside of the step has projected."""
+        """Adds a value that was projected outside the step to a linear form."""
         if not isinstance(one, Linear) or not isinstance(other, Linear) or one.is_value == other.is_value:
             return None
         value, form = (one, other) if one.is_value else (other, one)
@@ -224,14 +224,14 @@ class Step:
 
 
 def source_of(value: ir.Value) -> ir.Value:
-    """What a value is a copy of; itself where it is none."""
+    """Follows Identity nodes to the copied value."""
     while (node := value.producer()) is not None and is_op(node, "Identity") and node.inputs[0] is not None:
         value = node.inputs[0]
     return value
 
 
 def weight_of(node: ir.Node) -> tuple[ir.Value, Values] | None:
-    """The stored weights of a product of two axes, and the matrix that its first input is multiplied with."""
+    """Returns the stored weights of a 2D product, and the matrix that multiplies its first input."""
     if not is_op(node, "Gemm", "MatMul") or len(node.inputs) < 2:
         return None
     value, turned = node.inputs[1] and source_of(node.inputs[1]), False
@@ -248,7 +248,7 @@ def weight_of(node: ir.Node) -> tuple[ir.Value, Values] | None:
 
 
 def _row(value: ir.Value, numbers: Values) -> Part:
-    """A constant of several numbers: a row, one number repeated, or a value like others."""
+    """Classifies a constant array: a row, one repeated number, or an ordinary value."""
     if numbers.dtype.kind != "f":
         return Linear({value: None})
     if numbers.size and (numbers == numbers.reshape(-1)[0]).all():
@@ -259,7 +259,7 @@ def _row(value: ir.Value, numbers: Values) -> Part:
 
 
 def _bounds(node: ir.Node, value: ir.Value) -> tuple[int, int | None, int] | None:
-    """Where a piece of the last axis begins and ends, as (number, end, pieces): of equal pieces the end is None."""
+    """Returns where a Split or Slice of the last axis begins and ends; the end is None for equal pieces."""
     if is_op(node, "Split"):
         if int_of(node, "axis", 0) not in (1, -1):
             return None
@@ -280,7 +280,7 @@ def _bounds(node: ir.Node, value: ir.Value) -> tuple[int, int | None, int] | Non
 
 
 def _cut(whole: Part, start: int, end: int | None, pieces: int) -> Part | None:
-    """A piece of the last axis."""
+    """Slices the last axis of a part."""
     if isinstance(whole, float):
         return whole
     if isinstance(whole, Curve):
@@ -301,7 +301,7 @@ def _cut(whole: Part, start: int, end: int | None, pieces: int) -> Part | None:
 
 
 def _sum(one: Part | None, other: Part | None, sign: float) -> Linear | None:
-    """Two linear forms as one."""
+    """Adds two linear forms."""
     if isinstance(one, float) and isinstance(other, Linear):
         one = _full(other, one)
     if isinstance(other, float) and isinstance(one, Linear):
@@ -320,7 +320,7 @@ def _sum(one: Part | None, other: Part | None, sign: float) -> Linear | None:
 
 
 def _full(beside: Linear, number: float) -> Linear | None:
-    """A number as a row as wide as a linear form."""
+    """Broadcasts a number to the width of a linear form."""
     arrays = [array for array in (*beside.parts.values(), beside.bias) if array is not None]
     if not arrays:
         return None
@@ -358,7 +358,7 @@ class Cell:
 
 @dataclass(slots=True)
 class _Atoms:
-    """The linear forms that a function is of, each with numbers in its place."""
+    """Replaces each distinct linear form by random numbers, so functions can be compared by values."""
 
     pairs: list[tuple[Linear, Array]] = field(default_factory=list)
 
@@ -381,7 +381,7 @@ def _sigmoid(x: Array) -> Array:
 
 
 def lstm_memory(gates: Sequence[Array], memory: Array) -> Array:
-    """The second state of an LSTM, from its gates in ONNX's order (i, o, f, c) and the one before."""
+    """Computes the cell state of an LSTM from its gates in ONNX's order (i, o, f, c) and the previous one."""
     i, _, f, c = gates
     new_memory: Array = _sigmoid(f) * memory + _sigmoid(i) * np.tanh(c)
     return new_memory
@@ -411,7 +411,7 @@ _CELLS: dict[str, tuple[int, Callable[[Sequence[Array], Array, Array], Array]]] 
 
 
 def cell_of(step: Step, end: ir.Value) -> Cell | None:
-    """The cell whose state behind a step is a value; None where it is of none."""
+    """Matches the LSTM, GRU or RNN cell whose new state is a value; None if it is no such cell."""
     part = step.part(end)
     if not isinstance(part, Curve):
         return None
@@ -440,7 +440,7 @@ def cell_of(step: Step, end: ir.Value) -> Cell | None:
 
 
 def _fed(kind: str, gates: Sequence[Linear], state: ir.Value) -> ir.Value | None:
-    """What all gates are fed beside the state; None where they are fed several values, or are no gates of the cell."""
+    """Returns the input that all gates share beside the state; None if they have no single one."""
     of_x, of_state = list(gates), list(gates)
     if kind == "GRU":
         of_x, of_state = list(gates[:3]), [*gates[:2], gates[3]]
@@ -454,7 +454,7 @@ def _fed(kind: str, gates: Sequence[Linear], state: ir.Value) -> ir.Value | None
 
 
 def is_memory(step: Step, cell: Cell, value: ir.Value) -> bool:
-    """Whether a value is the second state behind a step of an LSTM."""
+    """Whether a value is the new cell state of an LSTM step."""
     part = step.part(value)
     if not isinstance(part, Curve):
         return False

@@ -12,7 +12,7 @@ Names = tuple[dict[str, ir.Value], ...]
 
 
 def problem(model: ir.Model) -> str:
-    """The first reason why a model does not hang together, one clause; "" when it does."""
+    """Returns the first reason why a model is invalid, as one clause; "" if it is valid."""
     if model.ir_version < FREE_INITIALIZERS_IR and any(
         not value.is_graph_input() for value in model.graph.initializers.values()
     ):

@@ -12,7 +12,7 @@ from ortune.model.graphs import FREE_INITIALIZERS_IR, graphs, nested, subgraphs
 
 
 def release(node: ir.Node) -> list[ir.Value]:
-    """Lets go of what the graphs in a node read, since it is to be removed; what they read outside of themselves."""
+    """Detaches the subgraphs of a node that will be removed; returns the outer values that they read."""
     inner = [member for graph in subgraphs(node) for member in graph.all_nodes()]
     own = {value for member in inner for value in member.outputs}
     read: dict[ir.Value, None] = {}
@@ -26,7 +26,7 @@ def release(node: ir.Node) -> list[ir.Value]:
 
 
 def takes_name(new: ir.Value, old: ir.Value) -> bool:
-    """Whether a value can be called what a graph's output is called: made in that graph, and no output itself.
+    """Whether a value can take over a graph output's name: it is made in that graph and no output itself.
 
     In a graph within, before the output is made, another value may have the name; then it is not free either.
     """
@@ -40,12 +40,12 @@ def takes_name(new: ir.Value, old: ir.Value) -> bool:
 
 
 def why_no_name(node: ir.Node) -> str:
-    """Said of a node that gives what it is given, where that cannot be called what the node's output is called."""
+    """Says why a no-op node stays: its input cannot take over the name of the graph output."""
     return f"{node.op_type} {node.name!r} gives what cannot take the name of an output: an input or a weight, say"
 
 
 def _names(graph: ir.Graph | ir.Function) -> set[str | None]:
-    """What the values of a graph are called, those of the graphs within apart."""
+    """Returns the names of a graph's values, without those of subgraphs."""
     initializers = graph.initializers if isinstance(graph, ir.Graph) else {}
     return {*(v.name for v in graph.inputs), *initializers, *(v.name for node in graph for v in node.outputs)}
 
@@ -59,7 +59,7 @@ class Editor:
 
     @cached_property
     def _names(self) -> set[str]:
-        """Every name that is not free; looked for when the first one is wanted, which often is never."""
+        """Every name in use; collected on first use."""
         names: set[str] = set()
         for graph in graphs(self.model):
             names.update(name or "" for name in _names(graph))
@@ -67,7 +67,7 @@ class Editor:
         return names
 
     def fresh(self, wish: str) -> str:
-        """A name that nothing in the model has."""
+        """Returns a name that is unused in the model."""
         name, count = wish, 1
         while name in self._names:
             count += 1
@@ -76,7 +76,7 @@ class Editor:
         return name
 
     def constant(self, before: ir.Node, wish: str, array: np.ndarray) -> ir.Value:
-        """A constant for a node's graph: an initializer; where there can be none, a Constant node before the node."""
+        """Adds a constant to a node's graph: an initializer, or a Constant node inside functions."""
         scope = before.graph
         assert scope is not None
         name = self.fresh(wish)
@@ -105,7 +105,7 @@ class Editor:
         name: str,
         domain: str = "",
     ) -> ir.Value:
-        """A new node with one output, before another one; its output. Another domain is imported at version 1."""
+        """Inserts a node with one output before another node and returns the output."""
         return self.outputs(before, operator, inputs, attributes, name=name, domain=domain, count=1)[0]
 
     def outputs(
@@ -119,7 +119,7 @@ class Editor:
         domain: str = "",
         count: int,
     ) -> list[ir.Value]:
-        """A new node with several outputs, else as ``node``; its outputs."""
+        """Inserts a node with several outputs and returns them."""
         scope = before.graph
         assert scope is not None
         if domain:
@@ -134,7 +134,7 @@ class Editor:
         return list(node.outputs)
 
     def replace(self, old: ir.Value, new: ir.Value) -> None:
-        """Puts a value in the place of another, which goes with its node; a graph's output keeps its name."""
+        """Replaces all uses of a value and removes its node; a graph output keeps its name."""
         if new.producer() is not None:  # what an input is belongs to the model's signature
             new.type = new.type or old.type
             if new.shape is None:
@@ -153,7 +153,7 @@ class Editor:
         self.drop(old)
 
     def drop(self, value: ir.Value | None) -> None:
-        """Removes the node that makes a value which nobody uses, and what was made for that node alone."""
+        """Removes the producer of an unused value, and everything that only that node needed."""
         if value is None or value.uses() or value.is_graph_output():
             return
         node = value.producer()

@@ -11,14 +11,14 @@ from ortune.rewrites._editor import Editor
 
 
 class Inlined:
-    """A graph inside a node, to be written out before that node as often as wanted."""
+    """A subgraph that can be copied into the graph around its node, any number of times."""
 
     def __init__(self, editor: Editor, node: ir.Node, body: ir.Graph) -> None:
         self._editor, self._node, self._body = editor, node, body
         self._constants: dict[str, ir.Value] = {}
 
     def write(self, arguments: Sequence[ir.Value | None] = ()) -> list[ir.Value]:
-        """Writes the nodes before the node.
+        """Inserts a copy of the subgraph's nodes before the node.
 
         Args:
             arguments: What its inputs are.
@@ -57,7 +57,7 @@ class Inlined:
 
 
 def can_be_inlined(body: ir.Graph) -> bool:
-    """Whether what a graph holds can be written elsewhere: every output is made or given in it."""
+    """Whether a subgraph can be inlined: it makes or receives every one of its outputs."""
     own = {v for node in body for v in node.outputs} | {*body.inputs, *body.initializers.values()}
     return all(v in own for v in body.outputs) and all(
         v.const_value is not None for v in body.initializers.values()
@@ -65,5 +65,5 @@ def can_be_inlined(body: ir.Graph) -> bool:
 
 
 def nodes_within(body: ir.Graph) -> int:
-    """How many nodes a graph holds, with those of the graphs in them."""
+    """Counts the nodes of a graph and its subgraphs."""
     return sum(1 for graph in nested(body) for _ in graph)

@@ -27,7 +27,7 @@ def stamp_model(model: ir.Model, name: str) -> None:
 
 
 def carry(original: ir.Model, output: ir.Model) -> None:
-    """Give the nodes that a tool left alone their metadata again; ONNX Runtime drops it."""
+    """Restores the metadata of nodes that a tool left unchanged; ONNX Runtime drops it."""
     tensors = list[object]()
 
     def signature(node: ir.Node) -> Signature:
@@ -63,7 +63,7 @@ def mend(original: ir.Model, output: ir.Model) -> None:
 
 
 def made_by(model: ir.Model) -> tuple[str, ...]:
-    """The rewrites that a model went through, in order."""
+    """Lists the rewrites that a model went through, in order."""
     return tuple(filter(None, model.metadata_props.get(MODEL_KEY, "").split(",")))
 
 

@@ -26,7 +26,7 @@ _CHOICE = re.compile(r"\{([^{}|]*)\|([^{}|]*)\}")
 
 
 class Look:
-    """What is known while a model is looked through.
+    """The facts that a pattern may use while a model is searched.
 
     Attributes:
         model: The model.
@@ -42,17 +42,17 @@ class Look:
         return known_values(self.model)
 
     def of(self, value: ir.Value | None) -> Known:
-        """Type and sizes of one value."""
+        """Returns the inferred type and sizes of a value."""
         return self.values.of(value)
 
     def contents(self, value: ir.Value | None) -> Dims | None:
-        """The sizes that a value holds: shapes are computed in a graph too."""
+        """Returns the elements of a value that holds a shape."""
         return self.values.contents(value)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pattern(Generic[Match]):
-    """Something that is found at an operator, and what is put in its place.
+    """A pattern rewrite: what to match at an anchor operator, and what to replace it with.
 
     Attributes:
         anchors: The operators at which it is looked for.
@@ -85,7 +85,7 @@ class Pattern(Generic[Match]):
     finish: Callable[[ir.Model], None] = lambda model: None
 
     def find(self, model: ir.Model, editor: Editor | None = None) -> tuple[list[Match], list[str]]:
-        """The matches, replaced where an editor is given; and why something nearly is one."""
+        """Finds the matches (and replaces them if an editor is given) and the reasons of near misses."""
         look, matches, reasons = Look(model), list[Match](), dict[str, None]()
         if self.beside and not holds(model, *self.beside):
             return [], []
@@ -108,11 +108,11 @@ class Pattern(Generic[Match]):
         return matches, list(reasons)
 
     def ends(self, model: ir.Model) -> list[ir.Node]:
-        """The node at the end of each match."""
+        """Lists the last node of each match."""
         return [end for match in self.find(model)[0] if (end := self.end(match)) is not None]
 
     def replace_all(self, model: ir.Model) -> tuple[list[Match], list[str]]:
-        """Every match, replaced; and why something nearly was one."""
+        """Replaces every match, and returns the reasons of near misses."""
         editor, matches = Editor(model), list[Match]()
         while True:
             more, reasons = self.find(model, editor)
@@ -145,7 +145,7 @@ class Pattern(Generic[Match]):
         safety: Literal["exact", "numerics"] = "exact",
         targets: tuple[str, ...] = (),
     ) -> Rewrite:
-        """The rewrite that replaces every match; with ``targets``, of use there alone."""
+        """Makes the rewrite that replaces every match; ``targets`` limit where it is proposed."""
         return Rewrite(
             name=name,
             summary=summary,
@@ -158,7 +158,7 @@ class Pattern(Generic[Match]):
 
 
 def worded(words: str | Callable[[Sequence[Match]], str], matches: Sequence[Match]) -> str:
-    """A sentence about so many matches: ``{n}`` is their count, ``{is|are}`` the word for one or for several."""
+    """Fills a sentence template: ``{n}`` is the count of matches, ``{is|are}`` picks the number."""
     if not isinstance(words, str):
         return words(matches)
     count = len(matches)

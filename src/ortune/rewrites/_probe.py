@@ -70,7 +70,7 @@ def spread(
     bounds: bool = False,
     scope: ir.Graph | ir.Function | None = None,
 ) -> dict[ir.Value, Probes]:
-    """The values that are computed from ``x`` and constants, as they are where ``x`` is each of the probes.
+    """Evaluates on probes every value that depends on ``x`` and constants alone.
 
     Args:
         x: Where to begin; it is among the values.
@@ -102,7 +102,7 @@ def spread(
 
 
 def above(node: ir.Node, most: int) -> list[ir.Value]:
-    """The values from which a node is computed element by element, the nearest first.
+    """Lists the values that a node is computed from elementwise, the nearest first.
 
     Args:
         node: Any node.
@@ -128,7 +128,7 @@ def above(node: ir.Node, most: int) -> list[ir.Value]:
 
 
 def graph_of(value: ir.Value) -> ir.Graph | ir.Function | None:
-    """The graph in which a value is made."""
+    """Returns the graph that makes a value."""
     node = value.producer()
     if node is not None:
         return node.graph
@@ -140,7 +140,7 @@ def graph_of(value: ir.Value) -> ir.Graph | ir.Function | None:
 def between(
     x: ir.Value, y: ir.Value, computed: dict[ir.Value, Probes]
 ) -> tuple[list[ir.Node], ir.Value | None]:
-    """The nodes from one value to another; and a value on the way that others use too, None where none is."""
+    """Returns the nodes between two values, and an intermediate value with other readers, if there is one."""
     nodes: dict[ir.Node, None] = {}
     waiting = [y]
     while waiting:
@@ -157,7 +157,7 @@ def between(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Form:
-    """A function of a value that was recognised by its values, and that one operator can stand for.
+    """A function of one value, recognised numerically, that one operator can replace.
 
     Attributes:
         x, y: What goes in, and what comes out.
@@ -170,13 +170,13 @@ class Form:
 
     @property
     def is_fused(self) -> bool:
-        """Whether ONNX Runtime makes one operator of it by itself."""
+        """Whether ONNX Runtime fuses this form by itself."""
         end = self.y.producer()
         return end is not None and fusion_at(end) is not None
 
 
 def form_of(what: str, x: ir.Value, y: ir.Value, computed: dict[ir.Value, Probes]) -> Form | str:
-    """The form from one value to another; or why no operator can stand for it.
+    """Returns the form between two values, or why it cannot be replaced.
 
     Args:
         what: What it is called in words.
@@ -197,12 +197,12 @@ def form_of(what: str, x: ir.Value, y: ir.Value, computed: dict[ir.Value, Probes
 
 
 def same_shapes(values: Probes, probes: Probes) -> bool:
-    """Whether something has the sizes of what it is computed from, whatever those are."""
+    """Whether a value has the probes' shapes, for every probe."""
     return all(f.shape == p.shape for f, p in zip(values, probes, strict=True))
 
 
 def epsilons(computed: dict[ir.Value, Probes], most: float) -> list[float]:
-    """The small numbers that are added under a root: beside it they are another function where little is left of x."""
+    """Lists the epsilons: small constants added under a square root."""
     added = [
         node for v in computed if (node := v.producer()) is not None and is_op(node, "Add") and _under_root(v)
     ]
@@ -220,7 +220,7 @@ def _under_root(value: ir.Value) -> bool:
 
 
 def _bounded(nodes: Sequence[ir.Node]) -> ir.Node | None:
-    """What keeps a value above a number that is felt where no probe may be: zero apart, if nothing is added before."""
+    """Returns a Max or Relu whose lower bound could change results outside the probes; else None."""
     for node in nodes:
         if not is_op(node, "Max", "Relu"):
             continue
@@ -238,7 +238,7 @@ def _no_limit(numbers: np.ndarray) -> bool:
 
 
 def _shifted(node: ir.Node, nodes: Sequence[ir.Node]) -> bool:
-    """Whether a constant is added to what a node is computed from, within these nodes."""
+    """Whether a constant is added upstream of a node, within these nodes."""
     visited: dict[ir.Node, None] = {}
     waiting = [node]
     while waiting:
@@ -252,7 +252,7 @@ def _shifted(node: ir.Node, nodes: Sequence[ir.Node]) -> bool:
 
 
 def limits(node: ir.Node) -> tuple[float, float] | None:
-    """The least and the largest that Clip, Max or Min of one value lets through; None for others or where not known."""
+    """Returns the bounds of a Clip, Max or Min with a constant; None for other nodes or unknown bounds."""
     if is_op(node, "Max", "Min") and len(node.inputs) == 2:
         number = next((n for n in map(scalar, node.inputs) if n is not None), None)
         if number is None:

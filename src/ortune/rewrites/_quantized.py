@@ -82,7 +82,7 @@ def finish(
 
 
 def weight_bytes(model: ir.Model, *kinds: str) -> int:
-    """Bytes of the constant float32 weights of operators of these kinds."""
+    """Sums the bytes of constant float32 weights of operators of these kinds."""
     bytes_of: dict[str, int] = {}
     for node in nodes(model):
         if node.op_type not in kinds or node.domain not in STANDARD:
@@ -95,12 +95,12 @@ def weight_bytes(model: ir.Model, *kinds: str) -> int:
 
 
 def is_small_share(model: ir.Model, n_bytes: int) -> bool:
-    """Whether most weights are those of other products: then little of the time is in these."""
+    """Whether these weights are a small share of all products' weights, so of the time too."""
     return n_bytes * SHARE < weight_bytes(model, *PRODUCTS, *RECURRENT)
 
 
 def holds_quantised(model: ir.Model) -> bool:
-    """Whether a model has integer operators already, or the casts to them."""
+    """Whether a model contains quantized operators already."""
     return any(node.op_type in _INTEGER for node in nodes(model))
 
 
@@ -115,7 +115,7 @@ def in_fewer_bits(node: ir.Node) -> bool:
 
 
 def refuses(model: ir.Model, *kinds: str) -> tuple[str, ...]:
-    """Why there is nothing to quantise; empty where there is."""
+    """Returns why a model cannot be quantized; empty if it can."""
     if holds_quantised(model):
         return ("the model holds quantised operators already",)
     if not weight_bytes(model, *kinds):
@@ -126,5 +126,5 @@ def refuses(model: ir.Model, *kinds: str) -> tuple[str, ...]:
 
 
 def megabytes(count: int) -> str:
-    """Bytes of weights as the reasons of proposals say them."""
+    """Formats bytes of weights for a proposal's reason."""
     return f"{count / 2**20:.1f} MiB of float32 weights"

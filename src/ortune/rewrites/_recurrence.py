@@ -42,7 +42,7 @@ class Recurrence:
 
 
 def recurrences(scope: Scope, look: Look) -> Iterator[Recurrence | str]:
-    """The recurrences that are written out in a graph, or why what looks like one is none; no node is in two."""
+    """Yields the unrolled recurrences of a graph, or the reasons of near misses; no node is in two."""
     products: defaultdict[ir.Value, list[ir.Node]] = defaultdict(list)
     for node in scope:
         weight = weight_of(node) if is_op(node, "Gemm", "MatMul") else None
@@ -59,7 +59,7 @@ def recurrences(scope: Scope, look: Look) -> Iterator[Recurrence | str]:
 
 
 def _recurrence(scope: Scope, weight: ir.Value, products: Sequence[ir.Node], look: Look) -> Recurrence | str:
-    """The recurrence that products with the same weights belong to; why it is none; "" where they are no steps."""
+    """Matches the recurrence of products that share weights; else the reason, or "" if they are no steps."""
     operands = list(dict.fromkeys(source_of(v) for node in products if (v := node.inputs[0]) is not None))
     levels = _levels(scope, operands)
     if [levels.get(value, 0) for value in operands] != list(range(len(operands))) or len(
@@ -107,7 +107,7 @@ def _recurrence(scope: Scope, weight: ir.Value, products: Sequence[ir.Node], loo
 
 
 def _levels(scope: Scope, operands: Sequence[ir.Value]) -> dict[ir.Value, int]:
-    """How many of these values, one after another, each value is computed from."""
+    """Returns for each value the number of these operands on its longest upstream path."""
     of, levels = set(operands), dict[ir.Value, int]()
     for node in scope:
         copies = is_op(node, "Identity")
@@ -119,7 +119,7 @@ def _levels(scope: Scope, operands: Sequence[ir.Value]) -> dict[ir.Value, int]:
 
 
 def _states(operands: Sequence[ir.Value], levels: dict[ir.Value, int]) -> list[ir.Value] | None:
-    """The state before each step: what its product is fed, or the part of it that the step before has made."""
+    """Returns the state before each step: the product's input, or the part of it from the previous step."""
     last = operands[-1].producer()
     if last is None or not is_op(last, "Concat"):
         return list(operands)
@@ -137,7 +137,7 @@ def _states(operands: Sequence[ir.Value], levels: dict[ir.Value, int]) -> list[i
 
 
 def _first_alike(cells: Sequence[Cell | None], steps: Sequence[Step]) -> int:
-    """From which step on all are the same, and each goes on from the one before."""
+    """Returns the first step from which all cells are equal and each continues the previous one."""
     last = cells[-1]
     if last is None:
         return len(cells)
@@ -155,7 +155,7 @@ def _first_alike(cells: Sequence[Cell | None], steps: Sequence[Step]) -> int:
 
 
 def _last_memory(step: Step, cell: Cell, values: Sequence[ir.Value]) -> ir.Value | None:
-    """The second state behind the last step, where an LSTM has one."""
+    """Returns the last cell state of an LSTM, if it is computed."""
     if cell.kind != "LSTM":
         return None
     return next((value for value in values if is_memory(step, cell, value)), None)
@@ -166,7 +166,7 @@ def _last_memory(step: Step, cell: Cell, values: Sequence[ir.Value]) -> ir.Value
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Taken:
-    """One place of an axis, which is gone from what is taken.
+    """One index of an axis, which the result no longer has.
 
     Attributes:
         source: From where.
@@ -180,7 +180,7 @@ class Taken:
 
 
 def taken(value: ir.Value) -> Taken | None:
-    """From where a value of two axes is taken, out of one of three; None where it is something else."""
+    """Matches a 2D slice of a 3D value; None for anything else."""
     node = value.producer()
     if node is not None and is_op(node, "Gather"):
         place = constant(node.inputs[1])
@@ -195,7 +195,7 @@ def taken(value: ir.Value) -> Taken | None:
 
 
 def _piece(piece: ir.Node, axis: int, value: ir.Value) -> Taken | None:
-    """From where a piece of one place is taken, whose axis is to go."""
+    """Returns the source of a one-element slice whose axis is squeezed afterwards."""
     if is_op(piece, "Gather"):
         place = constant(piece.inputs[1])
         fits = place is not None and place.shape == (1,) and int_of(piece, "axis", 0) == axis
@@ -215,7 +215,7 @@ def _taken(source: ir.Value | None, axis: int, place: np.ndarray | None) -> Take
 
 
 def _is_cut_up(split: ir.Node) -> bool:
-    """Whether each output has one place: said by the sizes, or by the size of what is split."""
+    """Whether a Split makes pieces of one element, by its sizes or its input's size."""
     if input_of(split, 1) is not None or "split" in split.attributes:
         return True
     shape = split.inputs[0].shape if split.inputs[0] is not None else None

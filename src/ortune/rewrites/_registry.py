@@ -15,7 +15,7 @@ from ortune.rewrites._base import Rewrite
 
 @cache
 def all_rewrites() -> dict[str, Rewrite]:
-    """Every rewrite by name."""
+    """Returns every rewrite by name."""
     rewrites: dict[str, Rewrite] = {}
     for module in pkgutil.iter_modules([str(Path(__file__).parent)]):
         if not module.name.startswith("_"):
@@ -25,7 +25,7 @@ def all_rewrites() -> dict[str, Rewrite]:
 
 
 def find(name: str) -> Rewrite:
-    """The rewrite with that name; UsageError names the nearest ones."""
+    """Returns the rewrite with that name; UsageError names the nearest ones."""
     rewrites = all_rewrites()
     if name in rewrites:
         return rewrites[name]
@@ -36,5 +36,5 @@ def find(name: str) -> Rewrite:
 
 
 def canonical(spec: RewriteSpec) -> RewriteSpec:
-    """The same rewrite with its parameters checked and in one spelling, so that equal plans have equal ids."""
+    """Returns the rewrite with validated, canonical parameters, so equal plans have equal ids."""
     return RewriteSpec(name=spec.name, params=find(spec.name).canonical(spec.params))

@@ -29,13 +29,13 @@ Order = tuple[int, ...]
 
 
 def moved_inputs(node: ir.Node) -> list[ir.Value]:
-    """The inputs of a node that have its axes."""
+    """Lists the inputs of a node that share its axes."""
     inputs = list(node.inputs) if is_op(node, "Concat", *BROADCASTING) else list(node.inputs[:1])
     return [value for value in inputs if value is not None]
 
 
 def axis_of(node: ir.Node, default: int, rank: int) -> int:
-    """The axis that a node works along, counted from the first."""
+    """Returns a node's axis, counted from the first."""
     return int_of(node, "axis", default) % rank
 
 
@@ -45,18 +45,18 @@ def drops(node: ir.Node) -> bool:
 
 
 def is_plain(order: Order) -> bool:
-    """Whether it moves nothing."""
+    """Whether an order of axes is the identity."""
     return list(order) == sorted(order)
 
 
 def without(order: Order, gone: Sequence[int]) -> Order:
-    """An order where axes, as they are counted from the first after the Transpose, are no more."""
+    """Removes axes, counted after the Transpose, from an order."""
     left = [before for axis, before in enumerate(order) if axis not in gone]
     return tuple(sorted(left).index(before) for before in left)
 
 
 def with_new(order: Order, new: Sequence[int]) -> Order:
-    """An order where axes come in, at the same places before the Transpose and after it."""
+    """Inserts axes into an order, at the same positions before and after the Transpose."""
     rank = len(order) + len(new)
     places = [axis for axis in range(rank) if axis not in {axis % rank for axis in new}]
     result = list(range(rank))
@@ -66,13 +66,13 @@ def with_new(order: Order, new: Sequence[int]) -> Order:
 
 
 def listed(node: ir.Node) -> list[int]:
-    """The axes that a Squeeze or Unsqueeze is given, as they are written; none where they are not known."""
+    """Returns the axes of a Squeeze or Unsqueeze as written; empty if unknown."""
     numbers = constant(node.inputs[1]) if len(node.inputs) > 1 else None
     return [] if numbers is None else [int(axis) for axis in numbers.reshape(-1)]
 
 
 def dropped(node: ir.Node, before: Dims | None, after: Dims | None) -> list[int] | None:
-    """The axes of one element that a Squeeze drops, or a Reshape that does nothing else; None for others."""
+    """Returns the axes that a Squeeze, or a Reshape used as one, drops; None for other nodes."""
     if before is None:
         return None
     if is_op(node, "Squeeze"):
@@ -103,7 +103,7 @@ def _by_number(node: ir.Node, order: Order) -> bool:
 
 
 def _concat(node: ir.Node, order: Order) -> bool:
-    """Along the last axis pieces are copied one by one, which costs more than the Transposes do."""
+    """Whether a Concat can move; not to the last axis, where copying piece by piece costs more."""
     constants = [constant(value) for value in node.inputs]
     whole = all(numbers is None or numbers.ndim == len(order) for numbers in constants)
     axis, last = axis_of(node, 0, len(order)), len(order) - 1
@@ -123,7 +123,7 @@ def _sized(node: ir.Node, order: Order) -> bool:
 
 
 def _along(node: ir.Node, order: Order) -> bool:
-    """Over an inner axis ONNX Runtime turns the tensor by itself, twice."""
+    """Whether a reduction can move; not to an inner axis, where ONNX Runtime transposes twice by itself."""
     axis, last = axis_of(node, -1, len(order)), len(order) - 1
     return axis != last or order[axis] == last
 

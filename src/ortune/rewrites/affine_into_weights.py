@@ -37,7 +37,7 @@ _OF_SHAPE = ("Shape", "Size")  # read nothing but a shape
 
 
 def after(node: ir.Node, editor: Editor | None = None, *, copied: bool = False) -> ir.Node | None:
-    """The scale or shift behind a product that this can take up, folded where an editor is given.
+    """Returns the scale or shift after a product that its weights can absorb; folds it if an editor is given.
 
     Args:
         node: The product.
@@ -61,7 +61,7 @@ def after(node: ir.Node, editor: Editor | None = None, *, copied: bool = False) 
 
 
 def before(node: ir.Node, editor: Editor | None = None, *, copied: bool = False) -> ir.Node | None:
-    """The same of what stands before a product."""
+    """Returns the scale or shift before a product that its weights can absorb; folds it if an editor is given."""
     product = _affine.product(node) if _light(node) and (copied or _own(node)) else None
     operand = node.inputs[0] if node.inputs else None
     source = operand.producer() if operand is not None else None
@@ -83,7 +83,7 @@ def before(node: ir.Node, editor: Editor | None = None, *, copied: bool = False)
 
 
 def _only_reader(value: ir.Value) -> ir.Node | None:
-    """The node that alone reads the numbers of a value, once, in the same graph: a shape is the same afterwards."""
+    """Returns the only reader of a value's numbers; Shape nodes do not count, since the shape stays."""
     readers = [use.node for use in value.uses() if not is_op(use.node, *_OF_SHAPE)]
     if len(readers) != 1 or value.is_graph_output():
         return None
@@ -92,7 +92,7 @@ def _only_reader(value: ir.Value) -> ir.Node | None:
 
 
 def _left(norm: ir.Node) -> str:
-    """Why a BatchNormalization behind a product with constant weights stays there; "" where it is no such one."""
+    """Says why a BatchNormalization after a product with constant weights is not folded; else ""."""
     value = norm.inputs[0] if norm.inputs else None
     node = value.producer() if value is not None else None
     if value is None or node is None or not is_op(node, *_affine.PRODUCTS) or not _light(node):
@@ -109,7 +109,7 @@ def _left(norm: ir.Node) -> str:
 
 
 def _same_shape(affine: _affine.Affine, product: _affine.Product) -> bool:
-    """Whether ``x`` has the rank and the channels that ``scale * x + shift`` has."""
+    """Whether ``x`` and ``scale * x + shift`` have the same rank and channels."""
     if least_rank(affine.x) < max(affine.rank, product.rank if affine.rank else 0):
         return False
     if affine.last is None:
@@ -125,14 +125,14 @@ def _light(node: ir.Node) -> bool:
 
 
 def _own(node: ir.Node) -> bool:
-    """Whether a product's weights are read by it alone, or are next to nothing."""
+    """Whether a product is the only reader of its weights, or they are tiny."""
     value = node.inputs[1] if len(node.inputs) > 1 else None
     stored = value.const_value if value is not None else None
     return value is None or len(value.uses()) == 1 or (stored is not None and stored.size <= _MOST_COPIED)
 
 
 def _shared(node: ir.Node) -> str:
-    """Why a scale or shift beside a product stays there although its weights are constant; "" where that is not it."""
+    """Says why a scale or shift next to constant weights is not folded because they are shared; else ""."""
     if _own(node) or not (after(node, copied=True) or before(node, copied=True)):
         return ""
     readers = len(node.inputs[1].uses()) if node.inputs[1] is not None else 0

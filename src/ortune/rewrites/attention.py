@@ -44,7 +44,7 @@ class _Match:
 
 
 def _match(softmax: ir.Node, look: Look) -> _Match | str:  # noqa: PLR0911  (one a near miss)
-    """What can be replaced, or why not; "" where there is no attention around a Softmax."""
+    """Matches the attention around a Softmax; else the reason, or "" if there is none."""
     core = core_of(softmax)
     if core is None or (look.opset < _SOFTMAX_OPSET and "axis" not in softmax.attributes):
         return ""
@@ -72,7 +72,7 @@ def _match(softmax: ir.Node, look: Look) -> _Match | str:  # noqa: PLR0911  (one
 
 
 def _source(value: ir.Value) -> ir.Value:
-    """What a value comes from by operators that keep its rows: products with weights, sums with biases."""
+    """Follows row-wise operators (products with weights, biases) upstream to their source."""
     for _ in range(_ABOVE):
         node = value.producer()
         if node is None:
@@ -99,20 +99,20 @@ def _source(value: ir.Value) -> ir.Value:
 
 
 def _is_matrix(value: ir.Value | None) -> bool:
-    """Whether weights have no axis of batches: they are constant, or a product of what is."""
+    """Whether weights are constant and have no batch axis."""
     node = value.producer() if value is not None else None
     factors = list(node.inputs) if node is not None and is_op(node, "Mul") else [value]
     return all(numbers is not None and numbers.ndim <= 2 for numbers in map(constant, factors))
 
 
 def _splits_rows(node: ir.Node) -> bool:
-    """Whether a node is a Split of what is in a row, or of rows; not of the batch, which is the first axis."""
+    """Whether a node splits any axis but the first (the batch)."""
     axis = int_of(node, "axis", 0) if is_op(node, "Split") else 0
     return axis > 0 or axis == -1
 
 
 def _same_batch(*heads: Heads) -> bool:
-    """Whether the graph declares one batch for all: by the number or the name of their first dimension."""
+    """Whether all heads declare the same first dimension, by number or name."""
     firsts = []
     for head in heads:
         shape = head.split.outputs[0].shape
@@ -123,7 +123,7 @@ def _same_batch(*heads: Heads) -> bool:
 
 
 def _is_float32(value: ir.Value) -> bool:
-    """Whether a value is float32: as declared, or by the weights that it was made with."""
+    """Whether a value is float32, as declared or by the weights upstream."""
     for _ in range(_ABOVE):
         if value.dtype is not None:
             return value.dtype == ir.DataType.FLOAT
@@ -142,7 +142,7 @@ def _is_float32(value: ir.Value) -> bool:
 
 
 def _is_finite(mask: ir.Value, depth: int = 8) -> bool:
-    """Whether a mask is made of finite numbers: chosen by Where, or scaled by a number."""
+    """Whether a mask has finite numbers alone: selected by Where, or scaled by a constant."""
     numbers = constant(mask)
     if numbers is not None:
         return bool(np.isfinite(numbers).all())
@@ -181,7 +181,7 @@ def _replace(editor: Editor, match: _Match, look: Look) -> None:
 
 
 def _flat(editor: Editor, at: ir.Node, heads: Heads, name: str, look: Look) -> ir.Value:
-    """Batch, length and all heads in a row: what the heads were split off from, where that is it already."""
+    """Returns heads joined as (batch, length, hidden); reuses the value that they were split from if it fits."""
     head_width = heads.count * heads.size
     width = head_width * heads.parts
     sizes = constant(heads.split.inputs[1])
@@ -213,7 +213,7 @@ def _flat(editor: Editor, at: ir.Node, heads: Heads, name: str, look: Look) -> i
 def _whole(
     editor: Editor, at: ir.Node, mask: ir.Value, flat: Sequence[ir.Value], name: str, look: Look
 ) -> ir.Value:
-    """The mask with an axis of queries and one of keys, which the operator does not broadcast along."""
+    """Expands a mask along queries and keys, since the operator does not broadcast these axes."""
     dims = look.values.sizes(mask)
     if dims is not None and len(dims) == 4 and all(size is not None and size > 1 for size in dims[2:]):
         return mask

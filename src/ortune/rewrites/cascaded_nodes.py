@@ -46,7 +46,7 @@ _WANTED = {*_HOLDS, _D.INT64, _D.DOUBLE} - {_D.UINT8}
 
 
 class _Pairs:
-    """Looks for pairs in a model, and puts what they are in their place."""
+    """Finds pairs of consecutive nodes and replaces each by one node or none."""
 
     def __init__(self, model: ir.Model) -> None:
         self.model, self.editor = model, Editor(model)
@@ -55,7 +55,7 @@ class _Pairs:
         self.reasons: dict[str, None] = {}
 
     def run(self) -> None:
-        """Until there are none."""
+        """Repeats until no pair is left."""
         before = -1 if holds(self.model, *_FINDERS) else 0
         while before != self.counts.total():
             before = self.counts.total()
@@ -66,11 +66,11 @@ class _Pairs:
                         _FINDERS[node.op_type](self, node)
 
     def of(self, value: ir.Value | None) -> Known:
-        """What is known of a value."""
+        """Returns the inferred facts of a value."""
         return self.values.get(value, Known()) if value is not None else Known()
 
     def replace(self, node: ir.Node, pairs: Sequence[tuple[ir.Value, ir.Value]]) -> None:
-        """Puts values in the place of a node's outputs, all or none."""
+        """Replaces all outputs of a node, or none."""
         for old, new in pairs:
             if old.is_graph_output() and not takes_name(new, old):
                 self.reasons[why_no_name(node)] = None
@@ -80,7 +80,7 @@ class _Pairs:
         self.counts[node.op_type] += 1
 
     def transposes(self, node: ir.Node) -> None:
-        """Transpose of a Transpose."""
+        """Merges two consecutive Transpose nodes."""
         first = _before(node, "Transpose")
         if first is None or first.inputs[0] is None:
             return
@@ -101,7 +101,7 @@ class _Pairs:
         self.replace(node, [(node.outputs[0], merged)])
 
     def casts(self, node: ir.Node) -> None:
-        """Cast of a Cast that holds every number."""
+        """Merges two Casts if the intermediate type holds every number."""
         first = _before(node, "Cast")
         if first is None or first.inputs[0] is None:
             return
@@ -116,7 +116,7 @@ class _Pairs:
         self.replace(node, [(node.outputs[0], merged)])
 
     def reshapes(self, node: ir.Node) -> None:
-        """Reshape of what was only given another shape; its sizes must not ask for those in between."""
+        """Merges a Reshape with a preceding view, unless it copies an intermediate size."""
         first = _before(node, *_VIEWS)
         sizes = constant(node.inputs[1]) if len(node.inputs) > 1 else None
         if first is None or first.inputs[0] is None or sizes is None or not sizes.all():
@@ -127,7 +127,7 @@ class _Pairs:
         self.replace(node, [(node.outputs[0], merged)])
 
     def squeezes(self, node: ir.Node) -> None:
-        """Squeeze of what was unsqueezed along the same axes, or the other way round."""
+        """Cancels a Squeeze and an Unsqueeze along the same axes."""
         first = _before(node, "Unsqueeze" if node.op_type == "Squeeze" else "Squeeze")
         if first is None or first.inputs[0] is None:
             return
@@ -158,7 +158,7 @@ class _Pairs:
         self.replace(node, [(node.outputs[0], made)])
 
     def _inner(self, node: ir.Node, pieces: Sequence[ir.Value], axis: int) -> list[ir.Value]:
-        """What the first of the pieces were split from or joined of, along the same axis; [] where nothing is."""
+        """Returns what the leading pieces were split from or joined of along the same axis; [] if nothing."""
         source = pieces[0].producer()
         if source is None or source.graph is not node.graph or has_parameters(source):
             return []
@@ -173,7 +173,7 @@ class _Pairs:
         return values if only_user(pieces[0]) is node and len(values) == len(source.inputs) else []
 
     def splits(self, node: ir.Node) -> None:
-        """Split into the pieces that a Concat joined."""
+        """Cancels a Concat and a Split into the same pieces."""
         first = _before(node, "Concat")
         if first is None or len(first.inputs) != len(node.outputs) or None in first.inputs:
             return
@@ -200,7 +200,7 @@ _FINDERS = {
 
 
 def _before(node: ir.Node, *names: str) -> ir.Node | None:
-    """The node that makes the first input, where it is one of these."""
+    """Returns the producer of the first input if it is one of these operators."""
     producer = node.inputs[0].producer() if node.inputs and node.inputs[0] is not None else None
     return (
         producer
@@ -217,13 +217,13 @@ def _perm(node: ir.Node, source: Known) -> list[int] | None:
 
 
 def _axis(node: ir.Node, source: Known) -> int | None:
-    """Along which axis a node works, counted from the first; None where the rank is not known."""
+    """Returns a node's axis, counted from the first; None if the rank is unknown."""
     axis = int_of(node, "axis", 0)
     return axis if axis >= 0 else None if source.dims is None else axis + len(source.dims)
 
 
 def _axes(node: ir.Node, dims: Dims | None) -> set[int] | None:
-    """The axes of a Squeeze or Unsqueeze, counted from the first of the longer shape; None where they are not known."""
+    """Returns the axes of a Squeeze or Unsqueeze, counted from the first of the longer shape; None if unknown."""
     axes = reduced_axes(node)
     if axes is None or (dims is None and min(axes, default=0) < 0):
         return None

@@ -53,7 +53,7 @@ _LIMIT = Param(
 
 
 class _Folding:
-    """One pass after another, until nothing changes."""
+    """Folds constants in passes until nothing changes."""
 
     def __init__(self, model: ir.Model, limit_bytes: int, *, as_ort: bool = False) -> None:
         self.model, self.limit_bytes, self.as_ort = model, limit_bytes, as_ort
@@ -63,7 +63,7 @@ class _Folding:
         self.values: dict[ir.Value, Known] = {}
 
     def run(self) -> None:
-        """Folds what can be."""
+        """Runs passes until nothing changes."""
         before = -1
         while before != self.folded + self.branches:
             before = self.folded + self.branches
@@ -103,7 +103,7 @@ class _Folding:
         self.branches += 1
 
     def _sizes(self, node: ir.Node, opset: int) -> list[np.ndarray] | None:
-        """What a node that asks for sizes gives, where all that it asks for are known."""
+        """Computes a Shape or Size node if every size that it reads is known."""
         if self.as_ort and not (is_op(node, "Shape") and _whole(self._dims(node.inputs[0]))):
             return None  # it knows the sizes of a tensor all together or not at all, and asks Shape alone
         if is_op(node, "Size"):
@@ -136,7 +136,7 @@ class _Folding:
     def _computed(  # noqa: PLR0911  (one a reason not to)
         self, node: ir.Node, opset: int, first: np.ndarray | None = None
     ) -> list[np.ndarray] | None:
-        """What a node gives whose inputs are all constants; ``first`` is the first one, where given."""
+        """Computes a node whose inputs are all constant; ``first`` replaces the first input."""
         if has_parameters(node) or not all(v.name for v in node.outputs):
             return None
         feeds: dict[str, np.ndarray] = {} if first is None else {"i0": first}
@@ -168,7 +168,7 @@ class _Folding:
         return results
 
     def _size(self, node: ir.Node) -> int | None:
-        """Bytes of what a node gives, so that what is too large is never made; None where they are not known."""
+        """Returns the bytes of a node's outputs, to refuse large ones before computing; None if unknown."""
         total = 0
         for value in node.outputs:
             inferred = self.values.get(value, Known())
@@ -188,7 +188,7 @@ def _whole(dims: Dims | None) -> TypeGuard[tuple[int, ...]]:
 
 
 def _run(node: ir.Node, opset: int, feeds: dict[str, np.ndarray]) -> list[np.ndarray] | None:
-    """What a node of the standard operators gives, by onnx's reference; None where it does not say, or says wrong."""
+    """Runs one ONNX node in the reference evaluator; None if it fails or contradicts shape inference."""
     if is_op(node, "Softmax") and opset < _SOFTMAX_OF_ONE_AXIS:
         return None
     if is_op(node, "Erf") and feeds["i0"].dtype == np.float64:  # computed in float32
@@ -236,7 +236,7 @@ def _evaluated(proto: onnx.NodeProto, opset: int, feeds: dict[str, np.ndarray]) 
 def _as_inferred(
     proto: onnx.NodeProto, opset: int, feeds: dict[str, np.ndarray], arrays: list[np.ndarray]
 ) -> bool:
-    """Whether results are of the types and sizes that shape inference says of the node, as far as it says."""
+    """Whether results have the types and sizes that shape inference gives for the node."""
     kind, kind_of = onnx.helper.make_tensor_type_proto, onnx.helper.np_dtype_to_tensor_dtype
     try:
         said = onnx.shape_inference.infer_node_outputs(
@@ -267,7 +267,7 @@ def _as_inferred(
 
 
 def known_branches(model: ir.Model) -> dict[ir.Node, ir.Graph]:
-    """The Ifs whose conditions ONNX Runtime computes when a session is made, each with the branch that it takes."""
+    """Returns the Ifs whose conditions fold at session creation, each with the branch taken."""
     copy = model.clone()
     pairs = [(own, other) for own, other in zip(nodes(model), nodes(copy), strict=True) if is_op(own, "If")]
     if not pairs:
@@ -282,7 +282,7 @@ def known_branches(model: ir.Model) -> dict[ir.Node, ir.Graph]:
 
 
 def _taken(node: ir.Node, condition: np.ndarray) -> ir.Graph | None:
-    """The branch that an If takes."""
+    """Returns the branch that an If takes."""
     return graph_of(node, "then_branch" if condition.reshape(-1)[0] else "else_branch")
 
 
@@ -299,7 +299,7 @@ def _counts(done: _Folding) -> str:
 
 
 def _left(model: ir.Model) -> str:
-    """Which nodes have constants alone for inputs, and why they are left."""
+    """Says which nodes have constant inputs alone and why they are not folded."""
     why: Counter[str] = Counter()
     for node in (n for scope, opset in scopes_of(model) if opset >= _LEAST_OPSET for n in scope):
         read = [value for value in node.inputs if value is not None]

@@ -25,7 +25,7 @@ _WITHOUT_EFFECTS = frozenset({"", "ai.onnx", "ai.onnx.ml", "com.microsoft"})
 
 
 def dead_nodes(graph: ir.Graph | ir.Function) -> list[ir.Node]:
-    """Nodes that no output of the graph needs, in its order; a Constant is among them."""
+    """Lists the nodes that no graph output depends on, Constants included."""
     read: set[ir.Value] = set(graph.outputs)
     dead = []
     for node in reversed(list(graph)):
@@ -40,12 +40,12 @@ def dead_nodes(graph: ir.Graph | ir.Function) -> list[ir.Node]:
 
 
 def _read_inside(node: ir.Node) -> bool:
-    """Whether a graph in another node reads it: those are not told from the dead, and left alone."""
+    """Whether a subgraph of another node reads a value; such values count as used."""
     return any(use.node.graph is not node.graph for value in node.outputs for use in value.uses())
 
 
 def remove(model: ir.Model) -> tuple[int, int, list[str]]:
-    """Takes out what is dead: how many nodes, how many weights (constants too), and why others stay."""
+    """Removes dead nodes and weights, counts both, and says why others stay."""
     removed = [0, 0]
     reasons: dict[str, None] = {}
     local = {domain for domain, *_ in model.functions}
@@ -76,7 +76,7 @@ def remove(model: ir.Model) -> tuple[int, int, list[str]]:
 
 
 def counted(nodes: int, weights: int) -> str:
-    """So many of both, in words."""
+    """Formats the counts of nodes and weights."""
     counts = [f"{nodes} node{'s' if nodes > 1 else ''}"] if nodes else []
     counts += [f"{weights} weight{'s' if weights > 1 else ''}"] if weights else []
     return " and ".join(counts)

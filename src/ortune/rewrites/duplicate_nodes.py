@@ -30,7 +30,7 @@ _MOST_READ_BYTES = 1 << 30
 
 
 def _merge_weights(editor: Editor, model: ir.Model) -> int:
-    """Makes one of equal weights; how many others there were."""
+    """Merges equal weights and counts the removed ones."""
     merged = 0
     for graph in graphs(model, functions=False):
         weights = [
@@ -46,7 +46,7 @@ def _merge_weights(editor: Editor, model: ir.Model) -> int:
 
 
 def _merge_nodes(editor: Editor, model: ir.Model) -> int:
-    """Makes one of equal nodes; how many others there were."""
+    """Merges equal nodes and counts the removed ones."""
     merged = 0
     for scope, _ in scopes_of(model):
         first: dict[tuple[object, ...], ir.Node] = {}
@@ -73,7 +73,7 @@ def _merge_nodes(editor: Editor, model: ir.Model) -> int:
 
 
 def _merge(model: ir.Model) -> tuple[int, int, int]:
-    """Merges what is equal: nodes of the same inputs, weights, and nodes that only equal weights made unlike."""
+    """Merges equal nodes, equal weights, and nodes that became equal through their weights."""
     editor = Editor(model)
     direct = _merge_nodes(editor, model)
     weights = _merge_weights(editor, model)

@@ -28,7 +28,7 @@ _MULTIPLIED = FLOATS | {ir.DataType[name] for name in ("BFLOAT16", "INT32", "INT
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Match:
-    """A product of matrices, or only an order of axes.
+    """An Einsum that is a matrix product or a transposition.
 
     Attributes:
         node: The Einsum.
@@ -48,7 +48,7 @@ class _Match:
 
 
 def _match(node: ir.Node, look: Look) -> _Match | str:  # noqa: PLR0911  (one a near miss)
-    """What an Einsum is, or why it is no product of matrices."""
+    """Matches an Einsum that is a matrix product or transposition; else the reason."""
     text = text_of(node, "equation", "").replace(" ", "")
     if not text or None in node.inputs:
         return f"the equation of Einsum {node.name!r} is not in the node"

@@ -34,7 +34,7 @@ def _symbolic(value: ir.Value) -> list[tuple[int, str]]:
 
 
 def left_open(model: ir.Model, sizes: Collection[str]) -> tuple[str, ...]:
-    """Inputs, by name, that keep an open size where these are fixed, by symbol or by place."""
+    """Lists the inputs that keep a dynamic dimension after these are fixed, by symbol or axis."""
     return tuple(
         value.name or ""
         for value in _inputs(model)
@@ -43,7 +43,7 @@ def left_open(model: ir.Model, sizes: Collection[str]) -> tuple[str, ...]:
 
 
 def _key(value: ir.Value, axis: int, symbol: str, sizes: Collection[str]) -> str | None:
-    """What among the sizes that are given is of this dimension; the place comes before the symbol."""
+    """Returns the key of a dimension among the given sizes; an axis key wins over its symbol."""
     place = f"{value.name}[{axis}]"
     return place if place in sizes else symbol if symbol in sizes else None
 
@@ -97,7 +97,7 @@ def _why_unused(model: ir.Model, name: str) -> str:
 
 
 def _forget_shapes(model: ir.Model, symbols: set[str]) -> None:
-    """Takes out what was said in symbols: they name nothing any more, and ONNX Runtime infers numbers."""
+    """Removes declared symbolic shapes; ONNX Runtime infers numbers from the fixed inputs."""
     for graph in graphs(model, functions=False):
         for node in graph:
             for value in node.outputs:
@@ -114,7 +114,7 @@ def _set_dims(value: ir.Value, new: Mapping[int, int | None]) -> None:
 
 
 def _sizes_of(model: ir.Model, case: Case) -> dict[str, str]:
-    """The sizes of a case by symbol, and by place where a symbol is unnamed or has several sizes."""
+    """Returns the sizes of a case by symbol, or by axis if a symbol is unnamed or has several sizes."""
     chosen = {choice.name: choice.shape for choice in case.inputs}
     places: defaultdict[str, dict[str, int]] = defaultdict(dict)
     for value in _inputs(model):

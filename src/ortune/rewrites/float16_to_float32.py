@@ -42,7 +42,7 @@ _NOT_LOOKED_INTO = frozenset(
 
 
 def _stays(model: ir.Model, value: ir.Value) -> bool:
-    """Whether callers see a value that no node makes: an input, or a weight that is an output."""
+    """Whether a value without a producer is part of the signature: an input, or a weight that is an output."""
     return value.graph is model.graph and (
         value.is_graph_input() or (value.is_initializer() and value.is_graph_output())
     )
@@ -53,7 +53,7 @@ def _cast_to(node: ir.Node, dtype: ir.DataType) -> bool:
 
 
 def _last_cast(model: ir.Model, node: ir.Node) -> bool:
-    """Whether a node does nothing but give an output of the model its type."""
+    """Whether a node only casts a graph output to float16."""
     output = node.outputs[0] if node.outputs else None
     return (
         _cast_to(node, _HALF)
@@ -65,7 +65,7 @@ def _last_cast(model: ir.Model, node: ir.Node) -> bool:
 
 
 def _fixed(model: ir.Model) -> list[ir.Value]:
-    """Values of float16 that callers see, and that are used otherwise than by a Cast to float32."""
+    """Lists the float16 values of the signature with uses other than a Cast to float32."""
     candidates = [
         *model.graph.inputs,
         *(v for v in model.graph.initializers.values() if not v.is_graph_input()),
@@ -89,7 +89,7 @@ def _weights(model: ir.Model) -> Iterator[ir.Value]:
 
 
 def _attributes(model: ir.Model) -> Iterator[tuple[ir.Node, ir.Attr]]:
-    """The attributes that hold or name float16."""
+    """Lists the attributes that hold or name float16."""
     for graph in graphs(model):
         for node in graph:
             if _last_cast(model, node):
@@ -106,7 +106,7 @@ def _attributes(model: ir.Model) -> Iterator[tuple[ir.Node, ir.Attr]]:
 
 
 def _refused(model: ir.Model) -> str:
-    """Why the model cannot be changed; "" where it can."""
+    """Returns why the model cannot be converted; "" if it can."""
     for value in (*model.graph.inputs, *model.graph.outputs):
         if value.type is None:
             return f"the model does not say the type of {value.name!r}"
@@ -117,7 +117,7 @@ def _refused(model: ir.Model) -> str:
 
 
 def _why_not(model: ir.Model, node: ir.Node) -> str:
-    """Why a node's types cannot be changed; "" where they can."""
+    """Returns why a node's types cannot be changed; "" if they can."""
     if node.op_identifier() not in model.functions and node.domain not in _OPEN:
         return f"what {node.op_type} of the domain {node.domain!r} does with float32 is not known"
     for attribute in node.attributes.values():
@@ -129,7 +129,7 @@ def _why_not(model: ir.Model, node: ir.Node) -> str:
 
 
 def _wider(tensor: ir.TensorProtocol) -> ir.TensorProtocol:
-    """The tensor in float32, made when it is read: all at once would take the memory of the model twice."""
+    """Converts a tensor to float32 lazily; converting all at once would double the memory."""
 
     def read() -> ir.TensorProtocol:
         return ir.Tensor(tensor.numpy().astype(np.float32), name=tensor.name)
@@ -148,7 +148,7 @@ def _change_attribute(node: ir.Node, attribute: ir.Attr) -> None:
 
 
 def _single(kind: ir.TypeProtocol) -> ir.TypeProtocol:
-    """The type with float32 in it; a new one, since copies of a model share theirs."""
+    """Replaces float16 by float32 in a copy of a type; clones of a model share types."""
     if isinstance(kind, ir.SequenceType):
         return ir.SequenceType(_single(kind.elem_type))
     if isinstance(kind, ir.OptionalType):

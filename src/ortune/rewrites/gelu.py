@@ -51,12 +51,12 @@ class _Match:
 
     @property
     def by_tanh(self) -> bool:
-        """Whether it is the approximation by Tanh."""
+        """Whether the match is the tanh approximation."""
         return self.anchor.op_type == "Tanh"
 
 
 def _match(anchor: ir.Node, _: Look) -> _Match | str:
-    """The Gelu around an Erf or Tanh; "" for others, or why it is nearly one."""
+    """Matches the Gelu around an Erf or Tanh; else the reason of a near miss, or ""."""
     for x in above(anchor, _ABOVE):
         computed = spread(x, [_POINTS], rank=least_rank(x), axes=0, limit=_FOLLOWED, scope=anchor.graph)
         if anchor.outputs[0] not in computed:

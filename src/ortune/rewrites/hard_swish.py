@@ -56,7 +56,7 @@ class _Match:
 
 
 def _ramp(values: Array) -> tuple[float, float, float] | None:
-    """(alpha, beta, top) of what is ``top * clip(alpha * x + beta, 0, 1)`` at the points; None for others."""
+    """Fits ``top * clip(alpha * x + beta, 0, 1)`` to values; returns (alpha, beta, top), or None."""
     top = float(values[-1])
     inside = np.flatnonzero((values > 0) & (values < top))
     if values[0] != 0.0 or not np.isfinite(values).all() or inside.size < 2:
@@ -88,7 +88,7 @@ def _by_number(node: ir.Node | None, value: ir.Value | None, top: float) -> bool
 
 
 def _times(clipped: ir.Value, top: float) -> tuple[ir.Value, ir.Value] | None:
-    """The factor and the result of the product that alone uses a clipped value and is divided by ``top``."""
+    """Matches a clipped value that is multiplied by a factor and divided by ``top``."""
     product = only_user(clipped)
     factor = other_input(product, clipped) if product is not None and is_op(product, "Mul") else None
     if product is None or factor is None:
@@ -104,7 +104,7 @@ def _times(clipped: ir.Value, top: float) -> tuple[ir.Value, ir.Value] | None:
 
 
 def _candidates(clip: ir.Node) -> Iterator[tuple[_Match, list[ir.Node], ir.Value | None]]:
-    """What a Clip may belong to: each with its nodes, and the value among them that is used elsewhere too."""
+    """Yields the activations that a Clip may belong to, each with its nodes and a value used elsewhere."""
     for x in above(clip, _ABOVE):
         computed = spread(
             x, [_POINTS], rank=least_rank(x), axes=0, limit=_FOLLOWED, bounds=True, scope=clip.graph
@@ -138,7 +138,7 @@ def _candidates(clip: ir.Node) -> Iterator[tuple[_Match, list[ir.Node], ir.Value
 
 
 def _match(clip: ir.Node, look: Look) -> _Match | str:
-    """What a Clip belongs to; why it is nearly that; or "" where it is something else."""
+    """Matches the HardSwish or HardSigmoid around a Clip; else the reason of a near miss, or ""."""
     candidates = sorted(
         _candidates(clip), key=lambda candidate: (candidate[0].factor is None, -len(candidate[1]))
     )

@@ -58,7 +58,7 @@ class _Match:
 
 
 def _starts(mean: ir.Node) -> Iterator[ir.Value]:
-    """What a mean may be a part of the normalisation of: what it is taken of, or what that is the square of."""
+    """Lists the values that a mean may normalize: its input, or what that is the square of."""
     value = mean.inputs[0]
     if value is None:
         return
@@ -71,7 +71,7 @@ def _starts(mean: ir.Node) -> Iterator[ir.Value]:
 
 
 def _shapes(dims: Dims) -> list[tuple[int, ...]]:
-    """Sizes to try ``x`` with, and others: no constant goes by both where they are not its own."""
+    """Returns two sets of sizes for probes, so a constant that fits only one size is noticed."""
     sizes = [_UNKNOWN if not isinstance(size, int) else size for size in dims]
     if math.prod(sizes) > _MOST_ELEMENTS:
         sizes = [size if axis == 1 else min(size, _SMALL) for axis, size in enumerate(sizes)]
@@ -82,7 +82,7 @@ def _shapes(dims: Dims) -> list[tuple[int, ...]]:
 
 
 def _probes(shapes: list[tuple[int, ...]]) -> Probes:
-    """Channels of other means and deviations each."""
+    """Makes probes whose channels differ in mean and deviation."""
     probes: Probes = []
     for seed, shape in enumerate((*shapes[:1] * 2, *shapes[1:])):
         rng = np.random.default_rng(seed)
@@ -94,7 +94,7 @@ def _probes(shapes: list[tuple[int, ...]]) -> Probes:
 
 
 def _by_channel(values: Array) -> Array:
-    """One row a channel of what has channels on the second axis."""
+    """Reshapes an array with channels on axis 1 to one row per channel."""
     rows: Array = np.moveaxis(values, 1, 0).reshape(values.shape[1], -1)
     return rows
 
@@ -107,7 +107,7 @@ def _normalised(x: Array, epsilon: float) -> Array:
 
 
 def _factors(values: Probes, plain: Probes) -> tuple[Array, Array] | None:
-    """(gamma, beta) where ``values`` is ``gamma * plain + beta`` by channel for every probe; else None."""
+    """Fits ``values = gamma * plain + beta`` by channel for every probe; else None."""
     ours, theirs = [_by_channel(p) for p in plain], [_by_channel(p) for p in values]
     channels = np.arange(len(ours[0]))
     low, high = ours[0].argmin(axis=1), ours[0].argmax(axis=1)
@@ -127,7 +127,7 @@ def _factors(values: Probes, plain: Probes) -> tuple[Array, Array] | None:
 
 
 def _match(mean: ir.Node, look: Look) -> _Match | str:
-    """The normalisation that begins with a mean; "" for others, or why it is nearly one."""
+    """Matches the instance normalization that begins with a mean; else the reason of a near miss, or ""."""
     why = ""
     for x in _starts(mean):
         dims = look.of(x).dims

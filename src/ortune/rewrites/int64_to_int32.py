@@ -61,7 +61,7 @@ def _why_not(node: ir.Node, ranges: Mapping[ir.Value, Range]) -> str:
 
 
 def _chosen(model: ir.Model) -> tuple[list[ir.Node], list[str]]:
-    """The nodes that become 32 bits, in order: whole groups in which something is computed; and the near misses."""
+    """Returns the nodes to convert to int32, in order, and the reasons of near misses."""
     known_ranges = ranges(model)
     able: list[ir.Node] = []
     reasons: list[str] = []
@@ -77,14 +77,14 @@ def _chosen(model: ir.Model) -> tuple[list[ir.Node], list[str]]:
 
 
 def _wide_values(node: ir.Node) -> list[ir.Value | None]:
-    """What a node computes with in its own type; of a Cast, and of what only moves constants, what it makes."""
+    """Lists the values that decide a node's type: its operands, or the outputs of a Cast."""
     operands = [node.inputs[place] for place in wide_inputs(node)]
     fed = [value for value in operands if constant(value) is None]
     return fed if node.op_type != "Cast" else list(node.outputs)
 
 
 def _groups(able: Sequence[ir.Node]) -> list[ir.Node]:
-    """The nodes that hang together with one that computes."""
+    """Returns the connected groups of nodes that contain at least one computing node."""
     inside, kept = set(able), set[ir.Node]()
     waiting = [node for node in able if node.op_type in COMPUTING]
     while waiting:
@@ -101,12 +101,12 @@ def _groups(able: Sequence[ir.Node]) -> list[ir.Node]:
 
 
 def wide_inputs_of(node: ir.Node) -> tuple[int, ...]:
-    """The inputs that a node computes in; none of an operator that is not known."""
+    """Lists the inputs of a node's computation type; empty for unknown operators."""
     return wide_inputs(node) if is_known(node) else ()
 
 
 class _Narrowing:
-    """Makes the nodes anew, in order."""
+    """Rebuilds the chosen nodes in int32, in order."""
 
     def __init__(self, model: ir.Model, chosen: Sequence[ir.Node]) -> None:
         self._editor, self._chosen = Editor(model), chosen
@@ -115,7 +115,7 @@ class _Narrowing:
         self._narrow: dict[ir.Value, ir.Value] = {}
 
     def run(self) -> None:
-        """All of them."""
+        """Rebuilds every chosen node."""
         for node in self._chosen:
             self._make(node)
         for node in self._chosen:
@@ -143,7 +143,7 @@ class _Narrowing:
         return value in self._found
 
     def _input(self, node: ir.Node, value: ir.Value | None) -> ir.Value:
-        """A value in 32 bits: made so already, a constant, or cast."""
+        """Returns a value in int32: already converted, a constant, or through a Cast."""
         assert value is not None
         if value not in self._narrow:
             numbers, name = constant(value), f"{value.name}_int32"
@@ -159,7 +159,7 @@ class _Narrowing:
         return output
 
     def _hand_over(self, node: ir.Node) -> None:
-        """Gives the users of an old output the new one; in 64 bits where they want that."""
+        """Redirects the readers of an old output, through a Cast to int64 if they need that."""
         old = node.outputs[0]
         output = self._narrow[old]
         if not self._is_wide(old):

@@ -26,7 +26,7 @@ _KEEP = "keep"
 
 
 def _leaves_out(names: Iterable[str], params: Mapping[str, str]) -> frozenset[str]:
-    """Of the outputs of a model those that it loses; none where nothing was named."""
+    """Lists the outputs that a model loses; empty if none were named to keep."""
     return frozenset(names) - params.keys() if params else frozenset()
 
 

@@ -72,7 +72,7 @@ class _Match:
 
 
 def written_otherwise(mean: ir.Node, look: Look) -> tuple[ir.Node, tuple[str, ...]] | None:
-    """The end of a layer normalisation that begins with a mean, and the operators of the fused form that it has not.
+    """Finds a layer normalization written without some operators that ONNX Runtime's fusion needs.
 
     None where it is none, or has them all, so that ONNX Runtime may make one operator of it.
     """
@@ -86,7 +86,7 @@ def written_otherwise(mean: ir.Node, look: Look) -> tuple[ir.Node, tuple[str, ..
 
 
 def _starts(node: ir.Node) -> Iterator[ir.Value]:
-    """What a mean may be a part of the normalisation of: what it is taken of, or what that is the square of."""
+    """Lists the values that a mean may normalize: its input, or what that is the square of."""
     value = node.inputs[0]
     if value is None:
         return
@@ -97,7 +97,7 @@ def _starts(node: ir.Node) -> Iterator[ir.Value]:
 
 
 def _probe_shapes(x: ir.Value, sizes: Sizes | None, axis: int) -> list[tuple[int, ...]]:
-    """Sizes to try ``x`` with, and others; none where the size of the axis cannot be told or all is too large."""
+    """Returns two sets of sizes for probes; none if the axis size is unknown or all is too large."""
     if sizes is None and axis != -1:
         return []
     dims: list[int | None] = [None, None] if sizes is None else list(sizes)
@@ -109,7 +109,7 @@ def _probe_shapes(x: ir.Value, sizes: Sizes | None, axis: int) -> list[tuple[int
 
 
 def _width(x: ir.Value) -> int:
-    """The size of the last axis, from the constants that things computed from ``x`` are combined with; else 0."""
+    """Returns the size of the last axis, from constants combined with values computed from ``x``; else 0."""
     derived = [use.node.outputs[0] for use in x.uses()]
     for value in derived:
         for use in value.uses() if len(derived) < _FOLLOWED else ():
@@ -127,7 +127,7 @@ def _width(x: ir.Value) -> int:
 
 
 def _probes(shapes: list[tuple[int, ...]], axis: int) -> Probes:
-    """Two to find what the factors are, and more to hold them against: rows of other means and deviations each."""
+    """Makes probes: two to solve for gamma and beta, more to verify, with rows of different statistics."""
     probes: Probes = []
     for seed, shape in enumerate((*shapes[:1] * 2, *shapes[1:])):
         rng = np.random.default_rng(seed)
@@ -147,7 +147,7 @@ def _normalised(x: Array, axis: int, epsilon: float) -> Array:
 
 
 def _factors(values: Probes, plain: Probes, axis: int) -> tuple[Array, Array] | None:
-    """(gamma, beta) where ``values`` is ``gamma * plain + beta`` along an axis for every probe; else None."""
+    """Fits ``values = gamma * plain + beta`` along an axis for every probe; else None."""
     width = plain[0].shape[axis]
     ours = [np.moveaxis(p, axis, -1).reshape(-1, width) for p in plain]
     theirs = [np.moveaxis(p, axis, -1).reshape(-1, width) for p in values]
@@ -168,7 +168,7 @@ def _factors(values: Probes, plain: Probes, axis: int) -> tuple[Array, Array] | 
 
 
 def _match(mean: ir.Node, look: Look) -> _Match | str:
-    """The normalisation that begins with a mean; "" for others, or why it is nearly one."""
+    """Matches the layer normalization that begins with a mean; else the reason of a near miss, or ""."""
     axis, why = reduced_axis(mean), ""
     for x in _starts(mean) if axis is not None else ():
         assert axis is not None
@@ -187,7 +187,7 @@ def _match(mean: ir.Node, look: Look) -> _Match | str:
 
 
 def _sizes(x: ir.Value, mean: ir.Node, axis: int, look: Look) -> Iterator[Sizes | None]:
-    """What may be known of the sizes of ``x``: over the last axis nothing mostly is enough, and costs nothing."""
+    """Yields the sizes of ``x`` to try; over the last axis unknown sizes mostly suffice and cost nothing."""
     if axis == -1:
         yield None
     sizes = look.values.sizes(x) if may_begin(mean) else None
@@ -196,7 +196,7 @@ def _sizes(x: ir.Value, mean: ir.Node, axis: int, look: Look) -> Iterator[Sizes 
 
 
 def may_begin(mean: ir.Node) -> bool:
-    """Whether a difference and a root are made of a mean soon: most means are those of something else."""
+    """Whether a subtraction and a square root follow a mean closely; a cheap filter, as most means are others."""
     visited: dict[ir.Node, None] = {}
     level = [mean]
     for _ in range(_STEPS):
@@ -251,7 +251,7 @@ def _found(
 
 
 def _refuses(look: Look) -> str:
-    """Why the opset of a model can neither hold the operator nor be raised to one that does."""
+    """Returns why the opset lacks LayerNormalization and cannot be raised; "" if it can."""
     for scope, opset in scopes_of(look.model):
         if opset >= _OPERATOR_OPSET:
             continue
@@ -284,7 +284,7 @@ def _replace(editor: Editor, match: _Match, look: Look) -> None:
 
 
 def _raise(model: ir.Model) -> None:
-    """Raises the version of the standard operators to the one that has LayerNormalization, where it is lower."""
+    """Raises the ONNX opset to the first with LayerNormalization."""
     for root in scopes(model):
         imports = root.opset_imports if isinstance(root, ir.Function) else model.opset_imports
         for domain in STANDARD:

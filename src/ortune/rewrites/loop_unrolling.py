@@ -51,7 +51,7 @@ class _Match:
 
 
 class _Drawing:
-    """Which graphs draw random numbers: in a node, or in a function that one calls."""
+    """Tells which graphs draw random numbers, in a node or a called function."""
 
     def __init__(self, model: ir.Model) -> None:
         self._called: set[ir.OperatorIdentifier] = set()
@@ -69,7 +69,7 @@ class _Drawing:
 
 
 def _goes_on(body: ir.Graph) -> bool:
-    """Whether a body that is told to go on always says so itself."""
+    """Whether a loop body always continues when its condition input is true."""
     value: ir.Value | None = body.outputs[0]
     while value is not None and value is not body.inputs[1]:
         said = constant(value)
@@ -81,7 +81,7 @@ def _goes_on(body: ir.Graph) -> bool:
 
 
 def _match(node: ir.Node, most: int, draws: _Drawing) -> _Match | str:  # noqa: PLR0911  (one a near miss)
-    """How a Loop is written out, or why it cannot be."""
+    """Matches a Loop that can be unrolled; else the reason."""
     body, inputs = graph_of(node, "body"), list(node.inputs)
     if body is None or len(inputs) < _RANK_FIRST:
         return f"the body of the Loop {node.name!r} is not in the node"
@@ -140,7 +140,7 @@ def _as_row(editor: Editor, at: ir.Node, value: ir.Value, opset: int) -> ir.Valu
 
 
 def _walk(model: ir.Model, most: int) -> tuple[int, list[str]]:
-    """Writes out what can be: how many Loops, and why others stay."""
+    """Unrolls Loops, counts them, and says why others stay."""
     editor, draws, count, before = Editor(model), _Drawing(model), 0, -1
     reasons: dict[str, None] = {}
     # What one round knows (its number, say) may be how often an inner Loop goes round.

@@ -31,7 +31,7 @@ _MOST_NUMBERS = 1 << 16  # of the weights of one product: larger ones are busy e
 
 
 def _group(scope: Scope, values: Mapping[ir.Value, Known]) -> tuple[list[list[_affine.Product]], list[str]]:
-    """Products of one row, in groups of two at least; and why others are in none."""
+    """Groups one-row products that share an input, and says why others do not qualify."""
     groups: defaultdict[tuple[object, ...], list[_affine.Product]] = defaultdict(list)
     reasons: list[str] = []
     for node in scope:
@@ -77,7 +77,7 @@ def _merge(editor: Editor, group: Sequence[_affine.Product], opset: int) -> None
 
 
 def _walk(model: ir.Model) -> tuple[int, int, list[str]]:
-    """Merges them: how many products, into how many; and why others are not."""
+    """Merges groups, counts products before and after, and says why others stay."""
     editor, before, after = Editor(model), 0, 0
     reasons: dict[str, None] = {}
     values = known_values(model)

@@ -67,7 +67,7 @@ class _Match:
 
     @property
     def order(self) -> Order:
-        """Of what comes out."""
+        """The order of axes of the result."""
         return self.orders[self.nodes[-1].outputs[0]]
 
 
@@ -77,7 +77,7 @@ def _order(node: ir.Node | None) -> Order | None:
 
 
 class _Finder:
-    """Follows an operator's inputs back to Transposes."""
+    """Follows an operator's inputs upstream to Transposes."""
 
     def __init__(self, values: Mapping[ir.Value, Known], last: ir.Node) -> None:
         self.values, self.last = values, last
@@ -87,7 +87,7 @@ class _Finder:
         self.orders: dict[ir.Value, Order] = {}
 
     def find(self) -> _Match | str:
-        """The Transposes that meet at the operator; "" where none do, or why they stay."""
+        """Matches the Transposes that meet at the operator; else the reason of a near miss, or ""."""
         if not self._follow(self.last):
             return ""
         if not all(self._moves(node) for node in self.nodes):
@@ -113,7 +113,7 @@ class _Finder:
         )
 
     def _follow(self, node: ir.Node) -> bool:
-        """Whether all that a node reads comes of Transposes, or is one number or constant; adds it after those."""
+        """Whether every input of a node comes from Transposes or is constant; adds the node if so."""
         if len(self.visited) >= _MOST_NODES or len(node.outputs) != 1 or not is_op(node, *MOVERS):
             return False
         self.visited.add(node)
@@ -136,7 +136,7 @@ class _Finder:
         return self.values.get(value, Known()).dims if value is not None else None
 
     def _moves(self, node: ir.Node) -> bool:
-        """Whether a node can be computed before the Transposes, which all that it takes have in common."""
+        """Whether a node can move before the Transpose that all of its inputs share."""
         orders = {self.orders[value] for value in moved_inputs(node) if value in self.orders}
         if len(orders) != 1:
             return False
@@ -156,7 +156,7 @@ class _Finder:
         return True
 
     def _no_larger(self, node: ir.Node) -> bool:
-        """Whether what broadcasting gives is surely as large as one of what it takes."""
+        """Whether a broadcast result is certainly no larger than one of its operands."""
         if not is_op(node, *BROADCASTING):
             return True
         rank = len(self.orders[node.outputs[0]])
@@ -183,7 +183,7 @@ class _Finder:
 
 
 def _fits(whole: Dims, part: Dims) -> bool:
-    """Whether what has these sizes surely broadcasts to those."""
+    """Whether a shape certainly broadcasts to another."""
     return all(b == 1 or (b is not None and a == b) for a, b in zip(whole, part, strict=True))
 
 
@@ -200,7 +200,7 @@ class _Mover:
             self.before[entry.outputs[0]] = source
 
     def move(self, node: ir.Node) -> ir.Value:
-        """The node as it is before the Transposes; what comes out."""
+        """Recreates a node before the Transposes and returns its output."""
         name, operator = node.name or node.op_type.lower(), node.op_type
         attributes, inputs = dict(node.attributes), list(node.inputs)
         moved = moved_inputs(node)
@@ -239,7 +239,7 @@ class _Mover:
         return self.editor.constant(self.last, name, np.asarray(numbers, np.int64))
 
     def _turned_back(self, value: ir.Value, order: Order, name: str) -> ir.Value:
-        """What a value is before the Transposes."""
+        """Returns a value as it is before the Transposes."""
         numbers = constant(value)
         if value in self.before or numbers is None or numbers.size == 1:
             return self.before.get(value, value)  # a single number is the same anywhere
@@ -248,7 +248,7 @@ class _Mover:
 
 
 def _match(node: ir.Node, look: Look) -> _Match | str:
-    """The Transposes that meet at a node."""
+    """Matches the Transposes that meet at a node."""
     if is_op(node, *REDUCTIONS) and not drops(node):
         return ""
     return _Finder(look.values, node).find()

@@ -34,24 +34,24 @@ _TRAINING_IS_INPUT = 12  # of Dropout, from this opset on
 
 
 class _Look:
-    """What is known where a node is judged."""
+    """The inferred facts that decide whether a node is a no-op."""
 
     def __init__(self, values: Mapping[ir.Value, Known], opset: int) -> None:
         self.values, self.opset = values, opset
 
     def of(self, value: ir.Value | None) -> Known:
-        """What is known of a value."""
+        """Returns the inferred facts of a value."""
         return self.values.get(value, Known()) if value is not None else Known()
 
     def same_sizes(self, node: ir.Node) -> bool:
-        """Whether what goes in first and what comes out have the same sizes, as numbers or as symbols."""
+        """Whether first input and output have the same sizes, as numbers or symbols."""
         before, after = self.of(node.inputs[0]).dims, self.of(node.outputs[0]).dims
         if before is None or after is None or len(before) != len(after):
             return False
         return all(a is not None and a == b for a, b in zip(before, after, strict=True))
 
     def reshapes_to_itself(self, node: ir.Node) -> bool:
-        """Whether a Reshape keeps every size: it says so by numbers, 0 or, once, by what remains."""
+        """Whether a Reshape keeps every size, by equal numbers, 0, or one -1."""
         before = self.of(node.inputs[0]).dims
         sizes = constant(node.inputs[1]) if len(node.inputs) > 1 else None
         zeros = is_parameter(node, "allowzero") or int_of(node, "allowzero", 0)
@@ -87,7 +87,7 @@ def _transpose(node: ir.Node, look: _Look) -> bool:
 
 
 def _kept(node: ir.Node, look: _Look, number: float, places: tuple[int, ...]) -> ir.Value | None:
-    """The other input of a node of two that takes this number in one of the places."""
+    """Returns the other input of a two-input node whose neutral operand is this number."""
     for place in places:
         x, numbers = node.inputs[1 - place], constant(node.inputs[place])
         dims = look.of(x).dims
@@ -164,7 +164,7 @@ _NUMBERS = {"Add": (0, (0, 1)), "Sub": (0, (1,)), "Mul": (1, (0, 1)), "Div": (1,
 
 
 def _stands(node: ir.Node, look: _Look) -> ir.Value | None:
-    """What a node gives unchanged; None where it changes it."""
+    """Returns the input that a no-op node passes through; None if it changes it."""
     if not is_op(node, *_JUDGES, *_NUMBERS) or has_parameters(node):
         return None
     if not node.inputs or node.inputs[0] is None:
@@ -179,7 +179,7 @@ _LEFT = op_set("Transpose Reshape Flatten Pow Concat Tile Pad Sum Max Min Mean S
 
 
 def _remove(model: ir.Model) -> tuple[Counter[str], list[str]]:
-    """Takes them out: how many of each operator, and why others stay."""
+    """Removes no-op nodes, counts them by operator, and says why others stay."""
     editor, counts, before = Editor(model), Counter[str](), -1
     reasons: dict[str, None] = {}
     while before != counts.total():

@@ -70,7 +70,7 @@ class _Match:
 
 
 def _code(value: ir.Value, look: Look) -> _Code | str:  # noqa: PLR0911  (one a near miss)
-    """The one-hot encoding that a value is; "" for others, or why it is nearly one."""
+    """Matches a one-hot encoding; else the reason of a near miss, or ""."""
     node = value.producer()
     if is_op(node, "OneHot"):
         assert node is not None
@@ -136,7 +136,7 @@ def _match(product: ir.Node, look: Look) -> _Match | str:
 
 
 def _through(value: ir.Value, table: Array, rank: int) -> tuple[ir.Value, Array]:
-    """The last value that is computed from a product element by element, and the table of it."""
+    """Follows elementwise nodes after a product and applies them to its lookup table."""
     computed = spread(value, [table], rank=rank, axes=1, limit=_FOLLOWED)
     for y, (values,) in reversed(computed.items()):
         nodes, elsewhere = between(value, y, computed)

@@ -67,7 +67,7 @@ class _Match:
 
 
 def _starts(anchor: ir.Node) -> list[ir.Value]:
-    """What the function may be of: what Exp is taken of, or before what is subtracted from that."""
+    """Lists the possible inputs of the Softmax: the input of Exp, or what the maximum is subtracted from."""
     value = anchor.inputs[0] if anchor.inputs else None
     source = value.producer() if value is not None else None
     while source is not None and limits(source) is not None:
@@ -78,7 +78,7 @@ def _starts(anchor: ir.Node) -> list[ir.Value]:
 
 
 def _shape(value: Known) -> tuple[int, ...] | None:
-    """Sizes to try a value with; None where the last axis has one element, or another none."""
+    """Returns sizes for probes; None if the last axis has one element or the tensor is empty."""
     if value.dims is None:
         return _UNKNOWN, _SMALL
     sizes = [_UNKNOWN if not isinstance(size, int) else size for size in value.dims]
@@ -94,7 +94,7 @@ def _log_shares(x: Array, axis: int) -> Array:
 
 
 def _operator(values: Probes, probes: Probes, axis: int, near: float = _NEAR) -> str:
-    """Which function of the probes something is, along an axis; "" for neither."""
+    """Tells whether values are the Softmax or LogSoftmax of the probes along an axis; "" for neither."""
     if values[0].shape != probes[0].shape:
         return ""
     logs = [_log_shares(p, axis) for p in probes]
@@ -105,7 +105,7 @@ def _operator(values: Probes, probes: Probes, axis: int, near: float = _NEAR) ->
 
 
 def _match(anchor: ir.Node, look: Look) -> _Match | str:
-    """The function around an Exp or ReduceLogSumExp; "" for others, or why it is nearly one."""
+    """Matches the Softmax or LogSoftmax around an Exp or ReduceLogSumExp; else the reason of a near miss, or ""."""
     if is_op(anchor, "Log"):
         return _of_shares(anchor)
     why = ""
@@ -144,7 +144,7 @@ def _match(anchor: ir.Node, look: Look) -> _Match | str:
 
 
 def _of_the_sum(anchor: ir.Node) -> bool:
-    """Whether a logarithm is taken of the sum: that of shares is another where they are too small for a number."""
+    """Whether the logarithm is of the sum; a logarithm of shares differs where they underflow."""
     return is_op(anchor, "ReduceLogSumExp") or all(
         is_op(use.node, "ReduceSum") for use in anchor.outputs[0].uses()
     )
@@ -168,7 +168,7 @@ def _checked(match: _Match, computed: dict[ir.Value, Probes], of_x: Known, opset
 
 
 def _other_function(match: _Match, nodes: Sequence[ir.Node], computed: Mapping[ir.Value, Probes]) -> str:
-    """What makes it another function where no probe is; "" where nothing does."""
+    """Says why the function may differ from Softmax outside the probes; "" if it cannot."""
     if any(_is_felt(node, match, computed) for node in nodes):
         return "is computed with constants, which would be left out"
     if match.operator == "LogSoftmax" and not all(_of_the_sum(node) for node in nodes if is_op(node, "Exp")):
@@ -177,7 +177,7 @@ def _other_function(match: _Match, nodes: Sequence[ir.Node], computed: Mapping[i
 
 
 def _is_felt(node: ir.Node, match: _Match, computed: Mapping[ir.Value, Probes]) -> bool:
-    """Whether a node's numbers change something: 1 over a sum, and limits that no value reaches, do not."""
+    """Whether a node's constants change the function; 1 / sum and bounds that no value reaches do not."""
     within = limits(node)
     if within is not None:
         low, high = within
@@ -196,7 +196,7 @@ def _is_felt(node: ir.Node, match: _Match, computed: Mapping[ir.Value, Probes]) 
 
 
 def _reach(node: ir.Node, match: _Match, computed: Mapping[ir.Value, Probes]) -> tuple[float, float]:
-    """Between what numbers the value lies that a node takes, as far as the maximum tells."""
+    """Bounds a node's input, given that the maximum was subtracted."""
     value = next(v for v in node.inputs if v is not None and v in computed)
     below = [p - p.max(-1, keepdims=True) for p in computed[match.x]]
     if _same(computed[value], [np.exp(b).sum(-1) for b in below]):
@@ -214,7 +214,7 @@ def _same(ones: Probes, others: Probes) -> bool:
 
 
 def _of_shares(node: ir.Node) -> str:
-    """Why the logarithm of a Softmax stays; "" for others."""
+    """Says why the logarithm of a Softmax is not replaced; "" for other nodes."""
     source = node.inputs[0].producer() if node.inputs[0] is not None else None
     if source is None or not is_op(source, "Softmax"):
         return ""

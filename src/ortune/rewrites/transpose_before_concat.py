@@ -30,7 +30,7 @@ _LEAST_OPSET = 4  # Concat before has an axis by default
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Match:
-    """A Transpose of what is joined along the last axis.
+    """A Transpose of a Concat along the last axis.
 
     Attributes:
         order: Of the axes: axis ``n`` of what comes out is ``order[n]`` of what goes in.
@@ -48,7 +48,7 @@ def _joins_last(node: ir.Node, rank: int) -> bool:
 
 
 def _match(node: ir.Node, look: Look) -> _Match | str:
-    """What a Transpose undoes; why it is nearly that; or "" where it is something else."""
+    """Matches a Transpose of a Concat along the last axis; else the reason of a near miss, or ""."""
     order = tuple(ints_of(node, "perm") or ())
     if not order or node.inputs[0] is None:
         return ""

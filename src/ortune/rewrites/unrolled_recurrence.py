@@ -36,7 +36,7 @@ _AXES = 3  # of a sequence: steps, batch, numbers
 
 
 def written_out(scope: Scope, look: Look) -> tuple[list[Recurrence], list[str]]:
-    """The recurrences of a graph that can become one operator, and why others cannot."""
+    """Returns the unrolled recurrences that one operator can replace, and why others cannot."""
     matches, reasons = list[Recurrence](), list[str]()
     for candidate in recurrences(scope, look) if look.opset >= _LEAST_OPSET else ():
         why = candidate if isinstance(candidate, str) else _refusal(candidate, look)
@@ -48,7 +48,7 @@ def written_out(scope: Scope, look: Look) -> tuple[list[Recurrence], list[str]]:
 
 
 def _refusal(recurrence: Recurrence, look: Look) -> str:
-    """Why a recurrence stays; "" where nothing speaks against it."""
+    """Returns why a recurrence cannot be replaced; "" if it can."""
     first = recurrence.cells[0]
     what = f"the {recurrence.kind} of {len(recurrence.cells)} steps from {recurrence.nodes[0].name!r} on"
     dims = [look.of(value).dims for value in (first.x, recurrence.states[0])]
@@ -71,7 +71,7 @@ def _refusal(recurrence: Recurrence, look: Look) -> str:
 
 
 def _alike(before: ir.Value, x: ir.Value, sizes: Sequence[Dims], look: Look) -> bool:
-    """Whether a state has a row for each of the batch, and not one for all."""
+    """Whether a state has one row per batch element instead of one for all."""
     dims, piece = look.of(before).dims, taken(x)
     if dims is None or len(dims) != _AXES - 1:
         return False
@@ -86,7 +86,7 @@ def _alike(before: ir.Value, x: ir.Value, sizes: Sequence[Dims], look: Look) -> 
 
 
 def _is_zero(value: ir.Value) -> bool:
-    """Whether a value is zeros, stored or made."""
+    """Whether a value is all zeros, stored or computed."""
     numbers, node = constant(value), value.producer()
     if numbers is not None:
         return not numbers.any()
@@ -109,7 +109,7 @@ class _Writer:
         self.gone = [*reversed(recurrence.nodes)]
 
     def write(self) -> None:
-        """Puts the operator in the place of the steps, which go."""
+        """Replaces the steps by the operator."""
         recurrence, cells = self.recurrence, self.recurrence.cells
         scope = self.at.graph
         assert scope is not None

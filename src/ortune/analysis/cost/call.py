@@ -47,7 +47,7 @@ Formula = Callable[["Call"], Count]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Executions:
-    """How often a node ran with which shapes, as a profile tells it: of the tensors that are there, in order."""
+    """How often a node ran with one set of shapes, read from a profile; omitted tensors are left out."""
 
     inputs: tuple[Dims, ...]
     outputs: tuple[Dims, ...]
@@ -55,17 +55,17 @@ class Executions:
 
 
 def no_work(call: Call) -> Count:
-    """An operator that computes nothing: each of its tensors is moved once."""
+    """The formula of an operator that computes nothing: each tensor is moved once."""
     return Count()
 
 
 def work(operations: Callable[[Call], int]) -> Formula:
-    """A formula of operations that are no multiply-adds."""
+    """Makes a formula of operations other than multiply-adds."""
     return lambda call: Count(flops=operations(call))
 
 
 def products(inner: Callable[[Call], int], extra: Callable[[Call], int] = lambda call: 0) -> Formula:
-    """A formula of so many multiply-adds for each output element, and other operations for each."""
+    """Makes a formula of multiply-adds, and of other operations, for each output element."""
 
     def formula(call: Call) -> Count:
         outputs = call.n_out()
@@ -77,7 +77,7 @@ def products(inner: Callable[[Call], int], extra: Callable[[Call], int] = lambda
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Call:
-    """One node with the shapes of its operands known as far as they can be.
+    """One execution of a node, with the known shapes, types and contents of its operands.
 
     Attributes:
         node: The node.
@@ -99,11 +99,11 @@ class Call:
     opset: int = 1
 
     def has(self, position: int) -> bool:
-        """Whether the input is there."""
+        """Whether an input is present."""
         return position < len(self.node.inputs) and self.node.inputs[position] is not None
 
     def shape(self, position: int) -> Dims:
-        """The shape of an input.
+        """Returns the shape of an input.
 
         Raises:
             Uncounted: It is left out or unknown.
@@ -116,7 +116,7 @@ class Call:
         return shape
 
     def dim(self, position: int, axis: int) -> int:
-        """One dimension of an input.
+        """Returns one dimension of an input.
 
         Raises:
             Uncounted: The input is unknown or has no such axis.
@@ -127,7 +127,7 @@ class Call:
         return shape[axis]
 
     def out(self, position: int = 0) -> Dims:
-        """The shape of an output.
+        """Returns the shape of an output.
 
         Raises:
             Uncounted: It is unknown.
@@ -138,30 +138,30 @@ class Call:
         return shape
 
     def n_in(self, position: int = 0) -> int:
-        """Elements of an input."""
+        """Counts the elements of an input."""
         return math.prod(self.shape(position))
 
     def n_out(self, position: int = 0) -> int:
-        """Elements of an output."""
+        """Counts the elements of an output."""
         return math.prod(self.out(position))
 
     def int(self, name: str, default: _Int = 0) -> _Int:
-        """An integer attribute, or its default."""
+        """Returns an integer attribute, or the default."""
         self._require(name, ir.AttributeType.INT)
         return int_of(self.node, name, default)
 
     def ints(self, name: str) -> list[_Int] | None:
-        """A list of integers as an attribute."""
+        """Returns a list of integers from an attribute."""
         self._require(name, ir.AttributeType.INTS)
         return ints_of(self.node, name)
 
     def text(self, name: str, default: str = "") -> str:
-        """A text attribute, or its default."""
+        """Returns a string attribute, or the default."""
         self._require(name, ir.AttributeType.STRING)
         return text_of(self.node, name, default)
 
     def float(self, name: str, default: _Float) -> _Float:
-        """A number as an attribute, or its default."""
+        """Returns a float attribute, or the default."""
         self._require(name, ir.AttributeType.FLOAT)
         return float_of(self.node, name, default)
 
@@ -171,14 +171,14 @@ class Call:
             raise Uncounted(f"the attribute {name} has another type than {self.node.op_type} asks for")
 
     def bytes_in(self, position: _Int) -> _Int:
-        """Bytes of an input as it is stored; 0 where it is left out or has no fixed size per element."""
+        """Returns the stored bytes of an input; 0 if it is omitted or its elements have no fixed size."""
         if not self.has(position):
             return 0
         bits = self.input_bits[position]
         return 0 if bits is None else math.ceil(self.n_in(position) * bits / 8)
 
     def bytes_out(self, position: _Int = 0) -> _Int:
-        """Bytes of an output; 0 where nobody asks for it or it has no fixed size per element."""
+        """Returns the bytes of an output; 0 if it is omitted or its elements have no fixed size."""
         if position >= len(self.node.outputs) or not self.node.outputs[position].name:
             return 0
         bits = self.output_bits[position]

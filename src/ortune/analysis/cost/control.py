@@ -20,7 +20,7 @@ _ENDLESS = 1 << 31
 
 
 def count(counter: Counter, node: ir.Node, inside: str) -> list[NodeCost]:
-    """The record of a node with subgraphs, itself without work, and those of all nodes in them."""
+    """Counts a node with subgraphs: its own record, without work, and those of all nodes inside."""
     name = own_name(node) or node.op_type
     below = f"{inside}/{name}" if inside else name
     own = NodeCost(

@@ -10,17 +10,17 @@ from ortune.model.graphs import op_set
 
 
 def per_element(operations: int) -> Formula:
-    """So many operations for each output element."""
+    """Makes a formula of a fixed number of operations per output element."""
     return work(lambda call: operations * call.n_out())
 
 
 def each_input(operations: int, per_output: int = 0) -> Formula:
-    """So many operations for each element of the first input, and of the output."""
+    """Makes a formula of operations per element of the first input and of the output."""
     return work(lambda call: operations * call.n_in() + (per_output * call.n_out() if per_output else 0))
 
 
 def biased(name: str, bias: int) -> Formula:
-    """An activation behind a bias, where there is one."""
+    """Makes the formula of an activation after an optional bias."""
     return work(lambda call: (PER_ELEMENT[name] + call.has(bias)) * call.n_out())
 
 
@@ -93,7 +93,7 @@ def stft(call: Call) -> Count:
 
 
 def values_decide(call: Call) -> Count:
-    """The work depends on the values."""
+    """Refuses to count: the work depends on the values."""
     raise Uncounted(f"the work of {call.node.op_type} depends on the values")
 
 

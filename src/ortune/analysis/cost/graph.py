@@ -43,7 +43,7 @@ _WALKED = {*_ONNX, "com.microsoft", BLOCKED}
 
 
 class GraphCounter(Counter):
-    """The state of one count.
+    """Counts the work of a graph, node by node.
 
     Attributes:
         blocked: Values in ONNX Runtime's layout of whole blocks of channels; their shapes here are without the padding.
@@ -75,7 +75,7 @@ class GraphCounter(Counter):
                 self.keep(value, fed)
 
     def graph(self, graph: ir.Graph, inside: str) -> list[NodeCost]:
-        """Count every node, in order."""
+        """Counts every node, in order."""
         counted: list[NodeCost] = []
         for node in graph:
             if next(subgraphs(node), None) is not None:

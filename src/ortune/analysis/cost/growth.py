@@ -18,7 +18,7 @@ _FIGURES = ("flops", "macs", "bytes_read", "bytes_written", "weight_bytes")
 
 
 class Growth:
-    """How the values that a loop carries grow."""
+    """How the carried values of a loop grow from one iteration to the next."""
 
     def __init__(
         self,
@@ -36,11 +36,11 @@ class Growth:
 
     @property
     def there(self) -> bool:
-        """Whether any of them grows, and all are known."""
+        """Whether any carried value grows, with all sizes known."""
         return all(step is not None for step in self._steps) and any(any(s or ()) for s in self._steps)
 
     def at(self, iteration: int) -> list[Dims | None]:
-        """The shapes at the start of an iteration, counted from 0."""
+        """Returns the carried shapes at the start of an iteration, counted from 0."""
         return [
             None
             if first is None or step is None
@@ -49,7 +49,7 @@ class Growth:
         ]
 
     def mean(self, inside: str, iterations: int) -> list[NodeCost] | None:
-        """The mean execution of each node of the body; None where sizes do not grow by as much each time."""
+        """Returns the mean execution of each body node; None if sizes do not grow linearly."""
         last = iterations - 1
         # Four: the work of a product over three sizes that grow is a cubic, which so many points tell.
         at = sorted({0, min(1, last), (last + 1) // 2, last})

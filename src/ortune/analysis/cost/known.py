@@ -19,7 +19,7 @@ from ortune.records import NodeCost
 
 
 class Counter(ABC):
-    """The state of one count, and the counting of a graph that lies in a node.
+    """Types, shapes and small contents of values while nodes are counted.
 
     Attributes:
         walk: The shape walk, in which every size is a number or unknown.
@@ -36,14 +36,14 @@ class Counter(ABC):
 
     @abstractmethod
     def graph(self, graph: ir.Graph, inside: str) -> list[NodeCost]:
-        """Count every node of a graph and of the graphs in it; the inputs of ``graph`` are bound before."""
+        """Counts every node of a graph and its subgraphs; the inputs of ``graph`` must be bound."""
 
     def opset(self, domain: str) -> int:
-        """The version of an operator set."""
+        """Returns the version of an operator set."""
         return self._opsets.get("" if domain == "ai.onnx" else domain, 1)
 
     def dims(self, value: ir.Value | None) -> Dims | None:
-        """The shape of a value where every size is known."""
+        """Returns the shape of a value if every size is known."""
         shape = self.walk.shape(value)
         if shape is None:
             return None
@@ -51,12 +51,12 @@ class Counter(ABC):
         return sizes if len(sizes) == len(shape) and all(size >= 0 for size in sizes) else None
 
     def is_computed(self, value: ir.Value) -> bool:
-        """Whether every size is known without what the file declares of the value."""
+        """Whether every size is known without the value's declared shape."""
         shape = self.walk.shapes.get(value)
         return shape is not None and all(dim is not None and not dim.terms for dim in shape)
 
     def dtype(self, value: ir.Value | None) -> ir.DataType | None:
-        """The element type of a value."""
+        """Returns the element type of a value."""
         if value is None:
             return None
         if value in self._types:
@@ -64,14 +64,14 @@ class Counter(ABC):
         return value.const_value.dtype if value.const_value is not None else value.dtype
 
     def n_bytes(self, value: ir.Value) -> int | None:
-        """Bytes of a tensor; None where its shape or type is unknown, and for all that is no tensor."""
+        """Returns the bytes of a tensor; None if its shape or type is unknown or it is no tensor."""
         dims = self.dims(value)
         if dims is None or value in self.no_tensor or not isinstance(value.type, ir.TensorType | None):
             return None
         return types.n_bytes(self.dtype(value), dims)
 
     def content(self, value: ir.Value | None) -> Array | None:
-        """The elements of a small value, where they are known."""
+        """Returns the contents of a small value, if known."""
         if value is None:
             return None
         if value not in self._values:
@@ -92,7 +92,7 @@ class Counter(ABC):
         dtype: ir.DataType | None = None,
         why: str = "",
     ) -> None:
-        """Set what is known of a value: its shape, its type, and why something is unknown."""
+        """Sets a value's shape and type, or why they are unknown."""
         if dims is not None:
             self.walk.shapes[value] = tuple(None if d is None else within(Size((), int(d))) for d in dims)
         if dtype is not None:
@@ -101,7 +101,7 @@ class Counter(ABC):
             self._why[value] = why
 
     def alias(self, target: ir.Value, source: ir.Value | None, *, contents: bool = True) -> None:
-        """Give ``target`` all that is known of ``source``; without ``contents`` its elements may differ."""
+        """Copies the facts of ``source`` to ``target``; without ``contents`` its elements may differ."""
         if source is None:
             return
         shape = self.walk.shape(source)
@@ -117,11 +117,11 @@ class Counter(ABC):
             self.keep(target, content)
 
     def why(self, value: ir.Value | None) -> str:
-        """Why the shape of a value is unknown, "" where no reason is known."""
+        """Returns why a value's shape is unknown; "" without a reason."""
         return "" if value is None else self._why.get(value, "")
 
     def forget(self, graph: ir.Graph) -> None:
-        """Drop what is known of the values that a body makes, before it is counted again with other sizes."""
+        """Forgets the facts of a body's values, before it is counted again with other sizes."""
         for node in graph:
             for value in node.outputs:
                 self.walk.shapes.pop(value, None)
@@ -132,7 +132,7 @@ class Counter(ABC):
                 self.forget(inner)
 
     def keep(self, value: ir.Value, array: Array) -> None:
-        """Set the elements of a value, and its shape by them."""
+        """Sets the contents of a value, and its shape from them."""
         self._values[value] = array
         self.bind(value, array.shape)
         if array.dtype.kind in "iub":

@@ -35,7 +35,7 @@ def costs(
     ran: Mapping[ir.Node, Sequence[Executions]] | None = None,
     sizes: Mapping[str, Dims] | None = None,
 ) -> ModelCost:
-    """Count the operations and bytes of one run.
+    """Counts the operations and bytes of one run.
 
     Args:
         ir_model: The model, as ``open_model`` gives it; it is not changed and its large weights are not read.

@@ -20,7 +20,7 @@ Ints = NDArray[np.int64]
 
 
 def expected_splits(roots: Ints, yes: Ints, no: Ints) -> float:
-    """Splits that a row meets on average, summed over all trees.
+    """Returns the splits that a row meets on average, summed over all trees.
 
     Args:
         roots: Index of each tree's first split, -1 for a tree that is only a leaf.

@@ -18,7 +18,7 @@ NOT_FOUND = "not found in the optimised graph"
 
 
 def originals(original: ir.Model, optimised: ir.Model) -> Mapping:
-    """Map the nodes of an optimised graph to those of the model that it was made from."""
+    """Maps the nodes of an optimized graph to the original nodes that they came from."""
     old, new = ModelView(original), ModelView(optimised)
     carried = CarriedValues(old, new)
     segments = Segments(old, carried)

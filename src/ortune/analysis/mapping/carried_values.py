@@ -18,7 +18,7 @@ _MOST_STEPS_BACK = 8
 
 
 class CarriedValues:
-    """Follows the values of an optimised graph.
+    """Finds, for each value of an optimized graph, the original value that it carries.
 
     Attributes:
         of: Optimised value to the value of the user's model that it carries.
@@ -40,22 +40,22 @@ class CarriedValues:
         self._follow()
 
     def same(self, value: Value) -> Value:
-        """The value that stands for this one: what an If gives is what its taken branch gives."""
+        """Returns the representative of a value: an If's output is the output of its taken branch."""
         while value in self._same:
             value = self._same[value]
         return value
 
     def merge(self, value: Value, into: Value) -> None:
-        """From now on ``value`` is the same as ``into``."""
+        """Makes ``value`` the same as ``into``."""
         if self.same(into) is not value:
             self._same[value] = into
 
     def carried(self) -> set[Value]:
-        """Every value of the user's model that the optimised graph holds."""
+        """Returns every original value that the optimized graph still contains."""
         return {self.same(value) for value in self.of.values()}
 
     def get(self, value: Value | None) -> Value | None:
-        """What a value of the optimised graph carries, None where that is not known."""
+        """Returns the original value that an optimized value carries; None if unknown."""
         carried = self.of.get(value) if value is not None else None
         return None if carried is None else self.same(carried)
 
@@ -223,7 +223,7 @@ class CarriedValues:
         return not (last or same_kind) and self.origin(step) is None
 
     def origin(self, step: Step) -> Step | None:
-        """The step of the user's model with this step's name and operator."""
+        """Returns the original step with this step's name and operator."""
         old = self._bodies.get(step.body)
         if old is None or not step.own_name:
             return None
@@ -289,7 +289,7 @@ class CarriedValues:
         return self.same(products[0].outputs[0]) if len(products) == 1 else value
 
     def users(self, value: Value) -> list[Step]:
-        """The steps of the user's model that read a value, also behind steps that do nothing."""
+        """Lists the original steps that read a value, also through no-op steps."""
         readers: list[Step] = []
         waiting = [value]
         while waiting:
@@ -366,7 +366,7 @@ class CarriedValues:
         return fits[0] if len(fits) == 1 else None
 
     def behind(self, value: Value) -> Value:
-        """The value that it is, before steps that do nothing."""
+        """Returns the value before any no-op steps."""
         value = self.same(value)
         while value.step is not None and value.step.op_type in NOTHING and value.step.inputs[0] is not None:
             value = self.same(value.step.inputs[0])

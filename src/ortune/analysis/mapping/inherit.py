@@ -19,7 +19,7 @@ _BODIES = op_set("If Loop Scan SequenceMap")
 def inherited(
     mapping: Mapping, optimised_costs: Sequence[NodeCost], original_costs: Sequence[NodeCost]
 ) -> dict[str, tuple[float, float]]:
-    """Operations and bytes of one execution of each node, by its name in the mapping.
+    """Returns the operations and bytes of one execution of each node, by its name in the mapping.
 
     A node whose operator and shapes ``model.cost`` knows is counted as it is. Another one does what its originals do,
     without the bytes that stay within it. A node of which neither is known is not in the result; nor is one that
@@ -66,12 +66,12 @@ def _sum(mapping: Mapping, name: str, own: dict[str, list[NodeCost]]) -> tuple[f
 
 
 def weights(mapping: Mapping, optimised_costs: Sequence[NodeCost]) -> dict[str, int]:
-    """Bytes of the constants that one execution of each node reads, by its name in the mapping."""
+    """Returns the bytes of constants that one execution of each node reads, by its name in the mapping."""
     return {mapping.keys.get(place, place): cost.weight_bytes for place, cost in _placed(optimised_costs)}
 
 
 def costs_by_name(costs: Sequence[NodeCost]) -> dict[str, list[NodeCost]]:
-    """The costs of the nodes of each name, as ``view`` names them."""
+    """Groups node costs by node name."""
     costs_of: dict[str, list[NodeCost]] = {}
     for place, cost in _placed(costs):
         costs_of.setdefault(place, []).append(cost)
@@ -79,7 +79,7 @@ def costs_by_name(costs: Sequence[NodeCost]) -> dict[str, list[NodeCost]]:
 
 
 def placed(graph: ir.Graph, path: str = "") -> Iterator[tuple[str, ir.Node]]:
-    """Every node of a graph without functions, with the name that ``view`` gives it."""
+    """Yields every node of a graph with the name that the mapping gives it."""
     for place, node in enumerate(graph):
         name = own_name(node) or f"{path}{node.op_type}#{place}"
         yield name, node
@@ -89,7 +89,7 @@ def placed(graph: ir.Graph, path: str = "") -> Iterator[tuple[str, ir.Node]]:
 
 
 def remarks(mapping: Mapping, optimised_costs: Sequence[NodeCost]) -> dict[str, str]:
-    """What people should know about the work of each node, where there is something, by its name in the mapping."""
+    """Returns the remarks on the work of nodes, by name in the mapping."""
     return {
         mapping.keys.get(place, place): cost.note
         for place, cost in _placed(optimised_costs)

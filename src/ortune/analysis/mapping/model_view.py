@@ -21,7 +21,7 @@ from ortune.model.operators import STANDARD
 
 @dataclass(eq=False, slots=True)
 class Value:
-    """A value; ``constant`` where it is stored in the model and no run can replace it."""
+    """A value of the graph; ``constant`` if it is stored and cannot be overridden."""
 
     name: str
     body: Body
@@ -33,7 +33,7 @@ class Value:
 
 @dataclass(eq=False, slots=True)
 class Step:
-    """A node that runs.
+    """A node as it runs, functions inlined.
 
     Attributes:
         name: As the module says; not always unique.
@@ -66,14 +66,14 @@ class Step:
         return "" if self.node.domain in STANDARD else self.node.domain
 
     def reads(self) -> Iterator[Value]:
-        """Every value that it reads."""
+        """Lists every value that the step reads, subgraphs included."""
         yield from (value for value in self.inputs if value is not None)
         yield from self.outer
 
 
 @dataclass(eq=False, slots=True)
 class Body:
-    """A graph.
+    """A graph or subgraph of a model.
 
     Attributes:
         parent: The step in whose attribute ``branch`` it lies; None for the main graph.
@@ -93,7 +93,7 @@ class Body:
 
 
 class ModelView:
-    """A whole model.
+    """A whole model as steps and values, functions inlined.
 
     Attributes:
         main: Its main graph.
@@ -111,7 +111,7 @@ class ModelView:
         self.main = self._graph(model.graph, {}, Body(), "", {})
 
     def bodies(self) -> Iterator[Body]:
-        """The main graph and every graph in it."""
+        """Yields the main graph and every subgraph."""
         yield self.main
         for step in self.steps:
             yield from step.bodies.values()
@@ -237,7 +237,7 @@ class ModelView:
 
 
 def step_names(model: ir.Model) -> dict[ir.Node, frozenset[str]]:
-    """The names of the steps that each node is: of one in a function a step for each call; without those that call."""
+    """Returns each node's step names; a node of a function has one for each call, a calling node none."""
     names: dict[ir.Node, frozenset[str]] = {}
     for step in ModelView(model).steps:
         names[step.node] = names.get(step.node, frozenset()) | {step.name}

@@ -37,12 +37,12 @@ _DUPLICATE = "/duplicated"
 
 
 def without_token(name: str) -> str:
-    """The name before it was made unique."""
+    """Strips the token that ONNX Runtime appends to make a name unique."""
     return _TOKEN.sub("", name)
 
 
 def branches(name: str) -> tuple[list[str], str]:
-    """The branches that a name moved out of, outermost first, and the name in there."""
+    """Splits a name into the branches that it was inlined from, outermost first, and the inner name."""
     path = []
     while match := _BRANCH.match(name):
         path.append(match.group(1))
@@ -51,7 +51,7 @@ def branches(name: str) -> tuple[list[str], str]:
 
 
 def called(name: str, functions: Iterable[str]) -> tuple[str, int, str] | None:
-    """A name out of a function: the function, which call of it (-1 is the first), the name in there."""
+    """Splits an inlined function's name into function, call number (-1 is the first) and inner name."""
     for function in functions:
         prefix = f"_inlfunc_{function}"
         match = _CALL.fullmatch(name[len(prefix) :]) if name.startswith(prefix) else None
@@ -61,12 +61,12 @@ def called(name: str, functions: Iterable[str]) -> tuple[str, int, str] | None:
 
 
 def is_moved_out(name: str) -> bool:
-    """Whether a node comes out of a branch or a function, and so is none that was inserted."""
+    """Whether a node was inlined from a branch or function, so it was not inserted by ONNX Runtime."""
     return name.startswith("_inlfunc_") or _BRANCH.match(name) is not None
 
 
 def blocked_values(name: str) -> Iterator[str]:
-    """The value after which a blocked node may be called, the likeliest first."""
+    """Lists the values that an NCHWc node may be named after, the likeliest first."""
     plain = without_token(name)
     if not plain.endswith(_BLOCKED):
         return
@@ -78,12 +78,12 @@ def blocked_values(name: str) -> Iterator[str]:
 
 
 def cast_value(name: str) -> str:
-    """The value that a cast which was inserted made of another type, "" where the name is of no such value."""
+    """Returns the value that an inserted Cast converted; "" if the name is not from an inserted Cast."""
     return without_token(name).removeprefix(_CAST) if name.startswith(_CAST) else ""
 
 
 def node_names(name: str, *, copies: bool) -> Iterator[str]:
-    """Names of the node that a node may have been, the likeliest first; ``copies`` with those made unique."""
+    """Lists the original node names that a node may have had, the likeliest first."""
     yield name
     plain = without_token(name)
     if plain.endswith(_DUPLICATE):
@@ -93,7 +93,7 @@ def node_names(name: str, *, copies: bool) -> Iterator[str]:
 
 
 def is_inserted(name: str, domain: str, op_type: str, channels_last: bool) -> bool:
-    """Whether name and operator alone say that a node was inserted."""
+    """Whether name and operator alone show that ONNX Runtime inserted a node."""
     if domain == NCHWC and op_type in ("ReorderInput", "ReorderOutput"):
         # One that reads or writes channels last also does the work of a Transpose of the model.
         return not channels_last
@@ -101,7 +101,7 @@ def is_inserted(name: str, domain: str, op_type: str, channels_last: bool) -> bo
 
 
 def purpose(op_type: str, domain: str, near: str) -> str:
-    """In words what an inserted node is for; ``near`` is the user's node beside it, "" where none is known."""
+    """Says in words what an inserted node is for; ``near`` is the adjacent original node, if known."""
     if domain == NCHWC:
         what = "into blocked layout" if op_type == "ReorderInput" else "out of blocked layout"
     else:

@@ -34,7 +34,7 @@ _MOST_TOGETHER = 1000
 
 
 class Origins:
-    """Assigns steps.
+    """Assigns the original steps to the steps of the optimized graph.
 
     A step that makes a value which is known stands for all that makes this value out of other known ones. A step that
     makes none helps those that read what it makes; with them it shares what they stand for.
@@ -224,7 +224,7 @@ class Origins:
 
 
 def heaviest_first(operator: str, steps: Iterable[Step]) -> list[Step]:
-    """In the model's order, but the step first after which a node is called that stands for all of them."""
+    """Sorts steps in model order, with the one that names the fused node first."""
     in_order = ordered(steps)
     tiers = ({operator}, _HEAVY, _LIGHTER, {was.op_type for was in in_order} - VIEWS - QUANTIZERS)
     first = next((was for tier in tiers for was in in_order if was.op_type in tier), None)
@@ -294,5 +294,5 @@ def _before(step: Step, within: set[Step]) -> set[Step]:
 
 
 def ordered(steps: Iterable[Step]) -> list[Step]:
-    """In the model's order."""
+    """Sorts steps in model order."""
     return sorted(steps, key=lambda step: step.order)

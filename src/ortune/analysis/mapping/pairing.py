@@ -24,7 +24,7 @@ _HEAD = 16  # numbers of a weight that are looked at
 
 
 def counterparts(a: ir.Model, b: ir.Model) -> dict[str, str]:
-    """Names of nodes of ``b`` to the names of those of ``a`` that they are, both as ``mapping.view`` says."""
+    """Maps the node names of ``b`` to the names of the same nodes in ``a``."""
     mine, theirs = ModelView(a).steps, ModelView(b).steps
     codes: dict[Hashable, int] = {}
     traits = _traits(mine, codes), _traits(theirs, codes)

@@ -15,7 +15,7 @@ QUANTIZERS = op_set("QuantizeLinear DequantizeLinear")
 
 
 class Segments:
-    """Looks back from values of the user's model.
+    """Searches upstream from values of the original model.
 
     Args:
         original: The user's model.
@@ -37,7 +37,7 @@ class Segments:
         self._merge_twins(original)
 
     def segment(self, targets: Iterable[Value]) -> set[Step]:
-        """The steps between the targets and the values that are held."""
+        """Returns the steps between the targets and the nearest values that the optimized graph contains."""
         steps: set[Step] = set()
         waiting = [value.step for value in targets]
         while waiting:
@@ -52,7 +52,7 @@ class Segments:
         return steps
 
     def is_static(self, step: Step) -> bool:
-        """Whether constants and shapes alone decide what it makes: it may be computed once, or not at all."""
+        """Whether a step depends on constants and shapes alone, so it may be folded."""
         return self._static[step]
 
     def _is_static(self, step: Step) -> bool:
@@ -80,7 +80,7 @@ class Segments:
                         self._carried.merge(value, into)
 
     def holds(self, step: Step) -> bool:
-        """Whether the optimised graph holds something that a step makes."""
+        """Whether the optimized graph contains an output of a step."""
         return any(self._carried.same(value) in self.boundary for value in step.outputs)
 
     def _key(self, step: Step) -> tuple[object, ...]:

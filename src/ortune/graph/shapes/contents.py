@@ -19,7 +19,7 @@ MOST_ELEMENTS = 4096
 
 
 def evaluate(node: ir.Node, inputs: Sequence[Array | None]) -> Array | None:
-    """The output of a node whose inputs are known; None where it is not computed here, or cannot be."""
+    """Evaluates a node on known inputs; None if its operator is not supported or fails."""
     function = _FUNCTIONS.get(node.op_type)
     if function is None or node.domain not in STANDARD or not inputs:
         return None

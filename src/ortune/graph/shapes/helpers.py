@@ -24,7 +24,7 @@ def axes_of(walk: Walk, node: ir.Node) -> list[int] | None:
 
 
 def broadcast(walk: Walk, a: Shape, b: Shape) -> Shape:
-    """The shape of ``a`` combined with ``b``; two plain numbers that differ, neither 1, are a clash."""
+    """Broadcasts two shapes; two different numbers, neither 1, are recorded as a clash."""
     rank = max(len(a), len(b))
     left = (ONE,) * (rank - len(a)) + a
     right = (ONE,) * (rank - len(b)) + b

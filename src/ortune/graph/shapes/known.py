@@ -48,7 +48,7 @@ _remembered: ContextVar[_Inferred | None] = ContextVar("remembered", default=Non
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Known:
-    """What is known of a value.
+    """The inferred type and sizes of a value.
 
     Attributes:
         dtype: Its element type; None where it is not known.
@@ -61,23 +61,23 @@ class Known:
 
 
 class Values(dict[ir.Value, Known]):
-    """What is known of the values of a model, and the sizes that values hold: shapes are computed in a graph too."""
+    """Inferred types and sizes by value, and the contents of values that hold shapes."""
 
     def of(self, value: ir.Value | None) -> Known:
-        """What is known of a value."""
+        """The inferred type and sizes of a value."""
         return self.get(value, Known()) if value is not None else Known()
 
     def dims(self, value: ir.Value | None) -> Dims | None:
-        """The sizes of a value."""
+        """Returns the inferred sizes of a value; None if its rank is unknown."""
         return self.of(value).dims
 
     def sizes(self, value: ir.Value | None) -> tuple[int | None, ...] | None:
-        """The sizes of a value that are numbers, None for each other; None where their number is not known."""
+        """Returns the sizes of a value, None for each symbolic one; None if its rank is unknown."""
         dims = self.of(value).dims
         return None if dims is None else tuple(dim if isinstance(dim, int) else None for dim in dims)
 
     def contents(self, value: ir.Value | None, depth: int = _DEPTH) -> Dims | None:  # noqa: PLR0911  (one a case)
-        """The sizes that a value holds, in order; None where not even their number is known."""
+        """Returns the elements of a value that holds a shape; None if their count is unknown."""
         numbers = constant(value)
         if numbers is not None:
             whole = numbers.dtype.kind in "iu"
@@ -134,7 +134,7 @@ class Values(dict[ir.Value, Known]):
 
 
 def known_values(model: ir.Model) -> Values:
-    """Types and sizes as they follow from the inputs: what else the file declares is not believed.
+    """Infers types and sizes from the inputs alone; other declared shapes are not trusted.
 
     ONNX Runtime holds callers to the sizes that inputs declare. It does not hold nodes to theirs.
     """
@@ -231,7 +231,7 @@ def _forget(model: ir.Model) -> None:
 
 @contextmanager
 def remembering() -> Iterator[None]:
-    """While many rewrites look at one model: what is inferred of it is inferred once, until it changes."""
+    """Caches inferred types and sizes by model fingerprint while many rewrites look at one model."""
     cache = _remembered.get()
     token = _remembered.set({} if cache is None else cache)
     try:

@@ -36,13 +36,13 @@ _DEPTH = 16  # nodes looked through for a rank
 
 
 def rank_of_constant(value: ir.Value | None) -> int:
-    """The rank of a value that is constant."""
+    """Returns the rank of a constant; 0 for any other value."""
     array = constant(value)
     return 0 if array is None else array.ndim
 
 
 def least_rank(value: ir.Value | None, depth: int = _DEPTH) -> int:
-    """A rank that a value has at least, 0 where nothing tells: from its shape, or from what makes it."""
+    """Returns a lower bound of a value's rank, from its shape or its producer; 0 if unknown."""
     if value is None:
         return 0
     if value.shape is not None:
@@ -58,13 +58,13 @@ def least_rank(value: ir.Value | None, depth: int = _DEPTH) -> int:
 
 
 def reduced_axis(node: ir.Node) -> int | None:
-    """The one axis that a reduction or Unsqueeze names; None where it is not known or not one."""
+    """Returns the single axis of a reduction or Unsqueeze; None if unknown or not exactly one."""
     axes = reduced_axes(node)
     return axes[0] if axes is not None and len(axes) == 1 else None
 
 
 def reduced_axes(node: ir.Node) -> tuple[int, ...] | None:
-    """The axes that a reduction, Squeeze or Unsqueeze names, as they are written; None where they are not."""
+    """Returns the axes of a reduction, Squeeze or Unsqueeze as written; None if unknown or omitted."""
     second = input_of(node, 1)
     if second is None:
         listed = ints_of(node, "axes")
@@ -74,7 +74,7 @@ def reduced_axes(node: ir.Node) -> tuple[int, ...] | None:
 
 
 def elements(value: ir.Value | None) -> tuple[int | None, ...] | None:
-    """The numbers of a list such as a shape, None for those that are not known; None where their count is not."""
+    """Returns the elements of a shape tensor, None for each unknown one; None if their count is unknown."""
     numbers = constant(value)
     if numbers is not None:
         return tuple(int(n) for n in numbers.reshape(-1)) if numbers.dtype.kind in "iu" else None

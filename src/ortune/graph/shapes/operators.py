@@ -39,7 +39,7 @@ _SAME_VALUES = frozenset({
 
 
 def visit(walk: Walk, node: ir.Node) -> None:
-    """Take one node into the walk: its outputs' shapes and contents, and what it demands.
+    """Processes one node: sets its outputs' shapes and contents, and adds its constraints.
 
     From a node that contradicts its operands or attributes nothing follows: ONNX Runtime says what is wrong with it.
     """

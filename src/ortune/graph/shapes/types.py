@@ -47,7 +47,7 @@ _SECOND = {
 
 
 def output_types(node: ir.Node, inputs: Sequence[_Type], opset: int) -> list[_Type]:
-    """The element type of each output: as declared, else as the operator has it in that version of its set."""
+    """Returns each output's element type: as declared, else by the operator's schema at that opset version."""
     return [_declared(value) or _of(node, i, inputs, opset) for i, value in enumerate(node.outputs)]
 
 
@@ -86,13 +86,13 @@ def _attribute(node: ir.Node) -> _Type:
 
 
 def bits(dtype: _Type) -> float | None:
-    """Bits of one stored element; None for strings and unknown types."""
+    """Returns the bits of one stored element; None for strings and unknown types."""
     if dtype is None or dtype in (ir.DataType.UNDEFINED, ir.DataType.STRING):
         return None
     return dtype.bitwidth
 
 
 def n_bytes(dtype: _Type, dims: Iterable[int]) -> int | None:
-    """Bytes of a stored tensor, elements of less than a byte packed; None for strings and unknown types."""
+    """Returns the bytes of a stored tensor, sub-byte elements packed; None for strings and unknown types."""
     width = bits(dtype)
     return None if width is None else math.ceil(math.prod(dims) * width / 8)

@@ -27,7 +27,7 @@ _MAX_CONTENT = 64
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Facts:
-    """What a walk found.
+    """The result of a walk: solved symbols, limits, and a clash if there is one.
 
     Attributes:
         solution: Symbols that follow from others, each with its expression.
@@ -61,7 +61,7 @@ class Walk:
     soft: bool = False
 
     def settle(self, size: Size) -> Size:
-        """The expression with every solved symbol replaced."""
+        """Replaces every solved symbol in a size."""
         while True:
             solved = [(s, f) for s, f in size.terms if s in self.bound]
             if not solved:
@@ -70,7 +70,7 @@ class Walk:
                 size = size.plus(Size.of(symbol), -factor).plus(self.bound[symbol], factor)
 
     def equal(self, a: Dim, b: Dim) -> Dim:
-        """Demand that two dimensions are equal; returns what is then known of them."""
+        """Adds the constraint that two dimensions are equal; returns the more specific one."""
         if a is None or b is None:
             return a if b is None else b
         a, b = self.settle(a), self.settle(b)
@@ -96,13 +96,13 @@ class Walk:
         return self.settle(a)
 
     def fail(self, what: str) -> None:
-        """Note a demand that cannot hold; only the first counts."""
+        """Records a constraint that cannot hold; only the first counts."""
         if self.clash or self.soft:
             return
         self.clash = f"{self.node.op_type} {self.node.name or ''}: {what}" if self.node else what
 
     def shape(self, value: ir.Value | None) -> Shape | None:
-        """The shape of a value, with solved symbols replaced; None when even the rank is unknown.
+        """Returns a value's shape with solved symbols replaced; None if its rank is unknown.
 
         What was computed counts; a number that the file declares stands where nothing was.
         """
@@ -119,7 +119,7 @@ class Walk:
         return None if shape is None else tuple(None if d is None else self.settle(d) for d in shape)
 
     def declared(self, value: ir.Value) -> Shape | None:
-        """The shape that the file declares; symbols count only where an input declares them too."""
+        """Returns the declared shape; symbols count only if an input declares them too."""
         if value.const_value is not None:
             return tuple(Size((), int(d)) for d in value.const_value.shape.numpy())
         if value.shape is None:
@@ -128,7 +128,7 @@ class Walk:
         return tuple(s if all(t in self.symbols for t, _ in s.terms) else None for s in sizes)
 
     def content(self, value: ir.Value | None) -> Shape | None:
-        """The elements of a small integer tensor, flat; None when unknown."""
+        """Returns the elements of a small integer tensor, flat; None if unknown."""
         if value is None:
             return None
         if value in self.contents:
@@ -139,23 +139,23 @@ class Walk:
         return tuple(Size((), int(x)) for x in array.ravel())
 
     def constant(self, value: ir.Value | None) -> NDArray[np.generic] | None:
-        """A small constant's array; the defaults of inputs too, unless the walk is of what callers may feed."""
+        """Returns a small constant's array, defaults of inputs included unless the walk excludes them."""
         return constant(value, most=SMALL, defaults=self.defaults)
 
     def numbers(self, value: ir.Value | None) -> list[int] | None:
-        """The elements of a small integer tensor where all are plain numbers."""
+        """Returns the elements of a small integer tensor if all are plain numbers."""
         content = self.content(value)
         if content is None or any(d is None or d.value is None for d in content):
             return None
         return [d.add for d in content if d is not None]
 
     def set_content(self, value: ir.Value, content: Shape | None) -> None:
-        """Remember a value's contents if it is small enough to follow."""
+        """Stores a value's contents if it is small enough to follow."""
         if content is not None and len(content) <= _MAX_CONTENT:
             self.contents[value] = tuple(map(within, content))
 
     def index(self, table: ir.Value | None, axis: int, indices: ir.Value | None) -> None:
-        """Note that ``indices`` select along ``axis`` of ``table``."""
+        """Records that ``indices`` select along ``axis`` of ``table``."""
         shape = self.shape(table)
         if shape is None or indices is None or not -len(shape) <= axis < len(shape):
             return
@@ -165,7 +165,7 @@ class Walk:
         self.index_rows(rows.value, indices)
 
     def index_rows(self, rows: int, indices: ir.Value) -> None:
-        """Note that the values of ``indices`` must lie below ``rows``."""
+        """Records that the values of ``indices`` must be below ``rows``."""
         if indices in self.sources:
             name = self.sources[indices]
             self.rows[name] = min(rows, self.rows.get(name, rows))
@@ -174,7 +174,7 @@ class Walk:
 
 
 def product(shape: Shape) -> tuple[int, tuple[str, ...]] | None:
-    """The number of elements as (factor, symbols with repetition); None when a dimension is no monomial."""
+    """Returns the element count as (factor, symbols with repetition); None if a dimension is no monomial."""
     factor, symbols = 1, []
     for dim in shape:
         if dim is None:
