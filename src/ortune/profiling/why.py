@@ -76,7 +76,9 @@ def why(
     difference = difference_between(sides, processes_of, graphs, None if mix else plain_ns)
     if mix:
         difference = msgspec.structs.replace(difference, a_slowdown_ratio=None, b_slowdown_ratio=None)
-    return msgspec.structs.replace(difference, gpu=gpu_difference(processes_of, graphs, counterparts_of(*sides)))
+    return msgspec.structs.replace(
+        difference, gpu=gpu_difference(processes_of, graphs, counterparts_of(*sides))
+    )
 
 
 def difference_between(
