@@ -30,7 +30,7 @@ def called_for(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Call
     def found(name: str) -> Called:
         scratch = tmp_path_factory.mktemp("scratch")
         side = resolve(SideText(text=str(zoo.model_path(name))), common=Plan(), scratch=scratch)
-        return side, rewrites.row(side.model.ir, objective="latency")
+        return side, rewrites.pipeline(side.model.ir, objective="latency")
 
     return found
 

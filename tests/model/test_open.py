@@ -18,7 +18,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from ortune.errors import ModelError
-from ortune.model.graphs import graphs, held_tensor, tensors, type_text
+from ortune.model.graphs import graphs, tensor_value, tensors, type_text
 from ortune.model.open import open_model
 from ortune.model.save import save_model
 from ortune.model.tensors import FileTensor
@@ -511,7 +511,7 @@ def test_damage_anywhere_gives_a_model_or_one_clear_error(tmp_path: Path) -> Non
 
 def test_a_reference_to_a_functions_parameter_holds_no_tensor() -> None:
     with pytest.raises(TypeError, match="'value' holds no tensor"):
-        held_tensor(ir.RefAttr("value", "given", ir.AttributeType.TENSOR))
+        tensor_value(ir.RefAttr("value", "given", ir.AttributeType.TENSOR))
 
 
 @pytest.mark.parametrize(

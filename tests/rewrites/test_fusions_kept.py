@@ -37,7 +37,7 @@ def optimised(model: onnx.ModelProto, folder: Path) -> Counter[str]:
 def undone(pattern: Pattern, folder: Path) -> list[str]:
     """The rewrites after which more nodes run than before, or parts of what was one operator."""
     plain, before, found = ir.from_proto(pattern.model), Counter[str](), list[str]()
-    row = [rewrites.find(spec.name) for spec in rewrites.row(plain)]
+    row = [rewrites.find(spec.name) for spec in rewrites.pipeline(plain)]
     for names in [*([each] for each in EXACT), row]:
         model = plain.clone()
         modified = [each.apply(model).modified for each in names]

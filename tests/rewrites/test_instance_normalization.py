@@ -145,7 +145,7 @@ def test_a_mean_of_what_has_no_inputs_is_none() -> None:
     y = g.op("Add", "x", g.op("ReduceMean", noise, axes=[2, 3]))
     model = g.model([1, 2, 3, 4], [y], opset=13)
     assert "no instance" in reason(INSTANCE, model)
-    assert rewrites.row(ir.from_proto(model)) == ()
+    assert rewrites.pipeline(ir.from_proto(model)) == ()
 
 
 @pytest.mark.parametrize(

@@ -269,5 +269,5 @@ def test_it_is_of_use_on_gpus_alone() -> None:
     given = model(TOKENS)
     assert not [s for s, _ in rewrites.proposals(given) if s.name == REWRITE.name]
     assert [s for s, _ in rewrites.proposals(given, target="web-webgpu") if s.name == REWRITE.name]
-    assert REWRITE.name in [s.name for s in rewrites.row(given, target="web-webgpu")]
-    assert REWRITE.name not in [s.name for s in rewrites.row(given)]
+    assert REWRITE.name in [s.name for s in rewrites.pipeline(given, target="web-webgpu")]
+    assert REWRITE.name not in [s.name for s in rewrites.pipeline(given)]

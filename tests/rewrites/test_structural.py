@@ -877,11 +877,11 @@ def test_what_prepares_comes_before_what_it_is_for() -> None:
     )
     opened = ir.serde.deserialize_model(proto)
     # ONNX Runtime folds as well: alone that is no reason to measure.
-    assert rewrites.row(opened) == ()
+    assert rewrites.pipeline(opened) == ()
     assert not rewrites.proposals(opened, objective="latency")
     dead = helper.make_node("Neg", ["x"], ["nobody"], name="dead")
     proto.graph.node.append(dead)
-    names = [s.name for s in rewrites.row(ir.serde.deserialize_model(proto))]
+    names = [s.name for s in rewrites.pipeline(ir.serde.deserialize_model(proto))]
     assert names == ["constant-folding", "dead-nodes"]
 
 

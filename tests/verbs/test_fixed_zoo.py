@@ -39,7 +39,7 @@ def test_a_fixed_model_is_equal(model: Path) -> None:
 
 @pytest.mark.parametrize("model", ALL, indirect=True)
 def test_a_model_after_its_row_of_exact_rewrites_is_equal(model: Path) -> None:
-    row = rewrites.row(open_model(model).ir)
+    row = rewrites.pipeline(open_model(model).ir)
     if row:
         answer = ortune.rewrite(model, *(spec.name for spec in row))
         assert answer.verdict in ("written", "unchanged"), answer.summary()

@@ -520,7 +520,7 @@ def test_beyond_127_0_0_1_it_is_https(tmp_path: Path) -> None:
 def test_a_certificate_is_made_where_the_user_has_none(tmp_path: Path) -> None:
     if shutil.which("openssl") is None:
         pytest.skip("no openssl is on this machine")
-    cert, key = certificate.made("127.0.0.2", tmp_path)
+    cert, key = certificate.create("127.0.0.2", tmp_path)
     ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(cert, key)
     assert key.stat().st_mode & 0o077 == 0
 

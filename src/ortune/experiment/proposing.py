@@ -153,7 +153,7 @@ def _row(run: Tuning, everywhere: Plan, target: str, objective: str) -> tuple[Re
     def decide() -> tuple[RewriteSpec, ...]:
         if model.info.format == "ort":
             return ()
-        row = rewrites.row(model.ir, workload=work, objective=objective, target=target)
+        row = rewrites.pipeline(model.ir, workload=work, objective=objective, target=target)
         if objective in TIMES:
             run.watch.line("optimising the graph with each rewrite left out")
             row = needed(run.baseline, run.models, row, everywhere, run.spare_ns(ROW_SHARE) / 1e9)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 
 import onnx_ir as ir
 
-from ortune.model.graphs import attribute_tensors, held_tensor
+from ortune.model.graphs import attribute_tensors, tensor_value
 
 SMALL_BYTES = 1024
 """Tensors up to this are compared by content where they cannot be compared by identity."""
@@ -87,7 +87,7 @@ def texts_of(node: ir.Node, name: str) -> list[str] | None:
 def tensor_of(node: ir.Node, name: str) -> ir.TensorProtocol | None:
     """Returns a tensor attribute, or None if it is missing."""
     attribute = attribute_of(node, name, ir.AttributeType.TENSOR)
-    return held_tensor(attribute) if attribute is not None else None
+    return tensor_value(attribute) if attribute is not None else None
 
 
 def graph_of(node: ir.Node, name: str) -> ir.Graph | None:
@@ -109,7 +109,7 @@ def length_of(node: ir.Node, name: str) -> int:
     if attribute is None or attribute.is_ref():
         return 0
     if attribute.type == ir.AttributeType.TENSOR:
-        return held_tensor(attribute).size
+        return tensor_value(attribute).size
     return len(attribute.value) if isinstance(attribute.value, tuple | list) else 0
 
 

@@ -156,11 +156,11 @@ def layer_normalization_ending(end: ir.Node, opset: int) -> Unfused | None:
     return (
         None
         if matching is None
-        else Unfused(node=end, nodes=tuple(matching.nodes), why=_why(matching, end, opset))
+        else Unfused(node=end, nodes=tuple(matching.nodes), why=_reason(matching, end, opset))
     )
 
 
-def _why(matching: Matching, end: ir.Node, opset: int) -> str:
+def _reason(matching: Matching, end: ir.Node, opset: int) -> str:
     axes, x = reduced_axes(matching.node(_VARIANCE)), matching.values["x"]
     if axes is None or len(axes) != 1:
         return ""

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import onnx_ir as ir
 
 from ortune.graph.shapes.demands import study
-from ortune.graph.shapes.symbols import DEFAULT_SIZES, Size, is_told, kind_of_name, quotient
+from ortune.graph.shapes.symbols import DEFAULT_SIZES, Size, has_chosen_name, kind_of_name, quotient
 from ortune.graph.shapes.walk import Facts
 from ortune.inputs.declared import InputSet
 
@@ -76,7 +76,7 @@ def choose(model: ir.Model, inputs: InputSet, user: Mapping[str, int]) -> Sizes:
 
 def _by_convention(symbol: str, kind: str) -> bool:
     """Whether a size is what everybody takes, and so no guess."""
-    if kind == "batch" and is_told(symbol):
+    if kind == "batch" and has_chosen_name(symbol):
         return kind_of_name(symbol) == "batch"  # the first axis of a graph's edges is no batch
     return kind in {"batch", "total", "past", "heads"}
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from ortune.graph.shapes.symbols import is_told
+from ortune.graph.shapes.symbols import has_chosen_name
 from ortune.inputs.chosen_sizes import Sizes, decoder_lengths
 from ortune.inputs.declared import InputSet, InputSpec
 from ortune.inputs.semantics import element_type
@@ -82,7 +82,7 @@ def axis_label(spec: InputSpec, axis: int) -> str:
     if short and spec.role == "image":
         return short
     symbols = [s for s, _ in spec.shape[axis].terms]
-    if symbols and is_told(symbols[0]):
+    if symbols and has_chosen_name(symbols[0]):
         return symbols[0]
     return spec.kinds[axis] if spec.kinds[axis] != "other" else f"axis {axis}"
 

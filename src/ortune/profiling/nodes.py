@@ -101,9 +101,9 @@ def origins(
     try:
         if side.model.info.format == "ort":
             # It holds the optimised graph already, and nothing is known of the model that this was made from.
-            return _found(side.model.ir, side.model.ir, work, trace)
+            return _node_origins(side.model.ir, side.model.ir, work, trace)
         ran = open_model(graph).ir if graph is not None else _optimised(side, work.custom_ops, scratch)
-        return _found(side.model.ir, ran, work, trace)
+        return _node_origins(side.model.ir, ran, work, trace)
     except OrtuneError as error:
         if "compiled nodes" in error.what:
             provider = short(side.plan.provider_names[0])
@@ -143,7 +143,7 @@ def _optimised(side: Resolved, custom_ops: tuple[str, ...], scratch: Path) -> ir
     return open_model(folder / f"{level}.onnx").ir
 
 
-def _found(original: ir.Model, optimised: ir.Model, work: Workload, trace: Trace) -> Origins:
+def _node_origins(original: ir.Model, optimised: ir.Model, work: Workload, trace: Trace) -> Origins:
     case, values = work.cases[0], workload.whole_numbers(original, work)[0]
     shapes = {choice.name: choice.shape for choice in case.inputs}
     places = _as_in_trace(optimised.graph, trace) if optimised is not original else ()
@@ -153,7 +153,7 @@ def _found(original: ir.Model, optimised: ir.Model, work: Workload, trace: Trace
     if original is optimised:
         before = counted = costs(optimised, shapes, values, ran=ran)
     else:
-        before = costs(original, shapes, values, sizes=_told(ran))
+        before = costs(original, shapes, values, sizes=_executed_shapes(ran))
         own = own_shapes(mapping, optimised.graph, before.nodes)
         counted = costs(optimised, shapes, values, ran=ran, sizes=own)
     return Origins(
@@ -219,7 +219,7 @@ def _shapes(text: str) -> tuple[tuple[int, ...], ...] | None:
     return None if described is None else tuple(shape for _, shape in described)
 
 
-def _told(ran: Mapping[ir.Node, Sequence[Executions]]) -> dict[str, tuple[int, ...]]:
+def _executed_shapes(ran: Mapping[ir.Node, Sequence[Executions]]) -> dict[str, tuple[int, ...]]:
     """The shapes of what nodes made, by its name: most values keep theirs when a graph is optimised."""
     shapes_of: dict[str, tuple[int, ...]] = {}
     for node, runs in ran.items():

@@ -111,7 +111,7 @@ def left_out(specs: Iterable[RewriteSpec], outputs: Collection[str]) -> frozense
     return gone
 
 
-def row(
+def pipeline(
     ir_model: ir.Model, *, workload: Workload | None = None, objective: str = "", target: str = CPU.target
 ) -> tuple[RewriteSpec, ...]:
     """The exact rewrites that a model calls for one after another: what one leaves another may take up.

@@ -39,7 +39,7 @@ def takes_name(new: ir.Value, old: ir.Value) -> bool:
     return all(old.name not in _names(graph) for graph in inner)
 
 
-def why_no_name(node: ir.Node) -> str:
+def name_conflict(node: ir.Node) -> str:
     """Says why a no-op node stays: its input cannot take over the name of the graph output."""
     return f"{node.op_type} {node.name!r} gives what cannot take the name of an output: an input or a weight, say"
 

@@ -25,7 +25,7 @@ from ortune.graph.shapes.known import Dims, Known, known_values
 from ortune.graph.shapes.nearby import reduced_axes
 from ortune.records import Workload
 from ortune.rewrites._base import CLEAN_UP, Proposed, Rewrite, RewriteResult, unchanged
-from ortune.rewrites._editor import Editor, takes_name, why_no_name
+from ortune.rewrites._editor import Editor, name_conflict, takes_name
 
 _LEAST_OPSET = 6  # the type of a Cast is a word before
 _VIEWS = ("Reshape", "Flatten", "Squeeze", "Unsqueeze")
@@ -73,7 +73,7 @@ class _Pairs:
         """Replaces all outputs of a node, or none."""
         for old, new in pairs:
             if old.is_graph_output() and not takes_name(new, old):
-                self.reasons[why_no_name(node)] = None
+                self.reasons[name_conflict(node)] = None
                 return
         for old, new in pairs:
             self.editor.replace(old, new)

@@ -18,7 +18,7 @@ from ortune.graph.attributes import cast_to
 from ortune.graph.nodes import is_op, only_user
 from ortune.graph.shapes.known import Known
 from ortune.model.graphs import op_set
-from ortune.rewrites._editor import Editor, takes_name, why_no_name
+from ortune.rewrites._editor import Editor, name_conflict, takes_name
 from ortune.rewrites._pattern import Look, Pattern
 
 _SMALLER = {
@@ -59,7 +59,7 @@ def _match(back: ir.Node, look: Look) -> _Match | str:
         and back.outputs[0].is_graph_output()
         and not takes_name(way[0].inputs[0], back.outputs[0])
     ):
-        return why_no_name(back)
+        return name_conflict(back)
     return way, dtype
 
 

@@ -266,7 +266,7 @@ def _as_inferred(
     return True
 
 
-def known_branches(model: ir.Model) -> dict[ir.Node, ir.Graph]:
+def constant_branches(model: ir.Model) -> dict[ir.Node, ir.Graph]:
     """Returns the Ifs whose conditions fold at session creation, each with the branch taken."""
     copy = model.clone()
     pairs = [(own, other) for own, other in zip(nodes(model), nodes(copy), strict=True) if is_op(own, "If")]

@@ -62,7 +62,7 @@ def _change(model: ir.Model, params: Mapping[str, str]) -> RewriteResult:
                 used.add(key)
                 symbols.add(symbol)
         _set_dims(value, new)
-    reasons = tuple(_why_unused(model, name) for name in sorted(sizes.keys() - used))
+    reasons = tuple(_unused_reason(model, name) for name in sorted(sizes.keys() - used))
     if not used:
         # Without an input that has one there is nothing that could be given.
         symbolic = any(_symbolic(value) for value in _inputs(model))
@@ -90,7 +90,7 @@ def _refuse_static(model: ir.Model, sizes: Mapping[str, int]) -> None:
                 )
 
 
-def _why_unused(model: ir.Model, name: str) -> str:
+def _unused_reason(model: ir.Model, name: str) -> str:
     symbols = {symbol or f"{v.name}[{axis}]" for v in _inputs(model) for axis, symbol in _symbolic(v)}
     there = f"there are: {', '.join(sorted(symbols))}" if symbols else "no input has a symbolic one"
     return f"no input has the symbolic dimension {name!r}; {there}"

@@ -21,7 +21,7 @@ import onnx_ir as ir
 
 from ortune.graph.attributes import cast_to
 from ortune.graph.nodes import is_op
-from ortune.model.graphs import attribute_tensors, graphs, held_tensor
+from ortune.model.graphs import attribute_tensors, graphs, tensor_value
 from ortune.records import Workload
 from ortune.rewrites._base import Proposed, Rewrite, RewriteResult, unchanged
 from ortune.rewrites._editor import Editor
@@ -112,11 +112,11 @@ def _refused(model: ir.Model) -> str:
             return f"the model does not say the type of {value.name!r}"
         if not isinstance(value.type, ir.TensorType) and value.dtype == _HALF:
             return f"{value.name!r} is no tensor, and cannot be cast"
-    reasons = (_why_not(model, node) for graph in graphs(model) for node in graph)
+    reasons = (_obstacle(model, node) for graph in graphs(model) for node in graph)
     return next(filter(None, reasons), "")
 
 
-def _why_not(model: ir.Model, node: ir.Node) -> str:
+def _obstacle(model: ir.Model, node: ir.Node) -> str:
     """Returns why a node's types cannot be changed; "" if they can."""
     if node.op_identifier() not in model.functions and node.domain not in _OPEN:
         return f"what {node.op_type} of the domain {node.domain!r} does with float32 is not known"
@@ -141,7 +141,7 @@ def _change_attribute(node: ir.Node, attribute: ir.Attr) -> None:
     if attribute.type == ir.AttributeType.INT:
         node.attributes[attribute.name] = ir.AttrInt64(attribute.name, _SINGLE.value)
     elif attribute.type == ir.AttributeType.TENSOR:
-        node.attributes[attribute.name] = ir.AttrTensor(attribute.name, _wider(held_tensor(attribute)))
+        node.attributes[attribute.name] = ir.AttrTensor(attribute.name, _wider(tensor_value(attribute)))
     else:
         tensors = [_wider(t) if t.dtype == _HALF else t for t in attribute.as_tensors()]
         node.attributes[attribute.name] = ir.AttrTensors(attribute.name, tensors)

@@ -172,7 +172,7 @@ def _refuses(look: Look) -> str:
     return f"the model is of opset {look.opset}, and HardSigmoid needs {_LEAST_OPSET}" if old else ""
 
 
-def _made(matches: Sequence[_Match]) -> str:
+def _summary(matches: Sequence[_Match]) -> str:
     swish = sum(match.factor is not None for match in matches)
     counts = [f"{swish} HardSwish"] if swish else []
     counts += [f"{len(matches) - swish} HardSigmoid"] if len(matches) > swish else []
@@ -185,7 +185,7 @@ PATTERN = Pattern(
     replace=_replace,
     end=lambda match: match.at,
     refuses=_refuses,
-    made=_made,
+    made=_summary,
     proposed="{n} {activation is|activations are} Clip arithmetic",
     none="no Clip of a shifted value, divided by its upper bound, is in the model",
 )

@@ -141,14 +141,14 @@ def _match(mean: ir.Node, look: Look) -> _Match | str:
             continue  # one element is its own mean
         probes = _probes(shapes)
         computed = spread(x, probes, rank=len(dims), axes=len(dims), limit=_FOLLOWED, sizes_of=look.contents)
-        match = _found(x, probes, computed, isinstance(dims[1], int))
+        match = _match_between(x, probes, computed, isinstance(dims[1], int))
         if isinstance(match, _Match):
             return match
         why = why or match
     return why
 
 
-def _found(
+def _match_between(
     x: ir.Value, probes: Probes, computed: dict[ir.Value, Probes], channels_known: bool
 ) -> _Match | str:
     why = ""

@@ -46,7 +46,7 @@ def _is_wide(value: ir.Value | None, ranges: Mapping[ir.Value, Range]) -> bool:
     return value.dtype == _WIDE or value in ranges or cast
 
 
-def _why_not(node: ir.Node, ranges: Mapping[ir.Value, Range]) -> str:
+def _obstacle(node: ir.Node, ranges: Mapping[ir.Value, Range]) -> str:
     """Why a node cannot compute in 32 bits; "" where it can."""
     for value in [*(node.inputs[place] for place in wide_inputs(node)), *node.outputs]:
         if value in node.outputs and not _is_wide(value, ranges):
@@ -68,7 +68,7 @@ def _chosen(model: ir.Model) -> tuple[list[ir.Node], list[str]]:
     for node in model.graph:
         if not is_known(node) or not any(_is_wide(v, known_ranges) for v in _wide_values(node)):
             continue
-        why = _why_not(node, known_ranges)
+        why = _obstacle(node, known_ranges)
         if not why:
             able.append(node)
         elif node.op_type in COMPUTING:

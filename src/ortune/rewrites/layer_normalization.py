@@ -179,7 +179,7 @@ def _match(mean: ir.Node, look: Look) -> _Match | str:
             probes = _probes(shapes, axis)
             rank, axes = len(sizes or (0,)), len(shapes[0])
             computed = spread(x, probes, rank=rank, axes=axes, limit=_FOLLOWED, sizes_of=look.contents)
-            match = _found(x, sizes, axis, probes, computed)
+            match = _match_between(x, sizes, axis, probes, computed)
             if isinstance(match, _Match):
                 return match
             why = why or match
@@ -207,7 +207,7 @@ def may_begin(mean: ir.Node) -> bool:
     return not kinds.isdisjoint(("Sub", "Neg")) and not kinds.isdisjoint(("Sqrt", "Pow"))
 
 
-def _found(
+def _match_between(
     x: ir.Value, sizes: Sizes | None, axis: int, probes: Probes, computed: dict[ir.Value, Probes]
 ) -> _Match | str:
     why = ""

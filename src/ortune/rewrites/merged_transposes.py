@@ -267,7 +267,7 @@ def _replace(editor: Editor, match: _Match, look: Look) -> None:
     editor.replace(last.outputs[0], output)
 
 
-def _made(matches: Sequence[_Match]) -> str:
+def _summary(matches: Sequence[_Match]) -> str:
     gone = sum(len(match.entries) - (not is_plain(match.order)) for match in matches)
     return f"Took {gone} Transpose{'s' if gone > 1 else ''} out where several meet."
 
@@ -283,7 +283,7 @@ PATTERN = Pattern(
     beside=("Transpose",),
     match=_match,
     replace=_replace,
-    made=_made,
+    made=_summary,
     proposed=_proposed,
     none="no Transposes alike meet",
     least_opset=_LEAST_OPSET,

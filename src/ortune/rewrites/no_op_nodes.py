@@ -27,7 +27,7 @@ from ortune.graph.shapes.known import Known, known_values
 from ortune.model.graphs import op_set
 from ortune.records import Workload
 from ortune.rewrites._base import CLEAN_UP, Proposed, Rewrite, RewriteResult, unchanged
-from ortune.rewrites._editor import Editor, takes_name, why_no_name
+from ortune.rewrites._editor import Editor, name_conflict, takes_name
 
 _LEAST_OPSET = 7  # arithmetic before broadcasts otherwise, and Dropout has a mode
 _TRAINING_IS_INPUT = 12  # of Dropout, from this opset on
@@ -193,7 +193,7 @@ def _remove(model: ir.Model) -> tuple[Counter[str], list[str]]:
                 if source is None or result is None:
                     continue
                 if result.is_graph_output() and not takes_name(source, result):
-                    reasons[why_no_name(node)] = None
+                    reasons[name_conflict(node)] = None
                     continue
                 editor.replace(result, source)
                 counts[node.op_type] += 1

@@ -37,7 +37,7 @@ def tried(provider: str, runtime: Runtime) -> ProviderReport:
         return ProviderReport(
             name=provider, in_build=in_build, usable=True, why="; ".join(why), emulated=software
         )
-    reason, do = _no_device(p, wheel) if answer.devices == () else _why_not(answer, runtime.python)
+    reason, do = _no_device(p, wheel) if answer.devices == () else _obstacle(answer, runtime.python)
     prefix = f"plug-in {wheel}: " if wheel else ""
     return ProviderReport(name=provider, in_build=in_build, usable=False, why=prefix + reason, do=do)
 
@@ -50,7 +50,7 @@ def _no_device(provider: Provider, wheel: str) -> tuple[str, str]:
     return why, f"ortune runtime add {provider.target}" if others else ""
 
 
-def _why_not(answer: Answer, python: str) -> tuple[str, str]:
+def _obstacle(answer: Answer, python: str) -> tuple[str, str]:
     """Why a session does not get a provider, and the command that would change it."""
     if answer.library and answer.library_error and not answer.preloaded:
         linked = needed(Path(answer.library))

@@ -64,7 +64,7 @@ def difference(
     (wall,) = _rows([("", a.wall_ns, b.wall_ns)], widths)
     matches = match(a.nodes, b.nodes, counterparts)
     matched = _node_rows(matches.groups, widths, counterparts or {})
-    rows = _sorted(row for row in matched if _told(row))
+    rows = _sorted(row for row in matched if _is_real(row))
     # Without intervals every row is told, and what is certain nonetheless goes first.
     rows = tuple(sorted(rows, key=lambda row: row.low_ns is None and row.same_work))
     return ProfileDifference(
@@ -87,7 +87,7 @@ def difference(
         nodes=rows[:MOST_ROWS],
         by_name=matches.by_name,
         by_order=matches.by_order,
-        same_ns=sum(row.difference_ns for row in matched if not _told(row)),
+        same_ns=sum(row.difference_ns for row in matched if not _is_real(row)),
         rest_ns=sum(row.difference_ns for row in rows[MOST_ROWS:]),
         only_a=tuple(n for row in matched if row.b_ns is None for n in row.a_nodes),
         only_b=tuple(n for row in matched if row.a_ns is None for n in row.b_nodes),
@@ -199,7 +199,7 @@ def _estimate(a: Floats | None, b: Floats | None) -> tuple[float, float, float, 
     return change, sum(shares) ** 0.5, degrees, 0.0
 
 
-def _told(row: DifferenceRow) -> bool:
+def _is_real(row: DifferenceRow) -> bool:
     """Whether the difference is more than noise, is not known to be noise, or is in the work and so no noise at all."""
     clear = row.low_ns is None or row.high_ns is None or not row.low_ns <= 0.0 <= row.high_ns
     return clear or not row.same_work

@@ -185,7 +185,7 @@ def _context(options: Listening, address: str, scratch: Path, watch: Watcher) ->
 
     cert, key = Path(options.cert), Path(options.key)
     if not options.cert:
-        cert, key = certificate.made(address, scratch)
+        cert, key = certificate.create(address, scratch)
         watch.say(
             "the certificate is made for this run, so the browser warns once: tap Advanced, then Proceed "
             "(Firefox: Accept the Risk; Safari: Show Details, visit this website)"

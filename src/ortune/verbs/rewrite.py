@@ -161,7 +161,7 @@ def _listed(baseline: Baseline) -> RewritingResult:
     """What the model calls for, and what nearly fits."""
     model, work = baseline.side.model.ir, baseline.work
     target = targets.of(baseline.side.plan).name
-    row = rewrites.row(model, workload=work, target=target)
+    row = rewrites.pipeline(model, workload=work, target=target)
     called = []
     packages = baseline.side.runtime.packages
     for spec, reason in rewrites.proposals(

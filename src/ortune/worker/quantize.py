@@ -41,7 +41,7 @@ def dynamic(ort: Any, request: Dict[str, Any]) -> str:
         # Gemm is none of the kinds that integer kernels have: as MatMul and Add it is.
         extra_options={"MatMulConstBOnly": True},
     )
-    _require_fewer_bits(onnx, request["output"])
+    _require_quantized(onnx, request["output"])
     return "Quantised the weights of MatMul, Gemm and LSTM to int8 (dynamic, %s by the %s%s)." % (
         params["weights"],
         params["scales"],
@@ -80,7 +80,7 @@ def static(ort: Any, request: Dict[str, Any]) -> str:
         # One input at a time: what all of them leave inside a network is more than memory holds.
         extra_options={"ActivationSymmetric": params["activations"] == "s8", "CalibStridedMinMax": 1},
     )
-    _require_fewer_bits(onnx, request["output"])
+    _require_quantized(onnx, request["output"])
     return "Quantised weights and activations to int8 (QDQ, %s activations, %s over %d inputs%s)." % (
         params["activations"],
         params["calibration"],
@@ -149,7 +149,7 @@ def float16(ort: Any, request: Dict[str, Any]) -> str:
     except Exception as error:  # the converter's own, whatever it was
         said = "%s: %s" % (type(error).__name__, str(error)[:500])
         raise Stop("unsupported", "the converter to float16 cannot take this model: %s" % said) from error
-    if not any(onnx.TensorProto.FLOAT16 in _held_types(graph) for graph in _graphs(converted.graph)):
+    if not any(onnx.TensorProto.FLOAT16 in _stored_types(graph) for graph in _graphs(converted.graph)):
         what = "the converter found no weights that it could make float16; those that may be fed stay as they are"
         raise Stop("unsupported", what)
     outside = _large(request["model"])
@@ -200,7 +200,7 @@ def _typed(onnx: Any, request: Dict[str, Any]) -> Any:
     return model
 
 
-def _held_types(graph: Any) -> Set[int]:
+def _stored_types(graph: Any) -> Set[int]:
     """The types of a graph's weights and constants."""
     constants = [node.attribute[0].t for node in graph.node if node.op_type == "Constant" and node.attribute]
     return {tensor.data_type for tensor in [*graph.initializer, *constants]}
@@ -355,7 +355,7 @@ def _large(path: str) -> bool:
     )
 
 
-def _require_fewer_bits(onnx: Any, path: str) -> None:
+def _require_quantized(onnx: Any, path: str) -> None:
     """That something was quantised at all: the quantisers write a model either way."""
     operators = {node.op_type for node in onnx.load(path, load_external_data=False).graph.node}
     if not operators & {"QuantizeLinear", "DequantizeLinear", "DynamicQuantizeLinear", "DynamicQuantizeLSTM"}:

@@ -82,7 +82,7 @@ class GraphCounter(Counter):
                 counted += control.count(self, node, inside)
             else:
                 counted.append(self._node(node, inside))
-            self._told_outputs(node)
+            self._bind_executed(node)
         return counted
 
     # --- one node ------------------------------------------------------------------------------------------
@@ -103,7 +103,7 @@ class GraphCounter(Counter):
         if node.domain == BLOCKED or not self.blocked.isdisjoint(node.inputs):
             # What only rearranges blocks back is the one operator behind which there are none.
             self.blocked.update(node.outputs if node.op_type != "ReorderOutput" else ())
-        self._told_outputs(node)
+        self._bind_executed(node)
         folded = self._fold(node)
         call = Call(
             node=node,
@@ -127,7 +127,7 @@ class GraphCounter(Counter):
         note = FOLDED if folded and node.op_type != "Constant" else self._padding(node)
         return _mean([(self._counted(plain, execution, note), n) for execution, n in self._calls(call)])
 
-    def _told_outputs(self, node: ir.Node) -> None:
+    def _bind_executed(self, node: ir.Node) -> None:
         """Set the shapes of a node's outputs as its first execution had them."""
         for value in node.outputs:
             if self.dims(value) is None and (named_dims := self._sizes.get(value.name or "")) is not None:

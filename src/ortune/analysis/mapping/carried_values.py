@@ -125,9 +125,9 @@ class CarriedValues:
         ]
         if len(candidates) == 1:
             return candidates[0]
-        return self._named(old, names.cast_value(name)) or self._made_by(old, name)
+        return self._named(old, names.cast_value(name)) or self._by_producer(old, name)
 
-    def _made_by(self, old: Body, name: str) -> Value | None:
+    def _by_producer(self, old: Body, name: str) -> Value | None:
         """What the node of that name makes: in another layout its output is called after it."""
         steps = [step for step in old.steps if step.own_name == name and len(step.outputs) == 1]
         return steps[0].outputs[0] if len(steps) == 1 else None

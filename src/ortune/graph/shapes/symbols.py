@@ -130,7 +130,7 @@ def kind_of_name(symbol: str) -> str:
     return next((kind for kind, pattern in _KINDS if re.search(pattern, low)), "")
 
 
-def is_told(symbol: str) -> bool:
+def has_chosen_name(symbol: str) -> bool:
     """Whether a dimension's name was chosen by a person: a known kind or a word ("num_edges", not "s0")."""
     word = re.fullmatch(r"[a-z][a-z_]+[a-z]", symbol.lower()[:LONGEST_NAME]) is not None
     return bool(kind_of_name(symbol)) or (word and not is_anonymous(symbol))

@@ -20,7 +20,7 @@ from ortune.graph.nodes import holds, is_op
 from ortune.knobs.cpu.graph_optimization_level import KNOB
 from ortune.model.graphs import op_set, scopes, subgraphs
 from ortune.records import Finding
-from ortune.rewrites.constant_folding import known_branches
+from ortune.rewrites.constant_folding import constant_branches
 from ortune.rules._words import counted, name_of
 from ortune.rules.facts import Facts
 
@@ -34,7 +34,7 @@ def find(facts: Facts) -> Iterator[Finding]:
     if facts.model is None:
         return
     optimises = facts.plan.settings.get(KNOB.name) != "disable"
-    known = known_branches(facts.model.ir) if optimises and holds(facts.model.ir, "If") else {}
+    known = constant_branches(facts.model.ir) if optimises and holds(facts.model.ir, "If") else {}
     found = [node for scope in scopes(facts.model.ir) for node in _left(scope, known)]
     if found:
         yield Finding(

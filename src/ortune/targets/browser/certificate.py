@@ -10,7 +10,7 @@ from ortune.errors import UsageError
 CERTIFICATE_S = 30.0
 
 
-def made(address: str, scratch: Path) -> tuple[Path, Path]:
+def create(address: str, scratch: Path) -> tuple[Path, Path]:
     """A certificate for one address and its key, by the user's openssl.
 
     Raises:

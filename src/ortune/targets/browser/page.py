@@ -422,7 +422,7 @@ class Page(Process):
             profile=profile,
             graph=str(graph) if graph.is_file() else "",
             placement=placement_of(self.console),
-            page=_seen(
+            page=_environment(
                 self.about,
                 self.console,
                 self._sent_bytes,
@@ -671,7 +671,7 @@ _WITHOUT = re.compile(
 MOST_FALLBACKS = 200
 
 
-def _seen(
+def _environment(
     about: _About, console: Sequence[str], sent_bytes: int, network_bps: float, *, compiled: bool
 ) -> PageSeen:
     adapter = about.adapter or _Adapter()

@@ -272,7 +272,7 @@ class _Watch:
             end = min(time.monotonic() + watch_s, self.until)
             while time.monotonic() < end and not stop() and not self.over:
                 time.sleep(_BEAT_S)
-            return self._told(tools, url, time.monotonic() - began)
+            return self._watched(tools, url, time.monotonic() - began)
         finally:
             tools.close()
             temporary.remove_sockets(profile)
@@ -349,7 +349,7 @@ class _Watch:
 
     # --- at its end
 
-    def _told(self, tools: DevTools, url: str, watched_s: float) -> Watched:
+    def _watched(self, tools: DevTools, url: str, watched_s: float) -> Watched:
         busy_s, model_s = self._main_thread(tools)
         about = _asked(tools, _ABOUT, "", _ASKED_S, _About) or _About()
         if not self.sessions and about.status >= _NO_PAGE:

@@ -36,7 +36,7 @@ def tried(model: ir.Model, work: Workload | None) -> tuple[RewriteSpec, ...]:
 @pytest.mark.parametrize("sample", CORPUS, ids=lambda s: s.name)
 def test_it_is_what_trying_each_finds(sample: Sample, tmp_path: Path) -> None:
     model = open_model(sample.write(tmp_path)).ir
-    assert rewrites.row(model) == tried(model, None)
+    assert rewrites.pipeline(model) == tried(model, None)
 
 
 @pytest.mark.parametrize(
@@ -46,7 +46,7 @@ def test_it_is_what_trying_each_finds(sample: Sample, tmp_path: Path) -> None:
 def test_it_is_so_of_real_models(name: str) -> None:
     model = open_model(zoo.model_path(name)).ir
     work = workloads.propose(model)
-    assert rewrites.row(model, workload=work) == tried(model, work)
+    assert rewrites.pipeline(model, workload=work) == tried(model, work)
 
 
 def test_clean_up_is_asked_without_parameters(tmp_path: Path) -> None:
@@ -69,7 +69,7 @@ def test_nothing_is_inferred_twice(monkeypatch: pytest.MonkeyPatch) -> None:
     model = open_model(zoo.model_path("basic-pitch")).ir
     work = workloads.propose(model)
     with rewrites.remembering():
-        assert len(rewrites.row(model, workload=work)) > 2
+        assert len(rewrites.pipeline(model, workload=work)) > 2
         in_row = len(seen)
         rewrites.proposals(model, workload=work)
     assert len(seen) == len(set(seen))
