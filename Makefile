@@ -41,6 +41,7 @@ check: $(READY)  ## Lint, format and types alone.
 
 docs: $(READY)  ## Write the generated pages and schemas again.
 	$(BIN)/python tools/make_docs.py
+	$(BIN)/python tools/make_glossary.py
 	$(BIN)/python tools/make_allowed.py
 	$(BIN)/python tools/make_contrib_operators.py
 	$(BIN)/python tools/make_brought.py

@@ -41,6 +41,7 @@ LIGHT = {
 sys.path.insert(0, str(ROOT / "tools"))
 
 import make_docs  # noqa: E402
+import make_glossary  # noqa: E402
 import make_stub  # noqa: E402
 
 
@@ -139,6 +140,16 @@ def test_the_settings_page_is_as_generated() -> None:
 def test_the_page_of_budgets_is_as_generated() -> None:
     written = (ROOT / "docs" / "budgets.md").read_text(encoding="utf-8")
     assert written == make_docs.budgets_page(), "run: python tools/make_docs.py"
+
+
+def test_the_glossary_is_as_generated_and_its_names_exist() -> None:
+    assert make_glossary.PAGE.read_text(encoding="utf-8") == make_glossary.page(), "run: make docs"
+    terms = [term for group in make_glossary.GROUPS.values() for term in group]
+    assert len({term.word for term in terms}) == len(terms)
+    for term in terms:
+        make_glossary.resolved(term.name)
+    with pytest.raises(AttributeError):
+        make_glossary.resolved("records:Picture")
 
 
 def test_the_rewrites_page_is_as_generated() -> None:

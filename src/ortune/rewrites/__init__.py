@@ -58,10 +58,10 @@ __all__ = [
     "left_out",
     "made_by",
     "parse",
+    "pipeline",
     "proposals",
     "remembering",
     "rewrite_model",
-    "row",
     "settings_for",
     "weight_bytes",
 ]  # fmt: skip
