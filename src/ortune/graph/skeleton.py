@@ -197,8 +197,7 @@ class _Builder:
         for tensor in source.initializer:
             self._initializer(tensor, self._value(tensor.name), target)
         for sparse in source.sparse_initializer:
-            tensor = self.tensors.sparser(sparse, self._value(sparse.values.name))
-            target.sparse_initializer.append(tensor)
+            target.sparse_initializer.append(self.tensors.sparser(sparse, self._value(sparse.values.name)))
         for node in source.node:
             self._node(node, target.node, target)
 

@@ -46,7 +46,9 @@ def explained(
     if not hurried:
         node_origins = origins(side, work, scratch, trace)
     nodes = [
-        msgspec.structs.replace(n, originals=node_origins.of.get(n.name, ()), purpose=node_origins.purpose.get(n.name, ""))
+        msgspec.structs.replace(
+            n, originals=node_origins.of.get(n.name, ()), purpose=node_origins.purpose.get(n.name, "")
+        )
         for n in profile.nodes
     ]
     result = result_of(

@@ -311,5 +311,5 @@ def put(editor: Editor, product: Product, weight: np.ndarray, bias: Array) -> No
         if len(node.inputs) < 3:
             node.resize_inputs(3)
         node.replace_input_with(2, value)
-    for value in dict.fromkeys(old):
-        editor.drop(value)
+    for unused in dict.fromkeys(old):
+        editor.drop(unused)

@@ -112,5 +112,7 @@ def environment(settings: tuple[Applied, ...]) -> dict[str, str]:
     variables = clean_environment(extra)
     for name in {"PYTHONPATH", "LD_LIBRARY_PATH"} & variables.keys():
         # Relative folders are the user's, and the worker has a working directory of its own.
-        variables[name] = os.pathsep.join(str(Path(part).absolute()) for part in variables[name].split(os.pathsep))
+        variables[name] = os.pathsep.join(
+            str(Path(part).absolute()) for part in variables[name].split(os.pathsep)
+        )
     return variables
