@@ -53,7 +53,7 @@ def _by_node(baseline: Baseline, side: Resolved, process: Process) -> dict[str, 
     folder.mkdir(exist_ok=True)
     known = origins(side, baseline.work, folder, process.trace, process.graph)
     found: dict[str, float] = {}
-    for node in profiled_nodes(process.trace, process.found, known):
+    for node in profiled_nodes(process.trace, process.attribution, known):
         names = node.originals or (node.name,)
         for name in names:
             found[name] = found.get(name, 0.0) + node.time_ns / len(names)
