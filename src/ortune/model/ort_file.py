@@ -7,6 +7,7 @@ functions and no graph name; a node keeps its execution provider in ``metadata_p
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 
 import onnx
@@ -20,6 +21,7 @@ from ortune.model.tensors import WeightFiles
 
 IDENTIFIER = b"ORTM"
 _IDENTIFIER_AT = 4
+VERSION, SAVED = "ort_format_version", "ort_saved_optimisations"
 
 _Attribute = onnx.AttributeProto
 _HELD = range(_Attribute.FLOAT, _Attribute.GRAPHS + 1)
@@ -34,8 +36,8 @@ def read_ort(path: Path) -> tuple[ir.Model, WeightFiles]:
     """Open an ``.ort`` file.
 
     Returns:
-        The model, whose tensors stay in the file, and that file. ``model.meta["ort_format_version"]`` is the
-        format's version as text.
+        The model, whose tensors stay in the file, and that file. ``model.meta[VERSION]`` is the format's version as
+        text, ``model.meta[SAVED]`` how often each operator is made by the optimisations that the file stores.
 
     Raises:
         ModelError: The file is damaged, or not a model.
@@ -57,8 +59,22 @@ def read_ort(path: Path) -> tuple[ir.Model, WeightFiles]:
         # protobuf refuses what its fields cannot hold: an enumeration's unknown value, a name with a surrogate.
         raise table.damaged(f"a value is out of range ({error})") from error
     model = to_ir(proto, files, where)
-    model.meta["ort_format_version"] = session.string(0)
+    model.meta[VERSION] = session.string(0)
+    model.meta[SAVED] = _saved(graph)
     return model, files
+
+
+def _saved(graph: Table) -> dict[str, int]:
+    """Operators that the main graph's stored optimisations make when they are made, and how many of each."""
+    container, made = graph.table(8), Counter[str]()
+    for optimiser in container.tables(0) if container is not None else ():
+        for record in optimiser.tables(1):
+            # "com.microsoft:FusedConv:1"; the domain of ONNX is empty.
+            for identifier in record.strings(3):
+                domain, _, rest = identifier.partition(":")
+                op_type = rest.partition(":")[0]
+                made[f"{domain}.{op_type}" if domain else op_type] += 1
+    return dict(made)
 
 
 def _model(table: Table, graph: Table) -> onnx.ModelProto:

@@ -24,8 +24,10 @@ from ortune.records.look import *
 from ortune.records.machine import *
 from ortune.records.measure import *
 from ortune.records.model import *
+from ortune.records.ort_format import *
 from ortune.records.page import *
 from ortune.records.partition import *
+from ortune.records.phone import *
 from ortune.records.plan import *
 from ortune.records.profile import *
 from ortune.records.protocol import *

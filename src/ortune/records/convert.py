@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import Literal
 
 from ortune.records.base import Record
-from ortune.records.bisect import NotFinite, Parting
+from ortune.records.bisect import Parting
 from ortune.records.measure import OutputDifference
+from ortune.records.ort_format import OrtConversion
+from ortune.records.phone import Matrix
 from ortune.records.tune import TuneResult
 
 FaultKind = Literal[
@@ -81,7 +83,6 @@ class ConversionFault(Record, frozen=True, kw_only=True):
         case: Of which inputs.
         what: One sentence.
         node: Where its values part from those of a conversion that is right; None where there is none to compare with.
-        not_finite: Of an overflow: the node of this model that gives NaN or infinities first.
         held_against: That conversion's exporter.
     """
 
@@ -90,7 +91,6 @@ class ConversionFault(Record, frozen=True, kw_only=True):
     case: str = ""
     what: str
     node: Parting | None = None
-    not_finite: NotFinite | None = None
     held_against: str = ""
 
 
@@ -135,6 +135,10 @@ class ConvertResult(Record, frozen=True, kw_only=True):
         path: The model that was written; "" where none was.
         tuned: What tuning it gave; None where that was not asked for.
         headline: The answer in one sentence.
+        ort: How a file in ORT format was made; of a set, its first one. None where none was.
+        outputs: How far the outputs of what was written in ORT format are from its source's, the worst of a set.
+        ort_files: How each file of a set was made.
+        matrix: The set; None where one file was asked for.
     """
 
     source: str
@@ -147,3 +151,7 @@ class ConvertResult(Record, frozen=True, kw_only=True):
     tuned: TuneResult | None = None
     headline: str = ""
     notes: tuple[str, ...] = ()
+    ort: OrtConversion | None = None
+    outputs: OutputDifference | None = None
+    ort_files: tuple[OrtConversion, ...] = ()
+    matrix: Matrix | None = None

@@ -8,6 +8,7 @@ from ortune.records.base import Record
 from ortune.records.finding import Finding
 from ortune.records.machine import Runtime
 from ortune.records.model import ModelInfo
+from ortune.records.ort_format import OrtFile
 from ortune.records.plan import Plan
 from ortune.records.profile import Headroom, OperatorTime
 from ortune.records.protocol import Placement
@@ -126,6 +127,7 @@ class LookResult(Record, frozen=True, kw_only=True):
         left_out: What the time did not allow, in sentences.
         busy: That the CPUs were wanted by others meanwhile, in words; "" where they were not, or nothing tells.
         next_commands: What to type next, the best first.
+        ort_file: What a file in ORT format was made for; None for an .onnx.
     """
 
     model: ModelInfo
@@ -150,3 +152,4 @@ class LookResult(Record, frozen=True, kw_only=True):
     busy: str = ""
     session: str = ""
     elapsed_s: float = 0.0
+    ort_file: OrtFile | None = None

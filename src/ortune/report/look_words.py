@@ -7,7 +7,7 @@ from collections import Counter
 
 from ortune.providers import short
 from ortune.records import Envelope, LookResult, ModelCost, OperatorTime, RepeatedRegion
-from ortune.report import finding_words
+from ortune.report import finding_words, ort_format_words
 from ortune.report.document import Code, Column, Document, Line, Pairs, Points, table
 from ortune.report.numbers import duration, memory, percent, size, three
 from ortune.report.placement_words import placed
@@ -60,7 +60,7 @@ def about(result: LookResult) -> list[tuple[str, str]]:
         rows.append(("work", f"not known; {result.flops_note}"))
     if result.inputs:
         rows.append(("inputs", result.inputs.removeprefix("inputs: ")))
-    return rows
+    return [*rows, *(ort_format_words.about(result.ort_file) if result.ort_file else [])]
 
 
 def flops_note(cost: ModelCost) -> str:

@@ -61,6 +61,13 @@ REWRITE = Rewrite(
             choices=("fixed", "runtime"),
             summary="all of that at once, or the CPU's own part when it is loaded",
         ),
+        Param(
+            name="platform",
+            kind="choice",
+            default="any",
+            choices=("any", "arm", "amd64"),
+            summary="arm keeps int8 weights signed; amd64 adds the blocked layout of this CPU at level all",
+        ),
     ),
     objectives=("cold-start", "memory"),
     targets=(WEB_WASM.target,),

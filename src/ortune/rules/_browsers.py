@@ -1,9 +1,10 @@
-"""What rules on browsers have in common: their targets, and how far a file was optimised before it was saved."""
+"""What rules on browsers have in common: their targets and builds, and what fusions for the CPU mean there."""
 
 from __future__ import annotations
 
 import onnx_ir as ir
 
+from ortune.analysis.ort_files import FUSED_CONV, has_residual, is_fused
 from ortune.knobs.web.web_build import KNOB as BUILD
 from ortune.knobs.web.web_build import build_of
 from ortune.model.graphs import nodes
@@ -19,10 +20,6 @@ NATIVE = ("asyncify", "jspi")
 
 JSEP = "jsep"
 
-FUSED_PRODUCTS = frozenset({"FusedGemm", "FusedMatMul"})
-FUSED_CONV = "FusedConv"
-_RESIDUAL = 3
-
 BACK = "ship the .onnx it was made from, or convert that: ortune rewrite MODEL ort-format:level=basic"
 
 
@@ -37,32 +34,6 @@ def shows_build(facts: Facts) -> bool:
     return facts.work is not None or BUILD.name in facts.plan.settings
 
 
-def is_blocked(node: ir.Node) -> bool:
-    """Whether an operator is of the layout in blocks, which is made for one kind of CPU."""
-    return node.domain == "com.microsoft.nchwc"
-
-
-def is_fused(node: ir.Node, *names: str) -> bool:
-    """Whether it is one of these fusions of the CPU's optimiser."""
-    return node.domain == "com.microsoft" and node.op_type in names
-
-
 def residual_convolutions(model: ir.Model) -> list[ir.Node]:
     """Convolutions that add a fourth input, Z, to what they compute."""
-    return [n for n in nodes(model) if is_fused(n, FUSED_CONV) and _has_residual(n)]
-
-
-def saved_at(model: ir.Model) -> str:
-    """The level at which a model was optimised for the CPU before it was saved, as far as its operators tell; or ""."""
-    found = list(nodes(model))
-    if any(is_blocked(n) for n in found):
-        return "all, for x86"
-    if any(is_fused(n, FUSED_CONV) and _has_residual(n) for n in found):
-        return "all"
-    if any(is_fused(n, FUSED_CONV, *FUSED_PRODUCTS) for n in found):
-        return "extended or all"
-    return ""
-
-
-def _has_residual(node: ir.Node) -> bool:
-    return len(node.inputs) > _RESIDUAL and node.inputs[_RESIDUAL] is not None
+    return [n for n in nodes(model) if is_fused(n, FUSED_CONV) and has_residual(n)]

@@ -16,6 +16,7 @@ import msgspec
 
 from ortune import errors, rules, targets
 from ortune.analysis import regions
+from ortune.analysis.ort_files import inspect
 from ortune.bundle import format as bundle_format
 from ortune.errors import OrtuneError, RuntimeNotFound, UsageError
 from ortune.experiment.baseline import Baseline
@@ -155,6 +156,7 @@ def contents(model: OpenModel) -> LookResult:
         parameter_bytes=sizes.total(),
         weight_types=dict(sizes.most_common()),
         operators=dict(sorted(model.op_counts.items(), key=lambda item: (-item[1], item[0]))),
+        ort_file=inspect(model),
     )
 
 

@@ -6,11 +6,25 @@ import importlib
 import os
 import pathlib
 import tempfile
-from typing import Any, Dict
+from typing import Any, Dict, List
 
 from .protocol import Stop
 
 LEVEL = "ORT_CONVERT_ONNX_MODELS_TO_ORT_OPTIMIZATION_LEVEL"  # the converter has no argument for it
+CONFIG = ".config"
+"""What the name of the list of needed operators ends in, after that of the model."""
+BLOCKS = "NchwcTransformer"
+"""The optimiser that lays convolutions out in blocks as wide as the vectors of one x86 processor."""
+
+
+def fit_platform(options: Any, platform: str) -> List[str]:
+    """Sets what the converter sets for a platform, for a session that saves the same graph as an .onnx.
+
+    Returns:
+        The optimisers that are left out.
+    """
+    options.add_session_config_entry("session.qdqisint8allowed", "1" if platform == "arm" else "0")
+    return [] if platform == "amd64" else [BLOCKS]
 
 
 def convert(ort: Any, request: Dict[str, Any]) -> str:
@@ -30,6 +44,7 @@ def convert(ort: Any, request: Dict[str, Any]) -> str:
         ) from error
     os.environ[LEVEL] = params["level"]
     style = {"fixed": "Fixed", "runtime": "Runtime"}[params["style"]]
+    platform, needed = params.get("platform", "any"), params.get("needed", "")
     # Beside the output, for it lists the operators in a file of its own.
     with tempfile.TemporaryDirectory(dir=os.path.dirname(request["output"])) as folder:
         converter.convert_onnx_models_to_ort(
@@ -37,6 +52,8 @@ def convert(ort: Any, request: Dict[str, Any]) -> str:
             output_dir=pathlib.Path(folder),
             optimization_styles=[converter.OptimizationStyle[style]],
             custom_op_library_path=pathlib.Path(libraries[0]) if libraries else None,
+            target_platform=None if platform == "any" else platform,
+            enable_type_reduction=needed == "types",
         )
         files = [name for name in os.listdir(folder) if name.endswith(".ort")]
         if len(files) != 1:
@@ -44,8 +61,12 @@ def convert(ort: Any, request: Dict[str, Any]) -> str:
                 "unsupported", "onnxruntime %s converted the model and wrote no file" % ort.__version__
             )
         os.replace(os.path.join(folder, files[0]), request["output"])
-    return "Wrote ORT format as onnxruntime %s optimises it for the CPU at level %s, style %s." % (
+        lists = [name for name in os.listdir(folder) if name.endswith(CONFIG)]
+        if needed and len(lists) == 1:
+            os.replace(os.path.join(folder, lists[0]), request["output"] + CONFIG)
+    return "Wrote ORT format as onnxruntime %s optimises it for the CPU at level %s, style %s%s." % (
         ort.__version__,
         params["level"],
         params["style"],
+        "" if platform == "any" else ", platform %s" % platform,
     )

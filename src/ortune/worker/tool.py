@@ -74,6 +74,7 @@ def _optimize(ort: Any, request: Dict[str, Any]) -> str:
     options.add_session_config_entry(entry % "file_name", request["external_name"])
     options.add_session_config_entry(entry % "min_size_in_bytes", "1024")
     arguments = channels.session_arguments(ort, settings, request["providers"])
+    _fit_platform(options, arguments, request["params"])
     session = ort.InferenceSession(request["model"], options, **arguments)
     trial._require_providers(session, request["providers"], ort.get_available_providers())
     if not os.path.exists(request["output"]):
@@ -84,6 +85,14 @@ def _optimize(ort: Any, request: Dict[str, Any]) -> str:
         level,
         left_out,
     )
+
+
+def _fit_platform(options: Any, arguments: Dict[str, Any], params: Dict[str, str]) -> None:
+    """Leaves out what ONNX Runtime's converter leaves out for a platform, where the request names one."""
+    from . import ort_format
+
+    if "platform" in params:
+        arguments["disabled_optimizers"] = ort_format.fit_platform(options, params["platform"])
 
 
 def _levels(ort: Any, request: Dict[str, Any]) -> str:
@@ -97,6 +106,7 @@ def _levels(ort: Any, request: Dict[str, Any]) -> str:
     entry = "session.optimized_model_external_initializers_%s"
     options.add_session_config_entry(entry % "min_size_in_bytes", "1024")
     arguments = channels.session_arguments(ort, settings, request["providers"])
+    _fit_platform(options, arguments, request["params"])
     for level in levels.split(","):
         options.graph_optimization_level = getattr(ort.GraphOptimizationLevel, LEVELS[level])
         options.optimized_model_filepath = os.path.join(folder, level + ".onnx")

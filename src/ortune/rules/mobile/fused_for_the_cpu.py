@@ -15,10 +15,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ortune.analysis.ort_files import FUSED_PRODUCTS, is_blocked, is_fused
 from ortune.model.graphs import nodes
 from ortune.providers.nnapi import PROVIDER as NNAPI
 from ortune.records import Finding
-from ortune.rules._browsers import BACK, FUSED_PRODUCTS, is_blocked, is_fused
+from ortune.rules._browsers import BACK
 from ortune.rules._words import counted, name_of
 from ortune.rules.facts import Facts
 

@@ -14,10 +14,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ortune.analysis.ort_files import is_blocked
 from ortune.model.graphs import nodes
 from ortune.providers.web_wasm import PROVIDER as WEB_WASM
 from ortune.records import Finding
-from ortune.rules._browsers import BACK, is_blocked
+from ortune.rules._browsers import BACK
 from ortune.rules._words import counted, name_of
 from ortune.rules.facts import Facts
 

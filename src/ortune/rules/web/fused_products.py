@@ -16,10 +16,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ortune.analysis.ort_files import FUSED_PRODUCTS, is_fused, saved_at
 from ortune.model.graphs import nodes
 from ortune.providers.web_webgpu import PROVIDER as WEB_WEBGPU
 from ortune.records import Finding
-from ortune.rules._browsers import BACK, FUSED_PRODUCTS, GPU, is_fused, saved_at
+from ortune.rules._browsers import BACK, GPU
 from ortune.rules._words import counted, name_of
 from ortune.rules.facts import Facts
 

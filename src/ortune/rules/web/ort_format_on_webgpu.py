@@ -16,9 +16,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ortune.analysis.ort_files import FUSED_CONV, is_fused, saved_at
 from ortune.model.graphs import nodes
 from ortune.records import Finding
-from ortune.rules._browsers import BACK, FUSED_CONV, GPU, is_fused, saved_at
+from ortune.rules._browsers import BACK, GPU
 from ortune.rules._words import counted, name_of
 from ortune.rules.facts import Facts
 

@@ -1,0 +1,223 @@
+"""ORT format in words: what a file was made for, and what each optimisation level does to a model."""
+
+from __future__ import annotations
+
+import shlex
+from collections import Counter
+from collections.abc import Sequence
+
+from ortune.printable import operand
+from ortune.records import (
+    AwareFile,
+    ConvertResult,
+    Envelope,
+    LevelChange,
+    LevelComparison,
+    Matrix,
+    OrtConversion,
+    OrtFile,
+)
+from ortune.report.compare_outputs import outputs
+from ortune.report.document import Annotation, Block, Code, Column, Document, Line, Pairs, Points, table
+
+MOST_CHANGES = 12
+MOST_NAMES = 3
+_OWN = "com.microsoft."
+
+
+def about(file: OrtFile) -> list[tuple[str, str]]:
+    """What a file in ORT format was made for: titles and sentences."""
+    read_by = f", read by {file.read_by}" if file.read_by else ""
+    saved = _counted(file.saved_optimisations)
+    later = f"; stores optimizations for load time, which make {saved}" if saved else ""
+    rows = [("ORT format", f"version {file.version or 'missing'}{read_by}")]
+    plain = f", except for the nodes that {file.kept_for} takes" if file.kept_for else ""
+    rows.append(("optimized", f"level {file.level}{plain}, style {file.style}{later}"))
+    return rows + [("rejected by", f"{each.where}: {each.why}") for each in file.rejected_by]
+
+
+def levels(comparison: LevelComparison) -> list[Block]:
+    """What each level does to the source's nodes, side by side."""
+    names = [graph.level for graph in comparison.graphs]
+    shown = comparison.changes[:MOST_CHANGES]
+    rows = [[str(len(c.nodes)), _operators(c.operators), *_cells(c, names[1:])] for c in shown]
+    totals = ["", "all nodes", *(str(graph.n_nodes) for graph in comparison.graphs[1:])]
+    source = comparison.graphs[0]
+    more = len(comparison.changes) - len(shown)
+    blocks: list[Block] = [
+        table(
+            [Column("places"), Column("source nodes", "text"), *(Column(name, "text") for name in names[1:])],
+            [*rows, totals],
+            title=f"what each optimization level does to {source.n_nodes} nodes",
+        )
+    ]
+    if more > 0:
+        blocks.append(Line(f"{more} more kinds of change: --json lists all"))
+    notes = [f"{_nodes(comparison.n_unchanged)} unchanged at every level"]
+    notes += [f"{c.operators[0]} removed: {_why(c)}" for c in shown if c.why and len(c.operators) == 1]
+    notes += [
+        f"level {i.level} adds {_times(i.operator, len(i.purposes))} ({i.purposes[0]})"
+        for i in comparison.insertions
+    ]
+    return [*blocks, Points(items=list(dict.fromkeys(notes)))]
+
+
+def every_change(comparison: LevelComparison) -> Points:
+    """Each change with the names of its nodes."""
+    return Points(
+        title="source nodes by change",
+        items=[
+            f"{_operators(change.operators)}: {'; '.join(' + '.join(place) for place in change.nodes)}"
+            for change in comparison.changes
+        ],
+        marked=True,
+    )
+
+
+def _why(change: LevelChange) -> str:
+    return next(iter(change.why.values()))
+
+
+def _cells(change: LevelChange, names: Sequence[str]) -> list[str]:
+    """What stands for the nodes at each level; a level that does as the one before says so."""
+    cells, before = [], change.operators
+    for name in names:
+        now = change.at[name]
+        cells.append("=" if now == before else _operators(now) or "removed")
+        before = now
+    return cells
+
+
+def _operators(operators: Sequence[str]) -> str:
+    """Operators in order, equal neighbours counted."""
+    runs: list[tuple[str, int]] = []
+    for operator in operators:
+        name = operator.removeprefix(_OWN)
+        runs[-1:] = [(name, runs[-1][1] + 1)] if runs and runs[-1][0] == name else [*runs[-1:], (name, 1)]
+    return " + ".join(_times(name, count) if count > 1 else name for name, count in runs)
+
+
+def _times(operator: str, count: int) -> str:
+    return f"{count} {operator.removeprefix(_OWN)}"
+
+
+def _counted(operators: dict[str, int]) -> str:
+    return ", ".join(_times(name, count) for name, count in Counter(operators).most_common())
+
+
+def _nodes(count: int) -> str:
+    return "1 node is" if count == 1 else f"{count} nodes are"
+
+
+def conversion(made: OrtConversion) -> list[Block]:
+    """How a file in ORT format was made: a table of levels, what it needs, and what rejects it."""
+    platform = "" if made.platform == "any" else f", platform {made.platform}"
+    rows = [("converted", f"for {made.place}: level {made.level}, style {made.style}{platform}")]
+    if made.against:
+        rows.append(("warning", f"level {made.level} does not fit {made.place}: {made.against}"))
+    if made.aware is not None:
+        rows.append(("kept plain", aware(made.aware)))
+    rows += [row for row in about(made.file) if row[0] != "optimized" or made.file.saved_optimisations]
+    if made.file.style == "runtime":
+        rows.append(
+            ("load with", "session.enable_saved_runtime_optimizations=1, or what is stored is not applied")
+        )
+    if made.needed_path:
+        rows.append(("reduced build", f"--include_ops_by_config {made.needed_path}"))
+    return [Pairs(rows=rows), *levels(made.levels)]
+
+
+def aware(file: AwareFile) -> str:
+    """What a provider-aware file keeps, in one sentence."""
+    kept = "1 node" if file.n_kept == 1 else f"{file.n_kept} nodes"
+    if file.gains_nothing:
+        return f"not written: {file.gains_nothing}"
+    made = f" ({_counted(file.made)})" if file.made else ""
+    return (
+        f"{kept} that {file.provider} takes; level {file.level} turned {file.n_rest} others into "
+        f"{file.n_rest_after}{made}"
+    )
+
+
+def needed(made: OrtConversion) -> Points:
+    """What a reduced build needs."""
+    return Points(title="a reduced build needs", items=made.needed)
+
+
+def headline(result: ConvertResult, verdict: str) -> str:
+    """The answer in one sentence."""
+    assert result.ort is not None and result.outputs is not None
+    said = outputs(result.outputs)
+    if verdict == "wrong-output":
+        return f"wrong output: not written, {said}"
+    if result.matrix is not None:
+        count = len(result.matrix.entries)
+        return f"written to {result.path}: {count} files for {result.matrix.place}, {said}"
+    return f"written to {result.path}: {_size(result.ort)} for {result.ort.place}, {said}"
+
+
+def _size(made: OrtConversion) -> str:
+    """How many nodes there were, and are."""
+    counts = {graph.level: graph.n_nodes for graph in made.levels.graphs}
+    kept = made.aware
+    after = (
+        kept.n_kept + kept.n_rest_after
+        if kept
+        else counts["basic" if made.style == "runtime" else made.level]
+    )
+    return f"{counts['none']} -> {after} nodes"
+
+
+def document(envelope: Envelope[ConvertResult], wrong: bool) -> Document:
+    """What was converted, what each level does, and whether the outputs are the same."""
+    result = envelope.result
+    blocks: list[Block] = [Line(result.headline, "bad" if wrong else "good" if result.path else "unsure")]
+    if result.matrix is not None:
+        blocks.append(_files(result.matrix, result.ort_files))
+    if result.ort is not None:
+        blocks += conversion(result.ort) if result.matrix is None else levels(result.ort.levels)
+    support: list[Block] = [every_change(result.ort.levels)] if result.ort is not None else []
+    if result.ort is not None and result.ort.needed:
+        support.insert(0, needed(result.ort))
+    return Document(
+        title="ortune convert",
+        blocks=[
+            *blocks,
+            Points(items=[*result.notes, *(result.matrix.left_out if result.matrix else ())]),
+            Code(title="next", lines=_next(result), commands=True),
+        ],
+        support=support,
+        annotations=[
+            Annotation(level="error" if wrong else "notice", title="ortune convert", lines=[result.headline])
+        ],
+    )
+
+
+def _files(matrix: Matrix, made: Sequence[OrtConversion]) -> Block:
+    """The files of a set, and how each is loaded."""
+    rows = []
+    for entry, record in zip(matrix.entries, made, strict=True):
+        kept = f"{record.aware.n_kept} nodes kept plain" if record.aware else ""
+        own = _counted(record.file.own_operators)
+        rows.append(
+            (entry.file, entry.provider, record.level, "; ".join(filter(None, (kept, own))) or "plain ONNX")
+        )
+    columns = [
+        Column("file", "label"), Column("provider", "label"), Column("level", "label"), Column("holds", "text"),
+    ]  # fmt: skip
+    return table(columns, rows)
+
+
+def _next(result: ConvertResult) -> list[str]:
+    """What measures the file, or the set."""
+    if not result.path:
+        return []
+    if result.matrix is None:
+        return [shlex.join(["ortune", "compare", operand(result.source), operand(result.path)])]
+    first, *others = (f"{result.path}/{entry.file}" for entry in result.matrix.entries)
+    lines = []
+    if result.matrix.place in ("nnapi", "xnnpack", "qnn"):
+        project = shlex.quote(f"{result.path}/android")
+        lines.append(f"gradle -p {project} connectedAndroidTest")
+        lines.append(f'ortune compare "$(find {project}/build -name phone.json)"')
+    return [*lines, shlex.join(["ortune", "compare", operand(first), *map(operand, others)])]
