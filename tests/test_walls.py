@@ -38,6 +38,7 @@ ROOMS = {
     "partitions": {"model", "graph", "analysis", "rewrites"},
     "rewrites": {"model", "graph", "trace"},
     "rules": {"model", "graph", "trace", "platform", "knobs", "analysis", "rewrites", "partitions"},
+    "ort_format": {"temporary", "model", "graph", "analysis", "inputs", "rewrites", "partitions"},
     "bundle": {"report", "knobs", "model", "graph", "inputs"},
     "loader": {"bundle", "worker"},
     "search": {"stats", "knobs", "rewrites"},
@@ -63,7 +64,7 @@ ROOMS = {
     "verbs": {
         "stats", "model", "graph", "trace", "knobs", "targets", "store", "report", "fleet", "analysis", "inputs",
         "rewrites", "rules", "bundle", "search", "trials", "experiment", "profiling", "locks",
-        "bisection", "partitions", "conversion",
+        "bisection", "partitions", "conversion", "ort_format",
     },
     "answer": {"report"},
     "api": {"verbs", "answer"},

@@ -26,7 +26,8 @@ from ortune.rewrites._base import (
     RewriteResult,
 )
 from ortune.rewrites._changed import changed_nodes
-from ortune.rewrites._marks import MODEL_KEY, NODE_KEY, made_by
+from ortune.rewrites._editor import release
+from ortune.rewrites._marks import MODEL_KEY, NODE_KEY, made_by, mend, stamp_model
 from ortune.rewrites._quantized import FAMILY, PRODUCTS, RECURRENT, in_fewer_bits, weight_bytes
 from ortune.rewrites._registry import all_rewrites, canonical, find
 
@@ -57,12 +58,15 @@ __all__ = [
     "lacking",
     "left_out",
     "made_by",
+    "mend",
     "parse",
     "pipeline",
     "proposals",
+    "release",
     "remembering",
     "rewrite_model",
     "settings_for",
+    "stamp_model",
     "weight_bytes",
 ]  # fmt: skip
 

@@ -1,0 +1,178 @@
+"""Where a file in ORT format is to run, and what of ONNX Runtime's optimisation fits there."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from ortune.errors import UsageError
+from ortune.providers import CPU, of_target
+from ortune.providers.provider import Provider
+
+Platform = Literal["any", "arm", "amd64"]
+LEVELS = ("basic", "extended", "all")
+STYLES = ("fixed", "runtime")
+NEEDED = ("operators", "types")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """A place where a file is to run.
+
+    Attributes:
+        name: As ``--for`` has it.
+        target: Of the provider that runs it; "cpu" for ONNX Runtime's own kernels.
+        platform: What the converter calls the processor.
+        note: What else is to be known of ORT format there; "" for nothing.
+    """
+
+    name: str
+    target: str
+    platform: Platform
+    note: str = ""
+
+    @property
+    def provider(self) -> Provider:
+        """The execution provider."""
+        return of_target(self.target)
+
+    @property
+    def takes_fusions(self) -> bool:
+        """Whether the operators that ONNX Runtime's optimiser makes for the CPU run there as they do on the CPU."""
+        return self.provider.cpu_kernels
+
+
+_PLACES = (
+    Place(name="cpu-arm64", target=CPU.target, platform="arm"),
+    Place(name="cpu-amd64", target=CPU.target, platform="amd64"),
+    Place(
+        name="nnapi",
+        target="nnapi",
+        platform="arm",
+        note="Android deprecated NNAPI in version 15: measure the CPU and QNN beside it",
+    ),
+    Place(name="coreml", target="coreml", platform="arm"),
+    Place(name="xnnpack", target="xnnpack", platform="arm"),
+    Place(name="qnn", target="qnn", platform="arm"),
+    Place(
+        name="web-webgpu",
+        target="web-webgpu",
+        platform="any",
+        note="an .ort gets no copies between CPU and GPU, so nodes left to the CPU fail or give wrong results there: "
+        "ship the .onnx unless every node runs on the GPU",
+    ),
+    Place(name="web-wasm", target="web-wasm", platform="any"),
+)
+PLACES = {place.name: place for place in _PLACES}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choice:
+    """How a file is written.
+
+    Attributes:
+        place: Where it is to run.
+        level: ``basic``, ``extended`` or ``all``.
+        style: ``fixed``, or ``runtime``: what the CPU may fuse is stored, and fused when the file is loaded.
+        platform: What the converter calls the processor.
+        needed: The list of what a reduced build needs: "" for none, ``operators``, or ``types`` with their types.
+        against: Why this is wrong for the place, where it was forced.
+    """
+
+    place: Place
+    level: str
+    style: str
+    platform: Platform
+    needed: str = ""
+    against: str = ""
+
+
+def find(name: str) -> Place:
+    """A place by its name.
+
+    Raises:
+        UsageError: There is none.
+    """
+    if name not in PLACES:
+        raise UsageError(
+            f"{name!r} is no place to run a file", where="--for", do=f"one of {', '.join(PLACES)}"
+        )
+    return PLACES[name]
+
+
+def choose(
+    place: Place,
+    *,
+    level: str = "",
+    style: str = "",
+    needed: str = "",
+    aware: bool = False,
+    force: bool = False,
+) -> Choice:
+    """What fits a place, where nothing else was asked for.
+
+    Args:
+        place: Where the file is to run.
+        level: As asked for; "" for what fits.
+        style: As asked for; "" for what fits.
+        needed: The list of what a reduced build needs.
+        aware: The nodes that its provider takes are kept plain; the level is that of all others.
+        force: A wrong combination is taken, and said to be one.
+
+    Raises:
+        UsageError: A word is not known, or the combination is wrong for the place.
+    """
+    for option, text, words in (
+        ("--level", level, LEVELS),
+        ("--style", style, STYLES),
+        ("--needed", needed, NEEDED),
+    ):
+        if text and text not in words:
+            raise UsageError(
+                f"{text!r} is not a value of {option}", where=option, do=f"allowed: {', '.join(words)}"
+            )
+    later = style == "runtime" and place.provider.standard_operators
+    choice = Choice(
+        place=place,
+        level=level or ("extended" if aware else "all" if place.takes_fusions or later else "basic"),
+        style=style or "fixed",
+        platform=place.platform,
+        needed=needed,
+    )
+    if aware:
+        _require_aware(choice)
+        return choice
+    why = _wrong(choice)
+    if why and not force:
+        raise UsageError(
+            f"level {choice.level}, style {choice.style} does not fit {place.name}: {why}",
+            where="--level" if level else "--style",
+            do="use --level basic, or --style runtime where the CPU's part is to be fused too; --force converts anyway",
+        )
+    return replace(choice, against=why)
+
+
+def _require_aware(choice: Choice) -> None:
+    if choice.place.takes_fusions:
+        do = "leave --aware out: level all optimizes every node"
+        raise UsageError(f"{choice.place.name} has no provider to keep nodes for", where="--aware", do=do)
+    if choice.level == "basic" or choice.style == "runtime":
+        what = "a provider-aware file has its other nodes fused at once"
+        raise UsageError(what, where="--aware", do="use --level extended or all, and --style fixed")
+
+
+def _wrong(choice: Choice) -> str:
+    """Why a choice is wrong for its place; "" where it is not."""
+    place = choice.place
+    if choice.level == "basic" or place.takes_fusions:
+        return ""
+    if choice.style == "runtime":
+        if place.provider.standard_operators:
+            return ""
+        return f"optimizations stored for load time are made for the CPU's kernels, and {place.name} runs on the GPU"
+    if place.provider.standard_operators:
+        return (
+            f"it replaces ONNX operators with onnxruntime's own, such as FusedConv, which {place.name} does not know: "
+            "they stay on the CPU and split the graph"
+        )
+    return f"it makes operators for the CPU's kernels, such as FusedConv, with which a session on {place.name} fails"

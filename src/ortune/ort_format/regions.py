@@ -1,0 +1,152 @@
+"""A model cut in two: the nodes that a provider takes, and the rest, which is optimised alone and put back."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+import onnx_ir as ir
+
+from ortune.errors import OrtuneError
+from ortune.rewrites import release
+
+
+def with_types(model: ir.Model, typed: ir.Model) -> None:
+    """Give the values of the main graph the types and shapes that another model has for the same names."""
+    known = {v.name: v for node in typed.graph for v in node.outputs}
+    for node in model.graph:
+        for value in node.outputs:
+            twin = known.get(value.name)
+            if twin is not None and value.type is None:
+                value.type, value.shape = twin.type, twin.shape
+
+
+def rest_of(model: ir.Model, kept: Collection[int]) -> ir.Model:
+    """The model without the nodes that are kept: what they give is an input, what they read an output.
+
+    Args:
+        model: Is not changed. The types of values between both parts are known.
+        kept: Places of nodes in the main graph.
+    """
+    rest = model.clone()
+    graph = rest.graph
+    order = list(graph)
+    taken = {order[place]: None for place in sorted(kept)}
+    needed = {value for node in taken for value in node.inputs if value is not None}
+    ends = [
+        value
+        for node in order
+        if node not in taken
+        for value in node.outputs
+        if value in needed or value.is_graph_output()
+    ]
+    graph.outputs.clear()
+    for node in taken:
+        for value in node.outputs:
+            if all(use.node in taken for use in value.uses()):
+                continue
+            stand_in = ir.Value(name=value.name, type=value.type, shape=value.shape)
+            value.replace_all_uses_with(stand_in)
+            graph.inputs.append(stand_in)
+    graph.remove(list(taken), safe=True)
+    graph.outputs.extend(ends)
+    _drop_unused(graph)
+    return rest
+
+
+def put_back(model: ir.Model, kept: Collection[int], optimised: ir.Model) -> ir.Model:
+    """The model with its kept nodes as they are, and in the place of all others what they were optimised to.
+
+    Args:
+        model: Is not changed.
+        kept: Places of nodes in the main graph.
+        optimised: The rest of that model after its optimisation; it is used up.
+
+    Raises:
+        OrtuneError: Two nodes would need each other's results.
+    """
+    whole = model.clone()
+    graph, new = whole.graph, optimised.graph
+    order = list(graph)
+    old = [node for place, node in enumerate(order) if place not in set(kept)]
+    gone = {value.name: value for node in old for value in node.outputs}
+    present: dict[str | None, ir.Value] = {value.name: value for value in graph.inputs}
+    present |= dict(graph.initializers.items())
+    present |= {v.name: v for place in kept for v in order[place].outputs}
+    moved = list(new)
+    ends = dict.fromkeys(new.outputs)
+    new.outputs.clear()
+    for value in new.inputs:
+        value.replace_all_uses_with(present[value.name])
+    stored = _stored(graph, list(new.initializers.values()), present)
+    for value in ends:
+        here = stored.get(value, present.get(value.name, value))
+        gone[value.name].replace_all_uses_with(here, replace_graph_outputs=True)
+    for node in old:
+        release(node)
+    graph.remove(old, safe=True)
+    new.remove(moved)
+    for node in moved:
+        for value in node.outputs:
+            if value not in ends and value.name in present:
+                value.name = _free(value.name, present)
+    graph.extend(moved)
+    whole.opset_imports.update(
+        {domain: n for domain, n in optimised.opset_imports.items() if domain not in whole.opset_imports}
+    )
+    try:
+        graph.sort()
+    except ValueError as error:
+        raise OrtuneError(
+            "Nodes fused outside of the provider's regions need each other's results.",
+            where="provider-aware file",
+            do="Use the level basic for this provider.",
+            code="not-aware",
+        ) from error
+    for node in reversed(list(graph)):
+        # What the rest read of a kept node may have been its shape alone, which is known.
+        if not any(value.uses() or value.is_graph_output() for value in node.outputs):
+            graph.remove(node, safe=True)
+    _drop_unused(graph)
+    return whole
+
+
+def _stored(
+    graph: ir.Graph, initializers: Collection[ir.Value], present: dict[str | None, ir.Value]
+) -> dict[ir.Value, ir.Value]:
+    """Takes the optimised part's initializers over; each to the value that holds it now."""
+    now: dict[ir.Value, ir.Value] = {}
+    for value in initializers:
+        twin = graph.initializers.get(value.name or "")
+        if twin is not None and _equal(twin.const_value, value.const_value):
+            now[value] = twin
+        else:
+            name = _free(value.name, present) if value.name in present else value.name
+            now[value] = ir.Value(
+                name=name, type=value.type, shape=value.shape, const_value=value.const_value
+            )
+            graph.register_initializer(now[value])
+            present[name] = now[value]
+        value.replace_all_uses_with(now[value])
+    return now
+
+
+def _equal(a: ir.TensorProtocol | None, b: ir.TensorProtocol | None) -> bool:
+    if a is None or b is None or (a.dtype, list(a.shape)) != (b.dtype, list(b.shape)):
+        return False
+    if a.dtype == ir.DataType.STRING:
+        return bool((a.numpy() == b.numpy()).all())
+    return a.tobytes() == b.tobytes()
+
+
+def _free(name: str | None, present: dict[str | None, ir.Value]) -> str:
+    number = 1
+    while f"{name}_rest{number}" in present:
+        number += 1
+    return f"{name}_rest{number}"
+
+
+def _drop_unused(graph: ir.Graph) -> None:
+    """Takes out initializers that nothing reads and that are no inputs."""
+    for name, value in list(graph.initializers.items()):
+        if not (value.uses() or value.is_graph_output() or value.is_graph_input()):
+            del graph.initializers[name]
