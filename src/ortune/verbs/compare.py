@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
+from pathlib import Path
 from typing import Annotated, Literal
 
 import msgspec
 
 from ortune import rules, targets
 from ortune.errors import MeasurementError, OrtuneError, UsageError
+from ortune.experiment import phone
 from ortune.experiment.compare_result import New, Raced, rank, wrong_sides
 from ortune.experiment.comparing import Comparing
+from ortune.experiment.document import document
 from ortune.experiment.opening import Experiment
+from ortune.experiment.scratch import scratch_folder
 from ortune.experiment.watcher import Watcher
 from ortune.fleet import runtimes
 from ortune.model.open import open_model
@@ -24,6 +28,7 @@ from ortune.records import (
     CompareResult,
     Envelope,
     Finding,
+    ModelRef,
     Runtime,
     VerdictName,
 )
@@ -47,6 +52,7 @@ from ortune.verbs._options import (
     Option,
     Resumable,
     Tolerance,
+    command,
     share,
 )
 from ortune.verbs._session import experiment, go_on, keep
@@ -123,6 +129,8 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[CompareRes
     for name in options.allow:
         if name != NON_FINITE:
             raise UsageError(f"{name!r} is nothing that can be allowed", where="--allow", do=NON_FINITE)
+    if phone.is_phone_result(Path(str(options.a))):
+        return _on_a_phone(options, watch)
     with experiment("compare", options, watch) as opened:
         base, news = _sides(options, opened)
         watch.say(_measuring_with(base, news))
@@ -135,6 +143,20 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[CompareRes
             go_on(opened, options, sides, **labels)
             envelope = _Run(options, opened, base, news).go()
         return keep(opened, options, envelope)
+
+
+def _on_a_phone(options: Options, watch: Watcher) -> Envelope[CompareResult]:
+    """What a bench on a phone measured: nothing is run here."""
+    if options.b is not None:
+        what = "a phone's result holds all sides that were measured"
+        raise UsageError(what, where=str(options.b), do=command("compare", replace(options, b=None, more=())))
+    result = phone.read(Path(str(options.a)))
+    watch.say(f"measured on {result.device} with onnxruntime {result.ort_version}")
+    with scratch_folder() as scratch:
+        compared = phone.compared(result, scratch)
+    ref = ModelRef(path=result.matrix.model, sha256="")
+    verdict = compared.comparison.verdict if compared.comparison else "wrong-output"
+    return document("compare", compared, model=ref, verdict=verdict)
 
 
 def _sides(options: Options, opened: Experiment) -> tuple[Resolved, list[New]]:

@@ -1,0 +1,71 @@
+"""Benches for phones: a Gradle project for Android and one Swift file, which time the files of a set."""
+
+from __future__ import annotations
+
+import base64
+import textwrap
+from collections.abc import Iterator
+
+import msgspec
+
+from ortune.bundle.languages import java, swift
+from ortune.bundle.languages._source import templates
+from ortune.records import Matrix
+
+TESTS = "android/src/androidTest"
+SOURCES = f"{TESTS}/java/ortune/bench"
+SETS = f"{TESTS}/assets"
+"""Where the files of the set lie for Android."""
+
+APPLE = ("coreml", "xnnpack", "cpu")
+ANDROID = ("nnapi", "xnnpack", "qnn", "cpu")
+_PACKAGES = {"qnn": "com.microsoft.onnxruntime:onnxruntime-android-qnn"}
+_PACKAGE = "com.microsoft.onnxruntime:onnxruntime-android"
+_SWIFT_KINDS = {
+    "FLOAT": ".float", "INT8": ".int8", "UINT8": ".uInt8", "INT32": ".int32", "INT64": ".int64",
+}  # fmt: skip
+"""Element types that both bindings take, by the name that Java has for them."""
+_LINE = 96
+
+_PROPERTIES = "android.useAndroidX=true\n"
+_MANIFEST = '<manifest xmlns:android="http://schemas.android.com/apk/res/android" />\n'
+_TEST_MANIFEST = """<manifest xmlns:android="http://schemas.android.com/apk/res/android">
+    <application>
+        <!-- Qualcomm's NPU is reached by this library of the system. -->
+        <uses-native-library android:name="libcdsprpc.so" android:required="false" />
+    </application>
+</manifest>
+"""
+
+
+def benches(matrix: Matrix, ort_version: str) -> Iterator[tuple[str, str]]:
+    """The files of the benches, by their paths in the set's folder.
+
+    Args:
+        matrix: The set.
+        ort_version: The release that wrote its files.
+    """
+    used = {entry.provider for entry in matrix.entries}
+    manifest = textwrap.wrap(base64.b64encode(msgspec.json.encode(matrix)).decode(), _LINE)
+    env = templates()
+    if used <= {*ANDROID}:
+        names = ("Bench.java", "Matrix.java", "OrtEngine.java", "PhoneTest.java")
+        for name in names:
+            text = env.get_template(f"phone/{name}.j2")
+            yield (
+                f"{SOURCES}/{name}",
+                text.render(matrix=matrix, manifest=manifest, q=java.LANGUAGE.quote),
+            )
+        package = next((_PACKAGES[name] for name in used if name in _PACKAGES), _PACKAGE)
+        gradle = env.get_template("phone/build.gradle.j2").render(package=f"{package}:{ort_version}")
+        yield "android/build.gradle", gradle
+        yield "android/settings.gradle", env.get_template("phone/settings.gradle.j2").render()
+        yield "android/gradle.properties", _PROPERTIES
+        yield "android/src/main/AndroidManifest.xml", _MANIFEST
+        yield f"{TESTS}/AndroidManifest.xml", _TEST_MANIFEST
+    if used <= {*APPLE} and all(value.type in _SWIFT_KINDS for value in matrix.inputs):
+        swift_text = env.get_template("phone/Bench.swift.j2")
+        yield (
+            "apple/Bench.swift",
+            swift_text.render(matrix=matrix, manifest=manifest, q=swift.LANGUAGE.quote, kinds=_SWIFT_KINDS),
+        )
