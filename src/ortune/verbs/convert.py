@@ -14,13 +14,12 @@ import msgspec
 from ortune.conversion import axes, blame
 from ortune.conversion.check import Check, Checked
 from ortune.conversion.kinds import SourceKind, kind_of
-from ortune.conversion.origin import origin
+from ortune.conversion.origin import labelled, origin
 from ortune.errors import RuntimeNotFound, UsageError
 from ortune.experiment.opening import Experiment
 from ortune.experiment.watcher import Watcher
 from ortune.fleet import made, runtimes
 from ortune.model.open import open_model
-from ortune.model.origin import labelled
 from ortune.model.save import deliver_model, require_place, staged_model
 from ortune.records import (
     Conversion,
@@ -34,7 +33,7 @@ from ortune.records import (
 from ortune.report import convert_words
 from ortune.targets.source import SourceProcess, SourceProcessFailed
 from ortune.trials.sides import Resolved, SideText
-from ortune.verbs import tune
+from ortune.verbs import _to_ort
 from ortune.verbs._options import (
     MODEL,
     OUT,
@@ -55,7 +54,7 @@ from ortune.verbs._session import experiment
 
 FORMATS = ("text", "json", "github", "markdown", "html")
 STOPPING = ""
-TO = ("onnx",)
+TO = ("onnx", "ort")
 AUTO = "auto"
 
 
@@ -65,7 +64,8 @@ class Options(Feeding):
 
     Exports with the framework's maintained converter, in an environment of its own, and compares the outputs of source
     and ONNX model on several inputs, at other sizes of each dynamic axis, with ONNX Runtime's optimizer on and off.
-    Nothing is written unless they match. ``--verify`` checks somebody else's conversion.
+    Nothing is written unless they match. ``--verify`` checks somebody else's conversion. ``--to ort`` makes a file in
+    ORT format of an ONNX model, for the place that ``--for`` names.
     """
 
     source: Annotated[
@@ -75,7 +75,47 @@ class Options(Feeding):
     model: Annotated[AnyPath | None, Argument("[MODEL.onnx]", "The ONNX model to check, with --verify.")] = (
         None
     )
-    to: Annotated[str, Option("--to", "onnx", "The format to write.", OUT)] = "onnx"
+    to: Annotated[str, Option("--to", "onnx|ort", "The format to write; ort takes an .onnx.", OUT)] = "onnx"
+    runs_on: Annotated[
+        str,
+        Option(
+            "--for",
+            "PLACE",
+            "Where an .ort is to run: cpu-arm64, cpu-amd64, nnapi, coreml, xnnpack, qnn, web-webgpu or web-wasm.",
+            OUT,
+        ),
+    ] = ""
+    level: Annotated[
+        str, Option("--level", "LEVEL", "Of an .ort: basic, extended or all. Default: what fits --for.", OUT)
+    ] = ""
+    style: Annotated[
+        str,
+        Option(
+            "--style",
+            "STYLE",
+            "Of an .ort: fixed, or runtime (the CPU's fusions are made when it is loaded).",
+            OUT,
+        ),
+    ] = ""
+    needed: Annotated[
+        str,
+        Option(
+            "--needed", "operators|types", "With an .ort, the list that a reduced build is made from.", OUT
+        ),
+    ] = ""
+    aware: Annotated[
+        bool,
+        Option("--aware", "", "Keep the nodes that the provider takes plain; fuse all others.", OUT),
+    ] = False
+    matrix: Annotated[
+        bool,
+        Option(
+            "--matrix",
+            "",
+            "A folder: .ort files for the CPU, the provider and both, with benches for phones.",
+            OUT,
+        ),
+    ] = False
     verify: Annotated[
         bool, Option("--verify", "", "Check MODEL.onnx against SOURCE; write nothing.", RUN)
     ] = False
@@ -115,21 +155,17 @@ class Options(Feeding):
             "--data", "PATH", "More real inputs to compare on: a folder of .npz or test_data_set_*.", MODEL
         ),
     ] = None
-    tune: Annotated[
-        bool,
-        Option("--tune", "", "Tune the new model at once; its bundle says where the model came from.", RUN),
-    ] = False
-    budget: Annotated[
-        str, Option("--budget", "2m", "Time for all measuring of --tune. Default: as for ortune tune.", RUN)
-    ] = ""
     runtime: RuntimeOption = None
     tolerance: Tolerance = None
     seed: Seed = 0
     no_wait: NoWait = False
-    force: Annotated[bool, Option("--force", "", "Replace the file that is there.", OUT)] = False
+    force: Annotated[
+        bool,
+        Option("--force", "", "Replace the file that is there; write an .ort that does not fit --for.", OUT),
+    ] = False
     output: Annotated[
         AnyPath | None,
-        Option("--output", "FILE", "The new model; default is NAME.onnx, here.", OUT, short="-o"),
+        Option("--output", "FILE", "The new model; default is NAME.onnx or NAME.ort, here.", OUT, short="-o"),
     ] = None
     report: Page = None
 
@@ -141,6 +177,15 @@ class Options(Feeding):
         """UsageError where options contradict each other."""
         if self.to not in TO:
             raise UsageError(f"{self.to!r} is no format", where="--to", do=f"one of {', '.join(TO)}")
+        if self.to != "ort":
+            for name in ("runs_on", "level", "style", "needed", "aware", "matrix"):
+                if getattr(self, name):
+                    option = "--for" if name == "runs_on" else f"--{name}"
+                    raise UsageError("is for files in ORT format", where=option, do="add --to ort")
+        elif self.verify or self.model is not None or self.dynamic:
+            raise UsageError(
+                "a file in ORT format is made of one .onnx", where="--to ort", do="leave the rest out"
+            )
         if self.verify != (self.model is not None):
             raise UsageError(
                 "--verify checks a model against its source"
@@ -148,11 +193,6 @@ class Options(Feeding):
                 else "a model to check needs --verify",
                 do=f"ortune convert --verify {self.source} MODEL.onnx",
             )
-        if (self.tune and self.verify) or (self.budget and not self.tune):
-            raise UsageError(
-                "only a model that is converted is tuned", where="--tune" if self.tune else "--budget",
-                do="leave --verify out" if self.tune else "add --tune",
-            )  # fmt: skip
         return True
 
     def place(self, kind: SourceKind) -> Path:
@@ -177,6 +217,9 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[ConvertRes
         OrtuneError: The source, its environment or an option cannot be used.
     """
     watch = watcher or Watcher()
+    if options.to == "ort":
+        with experiment("convert", options, watch) as opened:
+            return _to_ort.run(options, opened)
     kind = kind_of(options.source, options.framework)
     place = None if options.verify else options.place(kind)
     with experiment("convert", options, watch) as opened:
@@ -189,30 +232,7 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[ConvertRes
         ):
             source = process.ask(_open_request(options, kind, example), SourceOpened)
             run_ = _Run(options, kind, opened, process, source, example if source.example else None)
-            envelope = run_.verified() if place is None else run_.converted(place)
-    return _tuned(options, envelope, watch) if options.tune and envelope.verdict == "written" else envelope
-
-
-def _tuned(options: Options, envelope: Envelope[ConvertResult], watch: Watcher) -> Envelope[ConvertResult]:
-    """The answer with that of ``ortune tune`` for the model that was written."""
-    asked = tune.Options(
-        model=envelope.result.path,
-        runtime=options.runtime,
-        tolerance=options.tolerance,
-        budget=options.budget,
-        seed=options.seed,
-        no_wait=options.no_wait,
-        force=options.force,
-        output=Path(envelope.result.path).parent,
-    )
-    done = tune.run(asked, watch)
-    return msgspec.structs.replace(
-        envelope,
-        result=msgspec.structs.replace(envelope.result, tuned=done.result),
-        workload=done.workload,
-        alerts=done.alerts,
-        error=done.error,
-    )
+            return run_.verified() if place is None else run_.converted(place)
 
 
 def exit_code(envelope: Envelope[ConvertResult]) -> int:
@@ -373,7 +393,7 @@ class _Run:
         if fault is None or right is None or right.side is None or attempt.side is None or feed is None:
             return attempt
         self.watch.line("looking for the node at fault")
-        node, overflow = blame.node_at_fault(
+        node = blame.node_at_fault(
             right.side,
             attempt.side,
             feed,
@@ -381,9 +401,7 @@ class _Run:
             Path(tempfile.mkdtemp(prefix="blame-", dir=self.opened.scratch)),
             self.watch.line,
         )
-        fault = msgspec.structs.replace(
-            fault, node=node, not_finite=overflow, held_against=right.record.exporter if node else ""
-        )
+        fault = msgspec.structs.replace(fault, node=node, held_against=right.record.exporter if node else "")
         return replace(attempt, record=msgspec.structs.replace(attempt.record, fault=fault))
 
     def _envelope(

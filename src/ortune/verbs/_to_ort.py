@@ -1,0 +1,237 @@
+"""``ortune convert MODEL.onnx --to ort``: one file for a stated place, or the set to be measured there."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from ortune import files
+from ortune.bundle import phone
+from ortune.errors import UsageError
+from ortune.experiment import verification
+from ortune.experiment.baseline import Baseline
+from ortune.experiment.opening import Experiment
+from ortune.inputs.value_files import read_index
+from ortune.model.save import deliver_model, require_place, staged_model
+from ortune.ort_format import matrix, places
+from ortune.ort_format.aware import Takes
+from ortune.ort_format.convert import CONFIG, convert, require_convertible
+from ortune.ort_format.places import Choice, Place
+from ortune.partitions import support
+from ortune.partitions.partition import partition
+from ortune.records import (
+    ConvertResult,
+    Envelope,
+    Matrix,
+    OrtConversion,
+    OutputDifference,
+    Plan,
+    RewriteSpec,
+)
+from ortune.report import ort_format_words
+from ortune.targets.tool import ToolProcess
+from ortune.trials.sides import USUAL_LIMITS, SideText
+from ortune.verbs._options import named, path
+
+if TYPE_CHECKING:
+    from ortune.verbs.convert import Options
+
+_SPECS = (RewriteSpec(name="ort-format"),)
+
+
+def chosen(options: Options) -> Choice:
+    """How the file is written.
+
+    Raises:
+        UsageError: The options do not fit the place, or each other.
+    """
+    if not options.runs_on:
+        raise UsageError(
+            "where the file is to run is not said",
+            where="--to ort",
+            do=f"add --for {' | '.join(places.PLACES)}",
+        )
+    place = places.find(options.runs_on)
+    if options.matrix:
+        matrix.require_phone(place)
+        for option, given in (
+            ("--aware", options.aware),
+            ("--level", options.level),
+            ("--style", options.style),
+        ):
+            if given:
+                raise UsageError(
+                    "a set has files of every level", where=option, do="leave it out with --matrix"
+                )
+    if options.aware:
+        support.find(place.name)
+    return places.choose(
+        place,
+        level=options.level,
+        style=options.style,
+        needed=options.needed,
+        aware=options.aware,
+        force=options.force,
+    )
+
+
+def run(options: Options, opened: Experiment) -> Envelope[ConvertResult]:
+    """Converts a model, and compares its outputs with those of its source.
+
+    Returns:
+        The whole document; ``verdict`` is "written", "gains-nothing" (a provider-aware file, where another one is as
+        good) or "wrong-output".
+
+    Raises:
+        OrtuneError: The model, or an option, cannot be used.
+    """
+    choice = chosen(options)
+    source = Path(options.source)
+    if source.suffix not in (".onnx", ".ort") and not files.is_file(source):
+        raise UsageError(
+            f"{options.source} is no ONNX model",
+            where="--to ort",
+            do="convert it to ONNX first (leave --to out), then that file to ORT format",
+        )
+    side = opened.resolve(SideText(text=options.source, runtime=named(options.runtime)))
+    require_convertible(side.model)
+    baseline = opened.base(side)
+    run_ = _Run(options, choice, opened, baseline)
+    with opened.measuring(side.label):
+        return run_.matrix() if options.matrix else run_.file()
+
+
+class _Run:
+    """One conversion."""
+
+    def __init__(self, options: Options, choice: Choice, opened: Experiment, baseline: Baseline) -> None:
+        self.options, self.choice, self.opened, self.baseline = options, choice, opened, baseline
+        self.model = baseline.side.model
+        self.line = opened.watch.line
+        self.tool = ToolProcess(
+            runtime=baseline.side.runtime,
+            folder=baseline.scratch,
+            plan=Plan(),
+            custom_ops=tuple(options.feeds.custom_ops),
+            limits=USUAL_LIMITS,
+        )
+
+    def file(self) -> Envelope[ConvertResult]:
+        """One file."""
+        place = path(self.options.output) or Path(f"{self.model.path.stem}.ort")
+        if place.suffix != ".ort":
+            raise UsageError(
+                "would hold a model in ORT format", where=str(place), do=f"call it {place.stem}.ort"
+            )
+        require_place(place, replace=self.options.force)
+        folder = self.baseline.scratch / "to-ort"
+        folder.mkdir()
+        self.line(f"converting {self.baseline.side.label}")
+        takes = _takes(self.choice.place) if self.options.aware else None
+        made = convert(self.model, self.choice, folder, self.tool, name=place.stem, takes=takes)
+        if made.path is None or made.record is None:
+            assert made.aware is not None
+            return self._envelope("gains-nothing", aware_refused=ort_format_words.aware(made.aware))
+        outputs = self._outputs(made.path)
+        if not outputs.ok:
+            return self._envelope("wrong-output", record=made.record, outputs=outputs)
+        record = made.record
+        with staged_model(made.path, place, external=False) as staged:
+            if record.needed_path:
+                config = f"{place.name}{CONFIG}"
+                shutil.copyfile(record.needed_path, staged.parent / config)
+                record = msgspec.structs.replace(record, needed_path=str(place.with_name(config)))
+            deliver_model(staged, place, typed=self.options.output is not None, replace=self.options.force)
+        return self._envelope("written", record=record, outputs=outputs, place=place)
+
+    def matrix(self) -> Envelope[ConvertResult]:
+        """The set, with the benches that measure it."""
+        place = self.choice.place
+        goal = path(self.options.output) or Path(f"{self.model.path.stem}-{place.name}")
+        with matrix.staged(goal, replace=self.options.force) as folder:
+            takes = _takes(place) if place.name in _tables() else None
+            made, left_out = matrix.make(
+                self.model, place, folder, self.baseline.scratch / "set", self.tool, takes, self.line
+            )
+            outputs = [self._outputs(folder / entry.file) for entry, _ in made]
+            values = read_index(Path(self.baseline.refs[0].path), "feeds")
+            inputs = matrix.inputs_of(values, folder)
+            description = matrix.matrix_of(
+                self.model, place, [entry for entry, _ in made], inputs, folder, left_out
+            )
+            (folder / matrix.MANIFEST).write_bytes(
+                msgspec.json.format(msgspec.json.encode(description), indent=2)
+            )
+            self._add_benches(description, folder)
+            worst = max(outputs, key=lambda each: (not each.ok, each.relative_l2))
+            if not worst.ok:
+                return self._envelope("wrong-output", record=made[0][1], outputs=worst)
+            matrix.deliver(folder, goal)
+        result = self._result(record=made[0][1], outputs=worst, place=goal)
+        result = msgspec.structs.replace(
+            result, ort_files=tuple(record for _, record in made), matrix=description
+        )
+        return self._document(result, "written")
+
+    def _add_benches(self, description: Matrix, folder: Path) -> None:
+        for name, text in phone.benches(description, self.baseline.side.runtime.ort_version):
+            place = folder / name
+            place.parent.mkdir(parents=True, exist_ok=True)
+            place.write_text(text, encoding="utf-8")
+        assets = folder / phone.SETS
+        if assets.parent.is_dir():
+            assets.mkdir(exist_ok=True)
+            names = [entry.file for entry in description.entries]
+            for name in [*names, *(value.file for value in description.inputs)]:
+                shutil.copyfile(folder / name, assets / name)
+
+    def _outputs(self, model: Path) -> OutputDifference:
+        return verification.outputs_of(self.baseline, model, _SPECS, {}, self.line)
+
+    def _result(
+        self,
+        record: OrtConversion | None = None,
+        outputs: OutputDifference | None = None,
+        place: Path | None = None,
+    ) -> ConvertResult:
+        runtime = self.baseline.side.runtime
+        return ConvertResult(
+            source=self.options.source,
+            kind="ONNX",
+            framework="onnxruntime",
+            versions={runtime.package or "onnxruntime": runtime.ort_version},
+            to="ort",
+            path=str(place or ""),
+            ort=record,
+            outputs=outputs,
+            notes=tuple(filter(None, (*self.baseline.notes, self.choice.place.note))),
+        )
+
+    def _envelope(
+        self,
+        verdict: str,
+        record: OrtConversion | None = None,
+        outputs: OutputDifference | None = None,
+        place: Path | None = None,
+        aware_refused: str = "",
+    ) -> Envelope[ConvertResult]:
+        result = self._result(record, outputs, place)
+        return self._document(msgspec.structs.replace(result, headline=aware_refused), verdict)
+
+    def _document(self, result: ConvertResult, verdict: str) -> Envelope[ConvertResult]:
+        headline = result.headline or ort_format_words.headline(result, verdict)
+        return self.opened.document(msgspec.structs.replace(result, headline=headline), verdict=verdict)
+
+
+def _tables() -> Mapping[str, object]:
+    return {each.name: each for each in support.FORMATS}
+
+
+def _takes(place: Place) -> Takes:
+    """What takes nodes at a place, by the operator tables of its provider."""
+    format_ = support.find(place.name)
+    return lambda model: partition(model, format_).taken

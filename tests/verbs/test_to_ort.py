@@ -1,0 +1,226 @@
+"""ortune convert MODEL.onnx --to ort: one file for a place, a provider-aware one, and the set to be measured."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import msgspec
+import numpy as np
+import onnx
+import onnxruntime as ort
+import pytest
+from onnx import TensorProto, helper
+
+from mobile_models import mnist
+from ortune.model.open import open_model
+from ortune.ort_format import places
+from ortune.records import Matrix
+from within import program
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def converted(model: Path, *words: str, code: int = 0) -> tuple[str, str]:
+    done, text, said = program(["convert", str(model), "--to", "ort", *words])
+    assert done == code, said
+    return text, said
+
+
+def ran(path: Path) -> np.ndarray:
+    feeds = {"Input3": np.random.default_rng(0).standard_normal((1, 1, 28, 28), dtype=np.float32)}
+    found: np.ndarray = ort.InferenceSession(path, providers=["CPUExecutionProvider"]).run(None, feeds)[0]
+    return found
+
+
+@pytest.mark.parametrize(
+    ("place", "level", "fused"), [("nnapi", "basic", 0), ("cpu-arm64", "all", 2), ("web-webgpu", "basic", 0)]
+)
+def test_a_file_for_a_place(here: Path, place: str, level: str, fused: int) -> None:
+    text, _ = converted(mnist(here / "m.onnx"), "--for", place)
+    assert text.startswith("written to m.ort: 12 -> ") and f"level {level}" in text
+    assert open_model(here / "m.ort").op_counts["com.microsoft.FusedConv"] == fused
+    np.testing.assert_allclose(ran(here / "m.ort"), ran(here / "m.onnx"), rtol=1e-4, atol=1e-5)
+    assert "Conv + Add + Relu   Conv + Relu   FusedConv" in text
+    assert ("Android deprecated NNAPI" in text) == (place == "nnapi")
+
+
+def test_what_a_reduced_build_needs_lies_beside_it(here: Path) -> None:
+    text, _ = converted(mnist(here / "my model ü.onnx"), "--for", "cpu-amd64", "--needed", "types", "--json")
+    made = json.loads(text)["result"]["ort"]
+    assert made["needed_path"] == "my model ü.ort.config" and (here / made["needed_path"]).is_file()
+    assert any(line.startswith("com.microsoft.nchwc;1;") for line in made["needed"])
+    assert any('"float"' in line for line in made["needed"])
+    assert made["file"]["level"] == "all, for x86"
+
+
+def test_the_style_runtime_stores_what_is_fused_later(here: Path) -> None:
+    text, _ = converted(mnist(here / "m.onnx"), "--for", "nnapi", "--style", "runtime")
+    text = " ".join(text.split())
+    assert "which make 2 FusedConv" in text and "enable_saved_runtime_optimizations" in text
+    assert not open_model(here / "m.ort").op_counts["com.microsoft.FusedConv"]
+
+
+@pytest.mark.parametrize("place", [name for name, p in places.PLACES.items() if not p.takes_fusions])
+@pytest.mark.parametrize("level", ["extended", "all"])
+def test_what_does_not_fit_a_place_is_refused(here: Path, place: str, level: str) -> None:
+    with pytest.raises(Exception, match="does not fit") as caught:
+        places.choose(places.find(place), level=level)
+    assert "FusedConv" in str(caught.value) and "--force" in str(caught.value)
+    assert places.choose(places.find(place), level=level, force=True).against
+
+
+def test_force_converts_all_the_same_and_says_what_is_wrong(here: Path) -> None:
+    _, said = converted(mnist(here / "m.onnx"), "--for", "coreml", "--level", "extended", code=2)
+    assert "does not fit coreml" in said and not (here / "m.ort").exists()
+    text, _ = converted(mnist(here / "m.onnx"), "--for", "coreml", "--level", "extended", "--force")
+    assert "warning" in text and "split the graph" in text
+
+
+def partly_taken(path: Path) -> Path:
+    """A convolution that NNAPI takes, and one over a line with a HardSigmoid, which it leaves to the CPU."""
+    rng = np.random.default_rng(0)
+    weights = [
+        onnx.numpy_helper.from_array(rng.standard_normal((4, 1, 3, 3), dtype=np.float32), "w"),
+        onnx.numpy_helper.from_array(rng.standard_normal((2, 4, 3), dtype=np.float32), "v"),
+        onnx.numpy_helper.from_array(np.array([1, 4, 676]), "line"),
+    ]
+    nodes = [
+        helper.make_node("Conv", ["Input3", "w"], ["c"], name="wide"),
+        helper.make_node("Relu", ["c"], ["r"], name="relu"),
+        helper.make_node("Reshape", ["r", "line"], ["l"], name="flat"),
+        helper.make_node("Conv", ["l", "v"], ["d"], name="narrow"),
+        helper.make_node("HardSigmoid", ["d"], ["y"], name="gate"),
+    ]
+    graph = helper.make_graph(
+        nodes,
+        "g",
+        [helper.make_tensor_value_info("Input3", TensorProto.FLOAT, [1, 1, 28, 28])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [1, 2, 674])],
+        weights,
+    )
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
+    return path
+
+
+def test_an_aware_file_keeps_what_nnapi_takes(here: Path) -> None:
+    text, _ = converted(partly_taken(here / "m.onnx"), "--for", "nnapi", "--aware")
+    assert "kept plain" in text and "3 nodes that nnapi takes" in text
+    kinds = [node.op_type for node in open_model(here / "m.ort").ir.graph]
+    assert kinds == ["Conv", "Relu", "Reshape", "FusedConv"]
+    np.testing.assert_allclose(ran(here / "m.ort"), ran(here / "m.onnx"), rtol=1e-4, atol=1e-5)
+    code, looked, _ = program(["look", "m.ort", "--budget", "0"])
+    assert code == 0 and "except for the nodes that nnapi takes" in " ".join(looked.split())
+
+
+def test_an_aware_file_that_gains_nothing_is_not_written(here: Path) -> None:
+    text, _ = converted(mnist(here / "m.onnx"), "--for", "nnapi", "--aware")
+    assert "nnapi takes every node" in text and "not written" in text
+    assert not (here / "m.ort").exists()
+
+
+def test_the_set_has_each_file_with_its_benches(here: Path) -> None:
+    text, _ = converted(mnist(here / "m.onnx"), "--for", "nnapi", "--matrix")
+    folder = here / "m-nnapi"
+    matrix = msgspec.json.decode((folder / "matrix.json").read_bytes(), type=Matrix)
+    assert [(e.name, e.provider, e.level) for e in matrix.entries] == [
+        ("cpu", "cpu", "all"), ("nnapi-basic", "nnapi", "basic"),
+    ]  # fmt: skip
+    assert any("takes every node" in reason for reason in matrix.left_out)
+    (value,) = matrix.inputs
+    assert (value.name, value.type, value.shape) == ("Input3", "FLOAT", (1, 1, 28, 28))
+    assert (folder / value.file).stat().st_size == 4 * 28 * 28
+    assets = folder / "android/src/androidTest/assets"
+    assert {p.name for p in assets.iterdir()} == {"cpu.ort", "nnapi-basic.ort", value.file}
+    assert not [p for p in folder.iterdir() if p.name.startswith(".")]
+    np.testing.assert_allclose(ran(folder / "cpu.ort"), ran(folder / "nnapi-basic.ort"), rtol=1e-4, atol=1e-5)
+    assert "connectedAndroidTest" in text and "phone.json" in text
+    _, said = converted(here / "m.onnx", "--for", "nnapi", "--matrix", code=2)
+    assert "there already" in said
+    converted(here / "m.onnx", "--for", "nnapi", "--matrix", "--force")
+
+
+def test_force_replaces_no_other_folder(here: Path) -> None:
+    (here / "m-nnapi").mkdir()
+    (here / "m-nnapi" / "mine.txt").write_text("")
+    _, said = converted(mnist(here / "m.onnx"), "--for", "nnapi", "--matrix", "--force", code=2)
+    assert "not replaced" in said and (here / "m-nnapi" / "mine.txt").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ((), "--for cpu-arm64"),
+        (("--for", "gpu"), "no place"),
+        (("--for", "nnapi", "--level", "most"), "allowed: basic"),
+        (("--for", "cpu-arm64", "--aware"), "no operator table"),
+        (("--for", "web-webgpu", "--matrix"), "no set for web-webgpu"),
+        (("--for", "nnapi", "--matrix", "--level", "basic"), "leave it out"),
+        (("--for", "nnapi", "-o", "m2.onnx"), "m2.ort"),
+    ],
+)
+def test_wrong_words_are_one_error(here: Path, words: tuple[str, ...], said: str) -> None:
+    _, text = converted(mnist(here / "m.onnx"), *words, code=2)
+    assert said in text
+    assert list(here.iterdir()) == [here / "m.onnx"]
+
+
+def test_a_model_in_ort_format_is_finished(here: Path) -> None:
+    converted(mnist(here / "m.onnx"), "--for", "nnapi")
+    _, said = converted(here / "m.ort", "--for", "nnapi", "-o", "n.ort", code=2)
+    assert "ORT format already" in said
+    _, said = converted(Path("missing.pt2"), "--for", "nnapi", code=2)
+    assert "convert it to ONNX first" in said
+
+
+def test_a_model_above_two_gigabytes_is_refused_before_anything_is_done(here: Path) -> None:
+    rows = 1 << 20
+    weight = TensorProto(name="w", data_type=TensorProto.FLOAT, dims=[rows, 600], data_location=1)
+    for key, value in (("location", "w.bin"), ("length", str(4 * rows * 600))):
+        weight.external_data.add(key=key, value=value)
+    with (here / "w.bin").open("wb") as file:
+        file.truncate(4 * rows * 600)  # a hole: no disk is used
+    graph = helper.make_graph(
+        [helper.make_node("Gather", ["w", "i"], ["y"])],
+        "g",
+        [helper.make_tensor_value_info("i", TensorProto.INT64, [1])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [1, 600])],
+        [weight],
+    )
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), "big.onnx")
+    _, said = converted(here / "big.onnx", "--for", "nnapi", code=2)
+    assert "2.5 GB" in said and "ORT format holds less" in said
+
+
+def test_an_operator_that_nobody_knows_is_named(here: Path) -> None:
+    graph = helper.make_graph(
+        [helper.make_node("Frobnicate", ["x"], ["y"], domain="own.operators")],
+        "g",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [1])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [1])],
+    )
+    opsets = [helper.make_opsetid("", 17), helper.make_opsetid("own.operators", 1)]
+    onnx.save(helper.make_model(graph, opset_imports=opsets, ir_version=8), "own.onnx")
+    _, said = converted(here / "own.onnx", "--for", "nnapi", code=2)
+    assert "Frobnicate" in said or "own.operators" in said
+    assert not (here / "own.ort").exists()
+
+
+@pytest.mark.parametrize("damage", ["version", "cut"])
+def test_a_file_of_another_version_or_cut_is_one_error(here: Path, damage: str) -> None:
+    converted(mnist(here / "m.onnx"), "--for", "nnapi")
+    data = (here / "m.ort").read_bytes()
+    version = b"\x01\x00\x00\x006\x00"
+    assert version in data
+    changed = data.replace(version, version.replace(b"6", b"9")) if damage == "version" else data[:-200]
+    (here / "bad.ort").write_bytes(changed)
+    code, text, said = program(["look", "bad.ort", "--budget", "0"])
+    assert code != 0
+    if damage == "version":
+        assert "format version '9' is unknown" in " ".join(text.split())
+    else:
+        assert "truncated or damaged" in said
