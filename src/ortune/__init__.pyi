@@ -229,6 +229,8 @@ def convert(
     framework: str | None = ...,
     source_python: str | Path | None = ...,
     data: str | Path | None = ...,
+    tune: bool = ...,
+    budget: str = ...,
     runtime: str | Path | None = ...,
     tolerance: str | float | None = ...,
     seed: int = ...,

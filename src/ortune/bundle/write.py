@@ -20,6 +20,7 @@ from ortune.bundle.web import FILES, locations, web_files
 from ortune.errors import ModelError, UsageError
 from ortune.inputs.value_files import read_index, write_npz, write_protobufs
 from ortune.model.open import OpenModel, open_model
+from ortune.model.origin import source_of
 from ortune.providers import CPU, find
 from ortune.records import BundleInfo, Host, TuneResult, Workload
 
@@ -180,6 +181,7 @@ def _copy_models(
         requirements=_requirements(result),
         session=result.session,
         calibration=result.calibration if _is_quantised(result) else None,
+        source=source_of(plain.ir),
     )
     return info, shipped, plain
 

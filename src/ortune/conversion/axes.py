@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import onnx_ir as ir
 
 from ortune.errors import UsageError
-from ortune.graph.shapes.symbols import feedable, kind_of_name
+from ortune.graph.shapes.symbols import feedable, is_anonymous, kind_of_name
 from ortune.records import SourceInput
 
 Axes = Mapping[str, Mapping[int, str]]
@@ -75,8 +75,9 @@ def places(model: ir.Model) -> dict[str, list[tuple[str, int]]]:
     for value in feedable(model):
         for axis, size in enumerate(value.shape or ()):
             if not isinstance(size, int):
-                name = size.value or _unnamed(str(value.name), axis)
-                found.setdefault(str(name), []).append((str(value.name), axis))
+                told = size.value or ""
+                name = _unnamed(str(value.name), axis) if is_anonymous(told) else told
+                found.setdefault(name, []).append((str(value.name), axis))
     return found
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from ortune.bisection.find import Side, find
 from ortune.errors import OrtuneError
 from ortune.experiment.baseline import Baseline
-from ortune.records import FeedRef, Parting
+from ortune.records import FeedRef, NotFinite, Parting
 from ortune.trials import pairing
 from ortune.trials.sides import Resolved
 
@@ -20,8 +20,8 @@ def node_at_fault(
     baseline: Baseline,
     folder: Path,
     line: Callable[[str], None],
-) -> Parting | None:
-    """Where the values of a wrong model part from those of a right one; None where that cannot be told.
+) -> tuple[Parting | None, NotFinite | None]:
+    """Where a wrong model's values part from a right one's, and stop being finite; None where that cannot be told.
 
     Args:
         right: A conversion of the same source whose outputs are the source's.
@@ -47,5 +47,6 @@ def node_at_fault(
             line,
         )
     except OrtuneError:
-        return None  # the two take other inputs, or one does not run with its values as outputs
-    return found.partings[0] if found.partings else None
+        return None, None  # the two take other inputs, or one does not run with its values as outputs
+    overflow = next((each for each in found.not_finite if each.side == "B"), None)
+    return (found.partings[0] if found.partings else None), overflow

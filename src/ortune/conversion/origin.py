@@ -1,14 +1,9 @@
-"""Where a model came from, kept in its own metadata, so that whoever gets the file can tell."""
+"""What is told of a conversion that is right, for the model's own metadata."""
 
 from __future__ import annotations
 
-import msgspec
-import onnx_ir as ir
-
 from ortune.conversion.kinds import SourceKind
 from ortune.records import Conversion, ConvertedFrom, SourceOpened
-
-KEY = "ortune.source"
 
 
 def origin(kind: SourceKind, source: SourceOpened, conversion: Conversion) -> ConvertedFrom:
@@ -25,10 +20,3 @@ def origin(kind: SourceKind, source: SourceOpened, conversion: Conversion) -> Co
         opset=conversion.opset,
         checked=f"outputs equal to {worst:.0e} on {sets} sets of inputs{sizes}, with the optimizer on and off",
     )
-
-
-def labelled(model: ir.Model, source: ConvertedFrom) -> ir.Model:
-    """A copy of the model that says where it came from."""
-    copy = model.clone()
-    copy.metadata_props[KEY] = msgspec.json.encode(source).decode()
-    return copy

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ortune.records.base import Record
 from ortune.records.comparison import Comparison
+from ortune.records.convert import ConvertedFrom
 from ortune.records.machine import Host
 from ortune.records.plan import Calibration, Plan
 from ortune.records.protocol import Applied
@@ -26,6 +27,7 @@ class BundleInfo(Record, frozen=True, kw_only=True):
             same session; without rewrites it runs ``plain_model`` where there is one.
         calibration: What the model's ranges were taken from, where it is a quantised one.
         requirements: What must be installed to run it, where that is not the user's own ONNX Runtime.
+        source: What the model was converted from by ``ortune convert``; None where the model does not say.
         session: Id of the stored session that made it, which begins with its date; "" where none was stored.
     """
 
@@ -44,3 +46,4 @@ class BundleInfo(Record, frozen=True, kw_only=True):
     session: str = ""
     requirements: tuple[str, ...] = ()
     calibration: Calibration | None = None
+    source: ConvertedFrom | None = None

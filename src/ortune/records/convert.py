@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from ortune.records.base import Record
-from ortune.records.bisect import Parting
+from ortune.records.bisect import NotFinite, Parting
 from ortune.records.measure import OutputDifference
 from ortune.records.ort_format import OrtConversion
 from ortune.records.phone import Matrix
@@ -83,6 +83,7 @@ class ConversionFault(Record, frozen=True, kw_only=True):
         case: Of which inputs.
         what: One sentence.
         node: Where its values part from those of a conversion that is right; None where there is none to compare with.
+        not_finite: Of an overflow: the node of this model that gives NaN or infinities first.
         held_against: That conversion's exporter.
     """
 
@@ -91,6 +92,7 @@ class ConversionFault(Record, frozen=True, kw_only=True):
     case: str = ""
     what: str
     node: Parting | None = None
+    not_finite: NotFinite | None = None
     held_against: str = ""
 
 

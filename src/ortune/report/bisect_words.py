@@ -60,7 +60,13 @@ def _side(result: BisectResult) -> str:
 
 def parted(parting: Parting) -> str:
     """A place where values part, and what is not the same there."""
-    what = [*map(change, parting.changes), *map(weight_fault, parting.weights)]
+    operators = [Counter(node.operator for node in nodes) for nodes in (parting.a, parting.b)]
+    missing = [
+        f"{', '.join((mine - theirs).elements())} is in {side} alone"
+        for side, mine, theirs in zip("AB", operators, reversed(operators), strict=True)
+        if parting.a and parting.b and 0 < (mine - theirs).total() <= MOST_NODES
+    ]
+    what = [*missing, *map(change, parting.changes), *map(weight_fault, parting.weights)]
     return "; ".join([f"the values part at {_place(parting)}: {_apart(parting.value)}", *what])
 
 

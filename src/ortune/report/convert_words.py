@@ -6,7 +6,7 @@ import shlex
 
 from ortune.printable import operand
 from ortune.records import CheckedCase, Conversion, ConvertResult, DynamicAxis, Envelope
-from ortune.report import bisect_words, ort_format_words
+from ortune.report import bisect_words, ort_format_words, tune_words
 from ortune.report.compare_outputs import outputs
 from ortune.report.document import Annotation, Code, Column, Document, Line, Points, Tone, table
 from ortune.report.numbers import shorten, size
@@ -61,6 +61,17 @@ def document(envelope: Envelope[ConvertResult]) -> Document:
                 Column("outputs", "text"),
             ]
             support.append(table(columns, [_row(case) for case in each.cases], title=_by(each)))
+    tuned = None
+    if result.tuned is not None:
+        of_tuning = Envelope(
+            schema="ortune/tune/1",
+            ortune=envelope.ortune,
+            model=envelope.model,
+            workload=envelope.workload,
+            status=envelope.status,
+            result=result.tuned,
+        )
+        tuned = tune_words.document(of_tuning)
     return Document(
         title="ortune convert",
         blocks=[
@@ -74,9 +85,10 @@ def document(envelope: Envelope[ConvertResult]) -> Document:
                 items=list(dict.fromkeys(m for c in result.conversions for m in c.messages)),
             ),
             Points(items=result.notes),
+            *(tuned.blocks if tuned is not None else []),
             Code(title="next", lines=_next(envelope), commands=True),
         ],
-        support=support,
+        support=[*support, *(tuned.support if tuned is not None else [])],
         annotations=[
             Annotation(level="error" if wrong else "notice", title="ortune convert", lines=[result.headline])
         ],
@@ -106,7 +118,8 @@ def _fault(conversion: Conversion) -> str:
     fault = conversion.fault
     if fault is None or fault.node is None:
         return ""
-    return f"{bisect_words.parted(fault.node)} (A is the conversion by {fault.held_against}, B this model)"
+    overflow = f"; {bisect_words.not_finite(fault.not_finite)}" if fault.not_finite is not None else ""
+    return f"{bisect_words.parted(fault.node)}{overflow} (A is the conversion by {fault.held_against}, B this model)"
 
 
 def _axes(result: ConvertResult) -> tuple[DynamicAxis, ...]:
@@ -130,7 +143,7 @@ def _row(case: CheckedCase) -> tuple[str, ...]:
 
 def _next(envelope: Envelope[ConvertResult]) -> list[str]:
     result = envelope.result
-    if envelope.verdict == "written":
+    if envelope.verdict == "written" and result.tuned is None:
         return [shlex.join(["ortune", "tune", operand(result.path)])]
     return []
 

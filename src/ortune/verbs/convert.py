@@ -14,12 +14,13 @@ import msgspec
 from ortune.conversion import axes, blame
 from ortune.conversion.check import Check, Checked
 from ortune.conversion.kinds import SourceKind, kind_of
-from ortune.conversion.origin import labelled, origin
+from ortune.conversion.origin import origin
 from ortune.errors import RuntimeNotFound, UsageError
 from ortune.experiment.opening import Experiment
 from ortune.experiment.watcher import Watcher
 from ortune.fleet import made, runtimes
 from ortune.model.open import open_model
+from ortune.model.origin import labelled
 from ortune.model.save import deliver_model, require_place, staged_model
 from ortune.records import (
     Conversion,
@@ -33,7 +34,7 @@ from ortune.records import (
 from ortune.report import convert_words
 from ortune.targets.source import SourceProcess, SourceProcessFailed
 from ortune.trials.sides import Resolved, SideText
-from ortune.verbs import _to_ort
+from ortune.verbs import _to_ort, tune
 from ortune.verbs._options import (
     MODEL,
     OUT,
@@ -155,6 +156,13 @@ class Options(Feeding):
             "--data", "PATH", "More real inputs to compare on: a folder of .npz or test_data_set_*.", MODEL
         ),
     ] = None
+    tune: Annotated[
+        bool,
+        Option("--tune", "", "Tune the new model at once; its bundle says where the model came from.", RUN),
+    ] = False
+    budget: Annotated[
+        str, Option("--budget", "2m", "Time for all measuring of --tune. Default: as for ortune tune.", RUN)
+    ] = ""
     runtime: RuntimeOption = None
     tolerance: Tolerance = None
     seed: Seed = 0
@@ -193,6 +201,11 @@ class Options(Feeding):
                 else "a model to check needs --verify",
                 do=f"ortune convert --verify {self.source} MODEL.onnx",
             )
+        if (self.tune and self.verify) or (self.budget and not self.tune):
+            raise UsageError(
+                "only a model that is converted is tuned", where="--tune" if self.tune else "--budget",
+                do="leave --verify out" if self.tune else "add --tune",
+            )  # fmt: skip
         return True
 
     def place(self, kind: SourceKind) -> Path:
@@ -232,7 +245,30 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[ConvertRes
         ):
             source = process.ask(_open_request(options, kind, example), SourceOpened)
             run_ = _Run(options, kind, opened, process, source, example if source.example else None)
-            return run_.verified() if place is None else run_.converted(place)
+            envelope = run_.verified() if place is None else run_.converted(place)
+    return _tuned(options, envelope, watch) if options.tune and envelope.verdict == "written" else envelope
+
+
+def _tuned(options: Options, envelope: Envelope[ConvertResult], watch: Watcher) -> Envelope[ConvertResult]:
+    """The answer with that of ``ortune tune`` for the model that was written."""
+    asked = tune.Options(
+        model=envelope.result.path,
+        runtime=options.runtime,
+        tolerance=options.tolerance,
+        budget=options.budget,
+        seed=options.seed,
+        no_wait=options.no_wait,
+        force=options.force,
+        output=Path(envelope.result.path).parent,
+    )
+    done = tune.run(asked, watch)
+    return msgspec.structs.replace(
+        envelope,
+        result=msgspec.structs.replace(envelope.result, tuned=done.result),
+        workload=done.workload,
+        alerts=done.alerts,
+        error=done.error,
+    )
 
 
 def exit_code(envelope: Envelope[ConvertResult]) -> int:
@@ -393,7 +429,7 @@ class _Run:
         if fault is None or right is None or right.side is None or attempt.side is None or feed is None:
             return attempt
         self.watch.line("looking for the node at fault")
-        node = blame.node_at_fault(
+        node, overflow = blame.node_at_fault(
             right.side,
             attempt.side,
             feed,
@@ -401,7 +437,9 @@ class _Run:
             Path(tempfile.mkdtemp(prefix="blame-", dir=self.opened.scratch)),
             self.watch.line,
         )
-        fault = msgspec.structs.replace(fault, node=node, held_against=right.record.exporter if node else "")
+        fault = msgspec.structs.replace(
+            fault, node=node, not_finite=overflow, held_against=right.record.exporter if node else ""
+        )
         return replace(attempt, record=msgspec.structs.replace(attempt.record, fault=fault))
 
     def _envelope(

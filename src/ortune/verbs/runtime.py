@@ -30,7 +30,7 @@ class Options:
         Sequence[str],
         Argument(
             "[NAME]...",
-            "openvino, webgpu, qnn, cuda, a release (onnxruntime==1.22.1), convert-torch or convert-sklearn.",
+            "openvino, webgpu, qnn, cuda, a release (onnxruntime==1.22.1), or convert-torch, -tf, -sklearn.",
         ),
     ] = ()
     report: Page = None

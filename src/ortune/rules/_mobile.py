@@ -1,0 +1,28 @@
+"""What rules on phones have in common: what the provider of the target takes of a model."""
+
+from __future__ import annotations
+
+from ortune.partitions.partition import Partition, partition
+from ortune.partitions.support import FORMATS, Format
+from ortune.providers.coreml import PROVIDER as COREML
+from ortune.rules._providers import options_of
+from ortune.rules.facts import Facts
+
+PROGRAM = "MLProgram"
+
+
+def format_of(facts: Facts) -> Format | None:
+    """The form in which the target's provider takes models; None for providers without an operator table."""
+    program = options_of(facts, COREML.name).get("ModelFormat") == PROGRAM
+    names = ("coreml" if program else "coreml-neuralnetwork", facts.target)
+    return next(
+        (each for each in FORMATS if each.provider.target == facts.target and each.name in names), None
+    )
+
+
+def partition_of(facts: Facts) -> Partition | None:
+    """What the target's provider takes of the model as the file has it; None where that is not known."""
+    found = format_of(facts)
+    if facts.model is None or found is None:
+        return None
+    return partition(facts.model.ir, found, facts.ort_version)

@@ -1,0 +1,59 @@
+"""Nodes compute with integers that the accelerator lacks.
+
+What it is: nodes on int64 or int32 tensors, where the execution provider takes them for float alone: shape arithmetic,
+    indices, masks.
+Why it costs: such a node stays on the CPU, and splits the model where it is between nodes that are taken.
+Evidence: element types, and the provider's demands on them.
+Fix and its safety: advice: fix the input shapes, so that shape arithmetic is folded (``fixed-dimensions``), and cast
+    what remains to float32 in the model's code.
+Example: ``ortune rewrite model.onnx fixed-dimensions:batch=1 constant-folding``
+References: microsoft/onnxruntime#12654; NNAPI execution provider, supported operators.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ortune.providers.nnapi import PROVIDER as NNAPI
+from ortune.records import Finding
+from ortune.rules._mobile import partition_of
+from ortune.rules._words import counted, name_of
+from ortune.rules.facts import Facts
+
+CODE = "MOB004"
+TIER = "preview"
+TARGET = NNAPI.target
+
+BAD = """
+<ir_version: 8, opset_import: ["" : 17]>
+numbers (int64[1,8] x) => (int64[1,8] y)
+{
+    [bad_sum] y = Add (x, x)
+}
+"""
+GOOD = """
+<ir_version: 8, opset_import: ["" : 17]>
+floats (float[1,8] x) => (float[1,8] y)
+{
+    y = Add (x, x)
+}
+"""
+
+
+def find(facts: Facts) -> Iterator[Finding]:
+    """Nodes that are left for the type of their integers alone."""
+    found = partition_of(facts)
+    if found is None:
+        return
+    nodes = [
+        node
+        for node, why in found.left.items()
+        if why.code == "element-type" and why.detail.endswith(("int64", "int32"))
+    ]
+    if nodes:
+        yield Finding(
+            code=CODE,
+            what=f"integer tensors keep nodes on the CPU: {counted(nodes)}",
+            where=tuple(map(name_of, nodes)),
+            fix="fix the input shapes with the rewrite fixed-dimensions, and cast what remains to float32",
+        )

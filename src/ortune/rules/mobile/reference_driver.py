@@ -1,0 +1,53 @@
+"""NNAPI may run the model on its own driver for the CPU.
+
+What it is: NNAPI takes nodes of the model, and its driver for the CPU (``nnapi-reference``) is not turned off.
+Why it costs: where no accelerator of the phone has an operation, NNAPI runs it on that driver, which is made to be
+    right and not fast: many times slower than ONNX Runtime's own kernels.
+Evidence: the target, and what NNAPI takes of the model.
+Fix and its safety: advice: create the session with the flag ``NNAPI_FLAG_CPU_DISABLED`` (Java: ``CPU_DISABLED``); what
+    no accelerator has then stays with ONNX Runtime.
+Example: ``options.addNnapi(EnumSet.of(NNAPIFlags.CPU_DISABLED))``
+References: ONNX Runtime documentation, "NNAPI Execution Provider", flags.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ortune.providers.nnapi import PROVIDER as NNAPI
+from ortune.records import Finding
+from ortune.rules._mobile import partition_of
+from ortune.rules.facts import Facts
+
+CODE = "MOB007"
+TIER = "preview"
+TARGET = NNAPI.target
+
+BAD = """
+<ir_version: 8, opset_import: ["" : 17]>
+taken (float[1,8] x) => (float[1,8] y)
+{
+    y = Relu (x)
+}
+"""
+GOOD = """
+<ir_version: 8, opset_import: ["" : 17]>
+left (int64[1,8] x) => (int64[1,8] y)
+{
+    y = Abs (x)
+}
+"""
+
+
+def find(facts: Facts) -> Iterator[Finding]:
+    """Where NNAPI takes a node."""
+    if facts.target != NNAPI.target:
+        return
+    found = partition_of(facts)
+    if found is not None and found.regions:
+        yield Finding(
+            code=CODE,
+            severity="note",
+            what="NNAPI may run nodes on its reference driver for the CPU, which is slow",
+            fix="set NNAPI_FLAG_CPU_DISABLED (Java: NNAPIFlags.CPU_DISABLED) where the session is created",
+        )

@@ -1,0 +1,64 @@
+"""Operators split the model into many regions of the accelerator.
+
+What it is: the execution provider of a phone takes the model in three or more regions, with nodes between that it
+    leaves to the CPU.
+Why it costs: every boundary copies tensors between accelerator and CPU, and hands control over and back. With many
+    small regions that takes longer than the CPU alone.
+Evidence: the operators and demands of the provider, and the regions that ONNX Runtime's partitioner makes.
+Fix and its safety: advice: ``ortune partition`` names the operator that splits the model most, and the rewrite that
+    replaces it, if there is one.
+Example: ``ortune partition model.onnx --for nnapi``
+References: ONNX Runtime documentation, "Performance tuning" of ORT mobile; the usability checker of its wheel.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ortune.providers.nnapi import PROVIDER as NNAPI
+from ortune.records import Finding
+from ortune.rules._mobile import partition_of
+from ortune.rules._words import counted, name_of
+from ortune.rules.facts import Facts
+
+CODE = "MOB003"
+TIER = "preview"
+TARGET = NNAPI.target
+
+_MOST = 2
+
+_HEAD = '<ir_version: 8, opset_import: ["" : 17]>'
+BAD = f"""
+{_HEAD}
+split (float[1,8] x) => (float[1,8] y)
+{{
+    a = Relu (x)
+    [bad_first] b = Mod <fmod = 1> (a, a)
+    c = Relu (b)
+    [bad_second] d = Mod <fmod = 1> (c, c)
+    y = Relu (d)
+}}
+"""
+GOOD = f"""
+{_HEAD}
+whole (float[1,8] x) => (float[1,8] y)
+{{
+    a = Relu (x)
+    b = Add (a, a)
+    y = Relu (b)
+}}
+"""
+
+
+def find(facts: Facts) -> Iterator[Finding]:
+    """From the provider's operators and demands."""
+    found = partition_of(facts)
+    if found is None or len(found.regions) <= _MOST:
+        return
+    left = list(found.left)
+    yield Finding(
+        code=CODE,
+        what=f"{facts.provider.target} takes it in {len(found.regions)} regions; left to the CPU: {counted(left)}",
+        where=tuple(map(name_of, left)),
+        fix=f"find what splits it: ortune partition MODEL --for {found.format.name}",
+    )

@@ -1,0 +1,279 @@
+"""Asks an execution provider that runs here which single nodes it takes, and writes its table for ``ortune partition``.
+
+python tools/probe_provider.py qnn|webgpu PYTHON
+
+PYTHON is the interpreter of an environment with the provider: ``ortune runtime add qnn`` makes one (on x86-64 with
+Qualcomm's emulator), ``ortune runtime add webgpu`` another; without a GPU the latter needs
+ORT_WEBGPU_EP_ALLOW_SOFTWARE_ADAPTER=1 and a Vulkan driver in software (VK_DRIVER_FILES).
+
+The nodes are those of onnx's own backend tests, some a kind of operator: as they are, with all inputs but the first
+constant, in other element types, with an open size, and with QDQ nodes around them. No model that the table is judged
+by is among them.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import subprocess
+import sys
+import tempfile
+import warnings
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+from onnx import TensorProto, helper, numpy_helper
+
+ROOT = Path(__file__).resolve().parents[1]
+TABLES = ROOT / "src" / "ortune" / "partitions" / "tables"
+PROVIDERS = {
+    "qnn": ("QNNExecutionProvider", {"backend_type": "htp"}),
+    "webgpu": ("WebGpuExecutionProvider", {}),
+}
+MOST_CASES = 8  # of one operator
+TYPES = {"float16": TensorProto.FLOAT16, "int32": TensorProto.INT32, "int64": TensorProto.INT64}
+TIMEOUT_S = 300
+
+ASK = """
+import json, sys
+sys.path.insert(0, sys.argv[1])
+import onnxruntime as ort, plugins
+provider, options = json.loads(sys.argv[2])
+for line in sys.stdin:
+    session = ort.SessionOptions()
+    session.log_severity_level = 4
+    session.add_session_config_entry("session.record_ep_graph_assignment_info", "1")
+    plugins.attached(ort, session, [(provider, options)])
+    try:
+        made = ort.InferenceSession(line.strip(), session)
+        parts = made.get_provider_graph_assignment_info()
+        nodes = [(n.op_type, n.name, part.ep_name) for part in parts for n in part.get_nodes()]
+    except Exception as error:
+        nodes = None
+    print(json.dumps([line.strip(), nodes]), flush=True)
+"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Probe:
+    """One node to ask about: its operator, the type and rank of its first input, and how it is given."""
+
+    operator: str
+    kind: str
+    rank: int
+    form: str
+    model: onnx.ModelProto
+
+
+def probes() -> Iterator[Probe]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        from onnx.backend.test.case.node import collect_testcases
+
+        cases = collect_testcases(None)
+    seen: defaultdict[str, list[tuple[Any, ...]]] = defaultdict(list)
+    for case in cases:
+        model = case.model
+        if len(model.graph.node) != 1 or not case.data_sets or not model.graph.input:
+            continue
+        (node,) = model.graph.node
+        tensors = all(v.type.HasField("tensor_type") for v in (*model.graph.input, *model.graph.output))
+        if not tensors or any(a.HasField("g") for a in node.attribute):
+            continue
+        first = model.graph.input[0].type.tensor_type
+        key = (
+            first.elem_type,
+            len(first.shape.dim),
+            len(model.graph.input),
+            str(sorted(map(str, node.attribute))),
+        )
+        operator = f"{node.domain}:{node.op_type}" if node.domain else node.op_type
+        if key in seen[operator] or len(seen[operator]) >= MOST_CASES:
+            continue
+        seen[operator].append(key)
+        yield from _forms(operator, model, case.data_sets[0][0], fresh=len(seen[operator]) == 1)
+
+
+def _forms(operator: str, model: onnx.ModelProto, inputs: list[Any], *, fresh: bool) -> Iterator[Probe]:
+    first = model.graph.input[0].type.tensor_type
+    rank, kind = len(first.shape.dim), _kind(first.elem_type)
+    yield Probe(operator=operator, kind=kind, rank=rank, form="fed", model=model)
+    if not all(isinstance(value, np.ndarray | np.generic) for value in inputs):
+        return
+    constant = _with_constants(model, inputs)
+    if len(model.graph.input) > 1:
+        yield Probe(operator=operator, kind=kind, rank=rank, form="constant", model=constant)
+    if first.elem_type == TensorProto.FLOAT:
+        for name, number in TYPES.items():
+            other = _retyped(constant, number)
+            yield Probe(operator=operator, kind=name, rank=rank, form="constant", model=other)
+        yield Probe(operator=operator, kind="qdq", rank=rank, form="constant", model=_quantized(constant))
+    if fresh and rank:
+        yield Probe(operator=operator, kind=kind, rank=rank, form="open", model=_opened(constant))
+
+
+def _kind(number: int) -> str:
+    return helper.tensor_dtype_to_string(number).rpartition(".")[2].lower()
+
+
+def _with_constants(model: onnx.ModelProto, inputs: list[Any]) -> onnx.ModelProto:
+    made = onnx.ModelProto()
+    made.CopyFrom(model)
+    for value, array in list(zip(model.graph.input, inputs, strict=False))[1:]:
+        made.graph.initializer.append(numpy_helper.from_array(np.asarray(array), value.name))
+    del made.graph.input[1:]
+    made.ir_version = min(made.ir_version, 10)
+    return made
+
+
+def _retyped(model: onnx.ModelProto, number: int) -> onnx.ModelProto:
+    """Of what is float32, all in another type."""
+    made = onnx.ModelProto()
+    made.CopyFrom(model)
+    dtype = helper.tensor_dtype_to_np_dtype(number)
+    for value in (*made.graph.input, *made.graph.output):
+        if value.type.tensor_type.elem_type == TensorProto.FLOAT:
+            value.type.tensor_type.elem_type = number
+    for tensor in made.graph.initializer:
+        if tensor.data_type == TensorProto.FLOAT and made.graph.node[0].op_type != "Resize":
+            with np.errstate(all="ignore"):
+                tensor.CopyFrom(
+                    numpy_helper.from_array(numpy_helper.to_array(tensor).astype(dtype), tensor.name)
+                )
+    return made
+
+
+def _quantized(model: onnx.ModelProto) -> onnx.ModelProto:
+    """With QDQ nodes around every float32 input and output."""
+    made = onnx.ModelProto()
+    made.CopyFrom(model)
+    (node,) = made.graph.node
+    made.graph.initializer.append(numpy_helper.from_array(np.float32(0.05), "qdq_scale"))
+    made.graph.initializer.append(numpy_helper.from_array(np.uint8(128), "qdq_zero"))
+    kinds = {v.name: v.type.tensor_type.elem_type for v in (*made.graph.input, *made.graph.output)}
+    kinds |= {t.name: t.data_type for t in made.graph.initializer}
+    before, behind = [], []
+    for place, name in enumerate(node.input):
+        sizes = node.op_type == "Resize" and place
+        if name and kinds.get(name) == TensorProto.FLOAT and not sizes:
+            node.input[place] = f"{name}_dq"
+            before += _pair(name, f"{name}_q", f"{name}_dq")
+    for place, name in enumerate(node.output):
+        if kinds.get(name) == TensorProto.FLOAT:
+            node.output[place] = f"{name}_raw"
+            behind += _pair(f"{name}_raw", f"{name}_q", name)
+    nodes = [*before, *list(made.graph.node), *behind]
+    del made.graph.node[:]
+    made.graph.node.extend(nodes)
+    for entry in made.opset_import:
+        if not entry.domain:
+            entry.version = max(13, entry.version)
+    return made
+
+
+def _pair(given: str, stored: str, result: str) -> list[onnx.NodeProto]:
+    parameters = ["qdq_scale", "qdq_zero"]
+    return [
+        helper.make_node("QuantizeLinear", [given, *parameters], [stored]),
+        helper.make_node("DequantizeLinear", [stored, *parameters], [result]),
+    ]
+
+
+def _opened(model: onnx.ModelProto) -> onnx.ModelProto:
+    made = onnx.ModelProto()
+    made.CopyFrom(model)
+    made.graph.input[0].type.tensor_type.shape.dim[0].dim_param = "open"
+    for value in made.graph.output:
+        value.type.tensor_type.ClearField("shape")
+    return made
+
+
+def asked(python: str, name: str, models: list[Path]) -> dict[str, Any]:
+    """What the provider says of each model, by path; those on which its process ends are asked alone, once."""
+    found: dict[str, Any] = {}
+    waiting = list(models)
+    while waiting:
+        batch = waiting[:100]
+        command = [python, "-c", ASK, str(ROOT / "src" / "ortune" / "worker"), json.dumps(PROVIDERS[name])]
+        try:
+            lines = subprocess.run(
+                command, input="\n".join(map(str, batch)), text=True, capture_output=True, timeout=TIMEOUT_S,
+                check=False,
+            ).stdout  # fmt: skip
+        except subprocess.TimeoutExpired as late:
+            lines = (late.stdout or b"").decode() if isinstance(late.stdout, bytes) else late.stdout or ""
+        answers = [json.loads(line) for line in lines.splitlines() if line.startswith("[")]
+        found |= dict(answers)
+        if len(answers) < len(batch):
+            found[str(batch[len(answers)])] = None
+        waiting = [model for model in waiting if str(model) not in found]
+        print(f"{len(found)} of {len(models)}", file=sys.stderr)
+    return found
+
+
+def main() -> None:
+    name, python = sys.argv[1:3]
+    provider = PROVIDERS[name][0]
+    with tempfile.TemporaryDirectory() as folder:
+        given: dict[str, Probe] = {}
+        for number, probe in zip(itertools.count(), probes()):
+            path = Path(folder, f"{number}.onnx")
+            onnx.save(probe.model, path)
+            given[str(path)] = probe
+        answers = asked(python, name, [Path(path) for path in given])
+    forms: defaultdict[str, dict[str, Any]] = defaultdict(dict)
+    open_taken = open_asked = 0
+    needs: defaultdict[str, list[bool]] = defaultdict(list)
+    alone: dict[tuple[str, str, int], bool] = {}
+    for path, probe in given.items():
+        nodes = answers.get(path)
+        if nodes is None:
+            continue  # no model that ONNX Runtime takes
+        own = probe.operator.rpartition(":")[2]
+        on = [place for op, _, place in nodes if op == own]
+        if not on:
+            continue  # computed beforehand, or written out as other operators
+        taken = all(place == provider for place in on)
+        key = (probe.operator, probe.kind, probe.rank)
+        if probe.form == "open":
+            if any(alone.get(k) for k in alone if k[0] == probe.operator):
+                open_asked, open_taken = open_asked + 1, open_taken + taken
+            continue
+        ranks = forms[probe.operator].setdefault(probe.kind, {"taken": [], "left": []})
+        ranks["taken" if taken else "left"].append(probe.rank)
+        if probe.form == "fed":
+            alone[key] = taken
+        elif key in alone and taken != alone[key]:
+            needs[probe.operator].append(taken)
+    document = {
+        "source": "probed node by node: tools/probe_provider.py",
+        "releases": [_version(python, "onnxruntime")],
+        "since": {
+            op: _version(python, "onnxruntime")
+            for op, kinds in sorted(forms.items())
+            if any(ranks["taken"] for ranks in kinds.values())
+        },
+        "fixed_sizes": open_taken < open_asked / 2,
+        "constants": sorted(op for op, all_taken in needs.items() if all(all_taken)),
+        "forms": {
+            op: {
+                kind: {way: sorted(set(ranks[way])) for way in ranks} for kind, ranks in sorted(kinds.items())
+            }
+            for op, kinds in sorted(forms.items())
+        },
+    }
+    (TABLES / f"{name}.json").write_text(json.dumps(document, separators=(",", ":")) + "\n", encoding="utf-8")
+
+
+def _version(python: str, package: str) -> str:
+    code = f"import importlib.metadata as m; print(m.version({package!r}))"
+    return subprocess.run([python, "-c", code], text=True, capture_output=True, check=True).stdout.strip()
+
+
+if __name__ == "__main__":
+    main()
