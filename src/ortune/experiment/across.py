@@ -34,8 +34,10 @@ def with_targets(
         RuntimeNotFound: None has the provider, and none can be made.
     """
     wanted = [targets.find(name) for name in names]
-    found = {each.name: _runtime(each, side.runtime, say, browser) for each in wanted if each.providers}
-    return replace(side, elsewhere=found)
+    runtimes = {
+        target.name: _runtime(target, side.runtime, say, browser) for target in wanted if target.providers
+    }
+    return replace(side, elsewhere=runtimes)
 
 
 def usable_here(
@@ -54,26 +56,31 @@ def usable_here(
     if side.plan.providers:
         return side
     wanted = [t for t in targets.all_targets().values() if t.of_runtime and t.providers and t.provider.ships]
-    found: dict[str, Runtime] = {}
+    runtimes: dict[str, Runtime] = {}
     for target in wanted:
         if target.provider.name in (*side.runtime.providers, *side.runtime.plugins):
             report = target.discover(side.runtime)
             if report.usable and not report.emulated:
-                found[target.name] = side.runtime
-    there = [] if alone else [each for each in made.made() if not each.emulated]
-    found |= {each.name: each.runtime for each in there for t in wanted if t.name == each.name not in found}
+                runtimes[target.name] = side.runtime
+    there = [] if alone else [environment for environment in made.made() if not environment.emulated]
+    runtimes |= {
+        environment.name: environment.runtime
+        for environment in there
+        for t in wanted
+        if t.name == environment.name not in runtimes
+    }
     if install:
         for addition in made.addable():
-            if addition.name in {t.name for t in wanted} - set(found):
+            if addition.name in {t.name for t in wanted} - set(runtimes):
                 try:
                     one = made.require(addition.name, say)
                 except RuntimeNotFound as error:
                     say(f"{addition.name} is not raced: {error.what}")
                     continue
-                found |= {} if one.emulated else {one.name: one.runtime}
-    for name, runtime in found.items():
+                runtimes |= {} if one.emulated else {one.name: one.runtime}
+    for name, runtime in runtimes.items():
         say(f"{name} is raced too, with {runtime.native}; to leave it out: --targets {CPU.target}")
-    return replace(side, elsewhere=found)
+    return replace(side, elsewhere=runtimes)
 
 
 def _runtime(
@@ -117,7 +124,7 @@ def propose_elsewhere(
     ``row`` are the exact rewrites that the model calls for, ``spare_ns`` what the search can spare for the
     first run on a target that nobody asked for.
     """
-    found: list[Proposed] = []
+    proposed: list[Proposed] = []
     refused: list[str] = []
     for name in names:
         if spare_ns is not None and spare_ns() < FIRST_RUN_TRIALS * baseline.pilot.trial_ns:
@@ -137,8 +144,8 @@ def propose_elsewhere(
             scope_of(baseline, plan, objective, allow),
         )
         own, without = _rewritten(baseline, plan, outcome, objective, allow, row)
-        found, refused = [*found, *more, *own], [*refused, *too, *without]
-    return found, tuple(refused)
+        proposed, refused = [*proposed, *more, *own], [*refused, *too, *without]
+    return proposed, tuple(refused)
 
 
 def _rewritten(

@@ -86,15 +86,15 @@ def _row(
     case: Case, trials: Sequence[Measured], outputs: tuple[str, ...], first_load_ns: float | None
 ) -> BenchRow:
     samples = [np.asarray(t.done.cases[0].latency_ns, dtype=float) for t in trials]
-    made = sum(s.size for s in samples)
+    n_requests = sum(s.size for s in samples)
     peaks = [float(t.done.peak_bytes) for t in trials if t.done.peak_bytes]
     cpu = [t.done.cpu_ns / t.done.n_runs for t in trials]
     return BenchRow(
         case=case.name,
         n_processes=len(trials),
-        n_requests=made,
+        n_requests=n_requests,
         median_ns=typical([float(np.median(s)) for s in samples]),
-        tails=tuple(_tail(samples, q, made) for q in TAILS),
+        tails=tuple(_tail(samples, q, n_requests) for q in TAILS),
         throughput_per_s=typical([1e9 * t.done.n_runs / t.done.wall_ns for t in trials]),
         load_ns=typical([float(t.done.load_ns) for t in trials]),
         first_run_ns=typical([float(t.done.cases[0].first_ns) for t in trials]),
@@ -110,28 +110,28 @@ def _row(
 
 def typical(values: Sequence[float]) -> Estimate:
     """The middle of one figure a process, with its interval where there are enough processes."""
-    found = typical_interval(values)
-    if found is None:
+    interval = typical_interval(values)
+    if interval is None:
         return Estimate(value=float(np.median(values)), single=True)
-    return _estimate(found)
+    return _estimate(interval)
 
 
-def _tail(samples: Sequence[np.ndarray], quantile: float, made: int) -> TailEstimate:
+def _tail(samples: Sequence[np.ndarray], quantile: float, n_requests: int) -> TailEstimate:
     needed = minimum_requests(quantile)
-    found = pooled_quantile(samples, quantile)
-    latency = None if found is None else _estimate(found)
-    if latency is None and made >= needed:
+    estimate = pooled_quantile(samples, quantile)
+    latency = None if estimate is None else _estimate(estimate)
+    if latency is None and n_requests >= needed:
         # Stopped before the third process: the requests are enough, the processes are not.
         latency = Estimate(value=float(np.quantile(np.concatenate(list(samples)), quantile)), single=True)
-    return TailEstimate(quantile=quantile, latency_ns=latency, needed=needed, made=made)
+    return TailEstimate(quantile=quantile, latency_ns=latency, needed=needed, made=n_requests)
 
 
-def _estimate(found: Interval) -> Estimate:
+def _estimate(interval: Interval) -> Estimate:
     return Estimate(
-        value=found.centre,
-        low=found.low if math.isfinite(found.low) else None,
-        high=found.high if math.isfinite(found.high) else None,
-        level=found.level,
+        value=interval.centre,
+        low=interval.low if math.isfinite(interval.low) else None,
+        high=interval.high if math.isfinite(interval.high) else None,
+        level=interval.level,
     )
 
 
@@ -210,7 +210,7 @@ def remarks(trials: Sequence[Measured], cpus: int, own: int = 1) -> list[str]:
         own: Threads of the process itself that may want one. More than there are CPUs wait for each other.
     """
     crowd = f"the process's own {own} threads on {cpus} CPUs included" if own > cpus else ""
-    found = []
+    notes = []
     sensors: list[Sensors] = [t.sensors for t in trials]
     elapsed_s = sum(t.elapsed_ns for t in trials) / 1e9
     waits = [
@@ -221,19 +221,19 @@ def remarks(trials: Sequence[Measured], cpus: int, own: int = 1) -> list[str]:
     if waits and float(np.median(waits)) >= BUSY_SHARE:
         share = 100 * min(1.0, float(np.median(waits)))
         waited = f"some task waited for a CPU {share:.0f} % of the time"
-        found.append(f"{waited}, {crowd}" if crowd else f"busy machine: {waited}")
+        notes.append(f"{waited}, {crowd}" if crowd else f"busy machine: {waited}")
     others = [s.load1 - (s.cpu_over_wall or 0.0) for s in sensors if s.load1 is not None]
     if not waits and not crowd and others and float(np.median(others)) >= BUSY_SHARE * cpus:
         # Without pressure figures: the load that is left when that of the process itself is taken away.
-        found.append(f"busy machine: about {float(np.median(others)):.1f} other tasks on {cpus} CPUs")
+        notes.append(f"busy machine: about {float(np.median(others)):.1f} other tasks on {cpus} CPUs")
     periods = sum(s.nr_periods or 0 for s in sensors)
     throttled = sum(s.nr_throttled or 0 for s in sensors)
     if periods and throttled > THROTTLED_SHARE * periods:
-        found.append(f"the CPU quota throttled {100 * throttled / periods:.0f} % of its periods")
+        notes.append(f"the CPU quota throttled {100 * throttled / periods:.0f} % of its periods")
     steal = sum(s.steal_ticks or 0 for s in sensors) * TICK_S / max(elapsed_s, 1e-9)
     if steal > STEAL_SHARE:
-        found.append(f"the hypervisor took {100 * steal:.0f} % of a CPU")
+        notes.append(f"the hypervisor took {100 * steal:.0f} % of a CPU")
     heat = sum(s.thermal_throttles or 0 for s in sensors)
     if heat:
-        found.append(f"heat lowered the clock {heat} times")
-    return found
+        notes.append(f"heat lowered the clock {heat} times")
+    return notes

@@ -71,8 +71,10 @@ def wrong_sides(news: Sequence[New], *, base_wrong: bool, allow_nonfinite: bool)
         base_wrong: What is known of the base without them.
         allow_nonfinite: NaN and infinities are accepted.
     """
-    found = [new.difference for new in news if new.difference is not None]
-    if base_wrong or (not allow_nonfinite and any(each.nonfinite_reference for each in found)):
+    differences = [new.difference for new in news if new.difference is not None]
+    if base_wrong or (
+        not allow_nonfinite and any(difference.nonfinite_reference for difference in differences)
+    ):
         yield "A"
     for new in news:
         if new.difference is None:
@@ -109,12 +111,12 @@ def rank(raced: Raced, news: Sequence[New]) -> list[ComparedSide]:
     Raises:
         MeasurementError: All that could be timed failed again and again.
     """
-    found: dict[str, Comparison] = {}
+    comparisons: dict[str, Comparison] = {}
     if raced.state is not None and raced.design is not None:
         if raced.state.ended == "failed":
             raise _failed(raced.state, news)
-        found = duel.conclude_all(raced.state, raced.rules, raced.design)
-    sides = [_one(raced, new, found.get(new.arm)) for new in news]
+        comparisons = duel.conclude_all(raced.state, raced.rules, raced.design)
+    sides = [_one(raced, new, comparisons.get(new.arm)) for new in news]
     return sorted(
         sides, key=lambda s: (s.outputs is None, s.comparison.ratio if s.comparison else float("inf"))
     )
@@ -122,30 +124,30 @@ def rank(raced: Raced, news: Sequence[New]) -> list[ComparedSide]:
 
 def _failed(state: duel.Duel, news: Sequence[New]) -> MeasurementError:
     arm, failed = next(iter(state.failed.items()))
-    new = next(each for each in news if each.arm == arm)
+    new = next(side for side in news if side.arm == arm)
     what = f"{new.name} failed again and again: {failed.what}"
     return MeasurementError(what, where=new.side.label, code=failed.reason)
 
 
-def _one(raced: Raced, new: New, found: Comparison | None) -> ComparedSide:
+def _one(raced: Raced, new: New, comparison: Comparison | None) -> ComparedSide:
     state, blocks = raced.state, raced.blocks
     trials = measured(blocks, new.arm)
     estimand, scale = (state.estimand, state.prior_scale) if state else ("median", None)
-    if found is None or state is None or new.arm in state.failed:
-        found = None
+    if comparison is None or state is None or new.arm in state.failed:
+        comparison = None
     else:
-        found = msgspec.structs.replace(
-            found,
+        comparison = msgspec.structs.replace(
+            comparison,
             guards=guards(blocks, raced.objective, arm=new.arm),
             beside=beside(blocks, estimand, arm=new.arm),
         )
     return ComparedSide(
         name=new.name,
         side=new.side.seen(trials),
-        comparison=found,
+        comparison=comparison,
         outputs=new.difference,
         figures=describe(trials, estimand, new.trials, new.first_load_ns) if trials else None,
-        cases=case_results(blocks, raced.work, estimand, scale, arm=new.arm) if found else (),
+        cases=case_results(blocks, raced.work, estimand, scale, arm=new.arm) if comparison else (),
         read_back=trials[-1].done.read_back if trials else (),
         mapped_inputs={a: b for b, a in new.pairs.items()},
         failures=(*failures(blocks, new.arm), *([new.failed] if new.failed else [])),

@@ -144,6 +144,6 @@ def _holds(baseline: Baseline, what: str, n_runs: int, run_ns: float, left_s: Ca
 
 def _alert(baseline: Baseline, alerts: Sequence[Finding], name: str) -> None:
     for alert in alerts:
-        told = msgspec.structs.replace(alert, what=f"{name}: {alert.what}") if name else alert
-        baseline.alerts.append(told)
-        baseline.say(finding_words.sentence(told, evidence=False))
+        finding = msgspec.structs.replace(alert, what=f"{name}: {alert.what}") if name else alert
+        baseline.alerts.append(finding)
+        baseline.say(finding_words.sentence(finding, evidence=False))

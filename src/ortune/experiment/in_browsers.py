@@ -20,14 +20,14 @@ def places(baseline: Baseline, most_s: float, *, races: bool) -> tuple[BrowserPl
         races: Whether plans are raced where they can be.
     """
     here, until_s = targets.of(baseline.side.plan).name, baseline.machine.now_s() + most_s
-    found = [_place(baseline, name, until_s, races=races) for name in targets.in_browsers() if name != here]
+    others = [_place(baseline, name, until_s, races=races) for name in targets.in_browsers() if name != here]
     baseline.limits.expect(baseline.pilot.trial_ns)
-    return (BrowserPlace(target=here, state="raced" if races else "timed"), *found)
+    return (BrowserPlace(target=here, state="raced" if races else "timed"), *others)
 
 
-def raced(found: Sequence[BrowserPlace]) -> tuple[str, ...]:
+def raced(places: Sequence[BrowserPlace]) -> tuple[str, ...]:
     """The places, beside the baseline's, where plans are to be raced."""
-    return tuple(place.target for place in found[1:] if place.state == "raced")
+    return tuple(place.target for place in places[1:] if place.state == "raced")
 
 
 def _place(baseline: Baseline, name: str, until_s: float, *, races: bool) -> BrowserPlace:

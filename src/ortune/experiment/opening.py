@@ -348,8 +348,8 @@ def machine_of(watch: Watcher, pod: PodSize | None = None, browser: BrowserSetup
 @contextlib.contextmanager
 def exclusive(what: str, watch: Watcher, *, wait: bool, budget_s: float | None = None) -> Iterator[None]:
     """The lock of the machine, for whatever would be another measurement's noise; waiting for it costs no budget."""
-    held = lock.measuring(what, wait=wait, say=watch.say, line=watch.line, budget_s=budget_s)
+    machine_lock = lock.measuring(what, wait=wait, say=watch.say, line=watch.line, budget_s=budget_s)
     with contextlib.ExitStack() as stack:
         with watch.clock.stopped():
-            stack.enter_context(held)
+            stack.enter_context(machine_lock)
         yield

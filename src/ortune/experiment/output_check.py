@@ -75,7 +75,7 @@ class OutputCheck:
         """
         if self._field.side.plan.is_web:
             return
-        found = self.outputs()
+        folder = self.outputs()
         self.nonfinite = self._not_finite()
         last = self._field.executor.last
         needed_ns = LEVEL_TIMES * last.elapsed_ns if last is not None else 0.0
@@ -87,7 +87,7 @@ class OutputCheck:
                 f"the {needed_ns / 1e9:.0f} s that it takes"
             )
         elif self.level_check is None:
-            self.level_check = self.levels.check(found, self._field.host, self._field.log.folder)
+            self.level_check = self.levels.check(folder, self._field.host, self._field.log.folder)
 
     def checked_level(self) -> LevelCheck | None:
         """How the outputs compare with those of the model without optimisation; None where that tells nothing."""
@@ -141,8 +141,8 @@ class OutputCheck:
     def notice_randomness(self, again: Measured) -> None:
         """Outputs are compared by moments from now on where the baseline, run again, differs from itself."""
         # Held against its own, right or wrong: that these differ from what is right is no randomness.
-        found = self.difference(again, "itself", by_values=True, reference=self._first_outputs)
-        if not found.ok and (found.max_error or not found.nonfinite_reference):
+        difference = self.difference(again, "itself", by_values=True, reference=self._first_outputs)
+        if not difference.ok and (difference.max_error or not difference.nonfinite_reference):
             self.moments = True
             ops = sorted({op for _, op in outputs.random_ops(self._field.side.model.ir)})
             cause = f" ({', '.join(ops)})" if ops else ""
@@ -181,20 +181,22 @@ class OutputCheck:
         if by_values and tolerance is not None and tolerance.number is None:
             tolerance = None
         folder = (reference or self.reference)()
-        found = self.compared(folder, Path(trial.outputs_path), self._field.refs, tolerance, without)
-        undecided = rounding.doubtful(found) or (not found.ok and found.accepting_tolerance is not None)
+        difference = self.compared(folder, Path(trial.outputs_path), self._field.refs, tolerance, without)
+        undecided = rounding.doubtful(difference) or (
+            not difference.ok and difference.accepting_tolerance is not None
+        )
         if undecided and tolerance is None and not self.moments:
-            found = self._by_own_rounding(found)
+            difference = self._by_own_rounding(difference)
         if key:
-            self._field.log.add("difference", {"key": key, "difference": found})
-        return found
+            self._field.log.add("difference", {"key": key, "difference": difference})
+        return difference
 
-    def _by_own_rounding(self, found: OutputDifference) -> OutputDifference:
+    def _by_own_rounding(self, difference: OutputDifference) -> OutputDifference:
         """The verdict where the model's own rounding decides it: more than usual, or far less."""
         own = self._own_differences()
-        if found.ok:
-            return rounding.tightened(found, own)
-        better = rounding.forgiven(found, own)
+        if difference.ok:
+            return rounding.tightened(difference, own)
+        better = rounding.forgiven(difference, own)
         moves = rounding.moves(own)
         note = (
             "these inputs make the outputs sensitive: with the optimiser off, or inputs one step of rounding away, "
@@ -210,13 +212,13 @@ class OutputCheck:
         if self._own is None:
             check, moved = self.checked_level(), self.levels.moved()
             right = [check.outputs] if check is not None and not check.wrong else []
-            self._own = [each for each in (*right, moved) if each is not None]
+            self._own = [difference for difference in (*right, moved) if difference is not None]
         return self._own
 
     def reference(self) -> Path:
         """The folder of the outputs that others are held against: the baseline's own, where these are right."""
-        found = self.levels.reference() if self.wrong else None
-        return found[1] if found is not None else self._first_outputs()
+        level = self.levels.reference() if self.wrong else None
+        return level[1] if level is not None else self._first_outputs()
 
     def _first_outputs(self) -> Path:
         """The folder of what the first timed trial gave; made again where a resumed session lacks it."""
@@ -241,7 +243,7 @@ class OutputCheck:
         without: Collection[str] = (),
     ) -> OutputDifference:
         """The outputs for these inputs against a reference, as one difference."""
-        found = [
+        differences = [
             compare_outputs(
                 reference / name,
                 outputs / name,
@@ -259,8 +261,8 @@ class OutputCheck:
         ]
         if asked is not None and asked.number is None and not self.moments:
             metrics = self._metrics(reference, outputs, refs) if asked.of_metric else None
-            return judged(found, asked, metrics)
-        return worst_of(found)
+            return judged(differences, asked, metrics)
+        return worst_of(differences)
 
     def _metrics(self, reference: Path, outputs: Path, refs: Sequence[FeedRef]) -> tuple[float, float]:
         """The user's own metric of a reference and of other outputs."""

@@ -157,11 +157,11 @@ class Pilot:
         names = [BASE, IDENTICAL][: self._field.executor.most_alive]
         if most_ns < len(names) * self.trial_ns and not outputs.random_ops(self._field.side.model.ir):
             return
-        found = self._field.executor(names, lambda: False, keep=[BASE])
-        assert found is not None
-        second, *_ = (self._field.require_measured(base, outcome) for outcome in found)
+        outcomes = self._field.executor(names, lambda: False, keep=[BASE])
+        assert outcomes is not None
+        second, *_ = (self._field.require_measured(base, outcome) for outcome in outcomes)
         # Of the two the one that no stall made longer: what a budget holds is told from it.
-        elapsed_ns = min(outcome.elapsed_ns for outcome in found)
+        elapsed_ns = min(outcome.elapsed_ns for outcome in outcomes)
         self.time_by(second, timing.turns_ns(self._field.executor.timing.turns, run_ns(second)), elapsed_ns)
         self._check.notice_randomness(second)
 

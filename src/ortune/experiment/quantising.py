@@ -74,15 +74,15 @@ def gather(baseline: Baseline) -> Inputs:
         source = None
         refs = []
         for seed in range(INVENTED + INVENTED_CHECKED):
-            made = workload.feeds(model, msgspec.structs.replace(work, seed=work.seed + seed))
-            _, values = made[seed % len(made)]
+            feeds = workload.feeds(model, msgspec.structs.replace(work, seed=work.seed + seed))
+            _, values = feeds[seed % len(feeds)]
             refs.append(_written(baseline, f"invented-{seed}", values))
         calibrating, checking = refs[:INVENTED], refs[INVENTED:]
     checking = checking[:MOST_CHECKED]
-    told = Calibration(
+    calibration = Calibration(
         inputs=len(calibrating), checked=len(checking), source="" if source is None else str(source)
     )
-    return Inputs(calibrating=tuple(calibrating), checking=tuple(checking), told=told)
+    return Inputs(calibrating=tuple(calibrating), checking=tuple(checking), told=calibration)
 
 
 def _written(baseline: Baseline, name: str, values: dict[str, FeedValue]) -> FeedRef:
@@ -113,21 +113,21 @@ class Quantising:
             self._run.watch.say(f"trying {len(waiting)} models of fewer bits")
         raced: list[Proposed] = []
         while waiting and len(self.rows) < MOST_TRIED:
-            each = waiting.pop(0)
-            if each.plan.id in self._seen:
+            proposal = waiting.pop(0)
+            if proposal.plan.id in self._seen:
                 continue
-            self._seen.add(each.plan.id)
+            self._seen.add(proposal.plan.id)
             if self.rows and self._run.replay.decided() > self._limit_ns:
-                self._add(each.plan, why="no time was left to try it")
+                self._add(proposal.plan, why="no time was left to try it")
                 continue
-            row, again = self._tried(each.plan)
+            row, again = self._tried(proposal.plan)
             self.rows.append(row)
-            more = [Proposed(plan=plan, origin=why, prior=each.prior) for plan, why in again]
+            more = [Proposed(plan=plan, origin=why, prior=proposal.prior) for plan, why in again]
             # What did not run at all is mended at once; what is to come nearer waits for what was never tried.
             waiting = [*waiting, *more] if row.outputs is not None else [*more, *waiting]
             if not row.why:
-                prior = PRIOR_FASTER if (row.ratio or 1.0) < FASTER else each.prior
-                raced.append(Proposed(plan=each.plan, origin=each.origin, prior=prior))
+                prior = PRIOR_FASTER if (row.ratio or 1.0) < FASTER else proposal.prior
+                raced.append(Proposed(plan=proposal.plan, origin=proposal.origin, prior=prior))
         others = [p for p in proposed if not is_quantising(p.plan)]
         return sorted([*others, *raced], key=lambda p: -p.prior)
 
@@ -147,19 +147,19 @@ class Quantising:
         if not isinstance(outcome, Measured):
             row = PrecisionRow(plan=plan, within_ratio=None, size_bytes=size, why=outcome.what)
             return row, self._without(plan, outcome.what)
-        found = self._difference(plan, model)
+        difference = self._difference(plan, model)
         ratio = _ratio(baseline.pilot.first, outcome)
         row = PrecisionRow(
             plan=plan,
-            within_ratio=within(found),
+            within_ratio=within(difference),
             calibrated=rewrites.find(plan.rewrites[-1].name).calibrated,
             ratio=ratio,
             size_bytes=size,
-            outputs=found,
+            outputs=difference,
         )
-        if not found.ok:
-            return msgspec.structs.replace(row, why=found.what), self._nearer(plan)
-        if found.silent and found.metric is None:
+        if not difference.ok:
+            return msgspec.structs.replace(row, why=difference.what), self._nearer(plan)
+        if difference.silent and difference.metric is None:
             # A detector gives nothing for noise, and so does whatever is left of it.
             return msgspec.structs.replace(row, within_ratio=None, why=SILENT), []
         if self._run.search.race.objective in TIMES and ratio is not None and ratio > NOT_SLOWER:
@@ -180,7 +180,7 @@ class Quantising:
         outcome = baseline.executor.trial(arm, runs=0, keep_outputs=True, fresh=True)
         if not isinstance(outcome, Measured):
             return OutputDifference(ok=False, comparable=False, what=outcome.what)
-        found = baseline.check.compared(
+        difference = baseline.check.compared(
             self._reference,
             Path(outcome.outputs_path),
             self._inputs.checking,
@@ -188,8 +188,8 @@ class Quantising:
             baseline.check.left_out(plan.rewrites),
         )
         shutil.rmtree(outcome.outputs_path, ignore_errors=True)
-        self._run.log.add("difference", {"key": key, "difference": found})
-        return found
+        self._run.log.add("difference", {"key": key, "difference": difference})
+        return difference
 
     def _without(self, plan: Plan, said: str) -> list[tuple[Plan, str]]:
         """The plan without the operator that an error names, where it names one of the model's."""
@@ -248,8 +248,8 @@ def widest_first(plans: Sequence[Plan]) -> list[Plan]:
 
 
 def _proposed_widest_first(proposed: Sequence[Proposed]) -> list[Proposed]:
-    order = {plan.id: place for place, plan in enumerate(widest_first([each.plan for each in proposed]))}
-    return sorted(proposed, key=lambda each: order[each.plan.id])
+    order = {plan.id: place for place, plan in enumerate(widest_first([p.plan for p in proposed]))}
+    return sorted(proposed, key=lambda proposal: order[proposal.plan.id])
 
 
 def _leave(spec: RewriteSpec) -> list[str]:
@@ -258,8 +258,8 @@ def _leave(spec: RewriteSpec) -> list[str]:
 
 def _changed(plan: Plan, **params: str) -> Plan:
     spec = plan.rewrites[-1]
-    made = RewriteSpec(name=spec.name, params=rewrites.find(spec.name).canonical({**spec.params, **params}))
-    return msgspec.structs.replace(plan, rewrites=(*plan.rewrites[:-1], made))
+    other = RewriteSpec(name=spec.name, params=rewrites.find(spec.name).canonical({**spec.params, **params}))
+    return msgspec.structs.replace(plan, rewrites=(*plan.rewrites[:-1], other))
 
 
 def _ratio(base: Measured, trial: Measured) -> float | None:
@@ -272,11 +272,11 @@ def model_bytes(model: Path) -> int:
     return sum(f.stat().st_size for f in model.parent.iterdir() if f.suffix != ".json")
 
 
-def within(found: OutputDifference) -> float | None:
+def within(difference: OutputDifference) -> float | None:
     """The strictest class that a difference keeps; None where it keeps none."""
-    if not found.comparable:
+    if not difference.comparable:
         return None
-    return next((limit for limit in CLASSES if found.relative_l2 <= limit), None)
+    return next((limit for limit in CLASSES if difference.relative_l2 <= limit), None)
 
 
 def table(
@@ -303,7 +303,7 @@ def table(
     return tuple(told)
 
 
-def _raced(row: PrecisionRow, seen: Candidate) -> PrecisionRow:
+def _raced(row: PrecisionRow, candidate: Candidate) -> PrecisionRow:
     return msgspec.structs.replace(
-        row, ratio=seen.ratio, ratio_low=seen.ratio_low, ratio_high=seen.ratio_high
+        row, ratio=candidate.ratio, ratio_low=candidate.ratio_low, ratio_high=candidate.ratio_high
     )

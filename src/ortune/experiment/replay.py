@@ -207,11 +207,11 @@ def read(events: list[Event], now_s: Callable[[], float] = monotonic_s) -> Repla
     whole = 0
     for event in events:
         if event.kind == "outcome":
-            found = msgspec.json.decode(event.body, type=_TrialEvent)
-            if bytes(found.outcome) != b"null":
+            trial = msgspec.json.decode(event.body, type=_TrialEvent)
+            if bytes(trial.outcome) != b"null":
                 replay.trials.append(
                     Played(
-                        arm=found.arm, plan_id=found.plan_id, outcome=found.outcome, ended_ns=found.ended_ns
+                        arm=trial.arm, plan_id=trial.plan_id, outcome=trial.outcome, ended_ns=trial.ended_ns
                     )
                 )
         elif event.kind in ("block", SEEN):

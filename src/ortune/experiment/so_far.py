@@ -38,13 +38,13 @@ def so_far(verb: str, events: Sequence[Event]) -> tuple[SoFar, ...]:
     A contestant is more than its plan: two models may run the same one, and a bench has one for all its shapes.
     """
     arms = ARM_NAMES.get(verb, {CURRENT: "today"})
-    found: dict[tuple[str, str, str], tuple[Plan, list[Outcome]]] = {}
+    contestants: dict[tuple[str, str, str], tuple[Plan, list[Outcome]]] = {}
     for case, trial, outcome in _in_blocks(events):
         if trial.arm not in (IDENTICAL, SPIKE):
-            found.setdefault((case, trial.arm, trial.plan.id), (trial.plan, []))[1].append(outcome)
+            contestants.setdefault((case, trial.arm, trial.plan.id), (trial.plan, []))[1].append(outcome)
     return tuple(
         _described(case or arms.get(arm, ""), plan, outcomes)
-        for (case, arm, _), (plan, outcomes) in found.items()
+        for (case, arm, _), (plan, outcomes) in contestants.items()
     )
 
 

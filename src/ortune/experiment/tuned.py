@@ -63,8 +63,8 @@ def make_result(run: Tuning) -> TuneResult:
     default_figures = describe(default, estimand, [run.baseline.pilot.first, *measured(search.alone, BASE)])
     alone = measured(search.alone, winner.arm) or search.starts if winner else []
     written = run.baseline.executor.first_load_ns(winner.arm, winner.plan) if winner else None
-    seen = tuple(points(search))
-    found = candidates(search, run.entries, shipped, refused, exploring=run.exploring)
+    block_points = tuple(points(search))
+    rows = candidates(search, run.entries, shipped, refused, exploring=run.exploring)
     return TuneResult(
         side=msgspec.structs.replace(run.side.record, plan=Plan()),
         default=run.side.plan,
@@ -92,7 +92,7 @@ def make_result(run: Tuning) -> TuneResult:
         alone=search.comparison_alone(),
         outputs=winner.outputs if winner else None,
         settings=settings(search, shipped, won) if winner else (),
-        candidates=found,
+        candidates=rows,
         trade=trade(search, shipped, won, default_figures),
         cases=case_results(
             search.confirmation, run.baseline.work, estimand, arm=winner.arm, base=search.base, fixed=True
@@ -109,7 +109,7 @@ def make_result(run: Tuning) -> TuneResult:
             *_throttled(search.blocks),
             *([refused.why] if refused else []),
             *awake(race.seen),
-            *_phases(estimand, seen),
+            *_phases(estimand, block_points),
         ),
         left_aside=_guarded(search),
         not_tried=run.refused,
@@ -125,9 +125,9 @@ def make_result(run: Tuning) -> TuneResult:
             enough_s=run.enough_s,
             exploratory=run.exploring,
         ),
-        points=seen,
+        points=block_points,
         precision=quantising.table(
-            run.precision, found, run.side.model.info.size_bytes + run.side.model.info.external_bytes
+            run.precision, rows, run.side.model.info.size_bytes + run.side.model.info.external_bytes
         ),
         calibration=run.calibration if run.precision else None,
         rewritten=", ".join(spec.name for spec in shipped.rewrites),
@@ -153,8 +153,8 @@ def _rewritable(run: Tuning) -> list[Finding]:
     if run.side.model.info.format == "ort":
         return []
     facts = rules.Facts(model=run.side.model, work=run.baseline.work)
-    found = rules.findings(facts, without=("ENV", "MSR", "SES"))
-    mended = [f for f in found if f.plan is not None and f.plan.rewrites and not f.plan.settings]
+    findings = rules.findings(facts, without=("ENV", "MSR", "SES"))
+    mended = [f for f in findings if f.plan is not None and f.plan.rewrites and not f.plan.settings]
     return [msgspec.structs.replace(f, verified=_raced(run.search, f.plan or Plan())) for f in mended]
 
 
@@ -166,8 +166,12 @@ def _raced(search: Search, plan: Plan) -> Comparison | None:
     entry = next(alone, None)
     if entry is None:
         return None
-    found = confirm.compare(search.race.seen, entry.arm, search.judgement.estimand)
-    return None if found is None else msgspec.structs.replace(found, phase="race", verdict="inconclusive")
+    comparison = confirm.compare(search.race.seen, entry.arm, search.judgement.estimand)
+    return (
+        None
+        if comparison is None
+        else msgspec.structs.replace(comparison, phase="race", verdict="inconclusive")
+    )
 
 
 def _stays(search: Search) -> Plan:
@@ -192,20 +196,20 @@ def fallback(shipped: Plan, *, default: Plan, current: Plan | None, today: Compa
         return None
     ranked = [current if today is not None and today.verdict == "faster" else None, default]
     # A bundle holds the untouched model and the winner's.
-    found = (plan for plan in ranked if plan is not None and plan.rewrites in ((), shipped.rewrites))
-    return next((plan for plan in found if plan.provider_names == (WASM.name,)), None)
+    in_bundle = (plan for plan in ranked if plan is not None and plan.rewrites in ((), shipped.rewrites))
+    return next((plan for plan in in_bundle if plan.provider_names == (WASM.name,)), None)
 
 
 def _decide(
-    search: Search, found: Comparison | None, current: Comparison | None
+    search: Search, against_default: Comparison | None, current: Comparison | None
 ) -> tuple[Plan, Refused | None]:
     """What is shipped, and the race's leader where that is not it."""
     race, stays = search.race, _stays(search)
-    if search.winner is None or found is None:
+    if search.winner is None or against_default is None:
         return stays, None
     plan = search.winner.plan
     name = "what runs today" if race.with_current else "the default"
-    deciding = current if race.with_current else found
+    deciding = current if race.with_current else against_default
     if deciding is None or plan == stays:
         return plan, None
     allowed = (*race.allowed, *waived(plan, race.default))
@@ -232,9 +236,9 @@ def _decide(
     return stays, Refused(plan=plan, comparison=deciding, why=why, figures=figures)
 
 
-def _phases(estimand: str, seen: Sequence[BlockPoint]) -> list[str]:
+def _phases(estimand: str, block_points: Sequence[BlockPoint]) -> list[str]:
     """A default that changes by itself: on a shared machine that is a neighbour, whom no counter here shows."""
-    values = [p.values["default"] for p in seen if "default" in p.values and not p.dropped]
+    values = [p.values["default"] for p in block_points if "default" in p.values and not p.dropped]
     if estimand == "memory" or len(values) < LEAST_SEEN:
         return []
     low, high = np.quantile(values, (0.1, 0.9)) / 1e6
@@ -259,14 +263,14 @@ def _guarded(search: Search) -> str:
     least = float(np.log1p(-search.race.worth))
     if search.winner is not None:
         least = min(least, search.winner.middle)
-    found = [
+    rejected = [
         e
         for e in search.race.entries.values()
         if e.status == "retired" and e.why.startswith(GUARDED) and e.middle < least
     ]
-    if not found:
+    if not rejected:
         return ""
-    best = min(found, key=lambda e: e.middle)
+    best = min(rejected, key=lambda e: e.middle)
     ahead = f"{100 * np.expm1(best.middle):+.0f} % in {len(best.ratios)} blocks"
     return f"{best.plan.describe()} was ahead of the default in the race ({ahead}) and was left aside: {best.why}"
 
@@ -274,7 +278,7 @@ def _guarded(search: Search) -> str:
 def code_without_bundle(
     plan: Plan,
     model: Path,
-    made: Path | None,
+    rewritten: Path | None,
     allocators: Mapping[str, str],
     custom_ops: Sequence[str] = (),
 ) -> str:
@@ -283,11 +287,11 @@ def code_without_bundle(
     Args:
         plan: What is shipped.
         model: The user's file.
-        made: What the plan runs, ``model`` itself where its rewrites changed nothing; None where it has none.
+        rewritten: What the plan runs, ``model`` itself where its rewrites changed nothing; None where it has none.
         allocators: Those of this machine, with their libraries.
         custom_ops: Libraries with the model's custom operators.
     """
-    if made in (None, model):
+    if rewritten in (None, model):
         return _lines(plan, model.name, allocators, custom_ops)
     # No file is called so: these lines must not load the model of before.
     return code_rewritten(plan, f"{model.stem}-rewritten.onnx", allocators, custom_ops)

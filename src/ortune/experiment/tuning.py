@@ -285,17 +285,19 @@ class Tuning:
         if self.current is not None and self.search.race.with_current:
             plan = merge(self.required, self.current)
             entries[plan.id] = Entry(plan=plan, origin="what runs today", expected=expected(1.0))
-        for each in proposed:
-            made = changed(each.plan, self.required, self.required)
-            if made is None:
-                self.refused += (f"{each.plan.describe()}: cannot stand beside what was asked for",)
-            elif made.id not in entries and (made != self.required or each.plan == Plan()):
-                entries[made.id] = Entry(plan=made, origin=each.origin, expected=expected(each.prior))
-        found = list(entries.values())
+        for proposal in proposed:
+            merged = changed(proposal.plan, self.required, self.required)
+            if merged is None:
+                self.refused += (f"{proposal.plan.describe()}: cannot stand beside what was asked for",)
+            elif merged.id not in entries and (merged != self.required or proposal.plan == Plan()):
+                entries[merged.id] = Entry(
+                    plan=merged, origin=proposal.origin, expected=expected(proposal.prior)
+                )
+        ordered = list(entries.values())
         if wrong is not None:
             # Timed for whoever runs it today; its outputs keep it from being shipped.
-            found.insert(1, Entry(plan=wrong, origin="the untouched default", expected=expected(1.0)))
-        return found
+            ordered.insert(1, Entry(plan=wrong, origin="the untouched default", expected=expected(1.0)))
+        return ordered
 
     def _arms(self) -> None:
         baseline = self.baseline
@@ -449,10 +451,10 @@ class Tuning:
 
     def tolerance_of(self, plan: Plan) -> Tolerance | None:
         """How far a plan's outputs may be away: what the user said; else only fewer bits have a tolerance."""
-        given = self.baseline.options.tolerance
-        if given is None and any(find_rewrite(r.name).safety == "numerics" for r in plan.rewrites):
+        tolerance = self.baseline.options.tolerance
+        if tolerance is None and any(find_rewrite(r.name).safety == "numerics" for r in plan.rewrites):
             return NUMERICS_TOLERANCE
-        return given
+        return tolerance
 
     def _rewriting_s(self, plan: Plan) -> float:
         """A share of the race for what is merely proposed; for what was asked for, all of the time that is left."""
@@ -465,11 +467,11 @@ class Tuning:
     def _check(self, entry: Entry, trial: Measured) -> OutputDifference:
         arm = self.baseline.executor.arms[entry.arm]
         tolerance = self.tolerance_of(entry.plan)
-        found = self.baseline.check.difference(trial, entry.arm, arm, tolerance, entry.plan.rewrites)
+        difference = self.baseline.check.difference(trial, entry.arm, arm, tolerance, entry.plan.rewrites)
         # Dozens of plans with large outputs would fill a disk.
         shutil.rmtree(trial.outputs_path, ignore_errors=True)
         self.pass_on()
-        return found
+        return difference
 
     def _after(self, block: Block, sentence: str) -> None:
         """Journals a block that is new, and says where the tuning stands."""
@@ -543,9 +545,9 @@ class Tuning:
         self._ready([winner.arm])
         if not winner.live:
             return
-        found = self._trials([winner.arm], lambda: False)
-        assert found is not None
-        outcome = found[0]
+        outcomes = self._trials([winner.arm], lambda: False)
+        assert outcomes is not None
+        outcome = outcomes[0]
         if isinstance(outcome, Failed):
             winner.failures.append(outcome)
             winner.retire("failed", f"{outcome.reason}: {outcome.what}")

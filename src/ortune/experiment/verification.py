@@ -75,13 +75,15 @@ def outputs_of(
     trial = baseline.executor.trial(new, runs=0, keep_outputs=True)
     if isinstance(trial, Failed):
         raise NewModelFailed(trial)
-    found = baseline.check.difference(trial, rewritten=specs)
-    if not found.ok:
+    difference = baseline.check.difference(trial, rewritten=specs)
+    if not difference.ok:
         # Before a rewrite is blamed: does the model give the same twice?
         again = baseline.executor.trial(base, runs=0, keep_outputs=True)
         baseline.check.notice_randomness(baseline.require_measured(base, again))
-        found = baseline.check.difference(trial, rewritten=specs) if baseline.check.moments else found
-    return found
+        difference = (
+            baseline.check.difference(trial, rewritten=specs) if baseline.check.moments else difference
+        )
+    return difference
 
 
 class NewModelFailed(MeasurementError):
@@ -143,7 +145,7 @@ def verify(
     try:
         folder = Path(tempfile.mkdtemp(prefix="verify-", dir=scratch))
         baseline = Baseline(side, inputs, folder, SessionLog(None, ""), line, machine)
-        found = outputs_of(baseline, path, specs, {}, line)
+        difference = outputs_of(baseline, path, specs, {}, line)
     except NewModelFailed as error:
         if error.of_the_machine:
             return Verification(status="not-verified", reason=error.code, what=error.what, runtime=build)
@@ -151,9 +153,9 @@ def verify(
     except OrtuneError as error:
         what = f"{error.what} {error.do}" if error.do else error.what
         return Verification(status="not-verified", reason="source", what=what, runtime=build)
-    if not (found.ok or (moves and found.comparable)):
-        raise _refused(f"The fixed model gives other outputs: {found.what}", source, build)
-    return Verification(status="equal" if found.ok else "moved", runtime=build, outputs=found)
+    if not (difference.ok or (moves and difference.comparable)):
+        raise _refused(f"The fixed model gives other outputs: {difference.what}", source, build)
+    return Verification(status="equal" if difference.ok else "moved", runtime=build, outputs=difference)
 
 
 def _refused(what: str, source: OpenModel, build: str) -> ModelError:

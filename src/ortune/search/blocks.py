@@ -39,8 +39,8 @@ def log_ratios(
     blocks: Sequence[Block], arm: str, estimand: str, *, base: str = BASE, case: str | None = None
 ) -> np.ndarray:
     """log(arm / base) of every block that counts and holds both, in order; shape (n,)."""
-    found = (log_ratio(block, arm, estimand, base=base, case=case) for block in blocks if not block.dropped)
-    return np.asarray([ratio for ratio in found if ratio is not None], dtype=float)
+    ratios = (log_ratio(block, arm, estimand, base=base, case=case) for block in blocks if not block.dropped)
+    return np.asarray([ratio for ratio in ratios if ratio is not None], dtype=float)
 
 
 def log_ratio(
@@ -68,8 +68,8 @@ def pair(block: Block, arm: str, base: str = BASE) -> tuple[Measured, Measured] 
 
 def pairs(blocks: Sequence[Block], arm: str, base: str = BASE) -> list[tuple[Measured, Measured]]:
     """Every block's pair, of those that count and hold one."""
-    found = (pair(block, arm, base) for block in blocks if not block.dropped)
-    return [both for both in found if both is not None]
+    trials = (pair(block, arm, base) for block in blocks if not block.dropped)
+    return [both for both in trials if both is not None]
 
 
 def awake(blocks: Sequence[Block]) -> list[str]:
@@ -93,7 +93,7 @@ def recorded_waits(blocks: Sequence[Block], arm: str, estimand: str) -> np.ndarr
 
     In the estimand's own terms: a wait that was itself interrupted must not count for a median.
     """
-    found = []
+    waits = []
     for trial in measured(blocks, arm):
         cases = tuple(
             msgspec.structs.replace(
@@ -106,5 +106,5 @@ def recorded_waits(blocks: Sequence[Block], arm: str, estimand: str) -> np.ndarr
         done = msgspec.structs.replace(trial.done, cases=cases, wall_ns=trial.done.wall_ns - waited)
         bare = msgspec.structs.replace(trial, done=done)
         ratio = compared(trial, bare, estimand)
-        found.append(np.nan if ratio is None else ratio)
-    return np.asarray(found, dtype=float)
+        waits.append(np.nan if ratio is None else ratio)
+    return np.asarray(waits, dtype=float)

@@ -125,8 +125,8 @@ def repeat(
         and the fewest blocks of a confirmation take: 0 where it holds them.
     """
     cost = trial_ns * RACE_TIMES
-    held = _plans(race_ns - calibration_ns(trial_ns, references), cost, wanted, references)
-    return held, max(0.0, least_trials(1, references) * cost - left_ns)
+    plans = _plans(race_ns - calibration_ns(trial_ns, references), cost, wanted, references)
+    return plans, max(0.0, least_trials(1, references) * cost - left_ns)
 
 
 def _plans(race_ns: float, cost_ns: float, wanted: int, references: int) -> int:

@@ -119,14 +119,14 @@ def late_controls(ratios: np.ndarray) -> list[Control]:
     """
     if len(ratios) <= CALIBRATION_BLOCKS:
         return []
-    found = calibration.late_control(ratios)
-    if not found.ok:
+    control = calibration.late_control(ratios)
+    if not control.ok:
         raise MeasurementError(
             "no verdict: over the whole run the A/A check (an identical plan) failed",
             do="quiet the machine (ortune doctor names the load) and try again",
             code=INVALID,
         )
-    return [found]
+    return [control]
 
 
 def raise_if_base_fails(blocks: Sequence[Block], references: Sequence[str] = (BASE,)) -> None:

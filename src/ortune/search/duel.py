@@ -114,8 +114,8 @@ class Duel:
     def ratios(self, arm: str) -> np.ndarray:
         """log(arm / base) of the blocks that count; each block is read once, however often this is asked."""
         key = arm, self.estimand, self.calibrations
-        seen, values = self._series.get(key, (0, np.empty(0)))
-        values = np.concatenate([values, log_ratios(self.blocks[seen:], arm, self.estimand)])
+        n_read, values = self._series.get(key, (0, np.empty(0)))
+        values = np.concatenate([values, log_ratios(self.blocks[n_read:], arm, self.estimand)])
         self._series[key] = len(self.blocks), values
         return values
 
@@ -215,17 +215,19 @@ def conclude_all(duel: Duel, rules: Rules, plan: Design) -> dict[str, Comparison
     error once the first ones are proven, and not by an interval of its share alone has the interval at the level at
     which Holm tested it.
     """
-    known = [arm for arm in duel.arms if len(duel.ratios(arm))]
+    measured_arms = [arm for arm in duel.arms if len(duel.ratios(arm))]
     share = rules.share(len(duel.arms))
-    p_values = {arm: _p(duel, plan, arm, share) for arm in known}
+    p_values = {arm: _p(duel, plan, arm, share) for arm in measured_arms}
     # A side that was not measured can prove nothing: it counts among those that were tested all the same.
-    adjusted = multiplicity.holm([*p_values.values()] + [1.0] * (len(duel.arms) - len(known)))
-    found = {}
-    for arm, by_holm in zip(known, adjusted, strict=False):
+    adjusted = multiplicity.holm([*p_values.values()] + [1.0] * (len(duel.arms) - len(measured_arms)))
+    comparisons = {}
+    for arm, by_holm in zip(measured_arms, adjusted, strict=False):
         p = p_values[arm]
         late = by_holm <= rules.alpha and p > share
-        found[arm] = conclude(duel, rules, plan, arm=arm, alpha=rules.alpha * p / by_holm if late else share)
-    return found
+        comparisons[arm] = conclude(
+            duel, rules, plan, arm=arm, alpha=rules.alpha * p / by_holm if late else share
+        )
+    return comparisons
 
 
 def _p(duel: Duel, plan: Design, arm: str, alpha: float) -> float:

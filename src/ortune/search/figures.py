@@ -156,10 +156,10 @@ def compared(ours: Measured, theirs: Measured, estimand: str, case: str | None =
 def turns(trial: Measured, estimand: str, case: str | None = None) -> np.ndarray:
     """The quantile of each turn (of one case), nanoseconds, in order; over several shapes their weighted mean."""
     cases = [c for c in trial.done.cases if case is None or c.case == case]
-    each = [_turns(c, estimand) for c in cases]
-    n = min((len(found) for found in each), default=0)
+    of_cases = [_turns(c, estimand) for c in cases]
+    n = min((len(of_case) for of_case in of_cases), default=0)
     weights = np.asarray([c.weight for c in cases])
-    return weights @ np.asarray([found[:n] for found in each]) / weights.sum() if n else np.empty(0)
+    return weights @ np.asarray([of_case[:n] for of_case in of_cases]) / weights.sum() if n else np.empty(0)
 
 
 def samples(trial: Measured) -> np.ndarray:
@@ -195,8 +195,8 @@ def describe(
     )
     peaks = [t.done.peak_bytes for t in trials if t.done.peak_bytes is not None]
     # One value a process: runs within one are not independent of each other.
-    each = [[np.log(_spread(c)) for c in t.done.cases if _n_runs(c) >= 8] for t in trials]
-    spreads = np.asarray([np.mean(found) for found in each if found])
+    of_trials = [[np.log(_spread(c)) for c in t.done.cases if _n_runs(c) >= 8] for t in trials]
+    spreads = np.asarray([np.mean(of_trial) for of_trial in of_trials if of_trial])
     spread = pairs.wilcoxon_interval(spreads) if len(spreads) >= LEAST_PROCESSES else None
     return Figures(
         latency_ns=middle,
@@ -274,10 +274,13 @@ def _n_runs(case: CaseTimes) -> int:
 def _case_figures(case: CaseTimes) -> CaseFigures:
     if isinstance(case, CaseFigures):
         return case
-    known: dict[str, float] = {}
+    figures: dict[str, float] = {}
     if _n_runs(case):
         quantiles = np.quantile(np.asarray(case.latency_ns, dtype=float), list(_QUANTILES.values()))
-        known = {"mean": _of_case(case, "mean"), **dict(zip(_QUANTILES, map(float, quantiles), strict=True))}
+        figures = {
+            "mean": _of_case(case, "mean"),
+            **dict(zip(_QUANTILES, map(float, quantiles), strict=True)),
+        }
     return CaseFigures(
         case=case.case,
         weight=case.weight,
@@ -288,7 +291,7 @@ def _case_figures(case: CaseTimes) -> CaseFigures:
         output_shapes=case.output_shapes,
         n_runs=_n_runs(case),
         turns_ns={name: tuple(_turns(case, name)) for name in PAIRED},
-        known=known,
+        known=figures,
     )
 
 

@@ -57,10 +57,10 @@ class FirstTurns:
         """
         race, left_ns = self.race, self.race.left.ns
         live = [entry for entry in race.entries.values() if entry.live]
-        held, beyond_ns = budget.repeat(
+        n_plans, beyond_ns = budget.repeat(
             left_ns, left_ns - race.kept_ns, trial_ns, wanted=len(live), references=race.references
         )
-        for entry in live[held:]:
+        for entry in live[n_plans:]:
             del race.entries[entry.arm]
         self._turns.clear()
-        return live[held:], beyond_ns
+        return live[n_plans:], beyond_ns

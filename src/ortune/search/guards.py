@@ -23,7 +23,7 @@ def guards(blocks: Sequence[Block], objective: str, *, arm: str = NEW, base: str
     old = measured(blocks, base)
     both = pairs(blocks, arm, base)
     p95 = tails.grouped_log_ratios([samples(t) for _, t in both], [samples(t) for t, _ in both], 0.95)
-    found = {
+    ratios_by_guard = {
         "mean": calibration.guard("mean", log_ratios(blocks, arm, "mean", base=base)),
         "p95": calibration.guard("p95", p95),
         "memory": calibration.guard(
@@ -33,8 +33,8 @@ def guards(blocks: Sequence[Block], objective: str, *, arm: str = NEW, base: str
         ),
         "cpu": calibration.guard("cpu", log_ratios(blocks, arm, "cpu", base=base)),
     }
-    found.pop(_own(objective), None)
-    return tuple(found.values())
+    ratios_by_guard.pop(_own(objective), None)
+    return tuple(ratios_by_guard.values())
 
 
 def beside(
@@ -45,14 +45,14 @@ def beside(
     Trials of a block load at once, which no user's do, but where starts are compared: else the load is that of blocks
     ``alone``, one process at a time.
     """
-    found: dict[Literal["p50", "load"], np.ndarray] = {}
+    ratios_by_figure: dict[Literal["p50", "load"], np.ndarray] = {}
     if estimand not in ("paired", "median"):
-        found["p50"] = log_ratios(blocks, arm, "paired", base=base)
+        ratios_by_figure["p50"] = log_ratios(blocks, arm, "paired", base=base)
     starts = blocks if estimand in FROM_START else alone
     loads = [(ours.done.load_ns, theirs.done.load_ns) for ours, theirs in pairs(starts, arm, base)]
-    found["load"] = np.log([ours / theirs for ours, theirs in loads if ours and theirs])
+    ratios_by_figure["load"] = np.log([ours / theirs for ours, theirs in loads if ours and theirs])
     changes = []
-    for name, ratios in found.items():
+    for name, ratios in ratios_by_figure.items():
         if len(ratios) >= LEAST_PROCESSES:
             interval = wilcoxon_interval(ratios)
             changes.append(

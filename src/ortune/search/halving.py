@@ -146,10 +146,10 @@ class Halving(Schedule):
 
     def add(self, entry: Entry) -> Entry:
         """Enters a plan once; the same plan again is the entry that is there."""
-        known = self.entries.get(entry.arm)
-        if known is None:
-            self.entries[entry.arm] = known = entry
-        return known
+        entered = self.entries.get(entry.arm)
+        if entered is None:
+            self.entries[entry.arm] = entered = entry
+        return entered
 
     def rank(self, entry: Entry) -> float:
         """What a plan's log ratio is taken to be: the lower, the better.

@@ -13,17 +13,17 @@ from ortune.records import Plan
 
 def parts(plan: Plan, required: Plan) -> list[tuple[str, Plan]]:
     """Each setting and rewrite of a plan by name, with the plan that lacks it."""
-    found = []
+    plans = []
     for name in plan.settings:
         if name not in required.settings:
             rest = {k: v for k, v in plan.settings.items() if k != name}
-            found.append((name, msgspec.structs.replace(plan, settings=rest)))
+            plans.append((name, msgspec.structs.replace(plan, settings=rest)))
     for spec in plan.rewrites:
         if spec in required.rewrites:
             continue
         rest_ = tuple(r for r in plan.rewrites if r != spec)
-        found.append((spec.name, msgspec.structs.replace(plan, rewrites=rest_)))
-    return found
+        plans.append((spec.name, msgspec.structs.replace(plan, rewrites=rest_)))
+    return plans
 
 
 def only(plan: Plan, names: set[str], required: Plan) -> Plan:
@@ -37,8 +37,8 @@ def only(plan: Plan, names: set[str], required: Plan) -> Plan:
 
 def is_exact(plan: Plan) -> bool:
     """Whether nothing in it may change results beyond rounding."""
-    found = [rewrites.find(spec.name).safety for spec in plan.rewrites]
-    return {*found, *(knobs.find(name).safety for name in plan.settings)} <= {"exact"}
+    classes = [rewrites.find(spec.name).safety for spec in plan.rewrites]
+    return {*classes, *(knobs.find(name).safety for name in plan.settings)} <= {"exact"}
 
 
 def merge(under: Plan, over: Plan) -> Plan:

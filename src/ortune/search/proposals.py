@@ -146,8 +146,8 @@ def _joined(rewritten: Sequence[Proposed], settings: Sequence[Proposal]) -> list
     Where the time is short, nothing is built on what the first blocks find: half of silero-vad's gain is the model's,
     half the allocator's, and 27 s had tried each alone.
     """
-    exact = (each for each in rewritten if is_exact(each.plan))
-    model = max(exact, key=lambda each: each.prior, default=None)
+    exact = (proposal for proposal in rewritten if is_exact(proposal.plan))
+    model = max(exact, key=lambda proposal: proposal.prior, default=None)
     setting = next(iter(settings), None)
     if model is None or setting is None or setting.prior < JOINED_LEAST:
         return []
@@ -162,7 +162,7 @@ def grounded(spec: RewriteSpec, row: Sequence[RewriteSpec]) -> tuple[RewriteSpec
     """A rewrite with those of the row that a model of fewer bits is made from: weights that may be fed are none."""
     if not rewrites.find(spec.name).family:
         return (spec,)
-    return (*(each for each in row if rewrites.find(each.name).stage < rewrites.CLEAN_UP), spec)
+    return (*(other for other in row if rewrites.find(other.name).stage < rewrites.CLEAN_UP), spec)
 
 
 def _fixes(findings: Sequence[Finding], scope: Scope) -> tuple[list[Proposed], list[str]]:

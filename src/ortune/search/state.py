@@ -98,7 +98,7 @@ class Search:
 
     def comparison(self, arm: str, base: str = BASE) -> Comparison | None:
         """The confirmed comparison of an arm, with its guards; None without one."""
-        found = confirm.compare(
+        comparison = confirm.compare(
             self.confirmation,
             arm,
             self.judgement.estimand,
@@ -107,11 +107,11 @@ class Search:
             level=0.975 if self.race.with_current else 0.95,
             delta=self.race.worth,
         )
-        if found is None:
+        if comparison is None:
             return None
         against = guards(self.confirmation, self.race.objective, arm=arm, base=base)
         also = beside(self.confirmation, self.judgement.estimand, arm=arm, base=base, alone=self.alone)
-        return msgspec.structs.replace(found, guards=against, beside=also)
+        return msgspec.structs.replace(comparison, guards=against, beside=also)
 
     def comparison_alone(self) -> Comparison | None:
         """What the last check, one process at a time, says of the plan that was confirmed."""
@@ -122,11 +122,11 @@ class Search:
 
     def verdict(self, *, changes: bool) -> VerdictName:
         """What the deciding comparison says; a race without a challenger proves nothing either way."""
-        found = self.comparison(self.winner.arm, self.base) if self.winner else None
+        comparison = self.comparison(self.winner.arm, self.base) if self.winner else None
         # Faster, and not shipped: a guard fell, or it is less than what is worth a change.
-        if found is None or (found.verdict == "faster" and not changes):
+        if comparison is None or (comparison.verdict == "faster" and not changes):
             return "inconclusive"
-        return found.verdict
+        return comparison.verdict
 
     def smallest_effect_ratio(self) -> float | None:
         """What the race's own blocks could have seen, where nothing was confirmed."""
@@ -134,8 +134,8 @@ class Search:
         if len(ratios) < 6:
             return None
         scale = intervals.robust_scale(np.asarray(ratios))
-        found = detect.smallest_effect(scale, len(ratios), method="wilcoxon")
-        return found if np.isfinite(found) else None
+        effect = detect.smallest_effect(scale, len(ratios), method="wilcoxon")
+        return effect if np.isfinite(effect) else None
 
 
 def preferred(ranked: Sequence[Entry]) -> Entry | None:
@@ -148,8 +148,8 @@ def preferred(ranked: Sequence[Entry]) -> Entry | None:
     exact = next((e for e in ranked if is_exact(e.plan)), None)
     if fastest is None or exact is None or fastest is exact:
         return fastest
-    seen = np.asarray(fastest.ratios)
-    slowest = np.log(pairs.wilcoxon_interval(seen).ratio_high)
+    ratios = np.asarray(fastest.ratios)
+    slowest = np.log(pairs.wilcoxon_interval(ratios).ratio_high)
     # Too few blocks for an interval: all of them, then.
-    slowest = slowest if np.isfinite(slowest) else seen.max()
+    slowest = slowest if np.isfinite(slowest) else ratios.max()
     return fastest if slowest < exact.middle else exact

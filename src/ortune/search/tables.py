@@ -47,7 +47,7 @@ def settings(search: Search, winner: Plan, trials: Sequence[Measured]) -> tuple[
         else None
     )
     paying = _paying({name: search.ablation[name] for name, _ in parts if name in search.ablation})
-    found = []
+    rows = []
     for name, value in [*parts, *((name, "") for name in dropped)]:
         kept = name not in dropped
         if alone is not None and kept:
@@ -58,7 +58,7 @@ def settings(search: Search, winner: Plan, trials: Sequence[Measured]) -> tuple[
         else:
             low, middle, high = _cost(search.ablation.get(name, np.empty(0)))
             shown = name in paying
-        found.append(
+        rows.append(
             SettingWorth(
                 name=name,
                 value=value,
@@ -72,15 +72,19 @@ def settings(search: Search, winner: Plan, trials: Sequence[Measured]) -> tuple[
                 read_back=read_back.get(name, "none"),
             )
         )
-    return tuple(found)
+    return tuple(rows)
 
 
 def _cost(ratios: Costs) -> tuple[float | None, float | None, float | None]:
     """What leaving a part out costs: lower end, middle and upper end as ratios; unknown below three blocks."""
     if len(ratios) < 3:
         return None, None, None
-    found = pairs.wilcoxon_interval(ratios)
-    return found.ratio_low, found.ratio, found.ratio_high if np.isfinite(found.ratio_high) else None
+    interval = pairs.wilcoxon_interval(ratios)
+    return (
+        interval.ratio_low,
+        interval.ratio,
+        interval.ratio_high if np.isfinite(interval.ratio_high) else None,
+    )
 
 
 def _paying(costs: dict[str, Costs]) -> set[str]:
@@ -104,12 +108,12 @@ def candidates(
     exploring: bool = False,
 ) -> tuple[Candidate, ...]:
     """Every plan that was proposed or made on the way, with its figures and what became of it; fastest first."""
-    found = []
-    seen = set()
+    rows = []
+    listed = set()
     for entry in [*search.race.entries.values(), *proposed]:
-        if entry.arm in seen:
+        if entry.arm in listed:
             continue
-        seen.add(entry.arm)
+        listed.add(entry.arm)
         status, why = entry.status, entry.why
         if entry.plan == shipped:
             status, why = "winner", ""
@@ -124,7 +128,7 @@ def candidates(
         elif status is None:
             status, why = "retired", "seen, and not confirmed" if exploring else "another plan was faster"
         interval = pairs.wilcoxon_interval(np.asarray(entry.ratios)) if len(entry.ratios) >= 2 else None
-        found.append(
+        rows.append(
             Candidate(
                 plan=entry.plan,
                 origin=entry.origin,
@@ -139,7 +143,7 @@ def candidates(
                 outputs=entry.outputs,
             )
         )
-    return tuple(sorted(found, key=lambda c: (c.ratio is None, c.ratio or 0.0)))
+    return tuple(sorted(rows, key=lambda c: (c.ratio is None, c.ratio or 0.0)))
 
 
 def trade(
@@ -157,20 +161,20 @@ def trade(
     for title, estimand in (("fastest", "median"), ("least CPU time", "cpu"), ("least memory", "memory")):
         mine = title == own
         best = BASE if mine else min(ratios[estimand], key=lambda arm: ratios[estimand][arm][1])
-        plan, seen = plans[best], default
+        plan, figures = plans[best], default
         if mine:
             plan = shipped
             stays = CURRENT if search.race.with_current and shipped == search.current else BASE
             trials = list(winner_trials) or measured(search.confirmation, stays)
-            seen = describe(trials, search.judgement.estimand) if trials else default
-        latency, cpu, memory = (found.get(best, UNCHANGED)[0] for found in ratios.values())
+            figures = describe(trials, search.judgement.estimand) if trials else default
+        latency, cpu, memory = (of_arm.get(best, UNCHANGED)[0] for of_arm in ratios.values())
         rows.append(
             TradeRow(
                 title=title,
                 plan=plan,
-                latency_ns=seen.latency_ns * latency,
-                cpu_per_run_ns=seen.cpu_per_run_ns * cpu,
-                peak_bytes=seen.peak_bytes * memory if seen.peak_bytes is not None else None,
+                latency_ns=figures.latency_ns * latency,
+                cpu_per_run_ns=figures.cpu_per_run_ns * cpu,
+                peak_bytes=figures.peak_bytes * memory if figures.peak_bytes is not None else None,
                 confirmed=mine and bool(winner_trials),
                 kept=mine and not winner_trials,
             )
@@ -186,11 +190,13 @@ def _relative(search: Search, arms: Sequence[str], estimand: str) -> dict[str, t
     and the default, first, is what it is.
     """
     logs = {arm: log_ratios(search.race.seen, arm, estimand) for arm in arms if arm != BASE}
-    logs = {arm: found for arm, found in logs.items() if len(found) >= 2}
-    middle = {arm: float(np.median(found)) for arm, found in logs.items()}
+    logs = {arm: values for arm, values in logs.items() if len(values) >= 2}
+    middle = {arm: float(np.median(values)) for arm, values in logs.items()}
     if not logs:
         return {BASE: UNCHANGED}
-    apart = [(found - middle[arm]) * np.sqrt(len(found) / (len(found) - 1)) for arm, found in logs.items()]
+    apart = [
+        (values - middle[arm]) * np.sqrt(len(values) / (len(values) - 1)) for arm, values in logs.items()
+    ]
     noise = robust_scale(np.concatenate(apart))
     return {BASE: UNCHANGED} | {
         arm: (float(np.exp(m)), float(np.exp(m + 2 * noise / np.sqrt(len(logs[arm])))))
@@ -201,7 +207,7 @@ def _relative(search: Search, arms: Sequence[str], estimand: str) -> dict[str, t
 def points(search: Search) -> list[BlockPoint]:
     """Every block as a picture needs it."""
     names = {BASE: "default", IDENTICAL: "identical", SPIKE: "spike", CURRENT: "current"}
-    found = []
+    rows = []
     for i, block in enumerate(search.blocks):
         values = {}
         for trial in block.trials:
@@ -212,7 +218,7 @@ def points(search: Search) -> list[BlockPoint]:
             )
             if value is not None:
                 values[names.get(trial.arm, trial.arm)] = value
-        found.append(
+        rows.append(
             BlockPoint(
                 index=i,
                 phase=block.phase if block.phase != "pilot" else "calibration",
@@ -220,4 +226,4 @@ def points(search: Search) -> list[BlockPoint]:
                 dropped=block.dropped,
             )
         )
-    return found
+    return rows

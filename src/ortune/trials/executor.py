@@ -95,8 +95,8 @@ class Executor:
     ) -> tuple[Outcome, ...] | None:
         """Trials of these arms, alive together and taking turns; None when a stop was asked for."""
         mine = [self.arms[name] for name in arms]
-        known = [self.recorded(arm.name, arm.plan.id) if self.recorded else None for arm in mine]
-        played = tuple(outcome for outcome in known if outcome is not None)
+        recorded = [self.recorded(arm.name, arm.plan.id) if self.recorded else None for arm in mine]
+        played = tuple(outcome for outcome in recorded if outcome is not None)
         if len(played) == len(mine):
             self._count += len(played)  # a trial that goes on from here has the number that it would have had
             self.last = played[-1]
@@ -117,11 +117,11 @@ class Executor:
 
         With ``keep_outputs`` the outcome says where they lie. ``fresh`` runs it whatever was recorded.
         """
-        known = self.recorded(arm.name, arm.plan.id) if self.recorded and not fresh else None
-        if known is not None:
+        recorded = self.recorded(arm.name, arm.plan.id) if self.recorded and not fresh else None
+        if recorded is not None:
             self._count += 1
-            self.last = known
-            return known
+            self.last = recorded
+            return recorded
         runs = self.timing.runs if runs is None else runs
         timing = replace(
             self.timing,
@@ -151,11 +151,11 @@ class Executor:
             timing = replace(timing, turns=IN_SOFTWARE, warmup_runs=0)
             kinds = ["profiled"]
         sets = [[replace(arm, name=f"{i}-{kind}") for kind in kinds] for i, arm in enumerate(arms)]
-        watched = {each[0].name for each in sets}
+        watched = {both[0].name for both in sets}
         at_once = max(1, self.most_alive // 2)
-        found: list[tuple[Outcome, Outcome | None]] = []
+        pairs: list[tuple[Outcome, Outcome | None]] = []
         for i in range(0, len(sets), at_once):
-            flat = [arm for each in sets[i : i + at_once] for arm in each]
+            flat = [arm for both in sets[i : i + at_once] for arm in both]
             groups = [flat] if self.most_alive > 1 else [[arm] for arm in flat]
             outcomes: list[Outcome] = []
             for group in groups:
@@ -163,8 +163,8 @@ class Executor:
                 assert ended is not None
                 outcomes += ended
             plain = outcomes[1::2] if "plain" in kinds else [None] * len(outcomes)
-            found += zip(outcomes[:: len(kinds)], plain, strict=True)
-        return found
+            pairs += zip(outcomes[:: len(kinds)], plain, strict=True)
+        return pairs
 
     def _group(
         self,

@@ -97,11 +97,11 @@ class Levels:
             host: Where that was.
             store_folder: Where the answer is kept for later sessions; None keeps nothing.
         """
-        found = self.reference()
-        outputs = outputs or (self.outputs(self.own) if found else None)
-        if found is None or outputs is None:
+        reference = self.reference()
+        outputs = outputs or (self.outputs(self.own) if reference else None)
+        if reference is None or outputs is None:
             return None
-        level, folder = found
+        level, folder = reference
         difference = self._compared(folder, outputs)
         wrong = not self._right(difference)
         moved = self._moved.get(self._step)
@@ -127,8 +127,10 @@ class Levels:
         few_bits = any(node.op_type in rounding.OF_FEW_BITS for node in nodes(self._side.model.ir))
         return rounding.STEP_OF_FEW_BITS if few_bits else 0.0
 
-    def _right(self, found: OutputDifference) -> bool:
-        return found.ok or not rounding.far_beyond(found, self.moved(self._step), few_bits=self._step > 0.0)
+    def _right(self, difference: OutputDifference) -> bool:
+        return difference.ok or not rounding.far_beyond(
+            difference, self.moved(self._step), few_bits=self._step > 0.0
+        )
 
     def _highest_right(self, reference: str, folder: Path) -> str:
         """The highest level below the side's own whose outputs are right; the reference's own always are."""
@@ -152,10 +154,10 @@ class Levels:
         )
 
     def _rounded(self, step: float) -> OutputDifference | None:
-        found = self.reference()
-        if found is None:
+        reference = self.reference()
+        if reference is None:
             return None
-        level, folder = found
+        level, folder = reference
         self._folder.mkdir(parents=True, exist_ok=True)
         model = self._nudged(step)
         steps = input_grids(self._side.model.ir)

@@ -52,6 +52,6 @@ def measured(
             do="it must be a module of this folder or of the runtime's packages, take outputs and inputs as "
             "dictionaries of arrays by name, and return a number, the higher the better",
         ) from error
-    found = json.loads(target.read_text(encoding="utf-8"))
+    values = json.loads(target.read_text(encoding="utf-8"))
     total = sum(weight for _, _, weight in cases)
-    return float(sum(value * weight for value, (_, _, weight) in zip(found, cases, strict=True)) / total)
+    return float(sum(value * weight for value, (_, _, weight) in zip(values, cases, strict=True)) / total)

@@ -72,8 +72,8 @@ def top1(arrays: tuple[Array, Array], types: tuple[str, str]) -> tuple[float, in
     agreeing = 0
     for start in range(0, rows, step):
         a, b = (
-            decode(np.asarray(each.reshape(-1, width)[start : start + step]), onnx_type).argmax(axis=1)
-            for each, onnx_type in zip(arrays, types, strict=True)
+            decode(np.asarray(array.reshape(-1, width)[start : start + step]), onnx_type).argmax(axis=1)
+            for array, onnx_type in zip(arrays, types, strict=True)
         )
         agreeing += int((a == b).sum())
     return agreeing / rows, rows
@@ -120,14 +120,14 @@ def columns_of(maps: Any, labels: Sequence[str]) -> Array | None:
     Returns:
         None where the maps are no such table.
     """
-    if not isinstance(maps, list) or not all(isinstance(each, dict) for each in maps):
+    if not isinstance(maps, list) or not all(isinstance(entries, dict) for entries in maps):
         return None
     keys = set(maps[0]) if maps else set(labels)
     if labels and set(labels) != keys:
         return None
     whole = all(key.removeprefix("-").isdigit() for key in keys)
     order = labels or sorted(keys, key=int if whole else str)
-    rows = [[each.get(key) for key in order] for each in maps if each.keys() == keys]
+    rows = [[entries.get(key) for key in order] for entries in maps if entries.keys() == keys]
     if len(rows) < len(maps) or not all(isinstance(v, int | float) for row in rows for v in row):
         return None
     return np.array(rows, dtype=np.float64).reshape(len(maps), len(order))

@@ -103,20 +103,20 @@ def slice_errors(
             old, new = np.where(finite, old, 0.0), np.where(finite, new, 0.0)
         with np.errstate(over="ignore"):
             error2, norm2 = np.square(new - old), np.square(old)
-            for each in axes:
-                each.add(_within(box, each.axis), old, new, error2, norm2)
+            for sums in axes:
+                sums.add(_within(box, sums.axis), old, new, error2, norm2)
     rms = math.sqrt(float(axes[0].norm2.sum()) / arrays[0].size)
     if not FLOOR <= rms < math.inf:
         return None, ()  # nearly nothing, or too much to square: distances tell little
     worst: list[SliceError] = []
     dead: list[SliceError] = []
-    for each in axes:
-        errors, still, counts = _judged(each, arrays, types, rms, relative_l2)
-        dead += _runs(each, errors, still)
+    for sums in axes:
+        errors, still, counts = _judged(sums, arrays, types, rms, relative_l2)
+        dead += _runs(sums, errors, still)
         if counts.any():
             at = int(np.where(counts, errors, -1.0).argmax())
-            worst.append(SliceError(axis=each.axis, first=at, last=at, relative_l2=float(errors[at])))
-    return max(worst, key=lambda each: each.relative_l2, default=None), tuple(dead)
+            worst.append(SliceError(axis=sums.axis, first=at, last=at, relative_l2=float(errors[at])))
+    return max(worst, key=lambda error: error.relative_l2, default=None), tuple(dead)
 
 
 def dead_columns(old: Array, new: Array, *, axis: int) -> tuple[SliceError, ...]:
@@ -130,47 +130,47 @@ def dead_columns(old: Array, new: Array, *, axis: int) -> tuple[SliceError, ...]
     rows = min(len(old), len(new))
     if rows < FEWEST:
         return ()
-    places = [np.linspace(0, len(each) - 1, rows).round().astype(int) for each in (old, new)]
-    a, b = (np.sort(each, axis=0)[at] for each, at in zip((old, new), places, strict=True))
+    places = [np.linspace(0, len(array) - 1, rows).round().astype(int) for array in (old, new)]
+    a, b = (np.sort(array, axis=0)[at] for array, at in zip((old, new), places, strict=True))
     with np.errstate(over="ignore", invalid="ignore"):
         norm = float(np.linalg.norm(np.nan_to_num(a)))
         far = float(np.linalg.norm(np.nan_to_num(b - a))) / max(norm, FLOOR)
     _, dead = slice_errors((a, b), ("double", "double"), far)
-    return tuple(msgspec.structs.replace(each, axis=axis) for each in dead if each.axis == 1)
+    return tuple(msgspec.structs.replace(error, axis=axis) for error in dead if error.axis == 1)
 
 
 def _judged(
-    each: _Axis, arrays: tuple[Array, Array], types: tuple[str, str], rms: float, relative_l2: float
+    axis: _Axis, arrays: tuple[Array, Array], types: tuple[str, str], rms: float, relative_l2: float
 ) -> tuple[Array, Array, Array]:
     """Of each slice along an axis: its relative L2, whether it is dead, and whether it counts."""
-    count = arrays[0].size / each.norm2.size
-    peak = max(float(np.abs(each.low).max()), float(np.abs(each.high).max()))
-    norms = np.sqrt(each.norm2)
-    errors = np.sqrt(each.error2) / np.maximum(norms, max(FLOOR_SHARE * rms, FLOOR) * math.sqrt(count))
-    spread = each.high - each.low
+    count = arrays[0].size / axis.norm2.size
+    peak = max(float(np.abs(axis.low).max()), float(np.abs(axis.high).max()))
+    norms = np.sqrt(axis.norm2)
+    errors = np.sqrt(axis.error2) / np.maximum(norms, max(FLOOR_SHARE * rms, FLOOR) * math.sqrt(count))
+    spread = axis.high - axis.low
     varies = spread > np.maximum(
-        STILL * np.maximum(np.abs(each.low), np.abs(each.high)), max(LEAST_SPREAD * peak, FLOOR)
+        STILL * np.maximum(np.abs(axis.low), np.abs(axis.high)), max(LEAST_SPREAD * peak, FLOOR)
     )
-    still = varies & (each.new_high - each.new_low <= STILL * spread) & (np.sqrt(each.error2) > LOST * norms)
+    still = varies & (axis.new_high - axis.new_low <= STILL * spread) & (np.sqrt(axis.error2) > LOST * norms)
     apart = still | (errors > max(STANDS_OUT * relative_l2, LEAST))
     doubtful = np.flatnonzero(apart & (norms < rms * math.sqrt(count)))
     counts = np.ones(errors.size, dtype=bool)
     if doubtful.size:
-        counts[doubtful] = _on_its_own(each, arrays, types, doubtful, ~apart)
+        counts[doubtful] = _on_its_own(axis, arrays, types, doubtful, ~apart)
     return errors, still & counts, counts
 
 
 def _on_its_own(
-    each: _Axis, arrays: tuple[Array, Array], types: tuple[str, str], slices: Array, whole: Array
+    axis: _Axis, arrays: tuple[Array, Array], types: tuple[str, str], slices: Array, whole: Array
 ) -> Array:
     """Whether values such as these slices have are rare in the whole slices, or far better off there."""
-    low, high = each.low[slices], each.high[slices]
+    low, high = axis.low[slices], axis.high[slices]
     margin = MARGIN * (high - low)
     n_within, elsewhere, total = np.zeros(slices.size), np.zeros(slices.size), 0
     for box in blocks(arrays[0].shape):
-        kept = whole[_within(box, each.axis)]
+        kept = whole[_within(box, axis.axis)]
         old, new = (
-            np.compress(kept, decode(np.asarray(a[box]), t), axis=each.axis).reshape(-1)
+            np.compress(kept, decode(np.asarray(a[box]), t), axis=axis.axis).reshape(-1)
             for a, t in zip(arrays, types, strict=True)
         )
         order = np.argsort(old)
@@ -181,7 +181,7 @@ def _on_its_own(
             elsewhere[i] = max(elsewhere[i], error[start:stop].max(initial=0.0))
         total += old.size
     rare = n_within < COMMON * max(1, total)
-    return np.asarray(rare | (np.sqrt(each.worst2[slices]) > FARES_WORSE * elsewhere))
+    return np.asarray(rare | (np.sqrt(axis.worst2[slices]) > FARES_WORSE * elsewhere))
 
 
 def _within(box: tuple[slice, ...], axis: int) -> slice:
@@ -189,14 +189,14 @@ def _within(box: tuple[slice, ...], axis: int) -> slice:
     return box[axis] if axis < len(box) else slice(None)
 
 
-def _runs(each: _Axis, errors: Array, dead: Array) -> Iterator[SliceError]:
+def _runs(axis: _Axis, errors: Array, dead: Array) -> Iterator[SliceError]:
     """Dead slices, neighbours as one."""
-    zero = (each.new_low == 0.0) & (each.new_high == 0.0)
+    zero = (axis.new_low == 0.0) & (axis.new_high == 0.0)
     at = np.flatnonzero(dead)
     breaks = np.flatnonzero((np.diff(at) != 1) | (zero[at[1:]] != zero[at[:-1]])) + 1
     for run in np.split(at, breaks) if at.size else ():
         yield SliceError(
-            axis=each.axis,
+            axis=axis.axis,
             first=int(run[0]),
             last=int(run[-1]),
             relative_l2=float(errors[run].max()),
@@ -207,7 +207,7 @@ def _runs(each: _Axis, errors: Array, dead: Array) -> Iterator[SliceError]:
 def in_words(slices: tuple[SliceError, ...]) -> str:
     """Dead slices, and what they are: "rows 4 to 11 of axis 1 are all zero"; of several runs the first three."""
     first = slices[0]
-    alike = [each for each in slices if (each.axis, each.dead) == (first.axis, first.dead)]
+    alike = [error for error in slices if (error.axis, error.dead) == (first.axis, first.dead)]
     runs = [f"{e.first}" if e.first == e.last else f"{e.first} to {e.last}" for e in alike]
     shown = runs if len(runs) <= 3 else [*runs[:3], f"{len(runs) - 3} more"]
     text = " and ".join(filter(None, [", ".join(shown[:-1]), shown[-1]]))

@@ -41,13 +41,13 @@ def grid_steps(arrays: tuple[Array, Array], types: tuple[str, str], grid: Grid) 
     old, new = (np.atleast_1d(array) for array in arrays)
     if grid.axis is not None and not _fits(grid, old.shape):
         return None
-    near = max(NEAR.get(each, NEAR_OTHERWISE) for each in types)
+    near = max(NEAR.get(onnx_type, NEAR_OTHERWISE) for onnx_type in types)
     moved = between = 0
     most = 0.0
     for box in blocks(old.shape):
         a, b = (
-            decode(np.asarray(each[box]), of).astype(np.float64)
-            for each, of in ((old, types[0]), (new, types[1]))
+            decode(np.asarray(array[box]), of).astype(np.float64)
+            for array, of in ((old, types[0]), (new, types[1]))
         )
         steps = np.abs(b - a) / _scales(grid, old.shape, box)
         steps = steps[np.isfinite(steps) & (steps > near)]

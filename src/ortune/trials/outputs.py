@@ -191,7 +191,7 @@ def compare_outputs(
         raise OrtuneError(f"the tolerance must be a positive number, not {tolerance}", do="e.g. 1e-3")
     before, after = read_outputs(reference), read_outputs(candidate)
     before = {name: value for name, value in before.items() if name not in without}
-    found = _Found(
+    report = _Found(
         may_be_nonfinite=allow_nonfinite, grids=grids or {}, labels=labels or {}, tolerance=tolerance
     )
     ways = {name: "moments" if as_moments else kinds.get(name, "values") for name in before}
@@ -201,42 +201,42 @@ def compare_outputs(
     )
     for name in order:
         if name not in after:
-            found.fail(f"output {name!r} is missing")
+            report.fail(f"output {name!r} is missing")
         else:
             limit = tolerance if rows is None or ways[name] != "set" else rows
-            _compare_output(found, ways[name], (before[name], after[name]), limit)
+            _compare_output(report, ways[name], (before[name], after[name]), limit)
     compared_as: Literal["values", "sets", "moments"] = "values"
-    if "moments" in found.ways:
+    if "moments" in report.ways:
         compared_as = "moments"
-    elif found.ways & {"set", "indices"}:
+    elif report.ways & {"set", "indices"}:
         compared_as = "sets"
-    wrong = found.wrong or ("" if found.floats else found.unlike)
+    wrong = report.wrong or ("" if report.floats else report.unlike)
     return OutputDifference(
-        ok=not found.what,
-        relative_l2=found.relative_l2,
-        max_error=found.max_error,
+        ok=not report.what,
+        relative_l2=report.relative_l2,
+        max_error=report.max_error,
         compared_as=compared_as,
-        what=wrong or found.what,
+        what=wrong or report.what,
         comparable=not wrong,
-        cosine=found.cosine,
+        cosine=report.cosine,
         tolerance=tolerance,
-        outputs=tuple(found.outputs),
-        silent=bool(found.outputs) and all(output.silent for output in found.outputs),
-        nonfinite=tuple(found.nonfinite),
-        nonfinite_reference=sum(output.unusable_reference for output in found.nonfinite),
-        nonfinite_candidate=sum(output.unusable_candidate for output in found.nonfinite),
-        accepting_tolerance=_accepting(found) if found.what and found.inexact and not wrong else None,
+        outputs=tuple(report.outputs),
+        silent=bool(report.outputs) and all(output.silent for output in report.outputs),
+        nonfinite=tuple(report.nonfinite),
+        nonfinite_reference=sum(output.unusable_reference for output in report.nonfinite),
+        nonfinite_candidate=sum(output.unusable_candidate for output in report.nonfinite),
+        accepting_tolerance=_accepting(report) if report.what and report.inexact and not wrong else None,
     )
 
 
-def _accepting(found: _Found) -> float:
+def _accepting(report: _Found) -> float:
     """The tolerance that accepts every output, and the worst slice of each."""
-    slices = [each.worst_slice.relative_l2 for each in found.outputs if each.worst_slice is not None]
-    return accepting(max([found.relative_l2, *slices]), found.max_error)
+    slices = [error.worst_slice.relative_l2 for error in report.outputs if error.worst_slice is not None]
+    return accepting(max([report.relative_l2, *slices]), report.max_error)
 
 
 def _compare_output(
-    found: _Found,
+    report: _Found,
     way: str,
     pair: tuple[StoredValue, StoredValue],
     tol: float | None,
@@ -244,20 +244,20 @@ def _compare_output(
     old, new = pair
     name = old.name
     if {old.kind, new.kind} == {"json", "tensor"}:
-        _compare_maps_with_tensor(found, way, pair, tol)
+        _compare_maps_with_tensor(report, way, pair, tol)
     elif old.kind != new.kind:
-        found.fail(f"output {name!r} is {_of_kind(new)}, where it was {_of_kind(old)}")
+        report.fail(f"output {name!r} is {_of_kind(new)}, where it was {_of_kind(old)}")
     elif len(old.files) != len(new.files):
-        found.fail(f"output {name!r} has {len(new.files)} elements, not {len(old.files)}")
+        report.fail(f"output {name!r} has {len(new.files)} elements, not {len(old.files)}")
     elif old.kind in ("json", "map-list"):
         for file1, file2 in zip(old.files, new.files, strict=True):
             maps = (load_json(file1), load_json(file2))
-            _compare_maps(found, name, way, maps, _limits((old.onnx_type, new.onnx_type), tol))
+            _compare_maps(report, name, way, maps, _limits((old.onnx_type, new.onnx_type), tol))
     else:
         for i, (file1, file2) in enumerate(zip(old.files, new.files, strict=True)):
             label = f"{name}[{i}]" if old.kind == "sequence" else name
             arrays = (load_array(file1), load_array(file2))
-            _compare_arrays(found, label, way, arrays, (old.onnx_type, new.onnx_type), tol)
+            _compare_arrays(report, label, way, arrays, (old.onnx_type, new.onnx_type), tol)
 
 
 def _of_kind(value: StoredValue) -> str:
@@ -265,28 +265,28 @@ def _of_kind(value: StoredValue) -> str:
 
 
 def _compare_maps_with_tensor(
-    found: _Found, way: str, pair: tuple[StoredValue, StoredValue], tol: float | None
+    report: _Found, way: str, pair: tuple[StoredValue, StoredValue], tol: float | None
 ) -> None:
     """A map for each row on one side, a column for each class on the other."""
-    name, maps = pair[0].name, next(each for each in pair if each.kind == "json")
-    columns = columns_of(load_json(maps.files[0]), found.labels.get(name, ()))
+    name, maps = pair[0].name, next(stored for stored in pair if stored.kind == "json")
+    columns = columns_of(load_json(maps.files[0]), report.labels.get(name, ()))
     if columns is None:
-        found.fail(
+        report.fail(
             f"output {name!r} is a tensor on one side, and maps that are no table of classes on the other"
         )
         return
-    old, new = (columns if each is maps else load_array(each.files[0]) for each in pair)
+    old, new = (columns if stored is maps else load_array(stored.files[0]) for stored in pair)
     if old.size == new.size and 1 in columns.shape:
         old, new = (
             old.reshape(columns.shape),
             new.reshape(columns.shape),
         )  # one row, or class, may have no axis
-    types = ["float" if each is maps else each.onnx_type for each in pair]
-    _compare_arrays(found, name, way, (old, new), (types[0], types[1]), tol)
+    types = ["float" if stored is maps else stored.onnx_type for stored in pair]
+    _compare_arrays(report, name, way, (old, new), (types[0], types[1]), tol)
 
 
 def _compare_arrays(
-    found: _Found,
+    report: _Found,
     label: str,
     way: str,
     arrays: tuple[Array, Array],
@@ -294,28 +294,28 @@ def _compare_arrays(
     tol: float | None,
 ) -> None:
     old, new = arrays
-    found.ways.add(way)
+    report.ways.add(way)
     if family(types[0]) != family(types[1]):
-        found.fail(f"output {label!r} is of type {types[1]}, not {types[0]}")
+        report.fail(f"output {label!r} is of type {types[1]}, not {types[0]}")
         return
     if family(types[0]) == "float":
-        found.count_nonfinite(label, arrays, types)
+        report.count_nonfinite(label, arrays, types)
     # Positions that a Cast made floating-point are compared one by one.
     counted = way in _ANY_COUNT and not (way == "indices" and family(types[0]) == "float")
     if old.ndim != new.ndim or (not counted and old.shape != new.shape):
-        found.fail(f"output {label!r} has shape {list(new.shape)}, not {list(old.shape)}")
+        report.fail(f"output {label!r} has shape {list(new.shape)}, not {list(old.shape)}")
     elif way == "moments":
-        _compare_moments(found, label, arrays, types)
+        _compare_moments(report, label, arrays, types)
     elif way == "set":
-        _compare_set(found, label, arrays, types, _limits(types, tol))
+        _compare_set(report, label, arrays, types, _limits(types, tol))
     elif family(types[0]) == "float":
-        _compare_floats(found, label, arrays, types, tol)
+        _compare_floats(report, label, arrays, types, tol)
     elif way == "indices":
-        _compare_indices(found, label, arrays, types)
-    elif (grid := found.grids.get(label)) is not None and grid.integers and grid.axis is None:
-        _compare_quantized(found, label, arrays, types, grid, tol)
+        _compare_indices(report, label, arrays, types)
+    elif (grid := report.grids.get(label)) is not None and grid.integers and grid.axis is None:
+        _compare_quantized(report, label, arrays, types, grid, tol)
     else:
-        _compare_equal(found, label, arrays)
+        _compare_equal(report, label, arrays)
 
 
 def _limits(types: tuple[str, str], tol: float | None) -> tuple[float, float]:
@@ -327,46 +327,46 @@ def _limits(types: tuple[str, str], tol: float | None) -> tuple[float, float]:
 
 
 def _compare_maps(
-    found: _Found, name: str, way: str, maps: tuple[Any, Any], limits: tuple[float, float]
+    report: _Found, name: str, way: str, maps: tuple[Any, Any], limits: tuple[float, float]
 ) -> None:
     """Lists of maps: the same keys, equal text and integers, floats within the limits."""
-    found.ways.add(way if way == "moments" else "values")
+    report.ways.add(way if way == "moments" else "values")
     old, new = (dict(leaves(m)) for m in maps)
     for key in [*old, *new]:
         if key not in old or key not in new:
-            found.fail(f"output {name!r} {'has a new' if key in new else 'lacks the'} entry {key}")
+            report.fail(f"output {name!r} {'has a new' if key in new else 'lacks the'} entry {key}")
             return
     numbers = [k for k in old if isinstance(old[k], float) and isinstance(new[k], int | float)]
     values = (
         np.array([old[k] for k in numbers], dtype=np.float64),
         np.array([new[k] for k in numbers], dtype=np.float64),
     )
-    found.count_nonfinite(name, values, ("double", "double"))
+    report.count_nonfinite(name, values, ("double", "double"))
     if way == "moments":
         if np.isfinite(values[0]).all() and not np.isfinite(values[1]).all():
-            found.fail(f"output {name!r} has values that are not finite, and had none")
+            report.fail(f"output {name!r} has values that are not finite, and had none")
         return
-    if (error := _distance(found, name, iter([values]), limits)) is not None:
-        _judge(found, error, limits)
+    if (error := _distance(report, name, iter([values]), limits)) is not None:
+        _judge(report, error, limits)
     for key in old.keys() - set(numbers):
         if old[key] != new[key]:
-            found.fail(f"output {name!r} is {new[key]!r} at {key}, where it was {old[key]!r}", wrong=False)
+            report.fail(f"output {name!r} is {new[key]!r} at {key}, where it was {old[key]!r}", wrong=False)
 
 
 def _compare_floats(
-    found: _Found, label: str, arrays: tuple[Array, Array], types: tuple[str, str], tol: float | None
+    report: _Found, label: str, arrays: tuple[Array, Array], types: tuple[str, str], tol: float | None
 ) -> None:
     """The distance of the whole, of each slice, and in steps where the reference is on a grid."""
     limits = _limits(types, tol)
     decoded = ((decode(a, types[0]), decode(b, types[1])) for a, b in pieces(*arrays))
-    error = _distance(found, label, decoded, limits)
+    error = _distance(report, label, decoded, limits)
     if error is None:
         return
     agreeing = top1(arrays, types)
     if agreeing is not None:
         error = msgspec.structs.replace(error, top1=agreeing[0], n_rows=agreeing[1])
     if error.max_error:
-        grid = found.grids.get(label)
+        grid = report.grids.get(label)
         worst, dead = slice_errors(arrays, types, error.relative_l2)
         error = msgspec.structs.replace(
             error,
@@ -374,11 +374,11 @@ def _compare_floats(
             worst_slice=worst,
             dead_slices=dead,
         )
-    _judge(found, error, limits)
+    _judge(report, error, limits)
 
 
 def _compare_quantized(
-    found: _Found,
+    report: _Found,
     label: str,
     arrays: tuple[Array, Array],
     types: tuple[str, str],
@@ -388,21 +388,21 @@ def _compare_quantized(
     """Integers that QuantizeLinear made, as the numbers that they stand for."""
     limits = _limits(types, tol)
     decoded = ((dequantized(a, grid), dequantized(b, grid)) for a, b in pieces(*arrays))
-    error = _distance(found, label, decoded, limits)
+    error = _distance(report, label, decoded, limits)
     if error is not None:
         steps = grid_steps(arrays, types, grid) if error.max_error else None
-        _judge(found, msgspec.structs.replace(error, steps=steps), limits)
+        _judge(report, msgspec.structs.replace(error, steps=steps), limits)
 
 
 def _distance(
-    found: _Found, label: str, decoded: Iterator[tuple[Array, Array]], limits: tuple[float, float]
+    report: _Found, label: str, decoded: Iterator[tuple[Array, Array]], limits: tuple[float, float]
 ) -> OutputError | None:
     """Relative L2 distance and largest error; non-finite values must agree in place and sign.
 
     Returns:
         None where they do not, and where there are no finite values.
     """
-    found.floats += 1
+    report.floats += 1
     error2 = norm2 = theirs2 = product = worst = largest = 0.0
     count = start = 0
     for old, new in decoded:
@@ -411,7 +411,7 @@ def _distance(
         same = (old[rest] == new[rest]) | (np.isnan(old[rest]) & np.isnan(new[rest]))
         if not same.all():
             at = int(np.flatnonzero(rest)[np.flatnonzero(~same)[0]])
-            found.fail(f"output {label!r} is {new[at]} at element {start + at}, where it was {old[at]}")
+            report.fail(f"output {label!r} is {new[at]} at element {start + at}, where it was {old[at]}")
             return None
         start += old.size
         if finite.any():
@@ -448,18 +448,18 @@ def _distance(
     )
 
 
-def _judge(found: _Found, error: OutputError, limits: tuple[float, float]) -> None:
+def _judge(report: _Found, error: OutputError, limits: tuple[float, float]) -> None:
     """Notes an output's error, and holds it to the limits; one step of a quantization grid is no difference."""
-    found.outputs.append(error)
-    found.relative_l2 = max(found.relative_l2, error.relative_l2)
-    found.max_error = max(found.max_error, error.max_error)
+    report.outputs.append(error)
+    report.relative_l2 = max(report.relative_l2, error.relative_l2)
+    report.max_error = max(report.max_error, error.max_error)
     if error.cosine is not None:
-        found.cosine = error.cosine if found.cosine is None else min(found.cosine, error.cosine)
+        report.cosine = error.cosine if report.cosine is None else min(report.cosine, error.cosine)
     if error.steps is not None and error.steps.same:
         return
     if error.dead_slices:
         what = f"output {error.name!r}: {in_words(error.dead_slices)}, where the reference varies"
-        found.fail(what)
+        report.fail(what)
     wrong = error.relative_l2 >= NOTHING_IN_COMMON
     for figure, value, limit in (
         ("relative L2 distance", error.relative_l2, limits[0]),
@@ -467,12 +467,12 @@ def _judge(found: _Found, error: OutputError, limits: tuple[float, float]) -> No
     ):
         if value > limit:
             what = f"output {error.name!r} differs: {figure} {value:.2g}, limit {limit:.2g}"
-            found.fail(what, wrong=wrong, inexact=True)
-    worst, limit = error.worst_slice, slice_limit(limits[0], found.tolerance)
+            report.fail(what, wrong=wrong, inexact=True)
+    worst, limit = error.worst_slice, slice_limit(limits[0], report.tolerance)
     if worst is not None and worst.relative_l2 > limit:
         far = f"relative L2 distance {worst.relative_l2:.2g} in row {worst.first} of axis {worst.axis}"
         what = f"output {error.name!r} differs: {far}, limit {limit:.2g}"
-        found.fail(what, wrong=wrong, inexact=True)
+        report.fail(what, wrong=wrong, inexact=True)
 
 
 def slice_limit(limit: float, tolerance: float | None) -> float:
@@ -482,7 +482,7 @@ def slice_limit(limit: float, tolerance: float | None) -> float:
     return math.inf if tolerance == SOMETHING_IN_COMMON else SLICE_OF_TOLERANCE * tolerance
 
 
-def _compare_equal(found: _Found, label: str, arrays: tuple[Array, Array]) -> None:
+def _compare_equal(report: _Found, label: str, arrays: tuple[Array, Array]) -> None:
     start = differing = 0
     what = ""
     for old, new in pieces(*arrays):
@@ -494,10 +494,10 @@ def _compare_equal(found: _Found, label: str, arrays: tuple[Array, Array]) -> No
         differing += differ.size
         start += old.size
     if what:
-        found.differ(what, differing, start)
+        report.differ(what, differing, start)
 
 
-def _compare_indices(found: _Found, label: str, arrays: tuple[Array, Array], types: tuple[str, str]) -> None:
+def _compare_indices(report: _Found, label: str, arrays: tuple[Array, Array], types: tuple[str, str]) -> None:
     """Positions from TopK, ArgMax, NonZero or NMS: a share may differ, more where the scores agree.
 
     Up to 1 % may differ in place. Where every floating-point output agrees, the scores behind the positions
@@ -507,7 +507,7 @@ def _compare_indices(found: _Found, label: str, arrays: tuple[Array, Array], typ
     """
     old, new = (np.atleast_1d(np.asarray(a)) for a in arrays)
     same_shape = old.shape == new.shape
-    scores_agree = found.floats > 0 and not found.what
+    scores_agree = report.floats > 0 and not report.what
     count = max(old.size, new.size)
     allowed = max(int(DIFFERING_SHARE * count), 1 if scores_agree or (count >= 4 and not same_shape) else 0)
     differ = int((old != new).sum()) if same_shape else count
@@ -517,9 +517,9 @@ def _compare_indices(found: _Found, label: str, arrays: tuple[Array, Array], typ
         rows = [np.stack([np.arange(a.size) // a.shape[-1], a.ravel()], 1) for a in (old, new)]
         differ = unmatched_rows(rows[0], rows[1], 0.0)
     if differ > allowed and old.ndim == 2 and 1 < old.shape[1] == new.shape[1] <= WIDEST_TABLE:
-        _compare_set(found, label, arrays, types, (0.0, 0.0))
+        _compare_set(report, label, arrays, types, (0.0, 0.0))
     elif differ > allowed:
-        found.differ(
+        report.differ(
             f"output {label!r}: {differ} of {count} indices differ, limit {allowed} "
             f"(shape {list(new.shape)}, {list(old.shape)} before)",
             differ,
@@ -528,7 +528,7 @@ def _compare_indices(found: _Found, label: str, arrays: tuple[Array, Array], typ
 
 
 def _compare_set(
-    found: _Found,
+    report: _Found,
     label: str,
     arrays: tuple[Array, Array],
     types: tuple[str, str],
@@ -539,26 +539,26 @@ def _compare_set(
     1 % of the rows may find no match, and at least one of four or more, or where every floating-point output
     agrees: a box right at the threshold comes or goes. So the number of rows may differ too.
     """
-    scores_agree = found.floats > 0 and not found.what
+    scores_agree = report.floats > 0 and not report.what
     is_float = family(types[0]) == "float"
-    found.floats += is_float
+    report.floats += is_float
     old, new = (np.asarray(decode(np.asarray(a), t)) for a, t in zip(arrays, types, strict=True))
     width = old.shape[-1] if old.ndim > 1 else 1
     if old.ndim > 1 and new.shape[-1] != width:
-        found.fail(f"output {label!r} has rows of {new.shape[-1]} values, not {width}")
+        report.fail(f"output {label!r} has rows of {new.shape[-1]} values, not {width}")
         return
     if is_float and np.isnan(new).any() and not np.isnan(old).any():
-        found.fail(f"output {label!r} has NaN, and had none")
+        report.fail(f"output {label!r} has NaN, and had none")
         return
     old, new = (a.reshape(-1, width) if width else a.reshape(0, 1) for a in (old, new))
     rows = max(len(old), len(new))
     allowed = max(int(DIFFERING_SHARE * rows), 1 if rows >= 4 or scores_agree else 0)
     if is_float and (dead := dead_columns(old, new, axis=max(0, arrays[0].ndim - 1))):
-        found.fail(f"output {label!r}: {in_words(dead)}, where the reference varies")
+        report.fail(f"output {label!r}: {in_words(dead)}, where the reference varies")
         return
     unmatched = unmatched_rows(old, new, limits[1] if is_float else 0.0)
     if unmatched > allowed:
-        found.differ(
+        report.differ(
             f"output {label!r}: {unmatched} of {rows} rows have no counterpart, limit {allowed} "
             f"({len(new)} rows, {len(old)} before)",
             unmatched,
@@ -566,7 +566,7 @@ def _compare_set(
         )
 
 
-def _compare_moments(found: _Found, label: str, arrays: tuple[Array, Array], types: tuple[str, str]) -> None:
+def _compare_moments(report: _Found, label: str, arrays: tuple[Array, Array], types: tuple[str, str]) -> None:
     """Outputs of random operators: same rank and about the same size, finite, like mean and spread.
 
     Lengths may themselves be random, so they may differ up to fourfold. The bounds of mean and spread are
@@ -574,22 +574,22 @@ def _compare_moments(found: _Found, label: str, arrays: tuple[Array, Array], typ
     """
     old, new = arrays
     if old.shape != new.shape and not old.size / 4 <= new.size <= old.size * 4:
-        found.fail(f"output {label!r} has shape {list(new.shape)}, not near {list(old.shape)}")
+        report.fail(f"output {label!r} has shape {list(new.shape)}, not near {list(old.shape)}")
         return
     if old.dtype.kind == "U" or min(old.size, new.size) == 0:
         return
     was, now = (moments(a, t) for a, t in zip(arrays, types, strict=True))
     if now[2] > 0 and was[2] == 0:
-        found.fail(f"output {label!r} has {now[2]} values that are not finite, and had none")
+        report.fail(f"output {label!r} has {now[2]} values that are not finite, and had none")
     if min(old.size, new.size) < FEWEST_FOR_MOMENTS:
         return
     spread = max(was[1], now[1])
     room = max(0.5 * spread, 1e-2 * abs(was[0]), FLOOR)
     if abs(now[0] - was[0]) > room:
         what = f"output {label!r} has mean {now[0]:.3g}, was {was[0]:.3g}, limit ± {room:.2g}"
-        found.fail(what, wrong=False)
+        report.fail(what, wrong=False)
     elif spread > room and spread > 2.0 * min(was[1], now[1]):
-        found.fail(
+        report.fail(
             f"output {label!r} has standard deviation {now[1]:.3g}, was {was[1]:.3g}, limit a factor of 2",
             wrong=False,
         )

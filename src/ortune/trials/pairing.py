@@ -56,14 +56,14 @@ def fed_as(
 
 
 def pair_inputs(
-    a: onnx_ir.Model, b: onnx_ir.Model, given: Mapping[str, str], name: str = "B"
+    a: onnx_ir.Model, b: onnx_ir.Model, mapped: Mapping[str, str], name: str = "B"
 ) -> dict[str, str]:
     """B's input -> A's input: as given, then by name, then by order among those left with a shape and kind that fit.
 
     Args:
         a: Whose inputs are there.
         b: Whose are wanted.
-        given: As the user pairs them, A's -> B's.
+        mapped: As the user pairs them, A's -> B's.
         name: What B is called.
 
     Raises:
@@ -73,15 +73,15 @@ def pair_inputs(
     theirs, ours = feedable(a), feedable(b)
     their_names, our_names = [v.name for v in theirs], [v.name for v in ours]
     pairs: dict[str, str] = {}
-    for left, right in given.items():
+    for left, right in mapped.items():
         if left not in their_names or right not in our_names:
             missing, side = (left, "A") if left not in their_names else (right, name)
             names = ", ".join(map(str, their_names if side == "A" else our_names))
             raise InputError(f"{side} has no input {missing!r}", where="--map", do=f"its inputs are {names}")
         pairs[right] = left
-    for each in our_names:
-        if each not in pairs and each in their_names and each not in pairs.values():
-            pairs[str(each)] = str(each)
+    for input_name in our_names:
+        if input_name not in pairs and input_name in their_names and input_name not in pairs.values():
+            pairs[str(input_name)] = str(input_name)
     free = [v for v in theirs if v.name not in pairs.values()]
     for value in ours:
         if value.name in pairs:
@@ -130,9 +130,9 @@ def pair_outputs(a: onnx_ir.Model, b: onnx_ir.Model) -> dict[str, str]:
     pairs = {name: name for name in ours if name in theirs}
     free = [name for name in theirs if name not in pairs]
     for name, value in ours.items():
-        fits = [each for each in free if name not in pairs and _fits(theirs[each], value)]
+        fits = [candidate for candidate in free if name not in pairs and _fits(theirs[candidate], value)]
         # What is no tensor, such as a list of maps, fits anything: it comes last.
-        partner = min(fits, key=lambda each: _kind(theirs[each]) is None, default=None)
+        partner = min(fits, key=lambda candidate: _kind(theirs[candidate]) is None, default=None)
         if partner is not None:
             pairs[name] = partner
             free.remove(partner)
@@ -196,9 +196,11 @@ def feeds_for(
                     do=f"choose A's sizes: --shape {source}:{fixed.replace('?', '1')}",
                 )
             if isinstance(value, np.ndarray) and feed_files.onnx_type(value) != wanted:
-                given = feed_files.onnx_type(value)
-                if given not in CASTS or wanted not in CASTS or family(given) != family(wanted):
-                    what = f"input {ours!r} of {name} is {wanted}, its partner {source!r} in A is {given}"
+                value_type = feed_files.onnx_type(value)
+                if value_type not in CASTS or wanted not in CASTS or family(value_type) != family(wanted):
+                    what = (
+                        f"input {ours!r} of {name} is {wanted}, its partner {source!r} in A is {value_type}"
+                    )
                     raise InputError(what, where=name, do="compare models whose inputs have the same types")
                 value, same = value.astype(CASTS[wanted]), False
             changed[ours] = value

@@ -108,40 +108,40 @@ def nudged(model: ir.Model, seed: int, step: float = 0.0) -> ir.Model | None:
 
 def _shaping(model: ir.Model) -> set[ir.Value]:
     """The values that sizes are computed from."""
-    found: set[ir.Value] = set()
+    values: set[ir.Value] = set()
     rest = [
         node.inputs[i] for node in nodes(model) for i in SIZES.get(node.op_type, ()) if i < len(node.inputs)
     ]
     while rest:
         value = rest.pop()
-        if value is None or value in found:
+        if value is None or value in values:
             continue
-        found.add(value)
+        values.add(value)
         producer = value.producer()
         # The shape of a tensor is the same whatever its values are.
         if producer is not None and producer.op_type not in ("Shape", "Size"):
             rest += producer.inputs
-    return found
+    return values
 
 
-def far_beyond(found: OutputDifference, moved: OutputDifference | None, *, few_bits: bool) -> bool:
+def far_beyond(difference: OutputDifference, moved: OutputDifference | None, *, few_bits: bool) -> bool:
     """Whether outputs that are not the same are not merely rounded otherwise.
 
     Args:
-        found: Against a reference.
+        difference: Against a reference.
         moved: The reference with inputs and weights one step away against itself; None where that is not known.
         few_bits: That step was one of few bits.
     """
-    if found.nonfinite_reference and not found.nonfinite_candidate:
+    if difference.nonfinite_reference and not difference.nonfinite_candidate:
         return False  # an overflow of the reference is no answer to hold another against
-    if found.compared_as == "moments":
+    if difference.compared_as == "moments":
         # Moments are those of the numbers that were drawn; NaN where the reference has none is no matter of them.
-        return found.nonfinite_candidate > 0 and not found.nonfinite_reference
-    dead = any(output.dead_slices for output in found.outputs)
+        return difference.nonfinite_candidate > 0 and not difference.nonfinite_reference
+    dead = any(output.dead_slices for output in difference.outputs)
     if moved is None:
         # Labels and rows that rounding may turn over prove nothing then.
-        return not found.comparable or found.relative_l2 >= BY_VALUE
-    if found.accepting_tolerance is None and not dead:
+        return not difference.comparable or difference.relative_l2 >= BY_VALUE
+    if difference.accepting_tolerance is None and not dead:
         # Another label, row or shape, or NaN: no matter of a distance. What rounding alone turns over is none of it.
         return moved.ok or moved.accepting_tolerance is not None
     if dead and not few_bits:
@@ -152,15 +152,16 @@ def far_beyond(found: OutputDifference, moved: OutputDifference | None, *, few_b
     # By the whole of an output: a single element may be turned over by a step that none of those moved just then.
     return any(
         output.relative_l2 > max(output.limit, far.get(output.name, BY_VALUE))
-        for output in found.outputs
+        for output in difference.outputs
         if not _steps_explain(output)
     )
 
 
-def doubtful(found: OutputDifference) -> bool:
+def doubtful(difference: OutputDifference) -> bool:
     """Whether outputs pass as the same, and by so little that the model itself is to be asked."""
-    return found.ok and any(
-        output.relative_l2 > DOUBTED * output.limit and not _steps_explain(output) for output in found.outputs
+    return difference.ok and any(
+        output.relative_l2 > DOUBTED * output.limit and not _steps_explain(output)
+        for output in difference.outputs
     )
 
 
@@ -179,36 +180,41 @@ def _of_slice(output: OutputError) -> float:
     return output.worst_slice.relative_l2 if output.worst_slice is not None else 0.0
 
 
-def forgiven(found: OutputDifference, own: Sequence[OutputDifference]) -> OutputDifference:
+def forgiven(difference: OutputDifference, own: Sequence[OutputDifference]) -> OutputDifference:
     """As the same, where the model itself moves as much when it is merely rounded otherwise."""
-    for output in found.outputs:
+    for output in difference.outputs:
         if _steps_explain(output) or _within(output):
             continue
         # Each for itself: that another output of the model is sensitive excuses nothing in this one.
-        mine = [same for each in own for same in each.outputs if same.name == output.name]
+        mine = [same for own_difference in own for same in own_difference.outputs if same.name == output.name]
         if output.relative_l2 > FORGIVEN * max((same.relative_l2 for same in mine), default=0.0):
-            return found
+            return difference
         if output.max_error > FORGIVEN * max((same.max_error for same in mine), default=0.0):
-            return found
+            return difference
         if _of_slice(output) > max(
             slice_limit(output.limit, None), FORGIVEN * max(map(_of_slice, mine), default=0.0)
         ):
-            return found
-    return msgspec.structs.replace(found, ok=True, what="", accepting_tolerance=None)
+            return difference
+    return msgspec.structs.replace(difference, ok=True, what="", accepting_tolerance=None)
 
 
 def moves(own: Sequence[OutputDifference]) -> float:
     """Relative L2 by which rounding alone moves the outputs."""
-    return max((each.relative_l2 for each in own), default=0.0)
+    return max((difference.relative_l2 for difference in own), default=0.0)
 
 
-def tightened(found: OutputDifference, own: Sequence[OutputDifference]) -> OutputDifference:
+def tightened(difference: OutputDifference, own: Sequence[OutputDifference]) -> OutputDifference:
     """As different, where the model itself moves by far less: what passes is more than rounding, a conversion say."""
     if not moves(own):
-        return found  # nothing is known of its rounding
-    for output in found.outputs:
+        return difference  # nothing is known of its rounding
+    for output in difference.outputs:
         mine = max(
-            (same.relative_l2 for each in own for same in each.outputs if same.name == output.name),
+            (
+                same.relative_l2
+                for own_difference in own
+                for same in own_difference.outputs
+                if same.name == output.name
+            ),
             default=0.0,
         )
         if _steps_explain(output):
@@ -219,6 +225,9 @@ def tightened(found: OutputDifference, own: Sequence[OutputDifference]) -> Outpu
                 f"it by {mine:.2g}"
             )
             return msgspec.structs.replace(
-                found, ok=False, what=what, accepting_tolerance=accepting(found.relative_l2, found.max_error)
+                difference,
+                ok=False,
+                what=what,
+                accepting_tolerance=accepting(difference.relative_l2, difference.max_error),
             )
-    return found
+    return difference

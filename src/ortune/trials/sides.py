@@ -186,10 +186,10 @@ def resolve(
 def _require_holdable(model: OpenModel) -> None:
     """Refuses, before its weights are read for the first time, a model that this machine cannot hold."""
     # Each tensor counts: several may lie at one place of a file.
-    held = model.facts.size_bytes + sum(tensor.length or 0 for tensor in model.external)
+    needed_bytes = model.facts.size_bytes + sum(tensor.length or 0 for tensor in model.external)
     most = memory_bytes()
-    if held > most > 0:
-        gib = f"{held / 2**30:,.0f} GiB of weights, and this machine has {most / 2**30:,.0f} GiB of memory"
+    if needed_bytes > most > 0:
+        gib = f"{needed_bytes / 2**30:,.0f} GiB of weights, and this machine has {most / 2**30:,.0f} GiB of memory"
         raise ModelError(
             f"The model has {gib}.",
             where=str(model.path),
@@ -270,9 +270,9 @@ def read_plan(path: Path) -> Plan:
     except msgspec.DecodeError as error:
         raise UsageError(f"is not a plan: {error}", where=str(path), do=example) from error
     if unknown:
-        known = ", ".join(Plan.__struct_fields__)
+        fields = ", ".join(Plan.__struct_fields__)
         raise UsageError(
-            f"has no part called {unknown[0]!r}; a plan has {known}", where=str(path), do=example
+            f"has no part called {unknown[0]!r}; a plan has {fields}", where=str(path), do=example
         )
     return canonical(plan, str(path))
 
@@ -288,11 +288,11 @@ def canonical(plan: Plan, where: str = "the plan") -> Plan:
     for spec in plan.providers:
         refused = refused_option(spec.options, find_provider(spec.name).options)
         if refused:
-            known = ", ".join(sorted(find_provider(spec.name).options)) or "none"
+            options = ", ".join(sorted(find_provider(spec.name).options)) or "none"
             raise UsageError(
                 f"{refused} of {spec.name} cannot be set by a plan",
                 where="providers of the plan",
-                do=f"leave it out; a plan can set: {known}",
+                do=f"leave it out; a plan can set: {options}",
             )
     pairs = [f"{name}={value}" for name, value in plan.settings.items()]
     return msgspec.structs.replace(plan, settings=knobs.parse_settings(pairs, where))

@@ -58,7 +58,7 @@ class Tolerance:
             asked.append(10.0 ** (-self.snr_db / 20.0))
         if self.cosine is not None:
             asked.append(math.sqrt(1.0 - self.cosine**2))
-        return min((each for each in asked if each is not None), default=UNASKED_OF_ROWS)
+        return min((limit for limit in asked if limit is not None), default=UNASKED_OF_ROWS)
 
     @property
     def of_metric(self) -> bool:
@@ -66,15 +66,15 @@ class Tolerance:
         return self.metric is not None or self.metric_of_base is not None
 
 
-def parse(given: str | float | None) -> Tolerance | None:
+def parse(value: str | float | None) -> Tolerance | None:
     """Reads what ``--tolerance`` is given.
 
     Raises:
         UsageError: It is no positive number and no budget.
     """
-    if given is None:
+    if value is None:
         return None
-    text = str(given).strip()
+    text = str(value).strip()
     try:
         number = float(text)
     except ValueError:
@@ -85,60 +85,60 @@ def parse(given: str | float | None) -> Tolerance | None:
 
 
 def _budget(text: str) -> Tolerance:
-    found: dict[str, float] = {}
+    limits: dict[str, float] = {}
     for part in text.split(","):
         match = _PART.fullmatch(part.strip())
         if match is None:
             raise UsageError(f"{part.strip()!r} is no tolerance", where="--tolerance", do=_DO)
         name, sign, unit = match[1].lower(), match[2], match[4].lower()
-        if sign != _HOW[name][0] or unit not in _HOW[name][1] or name in found:
+        if sign != _HOW[name][0] or unit not in _HOW[name][1] or name in limits:
             raise UsageError(f"{part.strip()!r} is no tolerance", where="--tolerance", do=_DO)
-        found[name] = float(match[3]) / (100.0 if unit == "%" else 1.0)
+        limits[name] = float(match[3]) / (100.0 if unit == "%" else 1.0)
         if name == "metric" and unit == "%":
-            found["metric_of_base"] = found.pop("metric")
-        elif name in ("cosine", "top1") and found[name] > 1.0:
+            limits["metric_of_base"] = limits.pop("metric")
+        elif name in ("cosine", "top1") and limits[name] > 1.0:
             raise UsageError(f"{part.strip()!r} asks for more than 1", where="--tolerance", do=_DO)
     return Tolerance(
         text=text,
-        relative_l2=found.get("l2"),
-        cosine=found.get("cosine"),
-        snr_db=found.get("snr"),
-        top1=found.get("top1"),
-        metric=found.get("metric"),
-        metric_of_base=found.get("metric_of_base"),
+        relative_l2=limits.get("l2"),
+        cosine=limits.get("cosine"),
+        snr_db=limits.get("snr"),
+        top1=limits.get("top1"),
+        metric=limits.get("metric"),
+        metric_of_base=limits.get("metric_of_base"),
     )
 
 
-def worst_of(found: Sequence[OutputDifference]) -> OutputDifference:
+def worst_of(differences: Sequence[OutputDifference]) -> OutputDifference:
     """The differences of all inputs as one: what the worst input says, with the worst figures of each output."""
     worst = max(
-        found,
+        differences,
         key=lambda d: (not d.comparable, not d.ok, not d.ok and d.accepting_tolerance is None, d.relative_l2),
     )
     outputs: dict[str, OutputError] = {}
-    for output in (output for difference in found for output in difference.outputs):
+    for output in (output for difference in differences for output in difference.outputs):
         outputs[output.name] = _both(outputs[output.name], output) if output.name in outputs else output
-    accepting = [d.accepting_tolerance for d in found if d.accepting_tolerance is not None]
+    accepting = [d.accepting_tolerance for d in differences if d.accepting_tolerance is not None]
     return msgspec.structs.replace(
         worst,
-        relative_l2=max(d.relative_l2 for d in found),
-        max_error=max(d.max_error for d in found),
-        cosine=min((d.cosine for d in found if d.cosine is not None), default=None),
-        top1=min(top1_by_output(found).values(), default=None),
+        relative_l2=max(d.relative_l2 for d in differences),
+        max_error=max(d.max_error for d in differences),
+        cosine=min((d.cosine for d in differences if d.cosine is not None), default=None),
+        top1=min(top1_by_output(differences).values(), default=None),
         accepting_tolerance=None if worst.accepting_tolerance is None else max(accepting),
         outputs=tuple(outputs.values()),
-        silent=all(d.silent for d in found),
-        nonfinite=tuple(_nonfinite(found)),
-        nonfinite_reference=sum(d.nonfinite_reference for d in found),
-        nonfinite_candidate=sum(d.nonfinite_candidate for d in found),
+        silent=all(d.silent for d in differences),
+        nonfinite=tuple(_nonfinite(differences)),
+        nonfinite_reference=sum(d.nonfinite_reference for d in differences),
+        nonfinite_candidate=sum(d.nonfinite_candidate for d in differences),
     )
 
 
-def _nonfinite(found: Sequence[OutputDifference]) -> Iterator[NonFiniteOutput]:
+def _nonfinite(differences: Sequence[OutputDifference]) -> Iterator[NonFiniteOutput]:
     """The counts of each output that has any, over all inputs."""
-    each = [output for difference in found for output in difference.nonfinite]
-    for name in dict.fromkeys(output.name for output in each):
-        mine = [output for output in each if output.name == name]
+    outputs = [output for difference in differences for output in difference.nonfinite]
+    for name in dict.fromkeys(output.name for output in outputs):
+        mine = [output for output in outputs if output.name == name]
         yield NonFiniteOutput(
             name=name,
             n_elements=sum(output.n_elements for output in mine),
@@ -151,48 +151,48 @@ def _nonfinite(found: Sequence[OutputDifference]) -> Iterator[NonFiniteOutput]:
 
 def _both(one: OutputError, other: OutputError) -> OutputError:
     """An output with two inputs: the worse of each figure, and the rows of both."""
-    further = max(one, other, key=lambda each: each.relative_l2)
-    slices = [each.worst_slice for each in (one, other) if each.worst_slice is not None]
-    steps = [each.steps for each in (one, other) if each.steps is not None]
+    further = max(one, other, key=lambda error: error.relative_l2)
+    slices = [error.worst_slice for error in (one, other) if error.worst_slice is not None]
+    steps = [error.steps for error in (one, other) if error.steps is not None]
     rows = one.n_rows + other.n_rows
     return msgspec.structs.replace(
         further,
         max_error=max(one.max_error, other.max_error),
         cosine=min((c for c in (one.cosine, other.cosine) if c is not None), default=None),
-        top1=sum((each.top1 or 0.0) * each.n_rows for each in (one, other)) / rows if rows else None,
+        top1=sum((error.top1 or 0.0) * error.n_rows for error in (one, other)) / rows if rows else None,
         n_rows=rows,
         silent=one.silent and other.silent,
-        steps=max(steps, key=lambda each: (not each.same, each.most, each.share), default=None),
-        worst_slice=max(slices, key=lambda each: each.relative_l2, default=None),
+        steps=max(steps, key=lambda step: (not step.same, step.most, step.share), default=None),
+        worst_slice=max(slices, key=lambda error: error.relative_l2, default=None),
         dead_slices=one.dead_slices or other.dead_slices,
     )
 
 
 def judged(
-    found: Sequence[OutputDifference], asked: Tolerance, metrics: tuple[float, float] | None = None
+    differences: Sequence[OutputDifference], asked: Tolerance, metrics: tuple[float, float] | None = None
 ) -> OutputDifference:
     """The differences of all inputs against a budget; the worst of them, with what does not hold in words.
 
     Args:
-        found: The difference of each input.
+        differences: The difference of each input.
         asked: The budget.
         metrics: The user's own, of the base and of the candidate.
     """
-    worst = msgspec.structs.replace(worst_of(found), asked=asked.text, tolerance=None)
+    worst = msgspec.structs.replace(worst_of(differences), asked=asked.text, tolerance=None)
     if metrics is not None:
         finite = [value if math.isfinite(value) else None for value in metrics]  # JSON has no other
         worst = msgspec.structs.replace(worst, metric_base=finite[0], metric=finite[1])
-    by_value = all(d.ok or d.accepting_tolerance is not None for d in found)
+    by_value = all(d.ok or d.accepting_tolerance is not None for d in differences)
     if not (worst.comparable and by_value):
         return worst  # a label, a shape or NaN: no matter of a distance
-    missed = next(_missed(found, asked), "") or _missed_metric(asked, metrics)
+    missed = next(_missed(differences, asked), "") or _missed_metric(asked, metrics)
     accepting = worst.accepting_tolerance if missed else None
     return msgspec.structs.replace(worst, ok=not missed, what=missed, accepting_tolerance=accepting)
 
 
-def _missed(found: Sequence[OutputDifference], asked: Tolerance) -> Iterator[str]:
+def _missed(differences: Sequence[OutputDifference], asked: Tolerance) -> Iterator[str]:
     """What does not hold, a sentence each."""
-    for output in (output for difference in found for output in difference.outputs):
+    for output in (output for difference in differences for output in difference.outputs):
         name = output.name
         if asked.relative_l2 is not None and output.relative_l2 > asked.relative_l2:
             yield f"output {name!r} differs: relative L2 {output.relative_l2:.2g}, limit {asked.relative_l2:.2g}"
@@ -208,7 +208,7 @@ def _missed(found: Sequence[OutputDifference], asked: Tolerance) -> Iterator[str
             yield f"output {name!r} differs: cosine {output.cosine:.6g}, at least {asked.cosine:g} is asked for"
     if asked.top1 is None:
         return
-    shares = top1_by_output(found)
+    shares = top1_by_output(differences)
     if not shares:
         yield "no output has rows of scores (two or three dimensions), so there is no top-1 agreement"
     for name, share in shares.items():
@@ -216,13 +216,13 @@ def _missed(found: Sequence[OutputDifference], asked: Tolerance) -> Iterator[str
             yield f"output {name!r}: the largest element is the same in {share:.4g} of the rows, not {asked.top1:g}"
 
 
-def top1_by_output(found: Sequence[OutputDifference]) -> dict[str, float]:
+def top1_by_output(differences: Sequence[OutputDifference]) -> dict[str, float]:
     """Share of the rows whose largest element is the same, over all inputs, of each output that has rows of scores."""
     rows: dict[str, list[tuple[float, int]]] = {}
-    for output in (output for difference in found for output in difference.outputs):
+    for output in (output for difference in differences for output in difference.outputs):
         if output.top1 is not None:
             rows.setdefault(output.name, []).append((output.top1, output.n_rows))
-    return {name: sum(s * n for s, n in each) / sum(n for _, n in each) for name, each in rows.items()}
+    return {name: sum(s * n for s, n in shares) / sum(n for _, n in shares) for name, shares in rows.items()}
 
 
 def _missed_metric(asked: Tolerance, metrics: tuple[float, float] | None) -> str:

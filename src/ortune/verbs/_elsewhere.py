@@ -67,9 +67,13 @@ class Elsewhere(Listening):
         from ortune.providers import of_target
 
         if not self.serve:
-            for each in option_fields(Elsewhere):
-                if each.name in OF_THE_ADDRESS and isinstance(each.spelling, Option) and each.given(self):
-                    flag = each.spelling.flag
+            for option in option_fields(Elsewhere):
+                if (
+                    option.name in OF_THE_ADDRESS
+                    and isinstance(option.spelling, Option)
+                    and option.given(self)
+                ):
+                    flag = option.spelling.flag
                     raise UsageError(
                         "is of a browser elsewhere, and none is asked for", where=flag, do="add --serve"
                     )

@@ -177,7 +177,9 @@ def _target(name: str, offered: Collection[str]) -> tuple[str, str]:
     provider = (
         exact if exact.target else next((p for p in that(lambda p: p.target) if word in _words(p)), CUDA)
     )
-    option = next((each for each in _options_of(provider) if each in offered), "--target")
+    option = next(
+        (option_name for option_name in _options_of(provider) if option_name in offered), "--target"
+    )
     return option, provider.target
 
 

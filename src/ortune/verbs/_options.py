@@ -108,13 +108,13 @@ class OptionField:
 def option_fields(options: type) -> Iterator[OptionField]:
     """The fields of a verb's options: arguments first, then options in their order."""
     hints = get_type_hints(options, include_extras=True)
-    found = []
+    all_fields = []
     for field in fields(options):
         kind, spelling = hints[field.name], None
         if get_origin(kind) is Annotated:
             kind, spelling = get_args(kind)
-        found.append(OptionField(name=field.name, type=kind, default=field.default, spelling=spelling))
-    yield from sorted(found, key=lambda each: not isinstance(each.spelling, Argument))
+        all_fields.append(OptionField(name=field.name, type=kind, default=field.default, spelling=spelling))
+    yield from sorted(all_fields, key=lambda option: not isinstance(option.spelling, Argument))
 
 
 def require_places(options: Any) -> None:
@@ -123,29 +123,29 @@ def require_places(options: Any) -> None:
     Raises:
         UsageError: One of them could not.
     """
-    for each in option_fields(type(options)):
-        place = getattr(options, each.name)
-        if isinstance(each.spelling, Option) and each.spelling.writes and place is not None:
-            files.require_writable(Path(place), each.spelling.flag)
+    for option in option_fields(type(options)):
+        place = getattr(options, option.name)
+        if isinstance(option.spelling, Option) and option.spelling.writes and place is not None:
+            files.require_writable(Path(place), option.spelling.flag)
 
 
 def words(options: Any, *, without: Sequence[str] = ()) -> list[str]:
     """What is asked, as the command line takes it: what differs from the defaults, as the user wrote it."""
-    found: list[str] = []
-    for each in option_fields(type(options)):
-        value = getattr(options, each.name)
-        if each.name in without or value is None:
+    line: list[str] = []
+    for option in option_fields(type(options)):
+        value = getattr(options, option.name)
+        if option.name in without or value is None:
             continue
-        values = list(value) if each.many else [value]
-        if isinstance(each.spelling, Argument):
-            found += map(operand, values)
-        elif each.spelling is not None and each.spelling.again and each.given(options):
-            on, _, off = each.spelling.flag.partition("/")
+        values = list(value) if option.many else [value]
+        if isinstance(option.spelling, Argument):
+            line += map(operand, values)
+        elif option.spelling is not None and option.spelling.again and option.given(options):
+            on, _, off = option.spelling.flag.partition("/")
             if isinstance(value, bool):
-                found.append(on if value else off)
+                line.append(on if value else off)
             else:
-                found += [word for v in values for word in (on, written(v))]
-    return found
+                line += [word for v in values for word in (on, written(v))]
+    return line
 
 
 def command(verb: str, options: Any) -> str:
@@ -171,8 +171,8 @@ MOST_S, MOST_BYTES = 1e9, 1 << 60
 
 def seconds(text: str | float, option: str) -> float:
     """Reads 90s, 2m, 30ms or a plain number of seconds."""
-    found = re.fullmatch(rf"{_NUMBER}(us|ms|s|m|min|h|)\s*", str(text))
-    value = float(found.group(1)) * _UNITS[found.group(2)] if found else MOST_S
+    match = re.fullmatch(rf"{_NUMBER}(us|ms|s|m|min|h|)\s*", str(text))
+    value = float(match.group(1)) * _UNITS[match.group(2)] if match else MOST_S
     if value >= MOST_S:
         raise UsageError(f"{text!r} is not a time", where=option, do="write e.g. 30ms, 90s or 2m")
     return value
@@ -182,10 +182,10 @@ def share(text: str | float | None, option: str) -> float | None:
     """Reads 5% or 0.05, both as 0.05."""
     if text is None:
         return None
-    found = re.fullmatch(rf"{_NUMBER}(%?)\s*", str(text))
-    if not found:
+    match = re.fullmatch(rf"{_NUMBER}(%?)\s*", str(text))
+    if not match:
         raise UsageError(f"{text!r} is not a share", where=option, do="write e.g. 5%")
-    value = float(found.group(1)) / (100 if found.group(2) else 1)
+    value = float(match.group(1)) / (100 if match.group(2) else 1)
     if not 0 <= value < 1:
         raise UsageError(f"{text!r} is not below 100 %", where=option, do="write e.g. 5%")
     return value
@@ -193,9 +193,9 @@ def share(text: str | float | None, option: str) -> float | None:
 
 def size_bytes(text: str | float, option: str) -> int:
     """Reads 512m, 2g, 2Gi or a plain number of bytes."""
-    found = re.fullmatch(rf"{_NUMBER}([kmgKMG]?)i?[bB]?\s*", str(text))
+    match = re.fullmatch(rf"{_NUMBER}([kmgKMG]?)i?[bB]?\s*", str(text))
     value = (
-        float(found.group(1)) * 1024 ** " kmg".index(found.group(2).lower() or " ") if found else MOST_BYTES
+        float(match.group(1)) * 1024 ** " kmg".index(match.group(2).lower() or " ") if match else MOST_BYTES
     )
     if value >= MOST_BYTES:
         raise UsageError(f"{text!r} is not a size", where=option, do="write e.g. 512m, 2g or 2Gi")
@@ -210,8 +210,8 @@ def bits_a_second(text: str, option: str) -> float:
     """Reads 10mbit, 1.5gbit, 800kbit or the name of a network."""
     if text.lower() in NETWORKS:
         return NETWORKS[text.lower()]
-    found = re.fullmatch(rf"{_NUMBER}([kmg])bit(?:/s|ps)?\s*", text.lower())
-    value = float(found[1]) * {"k": 1e3, "m": 1e6, "g": 1e9}[found[2]] if found else 0.0
+    match = re.fullmatch(rf"{_NUMBER}([kmg])bit(?:/s|ps)?\s*", text.lower())
+    value = float(match[1]) * {"k": 1e3, "m": 1e6, "g": 1e9}[match[2]] if match else 0.0
     if not 0 < value < math.inf:
         raise UsageError(
             f"{text!r} is no speed of a network",
@@ -223,13 +223,13 @@ def bits_a_second(text: str, option: str) -> float:
 
 def pairs(texts: Iterable[str], option: str) -> dict[str, str]:
     """``a=b`` options."""
-    found = {}
+    by_left = {}
     for text in texts:
         left, sign, right = text.partition("=")
         if not (left and sign and right):
             raise UsageError(f"{text!r} is not a=b", where=option)
-        found[left] = right
-    return found
+        by_left[left] = right
+    return by_left
 
 
 def named(runtime: AnyPath | None) -> str | None:
@@ -237,18 +237,18 @@ def named(runtime: AnyPath | None) -> str | None:
     return None if runtime is None else str(runtime)
 
 
-def _each(given: Any) -> tuple[Any, ...]:
+def _each(values: Any) -> tuple[Any, ...]:
     """What may be given several times, from Python as one alone or by name too."""
-    if isinstance(given, str | Path):
-        return (given,)
-    if isinstance(given, Mapping):
-        return tuple(f"{name}={int(v) if isinstance(v, bool) else v}" for name, v in given.items())
-    return tuple(given)
+    if isinstance(values, str | Path):
+        return (values,)
+    if isinstance(values, Mapping):
+        return tuple(f"{name}={int(v) if isinstance(v, bool) else v}" for name, v in values.items())
+    return tuple(values)
 
 
-def path(given: AnyPath | None) -> Path | None:
+def path(place: AnyPath | None) -> Path | None:
     """A path, or None."""
-    return None if given is None else Path(given)
+    return None if place is None else Path(place)
 
 
 # --- what several verbs can be asked
@@ -405,9 +405,9 @@ class Feeding:
     custom_ops: CustomOps = ()
 
     def __post_init__(self) -> None:
-        for each in option_fields(type(self)):
-            if each.many:
-                object.__setattr__(self, each.name, _each(getattr(self, each.name)))
+        for option in option_fields(type(self)):
+            if option.many:
+                object.__setattr__(self, option.name, _each(getattr(self, option.name)))
         for name in dir(type(self)):
             if isinstance(getattr(type(self), name), cached_property):
                 getattr(self, name)
@@ -548,12 +548,12 @@ class Kept(Stored):
     @cached_property
     def budget_s(self) -> float:
         """All measuring together."""
-        found = seconds(self.budget, "--budget")
-        if not found:
+        time_s = seconds(self.budget, "--budget")
+        if not time_s:
             raise UsageError(
                 "no time to measure anything", where="--budget", do="e.g. --budget 30s", code="budget"
             )
-        return found
+        return time_s
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -70,9 +70,9 @@ def go_on(opened: Experiment, options: Resuming, sides: Sequence[Resolved], **na
     """
     feeds = options.feeds
     builds = [
-        (each.package, each.ort_version, each.ort_web)
+        (runtime.package, runtime.ort_version, runtime.ort_web)
         for side in sides
-        for each in (side.runtime, *side.elsewhere.values())
+        for runtime in (side.runtime, *side.elsewhere.values())
     ]
     files = [feeds.inputs, feeds.workload, feeds.data, *map(Path, feeds.custom_ops)]
     files.append(Path(f"{feeds.metric.partition(':')[0].replace('.', '/')}.py") if feeds.metric else None)

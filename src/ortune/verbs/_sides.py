@@ -173,15 +173,15 @@ class Sides(TwoSides):
             )
         named_ones = LETTERS[1 : len(positions)] if self.b is not None else ""
         altered = "".join(letter for letter in LETTERS[1:] if self.alters(letter))
-        found = LETTERS[1 : LETTERS.index(max(f"b{named_ones}{altered}")) + 1]
-        left_out = [letter for letter in found if letter not in named_ones + altered]
-        if left_out and len(found) > 1:
+        letters = LETTERS[1 : LETTERS.index(max(f"b{named_ones}{altered}")) + 1]
+        left_out = [letter for letter in letters if letter not in named_ones + altered]
+        if left_out and len(letters) > 1:
             raise UsageError(
-                f"{found[-1].upper()} is asked for, and {left_out[0].upper()} is neither named nor altered",
+                f"{letters[-1].upper()} is asked for, and {left_out[0].upper()} is neither named nor altered",
                 where=f"--{altered[-1]}-{self.alters(altered[-1]).replace('_', '-')}",
                 do="use the letters in their order",
             )
-        return found
+        return letters
 
     @property
     def proves_bundle(self) -> bool:

@@ -30,14 +30,14 @@ def watched(
         OrtuneError: There is no browser, or the address cannot be opened.
     """
     until = time.monotonic() + watch_s + BESIDES_S
-    found = watch(url, browser=browser, watch_s=watch_s, until=until, folder=folder, stop=stop)
+    watched_page = watch(url, browser=browser, watch_s=watch_s, until=until, folder=folder, stop=stop)
     sessions, infos = [], []
-    for place, session in enumerate(found.page.sessions):
-        model, opened = _opened(session.model, found.models.get(place), until)
+    for place, session in enumerate(watched_page.page.sessions):
+        model, opened = _opened(session.model, watched_page.models.get(place), until)
         infos.append(opened.info if opened else _unread(session.model))
         named = msgspec.structs.replace(session, model=model)
-        sessions.append(_judged(named, opened, found.page.seen))
-    page = msgspec.structs.replace(found.page, sessions=tuple(sessions))
+        sessions.append(_judged(named, opened, watched_page.page.seen))
+    page = msgspec.structs.replace(watched_page.page, sessions=tuple(sessions))
     first = sessions[0] if sessions else PageSession()
     side = Side(
         label=url,
@@ -67,7 +67,7 @@ def _unread(model: PageModel) -> ModelInfo:
     return ModelInfo(path=model.url, format="onnx", sha256="", size_bytes=model.size_bytes)
 
 
-def _judged(session: PageSession, opened: OpenModel | None, seen: PageSeen) -> PageSession:
+def _judged(session: PageSession, opened: OpenModel | None, page: PageSeen) -> PageSession:
     """A session with what every rule finds in it."""
     provider = find(session.plan.provider_names[0])
     gpu = provider == WEBGPU
@@ -75,11 +75,11 @@ def _judged(session: PageSession, opened: OpenModel | None, seen: PageSeen) -> P
         model=opened,
         plan=session.plan,
         target=provider.target,
-        page=seen if gpu else msgspec.structs.replace(seen, adapter="", software=False),
+        page=page if gpu else msgspec.structs.replace(page, adapter="", software=False),
         asked={**session.environment, **session.options},
     )
-    found = rules.findings(facts)
+    findings = rules.findings(facts)
     name = session.model.url.partition("?")[0].rpartition("/")[2] or "MODEL.onnx"
-    again = measurable(found, [operand(name), "--target", facts.target])
-    told = (b if not a.fix else a for a, b in zip(found, again, strict=True))
-    return msgspec.structs.replace(session, findings=tuple(told))
+    again = measurable(findings, [operand(name), "--target", facts.target])
+    with_fixes = (b if not a.fix else a for a, b in zip(findings, again, strict=True))
+    return msgspec.structs.replace(session, findings=tuple(with_fixes))

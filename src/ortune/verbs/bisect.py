@@ -120,14 +120,14 @@ class _Run:
         )
         joined = {a: b for b, a in (*inputs.items(), *outputs.items())}
         notes = []
-        found = self._found(sides, joined, optimised=False)
+        parting = self._found(sides, joined, optimised=False)
         graphs: Literal["files", "optimised"] = "files"
         # Within the limits a quantized model may be by steps of its grids, which the optimised graphs alone tell.
         asked = not difference.ok or any(grids(model.ir) for model in models)
-        if not found.partings and asked and any(side.optimised for side in sides):
+        if not parting.partings and asked and any(side.optimised for side in sides):
             try:
-                made = self._found(sides, joined, optimised=True)
-                found, graphs = made, "optimised"
+                by_optimiser = self._found(sides, joined, optimised=True)
+                parting, graphs = by_optimiser, "optimised"
             except ToolFailed as error:
                 notes.append(bisect_words.not_saved(error.what))
         same = (
@@ -136,11 +136,11 @@ class _Run:
         )
         place = baseline.work.cases[worst].name
         judged: Judged = ("", "")
-        if found.partings and (same or graphs == "optimised"):
+        if parting.partings and (same or graphs == "optimised"):
             judged = self._judged(
                 sides[0], Path(first.outputs_path) / place, Path(trial.outputs_path) / place
             )
-        return self._envelope(difference, found, graphs, notes, judged)
+        return self._envelope(difference, parting, graphs, notes, judged)
 
     def _judged(self, side: Side, a: Path, b: Path) -> Judged:
         """The wrong side and what shows it: A's model in double precision, or without ONNX Runtime's optimiser."""
@@ -157,11 +157,11 @@ class _Run:
     def _worst(self, first: Measured, trial: Measured) -> int:
         """The case in which the outputs are farthest apart."""
         old, new = Path(first.outputs_path), Path(trial.outputs_path)
-        found = [
+        outputs = [
             compare_outputs(old / case.name, new / case.name, kinds=self.baseline.check.kinds)
             for case in self.baseline.work.cases
         ]
-        return max(range(len(found)), key=lambda i: (not found[i].comparable, found[i].relative_l2))
+        return max(range(len(outputs)), key=lambda i: (not outputs[i].comparable, outputs[i].relative_l2))
 
     def _found(self, sides: tuple[Side, Side], joined: dict[str, str], *, optimised: bool) -> Found:
         libraries, limits = self.options.feeds.custom_ops, self.baseline.executor.limits
@@ -182,26 +182,26 @@ class _Run:
     def _envelope(
         self,
         difference: OutputDifference,
-        found: Found | None = None,
+        parting: Found | None = None,
         graphs: Literal["", "files", "optimised"] = "",
         notes: Sequence[str] = (),
         judged: Judged = ("", ""),
     ) -> Envelope[BisectResult]:
         result = BisectResult(base=self.a.record, new=self.b.record, outputs=difference)
-        if found is not None:
+        if parting is not None:
             result = msgspec.structs.replace(
                 result,
                 graphs=graphs,
-                partings=found.partings,
-                first=found.first,
-                stepped=found.stepped,
+                partings=parting.partings,
+                first=parting.first,
+                stepped=parting.stepped,
                 wrong=judged[0],
                 judged_by=judged[1],
-                not_finite=found.not_finite,
-                values=found.values,
-                n_values_a=found.n_values_a,
-                n_values_b=found.n_values_b,
-                bodies=found.bodies,
+                not_finite=parting.not_finite,
+                values=parting.values,
+                n_values_a=parting.n_values_a,
+                n_values_b=parting.n_values_b,
+                bodies=parting.bodies,
             )
         notes = (*self.baseline.notes, *notes, *bisect_words.notes(result))
         result = msgspec.structs.replace(result, headline=bisect_words.headline(result), notes=notes)

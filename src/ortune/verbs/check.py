@@ -137,19 +137,19 @@ class Options(Configured):
     def severity(self) -> str:
         """From which on findings fail the check."""
         said, file = self.configured
-        found = self.fail_on or said.get("fail-on", "warning")
-        if found not in (*SEVERITIES, "never"):
+        severity = self.fail_on or said.get("fail-on", "warning")
+        if severity not in (*SEVERITIES, "never"):
             where = "--fail-on" if self.fail_on else f"{file}: fail-on"
-            raise UsageError(f"{found!r} is no severity", where=where, do="error, warning, note or never")
-        return str(found)
+            raise UsageError(f"{severity!r} is no severity", where=where, do="error, warning, note or never")
+        return str(severity)
 
     @cached_property
     def destination(self) -> Path | None:
         """The fixed model's place, where one is asked for."""
         if not self.models:
             raise UsageError("no model to check", do="ortune check MODEL.onnx")
-        for option, given in (("--output", self.output is not None), ("--in-place", self.in_place)):
-            if given and not self.fix:
+        for option, is_set in (("--output", self.output is not None), ("--in-place", self.in_place)):
+            if is_set and not self.fix:
                 raise UsageError("nothing is fixed", where=option, do="add --fix")
         if self.unsafe_fixes and not (self.fix or self.diff):
             raise UsageError("nothing is fixed", where="--unsafe-fixes", do="add --fix, or --diff")
@@ -171,16 +171,16 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[CheckResul
     if not asked:
         raise UsageError("no rule is left", where="--select", do="ortune explain lists all of them")
     with scratch_folder() as scratch:
-        found = [_Check(options, asked, machine, scratch, watch).model(str(text)) for text in options.models]
+        models = [_Check(options, asked, machine, scratch, watch).model(str(text)) for text in options.models]
     result = CheckResult(
-        models=tuple(found),
+        models=tuple(models),
         n_rules=len(asked),
         fail_on=options.severity,
-        failed=any(_left(model, options.severity) for model in found),
+        failed=any(_left(model, options.severity) for model in models),
         configuration=options.configured[1],
         titles={
             code: rules.all_rules()[code].title
-            for code in sorted({f.code for m in found for f in m.findings})
+            for code in sorted({f.code for m in models for f in m.findings})
         },
     )
     return document("check", result, host=machine.host)
@@ -199,9 +199,9 @@ def _left(model: CheckedModel, severity: str) -> bool:
     if severity == "never":
         return False
     written = model.fixed is not None and model.fixed.path
-    found = model.fixed.remaining if model.fixed is not None and written else model.findings
+    findings = model.fixed.remaining if model.fixed is not None and written else model.findings
     worst = SEVERITIES[: SEVERITIES.index(severity) + 1]
-    return any(finding.severity in worst for finding in found)
+    return any(finding.severity in worst for finding in findings)
 
 
 class _Check:
@@ -232,8 +232,8 @@ class _Check:
                 self.watch.line(f"fixing {text}")
                 checked = msgspec.structs.replace(checked, fixed=self._fixed(text, opened, specs))
         except OrtuneError as error:
-            told = ErrorInfo(code=error.code, what=error.what, where=error.where, do=error.do)
-            return msgspec.structs.replace(checked, error=told)
+            problem = ErrorInfo(code=error.code, what=error.what, where=error.where, do=error.do)
+            return msgspec.structs.replace(checked, error=problem)
         return checked
 
     def _open(self, text: str) -> OpenModel:
@@ -247,15 +247,15 @@ class _Check:
             target=targets.of(self.options.common).name,
             host=self.machine.host,
         )
-        found = rules.found_by(self.asked, facts)
+        findings = rules.found_by(self.asked, facts)
         feeds = self.options.feeds
         typed = bool(feeds.shapes or feeds.dims or feeds.inputs)
-        if opened.facts.n_nodes > COUNTED_NODES or not (found or typed):
-            return found
+        if opened.facts.n_nodes > COUNTED_NODES or not (findings or typed):
+            return findings
         work = self._work(opened)
         if work is None or not work.cases:
-            return found
-        return prize.estimated(found, opened.ir, run_cost(opened.ir, work)[1])
+            return findings
+        return prize.estimated(findings, opened.ir, run_cost(opened.ir, work)[1])
 
     def _work(self, opened: OpenModel) -> Workload | None:
         """What the model would be fed; None where that cannot be told without running it."""
@@ -276,23 +276,25 @@ class _Check:
     def _fixes(self, findings: Sequence[Finding]) -> tuple[RewriteSpec, ...]:
         unsafe = self.options.unsafe_fixes
         plans = [f.plan for f in findings if f.plan is not None and rules.fixable(f, unsafe=unsafe)]
-        found: list[RewriteSpec] = []
+        specs: list[RewriteSpec] = []
         for plan in plans:
-            found += [spec for spec in plan.rewrites if spec not in found]
-        return tuple(found)
+            specs += [spec for spec in plan.rewrites if spec not in specs]
+        return tuple(specs)
 
     def _fixed(self, text: str, opened: OpenModel, specs: Sequence[RewriteSpec]) -> FixedModel | None:
         applied: list[RewriteSpec] = []
         what: list[str] = []
         last, remaining = opened, tuple[Finding, ...]()
         for number in range(ROUNDS):
-            made = rewrites.rewrite_model(last, rewrites.in_order(specs), self.scratch / f"fixed-{number}")
-            done = [step for step in made.steps if step.result.modified]
+            rewritten = rewrites.rewrite_model(
+                last, rewrites.in_order(specs), self.scratch / f"fixed-{number}"
+            )
+            done = [step for step in rewritten.steps if step.result.modified]
             if not done:
                 break
             applied += [step.spec for step in done]
             what += [step.result.what for step in done]
-            last = open_model(made.path)
+            last = open_model(rewritten.path)
             remaining = self._findings(last)
             specs = self._fixes(remaining)
             if not specs:
@@ -365,8 +367,8 @@ def _section(path: Path, keys: Sequence[str]) -> Mapping[str, Any] | None:
     for key, value in said.items() if isinstance(said, dict) else [("check", said)]:
         kind = CONFIGURED.get(key)
         understood = kind is not None and isinstance(value, kind)
-        if not understood or (isinstance(value, list) and not all(isinstance(each, str) for each in value)):
+        if not understood or (isinstance(value, list) and not all(isinstance(item, str) for item in value)):
             wanted = {list: "a list of texts", bool: "true or false", str: "a text"}
-            known = f"{key} is {wanted[kind]}" if kind else f"what can be said: {', '.join(CONFIGURED)}"
-            raise UsageError(f"{key} = {value!r} is not understood", where=str(path), do=known)
+            allowed = f"{key} is {wanted[kind]}" if kind else f"what can be said: {', '.join(CONFIGURED)}"
+            raise UsageError(f"{key} = {value!r} is not understood", where=str(path), do=allowed)
     return dict(said)

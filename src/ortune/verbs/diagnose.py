@@ -126,17 +126,17 @@ class Options(Resumable, Load, OnePlan):
                 where="diagnose",
                 do="ortune diagnose MODEL, or ortune diagnose --page http://localhost:5173",
             )
-        for each in option_fields(type(self)) if self.page else ():
-            if isinstance(each.spelling, Option) and each.name not in OF_A_PAGE and each.given(self):
+        for option in option_fields(type(self)) if self.page else ():
+            if isinstance(option.spelling, Option) and option.name not in OF_A_PAGE and option.given(self):
                 raise UsageError(
-                    "says nothing of a page", where=each.spelling.flag.partition("/")[0], do="leave it out"
+                    "says nothing of a page", where=option.spelling.flag.partition("/")[0], do="leave it out"
                 )
-        found = seconds(self.watch, "--watch")
-        if not 0 < found <= LONGEST_WATCH_S:
+        time_s = seconds(self.watch, "--watch")
+        if not 0 < time_s <= LONGEST_WATCH_S:
             raise UsageError(
                 f"{self.watch} is no time to watch a page", where="--watch", do="e.g. 15s; an hour at most"
             )
-        return found
+        return time_s
 
     @cached_property
     def severity(self) -> str:
@@ -181,7 +181,7 @@ def _watch(options: Options, opened: Experiment) -> Envelope[DiagnoseResult]:
     began_s = watch.clock.now_s()
     watch.line(f"watching {options.page}")
     page, first = watched(options.page, options.in_browser, options.watch_s, opened.scratch, watch.stop)
-    findings = tuple({(f.code, f.what): f for each in page.sessions for f in each.findings}.values())
+    findings = tuple({(f.code, f.what): f for session in page.sessions for f in session.findings}.values())
     result = DiagnoseResult(
         side=first,
         findings=findings,
@@ -322,9 +322,9 @@ def _document(
 
 def _order(finding: Finding) -> tuple[int, float, float]:
     """That times mean nothing, then proven gains, the largest first; what was measured and does not pay last."""
-    found = finding.verified
+    comparison = finding.verified
     if finding.code == FUNCTIONAL_ONLY:
         return -1, 0.0, 0.0
-    if found is not None:
-        return (0, found.ratio, 0.0) if found.verdict == "faster" else (2, found.ratio, 0.0)
+    if comparison is not None:
+        return (0, comparison.ratio, 0.0) if comparison.verdict == "faster" else (2, comparison.ratio, 0.0)
     return 1, 0.0, -(finding.share_ratio or 0.0)

@@ -113,9 +113,9 @@ def run(options: Options | None = None, watcher: Watcher | None = None) -> Envel
 def _examined(o: Options, opened: Experiment) -> Envelope[DoctorResult]:
     """The inventory, then noise and peaks where they can be measured."""
     watch, machine = opened.watch, opened.machine
-    found = [made.find(named(o.runtime), watch.say)] if o.runtime else runtimes.all_runtimes()
-    reports = tuple(report(r, o.in_browser) for r in found)
-    usable = next((r for r in found if not r.error), None)
+    environments = [made.find(named(o.runtime), watch.say)] if o.runtime else runtimes.all_runtimes()
+    reports = tuple(report(r, o.in_browser) for r in environments)
+    usable = next((r for r in environments if not r.error), None)
     noise: NoiseReport | None = None
     peak: MachinePeak | None = None
     interrupted = False
@@ -150,7 +150,7 @@ def _examined(o: Options, opened: Experiment) -> Envelope[DoctorResult]:
             noise,
             peak or load_peak(machine.host, o.folder, usable.ort_version if usable else ""),
             machine,
-            runtimes.not_started(found),
+            runtimes.not_started(environments),
         ),
         host=machine.host,
         model=baseline.side.model.ref if baseline and o.model else None,
@@ -186,7 +186,7 @@ def _result(
         findings=rules.findings(facts),
         noise=noise,
         peak=peak,
-        addable=made.addable({each.runtime.ort_version for each in reports}),
+        addable=made.addable({report.runtime.ort_version for report in reports}),
         not_started=not_started,
     )
 

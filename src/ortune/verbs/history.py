@@ -84,10 +84,10 @@ class Options(Resumable):
         if len(self.release) == 1:
             raise UsageError("one release has no history", where="--release", do="name two or more")
         require_objective(self.objective)
-        found = sorted(dict.fromkeys(self.release or RELEASES), key=version, reverse=True)
-        for each in found:
-            require_recipes(f"onnxruntime=={each}")
-        return tuple(found)
+        releases = sorted(dict.fromkeys(self.release or RELEASES), key=version, reverse=True)
+        for release in releases:
+            require_recipes(f"onnxruntime=={release}")
+        return tuple(releases)
 
     @cached_property
     def plan(self) -> Plan:
@@ -110,7 +110,10 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[HistoryRes
         side = resolve(text, common=options.plan, scratch=opened.scratch, say=watch.say)
         with opened.measuring(side.label):
             go_on(
-                opened, options, [replace(side, runtime=each) for each in runtimes.values()], model=side.label
+                opened,
+                options,
+                [replace(side, runtime=runtime) for runtime in runtimes.values()],
+                model=side.label,
             )
             envelope = _History(options, opened, opened.base(side), runtimes, missing).go()
         return keep(opened, options, envelope)
@@ -118,17 +121,17 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[HistoryRes
 
 def _runtimes(options: Options, watch: Watcher) -> tuple[dict[str, Runtime], dict[str, str]]:
     """The releases that are there or could be made, newest first; and of the others, why not."""
-    found, missing = {}, {}
+    runtimes, missing = {}, {}
     for release in options.releases:
         try:
-            found[release] = made.require(f"onnxruntime=={release}", watch.say).runtime
+            runtimes[release] = made.require(f"onnxruntime=={release}", watch.say).runtime
         except RuntimeNotFound as error:
             missing[release] = error.what
             watch.say(str(error))
-    if len(found) < 2:
+    if len(runtimes) < 2:
         why = next(iter(missing.values()))
         raise RuntimeNotFound(f"a history needs two releases: {why}", do="ortune runtime add, with a network")
-    return found, missing
+    return runtimes, missing
 
 
 class _History:
@@ -204,7 +207,7 @@ class _History:
         return kept
 
     def _envelope(
-        self, releases: Sequence[str], estimand: str, found: Sequence[Control]
+        self, releases: Sequence[str], estimand: str, controls: Sequence[Control]
     ) -> Envelope[HistoryResult]:
         baseline, newest = self.baseline, releases[0]
         # Every release but the oldest is held against one other: as many claims, one error.
@@ -252,7 +255,7 @@ class _History:
             rows=tuple(rows),
             changed=tuple(changed),
             whole=whole,
-            controls=tuple(found),
+            controls=tuple(controls),
             findings=tuple(baseline.findings),
             notes=(
                 *baseline.work.notes,

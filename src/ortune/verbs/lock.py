@@ -136,7 +136,7 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[LockResult
     ):
         scratch, machine = opened.scratch, opened.machine
         watch.line(f"reading {options.model}")
-        side, stored, given = _side(options, was, scratch, machine, watch)
+        side, stored, overrides = _side(options, was, scratch, machine, watch)
         watch.say(f"looking with {runtimes.describe(side.runtime)}")
         watch.line("running the model")
         inputs = _inputs(options, was)
@@ -144,30 +144,30 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[LockResult
         place.mkdir()
         baseline = opened.base(side, feeds=inputs, scratch=place, say=watch.line)
         settle(baseline, LIMIT_S, line=watch.line)
-        now = take(side, inputs, scratch, watch, machine, stored=stored, overrides=given)
+        now = take(side, inputs, scratch, watch, machine, stored=stored, overrides=overrides)
     if was is None:
         write(path, now, typed=options.output is not None)
         result = LockResult(path=str(path), written=True, snapshot=now, headline=lock_words.written(path))
         verdict = "written"
     else:
-        found = differences(was, now, tolerance=options.allowed, strict=options.strict)
-        why = {missing: lock_words.uncompared(missing, was, now) for missing in found.uncompared}
+        drift = differences(was, now, tolerance=options.allowed, strict=options.strict)
+        why = {missing: lock_words.uncompared(missing, was, now) for missing in drift.uncompared}
         said = {missing.part: text for missing, text in why.items()}
         changes = tuple(
             msgspec.structs.replace(c, now=said[c.name]) if c.part == "not-compared" else c
-            for c in found.changes
+            for c in drift.changes
         )
         result = LockResult(
             path=str(path),
             written=False,
             snapshot=now,
             changes=changes,
-            headline=lock_words.headline(was, now, changes, found.not_compared, found.tolerance_ratio),
+            headline=lock_words.headline(was, now, changes, drift.not_compared, drift.tolerance_ratio),
             notes=tuple(text for missing, text in why.items() if not (options.strict and missing.part)),
-            not_compared=found.not_compared,
-            tolerance_ratio=found.tolerance_ratio,
+            not_compared=drift.not_compared,
+            tolerance_ratio=drift.tolerance_ratio,
         )
-        verdict = "changed" if any(c.fails for c in found.changes) else "unchanged"
+        verdict = "changed" if any(c.fails for c in drift.changes) else "unchanged"
     return document(
         "lock", result, host=machine.host, model=side.model.ref, verdict=verdict, alerts=baseline.alerts
     )

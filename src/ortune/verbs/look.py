@@ -255,9 +255,9 @@ class _Look:
         baseline = self.baseline = self.experiment.base(side, say=self.watch.line, load=_one_caller)
         self._count(baseline.work)
         self.watch.line("running the model")
-        known = len(baseline.notes)
+        n_notes = len(baseline.notes)
         settle(baseline, self.options.budget_s, self._left_s, self.watch.line)
-        self.left_out += baseline.notes[known:]
+        self.left_out += baseline.notes[n_notes:]
         self._count(baseline.work)
         first = baseline.executor.last
         assert isinstance(first, Measured)
@@ -377,7 +377,7 @@ class _Look:
     def envelope(self, error: OrtuneError | None) -> Envelope[LookResult]:
         """The document with what is known so far."""
         side = self.side
-        found = measurable(self._findings(), words(self.options, without=("budget",)))
+        findings = measurable(self._findings(), words(self.options, without=("budget",)))
         result = msgspec.structs.replace(
             self.result,
             runtime=side.runtime if side else None,
@@ -386,11 +386,11 @@ class _Look:
             profile=self.profile,
             regions=_regions(self.model, self.times, self.work),
             headroom=self.headroom and headroom_words.worded(self.headroom),
-            findings=found,
-            facts=as_facts(found),
+            findings=findings,
+            facts=as_facts(findings),
             left_out=tuple(self.left_out),
             busy=self.busy,
-            next_commands=tuple(self._next(error, {finding.name for finding in found})),
+            next_commands=tuple(self._next(error, {finding.name for finding in findings})),
             elapsed_s=self._spent_s(),
         )
         return self.experiment.document(
@@ -417,7 +417,7 @@ class _Look:
         )
         return rules.findings(facts, without=("ENV",))
 
-    def _next(self, error: OrtuneError | None, seen: set[str]) -> list[str]:
+    def _next(self, error: OrtuneError | None, names: set[str]) -> list[str]:
         if error is not None:
             return ["ortune doctor"] if error.code == RuntimeNotFound.default_code else []
         # A bundle is tuned already; alone, compare proves it again. The search is for the CPU.
@@ -426,12 +426,12 @@ class _Look:
             "compare" if bundle else "tune" if targets.find(self.options.target).provider.ships else "profile"
         )
         again = words(self.options, without=("budget",))
-        found = [shlex.join(["ortune", verb, *again])]
+        commands = [shlex.join(["ortune", verb, *again])]
         if self.needed_s:
-            found.append(shlex.join(["ortune", *again, "--budget", _budget(self.needed_s)]))
-        if "too-many-threads" in seen:
-            found.append("ortune doctor")
-        return found
+            commands.append(shlex.join(["ortune", *again, "--budget", _budget(self.needed_s)]))
+        if "too-many-threads" in names:
+            commands.append("ortune doctor")
+        return commands
 
 
 def _budget(needed_s: float) -> str:

@@ -149,9 +149,9 @@ class Options(Resumable, OnePlan):
         """What was asked for that goes with models alone, by option."""
         of_both = {"subject", "against", "no_peak", "keep", "export", "report", "no_wait", "store"}
         return {
-            each.spelling.flag: each.given(self)
-            for each in option_fields(Options)
-            if isinstance(each.spelling, Option) and each.name not in of_both
+            option.spelling.flag: option.given(self)
+            for option in option_fields(Options)
+            if isinstance(option.spelling, Option) and option.name not in of_both
         }
 
 
@@ -215,8 +215,8 @@ def _traces(options: Options, opened: Experiment, wanted: Deliverables) -> Envel
     if options.against:
         other, other_result = _trace(str(options.against), opened.watch)
         a, b = (
-            side_times(str(name), [(each.trace, each.steady)], Origins())
-            for name, each in ((options.subject, recorded), (options.against, other))
+            side_times(str(name), [(side.trace, side.steady)], Origins())
+            for name, side in ((options.subject, recorded), (options.against, other))
         )
         of_b = [f"B: {text}" for text in (*profile_words.trace_notes(other_result), *other_result.notes)]
         against = msgspec.structs.replace(worded(difference_of(a, b)), b_trace=other_result.trace)
@@ -349,9 +349,9 @@ class _Models:
         self, side: Resolved, machine: Machine, doubted: MachinePeak | None = None
     ) -> MachinePeak | None:
         """What the machine can do at most: stored, or measured now; once more where nodes were faster than that."""
-        known = doubted or load_peak(machine.host, self.options.folder, side.runtime.ort_version)
-        if self.options.no_peak or (known is not None and doubted is None):
-            return known
+        peak = doubted or load_peak(machine.host, self.options.folder, side.runtime.ort_version)
+        if self.options.no_peak or (peak is not None and doubted is None):
+            return peak
         self.watch.say(profile_words.MEASURING_PEAK if doubted is None else profile_words.PEAK_DOUBTED)
         try:
             with self.watch.clock.stopped():

@@ -127,10 +127,10 @@ def _issue(options: Options, folder: Path, watcher: Watcher | None) -> ReportRes
         raise UsageError("is there already", where=str(folder), do="name a new folder")
     try:
         folder.mkdir()
-        made = skeleton.run(
+        envelope = skeleton.run(
             skeleton.Options(model=options.sessions[0], output=folder / skeleton.USUAL), watcher
         )
-        files.write(folder / ISSUE, skeleton_words.issue(made))
+        files.write(folder / ISSUE, skeleton_words.issue(envelope))
     except OrtuneError:
         with contextlib.suppress(OSError):
             folder.rmdir()  # for the next try
@@ -139,13 +139,13 @@ def _issue(options: Options, folder: Path, watcher: Watcher | None) -> ReportRes
         raise UsageError(
             f"cannot be written: {error.strerror or error}", where=str(folder), do="name another folder"
         ) from error
-    return ReportResult(kind="told", issue=IssueReport(path=str(folder / ISSUE), skeleton=made.result))
+    return ReportResult(kind="told", issue=IssueReport(path=str(folder / ISSUE), skeleton=envelope.result))
 
 
 def rate(text: str | float, option: str = "--load") -> float:
     """Reads 200/s, 12000/min, 5e6/d or a plain number of requests a second."""
-    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?(?:e\d+)?)\s*(?:/\s*(s|m|min|h|d))?\s*", str(text))
-    value = float(found.group(1)) * _PER_S[found.group(2) or ""] if found else 0.0
+    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?(?:e\d+)?)\s*(?:/\s*(s|m|min|h|d))?\s*", str(text))
+    value = float(match.group(1)) * _PER_S[match.group(2) or ""] if match else 0.0
     if not 0 < value < 1e12:
         raise UsageError(
             f"{text!r} is not a number of requests", where=option, do="write e.g. 200/s or 12000/min"
@@ -170,15 +170,15 @@ class _Reader:
 
     def session(self, head: SessionHead) -> StoredSession:
         """One session as it can be told."""
-        found = reading.header(head)
+        header = reading.header(head)
         plain = StoredSession(
             id=head.id,
             at=head.at,
             verb=head.verb,
-            label=found.label,
+            label=header.label,
             state="unreadable",
-            host=found.host,
-            here=self._is_here(found.host),
+            host=header.host,
+            here=self._is_here(header.host),
         )
         try:
             events = self.store.events(head.id)
@@ -194,28 +194,28 @@ class _Reader:
     def _with_document(self, plain: StoredSession, body: bytes) -> StoredSession:
         envelope = msgspec.json.decode(body, type=Envelope[msgspec.Raw])
         host = envelope.host or plain.host
-        known = msgspec.structs.replace(
+        session = msgspec.structs.replace(
             plain,
             ortune=envelope.ortune,
             verdict=envelope.verdict or "",
             host=host,
             here=self._is_here(host),
         )
-        found = _SCHEMA.fullmatch(envelope.schema)
-        if found is None:
+        match = _SCHEMA.fullmatch(envelope.schema)
+        if match is None:
             sentence = (
                 f"its document is of format {envelope.schema!r}, written by ortune {envelope.ortune}, "
                 f"which ortune {__version__} cannot read"
             )
-            return msgspec.structs.replace(known, trouble=sentence)
+            return msgspec.structs.replace(session, trouble=sentence)
         state = "stopped" if envelope.status == "interrupted" else "done"
-        known = msgspec.structs.replace(known, verb=found.group(1), state=state)
-        kind = KINDS.get(found.group(1))
+        session = msgspec.structs.replace(session, verb=match.group(1), state=state)
+        kind = KINDS.get(match.group(1))
         if kind is None:
-            return msgspec.structs.replace(known, document=msgspec.json.decode(body, type=Envelope))
+            return msgspec.structs.replace(session, document=msgspec.json.decode(body, type=Envelope))
         result = msgspec.json.decode(envelope.result, type=kind.result)
         return msgspec.structs.replace(
-            known,
+            session,
             headline=kind.headline(result),
             build=kind.build(result),
             document=msgspec.structs.replace(envelope, result=result),
@@ -238,13 +238,13 @@ class _Reader:
         if is_bundle(Path(text)):
             return self._bundle(Path(text))
         if Path(text).suffix in MODELS:
-            found = self.newest(text, answered=answered)
-            if found is None:
+            head = self.newest(text, answered=answered)
+            if head is None:
                 kind = "tuning or comparison" if answered else "session"
                 raise UsageError(
                     f"no {kind} of this model is stored", where=text, do="ortune report lists what is stored"
                 )
-            return found
+            return head
         if files.is_folder(Path(text)) or "/" in text:
             raise UsageError(
                 "is neither a session nor a bundle", where=text, do="give the folder NAME.ortune"
@@ -261,7 +261,7 @@ class _Reader:
         session = self._of_id(info.session) if info.session else None
         if session is not None and session.document is not None:
             return msgspec.structs.replace(session, bundle=info)
-        made = f"the session that made it, {info.session}," if info.session else "the session that made it"
+        origin = f"the session that made it, {info.session}," if info.session else "the session that made it"
         lost = "is not in this store" if session is None else "is in this store and cannot be told"
         return StoredSession(
             id="",
@@ -274,15 +274,15 @@ class _Reader:
             here=self._is_here(info.host),
             build=_build(info),
             bundle=info,
-            trouble=f"{made} {lost}: only what the bundle says of itself is known",
+            trouble=f"{origin} {lost}: only what the bundle says of itself is known",
         )
 
     def _of_id(self, session: str) -> StoredSession | None:
         try:
-            found = [h for h in self.store.heads if h.id == session]
+            heads = [h for h in self.store.heads if h.id == session]
         except (UsageError, StoreError):
             return None  # no store here, or none that can be read: the bundle speaks for itself
-        return self.session(found[0]) if found else None
+        return self.session(heads[0]) if heads else None
 
 
 def _build(info: BundleInfo) -> str:
@@ -296,11 +296,11 @@ def _plain(options: Options, reader: _Reader) -> ReportResult:
         return ReportResult(
             kind="list", sessions=tuple(reader.session(h) for h in heads[: options.last]), n_stored=len(heads)
         )
-    found = [reader.named(str(text)) for text in options.sessions]
-    good = tuple(s for s in found if s.state != "unreadable")
-    troubles = tuple(f"{s.id}: {s.trouble}" for s in found if s.state == "unreadable")
+    stored = [reader.named(str(text)) for text in options.sessions]
+    good = tuple(s for s in stored if s.state != "unreadable")
+    troubles = tuple(f"{s.id}: {s.trouble}" for s in stored if s.state == "unreadable")
     if not good:
-        raise UsageError(found[0].trouble, where=found[0].id, do="ortune report lists what can be told")
+        raise UsageError(stored[0].trouble, where=stored[0].id, do="ortune report lists what can be told")
     if len(good) == 1:
         if options.timeline and good[0].verb == "profile" and good[0].id:
             timeline = reader.store.timeline(good[0].id)
@@ -321,17 +321,17 @@ def _brief(options: Options, reader: _Reader) -> ReportResult:
         session = newest
     if session.state == "unreadable":
         raise UsageError(session.trouble, where=session.id, do="ortune report lists what can be told")
-    made = None
+    page = None
     if session.document is not None:
-        made = brief.make(session.document, _safety(), options.load_per_s, spins=spins, bound=_bound())
-    if made is None:
+        page = brief.make(session.document, _safety(), options.load_per_s, spins=spins, bound=_bound())
+    if page is None:
         why = "did not end" if session.state == "unfinished" else "compares nothing that is stored here"
         raise UsageError(
             f"the session {why}, so there is nothing to decide on",
             where=session.id or session.label,
             do="name a session of ortune tune or ortune compare; ortune report lists them",
         )
-    return ReportResult(kind="brief", sessions=(session,), brief=made)
+    return ReportResult(kind="brief", sessions=(session,), brief=page)
 
 
 def _bound() -> set[str]:

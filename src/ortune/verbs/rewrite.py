@@ -90,12 +90,12 @@ class Options(OnePlan):
     @cached_property
     def asked(self) -> tuple[RewriteSpec, ...]:
         """The rewrites of the plan, then those named."""
-        found = (*self.common.rewrites, *(rewrites.parse(text) for text in self.names))
-        for option, given in (("--output", self.output is not None), ("--force", self.force)):
-            if given and not found:
+        specs = (*self.common.rewrites, *(rewrites.parse(text) for text in self.names))
+        for option, is_set in (("--output", self.output is not None), ("--force", self.force)):
+            if is_set and not specs:
                 what = "no rewrite is named, so no model is written"
                 raise UsageError(what, where=option, do="name one: ortune rewrite MODEL lists those that fit")
-        return found
+        return specs
 
     @property
     def answer(self) -> Path | None:
@@ -169,7 +169,7 @@ def _listed(baseline: Baseline) -> RewritingResult:
     ):
         safety = rewrites.find(spec.name).safety
         called.append(CalledFor(rewrite=spec, safety=safety, reason=reason, in_row=spec in row))
-    known = [each.rewrite for each in called]
+    known = [entry.rewrite for entry in called]
     # What one rewrite leaves another may take up, which alone would find nothing.
     called += [
         CalledFor(
@@ -183,8 +183,8 @@ def _listed(baseline: Baseline) -> RewritingResult:
         for spec in row
         if spec not in known
     ]
-    called.sort(key=lambda each: row.index(each.rewrite) if each.in_row else len(row))
-    names = {each.rewrite.name for each in called}
+    called.sort(key=lambda entry: row.index(entry.rewrite) if entry.in_row else len(row))
+    names = {entry.rewrite.name for entry in called}
     missed = []
     for rewrite in rewrites.all_rewrites().values():
         if rewrite.name in names or not rewrite.pays("", target):
@@ -221,14 +221,14 @@ def _rewritten(options: Options, opened: Experiment, place: Path | None) -> Enve
         limits=USUAL_LIMITS,
     )
     watch.line(f"rewriting {side.label}")
-    made = rewrites.rewrite_model(side.model, specs, baseline.scratch / "by-hand", tool)
-    result = _compared(options, side, made)
-    if options.dry_run or not made.modified:
+    rewritten = rewrites.rewrite_model(side.model, specs, baseline.scratch / "by-hand", tool)
+    result = _compared(options, side, rewritten)
+    if options.dry_run or not rewritten.modified:
         return _envelope(opened, result, "dry-run" if options.dry_run else "unchanged")
     assert place is not None
-    model = made.path if made.path.suffix == rewrites.ORT else open_model(made.path).ir
+    model = rewritten.path if rewritten.path.suffix == rewrites.ORT else open_model(rewritten.path).ir
     with staged_model(model, place, external=bool(side.model.external)) as staged:
-        outputs = verification.outputs_of(baseline, staged, specs, made.settings, watch.line)
+        outputs = verification.outputs_of(baseline, staged, specs, rewritten.settings, watch.line)
         result = msgspec.structs.replace(result, outputs=outputs)
         # A rewrite of another class than exact is asked for with what it does to the outputs.
         moves = any(s.modified and s.safety == "numerics" for s in result.steps) and options.tolerance is None
@@ -239,9 +239,9 @@ def _rewritten(options: Options, opened: Experiment, place: Path | None) -> Enve
     return _envelope(opened, msgspec.structs.replace(result, path=str(place)), "written")
 
 
-def _compared(options: Options, side: Resolved, made: Rewritten) -> RewritingResult:
+def _compared(options: Options, side: Resolved, rewritten: Rewritten) -> RewritingResult:
     """What the rewrites did to the graph."""
-    before, after = side.model, open_model(made.path)
+    before, after = side.model, open_model(rewritten.path)
     changed = after.op_counts.copy()
     changed.subtract(before.op_counts)
     return RewritingResult(
@@ -255,10 +255,10 @@ def _compared(options: Options, side: Resolved, made: Rewritten) -> RewritingRes
                 what=step.result.what,
                 reasons=step.result.reasons,
             )
-            for step in made.steps
+            for step in rewritten.steps
         ),
-        settings=dict(made.settings),
-        hardware_bound=made.hardware_bound,
+        settings=dict(rewritten.settings),
+        hardware_bound=rewritten.hardware_bound,
         nodes_before=before.op_counts.total(),
         nodes_after=after.op_counts.total(),
         operators={name: n for name, n in sorted(changed.items(), key=lambda item: item[1]) if n},
@@ -267,10 +267,10 @@ def _compared(options: Options, side: Resolved, made: Rewritten) -> RewritingRes
     )
 
 
-def _may_differ(model: OpenModel, found: OutputDifference) -> str:
+def _may_differ(model: OpenModel, difference: OutputDifference) -> str:
     """What of the model itself may make its outputs differ, in words."""
     random = {op for _, op in random_ops(model.ir)}
-    by_values = set() if found.comparable else {op for _, op in value_dependent_ops(model.ir)}
+    by_values = set() if difference.comparable else {op for _, op in value_dependent_ops(model.ir)}
     return rewrite_words.may_differ(random, by_values)
 
 

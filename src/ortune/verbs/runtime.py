@@ -52,7 +52,7 @@ def run(options: Options | None = None, watcher: Watcher | None = None) -> Envel
         raise UsageError("list shows all of them", where=names[0], do="leave the name out")
     if o.action != "list":
         made.check_names(names)
-        before = {each.name for each in made.made()}
+        before = {environment.name for environment in made.made()}
         for name in names:
             if o.action == "add":
                 made.require(name, watch.say)

@@ -116,23 +116,23 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[SkeletonRe
                 do="Give the .onnx that it was made from.",
             )
         watch.line("taking the weights out")
-        made = skeleton(side.model.path)
-        data = made.proto.SerializeToString(deterministic=True)
+        skeleton_model = skeleton(side.model.path)
+        data = skeleton_model.proto.SerializeToString(deterministic=True)
         (scratch / USUAL).write_bytes(data)
         new = open_model(scratch / USUAL)
         baseline = opened.base(side)
         with opened.measuring(side.label):
-            found = _held(options, baseline, made, new, watch)
+            result = _held(options, baseline, skeleton_model, new, watch)
         _write(data, place, typed=options.output is not None)
-        found = msgspec.structs.replace(
-            found,
+        result = msgspec.structs.replace(
+            result,
             path=str(place),
             bytes_before=side.model.facts.size_bytes + side.model.facts.external_bytes,
             bytes_after=len(data),
         )
-    found = msgspec.structs.replace(found, headline=skeleton_words.headline(found))
-    verdict = "same" if found.same else "differs" if found.profile else "not-run"
-    return opened.document(found, verdict=verdict)
+    result = msgspec.structs.replace(result, headline=skeleton_words.headline(result))
+    verdict = "same" if result.same else "differs" if result.profile else "not-run"
+    return opened.document(result, verdict=verdict)
 
 
 def _write(data: bytes, place: Path, *, typed: bool) -> None:
@@ -147,26 +147,26 @@ def _write(data: bytes, place: Path, *, typed: bool) -> None:
 
 
 def _held(
-    options: Options, baseline: Baseline, made: Skeleton, new: OpenModel, watch: Watcher
+    options: Options, baseline: Baseline, skeleton_model: Skeleton, new: OpenModel, watch: Watcher
 ) -> SkeletonResult:
     """The skeleton against its original: what rules find, and where the time goes."""
     side = baseline.side
     before, after = (_findings(options, baseline, model) for model in (side.model, new))
     profile, trouble = None, ""
     try:
-        profile = _profile(baseline, made, new, watch)
+        profile = _profile(baseline, skeleton_model, new, watch)
     except OrtuneError as error:
         trouble = error.what
-    places = [_places(found) for found in (before, after)]
+    places = [_places(findings) for findings in (before, after)]
     return SkeletonResult(
         path="",
         bytes_before=0,
         bytes_after=0,
         n_nodes=sum(1 for _ in nodes(side.model.ir)),
-        n_rebuilt=made.n_rebuilt,
-        n_kept=made.n_kept,
-        own_operators=made.own_operators,
-        inputs=_inputs(baseline.work, made),
+        n_rebuilt=skeleton_model.n_rebuilt,
+        n_kept=skeleton_model.n_kept,
+        own_operators=skeleton_model.own_operators,
+        inputs=_inputs(baseline.work, skeleton_model),
         by_values=dict(Counter(op for _, op in outputs.value_dependent_ops(new.ir))),
         places_before=places[0],
         places_after=places[1],
@@ -186,24 +186,24 @@ def _findings(options: Options, baseline: Baseline, model: OpenModel) -> tuple[F
     return rules.found_by(asked, facts)
 
 
-def _places(found: Sequence[Finding]) -> dict[str, int]:
+def _places(findings: Sequence[Finding]) -> dict[str, int]:
     """How many places each rule names; one without places is one."""
     counts: Counter[str] = Counter()
-    for finding in found:
+    for finding in findings:
         counts[finding.code] += max(1, len(finding.where))
     return dict(sorted(counts.items()))
 
 
-def _inputs(work: Workload, made: Skeleton) -> tuple[str, ...]:
-    names = made.names.get("v", {})
+def _inputs(work: Workload, skeleton_model: Skeleton) -> tuple[str, ...]:
+    names = skeleton_model.names.get("v", {})
     return tuple(
-        f"{names[each.name]}:{'x'.join(map(str, each.shape))}"
-        for each in (work.cases[0].inputs if work.cases else ())
-        if each.name in names and each.shape
+        f"{names[value.name]}:{'x'.join(map(str, value.shape))}"
+        for value in (work.cases[0].inputs if work.cases else ())
+        if value.name in names and value.shape
     )
 
 
-def _profile(baseline: Baseline, made: Skeleton, new: OpenModel, watch: Watcher) -> SkeletonProfile:
+def _profile(baseline: Baseline, skeleton_model: Skeleton, new: OpenModel, watch: Watcher) -> SkeletonProfile:
     """Both under the profiler in turns, on the same inputs; the original twice, to know what differs by itself.
 
     Raises:
@@ -212,8 +212,8 @@ def _profile(baseline: Baseline, made: Skeleton, new: OpenModel, watch: Watcher)
     side = baseline.side
     watch.line("running the model")
     baseline.settle(LEAST_LOAD_S)
-    names = made.names.get("v", {})
-    pairs = {names[each.name or ""]: each.name or "" for each in side.model.ir.graph.inputs}
+    names = skeleton_model.names.get("v", {})
+    pairs = {names[value.name or ""]: value.name or "" for value in side.model.ir.graph.inputs}
     fed = {choice.name for choice in baseline.work.cases[0].inputs}
     pairs = {ours: theirs for ours, theirs in pairs.items() if theirs in fed}
     refs = pairing.feeds_for(baseline.refs, new.ir, pairs, baseline.scratch / "feeds", "skeleton")
@@ -239,12 +239,12 @@ class _Operator:
 def _operators(process: Process) -> dict[tuple[str, str], _Operator]:
     nodes = result_of("", process.trace, process.attribution, process.warmup, Origins()).nodes
     total = math.fsum(node.least_ns for node in nodes) or 1.0
-    found: dict[tuple[str, str], _Operator] = {}
+    operators: dict[tuple[str, str], _Operator] = {}
     for node in nodes:
         key = node.op_type, node.provider
-        was = found.get(key, _NONE)
-        found[key] = _Operator(n_nodes=was.n_nodes + 1, share=was.share + node.least_ns / total)
-    return found
+        was = operators.get(key, _NONE)
+        operators[key] = _Operator(n_nodes=was.n_nodes + 1, share=was.share + node.least_ns / total)
+    return operators
 
 
 _NONE = _Operator()

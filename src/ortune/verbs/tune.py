@@ -268,8 +268,8 @@ class Options(Elsewhere, Resumable, Load, Downloaded, OnePlan):
     def _fewer_bits(self) -> bool:
         """Whether a quantised model was let through, or asked for by its name."""
         named = [*self.allow, *(spec.name for spec in self.pinned)]
-        found = (rewrites.all_rewrites()[name] for name in named if name in rewrites.all_rewrites())
-        return "numerics" in named or any(each.family == rewrites.FAMILY for each in found)
+        named_rewrites = (rewrites.all_rewrites()[name] for name in named if name in rewrites.all_rewrites())
+        return "numerics" in named or any(rewrite.family == rewrites.FAMILY for rewrite in named_rewrites)
 
     @property
     def spelled_out(self) -> Options:
@@ -311,9 +311,9 @@ class Options(Elsewhere, Resumable, Load, Downloaded, OnePlan):
                 do="leave it or --no-bundle out",
             )
         self.require_there([self.target, *self.others], self.objective, pod=self.feeds.pod is not None)
-        known = {"numerics", "behaviour", NON_FINITE, *GUARDS, *knobs.all_knobs(), *rewrites.all_rewrites()}
+        allowed = {"numerics", "behaviour", NON_FINITE, *GUARDS, *knobs.all_knobs(), *rewrites.all_rewrites()}
         for name in self.allow:
-            if name not in known:
+            if name not in allowed:
                 raise UsageError(
                     f"{name!r} is nothing that can be allowed",
                     where="--allow",
@@ -504,7 +504,7 @@ def _why(run: Tuning, options: Options, result: TuneResult) -> ProfileDifference
     latencies = (figures.latency_ns, result.winner_figures.latency_ns)
     sides = [replace(run.side, plan=a.plan, runs=a.model, runtime=a.runtime) for a in (base, new)]
     try:
-        found = why(
+        difference = why(
             run.baseline,
             (sides[0], sides[1]),
             (base, new),
@@ -518,4 +518,4 @@ def _why(run: Tuning, options: Options, result: TuneResult) -> ProfileDifference
         )
     except (OrtuneError, OSError):
         return None  # an answer is not lost because its reason is
-    return worded(found, "the winner")
+    return worded(difference, "the winner")
