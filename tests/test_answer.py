@@ -66,6 +66,15 @@ def test_names_with_values_are_refused_where_there_are_none() -> None:
         ortune.bench(MODEL, custom_ops={"a": 1})
 
 
+def test_an_argument_that_there_is_not_is_answered_with_the_nearest() -> None:
+    with pytest.raises(TypeError, match=r"ortune.tune\(\) has no argument 'budgett'; did you mean 'budget'"):
+        ortune.tune(MODEL, budgett="1m")
+    with pytest.raises(TypeError, match=r"help\(ortune.compare\) lists all"):
+        ortune.compare(MODEL, zzzz=1)
+    with pytest.raises(TypeError, match="missing a required argument: 'model'"):
+        ortune.tune()
+
+
 def test_settings_by_name_reach_the_session(answer: Answer[Any]) -> None:
     assert answer.result.side.plan.settings == {"intra_op_num_threads": 1, "allow_spinning": False}
     assert "--set intra=1 --set spin=0" in answer.result.reproduce

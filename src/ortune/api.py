@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import difflib
 import importlib
 import inspect
 import pkgutil
 import re
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -45,9 +46,9 @@ def function(verb: str) -> Callable[..., Answer[Record]]:
 
     def call(*args: Any, **kwargs: Any) -> Answer[Record]:
         began_s = time.monotonic()
-        arguments = signature.bind(
-            *args, **{renamed.get(name, name): value for name, value in kwargs.items()}
-        ).arguments
+        values = {renamed.get(name, name): value for name, value in kwargs.items()}
+        _require_known(verb, values, signature.parameters)
+        arguments = signature.bind(*args, **values).arguments
         watcher = arguments.pop("watcher", None)
         spelled = {
             name: as_written(fields[name], value) for name, value in arguments.items() if name in fields
@@ -59,6 +60,17 @@ def function(verb: str) -> Callable[..., Answer[Record]]:
     call.__doc__ = f"{inspect.getdoc(module.Options)}\n\n{inspect.getdoc(module.run)}"
     vars(call)["__signature__"] = signature  # what inspect and help() show
     return call
+
+
+def _require_known(verb: str, named: Iterable[str], known: Collection[str]) -> None:
+    """Raises TypeError for an argument that a verb does not have, with the nearest that it has."""
+    for name in named:
+        if name not in known:
+            near = difflib.get_close_matches(name, known, n=2)
+            hint = (
+                f"did you mean {' or '.join(map(repr, near))}?" if near else f"help(ortune.{verb}) lists all"
+            )
+            raise TypeError(f"ortune.{verb}() has no argument {name!r}; {hint}")
 
 
 def as_written(field: OptionField, value: Any) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
+import socket
 import sys
 from pathlib import Path
 
@@ -126,6 +127,18 @@ def test_what_was_begun_and_not_ended_does_not_count(cache: Path) -> None:
     (cache / "copied" / made.ABOUT).write_bytes(msgspec.json.encode(whole))
     (cache / "copied" / "bin" / "python").symlink_to(sys.executable)
     assert [each.runtime.python for each in made.made()] == [str(cache / "copied" / "bin" / "python")]
+
+
+def test_an_index_that_never_answers_is_given_up(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [*os.environ]:
+        if name.startswith(("PIP_", "UV_")):
+            monkeypatch.delenv(name)
+    monkeypatch.setenv("PIP_CONFIG_FILE", os.devnull)
+    with socket.create_server(("127.0.0.1", 0)) as silent:  # it takes connections, and says nothing
+        for name in ("PIP_INDEX_URL", "UV_DEFAULT_INDEX", "UV_INDEX_URL"):
+            monkeypatch.setenv(name, f"http://127.0.0.1:{silent.getsockname()[1]}/simple")
+        with pytest.raises(RuntimeNotFound, match="the package index cannot be reached"):
+            made.require(OLD, lambda text: None)
 
 
 def test_without_a_network_one_sentence_says_so_and_nothing_is_left(

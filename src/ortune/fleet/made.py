@@ -48,6 +48,8 @@ _NOT_PASSED = frozenset({
     "PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV", "CONDA_PREFIX", "PIP_TARGET", "PIP_PREFIX", "PIP_USER", "PIP_ROOT",
     "PIP_PYTHON", "PIP_REQUIRE_VIRTUALENV", "UV_PYTHON", "UV_SYSTEM_PYTHON", "UV_TARGET", "UV_PREFIX",
 })  # fmt: skip
+_SILENCE_S = 3
+"""Of a package index, asked twice: one that is blocked is told within ten seconds."""
 _NO_NETWORK = re.compile(
     r"connection|resolve|name resolution|timed? ?out|unreachable|dns error|error sending request",
     re.IGNORECASE,
@@ -189,6 +191,7 @@ def _read(place: Path) -> MadeRuntime | None:
 
 def _install(wanted: Recipe, part: Path) -> None:
     environment = {name: value for name, value in os.environ.items() if name not in _NOT_PASSED}
+    environment = {"UV_HTTP_TIMEOUT": str(_SILENCE_S), "UV_HTTP_RETRIES": "1", **environment}
     uv = launcher.program("uv")
     alone = () if wanted.converter else ("--no-deps",)
     wheels = ["--only-binary", ":all:", *alone, *wanted.requirements]
@@ -202,7 +205,10 @@ def _install(wanted: Recipe, part: Path) -> None:
     python = interpreter(str(part))
     pip = [sys.executable, "-m", "pip", "--python", python] if ours else [python, "-m", "pip"]
     pip += ["--no-input", "--disable-pip-version-check"]
-    _run(wanted, [*pip, "install", "--retries", "1", "--progress-bar", "off", *wheels], environment)
+    patience = [] if "PIP_DEFAULT_TIMEOUT" in environment else ["--timeout", str(_SILENCE_S)]
+    _run(
+        wanted, [*pip, "install", "--retries", "1", *patience, "--progress-bar", "off", *wheels], environment
+    )
     if not ours and not wanted.converter:
         _run(wanted, [*pip, "uninstall", "--yes", "--quiet", "setuptools", "pip"], environment)
 

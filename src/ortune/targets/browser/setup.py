@@ -35,6 +35,8 @@ NO_POPUPS = "--disable-features=WebUIOmniboxPopup,WebUIOmniboxAimPopup"
 """What opens below Chromium's address bar are pages too, and take as long to load as all else of its start."""
 _NUMBER = re.compile(r"\d+\.\d+\.\d+(-[\w.]+)?")
 _FETCH_S = 300.0
+_SILENCE_MS = 3000
+"""Of a registry, after which it is called blocked."""
 _LONGEST_HOME = 60  # a socket's path has 107 characters at most, of which Chromium takes 43
 _OF_ALL = {"XDG_DATA_DIRS", "XDG_CONFIG_DIRS", "XDG_RUNTIME_DIR"}
 _MOST_BYTES = 1 << 30
@@ -163,14 +165,14 @@ def _fetch(version: str, folder: Path) -> None:
     folder.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder.parent) as scratch:
         place = Path(scratch)
-        command = [npm, "pack", "--silent", "--ignore-scripts", f"onnxruntime-web@{version}"]
-        done = launcher.run(command, limit_s=_FETCH_S, folder=place)
+        command = [npm, "pack", "--loglevel", "error", "--ignore-scripts", *_patience()]
+        done = launcher.run([*command, f"onnxruntime-web@{version}"], limit_s=_FETCH_S, folder=place)
         archives = list(place.glob("*.tgz"))
         if done.code != 0 or len(archives) != 1:
-            said = (done.log or done.output).decode("utf-8", "replace").strip().splitlines()
             raise RuntimeNotFound(
-                f"npm could not fetch onnxruntime-web {version}: {said[-1] if said else 'it said nothing'}",
-                do="--ort-web PATH names one that is here",
+                f"npm could not fetch onnxruntime-web {version}: "
+                f"{_reason((done.log or done.output).decode('utf-8', 'replace'))}",
+                do="check the network, or name a copy that is here: --ort-web node_modules/onnxruntime-web",
             )
         unpacked = place / "made"
         (unpacked / "dist").mkdir(parents=True)
@@ -182,6 +184,20 @@ def _fetch(version: str, folder: Path) -> None:
                     shutil.copyfileobj(source, target)
         with contextlib.suppress(OSError):  # another session was first, and its copy is as good
             unpacked.rename(folder)
+
+
+def _patience() -> list[str]:
+    """How long npm waits for a registry that does not answer, unless the user has said how long."""
+    if "npm_config_fetch_timeout" in os.environ:
+        return []
+    return ["--fetch-retries=0", f"--fetch-timeout={_SILENCE_MS}"]
+
+
+def _reason(said: str) -> str:
+    """What npm gives as its reason, among codes and names of its log."""
+    lines = [re.sub(r"^npm (error|ERR!) ", "", line) for line in said.strip().splitlines()]
+    lines = [line for line in lines if not re.match(r"(code|errno|syscall) |A complete log", line)]
+    return next((line.removeprefix("network ") for line in lines if line.strip()), "no message")
 
 
 def _builds(packed: tarfile.TarFile) -> Iterator[tuple[str, tarfile.TarInfo]]:

@@ -1,0 +1,29 @@
+"""onnxruntime-web from npm: what is said where its registry is blocked."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+from pathlib import Path
+
+import pytest
+
+from ortune.errors import RuntimeNotFound
+from ortune.targets.browser import setup
+
+
+@pytest.mark.skipif(shutil.which("npm") is None, reason="there is no npm")
+def test_a_registry_that_never_answers_is_given_up_with_npms_reason(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    for name in [*os.environ]:
+        if name.startswith("npm_config_fetch"):
+            monkeypatch.delenv(name)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        monkeypatch.setenv("npm_config_registry", f"http://127.0.0.1:{silent.getsockname()[1]}/")
+        with pytest.raises(RuntimeNotFound, match=r"npm could not fetch onnxruntime-web 1\.29\.99") as caught:
+            setup.ort_web(setup.BrowserSetup(ort_web="1.29.99"))
+    assert "timeout" in caught.value.what and "log of this run" not in caught.value.what
+    assert not list(tmp_path.rglob("*.tgz"))
