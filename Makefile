@@ -8,7 +8,7 @@ READY := $(VENV)/.ready
 # Where Python keeps no bytecode, as in many containers, each of a thousand processes would compile ortune's files anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo test test-long check docs recipes site clean
+.PHONY: help demo test test-long check docs recipes site dist clean
 .DEFAULT_GOAL := help
 
 help:  ## Show this list.
@@ -58,8 +58,11 @@ site: $(READY)  ## The documentation as a site, in site/; to read it: python3 -m
 	.venv-docs/bin/python -m pip install --quiet --group docs
 	.venv-docs/bin/mkdocs build --strict
 
+dist: $(READY)  ## Wheel and source distribution in dist/, the wheel installed in clean environments and tried.
+	$(BIN)/python tools/make_dist.py
+
 clean:  ## Remove the environment and every cache.
-	rm -rf $(VENV) .venv-docs site .mypy_cache .pytest_cache .ruff_cache
+	rm -rf $(VENV) .venv-docs site dist .mypy_cache .pytest_cache .ruff_cache
 
 $(READY): pyproject.toml
 	@set -e; \
