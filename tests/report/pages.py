@@ -22,21 +22,29 @@ class Page(HTMLParser):
         self.open: list[str] = []
         self.broken: list[str] = []
         self.words: list[str] = []
+        self.glued = False  # what comes next goes on with the word before: it was only kept whole
         self.feed(text)
         self.close()
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.elements.append((tag, dict(attrs)))
+        self.glued = dict(attrs).get("class") == "whole" and tag == "span"
         if tag not in VOID:
             self.open.append(tag)
 
     def handle_endtag(self, tag: str) -> None:
+        self.glued = tag == "span" and self.elements[-1] == ("span", {"class": "whole"})
         if not self.open or self.open.pop() != tag:
             self.broken.append(tag)
 
     def handle_data(self, data: str) -> None:
-        if not {"style", "title"} & set(self.open):
+        if {"style", "title"} & set(self.open):
+            return
+        if self.glued and self.words:
+            self.words[-1] += data
+        else:
             self.words.append(data)
+        self.glued = False
 
     @property
     def text(self) -> str:

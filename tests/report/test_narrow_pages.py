@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import json
 import re
 import sys
@@ -64,6 +65,22 @@ def test_nothing_is_clipped_on_a_narrow_screen() -> None:
     files: dict[str, Path | str] = {f"/{name}.html": pages.render(each) for name, each in PAGES.items()}
     found = chromium.answered({"/": MEASURES % (WIDTH_PX, json.dumps(list(PAGES)), WIDTH_PX), **files}, {})
     assert {name: seen for name, seen in found.items() if seen[0] > WIDTH_PX or seen[1]} == {}
+
+
+@pytest.mark.parametrize(
+    ("text", "whole"),
+    [
+        ("11.0 ms -> 9.90 ms", ["-&gt;"]),
+        ("1.11x (95 % interval 1.09-1.13x, 16 blocks)", ["1.09-1.13x"]),
+        ("beyond exact: --tolerance 0.005 accepts it", ["--tolerance"]),
+        ("float32 at 2026-11-26, a well-known <b>", []),
+    ],
+)
+def test_no_line_end_parts_an_arrow_an_option_or_an_interval(text: str, whole: list[str]) -> None:
+    shown = frame._prose(text)
+    assert re.findall(r'<span class="whole">(.*?)</span>', shown) == whole
+    assert html.unescape(re.sub(r"</?span[^>]*>", "", shown)) == text and "<b>" not in shown
+    assert ".whole { white-space: nowrap; }" in (Path(frame.__file__).parent / "style.css").read_text("utf-8")
 
 
 def luminance(colour: str) -> float:

@@ -47,6 +47,15 @@ def test_a_headline_has_two_lines_at_most_and_is_the_same_everywhere(kind: str) 
     assert heads.word(words.verdict(envelope.result), envelope.result.estimand) == text.split(":")[0]
 
 
+@pytest.mark.parametrize("kind", ["winner", "default-best", "exploratory", "current-best"])
+def test_the_page_names_the_commands_of_the_terminal(kind: str) -> None:
+    envelope = golden_tune.KINDS[kind]
+    printed = golden.printed(words.document(envelope), 200)
+    on_page = re.findall(r"<code>(ortune .*)\n</code>", pages.render(envelope))
+    assert on_page and on_page[: len(words.next_commands(envelope))] == words.next_commands(envelope)
+    assert all(command in printed for command in words.next_commands(envelope))
+
+
 def test_default_is_best() -> None:
     text = said("default-best")
     facts(text, "inconclusive: no gain confirmed", "7 configurations", "keep the default", "1.5 %")
@@ -57,7 +66,7 @@ def test_where_a_browsers_default_is_best_no_profile_of_a_process_is_named() -> 
     page = Plan(providers=(ProviderSpec(name="wasm"),))
     known = {"workload": golden_tune.workload(), "store": ""}
     lines = [
-        words._next(msgspec.structs.replace(golden_tune.default_best(**plans), **known))
+        words.next_commands(msgspec.structs.replace(golden_tune.default_best(**plans), **known))
         for plans in ({}, {"default": page, "winner": page})
     ]
     assert [any(line.startswith("ortune profile") for line in each) for each in lines] == [True, False]

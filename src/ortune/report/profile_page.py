@@ -5,7 +5,7 @@ from __future__ import annotations
 from ortune.records import Envelope, ProfileDifference, ProfileResult
 from ortune.report import difference_words, stored_words
 from ortune.report import profile_words as words
-from ortune.report.document import Document, Head, Line, Pairs, Section, Tone, stopped
+from ortune.report.document import Code, Document, Head, Line, Pairs, Section, Tone, stopped
 from ortune.report.numbers import duration, memory
 from ortune.report.sections import profile as folder
 from ortune.report.sections import sections
@@ -24,6 +24,9 @@ def document(envelope: Envelope[ProfileResult]) -> Document:
             Line(f"A: {words.run_sentence(result)}" if against else ""),
             Line(result.headroom.sentence if result.headroom else "", "good"),
             *sections(folder, envelope),
+            Section(
+                title="Next", blocks=[Code(title="", lines=words.next_commands(envelope), commands=True)]
+            ),
         ],
         head=Head(
             large=large,

@@ -599,7 +599,7 @@ def document(envelope: Envelope[ProfileResult]) -> Document:
             operators(result),
             Pairs(rows=[("headroom", result.headroom.sentence)] if result.headroom else []),
             Pairs(rows=written),
-            Code(title="next", lines=_next(envelope), commands=True),
+            Code(title="next", lines=next_commands(envelope), commands=True),
         ],
         support=[
             Points(title="what else stands out", items=findings(result)[FEW_FINDINGS:], marked=True),
@@ -611,7 +611,7 @@ def document(envelope: Envelope[ProfileResult]) -> Document:
     )
 
 
-def _next(envelope: Envelope[ProfileResult]) -> list[str]:
+def next_commands(envelope: Envelope[ProfileResult]) -> list[str]:
     """What measures the weightiest finding's fix, what makes the model faster, and what supports the answer."""
     result = envelope.result
     fixes = [f.fix for f in result.stands_out if f.plan is not None]

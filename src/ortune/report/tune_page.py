@@ -31,6 +31,9 @@ def document(envelope: Envelope[TuneResult]) -> Document:
             Line(result.headline or words.headline(result), "strong"),
             *(Line(text, "look") for text in words.limits(result)),
             Section(title="What to paste", blocks=_paste(result)),
+            Section(
+                title="Next", blocks=[Code(title="", lines=words.next_commands(envelope), commands=True)]
+            ),
             *sections(folder, envelope),
         ],
         head=Head(

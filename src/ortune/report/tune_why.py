@@ -2,31 +2,15 @@
 
 from __future__ import annotations
 
-import shlex
-
 from ortune.records import ProfileDifference, TuneResult
 from ortune.report import difference_words as differences
 from ortune.report import tune_words as words
-from ortune.report.answer_commands import words_of
 from ortune.report.numbers import duration, shorten
 from ortune.report.profile_tables import category_words
 
 LEAST_PART = 0.1
 """Of the whole difference, from which on a category or a node is named."""
 NAME = 60
-FED = {
-    "--shape",
-    "--dim",
-    "--inputs",
-    "--workload",
-    "--custom-ops",
-    "--seed",
-    "--set",
-    "--plan",
-    "--runtime",
-    "--python",
-}
-"""Options of a tuning that say what is run and fed, which a profile takes too."""
 
 
 def won(difference: ProfileDifference) -> str:
@@ -71,39 +55,3 @@ def left(result: TuneResult) -> list[tuple[str, str]]:
         more = f" and {len(untested) - words.NAMED} more" if len(untested) > words.NAMED else ""
         rows.append(("not tested", f"{names}{more}"))
     return rows
-
-
-def next_commands(result: TuneResult) -> list[str]:
-    """Without a winner: the commands that reach what this tuning did not."""
-    again = words_of(result.reproduce)
-    if again[:2] != ["ortune", "tune"]:
-        return []
-    commands = []
-    if result.budget.enough_s:
-        budget = f"{result.budget.enough_s:.0f}s"
-        commands.append([*_without(again, {"--budget"}), "--budget", budget])
-    if not result.allowed and not words.nothing_tested(result):
-        commands.append([*again, "--allow", "numerics"])
-    model, options = again[2], again[3:]
-    kept = _only(options, FED)
-    commands.append(["ortune", "profile", model, *kept, "--report", "profile.html"])
-    return [shlex.join(words) for words in commands]
-
-
-def _pairs(options: list[str]) -> list[tuple[str, ...]]:
-    """Each option with its value, where one follows."""
-    pairs: list[tuple[str, ...]] = []
-    for word in options:
-        if word.startswith("--") or not pairs:
-            pairs.append((word,))
-        else:
-            pairs[-1] = (*pairs[-1], word)
-    return pairs
-
-
-def _only(options: list[str], names: set[str]) -> list[str]:
-    return [word for pair in _pairs(options) if pair[0] in names for word in pair]
-
-
-def _without(options: list[str], names: set[str]) -> list[str]:
-    return [word for pair in _pairs(options) if pair[0] not in names for word in pair]

@@ -35,6 +35,7 @@ from ortune.report.answer_commands import (
     profile_line,
     told_line,
     with_budget,
+    words_of,
 )
 from ortune.report.checks import GUARD_NAMES, checks, control_words, guard_state
 from ortune.report.compare_words import VERIFIED, cases, spread
@@ -657,7 +658,7 @@ def document(envelope: Envelope[TuneResult]) -> Document:
             Line(untested(result), "faint"),
             Pairs(rows=[("bundle", result.bundle)] if result.bundle else []),
             Code(title="to paste", lines=code_lines(result.code) if replaces(result) else ()),
-            Code(title="next", lines=_next(envelope), commands=True),
+            Code(title="next", lines=next_commands(envelope), commands=True),
         ],
         support=[
             Pairs(rows=details(result)),
@@ -720,7 +721,7 @@ def replaces(result: TuneResult) -> bool:
     return result.winner != (today(result) or result.default)
 
 
-def _next(envelope: Envelope[TuneResult]) -> list[str]:
+def next_commands(envelope: Envelope[TuneResult]) -> list[str]:
     """What proves the winner again, or finds more; what supports the answer."""
     result = envelope.result
     more: list[str] = []
@@ -731,7 +732,10 @@ def _next(envelope: Envelope[TuneResult]) -> list[str]:
     why = [] if replaces(result) else profile_line(ran, envelope.workload)
     unproven = [f.plan for f in _mended(result) if f.plan is not None and not _shipped(result, f.plan)]
     measure = [change_line(result.reproduce, result.default, plan) for plan in unproven[:1]]
-    return lines(*measure, more, prove, why, told_line(result.session, envelope.store))
+    fewer = []
+    if not replaces(result) and not result.allowed and not nothing_tested(result):
+        fewer = [*words_of(result.reproduce), "--allow", "numerics"] if words_of(result.reproduce) else []
+    return lines(*measure, more, prove, fewer, why, told_line(result.session, envelope.store))
 
 
 def _tone(result: TuneResult) -> Tone:

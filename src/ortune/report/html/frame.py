@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import re
 from collections.abc import Sequence
 from functools import cache
 from importlib.resources import files
@@ -78,9 +79,14 @@ def environment() -> Environment:
     return made
 
 
+_WHOLE = re.compile(r"-&gt;|(?<![\w-])--[a-z][\w-]*|(?<![\w-])\d[\d.]*-\d[\d.]*x?(?![\w-])")
+"""What ends at a hyphen for a browser, and for no reader: arrows, options, and ranges of numbers."""
+
+
 def _prose(text: str) -> Markup:
-    """A sentence or a cell, whose arrows no line end parts."""
-    return escape(shown(text)).replace(Markup("-&gt;"), Markup('<span class="arrow">-&gt;</span>'))
+    """A sentence or a cell in which no line end parts an arrow, an option or an interval."""
+    escaped = str(escape(shown(text)))
+    return Markup(_WHOLE.sub(r'<span class="whole">\g<0></span>', escaped))
 
 
 def _written_out(value: object) -> object:
