@@ -120,6 +120,7 @@ def _session(
     settings = [{**s, "value": _here(s["value"], tuned_cpus)} for s in applied(info["plan"]["settings"])]
     if other:
         use = "the plain model is used" if plain else "other settings may be faster here"
+        use += "; results in 8 bits differ between processors" if info.get("calibration") else ""
         _warn(f"tuned on another CPU ({other}): {use}; tune again here")
     elif plain:
         _warn(f"the model is for another ONNX Runtime ({build}): the plain model is used; tune again with it")

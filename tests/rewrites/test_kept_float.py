@@ -113,3 +113,43 @@ def test_scores_at_the_end_are_not_rounded_to_one_scale(tmp_path: Path) -> None:
     assert "'y' stays in float" in made.steps[0].result.what
     outputs = {node.output[0]: node.op_type for node in onnx.load(made.path).graph.node}
     assert outputs["y"] == "Softmax"
+
+
+def test_scores_beside_boxes_keep_a_scale_of_their_own(tmp_path: Path) -> None:
+    """Boxes in pixels and scores below one in a single tensor: with one scale every score would be 0."""
+    rng = np.random.default_rng(4)
+    weights = [
+        numpy_helper.from_array(rng.standard_normal(shape).astype(np.float32) * 0.3, name)
+        for name, shape in (("w", (8, 4, 3, 3)), ("wb", (4, 8, 1, 1)), ("ws", (4, 8, 1, 1)))
+    ]
+    weights.append(numpy_helper.from_array(np.array(200.0, np.float32), "pixels"))
+    nodes = [
+        helper.make_node("Conv", ["x", "w"], ["c"], name="stem", pads=[1, 1, 1, 1]),
+        helper.make_node("Relu", ["c"], ["r"]),
+        helper.make_node("Conv", ["r", "wb"], ["b"], name="boxes"),
+        helper.make_node("Mul", ["b", "pixels"], ["bp"]),
+        helper.make_node("Conv", ["r", "ws"], ["s"], name="scores"),
+        helper.make_node("Sigmoid", ["s"], ["sp"]),
+        helper.make_node("Concat", ["bp", "sp"], ["y"], axis=1),
+    ]
+    graph = helper.make_graph(
+        nodes,
+        "detector",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, SHAPE)],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [1, 8, 8, 8])],
+        weights,
+    )
+    path = tmp_path / "m.onnx"
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
+    made = rewrites.rewrite_model(
+        open_model(path), [rewrites.parse("static-int8")], tmp_path / "made", tool(tmp_path)
+    )
+    assert "'y' stays in float" in made.steps[0].result.what
+    x = {"x": np.random.default_rng(9).standard_normal(SHAPE).astype(np.float32)}
+    before, after = (
+        ort.InferenceSession(str(p), providers=["CPUExecutionProvider"]).run(None, x)[0]
+        for p in (path, made.path)
+    )
+    scores = np.linalg.norm(before[:, 4:] - after[:, 4:]) / np.linalg.norm(before[:, 4:])
+    assert scores < 0.05
+    assert "QuantizeLinear" in kinds(made.path), "the rest is in 8 bits"

@@ -14,7 +14,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
-from ortune import records
+from ortune import records, rules
 from ortune.records import QuantizeResult
 from simulated_machine import Lab, measuring_on
 from within import program
@@ -184,7 +184,33 @@ def test_the_winner_is_in_a_bundle_that_runs(tmp_path: Path) -> None:
     assert info["calibration"]["source"] == folder
     assert info["plan"]["rewrites"][-1]["name"] == result.winner.rewrites[-1].name == "static-int8"
     assert result.headline.split(" (")[0] in (bundle / "report.html").read_text()
+    assert "results in 8 bits differ between processors" in (bundle / "load.py").read_text()
     done = subprocess.run(
         [sys.executable, str(bundle / "load.py")], capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize(
+    ("code", "what"),
+    [
+        ("QNT002", "Conv"),
+        ("QNT011", "bias"),
+        ("QNT012", "bias"),
+        ("QNT013", "DequantizeLinear"),
+        ("QNT014", "scale"),
+        ("QNT015", "large steps"),
+    ],
+)
+def test_a_quantized_model_that_is_silently_wrong_is_refused_with_the_reason(
+    code: str, what: str, tmp_path: Path
+) -> None:
+    """Six kinds, each the rule's own example: the answer is not that there is nothing to do."""
+    example = rules.find_rule(code).bad
+    assert example is not None
+    onnx.save(example(), tmp_path / "m.onnx")
+    status, _, said = quantize(tmp_path, "--budget", "60s")
+    text = " ".join(said.split())
+    assert status == 2
+    assert "holds quantised operators already" in text or "holds quantized operators already" in text
+    assert code in text and what in text

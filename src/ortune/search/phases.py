@@ -98,6 +98,13 @@ WHOLE_MODELS_SHARE = _phase(
     "of the time after the pilot",
     "each means once; the first in any case",
 )
+MAKING_SHARE = _phase(
+    "one model in fewer bits",
+    "quantize",
+    0.4,
+    "of the time left",
+    "calibrating runs the float model on every input",
+)
 SENSITIVITY_SHARE = _phase(
     "sensitivity",
     "quantize",

@@ -12,7 +12,7 @@ from typing import Annotated
 import msgspec
 import onnx_ir as ir
 
-from ortune import rewrites
+from ortune import rewrites, rules
 from ortune.bundle.write import require_replaceable, require_writable, write_bundle
 from ortune.errors import OrtuneError, UsageError
 from ortune.experiment import quantising
@@ -26,6 +26,7 @@ from ortune.profiling.layer_times import layer_times
 from ortune.records import (
     Envelope,
     ErrorInfo,
+    Host,
     Plan,
     QuantizeResult,
 )
@@ -130,7 +131,7 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[QuantizeRe
             require_replaceable(options.directory, side.model.path)
         plans, model = means(side.model.ir, side.plan, opened.machine.host)
         if not plans:
-            raise _nothing_to_quantize(side)
+            raise _nothing_to_quantize(side, opened.machine.host)
         with opened.measuring(side.label):
             go_on(opened, options, [side], model=side.label)
             session = _Quantization(options, opened, side, plans, model)
@@ -138,14 +139,22 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[QuantizeRe
         return keep(opened, options, session.with_bundle(envelope))
 
 
-def _nothing_to_quantize(side: Resolved) -> UsageError:
-    """Why no means is worth trying on a model."""
+def _nothing_to_quantize(side: Resolved, host: Host) -> UsageError:
+    """Why no means is worth trying on a model; of one that is quantized already, what is wrong with it."""
     family = [each for each in rewrites.all_rewrites().values() if each.family == rewrites.FAMILY]
     reasons = dict.fromkeys(why for each in family if each.refuses for why in each.refuses(side.model.ir))
+    facts = rules.Facts(model=side.model, plan=side.plan, host=host)
+    wrong = rules.found_by(rules.Selection(select=("QNT",), ignore=("QNT001",)).rules(), facts)
+    do = "ortune tune finds what else makes it faster"
+    if wrong:
+        do = (
+            f"quantize its float model with this verb; ortune explain {wrong[0].code} says what is wrong here"
+        )
     return UsageError(
-        "; ".join(reasons) or "no layer has weights that are worth fewer bits",
+        "; ".join([*reasons, *(f"{each.code} {each.what}" for each in wrong)])
+        or "no layer has weights that are worth fewer bits",
         where=str(side.model.path),
-        do="ortune tune finds what else makes it faster",
+        do=do,
     )
 
 
