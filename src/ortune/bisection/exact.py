@@ -29,7 +29,7 @@ _FAILURES = (
 
 
 def exact_outputs(model: ir.Model, feed: FeedRef) -> dict[str, Array] | None:
-    """What a model gives for its inputs with every number of it in double precision, by the names of its outputs.
+    """Evaluates a model in double precision and returns its outputs by name.
 
     Args:
         model: As it is in its file.

@@ -51,11 +51,11 @@ class Side:
         return self.resolved.plan.settings.get(LEVEL.name, LEVEL.default) != OFF
 
     def as_file(self) -> Running:
-        """The model as it is in its file."""
+        """Runs the model as stored in its file."""
         return Running(graph=self.model.ir, plan=self.plan_off, runtime=self.runtime, feed=self.feed)
 
     def as_optimised(self, scratch: Path, custom_ops: tuple[str, ...], limits: Limits) -> Running:
-        """What ONNX Runtime makes of it.
+        """Runs the graph that ONNX Runtime optimized.
 
         Raises:
             ToolFailed: It cannot be saved: a provider compiled parts of it, say.
@@ -115,7 +115,7 @@ def find(
     seed: int,
     line: Callable[[str], None],
 ) -> Found:
-    """Looks at every value of two graphs, and tells where they part.
+    """Compares every value of two graphs and finds where they diverge.
 
     Args:
         a: The base with its feed.

@@ -33,12 +33,12 @@ class Keys:
     fixed: set[str] = field(default_factory=set)
 
     def stored(self, value: ir.Value | None) -> str | None:
-        """The key of what is the same at every run; None for others."""
+        """Returns the key of a value that is constant over runs; None for others."""
         return self.of.get(str(value.name)) if value is not None and str(value.name) in self.fixed else None
 
 
 class Keying:
-    """Gives the values of one side their keys.
+    """Computes structural keys for the values of one side.
 
     Args:
         side: Its graph.

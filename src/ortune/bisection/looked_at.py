@@ -69,7 +69,7 @@ def described(node: ir.Node, side: Running) -> GraphNode:
 
 
 class Eyes:
-    """Runs graphs and keeps what was seen of their values.
+    """Runs graphs with their values as outputs and samples them.
 
     Args:
         executor: Whose processes run them.
@@ -83,7 +83,7 @@ class Eyes:
         folder.mkdir()
 
     def look(self, running: Running, what: str) -> dict[str, Seen]:
-        """Every value that can be looked at, by name."""
+        """Returns a sample of every value that can be an output, by name."""
         values: dict[str, Seen] = {}
         parts = _parts(running)
         for i, names in enumerate(parts):
@@ -127,7 +127,7 @@ class Eyes:
 
 
 def nudged(running: Running, folder: Path, seed: int) -> Running:
-    """The same with inputs and small weights one step of their type away: what rounding makes of its values."""
+    """Perturbs inputs and small weights by one rounding step, to estimate rounding errors."""
     graph = rounding.nudged(running.graph, seed) or running.graph
     return replace(running, graph=graph, feed=rounding.moved_feed(running.feed, folder, seed))
 

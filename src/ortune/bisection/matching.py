@@ -44,7 +44,7 @@ MOST_ROUNDS = 32
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pair:
-    """A value of A and the one of B that it is held against.
+    """A value of A and its counterpart in B.
 
     Attributes:
         sorted: They have other layouts, so that their elements are compared in order of size.
@@ -59,7 +59,7 @@ class Pair:
 def match(
     a: Running, b: Running, seen_a: Mapping[str, Seen], seen_b: Mapping[str, Seen], outputs: Mapping[str, str]
 ) -> dict[str, Pair]:
-    """Pairs by the name in A, in the order of A's nodes.
+    """Pairs the values of two graphs, by the name in A, in the order of A's nodes.
 
     Args:
         a: The base.

@@ -92,7 +92,7 @@ def held_against(
     seen_b: Mapping[str, Seen],
     moved: Mapping[str, Seen],
 ) -> Compared:
-    """Every pair with how far apart it is, and how far rounding may have brought it.
+    """Measures the difference of every pair, and how much rounding explains.
 
     Args:
         a: The base.
@@ -217,7 +217,7 @@ def partings(
     seen_a: Mapping[str, Seen],
     seen_b: Mapping[str, Seen],
 ) -> tuple[Parting, ...]:
-    """Every place where values part, in the order of A's nodes."""
+    """Finds every place where values diverge, in the order of A's nodes."""
     values = compared.values
     by_b = {pair.b: pair for pair in values.values()}
     makers = {str(v.name): node for node in b.nodes for v in node.outputs}

@@ -27,7 +27,7 @@ _USUAL_PRECISION = 2.0**-17
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Seen:
-    """What is known of a value.
+    """Statistics and a sample of one value.
 
     Attributes:
         sample: ``.npy`` with at most ``KEPT`` elements, as they are stored.
@@ -58,7 +58,7 @@ class Seen:
 
 
 def see(value: StoredValue, sample: Path) -> Seen | None:
-    """Looks at a value that a worker left, piece by piece; None for text and for what is no tensor."""
+    """Samples a value from a worker's file, piece by piece; None for strings and non-tensors."""
     if value.kind != "tensor" or value.onnx_type == "string":
         return None
     array = load_array(value.files[0])
@@ -95,7 +95,7 @@ def precision(a: Seen, b: Seen) -> float:
 
 
 def relative_l2(a: Seen, b: Seen, *, any_order: bool = False, zero: float = 0.0) -> float:
-    """How far a value is from another of the same size, relative to the first.
+    """Returns the relative L2 distance of two values of the same size.
 
     Args:
         a: The reference.
@@ -205,7 +205,7 @@ def differing_share(a: Seen, b: Seen) -> float:
 
 
 def alike(a: Seen, b: Seen, limit: float) -> bool:
-    """Whether two values could be the same by their figures, in whatever order their elements stand."""
+    """Whether two values may be equal by their statistics, whatever their element order."""
     if (a.size, a.n_nan, a.n_inf) != (b.size, b.n_nan, b.n_inf):
         return False
     if family(a.onnx_type) != family(b.onnx_type):

@@ -26,7 +26,7 @@ _ORDER = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Differences:
-    """What a check found.
+    """The result of comparing a model with its lock.
 
     Attributes:
         changes: Most important first.
@@ -47,7 +47,7 @@ class Differences:
 def differences(
     was: Snapshot, now: Snapshot, *, tolerance: float | None = None, strict: bool = False
 ) -> Differences:
-    """The changes, and what could not be compared; without a tolerance, outputs are compared as closely as they can."""
+    """Compares two snapshots: changes, and what could not be compared."""
     alike = same_processor(was, now) and (was.ort_version, was.ort_web) == (now.ort_version, now.ort_web)
     usual = DEFAULT_LIMITS[0] if alike else ELSEWHERE
     uncompared: list[Uncompared] = []

@@ -72,7 +72,7 @@ def take(
     stored: Plan,
     overrides: Plan | None = None,
 ) -> Snapshot:
-    """The snapshot of a model as it is.
+    """Takes the snapshot of a model.
 
     Args:
         side: The model, its plan and the runtime.

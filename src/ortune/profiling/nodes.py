@@ -55,7 +55,7 @@ _LEADS = 0.9
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Origins:
-    """What is known of the optimised graph beside the trace.
+    """Facts about the optimized graph that the trace does not contain.
 
     Attributes:
         of: Nodes of the user's model by node of the optimised graph.
@@ -177,7 +177,7 @@ def _node_origins(original: ir.Model, optimised: ir.Model, work: Workload, trace
 def executions(
     graph: ir.Graph, keys: Mapping[str, str], trace: Trace
 ) -> dict[ir.Node, tuple[Executions, ...]]:
-    """How often each node ran with which shapes, by the profile; nodes that it cannot tell apart are left out."""
+    """Returns each node's executions by shape from the profile; ambiguous nodes are left out."""
     nodes = [(keys.get(place, place), node) for place, node in placed(graph)]
     shared, numbers = Counter(name for name, _ in nodes), numbers_of(trace.name)
     executions_of = {}
@@ -291,7 +291,7 @@ def _nearest(
 
 
 def profiled_nodes(trace: Trace, attribution: Attribution, origins: Origins) -> tuple[ProfiledNode, ...]:
-    """Every node of the trace in the mean steady run, the dearest first."""
+    """Builds the record of every node in the mean steady run, most expensive first."""
     times, waits, late = mean(attribution.by_node), mean(attribution.wait), mean(attribution.imbalance)
     total = float(times.sum())
     on_device = node_times(trace, attribution)

@@ -92,7 +92,7 @@ class Seen:
 
 
 def profiled_arm(baseline: Baseline, base: Arm) -> Arm:
-    """The arm with the first shape alone: a profile does not say which shape a run had."""
+    """Limits an arm to its first shape, since a profile does not say which shape a run had."""
     feeds = tuple(FeedRef(name=ref.name, path=ref.path) for ref in base.feeds[:1])
     return Arm(name="profiled", plan=base.plan, model=base.model, runtime=base.runtime, feeds=feeds)
 

@@ -59,17 +59,17 @@ class Attribution:
 
     @property
     def mean_wall_ns(self) -> float:
-        """The mean run: means add up, medians do not."""
+        """The wall time of the mean run; means add up, medians do not."""
         return float(self.wall_ns.mean()) if len(self.wall_ns) else 0.0
 
     def categories(self) -> tuple[Category, ...]:
-        """Every category in the mean run, in a fixed order; they sum to ``mean_wall_ns``."""
+        """Returns the time of every category in the mean run; they sum to ``mean_wall_ns``."""
         return tuple(
             Category(name=name, ns=float(ns)) for name, ns in zip(NAMES, mean(self.by_category), strict=True)
         )
 
     def fast_categories(self) -> tuple[Category, ...]:
-        """Every category of a run in which nothing was disturbed; nothing of it is unexplained."""
+        """Returns the time of every category at the fast end of the runs, without disturbances."""
         times = dict.fromkeys(NAMES, 0.0)
         beside = fast_end.of_rows(self.by_category)
         times |= {name: float(beside[NAMES.index(name)]) for name in BESIDE_NODES if name != "unexplained"}
@@ -80,19 +80,19 @@ class Attribution:
 
 
 def mean(by_run: Floats) -> Floats:
-    """The mean over runs of a table (rows, runs); zeros where there is no run."""
+    """Averages a table (rows, runs) over runs; zeros without a run."""
     means: Floats = by_run.mean(axis=1) if by_run.shape[1] else np.zeros(by_run.shape[0])
     return means
 
 
 def countable(trace: Trace, first: int) -> range:
-    """The runs from ``first`` on; of more than can be divided at once, the last ones."""
+    """Returns the runs from ``first`` on, limited to the last ones that fit in memory."""
     most = max(MOST_CELLS, 2 * len(trace)) // max(1, len(trace.name.texts))
     return range(max(first, trace.n_runs - max(1, most)), trace.n_runs)
 
 
 def attribute(trace: Trace, runs: range, wall_ns: Floats | None = None) -> Attribution:
-    """Divides runs.
+    """Divides the wall time of runs among nodes and categories.
 
     Args:
         trace: The profile.

@@ -53,7 +53,7 @@ class Numbered(Generic[Key]):
         self.codes = array("i")
 
     def add(self, keys: Sequence[Key]) -> None:
-        """Appends a row each."""
+        """Appends one row per key."""
         numbers = self.numbers
         for key in dict.fromkeys(keys):
             if key not in numbers:
@@ -61,7 +61,7 @@ class Numbered(Generic[Key]):
         self.codes.extend([numbers[key] for key in keys])
 
     def done(self) -> Labels:
-        """The column; of a node its name."""
+        """Returns the finished column."""
         texts = tuple(key if isinstance(key, str) else key[0] for key in self.numbers)
         return Labels(codes=np.frombuffer(self.codes, dtype=np.int32).copy(), texts=texts)
 
@@ -235,7 +235,7 @@ class TraceBuilder:
                 self.device.add(e, self._after)
 
     def trace(self, form: str, missing: Sequence[str] = ()) -> Trace:
-        """The columns."""
+        """Returns the finished trace."""
         name, op_type, provider = self._node.done(), self._op_type.done(), self._provider.done()
         columns = {key: np.frombuffer(values, dtype=np.int64).copy() for key, values in self._numbers.items()}
         start, duration, thread = columns["start"], columns["duration"], columns["thread"]
@@ -348,7 +348,7 @@ def _key(event: Event) -> NodeKey:
 
 
 def column(values: Sequence[int]) -> Numbers:
-    """Whole numbers as a column."""
+    """Converts integers to a column."""
     return np.asarray(values, dtype=np.int64) if len(values) else np.empty(0, dtype=np.int64)
 
 

@@ -28,7 +28,7 @@ SIZES = ("Shape", "Size")
 
 
 def category(op_type: str, inputs: str, outputs: str, *, sized: bool = True) -> CategoryName:
-    """The category of a node.
+    """Returns the category of a node.
 
     Args:
         op_type: Its operator.
@@ -51,7 +51,7 @@ def category(op_type: str, inputs: str, outputs: str, *, sized: bool = True) -> 
 
 
 def categories(nodes: Nodes) -> list[CategoryName]:
-    """The category of each node, in the order of ``Trace.name.texts``."""
+    """Returns the category of each node, in the order of ``Trace.name.texts``."""
     sized = any(op_type in SIZES for op_type in nodes.op_type)
     return [
         category(*node, sized=sized) for node in zip(nodes.op_type, nodes.inputs, nodes.outputs, strict=True)

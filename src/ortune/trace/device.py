@@ -23,7 +23,7 @@ _DIGITS = 18
 
 
 class DeviceEvents:
-    """Collects them while a file is read; who they belong to is told when all nodes are known.
+    """Collects device events while a file is read; they are assigned to nodes at the end.
 
     Attributes:
         n_calls: Calls of the host to a device, which are no kernels.
@@ -39,7 +39,7 @@ class DeviceEvents:
         self._owners: dict[tuple[str, str], int] = {}
 
     def add(self, event: Event, after: int) -> None:
-        """Appends one.
+        """Appends one device event.
 
         Args:
             event: The event.
@@ -66,7 +66,7 @@ class DeviceEvents:
         )
 
     def kernels(self, name: Labels, op_type: Labels, start_ns: Numbers) -> Kernels:
-        """All of them, each with its node."""
+        """Returns the kernels, each with the row of its node."""
         owners = list(self._owners)
         times: dict[tuple[str, str], tuple[Numbers, Numbers]] = {}
         numbers, operators = numbers_of(name), numbers_of(op_type)
@@ -95,7 +95,7 @@ class DeviceEvents:
         )
 
     def missing(self, kernels: Kernels) -> Iterator[str]:
-        """What the kernels do not tell, in sentences."""
+        """Returns what is missing from the kernels, in sentences."""
         if self.n_calls:
             yield f"when the device worked on what {self.n_calls} calls of the host started: such calls are not kernels"
         # Copies of inputs and outputs belong to the run, and to no node of it.

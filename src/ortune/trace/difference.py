@@ -42,7 +42,7 @@ class SideTimes:
 
 
 def parts(by_run: Floats) -> Floats:
-    """Means of up to ``PARTS`` stretches of runs, of a table (rows, runs): (rows, stretches).
+    """Averages a table (rows, runs) over up to ``PARTS`` stretches of runs.
 
     Runs are like those beside them, so that each alone would seem to tell more than it does. The mean of the parts is
     that of all runs.
@@ -59,7 +59,7 @@ def parts(by_run: Floats) -> Floats:
 def difference(
     a: SideTimes, b: SideTimes, widths: Widths, counterparts: Mapping[str, str] | None = None
 ) -> ProfileDifference:
-    """B minus A. Rows of ``nodes``, ``same_ns`` and ``rest_ns`` sum to the difference of the time that is in nodes."""
+    """Computes B minus A; ``nodes``, ``same_ns`` and ``rest_ns`` sum to the difference in node time."""
     names = dict.fromkeys([*a.categories, *b.categories])
     (wall,) = _rows([("", a.wall_ns, b.wall_ns)], widths)
     matches = match(a.nodes, b.nodes, counterparts)
@@ -200,7 +200,7 @@ def _estimate(a: Floats | None, b: Floats | None) -> tuple[float, float, float, 
 
 
 def _is_real(row: DifferenceRow) -> bool:
-    """Whether the difference is more than noise, is not known to be noise, or is in the work and so no noise at all."""
+    """Whether a difference exceeds noise, cannot be compared with noise, or comes from different work."""
     clear = row.low_ns is None or row.high_ns is None or not row.low_ns <= 0.0 <= row.high_ns
     return clear or not row.same_work
 

@@ -34,7 +34,7 @@ UNTIMED = float("nan")
 
 
 class MainThread(msgspec.Struct, gc=False):
-    """What the thread of a node did in the thread pool, microseconds.
+    """Time of a node's own thread in the thread pool, microseconds.
 
     Spans lie in each other: ``DistributionEnqueue``, which is not read, always in ``Distribution``; ``WaitRevoke`` in
     ``Wait``, but for operators that run several loops in one parallel section.
@@ -94,7 +94,7 @@ class Event(msgspec.Struct, gc=False):
 
     @property
     def timed(self) -> bool:
-        """It has a name, and its times are times."""
+        """Whether the event has a name and valid times."""
         return bool(self.name) and abs(self.ts) < _FARTHEST_US and 0 <= self.dur < _LONGEST_US
 
     @property
@@ -149,7 +149,7 @@ _TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*+(?:"|\Z)|[{}]', re.DOTALL)
 
 
 def many_events(text: bytes) -> list[Event]:
-    """A JSON array of events, all as expected.
+    """Decodes a JSON array of well-formed events.
 
     Raises:
         msgspec.MsgspecError, UnicodeDecodeError, RecursionError: ``BROKEN``; read them one by one.
@@ -158,7 +158,7 @@ def many_events(text: bytes) -> list[Event]:
 
 
 class Decoded(NamedTuple):
-    """One JSON object as an event.
+    """A JSON object decoded as an event.
 
     Attributes:
         whole: All its arguments are as expected.
@@ -171,7 +171,7 @@ class Decoded(NamedTuple):
 
 
 def one_event(text: bytes) -> Decoded | None:
-    """One JSON object as an event; None where it is no event."""
+    """Decodes one JSON object; None if it is no event."""
     for spelling, mended in _spellings(text):
         try:
             return Decoded(_one.decode(spelling), mended=mended)
@@ -215,7 +215,7 @@ def document_events(text: bytes) -> tuple[list[Decoded | None], bool]:
 
 
 def waiting(stats: Threads | str | None) -> tuple[int, int, dict[str, Helper]]:
-    """What a node's thread did beside its own part of parallel work.
+    """Returns the waiting time, imbalance and helper threads of a node's parallel work.
 
     Returns:
         Nanoseconds that it waited or shared out work; those of them that it waited at the end, when others were not

@@ -20,7 +20,7 @@ TWENTIETH = 0.05
 def of_nodes(
     node: Numbers, run: Numbers, start: Numbers, own: Floats, wait: Floats, shape: tuple[int, int]
 ) -> tuple[Floats, Floats]:
-    """What all executions of each node in a run take at their fast end, and how much of it is waiting (n,)."""
+    """Returns each node's time per run at its fast end, and the waiting in it (n,)."""
     n_nodes, n_runs = shape
     if not len(node):
         return np.zeros(n_nodes), np.zeros(n_nodes)
@@ -40,7 +40,7 @@ def of_nodes(
 
 
 def of_rows(by_run: Floats) -> Floats:
-    """The same for figures that each run has one of: rows of (rows, runs)."""
+    """Returns the fast end of each row of a table (rows, runs)."""
     n = by_run.shape[1]
     if not n:
         return np.zeros(by_run.shape[0])

@@ -18,7 +18,7 @@ TABLE = 1 << 20
 
 
 def combined(*columns: tuple[Whole, int]) -> tuple[Numbers, Numbers]:
-    """Numbers the combinations that occur.
+    """Numbers the distinct combinations of codes.
 
     Returns:
         The first row of each combination (combinations,), in the order of the numbers, and the combination of each
@@ -35,7 +35,7 @@ def combined(*columns: tuple[Whole, int]) -> tuple[Numbers, Numbers]:
 
 
 def sums(rows: Whole, columns: Whole, values: Whole, shape: tuple[int, int]) -> Floats:
-    """Adds up values by their places in a table.
+    """Sums values by table cell.
 
     Raises:
         UsageError: The table is larger than any profile's.

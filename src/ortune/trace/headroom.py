@@ -24,7 +24,7 @@ DOUBTED = 0.1  # of the kernels' time in nodes that are faster than their floor,
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Conditions:
-    """How a run was profiled.
+    """The conditions under which a run was profiled.
 
     Attributes:
         slowdown: The profiled run over one without the profiler; None where that is not known.
@@ -48,7 +48,7 @@ class Conditions:
     peak_doubted: bool = False
 
     def cost(self, fast_ns: float, executions: float = math.inf) -> float | None:
-        """How much longer the profiler makes a run; None where that is not known.
+        """Returns the profiler's share of a run's time; None if unknown.
 
         A run without the profiler may have been disturbed, and so may a profiled one: the shorter the latter was at its
         best, the less of it can be the profiler's. Nor does that take longer than so many executions to write down.

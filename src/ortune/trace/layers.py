@@ -14,7 +14,7 @@ COVERED = 0.05
 
 
 def layer_of(names: Sequence[str]) -> str:
-    """What the names of one node's origins have in common, without the nodes themselves; "" without a hierarchy."""
+    """Returns the common name prefix (layer) of a node's origins; "" without a hierarchy."""
     paths = [[part for part in name.split("/") if part][:-1] for name in names if name]
     if not paths:
         return ""
@@ -27,7 +27,7 @@ def layer_of(names: Sequence[str]) -> str:
 
 
 def layers(nodes: Sequence[ProfiledNode]) -> tuple[tuple[LayerTime, ...], int]:
-    """Time of every place in the hierarchy, parents before their parts and the dearest first.
+    """Sums time by layer of the name hierarchy, parents before children, most expensive first.
 
     A place that holds nothing but one other place is left out: it tells nothing. Of more than ``MOST`` the deepest are
     dropped, the cheapest of a level first, and never one of the outermost. None are told where next to no time is in

@@ -26,7 +26,7 @@ _NEVER_REPLAYED = {CPU.name}
 
 
 class Losses:
-    """Where in a file events were lost, as spans of time, microseconds.
+    """Time spans in which events of a file were lost, microseconds.
 
     An event that still tells its time was lost then; any other one between those right before and after it.
     """
@@ -61,7 +61,7 @@ class Losses:
         self._before = events[-1].ts + events[-1].dur
 
     def within(self, start_ns: Numbers, run_ns: Numbers) -> Flags:
-        """Which runs lost an event (r,)."""
+        """Marks the runs that lost an event (r,)."""
         spans = [*self._spans, *([(self._before, float("inf"))] if self._is_open else [])]
         if not spans:
             return np.zeros(len(start_ns), dtype=np.bool_)
@@ -124,7 +124,7 @@ def runs_of_one_model(name: Labels, parent: Numbers, run: Numbers, n_runs: int) 
 
 
 def renumbered(run: Numbers, kept: Numbers, n_runs: int) -> Numbers:
-    """The runs of executions where of all runs these alone are kept."""
+    """Renumbers runs after some were dropped."""
     number = np.full(n_runs + 1, NO_RUN)  # the last is for executions in no run
     number[kept] = np.arange(len(kept))
     renumbered_runs: Numbers = number[run]

@@ -17,7 +17,7 @@ Item = tuple[Any, Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SideNode:
-    """One node of one side.
+    """One node of one side of a profile comparison.
 
     Attributes:
         originals: Nodes of the user's model that it stands for.
@@ -51,7 +51,7 @@ class Matches:
 def match(
     a: Sequence[SideNode], b: Sequence[SideNode], counterparts: Mapping[str, str] | None = None
 ) -> Matches:
-    """Matches nodes by the nodes of the user's model that they stand for, and inserted ones by what they are for.
+    """Pairs the nodes of two profiles by their original nodes, and inserted nodes by purpose.
 
     A fused node on one side meets all its parts on the other. A node whose origin is not known is looked for among the
     origins of the other side, since a fused node often keeps a name of the model. What has met nobody then meets nodes

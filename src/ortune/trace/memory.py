@@ -60,7 +60,7 @@ def memory(
     weights_bytes: int | None = None,
     resident: Resident | None = None,
 ) -> MemoryProfile | None:
-    """Memory by the allocator's own figures; None where the trace does not hold them.
+    """Builds the memory profile from the allocator's figures; None if the trace lacks them.
 
     They are those after each node, before its inputs are given back, of the allocator that holds most: scratch space
     that a node takes and returns does not show. From the second run with the same shapes on ONNX Runtime takes one
@@ -131,7 +131,7 @@ def liveness(
     weights_bytes: int | None = None,
     resident: Resident | None = None,
 ) -> MemoryProfile:
-    """Memory from sizes and last uses, where no allocator was asked.
+    """Builds the memory profile from value sizes and last uses, without allocator figures.
 
     Inputs are held throughout, as the caller holds them; outputs until the end. Scratch space and what the arena keeps
     are not in it.

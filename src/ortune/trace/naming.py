@@ -39,12 +39,12 @@ class Place:
 
 
 def stem(name: str) -> str:
-    """The name before it was made unique."""
+    """Strips the number that makes a name unique."""
     return _TOKEN.sub("", name)
 
 
 def is_numbered(name: str) -> bool:
-    """Whether the name was made unique."""
+    """Whether a name carries a number that makes it unique."""
     return _TOKEN.search(name) is not None
 
 
@@ -54,7 +54,7 @@ def numbered_kinds(nodes: Sequence[tuple[str, str]]) -> frozenset[tuple[str, str
 
 
 def assigned(trace: Trace, places: Sequence[Place]) -> dict[str, int]:
-    """Which place each node of such a name has in this process; a node that fits none is left out.
+    """Assigns numbered nodes of one process to graph places; nodes that fit none are left out.
 
     Of the places that fit when a node begins, it has the one whose result is needed first: if the nodes can be shared
     out at all, this does it.
@@ -82,7 +82,7 @@ def assigned(trace: Trace, places: Sequence[Place]) -> dict[str, int]:
 
 
 def stable_names(traces: Sequence[Trace], places: Sequence[Place] = ()) -> list[list[Hashable]]:
-    """What tells each node of each trace apart, the same for the same node in all of them.
+    """Returns a key for each node of each trace that is equal for the same node in all traces.
 
     Returns:
         For each trace one key a text of ``Trace.name``.

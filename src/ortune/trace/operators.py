@@ -15,7 +15,7 @@ Matrix = np.ndarray[Any, np.dtype[np.float64]]
 
 
 def kept_runs(trace: Trace, skip_runs: int) -> range:
-    """The runs that count: without the first ``skip_runs``, which warm up.
+    """Returns the runs that count, without the first ``skip_runs`` (warm-up).
 
     Where a trace that was cut off holds no more than these, all but the first are taken, or that one alone.
     """
@@ -24,7 +24,7 @@ def kept_runs(trace: Trace, skip_runs: int) -> range:
 
 
 def by_operator(trace: Trace, skip_runs: int = 0) -> tuple[OperatorTime, ...]:
-    """Time of each operator on each execution provider, the dearest first."""
+    """Sums time by operator and execution provider, most expensive first."""
     keys, rows = groups(trace.op_type, trace.provider)
     typical = _typical(per_run(trace, rows, len(keys), kept_runs(trace, skip_runs)))
     total = float(typical.sum())
@@ -44,7 +44,7 @@ def by_operator(trace: Trace, skip_runs: int = 0) -> tuple[OperatorTime, ...]:
 
 
 def by_node(trace: Trace, skip_runs: int = 0) -> tuple[NodeTime, ...]:
-    """Time of each node, the dearest first; a node of a body that runs several times counts all of them."""
+    """Sums time by node, most expensive first; repeated executions of a body add up."""
     keys, rows = groups(trace.name, trace.op_type, trace.provider)
     typical = _typical(per_run(trace, rows, len(keys), kept_runs(trace, skip_runs)))
     total = float(typical.sum())

@@ -48,7 +48,7 @@ FAR = 0.2  # of a node's time: what it needs is no more than that
 def floor(
     flops: float, bytes: float, *, kind: Kind, threads: int, peak: MachinePeak, touched: float = 0.0
 ) -> tuple[float, Bound]:
-    """The least time for that much work, and what it is made of.
+    """Returns the least time for an amount of work, and what bounds it.
 
     Args:
         flops: Operations; a multiply-add is two.
@@ -97,7 +97,7 @@ def with_floors(
     providers: Collection[str] = CPU_PROVIDERS,
     steps: Sequence[Step] = (),
 ) -> tuple[ProfiledNode, ...]:
-    """The nodes with ``floor_ns`` and ``bound``, where their work is known and they ran on the CPU.
+    """Adds ``floor_ns`` and ``bound`` to CPU nodes whose work is known.
 
     The floor is what must be so at least, the largest of three: arithmetic, at the rate of products of matrices; all
     bytes that are touched, at the rate of elementwise work in caches; and the bytes that no cache can have held, at the

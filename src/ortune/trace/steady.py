@@ -13,7 +13,7 @@ FEWEST = 12  # runs from which on a drift can be told
 
 
 def warmup_runs(times: ArrayLike) -> int:
-    """How many runs at the start are slower than the later ones.
+    """Counts the slower runs at the start (warm-up).
 
     The second half tells what is usual: its median, and how far runs lie from it. Warm-up ends with the first run that
     is usual and followed by one that is. Single slow runs later on are no warm-up.

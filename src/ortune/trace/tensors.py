@@ -31,7 +31,7 @@ def tensors(text: str) -> list[Tensor] | None:
 
 
 def elements(shape: tuple[int, ...]) -> int | None:
-    """How many there are; None for what is no shape."""
+    """Returns the element count of a shape; None if it is no shape."""
     if len(shape) > MOST_DIMS or any(size < 0 for size in shape):
         return None
     total = 1
@@ -41,7 +41,7 @@ def elements(shape: tuple[int, ...]) -> int | None:
 
 
 def n_bytes(dtype: str, shape: tuple[int, ...]) -> int | None:
-    """Bytes of a tensor; None where its type has no fixed size, or the shape is none."""
+    """Returns the bytes of a tensor; None without a fixed element size or a shape."""
     count = elements(shape)
     return None if count is None or dtype not in SIZES else count * SIZES[dtype]
 

@@ -22,7 +22,7 @@ class Step:
 
 
 def from_memory(steps: Sequence[Step], weights: Mapping[str, float], cache: int) -> dict[str, float]:
-    """Bytes that each node moves from memory or to it, in a run that follows another one.
+    """Estimates the bytes that each node moves to and from memory in a steady run.
 
     What a cache lost before it was read was written to memory as well: that counts for the node that made it.
     """

@@ -17,7 +17,7 @@ FEWEST_FOR_OWNERS = 20
 
 
 def variance(trace: Trace, attribution: Attribution, warmup: int) -> RunVariance:
-    """How the runs differ, and what makes the slowest tenth of them slow."""
+    """Measures how runs vary, and which nodes make the slowest tenth slow."""
     wall, left_out = attribution.wall_ns, attribution.runs.start
     runs = tuple(float(ns) for ns in trace.run_ns)
     if len(wall) < FEWEST:

@@ -134,7 +134,7 @@ def host_trace(builder: TraceBuilder, kernels: Sequence[WebKernel], missing: Seq
 
 
 def runs_by_repetition(keys: Sequence[Hashable]) -> list[int]:
-    """Where runs begin, and the end of the last: the shortest piece that the sequence repeats to its end.
+    """Finds run boundaries as the shortest sequence that repeats to the end.
 
     The first run may be longer than the others, or another one. [] where nothing repeats.
     """

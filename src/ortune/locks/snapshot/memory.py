@@ -103,7 +103,7 @@ def _peak(graph: GraphProto, sizes: Sizes, inputs: Sequence[str]) -> int:
 
 
 def depth_first(graph: GraphProto) -> list[NodeProto]:
-    """The nodes so that each comes after what it reads: output by output, and of a node input by input.
+    """Sorts nodes topologically, depth first from each output.
 
     The order in which the file has them does not matter, except for nodes that no output needs: these come last.
     """
