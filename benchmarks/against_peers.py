@@ -230,7 +230,7 @@ def exact(model: Path) -> tuple[list[str], list[str]]:
     """The exact rewrites that the model calls for: one after another in memory, and those by tools."""
     opened = open_model(model)
     work = workload.propose(opened.ir)
-    row = rewrites.row(opened.ir, workload=work, objective="latency")
+    row = rewrites.pipeline(opened.ir, workload=work, objective="latency")
     packages = find_runtime().packages
     found = rewrites.proposals(opened.ir, workload=work, objective="latency", packages=packages)
     by_tools = [spec for spec, _ in found if rewrites.find(spec.name).task]

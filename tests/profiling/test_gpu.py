@@ -31,8 +31,8 @@ CONV = "/body/conv/Conv_token_5"
 def process(trace: Trace) -> Process:
     found = attribute(trace, range(1, trace.n_runs))
     return Process(
-        path=Path(), trace=trace, warmup=1, found=found, latency_ns=1.0, slowdown=None,
-        seen=Seen(sensors=Sensors(), elapsed_ns=1),
+        path=Path(), trace=trace, warmup=1, attribution=found, latency_ns=1.0, slowdown=None,
+        state=Seen(sensors=Sensors(), elapsed_ns=1),
     )  # fmt: skip
 
 

@@ -88,11 +88,11 @@ def test_values_live_as_long_as_somebody_reads_them(tmp_path: Path, is_named: bo
     assert found.nodes == names and found.n_unknown == 0
     # The view is the same memory; the branch reads what it is a view of; both outputs stay.
     assert set(found.values) == {
-        Lifetime(name="x (input)", bytes=SIZE, made=BEFORE, last=0),
-        Lifetime(name=names[0], bytes=2 * SIZE, made=0, last=4),
-        Lifetime(name=names[2], bytes=4, made=2, last=5),
-        Lifetime(name=names[3], bytes=1, made=3, last=4),
-        Lifetime(name=names[4], bytes=2 * SIZE, made=4, last=5),
+        Lifetime(name="x (input)", bytes=SIZE, first=BEFORE, last=0),
+        Lifetime(name=names[0], bytes=2 * SIZE, first=0, last=4),
+        Lifetime(name=names[2], bytes=4, first=2, last=5),
+        Lifetime(name=names[3], bytes=1, first=3, last=4),
+        Lifetime(name=names[4], bytes=2 * SIZE, first=4, last=5),
     }
 
 
@@ -132,7 +132,7 @@ def test_what_is_written_over_is_not_there_twice(tmp_path: Path) -> None:
     onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
     trace = profiled(path)
     found = lifetimes(open_model(path).ir.graph, CASE, {}, trace)
-    spans = {value.name: (value.made, value.last) for value in found.values if value.made != BEFORE}
+    spans = {value.name: (value.first, value.last) for value in found.values if value.first != BEFORE}
     # b and e are written over what was read last there; c is read again.
     assert spans == {"a": (0, 0), "b": (1, 1), "c": (2, 3), "d": (3, 4), "e": (4, 5), "y": (5, 6)}
     told = memory_of(trace, 0, found, 0)
