@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeVar
 
 from ortune.errors import UsageError
 from ortune.verbs._options import MODEL, AnyPath, Argument, OnePlan, Option, Pairs, Rewrites, named, pairs
@@ -14,44 +14,65 @@ if TYPE_CHECKING:
     from ortune.trials.sides import SideText
 
 LETTERS = "abcdefgh"
-ALTERED_BY = ("set", "rewrite", "runtime", "target", "ort_web")
-"""What may be said of one side alone, after its letter."""
 
 
-def _of(letter: str, name: str, metavar: str, what: str, also: str = "") -> Option:
-    return Option(
-        f"--{letter}-{name}",
-        metavar,
-        f"{what} of {letter.upper()} alone.",
-        MODEL,
-        also=f"--{letter}-{also}" if also else "",
-        hidden=letter > "b",
-    )
+class _Altering(NamedTuple):
+    """What may be said of one side alone.
+
+    Attributes:
+        type: Of its field; ``usual`` where nothing is said.
+        metavar: How the help calls its value; ``what`` how it calls the thing.
+        also: An older spelling.
+    """
+
+    type: Any
+    usual: object
+    metavar: str
+    what: str
+    also: str = ""
 
 
-def _set(letter: str) -> Option:
-    return _of(letter, "set", "KNOB=VALUE", "A setting")
+_ALTERING = {
+    "set": _Altering(Pairs, (), "KNOB=VALUE", "A setting"),
+    "rewrite": _Altering(Sequence[str], (), "NAME[:k=v]", "A rewrite"),
+    "runtime": _Altering(AnyPath | None, None, "PATH|NAME", "The onnxruntime", "python"),
+    "target": _Altering(str | None, None, "T", "The target"),
+    "ort_web": _Altering(str | None, None, "PATH|VERSION", "The onnxruntime-web"),
+}
+
+_OF_A_RUNTIME = ("runtime", "target", "ort_web")
+
+OptionsType = TypeVar("OptionsType", bound=type)
 
 
-def _rewrite(letter: str) -> Option:
-    return _of(letter, "rewrite", "NAME[:k=v]", "A rewrite")
+def _for_sides(letters: str) -> Callable[[OptionsType], OptionsType]:
+    """Adds fields for what may be said of each of these sides alone (``a_set``, ``a_rewrite``, ...) to options.
 
+    They stand behind the class's own, and are added before ``dataclass`` reads it. The help tells those of A and B.
+    """
 
-def _runtime(letter: str) -> Option:
-    return _of(letter, "runtime", "PATH|NAME", "The onnxruntime", also="python")
+    def add(options: OptionsType) -> OptionsType:
+        for name, altering in _ALTERING.items():
+            for letter in letters:
+                spelling = Option(
+                    f"--{letter}-{name.replace('_', '-')}",
+                    altering.metavar,
+                    f"{altering.what} of {letter.upper()} alone.",
+                    MODEL,
+                    also=f"--{letter}-{altering.also}" if altering.also else "",
+                    hidden=letter > "b",
+                )
+                options.__annotations__[f"{letter}_{name}"] = Annotated[altering.type, spelling]
+                setattr(options, f"{letter}_{name}", altering.usual)
+        return options
 
-
-def _target(letter: str) -> Option:
-    return _of(letter, "target", "T", "The target")
-
-
-def _ort_web(letter: str) -> Option:
-    return _of(letter, "ort-web", "PATH|VERSION", "The onnxruntime-web")
+    return add
 
 
 @dataclass(frozen=True, kw_only=True)
-class TwoSides(OnePlan):
-    """A base and one side that is held against it."""
+@_for_sides("ab")
+class _Named(OnePlan):
+    """A base and one side that is held against it, as they are named and altered."""
 
     a: Annotated[
         AnyPath, Argument("A", "The base: model.onnx, model.ort, NAME.ortune or model.onnx@git-revision.")
@@ -60,16 +81,12 @@ class TwoSides(OnePlan):
         None
     )
     rewrite: Rewrites = ()
-    a_set: Annotated[Pairs, _set("a")] = ()
-    b_set: Annotated[Pairs, _set("b")] = ()
-    a_rewrite: Annotated[Sequence[str], _rewrite("a")] = ()
-    b_rewrite: Annotated[Sequence[str], _rewrite("b")] = ()
-    a_runtime: Annotated[AnyPath | None, _runtime("a")] = None
-    b_runtime: Annotated[AnyPath | None, _runtime("b")] = None
-    a_target: Annotated[str | None, _target("a")] = None
-    b_target: Annotated[str | None, _target("b")] = None
-    a_ort_web: Annotated[str | None, _ort_web("a")] = None
-    b_ort_web: Annotated[str | None, _ort_web("b")] = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class TwoSides(_Named):
+    """A base and one side that is held against it."""
+
     map: Annotated[
         Sequence[str], Option("--map", "a=b", "Input a of A is input b of the new side. Repeatable.", MODEL)
     ] = ()
@@ -90,7 +107,7 @@ class TwoSides(OnePlan):
 
     def alters(self, letter: str) -> str:
         """The first thing that is said of a side alone, "" for nothing."""
-        return next((name for name in ALTERED_BY if getattr(self, f"{letter}_{name}")), "")
+        return next((name for name in _ALTERING if getattr(self, f"{letter}_{name}")), "")
 
     def side(self, letter: str) -> SideText:
         """One side as it was written."""
@@ -112,6 +129,7 @@ class TwoSides(OnePlan):
 
 
 @dataclass(frozen=True, kw_only=True)
+@_for_sides(LETTERS[2:])
 class Sides(TwoSides):
     """A base and what is held against it."""
 
@@ -119,36 +137,6 @@ class Sides(TwoSides):
         Sequence[AnyPath],
         Argument("[C]", "Further sides, up to H, each against A; --c-set and the like alter one alone."),
     ] = ()
-    c_set: Annotated[Pairs, _set("c")] = ()
-    d_set: Annotated[Pairs, _set("d")] = ()
-    e_set: Annotated[Pairs, _set("e")] = ()
-    f_set: Annotated[Pairs, _set("f")] = ()
-    g_set: Annotated[Pairs, _set("g")] = ()
-    h_set: Annotated[Pairs, _set("h")] = ()
-    c_rewrite: Annotated[Sequence[str], _rewrite("c")] = ()
-    d_rewrite: Annotated[Sequence[str], _rewrite("d")] = ()
-    e_rewrite: Annotated[Sequence[str], _rewrite("e")] = ()
-    f_rewrite: Annotated[Sequence[str], _rewrite("f")] = ()
-    g_rewrite: Annotated[Sequence[str], _rewrite("g")] = ()
-    h_rewrite: Annotated[Sequence[str], _rewrite("h")] = ()
-    c_runtime: Annotated[AnyPath | None, _runtime("c")] = None
-    d_runtime: Annotated[AnyPath | None, _runtime("d")] = None
-    e_runtime: Annotated[AnyPath | None, _runtime("e")] = None
-    f_runtime: Annotated[AnyPath | None, _runtime("f")] = None
-    g_runtime: Annotated[AnyPath | None, _runtime("g")] = None
-    h_runtime: Annotated[AnyPath | None, _runtime("h")] = None
-    c_target: Annotated[str | None, _target("c")] = None
-    d_target: Annotated[str | None, _target("d")] = None
-    e_target: Annotated[str | None, _target("e")] = None
-    f_target: Annotated[str | None, _target("f")] = None
-    g_target: Annotated[str | None, _target("g")] = None
-    h_target: Annotated[str | None, _target("h")] = None
-    c_ort_web: Annotated[str | None, _ort_web("c")] = None
-    d_ort_web: Annotated[str | None, _ort_web("d")] = None
-    e_ort_web: Annotated[str | None, _ort_web("e")] = None
-    f_ort_web: Annotated[str | None, _ort_web("f")] = None
-    g_ort_web: Annotated[str | None, _ort_web("g")] = None
-    h_ort_web: Annotated[str | None, _ort_web("h")] = None
 
     @property
     def positions(self) -> list[AnyPath | None]:
@@ -187,4 +175,4 @@ class Sides(TwoSides):
     def proves_bundle(self) -> bool:
         """A bundle alone is proven again, against its own untouched model; altered, B is the bundle as altered."""
         alone = self.b is None and len(self.new_letters) == 1 and not self.alters("b")
-        return alone and self._is_bundle and not (self.a_runtime or self.a_target or self.a_ort_web)
+        return alone and self._is_bundle and not any(getattr(self, f"a_{name}") for name in _OF_A_RUNTIME)
