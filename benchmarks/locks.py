@@ -143,7 +143,7 @@ PLANTED: tuple[Planted, ...] = (
     ("weights in float16", half_weights, (), "weights of type float16: 0 B -> "),
     ("one more output", an_output, (), "output "),
     ("a dynamic input", a_dynamic_input, (), "input "),
-    ("an attribute", an_attribute, (), "the same operators, wired differently or with other attributes"),
+    ("an attribute", an_attribute, (), "the same operators with other connections or attributes"),
     ("other weights", other_weights, (), "other weights"),
     ("the optimiser turned down", None, ("level=basic",), "graph_optimization_level default -> basic"),
     ("another onnxruntime", None, (), "onnxruntime "),

@@ -23,6 +23,6 @@ def require(name: str) -> MadeRuntime:
     try:
         return made.require(name, print)
     except RuntimeNotFound as error:
-        if not any(words in error.what for words in ("cannot be reached", "has no", "cannot work")):
+        if not any(words in error.what for words in ("unreachable", "has no", "not supported")):
             raise
         pytest.skip(f"NOT TESTED, {name} is needed: {error.what}")

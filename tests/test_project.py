@@ -101,7 +101,7 @@ def test_a_function_takes_what_its_verb_can_be_asked() -> None:
         ortune.compare(b_set=["intra=1"])
     with pytest.raises(TypeError, match="has no argument 'intra'"):
         ortune.compare("m.onnx", intra=1)
-    with pytest.raises(UsageError, match="is not a time"):
+    with pytest.raises(UsageError, match="is not a duration"):
         ortune.compare("m.onnx", budget="soon")
 
 

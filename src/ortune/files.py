@@ -96,11 +96,11 @@ def require_writable(path: Path, option: str) -> None:
     """
     do = f"choose another {option}"
     if is_folder(path):
-        raise UsageError("is a folder", where=str(path), do=f"name a file: {option} FILE")
+        raise UsageError("is a folder", where=str(path), do=f"pass a file: {option} FILE")
     try:
         goal = _led_to(path) if path.is_symlink() else path
         if not is_folder(goal.parent):
-            raise UsageError("no such folder", where=str(goal.parent), do=f"make it, or {do}")
+            raise UsageError("no such folder", where=str(goal.parent), do=f"create it, or {do}")
         if not exists(goal) or is_file(goal):  # a device is written as it is
             require_writable_folder(goal.parent)
     except OSError as error:
@@ -129,7 +129,7 @@ def open_file(path: Path) -> BinaryIO:
     os.close(fd)
     if stat.S_ISDIR(mode):
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
-    raise OSError(errno.EINVAL, "it is not a regular file; save it to one first", str(path))
+    raise OSError(errno.EINVAL, "not a regular file; save it to one first", str(path))
 
 
 def read(path: Path) -> bytes:

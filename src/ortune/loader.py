@@ -110,7 +110,9 @@ def _session(
     fallback: bool,
 ) -> InferenceSession:
     if _is_of_a_page(info):
-        raise UsageError("is made for a browser", where=str(folder), do="import its load.web.mjs in the page")
+        raise UsageError(
+            "the bundle is for a browser", where=str(folder), do="import load.web.mjs in the page instead"
+        )
     host = info.get("host") or {}
     other = other_hardware(host)
     bound = bool(info.get("hardware_bound"))
@@ -216,7 +218,7 @@ def _index(folder: Path) -> dict[str, Any]:
         info = json.loads(files.read(index).decode())
     except OSError as error:
         raise UsageError(
-            f"not a bundle: {error.strerror}", where=str(index), do="give the folder NAME.ortune"
+            f"not a bundle: {error.strerror}", where=str(index), do="pass the folder NAME.ortune"
         ) from error
     except (ValueError, RecursionError) as error:
         raise UsageError(f"cannot be read: {error}", where=str(index), do=again) from error
@@ -227,7 +229,7 @@ def _index(folder: Path) -> dict[str, Any]:
     plan = info.get("plan")
     settings = plan.get("settings") if isinstance(plan, dict) else None
     if not all(isinstance(name, str) and name for name in names) or not isinstance(settings, dict):
-        raise UsageError("lacks the model's name or its settings", where=str(index), do=again)
+        raise UsageError("the model name or the settings are missing", where=str(index), do=again)
     for name in names:
         if not is_inside(name):
             raise UsageError(f"names a model outside the bundle: {name!r}", where=str(index))

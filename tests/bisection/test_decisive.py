@@ -63,7 +63,7 @@ def test_a_bias_that_saturates_is_named_and_not_the_rounding_before_it(
     assert found.first is not None and found.first.at is not None and found.first.at.name == "fc0"
     assert broken in found.headline
     text = " ".join(answer.summary().split())
-    assert "saturated at the ends of int32" in text and "first difference" in text
+    assert "saturated at the limits of int32" in text and "first difference" in text
 
 
 def separable(path: Path, quantized: bool) -> Path:

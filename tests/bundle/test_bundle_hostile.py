@@ -66,7 +66,9 @@ def test_what_is_applied_follows_from_the_plan_alone(bundle: Path, tmp_path: Pat
 )
 def test_a_setting_that_is_on_no_list_is_refused(bundle: Path, settings: dict[str, Any]) -> None:
     commands.bundle_index(bundle, plan_settings=settings)
-    with pytest.raises(UsageError, match=f"is no setting|is not a value of {next(iter(settings))}"):
+    with pytest.raises(
+        UsageError, match=f"is no setting|is not a value of|is not a valid value for {next(iter(settings))}"
+    ):
         ortune.load(bundle)
 
 
@@ -152,6 +154,6 @@ def test_weights_behind_a_link_are_not_written_outside_the_bundle(
     before = tmp_path / "made" / "w.bin"
     before.parent.mkdir()
     before.write_text("mine")
-    with pytest.raises(UsageError, match="would lie outside the bundle"):
+    with pytest.raises(UsageError, match="would be stored outside the bundle"):
         make_bundle(model, FEEDS)
     assert before.read_text() == "mine"

@@ -158,8 +158,8 @@ def test_native_code_of_a_bundle_is_loaded_only_when_named(tmp_path: Path, make_
         ("\xff\xfe", "cannot be read"),
         ("[]", "is of version None"),
         ('{"schema": "ortune/bundle/99"}', "is of version 'ortune/bundle/99'"),
-        ('{"schema": "ortune/bundle/1"}', "lacks the model's name"),
-        ('{"schema": "ortune/bundle/1", "model": 3, "plan": {"settings": {}}}', "lacks the model's name"),
+        ('{"schema": "ortune/bundle/1"}', "the model name"),
+        ('{"schema": "ortune/bundle/1", "model": 3, "plan": {"settings": {}}}', "the model name"),
         (
             '{"schema": "ortune/bundle/1", "model": "../net.onnx", "plan": {"settings": {}}}',
             "outside the bundle",
@@ -170,7 +170,7 @@ def test_native_code_of_a_bundle_is_loaded_only_when_named(tmp_path: Path, make_
         ),
         (
             '{"schema": "ortune/bundle/1", "model": "net.onnx", "plan": {"settings": [1]}}',
-            "lacks the model's name",
+            "the model name",
         ),
         ('{"schema": "ortune/bundle/1", "model": "net.onnx", "plan": {"settings": {}}}', "cannot be applied"),
     ],

@@ -212,7 +212,7 @@ def test_a_bundle_for_pages_has_their_code_alone(tmp_path: Path, make_bundle: Bu
     assert json.loads((bundle / "ortune.json").read_text())["plan"]["settings"] == {
         "web_threads": "min(2, cpus)"
     }
-    with pytest.raises(UsageError, match="made for a browser"):
+    with pytest.raises(UsageError, match="for a browser"):
         ortune.load(bundle)
 
 

@@ -98,7 +98,7 @@ def test_force_replaces_no_folder_that_is_no_bundle(tmp_path: Path, make_bundle:
     precious = tmp_path / "made" / "net.ortune"
     precious.mkdir(parents=True)
     (precious / "thesis.tex").write_text("years")
-    with pytest.raises(UsageError, match="no bundle, so it is not replaced"):
+    with pytest.raises(UsageError, match="not a bundle, so it is not replaced"):
         make_bundle(matmul(tmp_path / "net.onnx"), FEEDS, force=True)
     assert (precious / "thesis.tex").read_text() == "years"
 

@@ -71,5 +71,5 @@ def test_words_for_many_targets_name_none(targets: str | None) -> None:
 
 
 def test_a_target_that_is_none_is_refused() -> None:
-    with pytest.raises(UsageError, match="no target is called 'automatic'"):
+    with pytest.raises(UsageError, match="unknown target 'automatic'"):
         _ = Options(model="m.onnx", targets="automatic").others

@@ -135,7 +135,7 @@ def test_a_working_folder_that_is_gone(box: Box) -> None:
         gone.rmdir()
 
     error = refused(box.run("look", str(box.folder / "m.onnx"), "--json", prepare=leave), 2, "usage")
-    assert "working folder" in error["what"]
+    assert "working directory" in error["what"]
     assert box.run("--help", prepare=leave).code == 0
 
 

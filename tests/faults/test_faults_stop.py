@@ -49,7 +49,7 @@ def test_ctrl_c_before_the_controls_are_through(box: Box) -> None:
     running = box.start(*LONG, "--inputs", box.inputs(), python=FEW_TURNS)
     running.until(lambda: box.events("block"))
     running.signal(signal.SIGINT)
-    assert "before the controls" in stopped(running)["what"]
+    assert "before the control checks" in stopped(running)["what"]
     assert "Ctrl-C again stops at once" in running.err
 
 

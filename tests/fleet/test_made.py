@@ -78,7 +78,7 @@ def test_what_each_wheel_weighs_and_its_licence_are_known_before_it_is_fetched()
     ("name", "why"),
     [
         ("directml", "Windows only"), ("tensorrt", "tensorrt-cu13<11"), ("cpu", "every onnxruntime"),
-        ("coreml", "nothing can be installed for coreml"), ("web-wasm", "onnxruntime-web"),
+        ("coreml", "no package can be installed for coreml"), ("web-wasm", "onnxruntime-web"),
     ],
 )  # fmt: skip
 def test_what_cannot_work_here_is_refused_before_anything_is_fetched(
@@ -152,9 +152,9 @@ def test_without_a_network_one_sentence_says_so_and_nothing_is_left(
         monkeypatch.setenv(name, "http://127.0.0.1:9/simple")
     (cache / ".part-0-of-another").mkdir(parents=True)
     told: list[str] = []
-    with pytest.raises(RuntimeNotFound, match="the package index cannot be reached") as caught:
+    with pytest.raises(RuntimeNotFound, match="the package index is unreachable") as caught:
         made.require(OLD, told.append)
-    assert caught.value.do == f"once, with a network: ortune runtime add {OLD}"
+    assert f"ortune runtime add {OLD}" in caught.value.do
     assert len(told) == 1 and OLD in told[0]
     assert list(cache.iterdir()) == []
 

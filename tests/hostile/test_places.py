@@ -121,7 +121,7 @@ def test_an_object_of_git_lfs_is_a_file_of_its_own(tmp_path: Path, link: str) ->
         place.write_bytes(b"a model")
         assert from_git.checkout(str(folder / "m.ort"), "main", tmp_path / "out").read_bytes() == b"a model"
         return
-    with pytest.raises(ModelError, match="its Git LFS object is not here"):
+    with pytest.raises(ModelError, match="its Git LFS object is missing locally"):
         from_git.checkout(str(folder / "m.ort"), "main", tmp_path / "out")
 
 

@@ -40,9 +40,12 @@ def test_shape_decides_and_is_not_guessed():
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"shapes": {"nope": (1,)}}, "--shape nope: the model has no input of this name; it has 'tokens'"),
+        (
+            {"shapes": {"nope": (1,)}},
+            "--shape nope: the model has no input with this name; available: 'tokens'",
+        ),
         ({"shapes": {"tokens": (1, 2, 3)}}, "--shape tokens: 1x2x3 does not fit the model's batchxseq"),
-        ({"dims": {"nope": ((1, 1.0),)}}, "--dim nope: the model has no dynamic dimension of this name"),
+        ({"dims": {"nope": ((1, 1.0),)}}, "--dim nope: the model has no dynamic dimension with this name"),
         (
             {"shapes": {"tokens": (1, 2)}, "dims": {"seq": ((3, 1.0),)}},
             "--shape makes it 2 and --dim seq makes it 3",
@@ -66,7 +69,7 @@ def test_shape_option(text, parsed):
 
 @pytest.mark.parametrize("text", ["x", "x:1xb", ":3", "x:-1x3", "x:1x"])
 def test_bad_shape_option(text):
-    with pytest.raises(InputError, match="this is no shape"):
+    with pytest.raises(InputError, match="not a valid shape"):
         workload.parse_shape(text)
 
 
@@ -95,7 +98,7 @@ def test_workload_is_saved_and_loaded(tmp_path: Path):
     workload.save(tmp_path / "workload.json", chosen)
     assert workload.load(tmp_path / "workload.json", ("lib.so",)) == chosen
     (tmp_path / "bad.json").write_text('{"cases": 3}')
-    with pytest.raises(InputError, match=r"bad\.json: this is no workload"):
+    with pytest.raises(InputError, match=r"bad\.json: not a workload file"):
         workload.load(tmp_path / "bad.json")
 
 
@@ -133,5 +136,5 @@ def test_damaged_feeds_folder_is_one_error(tmp_path: Path):
 @pytest.mark.parametrize("seed", [-1, 2**31, 10**30])
 def test_a_seed_that_no_generator_takes_is_refused(seed):
     model = ir.from_proto(one_node("Relu", T.FLOAT, [2]))
-    with pytest.raises(InputError, match="is no seed"):
+    with pytest.raises(InputError, match="is not a valid seed"):
         workload.feeds(model, workload.propose(model, seed=seed))

@@ -96,7 +96,7 @@ def test_bfloat16_comes_as_bits(tmp_path: Path):
 @pytest.mark.parametrize(
     ("arrays", "what", "do"),
     [
-        ({"ids": IDS}, "no value for scale", "name the arrays after the model's inputs: ids, scale"),
+        ({"ids": IDS}, "no value for scale", "name the arrays like the model inputs: ids, scale"),
         ({"ids": IDS, "scale": SCALE, "z": SCALE}, "z is no input", "name the arrays"),
         (
             {"ids": IDS, "scale": np.ones(3)},
@@ -128,15 +128,15 @@ def test_shared_dimensions_must_agree(tmp_path: Path):
 
 
 def test_unreadable_files(tmp_path: Path):
-    with pytest.raises(InputError, match="there is no such file"):
+    with pytest.raises(InputError, match="no such file"):
         user_feeds.load(tmp_path / "none.npz", TWO)
-    with pytest.raises(InputError, match="the folder holds no inputs"):
+    with pytest.raises(InputError, match="the folder contains no inputs"):
         user_feeds.load(tmp_path, TWO)
     (tmp_path / "bad.npz").write_bytes(b"not a zip")
     with pytest.raises(InputError, match="it cannot be read"):
         user_feeds.load(tmp_path / "bad.npz", TWO)
     np.save(tmp_path / "pickled.npy", np.array([{}], dtype=object), allow_pickle=True)
-    with pytest.raises(InputError, match="without running code"):
+    with pytest.raises(InputError, match="would run code"):
         user_feeds.load(tmp_path / "pickled.npy", TWO)
     (tmp_path / "input_0.pb").write_bytes(b"\xff\xff\xff")
     with pytest.raises(InputError, match="neither a tensor nor a sequence"):
@@ -150,7 +150,7 @@ def test_inputs_exclude_shapes(tmp_path: Path):
 
 def test_workload_of_another_model_is_refused():
     other = net(("x", T.FLOAT, ["n"]))
-    with pytest.raises(InputError, match="made for a model with other inputs"):
+    with pytest.raises(InputError, match="belongs to a model with different inputs"):
         workload.feeds(other, workload.propose(TWO))
 
 

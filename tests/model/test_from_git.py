@@ -148,7 +148,7 @@ def test_an_lfs_object_that_is_not_here(repository: Path, tmp_path: Path) -> Non
     to_lfs(path, repository, keep=False)
     commit(repository)
     git(repository, "update-ref", "refs/remotes/origin/main", "HEAD")
-    with pytest.raises(ModelError, match="LFS object is not here") as caught:
+    with pytest.raises(ModelError, match="LFS object is missing locally") as caught:
         from_git.checkout(str(path), "origin/main", tmp_path / "out")
     assert "git lfs fetch origin main" in caught.value.do
 
@@ -184,6 +184,6 @@ def test_a_file_that_the_revision_does_not_have(repository: Path, tmp_path: Path
 def test_outside_any_repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path))
     write_model(tmp_path / "m.onnx", 1.0)
-    with pytest.raises(UsageError, match="not a git repository"):
+    with pytest.raises(UsageError, match="not inside a git repository"):
         from_git.checkout(str(tmp_path / "m.onnx"), "main", tmp_path / "out")
     assert not (tmp_path / "out").exists()

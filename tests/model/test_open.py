@@ -444,10 +444,10 @@ def nested(levels: int) -> bytes:
         (b"\x08\x08\x0f", "impossible wire type", "again"),
         (b"\x08" + b"\xff" * 40, "does not end", "again"),
         (b"\x08\x08\x00\x00", "impossible number 0", "again"),
-        (b"\x08\x08", "holds no graph", "again"),
-        (without("graph"), "holds no graph", "again"),
+        (b"\x08\x08", "has no graph", "again"),
+        (without("graph"), "has no graph", "again"),
         (without("opset_import"), "no opset", "again"),
-        (numpy_helper.from_array(np.arange(9.0), "t").SerializeToString(), "it is a tensor", "--inputs"),
+        (numpy_helper.from_array(np.arange(9.0), "t").SerializeToString(), "but a tensor", "--inputs"),
         (nested(60), "nest deeper than 100", "again"),
         (changed_weight(raw_data=bytes(16380)), "need 16384", "again"),
         (changed_weight(raw_data=bytes(12)), "need 16384", "again"),
@@ -470,7 +470,7 @@ def test_paths_that_are_no_files(tmp_path: Path) -> None:
     with pytest.raises(ModelError, match="folder") as caught:
         open_model(tmp_path)
     assert "inside.onnx" in caught.value.do
-    with pytest.raises(ModelError, match="no such file"):
+    with pytest.raises(ModelError, match="No such file"):
         open_model(tmp_path / "gone.onnx")
 
 

@@ -23,7 +23,7 @@ def test_cpus_that_cannot_be_limited_are_refused_with_what_to_do(elsewhere: Path
     with pytest.raises(UsageError, match="neither") as error:
         Pod(PodSize(cpus=2), elsewhere)
     assert error.value.where == "--cpus"
-    assert "measure on Linux" in error.value.do
+    assert "measure in a Linux container" in error.value.do
 
 
 def test_memory_is_watched_there(elsewhere: Path) -> None:

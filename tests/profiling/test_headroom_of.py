@@ -78,7 +78,7 @@ def test_what_the_profiler_cost_is_told(
     [
         (False, (), (), ""),
         (False, ("level=disable",), (), "graph optimisation is off"),
-        (True, (), (), "1 of its weights are graph inputs"),
+        (True, (), (), "1 initializer is also a graph input"),
         (True, (), ("initializers-out-of-inputs",), ""),
     ],
 )

@@ -386,7 +386,7 @@ def test_options_that_say_nothing_about_a_trace_are_refused(
         {"budget": "1m"},
     ]  # fmt: skip
     for options in given:
-        with pytest.raises(UsageError, match="of no use with a trace") as refused:
+        with pytest.raises(UsageError, match="no effect on a recorded trace") as refused:
             ortune.profile(trace, **options)
         for name in options:
             assert f"--{name.replace('_', '-')}" in refused.value.what
@@ -453,5 +453,5 @@ def test_weights_among_the_inputs_are_told_as_the_cause_with_the_command(tmp_pat
 def test_a_run_in_a_container_is_profiled_there_and_said_to_be(tmp_path: Path) -> None:
     model = conv_chain(tmp_path / "m.onnx")
     result = ortune.profile(model, cpus=1, memory="2Gi", no_peak=True, store=tmp_path / "store").result
-    assert result.notes[0].startswith("in an emulated pod: 1 CPU by ")
+    assert result.notes[0].startswith("in an emulated container: 1 CPU by ")
     assert result.variance is not None

@@ -140,7 +140,7 @@ def test_a_run_whose_event_is_lost(tmp_path: Path) -> None:
     assert result.trace.n_runs == RUNS and result.nodes[0].calls == 1
     lines = [line for line in lines if "SequentialExecutor" not in line]
     result, first = told(tmp_path / "neither.json", lines)
-    assert any("told as one run" in text for text in first) and shares(result)["between-nodes"] == 0
+    assert any("counted as one run" in text for text in first) and shares(result)["between-nodes"] == 0
     assert "as one run" in profile_words.run_sentence(result)
 
 

@@ -84,7 +84,7 @@ def shown(envelope: Envelope, width: int) -> str:
         (123456.0, 123455.9, 123456.1, ("123.5 us", "123.4 to 123.5 us")),
         (4e6, None, 9.31e6, ("4 ms", "10 ms or less")),
         (4e6, 0.93e6, None, ("4.0 ms", "0.9 ms or more")),
-        (4e6, None, None, ("4.0 ms", "no bound: too few processes for how they differ")),
+        (4e6, None, None, ("4.0 ms", "no bound: too few processes for this variation")),
         (5e6, 5e6, 5e6, ("5.00 ms", "5.00 to 5.00 ms")),
     ],
 )

@@ -140,7 +140,7 @@ def test_a_saving_is_claimed_only_where_the_interval_shows_one() -> None:
     for guards, words in (
         ((unsure,), "inconclusive"),
         ((costs,), "costs "),
-        ((), "not known: medians, no interval"),
+        ((), "unknown: medians without an interval"),
     ):
         found = made(with_guards(*guards), 100.0)
         assert found.cpus is not None
@@ -222,8 +222,8 @@ def test_the_latency_stays_a_median_beside_what_was_compared(estimand: str, name
     ("change", "name", "part"),
     [
         ({"outputs": None}, "outputs", "not compared"),
-        ({"outputs": OutputDifference(ok=True, compared_as="moments")}, "outputs", "differs from itself"),
-        ({"hardware_bound": True}, "hardware", "bound to this kind of CPU"),
+        ({"outputs": OutputDifference(ok=True, compared_as="moments")}, "outputs", "not deterministic"),
+        ({"hardware_bound": True}, "hardware", "specific to this kind of CPU"),
         ({"winner": DENORMAL}, "safety class", "set_denormal_as_zero: numerics"),
         ({"winner": FIXED}, "safety class", "fixed-dimensions: behaviour"),
         ({"winner": Plan(settings={"of-tomorrow": 1})}, "safety class", "of-tomorrow: not known here"),
@@ -376,7 +376,7 @@ def test_next_step_compares_with_what_runs_today_under_the_same_load() -> None:
     )
     found = made(msgspec.structs.replace(envelope, workload=work))
     assert found.next_steps[1] == (
-        "to settle it: ortune compare a.onnx --a-set intra_op_num_threads=8 --b-set intra_op_num_threads=2 "
+        "to find out: ortune compare a.onnx --a-set intra_op_num_threads=8 --b-set intra_op_num_threads=2 "
         "--runtime /opt/ort/bin/python --inputs real.npz --callers 4 --seed 7 --objective memory --budget 10m"
     )
 
@@ -388,17 +388,17 @@ def test_a_guard_that_was_let_through_is_a_look_and_no_stop() -> None:
     allowed = made(golden_tune.tuned(against_default=shipped, allowed=("memory",)))
     assert allowed.decision == "ship"
     level, what = risks(allowed)["guard: peak memory"]
-    assert level == "look" and what.endswith("worse, and let through")
+    assert level == "look" and what.endswith("worse, but accepted")
 
 
 @pytest.mark.parametrize(
     ("rewrite", "other_model", "level", "part"),
     [
-        ("ort-optimized-model", False, "look", "bound to this kind of CPU"),
-        ("fixed-dimensions", False, "fine", "no model file that is bound"),
-        ("of-tomorrow", False, "look", "not known"),
-        ("", True, "look", "not known"),
-        ("", False, "fine", "no model file that is bound"),
+        ("ort-optimized-model", False, "look", "specific to this kind of CPU"),
+        ("fixed-dimensions", False, "fine", "the model file is not specific"),
+        ("of-tomorrow", False, "look", "is unknown"),
+        ("", True, "look", "is unknown"),
+        ("", False, "fine", "the model file is not specific"),
     ],
 )
 def test_a_comparison_says_of_hardware_only_what_it_knows(

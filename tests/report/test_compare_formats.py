@@ -298,7 +298,7 @@ def test_a_claim_without_controls_says_so_and_passes_no_gate() -> None:
     envelope = golden.compared(controls=(), gate=gate, enough_s=31.0)
     flat = " ".join(shown(envelope, 140).split())
     facts(flat, "24 blocks", "not run", "--budget 40s")
-    assert "gate: NO ANSWER at 5.0 %, controls not run, so nothing passes" in flat
+    assert "gate: NO ANSWER at 5.0 %, controls not run, so the gate cannot pass" in flat
     page = pages.render(envelope)
     assert "Faster; controls not run" in page
     assert compare.exit_code(envelope) == 3
@@ -396,7 +396,7 @@ def test_several_sides_are_one_table_with_their_errors() -> None:
         "WRONG: output 'y' has shape [3], not [4]",
     ):
         assert part in flat
-    assert "the 95 % holds for all intervals together" in flat
+    assert "the 95 % level holds for all intervals together" in flat
     assert "97.5" not in flat
     assert markdown.render(words.document(several())).count("c.int8.onnx") >= 2
 

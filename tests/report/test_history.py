@@ -112,7 +112,8 @@ def test_no_command_is_given_that_would_compare_something_else() -> None:
     work = golden_tune.workload()
     moved = msgspec.structs.replace(other, workload=msgspec.structs.replace(work, callers=4))
     in_a_pod = golden_tune.tuned(
-        winner=Plan(settings={"intra_op_num_threads": 4}), notes=("in an emulated pod: 2 CPUs by cgroup",)
+        winner=Plan(settings={"intra_op_num_threads": 4}),
+        notes=("in an emulated container: 2 CPUs by cgroup",),
     )
     memory = golden_tune.tuned(winner=Plan(settings={"intra_op_num_threads": 4}), estimand="peak memory")
     for envelope in (moved, in_a_pod, memory):

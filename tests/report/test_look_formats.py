@@ -206,7 +206,7 @@ def test_a_profile_on_several_providers_names_them() -> None:
     )
     result = looked(profile=OperatorProfile(n_runs=3, run_ns=2.0, operators=rows, complete=False)).result
     assert [row[0] for row in words.operator_rows(result)] == ["Conv on CUDA", "Conv on CPU"]
-    assert words.profile_title(result).endswith("the profile was cut off")
+    assert words.profile_title(result).endswith("the profile was truncated")
 
 
 def test_another_plan_than_the_default_is_said() -> None:

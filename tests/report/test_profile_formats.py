@@ -131,7 +131,7 @@ def test_nodes_are_called_as_the_user_calls_them_everywhere() -> None:
     for part in (
         "61 % of what takes longer in conv1",
         "MatMul fused with relu1 as r1_nchwc",
-        "worked out from sizes and last uses: the profile has no figures of the allocator",
+        "estimated from sizes and lifetimes, because the profile has no allocator figures",
         "inserted: into blocked layout for conv1",
     ):
         assert part in text, part
@@ -143,7 +143,7 @@ def test_how_nodes_met_is_said_where_it_is_not_known_what_they_stand_for() -> No
     found = msgspec.structs.replace(golden_profile.difference(), by_name=12, by_order=3, rest_ns=-4e5)
     text = flat(shown(profiled(against=found), 200))
     assert (
-        "matched 12 by name, 3 by operator and order alone, which is a guess: what these nodes stand" in text
+        "matched 12 by name, 3 by operator and order only, which is a guess: what these nodes stand" in text
     )
     assert "the rest further nodes differ by -400 us together" in text
     one = msgspec.structs.replace(found, by_name=1, by_order=0)
@@ -174,17 +174,17 @@ def test_difference_comes_first_and_tells_noise_from_change() -> None:
     assert text.index("by category") < text.index("where the time goes")
     few = msgspec.structs.replace(golden_profile.difference(), a_processes=2, b_processes=2, low_ns=None)
     text = flat(shown(profiled(against=few), 200))
-    assert "noise cannot be told from change" in text and "(too few runs to tell it from noise)" in text
+    assert (
+        "noise and change cannot be separated" in text
+        and "(too few runs to distinguish it from noise)" in text
+    )
 
 
 def test_intervals_of_one_process_are_said_to_be_those_of_its_runs() -> None:
     one = msgspec.structs.replace(golden_profile.difference(), a_processes=1, b_processes=1)
     text = flat(shown(profiled(against=one), 200))
     assert "more than A in these two processes: 58.9 ms" in text
-    assert (
-        "1 process on each side: intervals are over its runs, and two processes of one model may differ"
-        in text
-    )
+    assert "1 process on each side: intervals are over its runs, and processes may differ" in text
 
 
 def test_what_is_within_noise_is_no_difference() -> None:
@@ -298,8 +298,8 @@ def test_what_says_nothing_is_left_out() -> None:
     bare = flat(shown(KINDS["bare"], 80))
     assert bare == (
         "the trace is damaged: 1 event is left out: it cannot be read, or its times are impossible "
-        "the trace was cut off: it is told as far as it goes "
-        "no run was recorded to its end, so nothing can be said of a run trace no run was recorded to its end"
+        "the trace was truncated; the readable part is shown "
+        "no run was recorded to its end, so there are no times per run trace no run was recorded to its end"
     )
 
 
@@ -339,7 +339,7 @@ def test_markdown_says_the_same_in_tables() -> None:
     for line in tables:
         assert line.endswith("|")
     assert (
-        "its times are impossible*\n\n*the trace was cut off: it is told as far as it goes*\n\n"
+        "its times are impossible*\n\n*the trace was truncated; the readable part is shown*\n\n"
         "### ortune profile: cut.json\n\n**no run was recorded"
     ) in markdown.render(words.document(KINDS["bare"]))
 
@@ -355,7 +355,7 @@ def test_too_few_runs_name_no_owner_and_what_took_less_is_said() -> None:
     replace = msgspec.structs.replace
     assert result.variance is not None and result.variance.extra_ns is not None
     few = replace(result.variance, slow_runs=0, usual_ns=None, extra_ns=None, owners=())
-    assert "24 runs are too few to tell" in words.variance(replace(result, variance=few))
+    assert "24 runs are too few to explain" in words.variance(replace(result, variance=few))
     less = replace(result.variance, less_ns=result.variance.extra_ns)
     assert words.variance(replace(result, variance=less)).endswith("10.6 ms less)")
     assert "less" not in words.variance(result)
@@ -407,12 +407,12 @@ def test_operators_of_eight_bits_are_told_with_what_they_took_before() -> None:
         row("Conv", 2e6, None), row("FusedConv", 1e6, None), row("Relu", 1e5, 2e5), row("QuickGelu", None, 1e6),
     )  # fmt: skip
     both = replace(found, operators=rows)
-    expected = "ConvInteger in place of Conv, 3.00 ms -> 4.00 ms; quantizing itself +2.00 ms (profiled)"
+    expected = "ConvInteger instead of Conv, 3.00 ms -> 4.00 ms; quantizing itself +2.00 ms (profiled)"
     assert of_eight_bits(both, "int8.onnx") == f"of 8 bits in int8.onnx: {expected}"
     assert of_eight_bits(found) == ""
     turned = tuple(row(each.name, each.b_ns, each.a_ns) for each in rows)
     assert of_eight_bits(replace(found, operators=turned)).startswith(
-        "of 8 bits in A: ConvInteger in place of Conv, 4"
+        "of 8 bits in A: ConvInteger instead of Conv, 4"
     )
     mixed = replace(found.nodes[0], op_type="Conv + Relu -> ConvInteger + Mul", difference_ns=5e6)
     assert became(replace(both, nodes=(mixed,))) == ""

@@ -121,7 +121,7 @@ def test_a_diagnosis_names_what_was_compared_and_what_was_changed() -> None:
         side=golden.side(),
         estimand=QUARTILE,
         figures=golden.figures(11e6, objective_ns=10e6),
-        findings=(Finding(code="SES002", what="graph optimisations end at the level basic"),),
+        findings=(Finding(code="SES002", what="graph optimisations are limited to the level basic"),),
         tried=(fix,),
         session="20261123-abcdef",
     )
@@ -132,7 +132,7 @@ def test_a_diagnosis_names_what_was_compared_and_what_was_changed() -> None:
     envelope = Envelope(schema="ortune/diagnose/1", ortune="0.1.0", status="ok", result=result)
     text = " ".join(golden.printed(diagnose_words.document(envelope), 120).split())
     assert "fix of change p25 difference as it is 10.0 ms SES002 graph_optimization_level=all 9.00 ms" in text
-    assert "SES002 graph optimisations end at the level basic" in text
+    assert "SES002 graph optimisations are limited to the level basic" in text
     assert "ortune report 20261123-abcdef -v" in text
 
 

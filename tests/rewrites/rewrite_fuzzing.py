@@ -108,7 +108,7 @@ class Subject:
         result = rewrite.change(made, rewrite.with_defaults({}))
         if not result.modified:
             assert not thoroughly or is_unchanged(made, self.given), (
-                "changed the model and says that it did not"
+                "changed the model but reported no change"
             )
             return False
         self.copy = self.given.clone()
@@ -133,7 +133,7 @@ class Subject:
         assert ir.serde.serialize_model(self.given).SerializeToString() == self.text, (
             "changed what copies share"
         )
-        assert is_unchanged(self.copy, self.given), "changed the model and says that it did not"
+        assert is_unchanged(self.copy, self.given), "changed the model but reported no change"
 
 
 def is_unchanged(copy: ir.Model, given: ir.Model) -> bool:

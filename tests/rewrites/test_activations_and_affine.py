@@ -150,7 +150,7 @@ def test_weights_that_layers_share_are_not_copied() -> None:
     assert not rewrites.find(INTO).proposes(large, None)
     result = rewrites.find(INTO).apply(large)
     assert not result.modified
-    assert "are read by 3 nodes: this one would need a copy" in result.reasons[0]
+    assert "which would need a copy" in result.reasons[0]
     assert rewrites.find(INTO).apply(layers_that_share_their_weights(16)).modified
 
 

@@ -128,7 +128,7 @@ def test_queries_of_one_batch_that_are_spread_over_many_are_left() -> None:
     weights = g.op("Softmax", g.op("MatMul", q, k), axis=-1)
     joined = g.op("Transpose", g.op("MatMul", weights, v), perm=[0, 2, 1, 3])
     y = g.op("Reshape", joined, g.weight(np.array([0, 0, WIDTH], np.int64)))
-    assert "of one batch" in reason(ATTENTION, g.model(SHAPE, [y]))
+    assert "different batch sizes" in reason(ATTENTION, g.model(SHAPE, [y]))
 
 
 def weighted(
@@ -158,7 +158,7 @@ def test_weights_with_batches_of_their_own_are_left() -> None:
     k, v = (g.op("MatMul", "x", g.weight(values(WIDTH, WIDTH, seed=seed))) for seed in (1, 2))
     model = g.model([1, LENGTH, WIDTH], [weighted(g, q, k, v)])
     assert run(model, values(1, LENGTH, WIDTH))[0].shape == (4, LENGTH, WIDTH)
-    assert "of one batch" in reason(ATTENTION, model)
+    assert "different batch sizes" in reason(ATTENTION, model)
 
 
 @pytest.mark.parametrize(("axis", "one"), [(0, False), (2, True), (-1, True)])
@@ -176,14 +176,14 @@ def test_what_is_split_off_a_batch_is_another_batch(axis: int, one: bool) -> Non
         assert check(ATTENTION, model, [values(1, LENGTH, WIDTH)])["MultiHeadAttention"] == 1
         return
     assert run(model, values(7, LENGTH, WIDTH))[0].shape == (3, LENGTH, WIDTH)
-    assert "of one batch" in reason(ATTENTION, model)
+    assert "different batch sizes" in reason(ATTENTION, model)
 
 
 def test_a_scale_of_zero_is_none_for_the_operator() -> None:
     g = Graph()
     q, k, v = (g.op("MatMul", "x", g.weight(values(WIDTH, WIDTH, seed=seed))) for seed in range(3))
     model = g.model([1, LENGTH, WIDTH], [weighted(g, q, k, v, scale=0.0)])
-    assert "times zero" in reason(ATTENTION, model)
+    assert "a scale of zero" in reason(ATTENTION, model)
 
 
 @pytest.mark.parametrize("rows", [(0, 0), (0, -1)])
@@ -266,7 +266,7 @@ def test_heads_and_kind_are_read_from_the_graph() -> None:
 def test_what_is_no_transformer_is_refused_and_says_why() -> None:
     refuses = rewrites.find("transformers-fusion").refuses
     assert refuses is not None
-    assert "no transformer" in refuses(open_model(zoo.model_path("ppocrv2-cls")).ir)[0]
+    assert "not a transformer" in refuses(open_model(zoo.model_path("ppocrv2-cls")).ir)[0]
 
 
 def test_a_transformer_without_anything_to_fuse_is_left(tmp_path: Path) -> None:
@@ -275,7 +275,7 @@ def test_a_transformer_without_anything_to_fuse_is_left(tmp_path: Path) -> None:
     model = g.model(SHAPE, [g.op("MatMul", g.op("Softmax", scores, axis=-1), "x")])
     made, _ = by_tool("transformers-fusion", model, tmp_path)
     assert not made.modified
-    assert made.steps[0].result.reasons == ("the tool gave the same graph",)
+    assert made.steps[0].result.reasons == ("the tool returned the same graph",)
 
 
 # Single optimisers off

@@ -70,7 +70,7 @@ def test_what_is_float32_already_is_left_alone(tmp_path: Path) -> None:
     opened = open_model(zoo.model_path("light-squeezenet"))
     result = rewrites.find(SINGLE).apply(opened.ir.clone())
     assert not result.modified
-    assert result.reasons == ("nothing inside the model is float16",)
+    assert result.reasons == ("the model has no float16 weights or constants",)
     assert not rewrites.find(SINGLE).proposes(opened.ir, None)
 
 

@@ -102,7 +102,7 @@ def test_it_is_near_and_half_as_large_and_called_as_before(tmp_path: Path) -> No
     assert problem(opened.ir) == ""
     assert opened.ir.metadata_props[rewrites.MODEL_KEY] == NAME
     again = converted(opened, tmp_path / "again")
-    assert again.steps[0].result.reasons == ("the weights are float16 already",)
+    assert again.steps[0].result.reasons == ("the weights are already float16",)
 
 
 def test_what_is_to_stay_stays(tmp_path: Path) -> None:
@@ -179,7 +179,7 @@ def test_a_model_that_does_not_load_is_refused_with_the_reason(tmp_path: Path) -
     ("given", "why"),
     [
         ([], "no float32 weights"),
-        ([numpy_helper.from_array(np.ones((64, 64), np.float16), "w")], "the weights are float16 already"),
+        ([numpy_helper.from_array(np.ones((64, 64), np.float16), "w")], "the weights are already float16"),
     ],
 )
 def test_a_model_without_such_weights_says_so(

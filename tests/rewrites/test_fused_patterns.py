@@ -168,7 +168,7 @@ def test_a_gelu_whose_sum_is_read_elsewhere_is_told() -> None:
 def test_a_gelu_of_float64_and_another_constant_are_left() -> None:
     g = Graph(np.float64)
     y = gelu_dynamo(g, "x")
-    assert "not of float32" in reason(GELU, g.model([2, 8], [y], dtype=TensorProto.DOUBLE))
+    assert "not float32" in reason(GELU, g.model([2, 8], [y], dtype=TensorProto.DOUBLE))
     g = Graph()
     half = g.op(
         "Mul", g.number(0.4), g.op("Add", g.op("Erf", g.op("Div", "x", g.number(1.4142135))), g.number(1))
@@ -188,7 +188,7 @@ def test_a_limit_within_a_gelu_is_told(limited: Callable[[Graph, str], str]) -> 
     g = Graph()
     half = g.op("Mul", limited(g, "x"), g.number(0.5))
     y = g.op("Mul", half, g.op("Add", g.op("Erf", g.op("Div", "x", g.number(2**0.5))), g.number(1)))
-    assert "kept above a number" in reason(GELU, g.model([2, 8], [y]))
+    assert "clamped by" in reason(GELU, g.model([2, 8], [y]))
 
 
 # LayerNormalization
@@ -252,7 +252,7 @@ def test_epsilon_added_to_the_deviation_is_no_layer_normalisation() -> None:
     centred = g.op("Sub", "x", g.op("ReduceMean", "x", axes=[2]))
     root = g.op("Sqrt", g.op("ReduceMean", g.op("Mul", centred, centred), axes=[2]))
     y = g.op("Div", centred, g.op("Add", root, g.number(1e-3)))
-    assert "no layer normalisation" in reason(NORM, g.model([2, 5, 8], [y]))
+    assert "no LayerNormalization pattern" in reason(NORM, g.model([2, 5, 8], [y]))
 
 
 def test_a_length_that_only_later_constants_tell_is_not_believed() -> None:
@@ -329,10 +329,12 @@ def test_a_one_hot_operator_counts_from_the_end_too() -> None:
 def test_near_misses_of_a_one_hot_code_are_told() -> None:
     g = Graph()
     gap = one_hot(g, np.array([0, 1, 3], np.int32))
-    assert "do not follow" in reason(LOOKUP, g.model([2, 7, 1], [gap], dtype=TensorProto.INT32))
+    assert "not consecutive" in reason(LOOKUP, g.model([2, 7, 1], [gap], dtype=TensorProto.INT32))
     g = Graph()
     wide = one_hot(g, np.arange(4, dtype=np.int32))
-    assert "one number a row" in reason(LOOKUP, g.model([2, 7, "k"], [wide], dtype=TensorProto.INT32))
+    assert "more than one value per row" in reason(
+        LOOKUP, g.model([2, 7, "k"], [wide], dtype=TensorProto.INT32)
+    )
 
 
 # Real models

@@ -46,10 +46,12 @@ def test_over_one_axis_it_is_known_by_its_factors(form: Form) -> None:
 
 def test_a_layer_normalisation_is_left_to_its_own_rewrite() -> None:
     g = Graph()
-    assert "no instance" in reason(INSTANCE, g.model([2, 5, 8], [norm_torch(g, "x", 2, 8, 3)], opset=13))
+    assert "no InstanceNormalization" in reason(
+        INSTANCE, g.model([2, 5, 8], [norm_torch(g, "x", 2, 8, 3)], opset=13)
+    )
     g = Graph()
     model = g.model([2, 5, 8], [instance_plain(g, "x", 5, 3)], opset=13)
-    assert "no instance" in reason(INSTANCE, model)
+    assert "no InstanceNormalization" in reason(INSTANCE, model)
     assert check("layer-normalization", model, [values(2, 5, 8)])["LayerNormalization"] == 1
 
 
@@ -98,7 +100,7 @@ def test_a_sum_over_a_number_of_its_own_is_no_mean(sizes: list[int | str], count
     total = g.op("ReduceSum", g.op("Mul", centred, centred), g.weight(np.array([2, 3])))
     variance = g.op("Mul", total, g.number(1 / count))
     y = g.op("Div", centred, g.op("Sqrt", g.op("Add", variance, g.number(1e-5))))
-    assert "no instance" in reason(INSTANCE, g.model([1, 5, *sizes], [y], opset=13))
+    assert "no InstanceNormalization" in reason(INSTANCE, g.model([1, 5, *sizes], [y], opset=13))
 
 
 def test_near_misses_are_told() -> None:
@@ -110,10 +112,10 @@ def test_near_misses_are_told() -> None:
     assert "used elsewhere" in why
     g = Graph()
     unknown = g.model([2, "c", 6, 7], [instance_plain(g, "x", 5, 4)], opset=13)
-    assert "how many channels" in reason(INSTANCE, unknown)
+    assert "number of channels" in reason(INSTANCE, unknown)
     g = Graph(np.float64)
     double = g.model([2, 5, 6, 7], [instance_plain(g, "x", 5, 4)], opset=13, dtype=TensorProto.DOUBLE)
-    assert "not of float32" in reason(INSTANCE, double)
+    assert "not float32" in reason(INSTANCE, double)
 
 
 def test_other_axes_and_an_epsilon_elsewhere_are_other_functions() -> None:
@@ -121,12 +123,12 @@ def test_other_axes_and_an_epsilon_elsewhere_are_other_functions() -> None:
     centred = g.op("Sub", "x", g.op("ReduceMean", "x", axes=[1, 2]))  # channels are last
     variance = g.op("ReduceMean", g.op("Mul", centred, centred), axes=[1, 2])
     y = g.op("Div", centred, g.op("Sqrt", g.op("Add", variance, g.number(1e-5))))
-    assert "no instance" in reason(INSTANCE, g.model([2, 6, 7, 5], [y], opset=13))
+    assert "no InstanceNormalization" in reason(INSTANCE, g.model([2, 6, 7, 5], [y], opset=13))
     g = Graph()
     centred = g.op("Sub", "x", g.op("ReduceMean", "x", axes=[2, 3]))
     root = g.op("Sqrt", g.op("ReduceMean", g.op("Mul", centred, centred), axes=[2, 3]))
     y = g.op("Div", centred, g.op("Add", root, g.number(1e-3)))
-    assert "no instance" in reason(INSTANCE, g.model([2, 5, 6, 7], [y], opset=13))
+    assert "no InstanceNormalization" in reason(INSTANCE, g.model([2, 5, 6, 7], [y], opset=13))
 
 
 def test_a_group_normalisation_as_exporters_write_it_is_left() -> None:
@@ -136,7 +138,7 @@ def test_a_group_normalisation_as_exporters_write_it_is_left() -> None:
     plain = g.op("InstanceNormalization", grouped, ones, zeros)
     scaled = g.op("Mul", g.op("Reshape", plain, g.weight(np.array([2, 6, 5, 5]))), g.weight(values(6, 1, 1)))
     model = g.model([2, 6, 5, 5], [g.op("Add", scaled, g.weight(values(6, 1, 1, seed=1)))], opset=13)
-    assert "no instance" in reason(INSTANCE, model)
+    assert "no InstanceNormalization" in reason(INSTANCE, model)
 
 
 def test_a_mean_of_what_has_no_inputs_is_none() -> None:
@@ -144,7 +146,7 @@ def test_a_mean_of_what_has_no_inputs_is_none() -> None:
     noise = g.op("RandomNormal", shape=[1, 2, 3, 4])
     y = g.op("Add", "x", g.op("ReduceMean", noise, axes=[2, 3]))
     model = g.model([1, 2, 3, 4], [y], opset=13)
-    assert "no instance" in reason(INSTANCE, model)
+    assert "no InstanceNormalization" in reason(INSTANCE, model)
     assert rewrites.pipeline(ir.from_proto(model)) == ()
 
 

@@ -121,7 +121,7 @@ def test_it_computes_the_same(text: str, feeds: Feeds) -> None:
         (
             "g (int64[4] x, float[8,2] t) => (float[4,2] z, int64[4] y) <int64[1] much = {1000000000000}> "
             "{ z = Gather (t, x)\n y = Mul (x, much) }",
-            "32 bits cannot hold",
+            "exceeds int32",
         ),
         (
             "g (float[4] x) => (int64[4] y) <int64[1] one = {1}> { w = Cast <to = 7> (x)\n y = Add (w, one) }",

@@ -73,18 +73,18 @@ def test_what_served_others_alone_goes(
     made = ir.serde.deserialize_model(proto)
     again = KEPT.apply(made, dict.fromkeys(names, "keep"))
     assert not again.modified
-    assert again.reasons == ("there are no outputs besides",)
+    assert again.reasons == ("no other outputs exist",)
 
 
 def test_it_says_what_went() -> None:
-    assert kept("first")[1].what == "Left out shared, last, and with them 2 nodes and 2 weights."
-    assert kept("shared", "last")[1].what == "Left out first."
+    assert kept("first")[1].what == "Removed shared, last, with 2 nodes and 2 weights."
+    assert kept("shared", "last")[1].what == "Removed first."
 
 
 def test_without_names_it_says_which_there_are() -> None:
     _, result = kept()
     assert not result.modified
-    assert result.reasons == ("no outputs were named as kept; there are: shared, first, last",)
+    assert result.reasons == ("no output was named; available outputs: shared, first, last",)
 
 
 def test_a_name_that_is_none_is_refused() -> None:
@@ -96,7 +96,7 @@ def test_a_name_that_is_none_is_refused() -> None:
 def test_names_with_colons_can_be_given() -> None:
     spec = rewrites.parse("kept-outputs:StatefulPartitionedCall:2=keep,logits=keep")
     assert spec.params == {"StatefulPartitionedCall:2": "keep", "logits": "keep"}
-    with pytest.raises(UsageError, match="'drop' is not a value"):
+    with pytest.raises(UsageError, match="'drop' is not a valid value"):
         rewrites.parse("kept-outputs:logits=drop")
 
 

@@ -143,7 +143,7 @@ def test_a_reshape_that_does_more_is_left() -> None:
             g.op("Reshape", g.op("Transpose", g.op("ReduceMax", x, axes=[2]), perm=LAST), ints(g, *sizes))
             for x in ("x", g.op("Neg", "x"))
         ]
-        assert "no Transposes" in reason(MERGED, g.model(["n", 3, 4, 5], [g.op("Add", *ways)]))
+        assert "no equal Transposes" in reason(MERGED, g.model(["n", 3, 4, 5], [g.op("Add", *ways)]))
 
 
 def test_a_real_model_from_tensorflow(tmp_path: Path) -> None:
@@ -191,7 +191,7 @@ def test_a_reduction_that_drops_what_was_moved_needs_none(opset: int, axes: list
 def test_a_reduction_that_leaves_another_order_is_left() -> None:
     g = Graph()
     y = g.op("ReduceMean", g.op("Relu", turned(g)), axes=[0], keepdims=0)
-    assert "no Transposes" in reason(MERGED, g.model([*SHAPE], [y]))
+    assert "no equal Transposes" in reason(MERGED, g.model([*SHAPE], [y]))
 
 
 def test_a_transpose_that_others_read_is_told() -> None:
@@ -199,7 +199,7 @@ def test_a_transpose_that_others_read_is_told() -> None:
     a, b = turned(g), turned(g, "Abs")
     y = g.op("Add", g.op("Relu", a), b)
     why = reason(MERGED, g.model([*SHAPE], [y, a]))
-    assert f"'{a}' is used elsewhere" in why
+    assert f"'{a}' is also used elsewhere" in why
 
 
 def test_what_broadcasts_to_something_larger_is_told() -> None:
@@ -208,12 +208,12 @@ def test_what_broadcasts_to_something_larger_is_told() -> None:
         g.op("Transpose", g.op("ReduceMax", "x", axes=[axis]), perm=[0, 2, 3, 1]) for axis in (2, 3)
     )
     y = g.op("Add", g.op("Relu", column), g.op("Neg", row))
-    assert "as small" in reason(MERGED, g.model([2, 3, 400, 500], [y]))
+    assert "may be larger" in reason(MERGED, g.model([2, 3, 400, 500], [y]))
     g = Graph()
     small = g.op("Transpose", g.op("ReduceMax", "x", axes=[2, 3]), perm=LAST)
     other = g.op("Transpose", g.op("ReduceMin", "x", axes=[2, 3]), perm=LAST)
     y = g.op("Add", g.op("Mul", small, g.weight(values(40, 50, 3))), other)
-    assert "as small" in reason(MERGED, g.model([2, 3, 400, 500], [y]))
+    assert "may be larger" in reason(MERGED, g.model([2, 3, 400, 500], [y]))
     g = Graph()
     gate = g.op("Sigmoid", g.op("Transpose", g.op("ReduceMax", "x", axes=[2, 3]), perm=LAST))
     kinds, _ = same(g.model([*SHAPE], [g.op("Mul", gate, turned(g))]))
@@ -223,18 +223,18 @@ def test_what_broadcasts_to_something_larger_is_told() -> None:
 def test_other_orders_axes_and_opsets_are_left() -> None:
     g = Graph()
     y = g.op("Add", g.op("Relu", turned(g)), g.op("Relu", turned(g, "Abs", [0, 3, 2, 1])))
-    assert "no Transposes" in reason(MERGED, g.model([1, 4, 4, 4], [y]))
+    assert "no equal Transposes" in reason(MERGED, g.model([1, 4, 4, 4], [y]))
     g = Graph()
     y = g.op("Add", g.op("Relu", turned(g)), g.op("Relu", turned(g, "Abs")))
-    assert "no Transposes" in reason(MERGED, g.model([*SHAPE], [y], opset=12))
+    assert "no equal Transposes" in reason(MERGED, g.model([*SHAPE], [y], opset=12))
     # Over an inner axis the operator would turn the tensor by itself.
     g = Graph()
     y = g.op("Add", g.op("Softmax", turned(g)), turned(g, "Abs"))
-    assert "no Transposes" in reason(MERGED, g.model([*SHAPE], [y]))
+    assert "no equal Transposes" in reason(MERGED, g.model([*SHAPE], [y]))
     # What transpose-before-concat would turn round again.
     g = Graph()
     y = g.op("Concat", g.op("Relu", turned(g, "Neg", FIRST)), turned(g, "Abs", FIRST), axis=1)
-    assert "no Transposes" in reason(MERGED, g.model([*SHAPE], [y]))
+    assert "no equal Transposes" in reason(MERGED, g.model([*SHAPE], [y]))
 
 
 def test_a_list_of_scales_is_along_an_axis_and_stays() -> None:
@@ -243,7 +243,7 @@ def test_a_list_of_scales_is_along_an_axis_and_stays() -> None:
     zero = g.weight(np.zeros(3, np.int8))
     q = g.op("QuantizeLinear", turned(g), scales, zero, axis=3)
     y = g.op("Add", g.op("DequantizeLinear", q, scales, zero, axis=3), turned(g, "Abs"))
-    assert "no Transposes" in reason(MERGED, g.model([*SHAPE], [y]))
+    assert "no equal Transposes" in reason(MERGED, g.model([*SHAPE], [y]))
 
 
 def test_a_single_number_that_is_computed_stays_as_it_is() -> None:
@@ -263,4 +263,4 @@ def test_what_a_branch_reads_is_used_elsewhere() -> None:
     go = g.op("Greater", g.op("ReduceMax", "x", axes=[0, 1, 2, 3], keepdims=0), g.number(0))
     chosen = g.op("If", go, then_branch=branch, else_branch=branch)
     model = g.model([2, 3, 4, 5], [y, chosen])
-    assert f"'{a}' is used elsewhere" in reason(MERGED, model)
+    assert f"'{a}' is also used elsewhere" in reason(MERGED, model)

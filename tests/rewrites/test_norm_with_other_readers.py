@@ -77,7 +77,9 @@ def test_two_norms_of_one_convolution_are_both_told() -> None:
 def test_a_convolution_that_is_an_output_is_told() -> None:
     g = Graph()
     raw, norm = convolved(g)
-    assert f"is the output '{raw}' too" in reason(INTO, g.model([2, 3, 5, 5], [norm, raw], opset=13))
+    assert f"is also the graph output '{raw}' too" in reason(
+        INTO, g.model([2, 3, 5, 5], [norm, raw], opset=13)
+    )
 
 
 def test_it_is_told_beside_what_was_folded() -> None:

@@ -85,7 +85,7 @@ def test_before_opset_13_the_rank_must_be_known() -> None:
     model = g.model([2, 5, 8], [y], opset=11)
     model.graph.output[0].CopyFrom(onnx.helper.make_tensor_value_info(y, TensorProto.FLOAT, [None] * 3))
     model.graph.input.append(onnx.helper.make_tensor_value_info("sizes", TensorProto.INT64, ["r"]))
-    assert "which axis is the last" in reason(SOFTMAX, model)
+    assert "last axis of" in reason(SOFTMAX, model)
 
 
 def test_an_inner_axis_is_left_and_told() -> None:
@@ -131,7 +131,7 @@ def test_other_types_and_other_functions_are_left() -> None:
     g = Graph()
     powers = g.op("Exp", "x")
     total = g.op("Add", g.op("ReduceSum", powers, g.weight(np.array([-1]))), g.number(1e-12))
-    assert "no Softmax of low numbers" in reason(SOFTMAX, g.model([2, 8], [g.op("Div", powers, total)]))
+    assert "not a Softmax for small values" in reason(SOFTMAX, g.model([2, 8], [g.op("Div", powers, total)]))
     g = Graph()
     warm = g.op("Exp", g.op("Mul", g.op("Tanh", "x"), g.number(0.5)))
     tempered = g.op("Div", warm, g.op("ReduceSum", warm, g.weight(np.array([-1]))))
@@ -206,7 +206,7 @@ def test_a_clamp_that_is_felt_is_told() -> None:
         powers = g.op("Exp", g.op("Sub", "x", g.op("ReduceMax", "x", axes=[-1])))
         total = g.op("Add", g.op("ReduceSum", powers, g.weight(np.array([-1]))), g.number(small))
         model = g.model([3, 8], [g.op("Div", powers, total)])
-        assert "a number that is felt" in reason(SOFTMAX, model)
+        assert "a constant with an effect" in reason(SOFTMAX, model)
     # Of a logarithm exponents are felt however low they are.
     g = Graph()
     below = g.op("Clip", g.op("Sub", "x", g.op("ReduceMax", "x", axes=[-1])), g.number(-104))

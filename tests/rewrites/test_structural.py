@@ -93,7 +93,7 @@ def test_a_symbolic_size_stays() -> None:
     proto = model("g (float[n,m] x) => (int64[2] y) { s = Shape (x) y = Neg (s) }")
     _, result = apply("constant-folding", proto)
     assert not result.modified
-    assert "no size that is asked for is known" in result.reasons[0]
+    assert "no requested size is known" in result.reasons[0]
 
 
 def test_what_a_caller_may_feed_is_no_constant() -> None:
@@ -269,7 +269,7 @@ def test_files_do_not_swell() -> None:
     proto = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
     _, result = apply("constant-folding", proto)
     assert not result.modified
-    assert result.reasons == ("the result of Cast 'cast' would be 156 KiB, more than its limit allows",)
+    assert result.reasons == ("the result of Cast 'cast' would have 156 KiB, which exceeds the limit",)
     made, result = apply("constant-folding", proto, limit="1000")
     assert kinds(made) == {"MatMul": 1}
     same(proto, made, (2, 200), exact=False)
@@ -349,8 +349,8 @@ def test_a_short_loop_is_written_out(opset: int) -> None:
     ("change", "why"),
     [
         ({"rounds": 200}, "more than 512 nodes"),
-        ({"rounds": 0}, "more than 512 nodes, or none"),
-        ({"go": "n = Neg (f) go = Cast <to = 9> (n)"}, "may stop before its last round"),
+        ({"rounds": 0}, "no nodes or more than 512"),
+        ({"go": "n = Neg (f) go = Cast <to = 9> (n)"}, "may stop early"),
         ({"trips": ""}, "is not a constant"),
         ({"go": "go = Identity (c) n = RandomNormalLike <seed = 1.0> (s)"}, "draws random numbers"),
     ],
@@ -420,13 +420,13 @@ def test_dead_nodes_go_and_unknown_operators_stay() -> None:
     made, result = apply("dead-nodes", proto)
     assert kinds(made) == {"Relu": 1}
     assert not made.graph.initializer
-    assert result.what == "Took 4 nodes and 2 weights out that nobody reads."
+    assert result.what == "Removed 4 nodes and 2 weights that nothing reads."
     same(proto, made, (2,), ())
     proto.opset_import.append(helper.make_opsetid("own", 1))
     proto.graph.node.insert(0, helper.make_node("Log", ["x"], ["said"], name="says", domain="own"))
     made, result = apply("dead-nodes", proto)
     assert kinds(made) == {"Relu": 1, "Log": 1}
-    assert result.reasons == ("Log 'says' is of the domain 'own': it may have effects",)
+    assert result.reasons == ("Log 'says' of the domain 'own' may have side effects",)
 
 
 NOTHING = """
@@ -455,7 +455,7 @@ def test_what_changes_nothing_goes() -> None:
     proto = model(f"{head} {{ {NOTHING} }}")
     made, result = apply("no-op-nodes", proto)
     assert kinds(made) == {"Relu": 1}
-    assert result.what == "Took 14 nodes out that changed nothing."
+    assert result.what == "Removed 14 nodes without an effect."
     same(proto, made, (4, 2, 3))
 
 
@@ -596,7 +596,7 @@ def test_the_same_convolution_with_weights_stored_twice() -> None:
     proto = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
     made, result = apply("duplicate-nodes", proto)
     assert kinds(made)["Conv"] == 2
-    assert result.what == "Merged 1 node and 1 weight with others that are equal."
+    assert result.what == "Merged 1 node and 1 weight with equal ones."
     same(proto, made, (1, 3, 8, 8))
     called = {spec.name for spec, _ in rewrites.proposals(ir.serde.deserialize_model(proto))}
     assert "duplicate-nodes" in called
@@ -666,7 +666,7 @@ def test_sizes_that_stay_in_their_place(source: str) -> None:
 def test_sizes_that_change_places_stay() -> None:
     _, result = apply("constant-reshape", model(HEADS.format(source="x", order="t, b")))
     assert not result.modified
-    assert "more than one size" in result.reasons[0]
+    assert "more than one target size" in result.reasons[0]
 
 
 def test_two_inputs_with_one_name_for_a_size_are_not_believed() -> None:
@@ -726,10 +726,10 @@ def test_an_equation_of_what_an_equation_gives() -> None:
 @pytest.mark.parametrize(
     ("equation", "shapes", "why"),
     [
-        ("ij,ij->i", ((2, 3), (2, 3)), "is no matrix"),
+        ("ij,ij->i", ((2, 3), (2, 3)), "is not a matrix"),
         ("ij,jk->k", ((2, 3), (3, 4)), "sums over a tensor alone"),
-        ("ijk,jkl->il", ((2, 3, 4), (3, 4, 5)), "does not sum over one index"),
-        ("ii->i", ((3, 3),), "an index twice"),
+        ("ijk,jkl->il", ((2, 3, 4), (3, 4, 5)), "does not sum over exactly one index"),
+        ("ii->i", ((3, 3),), "a repeated index"),
         ("...ij,...jk->...ik", ((2, 3, 4), (2, 4, 5)), "an ellipsis"),
     ],
 )
@@ -749,9 +749,9 @@ def test_equations_that_stay(equation: str, shapes: tuple[tuple[int, ...], ...],
     ("inputs", "why"),
     [
         # What is fed may be of one there, and is repeated then.
-        ("float[n,k] x, float[5,4] z", "repeat a size of one"),
-        ("float[n,k] x, float[k,4] z", "repeat a size of one"),
-        ("int8[2,3] x, int8[3,4] z", "MatMul is not for"),
+        ("float[n,k] x, float[5,4] z", "may broadcast"),
+        ("float[n,k] x, float[k,4] z", "may broadcast"),
+        ("int8[2,3] x, int8[3,4] z", "MatMul does not support"),
     ],
 )
 def test_an_equation_that_says_more_than_a_product(inputs: str, why: str) -> None:
@@ -795,7 +795,7 @@ def test_products_of_one_tensor(opset: int, gemm: bool) -> None:
     proto.graph.input[0].type.tensor_type.shape.dim[0].dim_value = 2
     _, result = apply("merged-products", proto)
     assert not result.modified
-    assert "not known to be of one row" in result.reasons[0]
+    assert "may have several rows" in result.reasons[0]
 
 
 PADDED = """g (float[1,2,5,6] x) => (float[a,b,c,d] y{more})
@@ -857,10 +857,10 @@ def test_a_convolution_pads_what_two_padded() -> None:
 @pytest.mark.parametrize(
     ("given", "why"),
     [
-        ({"pad": "x, around, half"}, "does not pad with zeros"),
-        ({"pad": "x, around", "mode": '<mode = "edge">'}, "does not pad with zeros"),
-        ({"pad": "x, channels", "weight": "w3"}, "pads images or channels"),
-        ({"pad": "x, around", "attributes": '<auto_pad = "SAME_UPPER">'}, "by the size of what it is given"),
+        ({"pad": "x, around, half"}, "may not pad with zeros"),
+        ({"pad": "x, around", "mode": '<mode = "edge">'}, "may not pad with zeros"),
+        ({"pad": "x, channels", "weight": "w3"}, "pads the batch or channel axis"),
+        ({"pad": "x, around", "attributes": '<auto_pad = "SAME_UPPER">'}, "automatic padding"),
     ],
 )
 def test_padding_that_stays(given: dict[str, str], why: str) -> None:

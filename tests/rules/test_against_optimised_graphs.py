@@ -39,33 +39,33 @@ GELU = """ gelu (float[2,8] x) => (float[2,8] y)
   m = Mul (x, a)
   y = Mul (m, h) }"""
 UNFUSED = {
-    "it is over axis -2, not the last": (NORM, {"[-1]": "[-2]"}),
-    "a product with itself in place of Pow": (NORM, {"Pow (d, two)": "Mul (d, d)"}),
-    "a power of one half in place of Sqrt": (NORM, {"Sqrt (a)": "Pow (a, h)"}),
-    "a product with the reciprocal in place of a quotient": (
+    "the axis is -2, not the last": (NORM, {"[-1]": "[-2]"}),
+    "Mul of the value with itself instead of Pow": (NORM, {"Pow (d, two)": "Mul (d, d)"}),
+    "Pow with 0.5 instead of Sqrt": (NORM, {"Sqrt (a)": "Pow (a, h)"}),
+    "Mul with the reciprocal instead of Div": (
         NORM, {"n = Div (d, r)": "i = Reciprocal (r)\n n = Mul (d, i)"},
     ),
     "no scale follows": (NORM, {"t = Mul (n, s)\n": "", "Add (t, b)": "Relu (n)"}),
-    "its scale has more than one axis": (NORM, {"float[16] s": "float[1,1,16] s"}),
-    "no shift follows its scale": (NORM, {"y = Add (t, b)": "y = Relu (t)"}),
+    "the scale has more than one axis": (NORM, {"float[16] s": "float[1,1,16] s"}),
+    "no shift follows the scale": (NORM, {"y = Add (t, b)": "y = Relu (t)"}),
     "epsilon is not a constant": (NORM, {"[2,8,16] x)": "[2,8,16] x, float g)", "(v, e)": "(v, g)"}),
-    "before opset 17 the Transpose before it is moved through it to the one behind": (
+    "before opset 17, ONNX Runtime moves the preceding Transpose past it": (
         NORM, {
             "16] x)": "16] o)", "{ m =": "{ x = Transpose <perm = [1,2,0]> (o)\n m =", "[2,8,16] o": "[16,2,8] o",
             "y = Add (t, b)": "z = Add (t, b)\n y = Transpose <perm = [2,0,1]> (z)",
             "float[2,8,16] y": "float[16,2,8] y",
         },
     ),
-    "it is written without Sqrt or Div": (NORM, {"r = Sqrt (a)\n  n = Div (d, r)": "r = Pow (a, o)\n n = Mul (d, r)",
+    "the pattern has no Sqrt or Div": (NORM, {"r = Sqrt (a)\n  n = Div (d, r)": "r = Pow (a, o)\n n = Mul (d, r)",
         "float two": "float o = {-0.5}, float two",
     }),
-    "half is multiplied in first": (GELU, {"Mul (x, a)": "Mul (a, h)", "Mul (m, h)": "Mul (x, m)"}),
-    "the argument is multiplied by the root of one half, not divided by that of two": (
+    "the factor 0.5 is multiplied first": (GELU, {"Mul (x, a)": "Mul (a, h)", "Mul (m, h)": "Mul (x, m)"}),
+    "the argument is multiplied by sqrt(0.5) instead of divided by sqrt(2)": (
         GELU, {"Div (x, c)": "Mul (x, c)", "1.41421356": "0.70710678"},
     ),
-    "1.414 in place of the root of two": (GELU, {"1.41421356": "1.414"}),
-    "a quotient by two in place of a product with one half": (GELU, {"{0.5}": "{2.0}", "Mul (m, h)": "Div (m, h)"}),
-    "it is made with Tanh, which is fused on a GPU alone": (
+    "1.414 instead of sqrt(2)": (GELU, {"1.41421356": "1.414"}),
+    "division by 2 instead of multiplication by 0.5": (GELU, {"{0.5}": "{2.0}", "Mul (m, h)": "Div (m, h)"}),
+    "the Tanh form is fused only on GPUs": (
         GELU, {
             "d = Div (x, c)": "u = Mul (x, x)\n v = Mul (u, x)\n w = Mul (v, k)\n g = Add (x, w)\n d = Mul (g, c)",
             "Erf (d)": "Tanh (d)", "{1.41421356}": "{0.7978845608}, float k = {0.044715}",
@@ -76,17 +76,17 @@ UNFUSED = {
 READ = {
     NORM: {
         "the mean": "m", "the difference": "d", "the square": "q", "the variance": "v", "the sum with epsilon": "a",
-        "the root": "r", "the quotient": "n",
+        "the square root": "r", "the normalised value": "n",
     },
     GELU: {
-        "the argument of Erf": "d", "what Erf gives": "f", "the sum behind Erf": "a", "the product behind Erf": "m",
+        "the argument of Erf": "d", "the output of Erf": "f", "the Add after Erf": "a", "the Mul after Erf": "m",
     },
 }  # fmt: skip
 for text, values in READ.items():
     for what, value in values.items():
         sizes = "p,q,o" if text is NORM else "p,q"
         twice = {"\n  y = ": f"\n  z = Relu ({value})\n  y = ", "] y)": f"] y, float[{sizes}] z)"}
-        UNFUSED[f"something else reads {what}"] = (text, twice)
+        UNFUSED[f"another node reads {what}"] = (text, twice)
 
 
 ONES_8 = ",".join("1" * 8)
@@ -103,20 +103,20 @@ CONV = """ conv (float[1,2,4,4] x) => (float[1,2,4,4] y)
 { c = Conv (x, w)
   y = BatchNormalization (c, s, s, s, s) }"""
 APART = {
-    "something else reads the sum": (
+    "another node reads the sum": (
         "GRA020", SKIP, {"y = Lay": "z = Relu (a)\n y = Lay", ",8] y)": ",8] y, float[2,4,8] z)"},
     ),
-    "its terms are of other shapes": ("GRA020", SKIP, {"float[2,4,8] r": "float[1,4,8] r"}),
-    "4 axes in place of 3": ("GRA020", SKIP, {"[2,4,8]": "[2,4,1,8]"}),
-    "it is over axis 1 and what follows, not the last alone": (
+    "the operands have different shapes": ("GRA020", SKIP, {"float[2,4,8] r": "float[1,4,8] r"}),
+    "4 axes instead of 3": ("GRA020", SKIP, {"[2,4,8]": "[2,4,1,8]"}),
+    "normalises from axis 1, not over the last axis only": (
         "GRA020", SKIP, {"axis = -1": "axis = 1", "float[8] s": "float[1,8] s", "float[8] b": "float[1,8] b"},
     ),
-    "something else reads the product": (
+    "another node reads the MatMul": (
         "GRA021", BIAS, {"y = Add": "z = Relu (p)\n y = Add", "[4,2] y)": "[4,2] y, float[4,2] z)"},
     ),
-    "a bias of shape [1, 2]": ("GRA021", BIAS, {"float[2] b": "float[1,2] b", "[4,2]": "[3,4,2]"}),
-    "open sizes, with more than two axes": ("GRA021", BIAS, {"[4,2]": "[n,m,2]"}),
-    "what stays apart: 1 BatchNormalization": (
+    "the bias has shape [1, 2]": ("GRA021", BIAS, {"float[2] b": "float[1,2] b", "[4,2]": "[3,4,2]"}),
+    "dynamic dimensions with more than two axes": ("GRA021", BIAS, {"[4,2]": "[n,m,2]"}),
+    "not fused: 1 BatchNormalization": (
         "GRA022", CONV, {"y = Batch": "z = Neg (c)\n y = Batch", "4] y)": "4] y, float[1,2,4,4] z)"},
     ),
 }  # fmt: skip
@@ -135,15 +135,15 @@ PAIRS = """ pairs (float[8,4,1,1] x) => (float[8,4,1,1] y)
 MATRIX = PAIRS.replace("[8,4,1,1]", "[8,4]").replace("[4,4,1,1]", "[4,4]").replace("Conv", "MatMul")
 SYMMETRIC = {"o = Q": "r = Relu (p)\n o = Q", "(p, s, z)": "(r, s, t)", "(o, s, z)": "(o, s, t)"}
 OPEN = {
-    "Relu stays, since the zero point of QuantizeLinear is 0, not -128": SYMMETRIC,
-    "Relu stays, since the zero point of QuantizeLinear is 128, not 0": {
+    "Relu stays, because the zero point of QuantizeLinear is 0, not -128": SYMMETRIC,
+    "Relu stays, because the zero point of QuantizeLinear is 128, not 0": {
         "o = Q": "r = Relu (p)\n o = Q", "(p, s, z)": "(r, s, m)", "(o, s, z)": "(o, s, m)",
     },
-    "Clip stays, since it leaves 0 to 6 of the 0 to 25.5 that QuantizeLinear holds": {
+    "Clip stays, because its range 0 to 6 is narrower than 0 to 25.5 of QuantizeLinear": {
         "o = Q": "r = Clip (p, lo, hi)\n o = Q", "(p, s, z)": "(r, s, z)",
     },
-    "its input is not quantized: it is the model's own": {"(i, k)": "(x, k)"},
-    "its input is not quantized: Sigmoid makes it": {"(i, k)": "(f, k)", "p = ": "f = Sigmoid (i)\n p = "},
+    "its input is not quantized: it is a graph input": {"(i, k)": "(x, k)"},
+    "its input is not quantized: Sigmoid produces it": {"(i, k)": "(f, k)", "p = ": "f = Sigmoid (i)\n p = "},
 }  # fmt: skip
 CLOSED = {
     "a Relu, and the zero point is the least number": {"o = Q": "r = Relu (p)\n o = Q", "(p, s, z)": "(r, s, z)"},
@@ -283,7 +283,7 @@ def test_the_reason_why_pairs_stay_is_told_and_holds(
 
 
 @QUANTIZED
-@pytest.mark.parametrize(("kind", "told"), [("t", "its output is of int8 and read several times"), ("z", "")])
+@pytest.mark.parametrize(("kind", "told"), [("t", "its output is int8 and read by several nodes"), ("z", "")])
 def test_values_of_int8_that_are_read_twice_keep_pairs_apart_on_x86(
     code: str, text: str, operator: str, kind: str, told: str, tmp_path: Path
 ) -> None:
@@ -320,7 +320,7 @@ def test_a_product_that_others_read_too_stays_and_one_without_quantizing_behind_
     path = saved(changed(MATRIX, shared), tmp_path)
     (told,) = found("QNT010", path)
     assert (
-        told.evidence == "QuantizeLinear is not alone in reading its output"
+        told.evidence == "QuantizeLinear is not the only reader of its output"
         and optimised(path)["MatMul"] == 1
     )
     last = {"o = QuantizeLinear (p, s, z)": "", "DequantizeLinear (o, s, z)": "Neg (p)"}
@@ -329,7 +329,7 @@ def test_a_product_that_others_read_too_stays_and_one_without_quantizing_behind_
 
 
 def test_from_opset_17_on_a_transpose_keeps_no_layer_normalization_apart(tmp_path: Path) -> None:
-    text, changes = UNFUSED["before opset 17 the Transpose before it is moved through it to the one behind"]
+    text, changes = UNFUSED["before opset 17, ONNX Runtime moves the preceding Transpose past it"]
     path = saved(changed(text, changes), tmp_path)
     assert found("GRA011", path) == []
     assert optimised(path)["LayerNormalization"] == 1

@@ -82,7 +82,7 @@ def test_what_is_left_of_a_run_on_a_gpu_that_is_faster_is_told_in_one_finding(na
     assert idle.code == "PLC007"
     share = sum(result.device_ns.values()) / result.wall_ns
     assert idle.share_ratio == pytest.approx(1 - share) and f"{100 * share:.0f} % of the run" in idle.what
-    assert "inputs and outputs on their way" in idle.evidence
+    assert "the transfer of inputs and outputs" in idle.evidence
     assert idle.fix.endswith("--a-target web-webgpu --b-target web-wasm")
     page = PageSeen(browser="Chromium", isolated=True, software=True)
     assert "PLC007" not in {finding.code for finding in found(result, page=page)}
@@ -118,10 +118,10 @@ def test_little_work_and_what_a_cpu_takes_for_it_are_told(tmp_path: Path) -> Non
         result, nodes=tuple(msgspec.structs.replace(each, flops=2e5) for each in result.nodes)
     )
     (idle,) = found(counted)
-    assert "a run is 2 million operations" in idle.evidence
+    assert "a run has 2 million operations" in idle.evidence
     peak = MachinePeak(cpu="Box", flops_per_s={1: 1e10, 2: 2e10}, int8_ops_per_s={}, bytes_per_s={})
     (idle,) = found(msgspec.structs.replace(counted, peak=peak))
-    assert "2 million operations take this CPU 10 % of the time at its peak" in idle.evidence
+    assert "needs only 10 % of the run for the 2 million operations" in idle.evidence
 
 
 def test_who_asks_for_one_cause_by_its_code_gets_it(tmp_path: Path) -> None:

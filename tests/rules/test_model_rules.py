@@ -72,7 +72,7 @@ def test_equal_weights_are_found_and_different_ones_are_not(tmp_path: Path) -> N
     nearly[-1, -1] = 0.25  # differs in its last value only
     assert seen(facts_of(tmp_path, TWICE, [weight(size=192), numpy_helper.from_array(nearly, "v")])) == {}
     found = seen(facts_of(tmp_path, TWICE, [weight(size=192), weight("v", size=192)]))["duplicate-weights"]
-    assert "1 weight (50 % of the bytes)" in found.what
+    assert "1 duplicate initializer (50 % of the bytes)" in found.what
 
 
 def test_text_among_the_weights_has_no_width(tmp_path: Path) -> None:
@@ -84,7 +84,7 @@ def test_text_among_the_weights_has_no_width(tmp_path: Path) -> None:
 
 def test_weights_that_are_only_widened_say_their_type(tmp_path: Path) -> None:
     found = seen(facts_of(tmp_path, CASTS, [weight(dtype=np.int8, fill=1)]))["widened-weights"]
-    assert found.what.startswith("1 int8 weight only cast to float32")
+    assert found.what.startswith("1 int8 weight is only cast to float32")
 
 
 @pytest.mark.parametrize(("host", "severity"), [(HOST, "note"), (OLD_HOST, "warning")])
@@ -200,8 +200,8 @@ heads (float[1,5,8] x) => (float[1,5,8] y)
 @pytest.mark.parametrize(
     ("was", "becomes", "told"),
     [
-        ("y = Reshape (t, join)", "y = Identity (t)", "the heads are not joined"),
-        ("o = MatMul", "z = Relu (s)\n  o = MatMul", "used elsewhere too"),
+        ("y = Reshape (t, join)", "y = Identity (t)", "are not merged by Transpose and Reshape"),
+        ("o = MatMul", "z = Relu (s)\n  o = MatMul", "also used elsewhere"),
     ],
 )
 def test_attention_is_mended_by_the_rewrite_or_says_what_keeps_it(
@@ -235,12 +235,10 @@ def test_a_model_s_own_settings_say_what_was_meant(tmp_path: Path) -> None:
     model = rule.good()
     helper.set_model_props(model, {"ort_config": json.dumps({"session_options": said})})
     (found,) = rule.findings(Facts(model=opened(model, tmp_path)))
-    assert "intra_op_num_thread (intra_op_num_threads?)" in found.what
-    assert "memory.enable_memory_arena_shrinkage (which belongs to each run)" in found.what
-    assert (
-        "session.intra_op.allow_spinning (which belongs to the session's configuration entries)" in found.what
-    )
-    assert "threads between operators" in found.what
+    assert "intra_op_num_thread (did you mean intra_op_num_threads?)" in found.what
+    assert "memory.enable_memory_arena_shrinkage (belongs to run options)" in found.what
+    assert "session.intra_op.allow_spinning (belongs to session config entries)" in found.what
+    assert "inter-op threads" in found.what
 
 
 def test_more_threads_in_the_model_than_cpus_are_told(tmp_path: Path) -> None:
@@ -252,7 +250,7 @@ def test_more_threads_in_the_model_than_cpus_are_told(tmp_path: Path) -> None:
     )
     facts = Facts(model=opened(model, tmp_path), host=HOST)
     (found,) = rule.findings(facts)
-    assert "9 threads, where 8 CPUs can run" in found.what
+    assert "9 threads, but only 8 available CPUs" in found.what
     assert rule.findings(replace(facts, host=None)) == []
 
 
@@ -324,11 +322,11 @@ def test_how_far_a_node_is_from_its_roofline_is_the_most_where_others_had_the_cp
     facts = profile(ran("slow", floor_ns=1e4, bound="compute"))
     assert facts.profile is not None
     (quiet,) = rules.find_rule("GRA006").findings(facts)
-    assert "takes 10 times what" in quiet.what
+    assert "takes 10x its" in quiet.what
     head = Headroom(settings_ratio=0.0, busy="the CPUs were waited for 98 % of the time")
     run = msgspec.structs.replace(facts.profile, headroom=head)
     (busy,) = rules.find_rule("GRA006").findings(replace(facts, profile=run))
-    assert "takes up to 10 times what" in busy.what and "waited for 98 %" in busy.what
+    assert "takes up to 10x its" in busy.what and "waited for 98 %" in busy.what
 
 
 def test_what_webassembly_cannot_reach_is_no_finding() -> None:

@@ -378,7 +378,7 @@ def test_what_of_a_run_is_outside_of_the_operators(
     if parts is not None:
         assert parts.n_runs == result.n_runs and not parts.queued
         assert 0 < parts.operators_ns < parts.whole_ns and min(parts.inputs_ns, parts.outputs_ns) >= 0
-        assert "handing outputs over" in profile_words.page_parts(parts)
+        assert "returning outputs" in profile_words.page_parts(parts)
 
 
 def test_placement_and_reasons_are_read_off_the_log() -> None:

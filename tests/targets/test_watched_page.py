@@ -239,7 +239,7 @@ def test_weights_beside_a_model_are_read_out_of_the_page_too(tmp_path: Path) -> 
         assert beside.size_bytes == (tmp_path / "m.onnx_data").stat().st_size
         assert beside.url.endswith("/m/m.onnx_data") or session is whole[2]
     assert without.error and "'m.onnx_data'" in without.model.error and "not beside" in without.model.error
-    assert outside.model.error == "its weights in ../../m.onnx_data: that is no file beside the model"
+    assert outside.model.error == "its weights in ../../m.onnx_data: not a file in the model's folder"
     assert (
         gone.error
         and gone.model.error.startswith("its weights in m.onnx_data: ")
@@ -273,7 +273,7 @@ def test_an_address_without_a_page_is_refused(tmp_path: Path) -> None:
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         page, seen = f"http://127.0.0.1:{server.server_port}/typo", ortune.Watcher(stop=lambda: True)
-        with pytest.raises(UsageError, match="its server answers with 404"):
+        with pytest.raises(UsageError, match="the server responds with 404"):
             ortune.diagnose(page=page, store=tmp_path / "store", watcher=seen)
         server.shutdown()
 
@@ -349,9 +349,9 @@ def test_samples_in_webassembly_and_what_it_calls_are_the_models() -> None:
     [
         ({}, "a model or a page"),
         ({"model": "m.onnx", "page": "http://127.0.0.1:1/"}, "a model or a page"),
-        ({"page": "http://127.0.0.1:1/", "set": ["web_threads=2"]}, "says nothing of a page"),
-        ({"page": "http://127.0.0.1:1/", "watch": "2h"}, "no time to watch"),
-        ({"page": "file:///etc/passwd"}, "no address of a page"),
+        ({"page": "http://127.0.0.1:1/", "set": ["web_threads=2"]}, "has no effect on a page"),
+        ({"page": "http://127.0.0.1:1/", "watch": "2h"}, "not a duration to observe"),
+        ({"page": "file:///etc/passwd"}, "not a URL"),
     ],
 )
 def test_what_cannot_be_asked_of_a_page(asked: dict[str, object], said: str) -> None:

@@ -411,7 +411,7 @@ def test_another_layout_of_the_same_events(tmp_path: Path) -> None:
 def test_what_is_no_profile_is_refused(tmp_path: Path, text: str) -> None:
     path = tmp_path / "p.json"
     path.write_text(text)
-    with pytest.raises(UsageError, match="no profile"):
+    with pytest.raises(UsageError, match="not an ONNX Runtime profile"):
         read_profile(path)
 
 

@@ -171,7 +171,8 @@ def test_outputs_that_are_nearly_zero_tell_little(compare):
     found = compare({"y": (quiet, "float")}, {"y": (-quiet, "float")})
     assert found.ok and found.silent and found.cosine is None
     assert (
-        told.outputs(found) == "outputs nearly zero on both sides, so other inputs would tell more (--inputs)"
+        told.outputs(found)
+        == "outputs nearly zero on both sides; use other inputs (--inputs) for a meaningful comparison"
     )
     found = compare(
         {"y": (quiet, "float"), "z": (loud, "float")}, {"y": (-quiet, "float"), "z": (loud, "float")}

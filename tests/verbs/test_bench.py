@@ -130,7 +130,7 @@ def test_a_stop_tells_what_was_measured_by_then(model: Path, tmp_path: Path) -> 
 
 def test_a_stop_before_the_first_process_has_nothing_to_tell(model: Path, tmp_path: Path) -> None:
     watcher = ortune.Watcher(stop=lambda: True)
-    with pytest.raises(Interrupted, match="nothing is known"):
+    with pytest.raises(Interrupted, match="there is no result"):
         ortune.bench(model, store=tmp_path / "store", watcher=watcher)
 
 
@@ -236,7 +236,7 @@ def test_a_process_that_fails_is_told_beside_those_that_did_not(
     assert envelope.status == "ok"
     assert envelope.result.rows[0].n_processes == 3
     assert [f.reason for f in envelope.result.failures] == ["crash", "crash"]
-    assert "given up after 3 of 9 processes: 2 in a row failed" in envelope.result.notes
+    assert "stopped after 3 of 9 processes: 2 in a row failed" in envelope.result.notes
 
 
 def test_failures_that_others_lie_between_end_nothing(
@@ -259,7 +259,7 @@ def test_failures_that_others_lie_between_end_nothing(
     )  # fmt: skip
     assert envelope.result.rows[0].n_processes == 3
     assert len(envelope.result.failures) == 2
-    assert not any("given up" in note for note in envelope.result.notes)
+    assert not any("stopped after" in note for note in envelope.result.notes)
     assert [len(p.latency_ns) for p in envelope.result.processes] == [1, 1, 1]
 
 

@@ -131,8 +131,8 @@ def test_beginning_of_an_id_is_enough_where_it_is_the_only_one(tmp_path: Path) -
     assert told(tmp_path, one[:-1] if one[:-1] != two[:-1] else one).sessions[0].id == one
     assert told(tmp_path, tail).sessions[0].id == one
     for wanted, what in (
-        (one[:6], "2 sessions begin so"),
-        ("x", "no stored session and no bundle"),
+        (one[:6], "2 sessions start with this id"),
+        ("x", "no stored session or bundle"),
         ("", "is neither a session nor a bundle"),
     ):
         with pytest.raises(UsageError, match=what):
@@ -366,7 +366,7 @@ def test_a_bundle_that_names_no_session_is_told_by_itself(tmp_path: Path) -> Non
 
 def test_looking_makes_no_store(tmp_path: Path) -> None:
     done = run(tmp_path / "none")
-    assert done.returncode == 2 and "nothing is stored there yet" in done.stderr
+    assert done.returncode == 2 and "nothing is stored yet" in done.stderr
     assert not (tmp_path / "none").exists()
 
 
@@ -389,10 +389,10 @@ def test_doctor_keeps_its_document_for_telling_it_again(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "what"),
     [
-        (("--load", "200/s"), "a load is reckoned with in a brief only"),
-        (("a", "b", "--brief"), "a brief is of one session"),
+        (("--load", "200/s"), "--load works only with a brief"),
+        (("a", "b", "--brief"), "a brief needs exactly one session"),
         (("--brief", "--load", "many"), "'many' is not a number of requests"),
-        (("--format", "sarif"), "this verb has no format"),
+        (("--format", "sarif"), "this command does not support the format"),
     ],
 )
 def test_what_cannot_be_asked_is_refused(tmp_path: Path, words: tuple[str, ...], what: str) -> None:

@@ -52,7 +52,7 @@ def test_a_side_in_pages_has_an_onnxruntime_web_of_its_own(tmp_path: Path) -> No
     assert setup.of_runtime(listed.runtime) is None
     with pytest.raises(UsageError, match="runs in a browser"):
         resolve(SideText(text=path, ort_web=old), **given)
-    with pytest.raises(RuntimeNotFound, match="holds no onnxruntime-web"):
+    with pytest.raises(RuntimeNotFound, match="contains no onnxruntime-web"):
         resolve(SideText(text=path, target="web-wasm", ort_web=str(tmp_path)), **given)
 
 

@@ -240,14 +240,14 @@ def test_what_is_no_bundle_is_not_replaced_and_that_is_said_before_anything_is_m
     place.mkdir() if there == "folder" else place.write_text("precious")
     code, _, said = run(tmp_path, "tune", str(model), "--force", "--output", str(tmp_path), "--budget", "24s")
     assert code == 2
-    assert f"{place}: is there and is no bundle" in said
+    assert f"{place}: exists and is not a bundle" in said
     assert outcomes(tmp_path / "store") == 0 and place.exists()
 
 
 def test_resuming_what_was_never_started_says_so(tmp_path: Path) -> None:
     code, _, said = run(tmp_path, "tune", str(small_model(tmp_path / "small.onnx")), "--resume")
     assert code == 2
-    assert "no unfinished session" in said
+    assert "no interrupted session" in said
 
 
 def test_resuming_what_is_damaged_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -266,7 +266,7 @@ def test_resuming_what_is_damaged_says_so(tmp_path: Path, monkeypatch: pytest.Mo
             go_on(opened, options, [side], model="m")
         # Another metric makes another session.
         (tmp_path / "evaluate.py").write_text("12")
-        with pytest.raises(UsageError, match="no unfinished session"):
+        with pytest.raises(UsageError, match="no interrupted session"):
             go_on(opened, options, [side], model="m")
 
 

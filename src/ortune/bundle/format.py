@@ -13,6 +13,7 @@ from ortune.errors import UsageError
 from ortune.records import BundleInfo, read_json
 
 SUFFIX = ".ortune"
+_AGAIN = "create the bundle again with ortune tune"
 MODELS = (".onnx", ".ort")
 """What files of models end in."""
 
@@ -30,23 +31,25 @@ def read(path: Path) -> BundleInfo:
     except OSError as error:
         missing = isinstance(error, FileNotFoundError | NotADirectoryError)
         what, do = (
-            ("not a bundle", "give the folder NAME.ortune")
+            ("not a bundle", "pass the folder NAME.ortune")
             if missing
             else ("cannot be read", "make it readable")
         )
         raise UsageError(f"{what}: {error.strerror}", where=str(index), do=do) from error
     except msgspec.DecodeError as error:
-        raise UsageError(f"cannot be read: {error}", where=str(index), do="make the bundle again") from error
+        raise UsageError(f"cannot be read: {error}", where=str(index), do=_AGAIN) from error
     if info.schema != SCHEMA:
         raise UsageError(
-            f"is of version {info.schema!r}, not {SCHEMA!r}", where=str(index), do="make the bundle again"
+            f"is of version {info.schema!r}, not {SCHEMA!r}",
+            where=str(index),
+            do=_AGAIN,
         )
     for name in (info.model, *filter(None, [info.plain_model])):
         # A bundle comes from elsewhere: it must not reach outside its own folder.
         if not is_inside(name):
             raise UsageError(f"names a model outside the bundle: {name!r}", where=str(index))
         if not files.is_file(path / name):
-            raise UsageError(f"the model {name} is missing", where=str(path), do="make the bundle again")
+            raise UsageError(f"the model {name} is missing", where=str(path), do=_AGAIN)
     return info
 
 

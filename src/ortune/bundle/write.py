@@ -97,7 +97,7 @@ def write_bundle(
         raise UsageError(
             f"the bundle cannot be written: {error.strerror or error}",
             where=str(error.filename or goal),
-            do="give another folder with --output",
+            do="choose another folder with --output",
         ) from error
     finally:
         if work is not None:
@@ -130,7 +130,9 @@ def require_replaceable(directory: Path, model: Path) -> None:
     goal = _goal(directory, model)
     if files.exists(goal) and not files.is_file(goal / INDEX):
         raise UsageError(
-            "is there and is no bundle, so it is not replaced", where=str(goal), do="move it away"
+            "exists and is not a bundle, so it is not replaced",
+            where=str(goal),
+            do="move it, or choose another --output",
         )
 
 
@@ -210,9 +212,9 @@ def _copy_model(opened: OpenModel, goal: Path, *, ours: bool) -> None:
         # Inside the model's folder by way of a link, perhaps, and elsewhere here.
         if not is_inside(location):
             raise UsageError(
-                f"its weights {location!r} would lie outside the bundle",
+                f"its weights {location!r} would be stored outside the bundle",
                 where=str(opened.path),
-                do="save the model again with a data file beside it",
+                do="save the model again with its external data in the same folder",
             )
         _copy(opened.path.parent / location, goal.parent / location, ours=ours)
 
@@ -227,7 +229,7 @@ def _require_same(copy: Path, measured: OpenModel) -> None:
         raise ModelError(
             "The model changed while its bundle was written.",
             where=str(measured.path),
-            do="Run again when nothing writes to it.",
+            do="Run again when no other program writes to it.",
             code="model-changed",
         )
 
@@ -318,5 +320,5 @@ def _put(work: Path, goal: Path, force: bool) -> Path:
             continue  # a full folder came into being meanwhile
         return candidate
     raise UsageError(
-        "has too many numbered bundles beside it", where=str(goal), do="use --force, or remove some"
+        "too many numbered bundles exist already", where=str(goal), do="use --force, or remove some"
     )

@@ -118,7 +118,7 @@ def _run(arguments: Sequence[str], *, whole: bool = False) -> int:
     except UsageError as error:
         return _refuse(error, arguments)
     except (KeyboardInterrupt, typer.Abort):
-        return _refuse(Interrupted("stopped; nothing is claimed"), arguments)
+        return _refuse(Interrupted("stopped before a result"), arguments)
 
 
 def _program(arguments: Sequence[str]) -> int:
@@ -139,7 +139,9 @@ def _require_folder() -> None:
     try:
         Path.cwd()
     except OSError:
-        raise UsageError("the working folder is gone", where=".", do="cd to a folder that is there") from None
+        raise UsageError(
+            "the working directory no longer exists", where=".", do="change to an existing directory"
+        ) from None
 
 
 def _refusal(error: typer.BadParameter, arguments: Sequence[str]) -> UsageError:
@@ -155,7 +157,7 @@ def _refusal(error: typer.BadParameter, arguments: Sequence[str]) -> UsageError:
 
         better = instead(unknown, arguments, offered)
         if better:
-            return UsageError(f"there is no option {unknown}", do=f"{better}; {do}")
+            return UsageError(f"unknown option {unknown}", do=f"{better}; {do}")
     return UsageError(error.format_message(), do=do)
 
 
@@ -189,7 +191,9 @@ def _with_look(arguments: Sequence[str]) -> Sequence[str]:
         return ["profile" if first.endswith(".json") else "look", *arguments]
     near = difflib.get_close_matches(first, verbs(), n=1, cutoff=0.5)
     hint = f"did you mean ortune {near[0]}?" if near else "ortune MODEL.onnx for a first look, or"
-    raise UsageError(f"{first!r} is neither a verb nor a file", do=f"{hint} ortune --help shows the verbs")
+    raise UsageError(
+        f"{first!r} is neither a command nor a file", do=f"{hint} run ortune --help for all commands"
+    )
 
 
 def _with_resume(arguments: Sequence[str]) -> list[str]:

@@ -71,7 +71,7 @@ class StopRequest:
 
     def _handle(self, number: int, frame: FrameType | None) -> None:
         if self.asked or number in AT_ONCE:
-            self._ended = Stopped("stopped; nothing is claimed")
+            self._ended = Stopped("stopped before a result")
         elif not self.heard:
             self._ended = Stopped("stopped before anything was compared; nothing is claimed")
         if self._ended is not None:
@@ -139,7 +139,9 @@ def chosen_format(name: str, as_json: bool, allowed: tuple[str, ...] = FORMATS) 
     name = "json" if as_json else name
     if name not in allowed:
         raise UsageError(
-            f"this verb has no format {name!r}", where="--format", do=f"one of {', '.join(allowed)}"
+            f"this command does not support the format {name!r}",
+            where="--format",
+            do=f"one of {', '.join(allowed)}",
         )
     return name
 
@@ -150,7 +152,7 @@ def reporting(verb: str, as_json: bool) -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt as stop:
-        tell(verb, Interrupted(str(stop) or "stopped; nothing is claimed"), as_json)
+        tell(verb, Interrupted(str(stop) or "stopped before a result"), as_json)
         raise typer.Exit(130) from None
     except OrtuneError as error:
         tell(verb, error, as_json)

@@ -91,7 +91,7 @@ def _runtime(
         return in_pages(own, Plan(providers=target.providers), browser or BrowserSetup())
     if not target.provider.builds:
         raise RuntimeNotFound(
-            report.why, where=f"--targets {target.name}", do="name a build that has it: --runtime PATH"
+            report.why, where=f"--targets {target.name}", do="pass a build that has it: --runtime PATH"
         )
     return made.find(target.name, say)
 

@@ -209,7 +209,7 @@ class Experiment:
         store = self._store
         if store is None:
             do = "name it with --store PATH"
-            raise UsageError("there is no store to resume from", where="--resume", do=do)
+            raise UsageError("there is no stored session to resume", where="--resume", do=do)
         damaged = ""
         for head in store.sessions(f"{self.verb} {key}"):
             if session not in ("newest", head.id):
@@ -228,9 +228,9 @@ class Experiment:
             self._began()
             return
         raise UsageError(
-            damaged or "no unfinished session of this model and these options is stored",
+            damaged or "no interrupted session with this model and these options is stored",
             where="--resume",
-            do="leave --resume out, or give the options of the session that was interrupted",
+            do="omit --resume, or repeat the options of the interrupted session",
         )
 
     def _open_store(self) -> None:

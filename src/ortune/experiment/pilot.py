@@ -232,7 +232,7 @@ class Pilot:
         """
         if self.functional_only:
             raise MeasurementError(
-                "the browser's GPU is software, so nothing is raced: its times are no GPU's",
+                "the browser emulates its GPU in software, so nothing is measured",
                 where=self._field.side.label,
                 do="use --headful on a machine with a GPU; "
                 f"ortune compare --b-target {WEBGPU.target} compares outputs here",

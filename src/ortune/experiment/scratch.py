@@ -29,9 +29,9 @@ def scratch_folder() -> Iterator[Path]:
             place = stack.enter_context(temporary.folder())
         except OSError as error:
             raise UsageError(
-                f"no temporary folder can be made: {error.strerror or error}",
+                f"cannot create a temporary folder: {error.strerror or error}",
                 where="TMPDIR",
-                do="set TMPDIR to a folder that can be written",
+                do="set TMPDIR to a writable folder",
                 code="temporary-folder",
             ) from error
         try:
@@ -42,7 +42,7 @@ def scratch_folder() -> Iterator[Path]:
             raise MeasurementError(
                 f"the disk is full: {error}",
                 where=str(place),
-                do="free space there, or set TMPDIR to a folder with more",
+                do="free disk space, or set TMPDIR to a folder on a larger disk",
                 code="disk-full",
             ) from error
         finally:

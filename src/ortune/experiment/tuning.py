@@ -494,7 +494,7 @@ class Tuning:
         if not measured(search.calibration, BASE):
             raise MeasurementError("every trial failed")
         if self.stopped and search.winner is None:
-            raise Interrupted("stopped before any plan was measured; nothing is claimed")
+            raise Interrupted("stopped before any configuration was measured")
 
     def _confirm(self, leader: Entry) -> None:
         self.pass_on()

@@ -154,7 +154,7 @@ def verify(
         what = f"{error.what} {error.do}" if error.do else error.what
         return Verification(status="not-verified", reason="source", what=what, runtime=build)
     if not (difference.ok or (moves and difference.comparable)):
-        raise _refused(f"The fixed model gives other outputs: {difference.what}", source, build)
+        raise _refused(f"the outputs of the fixed model differ: {difference.what}", source, build)
     return Verification(status="equal" if difference.ok else "moved", runtime=build, outputs=difference)
 
 
@@ -162,6 +162,6 @@ def _refused(what: str, source: OpenModel, build: str) -> ModelError:
     return ModelError(
         f"{what} ({build})",
         where=str(source.path),
-        do="Nothing was written. Use --ignore CODE to leave out one fix after another, and report the one it is.",
+        do="Nothing was written. Exclude fixes one by one with --ignore CODE, and report the faulty one.",
         code="not-verified",
     )

@@ -90,13 +90,15 @@ def require(name: str, say: Callable[[str], None]) -> MadeRuntime:
         return existing
     if not wanted:
         raise RuntimeNotFound(
-            f"it cannot work on this machine: {'; '.join(passed_over)}", where=f"--runtime {name}"
+            f"not supported on this machine: {'; '.join(passed_over)}", where=f"--runtime {name}"
         )
     try:
         home.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise RuntimeNotFound(
-            f"no environment can be made there: {error.strerror}", where=str(home), do="set XDG_CACHE_HOME"
+            f"cannot create an environment there: {error.strerror}",
+            where=str(home),
+            do="set XDG_CACHE_HOME to a writable folder",
         ) from error
     _sweep(home)
     for number, recipe in enumerate(wanted, 1):
@@ -128,7 +130,7 @@ def _make(wanted: Recipe, place: Path, passed_over: Sequence[str], say: Callable
         shutil.rmtree(part, ignore_errors=True)
     done = _read(place)
     if done is None:
-        raise RuntimeNotFound("the environment did not stay where it was made", where=str(place))
+        raise RuntimeNotFound("the environment was moved after its creation", where=str(place))
     return done
 
 
@@ -237,15 +239,15 @@ def _failed(wanted: Recipe, output: str) -> RuntimeNotFound:
     system = f"Python {sys.version_info.major}.{sys.version_info.minor} on {sysconfig.get_platform()}"
     if _NO_NETWORK.search(output):
         return RuntimeNotFound(
-            "it is not made yet, and the package index cannot be reached",
+            "it is not installed yet, and the package index is unreachable",
             where=where,
-            do=f"once, with a network: ortune runtime add {wanted.name}",
+            do=f"run ortune runtime add {wanted.name} once with network access",
         )
     if _NO_SUCH.search(output):
         return _Unusable(
             f"the package index has no {wanted.package}=={wanted.version} for {system}",
             where=where,
-            do=f"pip index versions {wanted.package} lists those that there are",
+            do=f"pip index versions {wanted.package} lists the available versions",
         )
     lines = [line.strip() for line in output.splitlines() if line.strip()]
     errors = [line for line in lines if line.lower().startswith("error")] or lines[-1:] or ["no message"]
@@ -255,7 +257,7 @@ def _failed(wanted: Recipe, output: str) -> RuntimeNotFound:
     elif "venv" in output or "ensurepip" in output:
         do = "install uv or python3-venv, and try again"
     return RuntimeNotFound(
-        f"it could not be made: {errors[-1]}", where=where, do=f"{do}: ortune runtime add {wanted.name}"
+        f"installation failed: {errors[-1]}", where=where, do=f"{do}: ortune runtime add {wanted.name}"
     )
 
 
@@ -266,7 +268,7 @@ def _described(wanted: Recipe, part: Path, place: Path) -> MadeRuntime:
         return _about(wanted, part, place, probed)
     if probed.error or probed.ort_version != wanted.version:
         what = probed.error or f"it holds onnxruntime {probed.ort_version}"
-        raise RuntimeNotFound(f"it was made and does not work: {what}", where=f"--runtime {wanted.name}")
+        raise RuntimeNotFound(f"it is installed but does not work: {what}", where=f"--runtime {wanted.name}")
     emulated = False
     if wanted.provider:
         provider = wanted.provider
@@ -289,7 +291,9 @@ def _converter(wanted: Recipe, part: Path) -> Runtime:
     if ended.code != 0:
         lines = ended.log.decode("utf-8", "replace").split("\n")
         why = next((line.strip() for line in reversed(lines) if line.strip()), "it ended without a message")
-        raise _Unusable(f"it was made and does not work: {why}", where=f"ortune runtime add {wanted.name}")
+        raise _Unusable(
+            f"it is installed but does not work: {why}", where=f"ortune runtime add {wanted.name}"
+        )
     version = ended.output.decode("utf-8", "replace").split()[-1]
     return Runtime(python=python, python_version=version, origin="made")
 
@@ -354,6 +358,6 @@ def adoption(runtime: Runtime, today: Runtime) -> Adoption | None:
 def check_names(names: tuple[str, ...]) -> None:
     """UsageError for the first that is no runtime's name, before anything is done."""
     if not names:
-        raise UsageError("no runtime is named", do=f"e.g. {packages.addable()[0].command}")
+        raise UsageError("no runtime was given", do=f"e.g. {packages.addable()[0].command}")
     for name in names:
         require_recipes(name)

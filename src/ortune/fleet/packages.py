@@ -119,8 +119,9 @@ def require_recipes(name: str) -> tuple[Recipe, ...]:
     if not choices and provider.target:
         brought = "onnxruntime-web" if provider.in_page else f"every {CPU.wheel}"
         raise UsageError(
-            f"nothing can be installed for {name}: {provider.by_hand or provider.otherwise or f'it is in {brought}'}",
-            do="name an environment that has it: --runtime PATH",
+            f"no package can be installed for {name}: "
+            f"{provider.by_hand or provider.otherwise or f'it is in {brought}'}",
+            do="pass an environment that has it: --runtime PATH",
         )
     if not choices:
         names = ", ".join([*dict.fromkeys(provider.target for provider, _ in builds()), *CONVERTERS])
@@ -208,7 +209,7 @@ def _recipe(
         libraries = dict(build.releases)
         if version not in libraries:
             choices = ", ".join(f"{package}=={release}" for release in libraries)
-            raise UsageError(f"it is not known which {build.library} {name} needs", do=f"one of {choices}")
+            raise UsageError(f"unknown: which {build.library} {name} needs", do=f"one of {choices}")
         wanted.append(f"{build.library}=={libraries[version]}")
     if build is not None and provider is not None:
         wanted += build.brings

@@ -109,7 +109,7 @@ def matchings(form: Part, value: ir.Value | None, so_far: Matching | None = None
         case About():
             number = scalar(value)
             if number is not None and abs(number - form.number) <= _ROUGHLY:
-                said = f"{number:g} in place of {form.name}"
+                said = f"{number:g} instead of {form.name}"
                 off = abs(number - form.number) > NEAR
                 yield replace(so_far, departures=(*so_far.departures, said)) if off else so_far
         case str() if form not in _KINDS:

@@ -77,22 +77,22 @@ class Unfused:
 # --- Gelu ------------------------------------------------------------------------------------------------------------
 
 _ARGUMENT, _ERF_GIVES, _SUM, _PRODUCT = (
-    "the argument of Erf", "what Erf gives", "the sum behind Erf", "the product behind Erf"
+    "the argument of Erf", "the output of Erf", "the Add after Erf", "the Mul after Erf"
 )  # fmt: skip
 _SCALED = either(
-    op("Div", "x", About(math.sqrt(2), "the root of two"), called=_ARGUMENT),
+    op("Div", "x", About(math.sqrt(2), "sqrt(2)"), called=_ARGUMENT),
     (
-        "the argument is multiplied by the root of one half, not divided by that of two",
-        op("Mul", "x", About(math.sqrt(0.5), "the root of one half"), called=_ARGUMENT),
+        "the argument is multiplied by sqrt(0.5) instead of divided by sqrt(2)",
+        op("Mul", "x", About(math.sqrt(0.5), "sqrt(0.5)"), called=_ARGUMENT),
     ),
 )
 _NEAR_ERF = op("Add", op("Erf", _SCALED, called=_ERF_GIVES), 1.0, called=_SUM)
 _NEAR_GELU = either(
     op("Mul", op("Mul", "x", _NEAR_ERF, called=_PRODUCT), 0.5),
     ("", op("Mul", op("Mul", "x", 0.5), _NEAR_ERF)),
-    ("half is multiplied in first", op("Mul", "x", op("Mul", _NEAR_ERF, 0.5, called=_PRODUCT))),
+    ("the factor 0.5 is multiplied first", op("Mul", "x", op("Mul", _NEAR_ERF, 0.5, called=_PRODUCT))),
     (
-        "a quotient by two in place of a product with one half",
+        "division by 2 instead of multiplication by 0.5",
         op("Div", op("Mul", "x", _NEAR_ERF, called=_PRODUCT), 2.0),
     ),
 )
@@ -110,7 +110,7 @@ def _departure(matching: Matching, end: ir.Node) -> str:
     """The first departure of a match; else what is read by others too, in words."""
     shared = matching.shared(end)
     read = (
-        f"something else reads {matching.nodes[shared]}"
+        f"another node reads {matching.nodes[shared]}"
         if shared is not None and matching.nodes[shared]
         else ""
     )
@@ -124,7 +124,7 @@ _MEAN, _VARIANCE = "the mean", "the variance"
 _DIFFERENCE = op("Sub", "x", op("ReduceMean", "x", called=_MEAN), called="the difference")
 _SQUARE = either(
     op("Pow", _DIFFERENCE, 2.0, called="the square"),
-    ("a product with itself in place of Pow", op("Mul", _DIFFERENCE, _DIFFERENCE, called="the square")),
+    ("Mul of the value with itself instead of Pow", op("Mul", _DIFFERENCE, _DIFFERENCE, called="the square")),
 )
 _TOTAL = op(
     "Add",
@@ -133,13 +133,13 @@ _TOTAL = op(
     called="the sum with epsilon",
 )
 _ROOT = either(
-    op("Sqrt", _TOTAL, called="the root"),
-    ("a power of one half in place of Sqrt", op("Pow", _TOTAL, 0.5, called="the root")),
+    op("Sqrt", _TOTAL, called="the square root"),
+    ("Pow with 0.5 instead of Sqrt", op("Pow", _TOTAL, 0.5, called="the square root")),
 )
 _QUOTIENT = either(
     op("Div", _DIFFERENCE, _ROOT),
     (
-        "a product with the reciprocal in place of a quotient",
+        "Mul with the reciprocal instead of Div",
         op("Mul", _DIFFERENCE, op("Reciprocal", _ROOT)),
     ),
 )
@@ -167,9 +167,9 @@ def _reason(matching: Matching, end: ir.Node, opset: int) -> str:
     rank = max(least_rank(x), least_rank(end.outputs[0]))
     if axes[0] not in (-1, rank - 1):
         known_last = axes[0] < 0 or rank > 0
-        return f"it is over axis {axes[0]}, not the last" if known_last else _departure(matching, end)
+        return f"the axis is {axes[0]}, not the last" if known_last else _departure(matching, end)
     moved = _is_moved(matching, end) if opset < _OPERATOR_OPSET else False
-    undone = "before opset 17 the Transpose before it is moved through it to the one behind" if moved else ""
+    undone = "before opset 17, ONNX Runtime moves the preceding Transpose past it" if moved else ""
     return _departure(matching, end) or _scale(end) or undone
 
 
@@ -181,12 +181,12 @@ def _scale(quotient: ir.Node) -> str:
     if scale is None:
         return "no scale follows"
     if len(users) > 1 or value.is_graph_output():
-        return "something else reads the quotient"
+        return "another node reads the normalised value"
     weight = stored(other_input(scale, value))
     if weight is not None and len(weight.shape) > 1:
-        return "its scale has more than one axis"
+        return "the scale has more than one axis"
     shifted = any(is_op(use.node, "Add") for use in scale.outputs[0].uses())
-    return "" if shifted else "no shift follows its scale"
+    return "" if shifted else "no shift follows the scale"
 
 
 def _is_moved(matching: Matching, quotient: ir.Node) -> bool:

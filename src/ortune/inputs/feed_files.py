@@ -74,7 +74,7 @@ def read_feeds(folder: Path) -> dict[str, FeedValue]:
             raise InputError(
                 f"the feeds cannot be read: {error}",
                 where=str(folder),
-                do="write them anew from the workload",
+                do="save them again with --save-workload",
             ) from error
     return feeds
 

@@ -56,9 +56,9 @@ def make_feeds(ir_model: ir.Model, case: Case, *, seed: int, kind: Kind = "usual
     missing = sorted(set(wanted) ^ {c.name for c in case.inputs})
     if missing:
         raise InputError(
-            "the workload was made for a model with other inputs",
+            "the workload belongs to a model with different inputs",
             where=f"inputs {', '.join(missing)}",
-            do="make the workload anew for this model",
+            do="save a new workload for this model with --save-workload",
         )
     require_holdable([case])
     return {choice.name: _value(choice, seed, kind) for choice in case.inputs}
@@ -75,7 +75,7 @@ def require_holdable(cases: Sequence[Case]) -> None:
         shape = "x".join(map(str, choice.shape)) or "scalar"
         if len(choice.shape) > MOST_DIMENSIONS:
             raise InputError(
-                f"it has {len(choice.shape)} dimensions, and values can be made for at most {MOST_DIMENSIONS}",
+                f"it has {len(choice.shape)} dimensions, and synthetic values support at most {MOST_DIMENSIONS}",
                 where=f"input {choice.name!r}",
                 do="export the model with fewer dimensions",
             )
@@ -130,9 +130,7 @@ def _tensor(choice: InputChoice, rng: np.random.Generator, kind: Kind) -> Array:
     if choice.low is not None and choice.high is not None:
         values = _between(choice, rng, kind, integral=_is_integral(element))
     elif _is_integral(element):
-        raise InputError(
-            "its range of values is not known", where=f"input {choice.name!r}", do="give --inputs"
-        )
+        raise InputError("its value range is unknown", where=f"input {choice.name!r}", do="give --inputs")
     else:
         values = _floats(choice, rng, kind)
     return np.asarray(values).astype(dtype)
@@ -148,7 +146,9 @@ def numpy_dtype(element: str, name: str = "") -> np.dtype[Any]:
         return np.dtype(ir.DataType[element.upper()].numpy())
     except (KeyError, TypeError) as unknown:
         raise InputError(
-            f"values of type {element} cannot be made", where=f"input {name!r}", do="give --inputs"
+            f"synthetic values of type {element} are not supported",
+            where=f"input {name!r}",
+            do="give --inputs",
         ) from unknown
 
 

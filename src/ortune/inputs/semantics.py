@@ -60,9 +60,9 @@ def _type_name(kind: ir.TypeProtocol | None, name: str) -> str:
     if isinstance(kind, ir.TensorType) and kind.dtype.name != "UNDEFINED":
         return kind.dtype.name.lower()
     raise InputError(
-        "its type is neither a tensor, a sequence nor an optional, so no value can be made for it",
+        "its type is neither a tensor, a sequence nor an optional, so no value can be generated",
         where=f"input {name!r}",
-        do="take the part of the model behind this input, e.g. onnx.utils.extract_model, and measure that",
+        do="measure the part of the model after this input, extracted with onnx.utils.extract_model",
     )
 
 

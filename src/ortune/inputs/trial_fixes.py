@@ -252,7 +252,7 @@ def cannot_feed(ir_model: ir.Model, workload: Workload, error_text: str) -> Inpu
         return InputError(
             f"the model does not run with these inputs: {_first_line(error_text)}",
             where=workload.inputs_path,
-            do="check their shapes and values against what the model was trained with",
+            do="check their shapes and values against the training data",
         )
     unsure = [c for c in case.inputs if c.guessed] or list(case.inputs)
     culprit = next((c for c in case.inputs if named is not None and c.name == named[1]), unsure[0])

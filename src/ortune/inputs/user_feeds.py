@@ -52,7 +52,7 @@ def load(path: Path, ir_model: ir.Model, option: str = "--inputs") -> list[dict[
         InputError: The file is unreadable, or a name, type, rank or fixed size does not fit the model.
     """
     if not files.exists(path):
-        raise InputError("there is no such file or folder", where=f"{option} {path}", do=f"give {_LAYOUT}")
+        raise InputError("no such file or folder", where=f"{option} {path}", do=f"give {_LAYOUT}")
     values = feedable(ir_model)
     sets = [(where, _named(raw, values, where)) for where, raw in _raw_sets(path, option)]
     return [_checked(raw, values, where) for where, raw in sets]
@@ -69,7 +69,7 @@ def _raw_sets(path: Path, option: str) -> list[tuple[str, Mapping[str, FeedValue
     if arrays:
         return [(f"{option} {file}", _from_numpy(file, f"{option} {file}")) for file in arrays]
     if not folders:
-        raise InputError("the folder holds no inputs", where=f"{option} {path}", do=f"give {_LAYOUT}")
+        raise InputError("the folder contains no inputs", where=f"{option} {path}", do=f"give {_LAYOUT}")
     return [(f"{option} {folder}", _from_protobuf(folder)) for folder in folders]
 
 
@@ -89,7 +89,7 @@ def _from_numpy(path: Path, where: str) -> Mapping[str, FeedValue] | list[FeedVa
             arrays = {name: loaded[name] for name in loaded.files}
     except _UNREADABLE as error:
         raise InputError(
-            f"it cannot be read without running code from it: {error}"
+            f"reading it would run code from the file: {error}"
             if "pickle" in str(error) or "Python objects" in str(error)
             else f"it cannot be read: {error}",
             where=where,
@@ -100,7 +100,7 @@ def _from_numpy(path: Path, where: str) -> Mapping[str, FeedValue] | list[FeedVa
         raise InputError(
             f"{', '.join(map(repr, others))} is no array",
             where=where,
-            do="save it with numpy.savez, which puts arrays alone into it",
+            do="save plain arrays with numpy.savez",
         )
     return arrays
 
@@ -141,7 +141,7 @@ def _value_of(path: Path) -> FeedValue:
         others = [field.name for field, _ in sequence.ListFields() if field.name not in _OF_TENSORS]
         if others or sequence.elem_type not in (onnx.SequenceProto.UNDEFINED, onnx.SequenceProto.TENSOR):
             raise InputError(
-                "it is a sequence of something else than tensors, and no such value can be fed",
+                "it is a sequence of something other than tensors, which is not supported",
                 where=str(path),
                 do=f"give {_LAYOUT}",
             )
@@ -161,7 +161,7 @@ def _array(tensor: onnx.TensorProto, path: Path) -> Array:
     """
     if tensor.data_location == onnx.TensorProto.EXTERNAL or tensor.external_data:
         raise InputError(
-            "its values lie in another file", where=str(path), do="save it with its values (raw_data)"
+            "its values are in another file", where=str(path), do="save it with its values (raw_data)"
         )
     if tensor.data_type not in _TENSOR_TYPES:
         raise ValueError(f"its element type is {tensor.data_type}, which is none")
@@ -180,7 +180,7 @@ def _named(
             raise InputError(
                 f"it holds {len(raw)} values and the model has {len(names)} inputs: {', '.join(names)}",
                 where=where,
-                do="give one value for each input, in this order; for several inputs an .npz with their names",
+                do="pass one value per input, in this order, or an .npz with the input names",
             )
         return dict(zip(names, raw, strict=True))
     missing = [n for n in names if n not in raw]
@@ -191,7 +191,7 @@ def _named(
         raise InputError(
             "; ".join(problems),
             where=where,
-            do=f"name the arrays after the model's inputs: {', '.join(names)}",
+            do=f"name the arrays like the model inputs: {', '.join(names)}",
         )
     return {name: raw[name] for name in names}
 
@@ -208,7 +208,7 @@ def _checked(raw: dict[str, FeedValue], values: list[ir.Value], where: str) -> d
             raise InputError(
                 f"the model takes {dtype} here",
                 where=f"{where}, input {name!r}",
-                do="give such a value",
+                do="pass a value of this type",
             )
         place = f"{where}, input {name!r}"
         arrays = [
@@ -231,7 +231,7 @@ def _typed(array: Array, dtype: str, where: str) -> Array:
         raise InputError(
             f"it has {array.nbytes / 2**30:.1f} GiB, and at most {MOST_BYTES >> 30} GiB are fed",
             where=where,
-            do="give fewer values",
+            do="pass fewer values",
         )
     if not array.dtype.isnative:  # as a machine of the other byte order saved it
         array = array.astype(array.dtype.newbyteorder("="))
@@ -250,7 +250,7 @@ def _text(array: Array, where: str) -> Array:
             raise ValueError("some are of another kind")
     except (ValueError, SystemError) as error:
         raise InputError(
-            f"it holds objects that are no texts: {error}", where=where, do="save texts"
+            f"it contains objects that are not strings: {error}", where=where, do="save texts"
         ) from error
     return np.array(listed, np.str_).reshape(array.shape)
 

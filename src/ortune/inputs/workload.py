@@ -70,7 +70,7 @@ def propose(
         if shapes or dims:
             raise UsageError(
                 "--inputs decides the shapes, so it cannot be combined with --shape or --dim",
-                do="drop one of them",
+                do="remove one of them",
             )
         cases = _cases_of(inputs, user_feeds.load(inputs_path, ir_model))
         notes: tuple[str, ...] = ()
@@ -115,7 +115,7 @@ def _proposed(
                     raise InputError(
                         f"--shape makes it {user[symbol]} and --dim {name} makes it {size}",
                         where=f"dimension {symbol!r}",
-                        do="drop one of the two",
+                        do="remove one of the two",
                     )
         sizes = choose(model, inputs, {**kept, **user})
         if kept and sizes.clash:
@@ -138,7 +138,7 @@ def _normalised(name: str, mix: Mix) -> Mix:
         raise InputError(
             "sizes must not be negative and weights must be above 0",
             where=f"--dim {name}",
-            do=f"write --dim {name}=128, or --dim {name}=16:3,128:1 for a mix",
+            do=f"use --dim {name}=128, or --dim {name}=16:3,128:1 for a mix",
         )
     return tuple((size, weight / total) for size, weight in mix)
 
@@ -151,7 +151,7 @@ def _from_shapes(inputs: InputSet, shapes: Mapping[str, tuple[int, ...]]) -> dic
         spec = by_name.get(name)
         if spec is None:
             raise InputError(
-                f"the model has no input of this name; it has {_listed(by_name)}",
+                f"the model has no input with this name; available: {_listed(by_name)}",
                 where=f"--shape {name}",
                 do="use one of these names",
             )
@@ -211,9 +211,9 @@ def _symbols_named(inputs: InputSet, name: str) -> list[str]:
         return matching
     names = _listed(dict.fromkeys(symbols)) if symbols else "none: all its shapes are fixed"
     raise InputError(
-        f"the model has no dynamic dimension of this name; it has {names}",
+        f"the model has no dynamic dimension with this name; available: {names}",
         where=f"--dim {name}",
-        do="use one of these names" if symbols else "drop --dim, or export the model with dynamic dimensions",
+        do="use one of these names" if symbols else "omit --dim, or export the model with dynamic dimensions",
     )
 
 
@@ -252,7 +252,7 @@ def feeds(
     """
     if not 0 <= workload.seed < MOST_SEED:
         raise InputError(
-            f"{workload.seed} is no seed", where="--seed", do="give a number from 0 to 2147483647"
+            f"{workload.seed} is not a valid seed", where="--seed", do="use a number from 0 to 2147483647"
         )
     if workload.inputs_path and kind == "usual":
         own = user_feeds.load(Path(workload.inputs_path), ir_model)
@@ -355,7 +355,7 @@ def load(path: Path, custom_ops: Sequence[str] = ()) -> Workload:
         raise InputError(f"the workload cannot be read: {error.strerror}", where=str(path)) from error
     except msgspec.DecodeError as error:
         raise InputError(
-            f"this is no workload: {error}", where=str(path), do="save one from ortune"
+            f"not a workload file: {error}", where=str(path), do="create one with --save-workload"
         ) from error
     if saved.custom_ops and not custom_ops:
         wanted = [f"--custom-ops {shlex.quote(str(path.parent / library))}" for library in saved.custom_ops]
@@ -375,7 +375,7 @@ def parse_shape(text: str) -> tuple[str, tuple[int, ...]]:
     except ValueError:
         shape, colon = (), ""
     if not colon or not name or any(s < 0 for s in shape):
-        raise InputError("this is no shape", where=f"--shape {text}", do="write --shape NAME:1x3x320x320")
+        raise InputError("not a valid shape", where=f"--shape {text}", do="use --shape NAME:1x3x320x320")
     return name, shape
 
 
@@ -389,8 +389,8 @@ def parse_dim(text: str) -> tuple[str, Mix]:
         mix, equals = (), ""
     if not equals or not name:
         raise InputError(
-            "this is no size of a dimension",
+            "not a valid dimension size",
             where=f"--dim {text}",
-            do="write --dim seq=128, --dim seq=16,128 or, weighted, --dim seq=16:3,128:1",
+            do="use --dim seq=128, --dim seq=16,128, or with weights --dim seq=16:3,128:1",
         )
     return name, _normalised(name, mix)

@@ -68,14 +68,14 @@ def read(path: Path, model: str) -> Snapshot:
         snapshot = read_json(text, Snapshot)
     except msgspec.DecodeError as error:
         raise UsageError(
-            f"this is not a lock file that can be read: {error}",
+            f"not a readable lock file: {error}",
             where=str(path),
-            do=f"write it anew: {again}",
+            do=f"create it again: {again}",
         ) from error
     levels = {**snapshot.levels, **snapshot.hardware.levels}
     if snapshot.schema != SCHEMA or not {"disable", "extended", snapshot.run.level} <= levels.keys():
         what = f"the lock is of schema {snapshot.schema!r}, and this ortune reads {SCHEMA!r}"
         if snapshot.schema == SCHEMA:
             what = "the lock lacks levels that every lock has"
-        raise UsageError(what, where=str(path), do=f"write it anew: {again}")
+        raise UsageError(what, where=str(path), do=f"create it again: {again}")
     return snapshot

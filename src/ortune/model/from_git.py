@@ -51,7 +51,7 @@ def checkout(path: str, revision: str, folder: Path) -> Path:
     file = (Path.cwd() / path).resolve()
     top = next((folder_above for folder_above in file.parents if (folder_above / ".git").exists()), None)
     if top is None:
-        raise UsageError("not a git repository, nor is any folder above it", where=str(file.parent))
+        raise UsageError("not inside a git repository", where=str(file.parent))
     commit = _text(top, "rev-parse", "--verify", "--quiet", f"{revision}^{{commit}}", where=where)
     name = PurePosixPath(file.relative_to(top).as_posix())
     # A folder of its own: two sides may hold files of the same names, and a hard link must never be written to.
@@ -80,7 +80,7 @@ def _write(top: Path, commit: str, name: PurePosixPath, out: Path, where: str) -
                 do=f"git cat-file blob {shlex.quote(blob)} > FILE fetches it, and take that file",
             )
         raise UsageError(
-            f"{name} is not in that revision", where=where, do="git fetch, or name another revision"
+            f"{name} is not in that revision", where=where, do="run git fetch, or use another revision"
         )
     with out.open("rb") as f:
         head = f.read(1024)
@@ -108,7 +108,7 @@ def _lfs_object(top: Path, pointer: bytes, where: str) -> Path:
     if path.resolve() != path or not files.is_file(path):  # a link may lead to any file of the user's
         revision = where.rpartition("@")[2].removeprefix("origin/")
         raise ModelError(
-            "its Git LFS object is not here",
+            "its Git LFS object is missing locally",
             where=where,
             do=f"git lfs fetch origin {revision} (CI: check out with lfs: true)",
         )
@@ -149,7 +149,7 @@ def _text(top: Path, *words: str, where: str) -> str:
     if done.code != 0:
         what = done.log.decode("utf-8", "replace").strip().splitlines()
         raise UsageError(
-            what[-1] if what else "no such revision", where=where, do="git fetch, or name another revision"
+            what[-1] if what else "no such revision", where=where, do="run git fetch, or use another revision"
         )
     return done.output.decode().strip()
 

@@ -73,26 +73,26 @@ def read_proto(path: Path) -> tuple[onnx.ModelProto, WeightFiles]:
     except DecodeError as error:
         if _is_tensor(data):
             raise ModelError(
-                "This is not an ONNX model: it is a tensor, such as the inputs beside a test model.",
+                "This is not an ONNX model but a tensor, like the inputs of a test model.",
                 where=where,
-                do="Give the model; pass the tensors with --inputs.",
+                do="Pass the model itself, and the tensors with --inputs.",
             ) from error
         raise ModelError(
-            "The file is damaged: it begins like an ONNX model, and protobuf cannot read it.",
+            "The file is damaged: it starts like an ONNX model, but protobuf cannot read it.",
             where=where,
             do="Download or export the model again.",
         ) from error
     if not proto.HasField("graph") or not (proto.graph.node or proto.graph.output):
         raise ModelError(
-            "This is not an ONNX model: it is protobuf, but holds no graph with nodes or outputs.",
+            "This is not an ONNX model: it is protobuf, but has no graph with nodes or outputs.",
             where=where,
             do=_EXPORT_AGAIN,
         )
     if not proto.opset_import and proto.ir_version >= 3:
         raise ModelError(
-            "The model names no opset, so its operators have no meaning.",
+            "The model declares no opset, so its operators are undefined.",
             where=where,
-            do="The file may be cut off; download or export the model again.",
+            do="The file may be truncated; download or export the model again.",
         )
     return proto, files
 

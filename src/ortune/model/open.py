@@ -123,10 +123,10 @@ def _require_file(path: Path) -> None:
         do = f"Give one of the models in it: {', '.join(inside[:5])}." if inside else "Give the model's file."
         raise ModelError("This is a folder, not a model.", where=str(path), do=do)
     if not files.exists(path):
-        raise ModelError("There is no such file.", where=str(path), do="Check the path and its spelling.")
+        raise ModelError("No such file.", where=str(path), do="Check the path and its spelling.")
     if not files.is_file(path):
         raise ModelError(
-            "This is not a regular file, and a model is mapped, not streamed.",
+            "This is not a regular file; a model cannot be streamed.",
             where=str(path),
             do="Save the model to a file first.",
         )

@@ -49,7 +49,7 @@ def read_ort(path: Path) -> tuple[ir.Model, WeightFiles]:
     graph = None if table is None else table.table(7)
     if table is None or graph is None:
         raise ModelError(
-            "The ORT-format file holds no model.",
+            "The ORT-format file contains no model.",
             where=where,
             do="Convert the .onnx again (python -m onnxruntime.tools.convert_onnx_models_to_ort).",
         )

@@ -65,7 +65,7 @@ def staged_model(model: ir.Model | Path, place: Path, *, external: bool) -> Iter
         if place.is_symlink() and len(list(folder.iterdir())) > 1:
             # Weights are looked for beside the link by some, and beside what it leads to by others.
             raise ModelError(
-                "A link is in the way of a model with a file of weights.",
+                "The output is a symbolic link, which a model with external data cannot replace.",
                 where=str(place),
                 do=f"Give the place that it leads to: --output {shlex.quote(str(place.resolve()))}",
             )
@@ -93,7 +93,7 @@ def deliver_model(staged: Path, place: Path, *, typed: bool, replace: bool) -> N
             if not replace:
                 require_free(target)
             if target.is_symlink() and not typed:
-                raise ModelError("A link is in the way.", where=str(target), do="Use --output.")
+                raise ModelError("The output is a symbolic link.", where=str(target), do="Use --output.")
         for part, target in zip(parts, targets, strict=True):
             files.put(part, target, typed=typed)
 
@@ -106,7 +106,7 @@ def _named_as_unwritable(place: Path) -> Iterator[None]:
         raise ModelError(
             f"The model cannot be written: {error.strerror or error}.",
             where=str(place),
-            do="Give another place with --output.",
+            do="Choose another --output.",
         ) from error
 
 
@@ -133,7 +133,7 @@ def require_free(place: Path) -> None:
     """
     if files.exists(place):
         raise UsageError(
-            "is there already, and nothing is replaced unasked",
+            "already exists and is not replaced",
             where=str(place),
             do="choose another --output, or add --force",
         )

@@ -72,9 +72,9 @@ class WeightFile:
                 chunk = file.read(min(_CHUNK_BYTES, length))
                 if not chunk:
                     raise ModelError(
-                        "The file became shorter while it was read.",
+                        "The file was truncated while it was read.",
                         where=str(self.path),
-                        do="Wait until nothing writes the model any more, then try again.",
+                        do="Try again when no other program writes to the model.",
                     )
                 length -= len(chunk)
                 yield chunk

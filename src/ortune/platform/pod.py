@@ -95,9 +95,9 @@ class Pod:
             return "cgroup quota"
         if not hasattr(os, "sched_getaffinity"):
             raise UsageError(
-                "this system can neither make a CPU quota nor bind a process to some of its CPUs",
+                "this system supports neither CPU quotas nor CPU affinity",
                 where="--cpus",
-                do="leave --cpus out, or measure on Linux, for instance in a container started with a CPU limit",
+                do="omit --cpus, or measure in a Linux container with a CPU limit",
             )
         return "affinity"
 

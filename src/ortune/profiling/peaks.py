@@ -132,7 +132,7 @@ def measure_peak(
         least_taken = math.inf
         for _ in range(1 + _RETRIES):
             if stop():
-                raise Interrupted("stopped before the peaks were measured")
+                raise Interrupted("stopped before the peak was measured")
             before = machine.sensors()
             rates_now = _measured(runtime, scratch, asked)
             taken = machine.taken_cpus(before)
@@ -144,7 +144,7 @@ def measure_peak(
         if least_taken > most_taken:
             raise MeasurementError(
                 f"other programs took {least_taken:.1f} of {host.effective_cpus} CPUs while it was measured",
-                do="ortune doctor, when the machine is quiet",
+                do="run ortune doctor on an idle machine",
                 code="busy",
             )
     peak = MachinePeak(

@@ -53,7 +53,7 @@ def about_traces(subject: str, against: str | None, beside: Mapping[str, object]
     first, second = kind_of(subject), None if against is None else kind_of(against)
     if first == "plan":
         raise UsageError(
-            "is no trace; a plan needs a model",
+            "not a trace; a plan needs a model",
             where=subject,
             do=shlex.join(["ortune", "profile", "model.onnx", "--against", subject]),
         )
@@ -63,14 +63,14 @@ def about_traces(subject: str, against: str | None, beside: Mapping[str, object]
         raise UsageError(
             f"a trace and a {'plan' if second == 'plan' else 'model'} cannot be compared",
             where=f"{trace}, {other}",
-            do="give two traces, or a model first: ortune profile model.onnx --against B",
+            do="pass two traces, or a model first: ortune profile model.onnx --against B",
         )
     useless = [option for option, asked in beside.items() if asked]
     if traces and useless:
         raise UsageError(
-            f"{', '.join(useless)}: of no use with a trace, which was recorded already",
+            f"{', '.join(useless)}: has no effect on a recorded trace",
             where=subject,
-            do="leave them out, or give the model instead of its trace",
+            do="omit them, or pass the model instead of its trace",
         )
     return traces
 

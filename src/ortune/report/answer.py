@@ -148,7 +148,7 @@ def _doctor_headline(result: DoctorResult) -> str:
     n = len([r for r in result.runtimes if not r.runtime.error])
     parts = ["one usable runtime" if n == 1 else f"{n} usable runtimes"]
     if result.noise and result.noise.status == "invalid":
-        parts.append("the machine was too unquiet to measure its noise")
+        parts.append("the machine was too busy to measure its noise")
     elif result.noise:
         parts.append(f"two trials of one block differ by {percent(result.noise.block_scale)}")
     if result.findings:

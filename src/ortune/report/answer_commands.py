@@ -14,7 +14,7 @@ from ortune.printable import operand
 from ortune.providers import find
 from ortune.records import InputChoice, Plan, Runtime, Side, Workload
 
-IN_A_POD = "in an emulated pod"
+IN_A_POD = "in an emulated container"
 """How the note on a pod begins, whose size no document holds."""
 
 _OBJECTIVES = {

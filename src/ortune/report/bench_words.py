@@ -33,7 +33,7 @@ def headline(row: BenchRow, result: BenchResult) -> str:
 def gave_up(case: str, good: int, wanted: int | None, failures: int) -> str:
     """That a shape has fewer processes than it should, and why."""
     name, of = f"{case}: " if case else "", f" of {wanted}" if wanted else ""
-    return f"{name}given up after {good}{of} processes: {failures} in a row failed"
+    return f"{name}stopped after {good}{of} processes: {failures} in a row failed"
 
 
 def figures(row: BenchRow, result: BenchResult) -> list[tuple[str, str, str]]:
@@ -96,12 +96,12 @@ def time(item: Estimate) -> tuple[str, str]:
 
 def cpu_time(item: Estimate) -> tuple[str, str]:
     """The same of CPU time, which a browser elsewhere does not tell."""
-    return time(item) if item.value else ("not known", "the browser does not tell")
+    return time(item) if item.value else ("not known", "not reported by the browser")
 
 
 def memory(item: Estimate | None) -> tuple[str, str]:
     """A size and its interval."""
-    return ("not known", "this system does not tell") if item is None else _scaled(item, SIZES)
+    return ("not known", "not available on this system") if item is None else _scaled(item, SIZES)
 
 
 def throughput(item: Estimate) -> tuple[str, str]:
@@ -119,7 +119,7 @@ def _scaled(item: Estimate, units: tuple[tuple[float, str], ...]) -> tuple[str, 
     if item.single:
         return shown, SINGLE
     if low is None and high is None:
-        return shown, "no bound: too few processes for how they differ"
+        return shown, "no bound: too few processes for this variation"
     if low is None or high is None:
         bound, more = (low, "more") if high is None else (high, "less")
         assert bound is not None
@@ -169,7 +169,7 @@ def details(result: BenchResult, host: Host | None) -> list[tuple[str, str]]:
     processes = counts[0]
     if len(result.rows) > 1:
         named = [f"{row.case} {count}" for row, count in zip(result.rows, counts, strict=True)]
-        processes = f"each shape in processes of its own: {'; '.join(named)}"
+        processes = f"each shape in its own processes: {'; '.join(named)}"
     rows = [("plan", _plan(side.plan)), ("measured", f"{processes}; {result.load}")]
     rows.append(("runtime", f"{runtime.build}, Python {runtime.python_version}"))
     if host is not None:
@@ -270,7 +270,7 @@ def _by_shape(rows: list[BenchRow], heads: list[str], values: list[list[tuple[st
 def warmed(browser: str, ratio: float | None) -> str:
     """The last minute in a browser elsewhere against its first; None where it did not run for two."""
     if ratio is None:
-        return f"{browser}: it ran for less than two minutes, so heat is not seen (a --budget of 5m shows it)"
+        return f"{browser}: ran for less than 2 min, too short to show thermal throttling (use --budget 5m)"
     change = 100 * (ratio - 1)
     how = "slower" if change >= 0 else "faster"
     return f"{browser}: the last minute was {abs(change):.0f} % {how} than the first"

@@ -90,31 +90,27 @@ def notes(result: BisectResult) -> list[str]:
     """What a reader must know of how it was found."""
     rows = []
     if result.graphs == "files":
-        rows.append("looked at with the optimiser off, where every node of the files is run")
+        rows.append("compared with optimisation disabled, where every node of the files runs")
     if result.graphs == "optimised":
-        rows.append(
-            "with the optimiser off the two are equal: looked at are the graphs that ONNX Runtime makes of them"
-        )
+        rows.append("equal with optimisation disabled, so the optimised graphs were compared")
     if result.judged_by == "float64":
-        rows.append(
-            f"{result.wrong} is wrong: the outputs of the other side are those of the model in float64"
-        )
+        rows.append(f"{result.wrong} is wrong: the other side matches the model in float64")
     if result.judged_by == "optimiser-off":
-        rows.append(f"{result.wrong} is wrong: the outputs of the other side are those without optimisation")
+        rows.append(f"{result.wrong} is wrong: the other side matches the unoptimised model")
     if result.bodies:
-        rows.append("bodies of If, Loop and Scan are not looked into: such a node is one step")
+        rows.append("bodies of If, Loop and Scan are not compared inside: such a node counts as one step")
     return rows
 
 
 def not_saved(why: str) -> str:
     """That the optimised graph could not be looked at."""
-    return f"with the optimiser off the two are equal, and the optimised graph could not be saved: {why}"
+    return f"equal with optimisation disabled, but the optimised graph could not be saved: {why}"
 
 
 def _node(node: GraphNode) -> str:
     name = shorten(node.name, 80) if node.name else f"the node that makes {shorten(node.value, 60)}"
     own = f", which stands for {_some(node.of)}" if node.of and node.of != (node.name,) else ""
-    inside = " (its bodies were not looked into)" if node.bodies else ""
+    inside = " (its bodies were not compared)" if node.bodies else ""
     return f"{name} ({node.operator}){own}{inside}"
 
 
@@ -170,7 +166,7 @@ def weight_fault(fault: WeightFault) -> str:
     if fault.kind == "not-finite":
         return f"{what}: {fault.n} of {fault.size} values are NaN or infinite"
     if fault.kind == "saturated":
-        return f"{what}: {fault.n} of {fault.size} values are saturated at the ends of {fault.onnx_type}"
+        return f"{what}: {fault.n} of {fault.size} values are saturated at the limits of {fault.onnx_type}"
     return f"{what}: 1 scale for all channels leaves {fault.n} of {fault.size} at most 2 steps"
 
 
@@ -229,7 +225,7 @@ def _steps(result: BisectResult) -> Table:
             )
             for pair in shown
         ],
-        notes=("the limit is what rounding explains; --json has all matched values",),
+        notes=("the limit is what rounding explains; --json lists all matched values",),
     )  # fmt: skip
 
 
@@ -275,7 +271,7 @@ def document(envelope: Envelope[BisectResult]) -> Document:
             Points(items=changes),
             Pairs(rows=rows),
             *([_steps(result)] if result.partings else []),
-            Points(title="further places where values part", items=further),
+            Points(title="further nodes where values differ", items=further),
             Points(
                 title="first values that are not finite", items=[not_finite(n) for n in result.not_finite]
             ),

@@ -259,10 +259,10 @@ def _next(both: Answer, decision: Decision, work: Workload | None, enough_s: flo
         line = compare_line(both.base, new, work, both.estimand, both.notes)
         return (
             "keep what runs",
-            *([f"to settle it: {shlex.join([*line, '--budget', '10m'])}"] if line else []),
+            *([f"to find out: {shlex.join([*line, '--budget', '10m'])}"] if line else []),
         )
     if decision == "keep" and new is None:
-        return ("nothing to do; measure again after a change of model, machine or ONNX Runtime",)
+        return ("nothing to do; measure again when the model, machine or ONNX Runtime changes",)
     return ("keep what runs",)
 
 
@@ -272,7 +272,7 @@ def _proof_line(both: Answer, work: Workload | None) -> tuple[str, ...]:
     if options is None:
         return ()
     words = ["ortune", "compare", operand(both.bundle), *options, *objective_options(both.estimand)]
-    return (f"prove it where it will run: {shlex.join(words)}",)
+    return (f"confirm it on the production machine: {shlex.join(words)}",)
 
 
 def number(figure: BriefFigure, value: float) -> str:
@@ -313,7 +313,7 @@ def saving(figure: BriefFigure) -> str:
     """What is saved, with its interval: "0.48 (0.40 to 0.55)"; whether there is none where it holds zero."""
     low, high = figure.ratio_low, figure.ratio_high
     if figure.ratio_low is None or not figure.shown:
-        return unshown(figure) if low is not None else "not known: medians, no interval"
+        return unshown(figure) if low is not None else "unknown: medians without an interval"
     ratio = figure.ratio
     word = "saves" if ratio < 1 else "costs"
     saved = [abs(figure.today * (1 - r)) for r in (ratio, low or 0.0, ratio if high is None else high)]

@@ -21,12 +21,12 @@ def risks(
     """Every risk, those of the change first."""
     others = []
     if interrupted:
-        others.append(_risk("measurement", "look", "stopped early; this is what was measured by then"))
+        others.append(_risk("measurement", "look", "stopped early; partial results"))
     others += [
         _risk("measurement", "look", f"{f.code} {f.what}") for f in both.findings if about_measurement(f)
     ]
     if any(not c.ok for c in both.controls):
-        others.append(_risk("measurement", "look", "a control failed: the machine was too unquiet"))
+        others.append(_risk("measurement", "look", "a control failed: the machine was too busy"))
     if both.new is None:
         return others
     guards = both.comparison.guards if both.comparison else ()
@@ -54,7 +54,7 @@ def blocks(comparison: Comparison) -> str:
 def _proof(both: Answer) -> BriefRisk:
     compared = both.comparison
     if compared is None:
-        return _risk("proof", "stop", "none: it was never timed against what runs")
+        return _risk("proof", "stop", "none: it was never compared with the current configuration")
     where = blocks(compared)
     if compared.verdict == "faster" and both.settled:
         how = "confirmed" if compared.phase == "confirm" else "shown"
@@ -66,8 +66,8 @@ def _proof(both: Answer) -> BriefRisk:
     if not both.settled:
         return _risk("proof", "look", f"not confirmed: race data of {where}, which flatters the winner")
     words = {
-        "slower": "shown to be slower",
-        "equivalent": "shown to make no difference",
+        "slower": "confirmed slower",
+        "equivalent": "confirmed equivalent",
         "inconclusive": "inconclusive: the interval includes no change"
         if compared.ratio_low or compared.ratio_high is not None
         else "inconclusive: too few blocks for an interval",
@@ -83,7 +83,7 @@ def _outputs(both: Answer) -> BriefRisk:
     if not outputs.ok:
         return _risk("outputs", "stop", f"{'DIFFERENT' if both.comparison else 'WRONG'}: {outputs.what}")
     if outputs.compared_as == "moments":
-        return _risk("outputs", "look", f"{alike(outputs)}: the model differs from itself")
+        return _risk("outputs", "look", f"{alike(outputs)}: the model is not deterministic")
     level: Level = "look" if outputs.silent else "fine"
     return _risk("outputs", level, f"{alike(outputs)}, on the inputs measured")
 
@@ -105,13 +105,13 @@ def _safety(both: Answer, safety: Mapping[str, str]) -> BriefRisk:
         # Another provider has other kernels, whose sums come in another order.
         classes.setdefault("numerics", []).append("execution provider")
     if not classes:
-        return _risk("safety class", "fine", "no setting differs from what runs")
+        return _risk("safety class", "fine", "no setting differs from the current configuration")
     if list(classes) == ["exact"]:
         return _risk("safety class", "fine", "exact: no setting may change results beyond rounding")
     meaning = {
         "numerics": "may change results within the tolerance",
         "behaviour": "changes how the process or the model behaves beyond speed",
-        "advice": "needs work by hand",
+        "advice": "needs manual work",
     }
     parts = [
         f"{', '.join(found_names)}: {name}{', ' + meaning[name] if name in meaning else ''}"
@@ -128,13 +128,13 @@ def _arrival(both: Answer) -> list[BriefRisk]:
     unseen = [name for name, level in both.read_back if level == "none"]
     if unseen:
         return [_risk("settings", "look", f"not verified: {', '.join(unseen)}")]
-    return [_risk("settings", "fine", "each was read back from ONNX Runtime or seen at work")]
+    return [_risk("settings", "fine", "each setting was verified or accepted by ONNX Runtime")]
 
 
 def _hardware(both: Answer, safety: Mapping[str, str], bound: Collection[str]) -> BriefRisk:
     """Whether the new side's model file runs well on any machine, as far as that is known."""
     assert both.new is not None
-    limits = "what was measured holds for the machine named above"
+    limits = "the results apply to the machine above"
     rewrites = [r.name for r in both.new.plan.rewrites]
     is_bound = both.hardware_bound
     if is_bound is None and any(name in bound for name in rewrites):
@@ -143,13 +143,13 @@ def _hardware(both: Answer, safety: Mapping[str, str], bound: Collection[str]) -
         # The file that runs today, and rewrites that bind to nothing.
         is_bound = False if both.new.model.sha256 == both.base.model.sha256 else None
     if is_bound is None:
-        what = f"whether the model file is bound to a kind of CPU is not known; {limits}"
+        what = f"whether the model file is specific to a kind of CPU is unknown; {limits}"
         return _risk("hardware", "look", what)
     if is_bound:
-        plain = "; the bundle keeps the plain one beside it" if both.bundle else ""
-        return _risk("hardware", "look", f"the model file is bound to this kind of CPU{plain}")
+        plain = "; the bundle also contains the portable one" if both.bundle else ""
+        return _risk("hardware", "look", f"the model file is specific to this kind of CPU{plain}")
     if both.hardware_bound is None:
-        return _risk("hardware", "fine", f"no model file that is bound to a kind of CPU was made; {limits}")
+        return _risk("hardware", "fine", f"the model file is not specific to a kind of CPU; {limits}")
     return _risk("hardware", "fine", f"the model runs anywhere; {limits}")
 
 
@@ -157,7 +157,7 @@ def _guard_risk(item: Guard, allowed: Collection[str]) -> BriefRisk:
     state, name = guard_state(item), GUARD_NAMES[item.figure]
     what = guard(item).removeprefix(f"{name} ")
     if item.failed and item.figure in allowed:
-        what = f"{what.removesuffix('WORSE than allowed')}worse, and let through"
+        what = f"{what.removesuffix('WORSE than allowed')}worse, but accepted"
         return _risk(f"guard: {name}", "look", what)
     level: Level = "stop" if item.failed else "fine" if state == "no worse" else "look"
     return _risk(f"guard: {name}", level, what)

@@ -23,7 +23,7 @@ RISK_TONES: dict[str, Tone] = {"fine": "", "look": "look", "stop": "stop"}
 def load_words(brief: Brief) -> str:
     """The load that is reckoned for: "200 requests/s", "100 requests/s (an example; --load says yours)"."""
     text = f"{brief.load_per_s:g} requests/s"
-    return text if brief.load_given else f"{text} (an example: --load says yours)"
+    return text if brief.load_given else f"{text} (example; set yours with --load)"
 
 
 def cpu_words(brief: Brief) -> str:
@@ -35,7 +35,7 @@ def cpu_words(brief: Brief) -> str:
     today = f"at {load_words(brief)} the model keeps {least}{number(cpus, cpus.today)} CPUs busy today"
     today += _overload(brief, cpus.today)
     if brief.cpus_note:
-        change_words = "what the change saves is not known: " if brief.tuned_plan else ""
+        change_words = "the saving is unknown: " if brief.tuned_plan else ""
         return f"{today}; {change_words}{brief.cpus_note}"
     if not brief.tuned_plan:
         return today

@@ -53,7 +53,7 @@ def _told(finding: Finding) -> str:
     evidence = finding.evidence if finding.evidence not in finding.what else ""
     share = f": {evidence}" if evidence else ""
     if finding.share_ratio is not None:
-        kind = "of the run" if finding.share_from == "profile" else "of the work, by estimate"
+        kind = "of the run" if finding.share_from == "profile" else "of the estimated work"
         share += f"; {max(1, round(100 * finding.share_ratio))} % {kind}"
     ground = finding_words.estimate(finding)
     share += f"; {ground}" if ground else ""
@@ -135,12 +135,12 @@ def _end(result: CheckResult) -> Iterator[Block]:
     for model in written[:NAMED]:
         assert model.fixed is not None
         pair = (operand(model.path), operand(model.fixed.path))
-        yield Line(f"What it brings: {shlex.join(['ortune', 'compare', *pair])}")
+        yield Line(f"Measure the benefit: {shlex.join(['ortune', 'compare', *pair])}")
     fixable = sum(map(_exact, findings))
     if fixable and not written:
-        yield Line(f"[*] {fixable} fixable with --fix. ortune explain CODE says more of a rule.")
+        yield Line(f"[*] {fixable} fixable with --fix. Run ortune explain CODE for details of a rule.")
     else:
-        yield Line("ortune explain CODE says more of a rule.")
+        yield Line("Run ortune explain CODE for details of a rule.")
 
 
 def _annotations(model: CheckedModel) -> Iterator[Annotation]:
@@ -188,7 +188,7 @@ def _rule(code: str, name: str, title: str) -> dict[str, object]:
         "name": name,
         "shortDescription": {"text": title},
         "fullDescription": {"text": f"{title}."},
-        "help": {"text": f"ortune explain {code} says why it costs, and what to do."},
+        "help": {"text": f"ortune explain {code} explains why it costs and what to do."},
     }
 
 

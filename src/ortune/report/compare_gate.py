@@ -14,7 +14,7 @@ def gate(result: CompareResult) -> list[str]:
     provable = result.gate.provable_ratio
     lines = []
     if provable is not None:
-        lines.append(f"this runner can prove a change of {percent(provable)} in the time given")
+        lines.append(f"this runner can confirm a change of {percent(provable)} in the time given")
     sides = [(c.name, c.gate, c.comparison, c.outputs) for c in result.candidates]
     for name, side_gate, comparison, compared in sides or [
         (result.name, result.gate, result.comparison, result.outputs)
@@ -32,9 +32,7 @@ def _gate_answer(name: str, g: Gate, comparison: Comparison | None, outputs: Out
     if outputs is None:
         return f"FAIL, {name} does not run"
     if comparison is None:
-        return (
-            f"FAIL, {name}'s outputs are wrong" if not outputs.ok else f"FAIL, {name} failed again and again"
-        )
+        return f"FAIL, {name}'s outputs are wrong" if not outputs.ok else f"FAIL, {name} failed repeatedly"
     if not outputs.ok:
         return f"FAIL, {name}'s outputs differ from A's, {beyond(outputs)}"
     if g.answer == "no-answer":
@@ -49,6 +47,6 @@ def _gate_answer(name: str, g: Gate, comparison: Comparison | None, outputs: Out
 def _no_answer(g: Gate, c: Comparison) -> str:
     """Why a gate could decide nothing."""
     if g.reason == "controls-not-run":
-        return "controls not run, so nothing passes"
+        return "controls not run, so the gate cannot pass"
     blocks = "1 block proves" if c.n_blocks == 1 else f"{c.n_blocks} blocks prove"
     return f"{blocks} nothing" + (f" ({c.n_blocks + c.more_blocks} needed)" if c.more_blocks else "")

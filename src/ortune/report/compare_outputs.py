@@ -29,7 +29,7 @@ def alike(distance: OutputDifference) -> str:
     if distance.compared_as == "moments":
         return "alike by shape, finiteness and moments"
     if distance.silent and distance.relative_l2:
-        return "nearly zero on both sides, so other inputs would tell more (--inputs)"
+        return "nearly zero on both sides; use other inputs (--inputs) for a meaningful comparison"
     how = " (as sets)" if distance.compared_as == "sets" else ""
     if n := distance.nonfinite_reference:
         finite = f"equal to {distance.relative_l2:.0g}" if distance.relative_l2 else "equal"

@@ -333,7 +333,7 @@ def _checks(result: CompareResult) -> list[Line]:
     n = len(result.failures)
     failed = f"{n} {'trial' if n == 1 else 'trials'} failed (-v)" if n else ""
     unread = [r.knob for item in _read_backs(result) for r in item if not r.ok]
-    arrived = f"did not arrive: {', '.join(unread)}" if unread else ""
+    arrived = f"not applied: {', '.join(unread)}" if unread else ""
     if result.comparison is None:
         # What was not timed is told by where its nodes ran.
         software = finding_words.functional_only(result.findings)
@@ -416,7 +416,7 @@ def ranking(result: CompareResult) -> Table:
     if rows and result.base_figures is not None:
         rows.append(("A", *names[-1], sides.value(result.base_figures, estimand), "", "", ""))
     holm = " (Holm)" if len({c.level for c in compared}) > 1 else ""
-    together = f"the 95 % holds for all intervals together{holm}"
+    together = f"the 95 % level holds for all intervals together{holm}"
     return table(columns, rows, notes=[together] if compared else [])
 
 

@@ -43,12 +43,12 @@ NOT_TIMED = "runs, outputs right; not timed"
 
 def no_time(needed_s: float) -> str:
     """Why a fix was not measured: the budget does not hold it, and which one does."""
-    return f"the budget does not hold its measurement ({enough(needed_s)} does)"
+    return f"not measured within the budget ({enough(needed_s)} does)"
 
 
 def not_made(why: str) -> str:
     """Why a fix was not measured: there is no model with it."""
-    return f"could not be made: {why}"
+    return f"could not be created: {why}"
 
 
 def does_not_run(why: str) -> str:

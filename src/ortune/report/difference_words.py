@@ -58,7 +58,7 @@ def sentence(difference: ProfileDifference, name: str = "B") -> str:
     if owner is not None and abs(owner.difference_ns) >= OWNER * abs(more):
         text += f"; the largest part is in {shorten(owner.name, NAME)} ({_owner(owner)})"
     elif difference.nodes or difference.same_ns:
-        text += "; no single node stands for it"
+        text += "; no single node explains it"
     return text
 
 
@@ -69,7 +69,7 @@ def worded(difference: ProfileDifference, name: str = "B") -> ProfileDifference:
 
 def no_reason(why: str) -> str:
     """That a proven difference could not be looked into."""
-    return f"where the difference lies is not known: {why}"
+    return f"the source of the difference is unknown: {why}"
 
 
 def no_difference(difference: ProfileDifference) -> bool:
@@ -90,7 +90,7 @@ def _more(ns: float, part: str = "") -> str:
 def _span(difference: ProfileDifference) -> str:
     """The interval of the whole, or that nothing tells the difference from noise."""
     if difference.low_ns is None or difference.high_ns is None:
-        return "too few runs to tell it from noise"
+        return "too few runs to distinguish it from noise"
     return f"95 % interval {_signed(difference.low_ns)} to {_signed(difference.high_ns)}"
 
 
@@ -183,7 +183,7 @@ def of_eight_bits(difference: ProfileDifference, name: str = "B") -> str:
         if first and second:
             kinds = " and ".join(row.name for row in quantized)
             parts_by_size.append(
-                (abs(second - first), f"{kinds} in place of {was}, {duration(first)} -> {duration(second)}")
+                (abs(second - first), f"{kinds} instead of {was}, {duration(first)} -> {duration(second)}")
             )
     if not parts_by_size:
         return ""
@@ -355,10 +355,10 @@ def _profiled(difference: ProfileDifference) -> str:
     if n != difference.b_processes:
         processes = f"{n} processes of A, {difference.b_processes} of B"
     if difference.low_ns is None:
-        return f"{processes}: too few for intervals, so noise cannot be told from change"
+        return f"{processes}: too few for intervals, so noise and change cannot be separated"
     if _over_runs(difference):
-        return f"{processes}: intervals are over its runs, and two processes of one model may differ by more"
-    return f"{processes}; intervals are over them, and wider the more rows stand beside each other"
+        return f"{processes}: intervals are over its runs, and processes may differ by more"
+    return f"{processes}; intervals are over processes, and wider with more rows"
 
 
 def _matched(difference: ProfileDifference) -> str:
@@ -367,7 +367,7 @@ def _matched(difference: ProfileDifference) -> str:
     if difference.by_name:
         parts.append(f"{difference.by_name} by name")
     if difference.by_order:
-        parts.append(f"{difference.by_order} by operator and order alone, which is a guess")
+        parts.append(f"{difference.by_order} by operator and order only, which is a guess")
     if not parts:
         return ""
     they = "this node stands" if difference.by_name + difference.by_order == 1 else "these nodes stand"

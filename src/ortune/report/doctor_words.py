@@ -41,7 +41,9 @@ def headline(envelope: Envelope[DoctorResult]) -> list[str]:
     result, host = envelope.result, envelope.host
     usable = dict.fromkeys(p.name for r in result.runtimes for p in r.providers if p.usable)
     names = ", ".join(short(name) for name in usable)
-    runs = f"ONNX Runtime runs on {names}" if names else "no ONNX Runtime was found: pip install onnxruntime"
+    runs = (
+        f"ONNX Runtime runs on {names}" if names else "no ONNX Runtime was found; run pip install onnxruntime"
+    )
     where = "" if host is None else f" ({host.cpu}, {_cpus(host.effective_cpus)})"
     lines = [f"{runs}{where}"]
     if result.noise is not None:
@@ -55,10 +57,10 @@ def _cpus(count: int) -> str:
 
 def _seen(noise: NoiseReport) -> str:
     if noise.status == "invalid":
-        return "nothing can be measured here now: twice, the A/A check or the positive control failed"
+        return "nothing can be measured here now: the A/A check or the positive control failed twice"
     shown = [r for r in noise.table if r.smallest_effect_ratio is not None]
     if not shown:
-        return "too few blocks fit into any of these times: no difference can be seen here"
+        return "too few blocks fit into any of these times, so no difference can be detected"
     row = min(shown, key=lambda r: abs(r.minutes - USUAL_MINUTES))
     time = f"{row.minutes:g} minute{'s' if row.minutes != 1 else ''}"
     return f"a comparison of {time} shows a difference of {_effect(row.smallest_effect_ratio)} and more"

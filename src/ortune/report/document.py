@@ -291,7 +291,7 @@ def table(
     )
 
 
-INTERRUPTED = "stopped early; this is what was measured by then"
+INTERRUPTED = "stopped early; partial results"
 
 
 def stopped(envelope: Envelope[Record]) -> list[Line]:

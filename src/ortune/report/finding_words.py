@@ -45,7 +45,8 @@ def places(finding: Finding) -> str:
     """Where it is, in brackets; "" where the sentence itself names a place, shortened or not."""
     where = [name for name in finding.where if name]
     said = re.split(r"[\s,()=:]+", finding.what)
-    if not where or any(_names(word, name) for word in said for name in where):
+    whole = (re.search(rf"(?<!\w){re.escape(name)}(?!\w)", finding.what) for name in where)
+    if not where or any(whole) or any(_names(word, name) for word in said for name in where):
         return ""
     more = f" and {len(where) - NAMED} more" if len(where) > NAMED else ""
     return f" ({', '.join(shorten(name, LONGEST_NAME) for name in where[:NAMED])}{more})"
@@ -53,7 +54,7 @@ def places(finding: Finding) -> str:
 
 def _names(word: str, name: str) -> bool:
     begin, cut, end = word.partition("...")
-    return word == name or bool(cut and begin and end and name.startswith(begin) and name.endswith(end))
+    return bool(cut and begin and end and name.startswith(begin) and name.endswith(end))
 
 
 def estimate(finding: Finding) -> str:

@@ -46,7 +46,7 @@ def headline(
     close = any(o.l2 is not None for o in now.run.outputs) and "outputs" in same
     within = f" (outputs within {tolerance_ratio:g})" if close else ""
     also = ["the outputs changed"] if "output-values" in parts else []
-    also += ["outputs alike by type and rank"] if not by_value and "outputs" not in not_compared else []
+    also += ["outputs match in type and rank"] if not by_value and "outputs" not in not_compared else []
     also += [sentence(c) for c in changes if c.part in ("ort-version", "file")]
     also += [f"NOT compared: {', '.join(not_compared)}"] if not_compared else []
     level = now.run.level
@@ -101,13 +101,13 @@ def uncompared(missing: Uncompared, was: Snapshot, now: Snapshot) -> str:
         case "processor" if missing.part == "level all":
             why = f"the lock was made on {_processor(was)}, this is {_processor(now)}"
         case "processor":
-            why = "the processor is another one"
+            why = "the processor differs"
         case "architecture":
-            return "another architecture can have other kernels, so also other operators"
+            return "another architecture has other kernels and may use other operators"
         case "untold-then":
-            why = "the profile of the locked run told none"
+            why = "the profile of the locked run has none"
         case "untold-now":
-            why = "the profile of the run tells none"
+            why = "the profile of the run has none"
         case "feeds":
             return f"the outputs are not compared: {_other_feeds(was.run, now.run)}"
         case "random":
@@ -120,12 +120,12 @@ def uncompared(missing: Uncompared, was: Snapshot, now: Snapshot) -> str:
 
 
 def _processor(snapshot: Snapshot) -> str:
-    features = ", ".join(snapshot.hardware.features) or "no instruction sets that matter"
+    features = ", ".join(snapshot.hardware.features) or "no relevant instruction sets"
     return f"{snapshot.hardware.machine} ({features})"
 
 
 def _other_feeds(was: LockedRun, now: LockedRun) -> str:
-    """Why the values fed are not those of the lock."""
+    """Why input values differ from the lock."""
     if was.inputs != now.inputs or was.seed != now.seed:
         then, here = (
             f"--inputs {r.inputs}" if r.inputs else f"values made from seed {r.seed}" for r in (was, now)
@@ -133,14 +133,14 @@ def _other_feeds(was: LockedRun, now: LockedRun) -> str:
         if then != here:
             return f"locked with {then}, checked with {here}"
     if was.shapes != now.shapes:
-        return "the inputs have other shapes or names than in the lock"
-    return "the values fed are not those of the lock"
+        return "input shapes or names differ from the lock"
+    return "input values differ from the lock"
 
 
 _SENTENCES = {
     "operator": "{name} {was} -> {now}",
-    "structure": "the same operators, wired differently or with other attributes",
-    "level": "at level {name}, which is not the one that runs: other operators, {was} -> {now} nodes",
+    "structure": "the same operators with other connections or attributes",
+    "level": "level {name} (not the one in use): operators changed, {was} -> {now} nodes",
     "placement": "{name} has {now} nodes, had {was}",
     "settings": "{name} {was} -> {now}",
     "shapes": "fed {name} as {now}, locked as {was}",
@@ -179,7 +179,7 @@ def _peak_words(change: LockChange) -> str:
     was, now = change.was, change.now
     assert isinstance(was, int) and isinstance(now, int)
     share = f"{100 * (now / was - 1):+.0f} %" if was else "from nothing"
-    least = "" if change.fails else ", at least: some sizes are not known"
+    least = "" if change.fails else ", at least (some sizes are unknown)"
     return f"peak memory {share} ({_apart(was, now, _size)}{least})"
 
 
@@ -336,14 +336,14 @@ def document(envelope: Envelope[LockResult]) -> Document:
     failing, rows = details(result)
     shown = _first(failing) if len(failing) > 1 else []  # the headline says a single one
     tone: Tone = "bad" if failing else "unsure" if result.not_compared else "good"
-    again = "if this is meant, write the lock again and commit it with the model"
+    again = "if this change is intended, create the lock again and commit it with the model"
     next_ = Code(title="next", lines=_next(envelope), commands=True)
     return Document(
         title="ortune lock --check",
         blocks=[
             Line(result.headline, tone),
             Points(items=shown),
-            Points(title="also, and no failure", items=_first(rows)),
+            Points(title="also (not a failure)", items=_first(rows)),
             Line(again if failing else ""),
             *([next_] if failing else []),
         ],

@@ -23,7 +23,7 @@ ROUGH_SLOWDOWN = 1.3
 
 
 LATENCY, PROFILE = "a warmed-up latency", "the profile"
-NAMES = "your own names of the nodes that ran"
+NAMES = "mapping of optimized nodes to your node names"
 
 
 def no_time_for(what: str, more_s: float) -> str:
@@ -38,7 +38,7 @@ def no_profile(why: str) -> str:
 
 def one_caller(load: str) -> str:
     """That a first look is no load test."""
-    return f"looked at with one caller, back to back; the workload has {load}"
+    return f"measured with one caller, back to back, but the workload has {load}"
 
 
 def about(result: LookResult) -> list[tuple[str, str]]:
@@ -186,7 +186,7 @@ def profile_title(result: LookResult) -> str:
         text += f"; {slow:.1f}x the time, so rough"
     elif slow is not None and slow - 1 > SLOWDOWN_WORTH_SAYING:
         text += f"; runs {percent(slow - 1, 0)} slower"
-    return text + ("" if profile.complete else "; the profile was cut off")
+    return text + ("" if profile.complete else "; the profile was truncated")
 
 
 def operator_rows(result: LookResult) -> list[tuple[str, str, str, str]]:

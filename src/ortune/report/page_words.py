@@ -95,7 +95,7 @@ def _session(session: PageSession, page: PageSeen) -> Iterator[tuple[str, str]]:
     if session.version:
         build = session.plan.settings.get("web_build", "")
         yield "onnxruntime-web", f"{session.version}{f', build {build}' if build else ''}"
-    yield "asked for", _options({**session.environment, **session.options}) or "nothing: all is left open"
+    yield "asked for", _options({**session.environment, **session.options}) or "nothing: all defaults"
     names = {*session.environment, "wasm.numThreads"}
     changed = {
         name: value

@@ -72,10 +72,10 @@ STATES = {
     "raced": "raced",
     "timed": "its default was timed, nothing was raced",
     "ran": "ran once, untimed",
-    "functional-only": "functional only: its GPU is software, so its times are nobody's",
+    "functional-only": "functional only: its GPU is emulated, so times mean nothing",
     "failed": "does not run this model",
     "absent": "not offered",
-    "not-tried": "not tried, since the budget does not hold it",
+    "not-tried": "not tested within the budget",
 }
 
 

@@ -32,7 +32,7 @@ def document(envelope: Envelope[ProfileResult]) -> Document:
             large=large,
             unit=unit,
             tone=_tone(against),
-            beside=Section(title="What it rests on", blocks=[Pairs(rows=_facts(envelope))]),
+            beside=Section(title="Basis of these figures", blocks=[Pairs(rows=_facts(envelope))]),
             origin=f"{trace.format}, {trace.n_events:,} events" if trace.format else "",
             basis="Times are of the mean steady run, while profiling.",
         ),

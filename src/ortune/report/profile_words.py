@@ -58,11 +58,11 @@ SAID_FIRST = (
 )
 """How those things begin that a trace does not hold and that decide what its figures mean."""
 ROUGH_SLOWDOWN = 1.3
-AS_ONE_RUN = "told as one run"
+AS_ONE_RUN = "counted as one run"
 """What a trace says that holds no run."""
 SOURCES = {
     "profile": "figures of the allocator",
-    "liveness": "worked out from sizes and last uses: the profile has no figures of the allocator",
+    "liveness": "estimated from sizes and lifetimes, because the profile has no allocator figures",
 }
 """Where figures of memory come from."""
 VALUES = "values"
@@ -118,9 +118,9 @@ def _doubt(result: ProfileResult) -> str:
 def run_sentence(result: ProfileResult) -> str:
     """The mean steady run, and its largest owners."""
     if not result.n_runs:
-        return "no run was recorded to its end, so nothing can be said of a run"
+        return "no run was recorded to its end, so there are no times per run"
     if not result.wall_ns:
-        return "by the clock of this profile its runs took no time, so nothing can be said of a run"
+        return "by the clock of this profile its runs took no time, so there are no times per run"
     runs = "one run" if result.n_runs == 1 else f"mean of {result.n_runs} steady runs"
     if any(AS_ONE_RUN in text for text in result.trace.missing):
         runs = "all that was recorded, as one run"
@@ -334,7 +334,7 @@ def variance(result: ProfileResult) -> str:
     if v.spread_ratio is not None:
         parts.append(f"p90 / p10 is {v.spread_ratio:.2f}")
     if v.spread_ratio is not None and not v.slow_runs:
-        parts.append(f"{result.n_runs} runs are too few to tell what makes slow ones slow")
+        parts.append(f"{result.n_runs} runs are too few to explain slow runs")
     if v.extra_ns is not None and v.owners and v.usual_ns:
         called = names(result)
         owners = [
@@ -368,7 +368,7 @@ def memory_line(result: ProfileResult) -> str:
             owners.append(f"{words} {size(size_bytes)}{_largest(m, called) if words == VALUES else ''}")
     text += f": {', '.join(owners)}" if owners else _largest(m, called)
     untouched = memory_total(m) - (m.resident_bytes or memory_total(m))
-    text += f"; {size(untouched)} of it was never touched" if untouched > 0 else ""
+    text += f"; {size(untouched)} of it was never used" if untouched > 0 else ""
     text += f"; the arena holds {size(m.held_bytes)}" if m.held_bytes is not None else ""
     return f"{text} ({memory_source(m)})"
 
@@ -412,14 +412,14 @@ def page_parts(run: PageParts) -> str:
     """A run in a page, from the call of ``run()`` to its promise."""
 
     def part(name: str, ns: float) -> str:
-        return f"{name} {duration(ns)}" if ns > 0 else f"{name} too little to be seen"
+        return f"{name} {duration(ns)}" if ns > 0 else f"{name} too small to measure"
 
     operators = "queueing operators" if run.queued else "operators"
     rest = "waiting for the GPU and the rest" if run.queued else "rest"
     parts = [
         part("preparing inputs", run.inputs_ns),
         part(operators, run.operators_ns),
-        part("handing outputs over", run.outputs_ns),
+        part("returning outputs", run.outputs_ns),
         part(rest, run.rest_ns),
     ]
     runs = "one run" if run.n_runs == 1 else f"{run.n_runs} runs"
@@ -430,7 +430,7 @@ def gpu_run(run: GpuRun) -> str:
     """A run in a page, part by part."""
 
     def part(name: str, ns: float, n_bytes: int) -> str:
-        time = duration(ns) if ns > 0 else "too little to be seen"
+        time = duration(ns) if ns > 0 else "too small to measure"
         return f"{name} {time} ({size(n_bytes)})"
 
     doubt = "; functional only: the GPU is software" if run.software else ""
@@ -450,7 +450,7 @@ def notes(result: ProfileResult) -> list[tuple[str, str]]:
         rows.append(("providers", ", ".join(parts)))
     if result.device_ns:
         parts = [f"{_provider(p)} {duration(ns)}" for p, ns in result.device_ns.items()]
-        rows.append(("on the device", f"{', '.join(parts)}, beside the host's time and not part of the sum"))
+        rows.append(("on the device", f"{', '.join(parts)}, in parallel to the host and not part of the sum"))
     rows.append(("copies", transfers(result)))
     rows += [("trace", text) for text in trace_notes(result)]
     rows.append(("not mapped", unmapped(result)))
@@ -467,7 +467,7 @@ def slowdown(result: ProfileResult) -> str:
     if ratio is None:
         return ""
     if ratio >= ROUGH_SLOWDOWN:
-        return f"runs take {ratio:.2f}x the time of those without it, so small nodes look more expensive than they are"
+        return f"runs take {ratio:.2f}x the time of those without it, so small nodes appear too expensive"
     if abs(ratio - 1) <= SLOWDOWN_WORTH_SAYING:
         return "runs take as long as those without it, to 3 %"
     return f"runs take {ratio:.2f}x the time of those without it (another process)"
@@ -515,7 +515,7 @@ def _damage(trace: TraceInfo, which: str) -> list[str]:
             f"{which} is damaged: {n:,} {'event is' if n == 1 else 'events are'} left out: {why}"
         )
     if not trace.complete:
-        sentences.append(f"{which} was cut off: it is told as far as it goes")
+        sentences.append(f"{which} was truncated; the readable part is shown")
     if n := trace.n_mended:
         sentences.append(
             f"{which} is damaged: {n:,} {'event is' if n == 1 else 'events are'} not JSON (a comma too many), and "

@@ -44,9 +44,7 @@ def html(envelope: Envelope[ReportResult]) -> str:
 
         return render_brief(result.brief, session)
     if session is not None and session.bundle is not None and session.document is None:
-        raise UsageError(
-            "the bundle holds its report already: report.html in its folder", where=session.label
-        )
+        raise UsageError("the bundle already contains its report: report.html", where=session.label)
     from ortune.report.html import document_page, pages
 
     if result.kind == "told" and session is not None and session.document is not None:
@@ -63,7 +61,7 @@ def _issue(issue: IssueReport) -> Document:
     blocks: list[Block] = [
         Line(f"{issue.path}: {issue.skeleton.path} beside it, {issue.skeleton.headline}", "strong"),
         Points(title="where it is not the original", items=skeleton_words.differences(issue.skeleton)),
-        Line(f"say in {issue.path} what happens, read both before you send them", "faint"),
+        Line(f"describe in {issue.path} what happens, read both before you send them", "faint"),
     ]
     return Document(title="ortune report", blocks=blocks)
 
@@ -82,8 +80,8 @@ def _list(result: ReportResult) -> list[Block]:
     return [
         Pairs(rows=rows, stacked=True),
         Line(more, "faint"),
-        Line("times in UTC; nothing here is measured now", "faint"),
-        Line("ortune report ID tells one again, several IDs side by side, --brief on one page", "faint"),
+        Line("times in UTC; stored results, nothing was run", "faint"),
+        Line("ortune report ID shows one session, several IDs side by side, --brief on one page", "faint"),
     ]
 
 
@@ -148,7 +146,7 @@ def _history(result: ReportResult) -> list[Block]:
         ),
         Line("" if contrasts else "nothing else differs", "strong"),
         Code(
-            title="to prove a difference",
+            title="to confirm a difference",
             lines=[side_by_side.next_step] if side_by_side.next_step else [],
             commands=True,
         ),

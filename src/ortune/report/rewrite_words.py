@@ -11,20 +11,20 @@ from ortune.report.compare_outputs import by_output, outputs
 from ortune.report.document import Annotation, Code, Document, Line, Pairs, Points, Tone
 from ortune.report.numbers import shorten
 
-AFTER_OTHERS = "there is something for it once those before it are applied"
-CLEAN_UP = "cleans up for those after it; alone it gains nothing that ONNX Runtime does not do too"
+AFTER_OTHERS = "applies only after the previous rewrites"
+CLEAN_UP = "prepares for later rewrites; alone it gains nothing, because ONNX Runtime does the same"
 MOST_OPERATORS = 10
 MOST_REASONS = 3
 
 
 def not_installed(package: str) -> str:
     """Why a rewrite by a package is not tried."""
-    return f"{package} is not in the environment that is measured; ortune installs nothing"
+    return f"{package} is not installed in the measured environment, and ortune does not install it"
 
 
 def unseen_feature(feature: str) -> str:
     """Why a rewrite is not said to fit before a page has run."""
-    return f"of use where the browser's GPU has {feature}, which is seen once a page runs: ortune tune"
+    return f"useful where the browser's GPU has {feature}, which is seen once a page runs: ortune tune"
 
 
 def may_differ(random: Collection[str], by_values: Collection[str]) -> str:
@@ -59,10 +59,10 @@ def headline(result: RewritingResult) -> str:
         n = sum(call.in_row for call in result.called_for)
         if n:
             return f"{n} exact rewrite{'' if n == 1 else 's'} fit{'s' if n == 1 else ''} this model"
-        return "nothing in this graph calls for an exact rewrite"
+        return "no exact rewrite applies to this graph"
     done = [step for step in result.steps if step.modified]
     if not done:
-        return "nothing was changed, so nothing is written"
+        return "nothing was changed, so no file was written"
     size = f"{result.nodes_before} -> {result.nodes_after} nodes"
     if result.dry_run:
         return f"would change the model: {size}"
@@ -100,7 +100,7 @@ def _listed(result: RewritingResult, model: str) -> Document:
         ],
         support=[
             Points(
-                title="nothing to do, as far as they looked for something",
+                title="nothing to do",
                 items=[f"{entry.name}: {'; '.join(_some(entry.reasons))}" for entry in result.near_misses],
             )
         ],
@@ -158,7 +158,7 @@ def document(envelope: Envelope[RewritingResult]) -> Document:
             Points(items=[_step(step) for step in result.steps]),
             Pairs(rows=rows),
             *([by_output(result.outputs)] if result.outputs is not None else []),
-            Points(title="left as it is", items=reasons),
+            Points(title="unchanged", items=reasons),
             Points(items=result.notes),
             Code(title="next", lines=_next(envelope), commands=True),
         ],

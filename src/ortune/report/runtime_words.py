@@ -16,7 +16,7 @@ def document(envelope: Envelope[RuntimeResult]) -> Document:
     blocks: list[Block] = []
     if result.action != "list":
         done = {"add": "made", "remove": "removed"}[result.action]
-        nothing = {"add": "all of them were there already", "remove": "there was nothing to remove"}
+        nothing = {"add": "all were already installed", "remove": "nothing was installed"}
         names = ", ".join(result.changed)
         blocks.append(Line(f"{done} {names}" if names else nothing[result.action], "strong"))
     if result.runtimes:
@@ -30,8 +30,8 @@ def document(envelope: Envelope[RuntimeResult]) -> Document:
         ]
         blocks.append(Line(f"in {result.folder}; ortune runtime remove NAME frees the space", "faint"))
     else:
-        blocks.append(Line("no runtime has been made yet"))
-    blocks.append(Points(title="can be added here", items=offers(result.addable)))
+        blocks.append(Line("no runtime is installed"))
+    blocks.append(Points(title="available", items=offers(result.addable)))
     return Document(blocks=blocks)
 
 
@@ -50,7 +50,7 @@ def _cost(addition: AddableRuntime) -> str:
 
 def _row(runtime: MadeRuntime) -> tuple[str, ...]:
     packages = (
-        f"{p.name} {p.version} ({p.license or 'licence not said'}, {size(p.size_bytes)})"
+        f"{p.name} {p.version} ({p.license or 'licence unknown'}, {size(p.size_bytes)})"
         for p in runtime.packages
     )
     versions = (runtime.runtime.ort_version or "none", runtime.runtime.python_version)

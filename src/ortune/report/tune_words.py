@@ -268,7 +268,7 @@ def counted(rewrites: int, settings: int) -> str:
 def adopting(adoption: Adoption) -> str:
     """What it takes to run with another build: the command, its size, its licence, and what it replaces."""
     licenses = (
-        ", ".join(dict.fromkeys(license for license in adoption.licenses if license)) or "licence not said"
+        ", ".join(dict.fromkeys(license for license in adoption.licenses if license)) or "licence unknown"
     )
     place = (
         f", in an environment without {adoption.instead_of}, whose place it takes"
@@ -476,7 +476,7 @@ def settings_summary(settings: Sequence[SettingWorth]) -> str:
 
 
 def pays(item: SettingWorth) -> bool:
-    """Whether leaving the setting out was shown to be slower."""
+    """Whether leaving the setting out was confirmed slower."""
     return item.shown
 
 
@@ -518,7 +518,7 @@ def details(result: TuneResult) -> list[tuple[str, str]]:
     rows += [("note", text) for text in result.notes]
     if result.hardware_bound:
         rows.append(
-            ("note", "the winner's model is bound to this CPU; the bundle keeps the plain one beside it")
+            ("note", "the winner's model is bound to this CPU; the bundle also contains the portable one")
         )
     if result.fallback is not None:
         rows.append(("fallback", f"{result.fallback.describe()}, on a device that cannot run the winner"))

@@ -84,7 +84,9 @@ def parse(text: str) -> RewriteSpec:
                 f"{pair!r} is not PARAMETER=VALUE", where=f"--rewrite {text}", do=f"write {name}:k=v,k=v"
             )
         if key.strip() in params:
-            raise UsageError(f"{key.strip()!r} is given twice", where=f"--rewrite {text}", do="give it once")
+            raise UsageError(
+                f"parameter {key.strip()!r} is given twice", where=f"--rewrite {text}", do="pass it once"
+            )
         params[key.strip()] = value
     return RewriteSpec(name=rewrite.name, params=rewrite.canonical(params))
 

@@ -97,9 +97,9 @@ def rewrite_model(
         return Rewritten(path=source.path, steps=())
     if source.facts.format == "ort":
         raise ModelError(
-            "The model is in ORT format, which holds a finished graph, so it cannot be rewritten.",
+            "The model is in ORT format, which cannot be rewritten.",
             where=str(source.path),
-            do="Give the .onnx that it was made from.",
+            do="Pass the .onnx that it was converted from.",
         )
     needs_tool = any(rewrite.task for rewrite in rewrites)
     if needs_tool and tool is None:
@@ -171,7 +171,7 @@ class _Line:
     def apply(self, spec: RewriteSpec, rewrite: Rewrite, tool: Tool | None) -> RewriteResult:
         """Applies one rewrite."""
         if self._finished:
-            why = "the model is in ORT format by now, in which nothing can be changed"
+            why = "the model is now in ORT format, which cannot be changed"
             return unchanged(why)
         if rewrite.task and tool:
             return self._by_tool(rewrite, spec.params, tool)
@@ -215,7 +215,7 @@ class _Line:
             rewrite.require_whole(output)
         before = Fingerprint.of(self._model, by_identity=False)
         if Fingerprint.of(output, by_identity=False) == before:
-            return unchanged("the tool gave the same graph")
+            return unchanged("the tool returned the same graph")
         carry(self._model, output)
         stamp(output, before, rewrite.name, by_identity=False)
         self._model, self._path = output, None

@@ -183,9 +183,9 @@ class Rewrite:
         """
         differs = Fingerprint.of(model) != before
         if differs and not result.modified:
-            raise self._bug("changed the model and says that it did not")
+            raise self._bug("changed the model but reported no change")
         if result.modified and not differs:
-            raise self._bug("says that it changed the model and did not")
+            raise self._bug("reported a change but did not change the model")
         if differs and not was_broken:
             self.require_whole(model)
         if differs:
@@ -201,7 +201,7 @@ class Rewrite:
         return OrtuneError(
             f"The rewrite {self.name} {what}.",
             where="rewrites",
-            do="This is a fault of ortune: leave the rewrite out, and report it with the model.",
+            do="This is a bug in ortune. Omit the rewrite, and report it with the model.",
             code="rewrite-bug",
         )
 
@@ -228,13 +228,15 @@ class Rewrite:
         raise UsageError(
             f"the rewrite {self.name} has no parameter {name!r}",
             where="--rewrite",
-            do=f"it has: {names}" if names else f"it has none; write --rewrite {self.name}",
+            do=f"available parameters: {names}"
+            if names
+            else f"this rewrite has no parameters; use --rewrite {self.name}",
         )
 
 
 def _refused(rewrite: str, name: str, text: str, allowed: str) -> UsageError:
     return UsageError(
-        f"{text!r} is not a value of {name} of the rewrite {rewrite}",
+        f"{text!r} is not a valid value for {name} of the rewrite {rewrite}",
         where="--rewrite",
         do=f"allowed: {allowed}",
     )

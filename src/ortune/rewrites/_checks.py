@@ -16,7 +16,7 @@ def problem(model: ir.Model) -> str:
     if model.ir_version < FREE_INITIALIZERS_IR and any(
         not value.is_graph_input() for value in model.graph.initializers.values()
     ):
-        return f"IR version {model.ir_version} wants every initializer among the graph inputs"
+        return f"IR version {model.ir_version} requires every initializer among the graph inputs"
     for scope in scopes(model):
         domains = model.opset_imports if isinstance(scope, ir.Graph) else scope.opset_imports
         reason = _problem(scope, (), domains)
@@ -54,14 +54,14 @@ def _problem(graph: ir.Graph | ir.Function, outside: Names, domains: dict[str, i
             if reason:
                 return reason
             if node.domain not in domains and domains:
-                return f"{node.op_type} is of the domain {node.domain!r}, which the model does not import"
+                return f"{node.op_type} has the domain {node.domain!r}, which the model does not import"
             for value in node.inputs:
                 if value is not None and not is_read(value):
-                    return f"{node.op_type} {node.name or ''!r} reads {value.name!r}, which nothing before it makes"
+                    return f"{node.op_type} {node.name or ''!r} reads {value.name!r}, which no earlier node produces"
             inner = (_problem(g, visible, domains) for g in subgraphs(node))
             reason = next(filter(None, inner), "") or add(node.outputs, visible)
         return reason or next(
-            (f"nothing makes the output {v.name!r}" for v in graph.outputs if not is_read(v)), ""
+            (f"no node produces the output {v.name!r}" for v in graph.outputs if not is_read(v)), ""
         )
 
     return walk()

@@ -41,7 +41,7 @@ def takes_name(new: ir.Value, old: ir.Value) -> bool:
 
 def name_conflict(node: ir.Node) -> str:
     """Says why a no-op node stays: its input cannot take over the name of the graph output."""
-    return f"{node.op_type} {node.name!r} gives what cannot take the name of an output: an input or a weight, say"
+    return f"{node.op_type} {node.name!r} returns an input or a weight, which cannot become a graph output"
 
 
 def _names(graph: ir.Graph | ir.Function) -> set[str | None]:

@@ -16,12 +16,12 @@ _LARGEST_BYTES = 1 << 31  # these tools hold a model in one protobuf
 def refuses(model: ir.Model, name: str) -> tuple[str, ...]:
     """Returns why a tool cannot take a model; empty if it can."""
     if name in made_by(model):
-        return ("the model went through this tool already",)
+        return ("the model was already processed by this tool",)
     weight_bytes = sum(
         v.const_value.nbytes for v in model.graph.initializers.values() if v.const_value is not None
     )
     if weight_bytes >= _LARGEST_BYTES:
-        return (f"the weights are {weight_bytes / 1e9:.1f} GB, and the tool holds at most 2",)
+        return (f"the weights have {weight_bytes / 1e9:.1f} GB, and the tool is limited to 2 GB",)
     return ()
 
 
@@ -38,9 +38,7 @@ def by_package(name: str, package: str, summary: str) -> Rewrite:
         return refuses(model, name)
 
     def proposes(model: ir.Model, workload: Workload | None) -> Sequence[Proposed]:
-        return (
-            [] if refused(model) else [({}, f"{package} is in the environment, and may simplify the graph")]
-        )
+        return [] if refused(model) else [({}, f"{package} is installed and may simplify the graph")]
 
     return Rewrite(
         name=name,

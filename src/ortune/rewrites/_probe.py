@@ -186,13 +186,13 @@ def form_of(what: str, x: ir.Value, y: ir.Value, computed: dict[ir.Value, Probes
     """
     nodes, elsewhere = between(x, y, computed)
     if elsewhere is not None:
-        return f"of {what}, {elsewhere.name!r} is used elsewhere too"
+        return f"{elsewhere.name!r} in {what} is also used elsewhere"
     numbers = [constant(value) for node in nodes for value in node.inputs]
     if {n.dtype for n in numbers if n is not None and n.dtype.kind == "f"} != {np.dtype(np.float32)}:
-        return f"{what} is not of float32"
+        return f"{what} is not float32"
     limit = _bounded(nodes)
     if limit is not None:
-        return f"{what} is kept above a number by {limit.op_type} {limit.name!r}"
+        return f"{what} is clamped by {limit.op_type} {limit.name!r}"
     return Form(x=x, y=y, nodes=tuple(nodes))
 
 

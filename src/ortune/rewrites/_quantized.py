@@ -41,8 +41,8 @@ RANGE = Param(
 LEAVE = Param(
     name="leave",
     kind="text",
-    summary="what stays in float, joined by +: operators, products by their node's name with what follows each, "
-    "or ends, the first and the last product",
+    summary="what stays in float32, joined by +: operators, layers by node name (with what follows each), "
+    "or ends (the first and the last layer)",
 )
 
 
@@ -117,7 +117,7 @@ def in_fewer_bits(node: ir.Node) -> bool:
 def refuses(model: ir.Model, *kinds: str) -> tuple[str, ...]:
     """Returns why a model cannot be quantized; empty if it can."""
     if holds_quantised(model):
-        return ("the model holds quantised operators already",)
+        return ("the model already has quantized operators",)
     if not weight_bytes(model, *kinds):
         return (
             f"no {', '.join(kinds[:-1])}{' or ' if kinds[:-1] else ''}{kinds[-1]} has constant float32 weights",

@@ -73,7 +73,7 @@ def _recurrence(scope: Scope, weight: ir.Value, products: Sequence[ir.Node], loo
     steps = [Step(state, number, levels, look) for number, state in enumerate(before, 1)]
     cells = [cell_of(step, end) for step, end in zip(steps[:-1], before[1:], strict=True)]
     if cells[-1] is None:
-        return f"{what} are not those of an LSTM, a GRU or an RNN"
+        return f"{what} do not match an LSTM, GRU or RNN"
     behind = [v for node in scope for v in node.outputs if levels.get(v, 0) == len(steps)]
     last = next((v for v in behind if (cell := cell_of(steps[-1], v)) and cell.same(cells[-1])), None)
     ends = before[1:] if last is None else [*before[1:], last]
@@ -82,7 +82,7 @@ def _recurrence(scope: Scope, weight: ir.Value, products: Sequence[ir.Node], loo
     first = _first_alike(cells, steps)
     chosen = [cell for cell in cells[first:] if cell is not None]
     if len(chosen) < LEAST_STEPS:
-        return f"{what} are not all the same function"
+        return f"{what} do not all compute the same function"
     memory = _last_memory(steps[-1], chosen[-1], [v for v, n in levels.items() if n == len(steps)])
     own = dict.fromkeys(node for step in steps[first:] for node in step.nodes)
     fed = {node for step in steps[first:] for node in step.fed}
@@ -97,7 +97,7 @@ def _recurrence(scope: Scope, weight: ir.Value, products: Sequence[ir.Node], loo
         for value in node.outputs:
             others = [use.node for use in value.uses() if use.node not in own]
             if value not in passed and (value.is_graph_output() or others):
-                return f"of {what}, {value.name!r} is used elsewhere too"
+                return f"{value.name!r} in {what} is also used elsewhere"
     return Recurrence(
         cells=tuple(chosen),
         states=tuple(ends[first:]),

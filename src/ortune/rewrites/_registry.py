@@ -30,9 +30,7 @@ def find(name: str) -> Rewrite:
     if name in rewrites:
         return rewrites[name]
     near = difflib.get_close_matches(name, rewrites, n=3, cutoff=0.5) or list(rewrites)
-    raise UsageError(
-        f"no rewrite is called {name!r}", where="--rewrite", do=f"did you mean {', '.join(near)}?"
-    )
+    raise UsageError(f"unknown rewrite {name!r}", where="--rewrite", do=f"did you mean {', '.join(near)}?")
 
 
 def canonical(spec: RewriteSpec) -> RewriteSpec:

@@ -1,12 +1,13 @@
-"""Makes a 1x1 convolution by channel of a scale and shift that stand between convolutions.
+"""Turns a per-channel scale and shift between convolutions into a 1x1 depthwise convolution.
 
-What it is: ``x * scale + shift`` by channel or with one number, where neither neighbour's weights can take it up (the
-    next convolution pads, or others use the value too), becomes one depthwise convolution of a single tap.
-Why it costs: the CPU provider computes convolutions in a blocked layout (NCHWc), which has no Mul or Add with a
-    constant. Around each the tensor is converted out of the layout and back: two passes over memory for every
-    product or sum. A depthwise convolution stays in the layout, and does both in one pass.
+What it is: ``x * scale + shift`` per channel or with a single number, where neither neighbour's weights can absorb it
+    (the next convolution pads, or other nodes use the value too).
+Why it costs: the CPU provider computes convolutions in a blocked layout (NCHWc) that has no Mul or Add with a
+    constant. Around each, the tensor is converted out of the layout and back, which is two extra passes. A depthwise
+    convolution stays in the layout and does both operations in one pass.
 Evidence: ReorderOutput before and ReorderInput after a Mul or Add in the optimised graph.
-Fix and its safety: exact: the same products and sums. Pays only where the layout is blocked: x86 and ARM CPUs, float32.
+Fix and its safety: exact: the same multiplications and additions. It helps only where the layout is blocked: x86 and
+    ARM CPUs, float32.
 Example: ``--rewrite affine-as-convolution``
 References: ONNX Runtime source, ``core/optimizer/nchwc_transformer.cc``; Cui et al., "PP-LCNet", 2021.
 """
@@ -145,9 +146,9 @@ def _change(model: ir.Model, params: Mapping[str, str]) -> RewriteResult:
         before = count
         count += sum(_replace(editor, _chains(scope)) for scope, _ in scopes_of(model))
     if not count:
-        why = "no scale or shift by channel goes from a convolution to another"
+        why = "no per-channel scale or shift lies between two convolutions"
         return unchanged(why)
-    what = f"Made {count} 1x1 convolution{'s' if count > 1 else ''} by channel of scales and shifts."
+    what = f"Replaced scales and shifts by {count} depthwise 1x1 convolution{'s' if count > 1 else ''}."
     return RewriteResult(modified=True, what=what)
 
 
@@ -168,13 +169,13 @@ def _replace(editor: Editor, chains: list[_Chain]) -> int:
 def _proposes(model: ir.Model, workload: Workload | None) -> Sequence[Proposed]:
     count = sum(len(_chains(scope)) for scope, _ in scopes_of(model))
     return (
-        [({}, f"{count} scales or shifts stand between convolutions and break their layout")] if count else []
+        [({}, f"scales or shifts between convolutions force layout conversions ({count})")] if count else []
     )
 
 
 REWRITE = Rewrite(
     name="affine-as-convolution",
-    summary="scales and shifts between convolutions become 1x1 convolutions by channel",
+    summary="turns scales and shifts between convolutions into depthwise 1x1 convolutions",
     safety="exact",
     stage=5,
     change=_change,

@@ -1,16 +1,15 @@
-"""Folds scales, shifts and batch normalisations into the weights beside them.
+"""Folds scales, shifts and BatchNormalization into adjacent weights.
 
-What it is: Mul, Div, Add, Sub with a constant and BatchNormalization are a scale and a shift by channel. After a Conv,
-    ConvTranspose, Gemm or MatMul with constant weights they become part of weights and bias; before one too, a shift
-    only where no padding stands between. What ONNX Runtime fuses by itself keeps its parts: the half of a Gelu, the
-    factors of a normalisation. Weights that several products share stay as they are: each would need a copy
-    of its own. Who reads but the shape of the product is served by the new one as well. Who
-    reads its numbers is not: a second product would cost more than the normalisation does.
-Why it costs: each reads and writes the whole tensor for a product and a sum. ONNX Runtime folds some of them, after a
-    Conv and by channel; it leaves those with one number for all channels, those before a convolution, those after
-    a transposed one, and a BatchNormalization behind an Add. Beside a convolution they also break its blocked layout.
+What it is: Mul, Div, Add or Sub with a constant, and BatchNormalization, are a scale and shift per channel. After a
+    Conv, ConvTranspose, Gemm or MatMul with constant weights they are folded into weights and bias. Before one they
+    are folded too, a shift only without padding in between. Patterns that ONNX Runtime fuses itself keep their parts
+    (the half of a Gelu, the factors of a normalisation). Weights shared by several layers are left, because each layer
+    would need a copy. A layer whose values other nodes read is left, because a second copy would cost more.
+Why it costs: each reads and writes the whole tensor. ONNX Runtime folds some of them, after a Conv and per channel. It
+    does not fold single numbers, those before a convolution or after a transposed one, and BatchNormalization after an
+    Add. Next to a convolution they also interrupt its blocked layout.
 Evidence: Mul, Add and BatchNormalization with constants, between convolutions, in the optimised graph.
-Fix and its safety: exact: products and sums are rounded in another order.
+Fix and its safety: exact: results are rounded in another order.
 Example: ``--rewrite affine-into-weights``
 References: Jacob et al., "Quantization and Training of Neural Networks", 2018, section 3.2 (folding).
 """
@@ -101,11 +100,11 @@ def _left(norm: ir.Node) -> str:
     affine = _affine.affine(norm, product.rank) if product is not None else None
     if product is None or affine is None or not _affine.fits(affine, product.outs, product):
         return ""
-    what = f"BatchNormalization {norm.name!r} stays: the result of {node.op_type} {node.name!r} is"
+    what = f"BatchNormalization {norm.name!r} was not folded: the output of {node.op_type} {node.name!r} is"
     if value.is_graph_output():
-        return f"{what} the output {value.name!r} too"
+        return f"{what} also the graph output {value.name!r}"
     others = [use.node for use in value.uses() if use.node is not norm and not is_op(use.node, *_OF_SHAPE)]
-    return f"{what} read by {others[0].op_type} {others[0].name!r} too" if others else ""
+    return f"{what} also read by {others[0].op_type} {others[0].name!r}" if others else ""
 
 
 def _same_shape(affine: _affine.Affine, product: _affine.Product) -> bool:
@@ -136,9 +135,7 @@ def _shared(node: ir.Node) -> str:
     if _own(node) or not (after(node, copied=True) or before(node, copied=True)):
         return ""
     readers = len(node.inputs[1].uses()) if node.inputs[1] is not None else 0
-    return (
-        f"the weights of {node.op_type} {node.name!r} are read by {readers} nodes: this one would need a copy"
-    )
+    return f"{readers} nodes share the weights of {node.op_type} {node.name!r}, which would need a copy"
 
 
 def _change(model: ir.Model, params: Mapping[str, str]) -> RewriteResult:
@@ -153,7 +150,7 @@ def _change(model: ir.Model, params: Mapping[str, str]) -> RewriteResult:
     products = (n for scope, _ in scopes_of(model) for n in scope if is_op(n, *_affine.PRODUCTS))
     left = tuple(filter(None, [*map(_left, norms), *map(_shared, products)]))
     if not count:
-        why = "no scale or shift stands alone between a product with constant weights and its one neighbour"
+        why = "no foldable scale or shift is next to a layer with constant weights"
         return unchanged(*(left or (why,)))
     folded = "1 scale or shift" if count == 1 else f"{count} scales and shifts"
     return RewriteResult(modified=True, what=f"Folded {folded} into weights.", reasons=left)
@@ -161,12 +158,22 @@ def _change(model: ir.Model, params: Mapping[str, str]) -> RewriteResult:
 
 def _proposes(model: ir.Model, workload: Workload | None) -> Sequence[Proposed]:
     count = sum(bool(after(node) or before(node)) for scope, _ in scopes_of(model) for node in scope)
-    return [({}, f"{count} scales or shifts stand beside weights that can take them up")] if count else []
+    return (
+        [
+            (
+                {},
+                f"{count} scale{'s or shifts' if count > 1 else ' or shift'} could be folded into adjacent "
+                f"weights",
+            )
+        ]
+        if count
+        else []
+    )
 
 
 REWRITE = Rewrite(
     name="affine-into-weights",
-    summary="constant scales, shifts and batch normalisations go into the weights beside them",
+    summary="folds constant scales, shifts and BatchNormalization into adjacent weights",
     safety="exact",
     stage=4,
     change=_change,

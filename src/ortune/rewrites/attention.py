@@ -1,15 +1,15 @@
-"""Makes MultiHeadAttention of the products and the Softmax between that attention was exported as.
+"""Fuses written-out attention into MultiHeadAttention.
 
-What it is: ``softmax(q k^T * scale + mask) v`` with the heads split off by Reshape and Transpose before, and joined
-    again after, as torch's exporters and Paddle write it: the scale on the scores or half of it on queries and keys,
-    keys turned by one Transpose, by two, or flat between two Reshapes, all three in one product, and the guard against
-    rows of NaN. It becomes one ``com.microsoft.MultiHeadAttention``. The projections before and after stay.
-Why it costs: the scores are written and read once for the scale, the mask, the Softmax and the guard each, and queries,
-    keys, values and result are copied once more to turn them. ONNX Runtime fuses by itself what BERT and GPT-2 looked
-    like in torch's older exporter; what the newer one writes (``scaled_dot_product_attention``) it leaves.
-Evidence: Softmax, IsNaN, Where, Transpose and Add beside MatMul of the same size in the profile.
-Fix and its safety: exact: the same products and sums in another order. A guard against NaN is dropped where the mask is
-    finite, since no row is NaN then unless an input is.
+What it is: ``softmax(q k^T * scale + mask) v`` with heads split by Reshape and Transpose before and merged after, as
+    the exporters of torch and Paddle write it. All their variants match: the scale on the scores or split over queries
+    and keys, keys transposed once, twice or between two Reshapes, one joint projection, and the guard against NaN
+    rows. It becomes one ``com.microsoft.MultiHeadAttention``. The projections before and after stay.
+Why it costs: scale, mask, Softmax and guard each write and read the scores, and queries, keys, values and results are
+    copied once more to transpose them. ONNX Runtime itself fuses the BERT and GPT-2 forms of torch's older exporter,
+    but not those of the newer one (``scaled_dot_product_attention``).
+Evidence: Softmax, IsNaN, Where, Transpose and Add between MatMul of the same size in the profile.
+Fix and its safety: exact: the same operations in another order. A guard against NaN is dropped where the mask is
+    finite, because then no row is NaN unless an input is.
 Example: ``--rewrite attention``
 References: Vaswani et al., "Attention Is All You Need", 2017; ONNX Runtime, ``docs/ContribOperators.md``.
 """
@@ -50,24 +50,24 @@ def _match(softmax: ir.Node, look: Look) -> _Match | str:  # noqa: PLR0911  (one
         return ""
     what = f"the attention around Softmax {core.softmax.name!r}"
     if core.shared is not None:
-        return f"of {what}, {core.shared.name!r} is used elsewhere too"
+        return f"{core.shared.name!r} in {what} is also used elsewhere"
     q, k, v = core.queries, core.keys, core.values
     if q is None or k is None or v is None:
         lacking = "queries" if q is None else "keys" if k is None else "values"
-        return f"of {what}, the {lacking} are not heads split off by Reshape and Transpose"
+        return f"the {lacking} of {what} are not heads split by Reshape and Transpose"
     if not q.count == k.count == v.count or q.size != k.size:
-        return f"of {what}, queries, keys and values have other heads"
+        return f"queries, keys and values of {what} have different numbers of heads"
     if not (_source(q.flat) is _source(k.flat) is _source(v.flat) or _same_batch(q, k, v)):
-        return f"of {what}, it is not known that queries and keys are of one batch"
+        return f"queries and keys of {what} may have different batch sizes"
     if not np.float32(core.scale):
-        return f"{what} is of scores times zero, which for the operator means to choose a scale itself"
+        return f"{what} has a scale of zero, which the operator would replace by its default"
     if not any(_is_float32(heads.flat) for heads in (q, k, v)):
-        return f"{what} is not known to be of float32"
+        return f"{what} may not be float32"
     if core.guarded and core.mask is not None and not _is_finite(core.mask):
-        return f"the mask of {what} may be infinite, and a row of NaN is made 0"
+        return f"the mask of {what} may be infinite, and its guard replaces NaN rows by 0"
     joined = core.joined
     if joined is None:
-        return f"of {what}, the heads are not joined by Transpose and Reshape"
+        return f"the heads of {what} are not merged by Transpose and Reshape"
     return _Match(core=core, joined=joined)
 
 
@@ -235,11 +235,7 @@ def _whole(
 
 def _refuses(look: Look) -> str:
     old = look.opset < _LEAST_OPSET
-    return (
-        f"the model is of opset {look.opset}, and MultiHeadAttention is made from {_LEAST_OPSET} on"
-        if old
-        else ""
-    )
+    return f"the model has opset {look.opset}, and this rewrite needs {_LEAST_OPSET} or newer" if old else ""
 
 
 PATTERN = Pattern(
@@ -247,12 +243,12 @@ PATTERN = Pattern(
     match=_match,
     replace=_replace,
     refuses=_refuses,
-    made="Made {n} MultiHeadAttention of products and Softmax.",
-    proposed="{n} {attention is|attentions are} written out",
-    none="no Softmax stands between two MatMul in the model",
+    made="Fused {n} MultiHeadAttention from MatMul and Softmax.",
+    proposed="{n} attention {pattern is|patterns are} not fused",
+    none="the model has no Softmax between two MatMul",
 )
 REWRITE = PATTERN.rewrite(
     name="attention",
-    summary="products and Softmax between heads become MultiHeadAttention",
+    summary="fuses MatMul and Softmax between heads into MultiHeadAttention",
     stage=4,
 )

@@ -1,12 +1,13 @@
-"""Makes one node, or none, of two that follow each other and do the same kind of thing.
+"""Merges consecutive nodes of the same kind into one, or removes both.
 
-What it is: Transpose after Transpose; Cast after a Cast that lost nothing; Reshape after anything that only changes the
-    shape; Squeeze after Unsqueeze of the same axes and the other way round; Concat of all that a Split gave, and Split
-    of what a Concat joined, along the same axis and in the same pieces; Concat after a Concat along the same axis.
-Why it costs: each copies its tensor or at least sets up a node. ONNX Runtime merges Casts and Transposes, and
-    keeps the rest. Exporters leave them where two of their own steps meet.
+What it is: Transpose after Transpose; Cast after a Cast that lost nothing; Reshape after anything that only changes
+    the shape; Squeeze after Unsqueeze of the same axes and the other way round; Concat of all that a Split gave, and
+    Split of what a Concat joined, along the same axis and in the same pieces; Concat after a Concat along the same
+    axis.
+Why it costs: each copies its tensor or at least costs the overhead of a node. ONNX Runtime merges Cast and Transpose,
+    and keeps the rest. Exporters leave them between their own steps.
 Evidence: such pairs in the graph.
-Fix and its safety: exact: every number is the same.
+Fix and its safety: exact: all values are equal.
 Example: ``--rewrite cascaded-nodes``
 References: ONNX operators, "Transpose", "Cast", "Reshape", "Split" and "Concat".
 """
@@ -240,7 +241,7 @@ def _change(model: ir.Model, params: Mapping[str, str]) -> RewriteResult:
     done = _merge(model)
     count, reasons = done.counts.total(), tuple(done.reasons)
     if not count:
-        why = reasons or ("no two nodes that follow each other do the same kind of thing",)
+        why = reasons or ("no consecutive nodes of the same kind were matched",)
         return unchanged(*why)
     what = f"Merged {count} pair{'s' if count > 1 else ''} of nodes."
     return RewriteResult(modified=True, what=what, reasons=reasons)
@@ -251,12 +252,12 @@ def _proposes(model: ir.Model, workload: Workload | None) -> Sequence[Proposed]:
     # Pairs of Transposes and of Casts ONNX Runtime merges by itself.
     count = counts.total() - counts["Transpose"] - counts["Cast"]
     pairs = "1 pair of nodes" if count == 1 else f"{count} pairs of nodes"
-    return [({}, f"{pairs} can be one node, or none")] if count else []
+    return [({}, f"{pairs} could be merged into one node, or removed")] if count else []
 
 
 REWRITE = Rewrite(
     name="cascaded-nodes",
-    summary="two nodes in a row that do the same kind of thing become one, or none",
+    summary="merges consecutive nodes of the same kind, or removes them",
     safety="exact",
     stage=CLEAN_UP,
     change=_change,

@@ -1,11 +1,11 @@
-"""Takes out casts to a smaller type that go straight back.
+"""Removes casts to a smaller type that are immediately reversed.
 
-What it is: Cast to float16 or bfloat16 and Cast back to float32 (or from float64 to a smaller type and back); nodes
-    that only move numbers about (Transpose, Reshape, Slice and others) may stand between, and then work on what was
-    before the first.
-Why it costs: two passes over the tensor that only round it, and what stands on either side is not fused.
-Evidence: Casts that follow each other.
-Fix and its safety: numerics: outputs move by what the rounding took away, and what was beyond 65504 is not infinite.
+What it is: Cast to float16 or bfloat16 and Cast back to float32 (or from float64 to a smaller type and back). Nodes
+    that only move data (Transpose, Reshape, Slice and others) may lie in between, and then process the original value.
+Why it costs: two passes over the tensor that only round it, and operators on either side are not fused.
+Evidence: consecutive Cast nodes.
+Fix and its safety: numerics: outputs change by the rounding that is removed, and values beyond 65504 no longer become
+    infinite.
 Example: ``--rewrite cast-round-trips``
 References: microsoft/onnxruntime#25824, #12880.
 """
@@ -82,14 +82,14 @@ PATTERN = Pattern(
     anchors=("Cast",),
     match=_match,
     replace=_replace,
-    made="Took {n} {cast|casts} to a smaller type and back out.",
-    proposed="{n} {value is|values are} cast to a smaller type and straight back",
-    none="no value is cast to a smaller type and straight back",
+    made="Removed {n} {cast|casts} to a smaller type and back.",
+    proposed="{n} {value is|values are} cast to a smaller type and back",
+    none="no value is cast to a smaller type and back",
     counts_replaced=True,
 )
 REWRITE = PATTERN.rewrite(
     name="cast-round-trips",
-    summary="casts to a smaller type and straight back go",
+    summary="removes casts to a smaller type and back",
     safety="numerics",
     stage=1,
 )

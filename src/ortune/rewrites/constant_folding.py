@@ -1,15 +1,14 @@
-"""Computes once what is the same at every run: constants, known sizes, and branches that are always taken.
+"""Precomputes what is the same in every run: constants, known sizes, and branches that are always taken.
 
-What it is: a node all of whose inputs are constants becomes its result. Shape and Size of a value whose sizes are
-    known, and one size picked out of several (Gather or Slice of a Shape), become numbers. An If whose condition is
-    then known becomes the branch that is taken.
-Why it costs: ONNX Runtime computes constants by itself, at every start, and knows the sizes of a tensor all together
-    or not at all. What hangs on one known size among unknown ones it computes at every call: arithmetic of tiny nodes,
-    and every If that asks for it. What is not folded in the file also hides patterns from the other rewrites.
-Evidence: operators in the file with constants alone for inputs; Shape of values whose sizes are known; If.
-Fix and its safety: exact: what is computed is what would be. A result may be larger than what it is made of by
-    ``limit`` KiB and no more, so that a file does not swell (weights kept in 8 bits, say): ask for more where it may.
-    Dequantised weights and random numbers are left.
+What it is: a node with only constant inputs becomes its result. Shape and Size of a value with known sizes, and a
+    single known size selected from others (Gather or Slice of a Shape), become constants. An If with a known condition
+    becomes the branch that is taken.
+Why it costs: ONNX Runtime folds constants itself, but at every start, and uses the sizes of a tensor only if all are
+    known. Computations from one known size among unknown ones run every time, in many tiny nodes, and so does every If
+    that depends on them. Unfolded nodes also hide patterns from other rewrites.
+Evidence: operators in the file with only constant inputs; Shape of values with known sizes; If.
+Fix and its safety: exact: the results are the same. A result may exceed its inputs by at most ``limit`` KiB, which
+    keeps the file small (8-bit weights, for example). Dequantized weights and random numbers are left.
 Example: ``--rewrite constant-folding``
 References: ONNX operators; ONNX Runtime documentation, "Graph Optimizations", on constant folding.
 """
@@ -179,7 +178,9 @@ class _Folding:
         return total
 
     def _too_large(self, node: ir.Node, size: int) -> None:
-        text = f"the result of {node.op_type} {node.name!r} would be {size >> 10} KiB, more than its limit allows"
+        text = (
+            f"the result of {node.op_type} {node.name!r} would have {size >> 10} KiB, which exceeds the limit"
+        )
         self.reasons[text] = None
 
 
@@ -306,24 +307,24 @@ def _left(model: ir.Model) -> str:
         if not read or not all(is_constant(value) for value in read):
             continue
         if any(value.is_graph_output() for value in node.outputs):
-            why["makes an output of the model"] += 1
+            why["produces a graph output"] += 1
         elif not is_op(node, *_FOLDED):
-            why[f"{node.op_type} is not computed here"] += 1
+            why[f"{node.op_type} is not supported by this rewrite"] += 1
         else:
-            why["its numbers are too many, or of a type that is not computed here"] += 1
+            why["its tensors are too large, or of an unsupported type"] += 1
     if not why:
-        return "no node has constants alone for inputs"
+        return "no node has only constant inputs"
     n, parts = why.total(), ", ".join(f"{text} ({n})" for text, n in why.most_common())
-    return f"{n} {'nodes have' if n > 1 else 'node has'} constants alone for inputs and stay{'s' * (n == 1)}: {parts}"
+    return f"{n} {'nodes have' if n > 1 else 'node has'} only constant inputs and cannot be folded: {parts}"
 
 
 def _change(model: ir.Model, params: Mapping[str, str]) -> RewriteResult:
     done = _fold(model, int(params["limit"]))
     reasons = tuple(done.reasons)
     if not (done.folded or done.branches):
-        why = reasons or (f"{_left(model)}, and no size that is asked for is known",)
+        why = reasons or (f"{_left(model)}, and no requested size is known",)
         return unchanged(*why)
-    return RewriteResult(modified=True, what=f"Computed {_counts(done)} once.", reasons=reasons)
+    return RewriteResult(modified=True, what=f"Precomputed {_counts(done)}.", reasons=reasons)
 
 
 def _proposes(model: ir.Model, workload: Workload | None) -> Sequence[Proposed]:
@@ -331,12 +332,12 @@ def _proposes(model: ir.Model, workload: Workload | None) -> Sequence[Proposed]:
     # ONNX Runtime folds constants, but not one size among others, nor the branch that hangs on it.
     if not (done.sizes or done.branches):
         return []
-    return [({}, f"{_counts(done)} can be computed beforehand")]
+    return [({}, f"{_counts(done)} can be precomputed")]
 
 
 REWRITE = Rewrite(
     name="constant-folding",
-    summary="what is the same at every run is computed once: constants, known sizes, known branches",
+    summary="precomputes constants, known sizes and known branches",
     safety="exact",
     stage=CLEAN_UP,
     params=(_LIMIT,),

@@ -1,13 +1,12 @@
-"""Gives a Reshape constant sizes where it computes them at every call.
+"""Replaces the computed target shape of a Reshape by a constant.
 
-What it is: the sizes that a Reshape is asked for are put together by Shape, Gather, Unsqueeze and Concat, though each
-    but one is a number, or is a size that the tensor has in this very place. They become a constant: 0 for what stays
-    in its place, -1 for the one that follows from the others.
-Why it costs: a chain of five to ten tiny nodes before every Reshape, in each head of each layer: their time is that of
-    starting them. ONNX Runtime sees through such a chain where it begins at the reshaped tensor itself; exporters often
-    ask the input of the layer for its sizes.
-Evidence: sizes as symbols, followed from the model's inputs by shape inference: the same symbol is the same size.
-Fix and its safety: exact: every Reshape gives what it gave.
+What it is: the target shape of a Reshape is assembled by Shape, Gather, Unsqueeze and Concat, although all sizes but
+    one are numbers or unchanged. It becomes a constant, with 0 for an unchanged size and -1 for the inferred one.
+Why it costs: a chain of five to ten tiny nodes before every Reshape, in each head of each layer, costs mostly
+    overhead. ONNX Runtime simplifies such a chain only if it starts at the reshaped tensor itself; exporters often use
+    the input of the layer.
+Evidence: symbolic sizes, propagated from the model's inputs by shape inference: the same symbol is the same size.
+Fix and its safety: exact: every Reshape returns the same result.
 Example: ``--rewrite constant-reshape``
 References: ONNX operators, "Reshape"; ONNX Runtime source, ``core/optimizer/reshape_fusion.cc``.
 """
@@ -33,10 +32,10 @@ def _asked(node: ir.Node, look: Look) -> list[int] | str:
         return ""
     zeros = is_parameter(node, "allowzero") or int_of(node, "allowzero", 0)
     if not all(is_op(use.node, "Reshape") and use.idx == 1 for use in node.inputs[1].uses()):
-        return f"others than a Reshape use the sizes that Reshape {node.name!r} is asked for"
+        return f"the target shape of Reshape {node.name!r} is also used by other nodes"
     asked, source = look.values.contents(node.inputs[1]), look.of(node.inputs[0]).dims
     if asked is None or zeros:
-        return f"how many sizes Reshape {node.name!r} is asked for is not known, or 0 means empty"
+        return f"the rank of the target shape of Reshape {node.name!r} is unknown, or 0 means empty"
     sizes: list[int] = []
     for place, size in enumerate(asked):
         here = source[place] if source is not None and place < len(source) else None
@@ -50,7 +49,7 @@ def _asked(node: ir.Node, look: Look) -> list[int] | str:
         return sizes
     # Of an empty tensor what remains does not follow, unless the others are numbers.
     if sizes.count(-2) > 1 or min(sizes) < -2 or -1 in sizes or 0 in sizes:
-        return f"more than one size that Reshape {node.name!r} is asked for is not known, or one beside others that are"
+        return f"more than one target size of Reshape {node.name!r} is unknown"
     return [-1 if size == -2 else size for size in sizes]
 
 
@@ -75,15 +74,15 @@ PATTERN = Pattern(
     anchors=("Reshape",),
     match=_match,
     replace=_replace,
-    made="Gave {n} {Reshape|Reshapes} constant sizes.",
-    proposed="{n} {Reshape computes|Reshapes compute} sizes at every call that could be constants",
-    none="every Reshape has constant sizes",
+    made="Gave {n} {Reshape|Reshapes} a constant target shape.",
+    proposed="{n} {Reshape computes|Reshapes compute} a target shape in every run that could be constant",
+    none="every Reshape has a constant target shape",
     least_opset=_LEAST_OPSET,
     repeats=True,  # what one is given tells sizes to those behind it
     counts_replaced=True,
 )
 REWRITE = PATTERN.rewrite(
     name="constant-reshape",
-    summary="sizes that a Reshape computes at every call become constants",
+    summary="replaces computed target shapes of Reshape by constants",
     stage=CLEAN_UP,
 )

@@ -1,10 +1,10 @@
-"""Takes out nodes, and weights, that nobody reads.
+"""Removes nodes and weights that nothing reads.
 
-What it is: nodes, and whole chains of them, whose outputs neither another node nor the caller reads; initializers that
-    no node reads. Operators of unknown domains stay, since they may do something besides.
-Why it costs: ONNX Runtime keeps such nodes in its optimised graph and runs them at every call. Weights that nobody
-    reads make the file larger and its load longer.
-Evidence: the uses of each node's outputs, followed backwards.
+What it is: nodes, and whole chains of them, whose outputs are read neither by another node nor by the caller;
+    initializers that no node reads. Operators of unknown domains stay, because they may have side effects.
+Why it costs: ONNX Runtime keeps such nodes in its optimised graph and runs them every time. Unused weights make the
+    file larger and loading slower.
+Evidence: the readers of each output, followed backwards.
 Fix and its safety: exact: nothing that is read changes.
 Example: ``--rewrite dead-nodes``
 References: ONNX IR specification, "Graphs".
@@ -63,7 +63,7 @@ def remove(model: ir.Model) -> tuple[int, int, list[str]]:
                     continue
                 kept.update(v for v in node.inputs if v is not None)
                 reasons[
-                    f"{node.op_type} {node.name!r} is of the domain {node.domain!r}: it may have effects"
+                    f"{node.op_type} {node.name!r} of the domain {node.domain!r} may have side effects"
                 ] = None
     for graph in graphs(model, functions=False):
         if not isinstance(graph, ir.Graph):
@@ -85,8 +85,8 @@ def counted(nodes: int, weights: int) -> str:
 def _change(model: ir.Model, params: Mapping[str, str]) -> RewriteResult:
     nodes, weights, reasons = remove(model)
     if not nodes and not weights:
-        return unchanged(*(reasons or ("every node and every weight is read",)))
-    what = f"Took {counted(nodes, weights)} out that nobody reads."
+        return unchanged(*(reasons or ("all nodes and weights are used",)))
+    what = f"Removed {counted(nodes, weights)} that nothing reads."
     return RewriteResult(modified=True, what=what, reasons=tuple(reasons))
 
 
@@ -95,12 +95,12 @@ def _proposes(model: ir.Model, workload: Workload | None) -> Sequence[Proposed]:
         return []
     nodes, _, _ = remove(model.clone())
     # Weights that nobody reads ONNX Runtime leaves out by itself.
-    return [({}, f"nobody reads what {counted(nodes, 0)} make")] if nodes else []
+    return [({}, f"nothing reads the outputs of {counted(nodes, 0)}")] if nodes else []
 
 
 REWRITE = Rewrite(
     name="dead-nodes",
-    summary="nodes and weights that nobody reads go",
+    summary="removes nodes and weights that nothing reads",
     safety="exact",
     stage=CLEAN_UP,
     change=_change,

@@ -1,11 +1,11 @@
-"""Computes once what is computed several times.
+"""Merges nodes that compute the same value.
 
 What it is: nodes of the same operator with the same inputs and attributes, in one graph; and weights of equal type,
-    shape and values under different names, which hide such nodes. The first of them serves the users of all.
-Why it costs: the same work several times over at every call. ONNX Runtime merges nodes whose inputs are the same
-    values; where an exporter stored the weights once for each, it sees different nodes, and holds the weights twice.
-Evidence: weights are compared in full where type, shape and first numbers agree, up to 1 GiB in all.
-Fix and its safety: exact: every number is the same. Random operators, and those of unknown domains, are left.
+    shape and values under different names, which hide such nodes. The first one replaces all others.
+Why it costs: the same work is repeated in every run. ONNX Runtime merges nodes with identical inputs. Where an
+    exporter stored a weight several times, it sees different nodes and keeps all copies in memory.
+Evidence: weights are compared in full where type, shape and first values agree, up to 1 GiB in total.
+Fix and its safety: exact: all values are equal. Random operators and those of unknown domains are left.
 Example: ``--rewrite duplicate-nodes``
 References: ONNX Runtime source, ``core/optimizer/common_subexpression_elimination.cc``.
 """
@@ -90,22 +90,20 @@ def _counts(nodes: int, weights: int) -> str:
 def _change(model: ir.Model, params: Mapping[str, str]) -> RewriteResult:
     direct, weights, hidden = _merge(model)
     if not (direct or weights):
-        why = "no two nodes compute the same, and no two weights are equal"
+        why = "no two nodes compute the same value, and no two weights are equal"
         return unchanged(why)
-    return RewriteResult(
-        modified=True, what=f"Merged {_counts(direct + hidden, weights)} with others that are equal."
-    )
+    return RewriteResult(modified=True, what=f"Merged {_counts(direct + hidden, weights)} with equal ones.")
 
 
 def _proposes(model: ir.Model, workload: Workload | None) -> Sequence[Proposed]:
     _, weights, hidden = _merge(model.clone())
     # ONNX Runtime merges those of the same inputs by itself.
-    return [({}, f"{_counts(hidden, weights)} repeat others")] if hidden else []
+    return [({}, f"{_counts(hidden, weights)} duplicate others")] if hidden else []
 
 
 REWRITE = Rewrite(
     name="duplicate-nodes",
-    summary="what is computed or stored several times is computed and stored once",
+    summary="merges duplicate nodes and weights",
     safety="exact",
     stage=CLEAN_UP,
     change=_change,

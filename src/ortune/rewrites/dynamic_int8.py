@@ -1,12 +1,11 @@
-"""Stores the weights of matrix products in 8 bits, and quantises what they are multiplied with at each run.
+"""Quantizes the weights of matrix multiplications to 8 bits, and their inputs dynamically in each run.
 
-What it is: ONNX Runtime's dynamic quantiser: MatMul, Gemm and LSTM become integer operators whose activations get
-    their scale when the model runs. No calibration is needed.
-Why it costs: matrix products wait for weights: in float32 they are four times the bytes, and integer dot products do
-    several multiplications at once.
-Evidence: the time of MatMul, Gemm and LSTM in the profile; the outputs' error, size and time of the quantised
-    model, side by side.
-Fix and its safety: numerics: outputs change by about a hundredth. Convolutions stay as they are.
+What it is: ONNX Runtime's dynamic quantizer: MatMul, Gemm and LSTM become integer operators whose activation scales
+    are computed at run time. No calibration is needed.
+Why it costs: matrix multiplications are limited by reading weights, which have four times the bytes in float32.
+    Integer dot products also do several multiplications per instruction.
+Evidence: the time of MatMul, Gemm and LSTM in the profile; the output error, size and time of the quantized model.
+Fix and its safety: numerics: outputs change by about one percent. Convolutions stay in float32.
 Example: ``--rewrite dynamic-int8:scales=channel``
 References: ONNX Runtime documentation, "Quantize ONNX models".
 """
@@ -43,12 +42,17 @@ def _proposes(model: ir.Model, workload: Workload | None) -> Sequence[Proposed]:
     n_bytes = weight_bytes(model, *_KINDS)
     if _refuses(model) or n_bytes < LEAST_BYTES or is_small_share(model, n_bytes):
         return []
-    return [({"scales": "channel"}, f"{megabytes(n_bytes)} in matrix products: 8 bits, without calibration")]
+    return [
+        (
+            {"scales": "channel"},
+            f"{megabytes(n_bytes)} in matrix multiplications could be 8-bit, without calibration",
+        )
+    ]
 
 
 REWRITE = Rewrite(
     name="dynamic-int8",
-    summary="weights of matrix products in 8 bits, activations quantised at each run",
+    summary="quantizes weights to 8 bits, and activations in each run",
     safety="numerics",
     stage=8,
     family=FAMILY,
@@ -58,14 +62,14 @@ REWRITE = Rewrite(
             kind="choice",
             default="s8",
             choices=("s8", "u8"),
-            summary="weights signed or unsigned",
+            summary="signed or unsigned weights",
         ),
         Param(
             name="scales",
             kind="choice",
             default="tensor",
             choices=("tensor", "channel"),
-            summary="one scale for a weight, or one for each channel",
+            summary="one scale per weight tensor, or one per channel",
         ),
         RANGE,
         LEAVE,

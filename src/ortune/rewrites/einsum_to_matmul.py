@@ -1,9 +1,9 @@
-"""Makes MatMul of an Einsum that is a product of matrices.
+"""Replaces an Einsum that is a matrix multiplication by MatMul.
 
-What it is: Einsum of two tensors with one index that is summed over (``bqhd,bkhd->bhqk``) becomes MatMul, with
-    Transposes where the indices stand in another order; Einsum of one tensor that only orders its axes, Transpose.
-Why it costs: ONNX Runtime's Einsum reads its equation at every call, makes the same Transposes and product inside, and
-    can neither prepack weights, nor fuse what follows, nor cancel its Transposes with those around it.
+What it is: Einsum of two tensors with one summed index (``bqhd,bkhd->bhqk``) becomes MatMul, with Transposes where the
+    indices have another order. Einsum of one tensor that only permutes its axes becomes Transpose.
+Why it costs: ONNX Runtime's Einsum parses its equation in every run and executes the same Transpose and MatMul inside.
+    It cannot prepack weights, fuse the next operator, or cancel its Transposes with adjacent ones.
 Evidence: Einsum in the optimised graph, and its share of a trace.
 Fix and its safety: exact: the same products, summed in another order.
 Example: ``--rewrite einsum-to-matmul``
@@ -51,20 +51,20 @@ def _match(node: ir.Node, look: Look) -> _Match | str:  # noqa: PLR0911  (one a 
     """Matches an Einsum that is a matrix product or transposition; else the reason."""
     text = text_of(node, "equation", "").replace(" ", "")
     if not text or None in node.inputs:
-        return f"the equation of Einsum {node.name!r} is not in the node"
+        return f"Einsum {node.name!r} has no equation attribute"
     left, arrow, result = text.partition("->")
     terms = tuple(left.split(","))
     said = f"Einsum {node.name!r} ({text})"
     if not arrow or "." in text or any(len(set(t)) != len(t) for t in (*terms, result)):
-        return f"{said} has an ellipsis, an index twice in a tensor, or does not say what comes out"
+        return f"{said} has an ellipsis, a repeated index in one tensor, or no output"
     if len(terms) != len(node.inputs) or not set(result) <= set("".join(terms)):
-        return f"{said} does not fit what it is given"
+        return f"{said} does not match its inputs"
     if len(terms) == 1:
         if set(terms[0]) != set(result):
             return f"{said} sums over a tensor alone"
         return _Match(node=node, terms=terms, inputs=(0,), wanted=(result,), product=result, result=result)
     if len(terms) != 2:
-        return f"{said} is of more than two tensors"
+        return f"{said} has more than two inputs"
     for order in ((0, 1), (1, 0)):
         a, b = terms[order[0]], terms[order[1]]
         both = "".join(i for i in result if i in a and i in b)
@@ -78,14 +78,14 @@ def _match(node: ir.Node, look: Look) -> _Match | str:  # noqa: PLR0911  (one a 
             return f"{said} sums over a tensor alone"
         sizes = [_size(node.inputs[order[k]], terms[order[k]].index(summed[0]), look) for k in (0, 1)]
         if sizes[0] is None or sizes[0] != sizes[1]:
-            return f"{said} may repeat a size of one along what it sums over"
+            return f"{said} may broadcast along the summed index"
         if look.of(node.inputs[0]).dtype not in _MULTIPLIED:
-            return f"{said} is of a type that MatMul is not for"
+            return f"{said} has a type that MatMul does not support"
         wanted = (both + rows + summed[0], both + summed[0] + columns)
         return _Match(
             node=node, terms=(a, b), inputs=order, wanted=wanted, product=both + rows + columns, result=result
         )
-    return f"{said} does not sum over one index, or one of its tensors is no matrix"
+    return f"{said} does not sum over exactly one index, or an input is not a matrix"
 
 
 def _size(value: ir.Value | None, axis: int, look: Look) -> int | str | None:
@@ -123,15 +123,15 @@ PATTERN = Pattern(
     anchors=("Einsum",),
     match=_match,
     replace=_replace,
-    made="Made MatMul or Transpose of {n} {Einsum|Einsums}.",
-    proposed="{n} {Einsum is a product|Einsums are products} of matrices",
-    none="no Einsum is in the model",
+    made="Replaced {n} {Einsum|Einsums} by MatMul or Transpose.",
+    proposed="{n} {Einsum is a matrix multiplication|Einsums are matrix multiplications}",
+    none="the model has no Einsum",
     least_opset=_LEAST_OPSET,
     repeats=True,
     counts_replaced=True,
 )
 REWRITE = PATTERN.rewrite(
     name="einsum-to-matmul",
-    summary="an Einsum that is a product of matrices becomes MatMul",
+    summary="replaces an Einsum that is a matrix multiplication by MatMul",
     stage=1,
 )

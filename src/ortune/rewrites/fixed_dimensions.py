@@ -1,11 +1,11 @@
-"""Makes symbolic dimensions of the inputs plain numbers.
+"""Replaces dynamic dimensions of the inputs by fixed sizes.
 
 What it is: ``batch``, ``seq`` or an unnamed dimension (written ``INPUT[AXIS]``) becomes the size that is always used.
-    Shapes inside the graph that were said in symbols are taken out, so that ONNX Runtime infers them anew.
-Why it costs: with symbols, shape arithmetic (Shape, Gather, Concat, Reshape) runs at every call, memory cannot be
-    planned ahead, and mobile and compiled execution providers refuse or rebuild.
+    Symbolic shapes inside the graph are removed, and ONNX Runtime infers them again.
+Why it costs: with dynamic dimensions, shape computations (Shape, Gather, Concat, Reshape) run every time and memory
+    cannot be planned ahead. Mobile and compiling execution providers reject the model or rebuild it.
 Evidence: shape operators in the optimised graph; their share of a trace.
-Fix and its safety: behaviour: the model then refuses every other size. The results are those of before.
+Fix and its safety: behaviour: the model then rejects every other size. Results are unchanged.
 Example: ``--rewrite fixed-dimensions:batch=1,seq=128``
 References: ONNX Runtime documentation, "Make dynamic input shape fixed"; microsoft/onnxruntime#14550.
 """
@@ -67,15 +67,17 @@ def _change(model: ir.Model, params: Mapping[str, str]) -> RewriteResult:
         # Without an input that has one there is nothing that could be given.
         symbolic = any(_symbolic(value) for value in _inputs(model))
         none = (
-            "no sizes were given; write fixed-dimensions:batch=1, say"
+            "no sizes were given; use --rewrite fixed-dimensions:batch=1, for example"
             if symbolic
-            else "no input has a symbolic size"
+            else "no input has a dynamic dimension"
         )
         reasons = reasons or (none,)
         return unchanged(*reasons)
     _forget_shapes(model, symbols)
     fixed = ", ".join(f"{name}={sizes[name]}" for name in sorted(used))
-    return RewriteResult(modified=True, what=f"Fixed {fixed}; other sizes are refused.", reasons=reasons)
+    return RewriteResult(
+        modified=True, what=f"Fixed {fixed}; the model rejects other sizes.", reasons=reasons
+    )
 
 
 def _refuse_static(model: ir.Model, sizes: Mapping[str, int]) -> None:
@@ -86,14 +88,14 @@ def _refuse_static(model: ir.Model, sizes: Mapping[str, int]) -> None:
                 raise UsageError(
                     f"{value.name}[{axis}] is {dim} in the model and cannot become {wanted}",
                     where="--rewrite fixed-dimensions",
-                    do="leave it out, or export the model with another size",
+                    do="omit this dimension, or export the model with another size",
                 )
 
 
 def _unused_reason(model: ir.Model, name: str) -> str:
     symbols = {symbol or f"{v.name}[{axis}]" for v in _inputs(model) for axis, symbol in _symbolic(v)}
-    there = f"there are: {', '.join(sorted(symbols))}" if symbols else "no input has a symbolic one"
-    return f"no input has the symbolic dimension {name!r}; {there}"
+    there = f"available: {', '.join(sorted(symbols))}" if symbols else "all dimensions are fixed"
+    return f"no input has a dynamic dimension {name!r}; {there}"
 
 
 def _forget_shapes(model: ir.Model, symbols: set[str]) -> None:
@@ -137,15 +139,15 @@ def _proposes(model: ir.Model, workload: Workload | None) -> Sequence[Proposed]:
     if not sizes:
         return []
     said = ", ".join(f"{name}={size}" for name, size in sizes.items())
-    return [(sizes, f"every call has the same sizes ({said}), and the model declares them as unknown")]
+    return [(sizes, f"every run uses the same sizes ({said}), but the model declares them as dynamic")]
 
 
 REWRITE = Rewrite(
     name="fixed-dimensions",
-    summary="symbolic input dimensions become numbers",
+    summary="replaces dynamic input dimensions by fixed sizes",
     safety="behaviour",
     stage=-1,
-    params=(Param(name=ANY_NAME, kind="int", minimum=1, summary="the size of a dimension, by its name"),),
+    params=(Param(name=ANY_NAME, kind="int", minimum=1, summary="size of the dimension with this name"),),
     change=_change,
     proposes=_proposes,
 )

@@ -1,12 +1,12 @@
-"""Makes a float32 model of one in float16: inside; callers feed and get what they did.
+"""Converts a float16 model to float32 inside; inputs and outputs keep their types.
 
-What it is: weights, constants, casts and declared types of float16 become float32, subgraphs and functions included.
-    Inputs and outputs of the model keep their type, with a Cast behind or before them.
-Why it costs: ONNX Runtime's CPU provider has few kernels for float16. At every load it puts Casts around the other
-    nodes, takes most of them out again, and converts the weights: a load took twice as long for a model of
-    convolutions, whose runs were as fast. Casts that are left cost at every run.
-Evidence: float16 weights; Casts that ONNX Runtime put into the optimised graph, and their share of a trace.
-Fix and its safety: numerics: sums are rounded less, and what was beyond 65504 is not infinite any more. Weights take
+What it is: float16 weights, constants, casts and declared types become float32, including subgraphs and functions.
+    Inputs and outputs keep their type, with a Cast after or before them.
+Why it costs: ONNX Runtime's CPU provider has few float16 kernels. At every load it inserts Casts around the other
+    nodes, removes most of them again, and converts the weights. Loading a convolutional model took twice as long this
+    way, with equally fast runs. Remaining Casts cost time in every run.
+Evidence: float16 weights; Casts that ONNX Runtime inserted into the optimised graph, and their share of a trace.
+Fix and its safety: numerics: sums are rounded less, and values beyond 65504 no longer become infinite. Weights take
     twice the memory.
 Example: ``--rewrite float16-to-float32``
 References: ONNX Runtime source, ``core/optimizer/insert_cast_transformer.cc``; IEEE 754, binary16.
@@ -109,9 +109,9 @@ def _refused(model: ir.Model) -> str:
     """Returns why the model cannot be converted; "" if it can."""
     for value in (*model.graph.inputs, *model.graph.outputs):
         if value.type is None:
-            return f"the model does not say the type of {value.name!r}"
+            return f"the type of {value.name!r} is not declared"
         if not isinstance(value.type, ir.TensorType) and value.dtype == _HALF:
-            return f"{value.name!r} is no tensor, and cannot be cast"
+            return f"{value.name!r} is not a tensor and cannot be cast"
     reasons = (_obstacle(model, node) for graph in graphs(model) for node in graph)
     return next(filter(None, reasons), "")
 
@@ -119,13 +119,13 @@ def _refused(model: ir.Model) -> str:
 def _obstacle(model: ir.Model, node: ir.Node) -> str:
     """Returns why a node's types cannot be changed; "" if they can."""
     if node.op_identifier() not in model.functions and node.domain not in _OPEN:
-        return f"what {node.op_type} of the domain {node.domain!r} does with float32 is not known"
+        return f"{node.op_type} of the domain {node.domain!r} may not support float32"
     for attribute in node.attributes.values():
         if attribute.is_ref() and attribute.name in _TYPED:
-            return f"a function is told a type by its caller ({attribute.name} of {node.op_type})"
+            return f"a function gets its type from its caller ({attribute.name} of {node.op_type})"
         if attribute.type in _NOT_LOOKED_INTO:
-            return f"{node.op_type} holds a sparse tensor, or declares a type of its own"
-    return "a BitCast reads the bits of numbers" if is_op(node, "BitCast") else ""
+            return f"{node.op_type} has a sparse tensor or declares its own type"
+    return "BitCast depends on the binary representation" if is_op(node, "BitCast") else ""
 
 
 def _wider(tensor: ir.TensorProtocol) -> ir.TensorProtocol:
@@ -196,7 +196,9 @@ def _cast_outputs(model: ir.Model, editor: Editor, halves: Sequence[ir.Value]) -
 
 def _change(model: ir.Model, params: Mapping[str, str]) -> RewriteResult:
     weights, attributes, fixed = list(_weights(model)), list(_attributes(model)), _fixed(model)
-    why = _refused(model) if weights or attributes or fixed else "nothing inside the model is float16"
+    why = (
+        _refused(model) if weights or attributes or fixed else "the model has no float16 weights or constants"
+    )
     if why:
         return unchanged(why)
     editor = Editor(model)
@@ -214,7 +216,9 @@ def _change(model: ir.Model, params: Mapping[str, str]) -> RewriteResult:
     _types(model, last)
     _cast_inputs(model, editor, fixed)
     _cast_outputs(model, editor, halves)
-    return RewriteResult(modified=True, what=f"Made {_counted(len(weights), len(attributes))} float32.")
+    return RewriteResult(
+        modified=True, what=f"Converted {_counted(len(weights), len(attributes))} to float32."
+    )
 
 
 def _counted(weights: int, attributes: int) -> str:
@@ -225,12 +229,12 @@ def _proposes(model: ir.Model, workload: Workload | None) -> Sequence[Proposed]:
     weights, attributes = sum(1 for _ in _weights(model)), sum(1 for _ in _attributes(model))
     if not weights + attributes or _refused(model):
         return []
-    return [({}, f"{_counted(weights, attributes)} are float16, for which CPUs have few kernels")]
+    return [({}, f"{_counted(weights, attributes)} are float16, for which the CPU has few kernels")]
 
 
 REWRITE = Rewrite(
     name="float16-to-float32",
-    summary="what is float16 inside the model becomes float32",
+    summary="converts float16 inside the model to float32",
     safety="numerics",
     stage=1,
     change=_change,

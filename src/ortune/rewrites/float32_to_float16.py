@@ -1,16 +1,15 @@
-"""Computes in float16 what was computed in float32; callers feed and get what they did.
+"""Converts a float32 model to float16; inputs and outputs keep their types.
 
-What it is: ONNX Runtime's own converter (``onnxruntime.transformers.float16``): weights, constants and what is passed
-    between operators become float16, with a Cast behind each input of the model and before each output. Operators
-    that have no float16, or are too coarse in it, stay in float32 between Casts.
-Why it costs: a GPU reads and computes in float16 at twice the rate of float32 or more, and half the bytes are to be
-    fetched, uploaded and held.
-Evidence: megabytes of float32 weights in products, on a GPU that computes in float16; of WebGPU its adapter says so
-    (``shader-f16``), and ONNX Runtime refuses the model where it does not. The outputs' error, size and time of the
-    model, side by side.
-Fix and its safety: numerics: outputs change by about a thousandth, and what is beyond 65504 between two operators is
-    infinite: outputs are compared, and a model whose outputs are too far away is refused. Never proposed for the CPU
-    or WebAssembly, which have few kernels for float16.
+What it is: ONNX Runtime's own converter (``onnxruntime.transformers.float16``): weights, constants and intermediate
+    values become float16, with a Cast after each input and before each output. Operators without a float16 kernel, or
+    with too little precision in float16, stay in float32 between Casts.
+Why it costs: a GPU computes in float16 at twice the rate of float32 or more, and reads, uploads and stores half the
+    bytes.
+Evidence: float32 weights in matrix multiplications and convolutions, on a GPU that supports float16 (on WebGPU the
+    adapter feature ``shader-f16``). The output error, size and time of the model.
+Fix and its safety: numerics: outputs change by about 0.1 %, and intermediate values beyond 65504 become infinite.
+    Outputs are compared, and a model with too large an error is rejected. Never proposed for the CPU or WebAssembly,
+    which have few float16 kernels.
 Example: ``--rewrite float32-to-float16``
 References: ONNX Runtime documentation, "Float16 and mixed precision models"; WebGPU, ``shader-f16``; IEEE 754.
 """
@@ -53,13 +52,13 @@ def _constants(model: ir.Model) -> Iterator[ir.TensorProtocol]:
 
 def _refuses(model: ir.Model) -> tuple[str, ...]:
     if holds_quantised(model):
-        return ("the model holds quantised operators already",)
+        return ("the model already has quantized operators",)
     bytes_of = {
         dtype: sum(t.nbytes for t in _constants(model) if t.dtype == dtype) for dtype in (_HALF, _SINGLE)
     }
     if bytes_of[_HALF] > bytes_of[_SINGLE]:
-        return ("the weights are float16 already",)
-    return () if bytes_of[_SINGLE] else ("no float32 weights",)
+        return ("the weights are already float16",)
+    return () if bytes_of[_SINGLE] else ("the model has no float32 weights",)
 
 
 def _mend(original: ir.Model, output: ir.Model) -> None:
@@ -72,12 +71,12 @@ def _proposes(model: ir.Model, workload: Workload | None) -> Sequence[Proposed]:
     n_bytes = weight_bytes(model, *PRODUCTS, *RECURRENT)
     if n_bytes < LEAST_BYTES or _refuses(model):
         return []
-    return [({}, f"{megabytes(n_bytes)} in products: 16 bits for weights and activations, on a GPU")]
+    return [({}, f"{megabytes(n_bytes)} could be float16 on a GPU, activations included")]
 
 
 REWRITE = Rewrite(
     name="float32-to-float16",
-    summary="weights and activations in float16, for GPUs; inputs and outputs keep their types",
+    summary="converts weights and activations to float16, for GPUs; inputs and outputs keep their types",
     safety="numerics",
     targets=providers.targets(lambda p: p.float16),
     adapter_feature=SHADERS_OF_FLOAT16,

@@ -1,13 +1,13 @@
-"""Makes Gelu of the arithmetic around Erf or Tanh that it was exported as.
+"""Fuses arithmetic around Erf or Tanh into Gelu.
 
-What it is: ``0.5 * x * (1 + erf(x / sqrt(2)))``, and the same with ``tanh(0.79788 * (x + 0.044715 * x^3))``, in
-    whatever order the factors are written: what is computed from ``x`` is recognised by its values. It becomes one
-    Gelu: the standard operator from opset 20, before it Gelu and FastGelu of ``com.microsoft``.
-Why it costs: five to nine passes over the widest tensors of a transformer. On a CPU, ONNX Runtime fuses the order of
-    torch's older exporter, which has Erf and the half last, and leaves the others: torch's newer exporter, Paddle,
-    JAX, and all with Tanh. What it fuses by itself is not touched.
+What it is: ``0.5 * x * (1 + erf(x / sqrt(2)))``, and the same with ``tanh(0.79788 * (x + 0.044715 * x^3))``, in any
+    order of factors, recognised by its values. It becomes one Gelu: the standard operator from opset 20, before that
+    Gelu and FastGelu of ``com.microsoft``.
+Why it costs: five to nine passes over the widest tensors of a transformer. On a CPU, ONNX Runtime fuses only the order
+    of torch's older exporter, which ends with Erf and the factor 0.5. It leaves those of torch's newer exporter,
+    Paddle and JAX, and all with Tanh. Patterns that it fuses itself are not touched.
 Evidence: Erf or Tanh, Mul and Add of equal times in a row in the profile.
-Fix and its safety: exact: the same function; sums and products are rounded in another order.
+Fix and its safety: exact: the same function; results are rounded in another order.
 Example: ``--rewrite gelu``
 References: Hendrycks and Gimpel, "Gaussian Error Linear Units", 2016; ONNX operators, "Gelu".
 """
@@ -69,7 +69,7 @@ def _match(anchor: ir.Node, _: Look) -> _Match | str:
                 what = f"the Gelu around {anchor.op_type} {anchor.name!r}"
                 form = form_of(what, x, y, computed)
                 if isinstance(form, Form) and not by_tanh and form.is_fused:
-                    return f"ONNX Runtime fuses {what} by itself"
+                    return f"ONNX Runtime itself fuses {what}"
                 return form if isinstance(form, str) else _Match(x=x, y=y, anchor=anchor)
     return ""
 
@@ -92,9 +92,9 @@ PATTERN = Pattern(
     match=_match,
     replace=_replace,
     end=lambda match: match.y.producer(),
-    made="Made {n} Gelu of arithmetic.",
-    proposed="{n} Gelu {is|are} written out",
-    none="no Gelu is written out around Erf or Tanh",
+    made="Fused {n} Gelu.",
+    proposed="{n} Gelu {is|are} not fused",
+    none="the model has no Gelu pattern around Erf or Tanh",
     repeats=True,
 )
-REWRITE = PATTERN.rewrite(name="gelu", summary="arithmetic around Erf or Tanh becomes Gelu", stage=3)
+REWRITE = PATTERN.rewrite(name="gelu", summary="fuses arithmetic around Erf or Tanh into Gelu", stage=3)

@@ -1,12 +1,12 @@
-"""Makes HardSwish and HardSigmoid of the Clip arithmetic that they were exported as.
+"""Fuses Clip arithmetic into HardSwish and HardSigmoid.
 
-What it is: ``x * clip(x + 3, 0, 6) / 6`` (MobileNetV3, PaddleOCR, most exports before opset 14) is Add, Clip, Mul and
-    Div. It becomes HardSigmoid and Mul; a scaled Clip alone (squeeze-and-excitation, Keras) becomes HardSigmoid.
-Why it costs: each of the four reads and writes the whole tensor, and ONNX Runtime's CPU provider has no Clip or scalar
-    Add in its blocked layout, so that every convolution before them is followed by a conversion, and every one after
-    them preceded by one. HardSigmoid and Mul stay in the layout, and are fused into the convolution where they can be.
+What it is: ``x * clip(x + 3, 0, 6) / 6`` (MobileNetV3, PaddleOCR, most exports before opset 14), written as Add, Clip,
+    Mul and Div, becomes HardSigmoid and Mul. A scaled Clip alone (squeeze-and-excitation, Keras) becomes HardSigmoid.
+Why it costs: each of the four reads and writes the whole tensor. ONNX Runtime's CPU provider has no Clip or scalar Add
+    in its blocked layout, so the tensor is converted after the convolution before and before the one after.
+    HardSigmoid and Mul stay in the layout, and are fused into the convolution where possible.
 Evidence: Add, Clip, Mul, Div and ReorderOutput after convolutions take more time than the convolutions.
-Fix and its safety: exact: the same function; sums and products are rounded in another order.
+Fix and its safety: exact: the same function; results are rounded in another order.
 Example: ``--rewrite hard-swish``
 References: ONNX operators, "HardSwish" and "HardSigmoid"; Howard et al., "Searching for MobileNetV3", 2019.
 """
@@ -149,11 +149,11 @@ def _match(clip: ir.Node, look: Look) -> _Match | str:
             others = sorted(dtype.name for dtype in types - {ir.DataType.FLOAT})
             if not others:
                 return match
-            return f"{clip.op_type} {clip.name!r} works on {others[0]}, and HardSigmoid has a kernel for FLOAT alone"
+            return f"{clip.op_type} {clip.name!r} has the type {others[0]}, but HardSigmoid only has a FLOAT kernel"
     if candidates:
         used = candidates[0][2]
         assert used is not None
-        return f"of the activation around {clip.op_type} {clip.name!r}, {used.name!r} is used elsewhere too"
+        return f"{used.name!r} in the activation around {clip.op_type} {clip.name!r} is also used elsewhere"
     return ""
 
 
@@ -169,14 +169,14 @@ def _replace(editor: Editor, match: _Match, look: Look) -> None:
 
 def _refuses(look: Look) -> str:
     old = look.opset < _LEAST_OPSET
-    return f"the model is of opset {look.opset}, and HardSigmoid needs {_LEAST_OPSET}" if old else ""
+    return f"the model has opset {look.opset}, and HardSigmoid needs {_LEAST_OPSET}" if old else ""
 
 
 def _summary(matches: Sequence[_Match]) -> str:
     swish = sum(match.factor is not None for match in matches)
     counts = [f"{swish} HardSwish"] if swish else []
     counts += [f"{len(matches) - swish} HardSigmoid"] if len(matches) > swish else []
-    return f"Made {' and '.join(counts)} of Clip arithmetic."
+    return f"Fused {' and '.join(counts)} from Clip arithmetic."
 
 
 PATTERN = Pattern(
@@ -186,9 +186,9 @@ PATTERN = Pattern(
     end=lambda match: match.at,
     refuses=_refuses,
     made=_summary,
-    proposed="{n} {activation is|activations are} Clip arithmetic",
-    none="no Clip of a shifted value, divided by its upper bound, is in the model",
+    proposed="{n} {activation is|activations are} written as Clip arithmetic",
+    none="the model has no HardSwish or HardSigmoid pattern around Clip",
 )
 REWRITE = PATTERN.rewrite(
-    name="hard-swish", summary="Clip arithmetic becomes HardSigmoid and HardSwish", stage=1
+    name="hard-swish", summary="fuses Clip arithmetic into HardSigmoid and HardSwish", stage=1
 )

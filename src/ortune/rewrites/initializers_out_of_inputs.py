@@ -1,14 +1,14 @@
-"""Takes weights out of the list of graph inputs.
+"""Removes initializers from the graph inputs.
 
-What it is: an initializer that is also a graph input is a default value that each call may override, so ONNX Runtime
-    treats it as unknown. Old exporters list every weight so (IR version 3 demands it, and there ONNX Runtime takes
-    them for constants all the same). The inputs are removed, the
-    weights stay; IR version 3 and below becomes 4, the first that allows it.
-Why it costs: what is not constant is not folded, fused or prepacked: batch normalisations stay beside their
-    convolutions, MatMul and Add do not become one Gemm, layouts are converted at every call.
+What it is: an initializer that is also a graph input is a default value that each run may override, so ONNX Runtime
+    cannot treat it as a constant. Old exporters list every weight this way. The inputs are removed and the
+    initializers stay. IR version 3, which requires the inputs and treats them as constants, is raised to 4.
+Why it costs: values that are not constant are not folded, fused or prepacked: BatchNormalization stays after its
+    convolution, MatMul and Add do not become Gemm, and layouts are converted in every run.
 Evidence: ONNX Runtime's warning "Initializer ... appears in graph inputs and will not be treated as constant value";
     more operators in the optimised graph than without the inputs.
-Fix and its safety: exact. Callers that do feed one of the weights must keep it: ``keep`` takes names joined by ``+``.
+Fix and its safety: exact. Callers that feed one of the initializers must keep it: ``keep`` takes names joined by
+    ``+``.
 Example: ``--rewrite initializers-out-of-inputs``
 References: ONNX IR specification, "Graphs"; microsoft/onnxruntime#4507, #6094.
 """
@@ -34,12 +34,12 @@ def _change(model: ir.Model, params: Mapping[str, str]) -> RewriteResult:
     overridable = _in_inputs(model)
     moved = [value for value in overridable if value.name not in kept]
     unknown = sorted(kept - {value.name for value in overridable})
-    reasons = tuple(f"{name!r} is no initializer among the inputs, so it cannot be kept" for name in unknown)
+    reasons = tuple(f"{name!r} is not an initializer among the inputs and cannot be kept" for name in unknown)
     if not moved:
         why = (
             "no initializer is a graph input"
             if not overridable
-            else "every initializer in the inputs is to be kept"
+            else "all initializers among the inputs are listed in keep"
         )
         return unchanged(why, *reasons)
     for value in moved:
@@ -49,7 +49,7 @@ def _change(model: ir.Model, params: Mapping[str, str]) -> RewriteResult:
     raised = model.ir_version < FREE_INITIALIZERS_IR
     model.ir_version = max(model.ir_version, FREE_INITIALIZERS_IR)
     counted = "1 initializer" if len(moved) == 1 else f"{len(moved)} initializers"
-    what = f"Took {counted} out of the graph inputs"
+    what = f"Removed {counted} from the graph inputs"
     what += f", and raised the IR version to {FREE_INITIALIZERS_IR}." if raised else "."
     return RewriteResult(modified=True, what=what, reasons=reasons)
 
@@ -62,13 +62,14 @@ def _proposes(model: ir.Model, workload: Workload | None) -> Sequence[Proposed]:
     count = len(overridable) - len(keep)
     if not count or any("+" in name for name in keep):
         return []
-    reason = f"{count} of its weights are graph inputs, so that ONNX Runtime takes them for unknown"
+    verb = "initializer is also a graph input" if count == 1 else "initializers are also graph inputs"
+    reason = f"{count} {verb}, so ONNX Runtime cannot treat {'it as a constant' if count == 1 else 'them as constants'}"
     return [({"keep": "+".join(keep)} if keep else {}, reason)]
 
 
 REWRITE = Rewrite(
     name="initializers-out-of-inputs",
-    summary="weights that are listed as graph inputs become constants",
+    summary="removes initializers from the graph inputs, which makes them constants",
     safety="exact",
     stage=-1,
     params=(Param(name="keep", kind="text", summary="initializers that callers feed, joined by +"),),

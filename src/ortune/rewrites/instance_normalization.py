@@ -1,12 +1,12 @@
-"""Makes InstanceNormalization of the reductions and arithmetic that it was exported as.
+"""Fuses arithmetic into InstanceNormalization.
 
-What it is: ``(x - mean) / sqrt(variance + epsilon) * gamma + beta``, mean and variance over all axes behind the
-    channels (style transfer, image translation, speech), in whatever order it was written: what is computed from ``x``
-    is recognised by its values. GroupNormalization is left as exporters write it, an InstanceNormalization between
-    two Reshapes: ONNX Runtime has no kernel of it for CPUs.
-Why it costs: seven to twelve nodes, of which five or more read and write the whole tensor. The operator goes over each
-    channel three times, which is in the cache by then. It does so with one thread, so that with many threads the
-    written form can be as fast.
+What it is: ``(x - mean) / sqrt(variance + epsilon) * gamma + beta``, mean and variance over all axes after the
+    channels (style transfer, image translation, speech), in any order of operations, recognised by its values.
+    GroupNormalization is left as exporters write it, an InstanceNormalization between two Reshapes, because ONNX
+    Runtime has no CPU kernel for it.
+Why it costs: seven to twelve nodes, of which five or more read and write the whole tensor. The operator passes over
+    each channel three times, from the cache. It uses one thread, so with many threads the separate nodes can be as
+    fast.
 Evidence: ReduceMean over height and width, Sub, Pow, Sqrt, Div in the optimised graph.
 Fix and its safety: exact: the same sums in another order.
 Example: ``--rewrite instance-normalization``
@@ -166,7 +166,7 @@ def _match_between(
                 why = why or form
                 continue
             if not channels_known:
-                return f"how many channels {x.name!r} has, which is normalised, is not known"
+                return f"the number of channels of {x.name!r} is unknown"
             return _Match(x=x, y=y, epsilon=epsilon, gamma=gamma, beta=beta)
     return why
 
@@ -187,13 +187,13 @@ PATTERN = Pattern(
     anchors=("ReduceMean",),
     match=_match,
     replace=_replace,
-    made="Made {n} InstanceNormalization of arithmetic.",
-    proposed="{n} instance {normalisation is|normalisations are} written out",
-    none="no instance normalisation is written out",
+    made="Fused {n} InstanceNormalization.",
+    proposed="{n} InstanceNormalization {is|are} not fused",
+    none="the model has no InstanceNormalization pattern",
     repeats=True,
 )
 REWRITE = PATTERN.rewrite(
     name="instance-normalization",
-    summary="reductions and arithmetic become InstanceNormalization",
+    summary="fuses reductions and arithmetic into InstanceNormalization",
     stage=3,
 )

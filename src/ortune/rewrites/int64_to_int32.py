@@ -1,13 +1,14 @@
-"""Computes integers in 32 bits where it is proven that they fit.
+"""Computes int64 values in int32 where they provably fit.
 
-What it is: exporters make token numbers, positions and masks int64. Arithmetic and comparisons of them, and what
-    moves them between, become int32 where constants, narrow types and the sizes of the axes that they index bound
-    every number on the way. Inputs and outputs of the model keep their type, with a Cast behind or before them.
-Why it costs: a shader has no 64-bit integers: on WebGPU such a node runs on the CPU, and each copy from the GPU
-    waits for all that was started there. WebNN and phones leave them to the CPU too.
-Evidence: nodes with int64 inputs that are placed on the CPU; copies around them.
-Fix and its safety: exact: for every input that the model accepts. Of one that it refuses (an index out of bounds) 32
-    bits are kept. Shape arithmetic stays as it is: ONNX Runtime runs that on the CPU in any case.
+What it is: exporters make token ids, positions and masks int64. Arithmetic and comparisons on them, and data movement
+    in between, become int32 where constants, narrow types and axis sizes bound every value. Inputs and outputs keep
+    their type, with a Cast after or before them.
+Why it costs: shaders have no 64-bit integers. On WebGPU such a node runs on the CPU, and each copy from the GPU waits
+    for all work queued there. WebNN and phones leave them to the CPU too.
+Evidence: nodes with int64 inputs placed on the CPU, and copies around them.
+Fix and its safety: exact for every input that the model accepts. For an input that it rejects (an index out of
+    bounds), the lower 32 bits are used. Shape computations stay int64, because ONNX Runtime runs them on the CPU in
+    any case.
 Example: ``--rewrite int64-to-int32``
 References: microsoft/onnxruntime#29756, #25236, #27291, #29273.
 """
@@ -54,9 +55,11 @@ def _obstacle(node: ir.Node, ranges: Mapping[ir.Value, Range]) -> str:
         own = range_of(value, ranges)
         assert value is not None
         if own is None:
-            return f"what {value.name!r} of {node.op_type} may be is not known"
+            return f"the range of {value.name!r} in {node.op_type} is unknown"
         if not _fits(own):
-            return f"{value.name!r} of {node.op_type} may be from {own[0]} to {own[1]}, which 32 bits cannot hold"
+            return (
+                f"{value.name!r} in {node.op_type} may range from {own[0]} to {own[1]}, which exceeds int32"
+            )
     return ""
 
 
@@ -177,24 +180,32 @@ class _Narrowing:
 def _change(model: ir.Model, params: Mapping[str, str]) -> RewriteResult:
     chosen, reasons = _chosen(model)
     if not chosen:
-        return unchanged(*(reasons or ("nothing is computed in int64 but shapes",)))
+        return unchanged(*(reasons or ("only shapes are computed in int64",)))
     _Narrowing(model, chosen).run()
     computing = sum(node.op_type in COMPUTING for node in chosen)
-    what = (
-        f"Made {len(chosen)} int64 node{'s' if len(chosen) > 1 else ''} int32, {computing} of which compute."
-    )
+    what = f"Converted {len(chosen)} int64 node{'s' if len(chosen) > 1 else ''} to int32, of which {computing} compute."
     return RewriteResult(modified=True, what=what, reasons=tuple(reasons))
 
 
 def _proposes(model: ir.Model, workload: Workload | None) -> Sequence[Proposed]:
     chosen, _ = _chosen(model)
     count = len(chosen)
-    return [({}, f"{count} nodes compute in int64, for which a GPU has no type")] if count else []
+    return (
+        [
+            (
+                {},
+                f"{count} {'node computes' if count == 1 else 'nodes compute'} in int64, which the GPU does not "
+                f"support",
+            )
+        ]
+        if count
+        else []
+    )
 
 
 REWRITE = Rewrite(
     name="int64-to-int32",
-    summary="integers are computed in 32 bits where they are proven to fit",
+    summary="computes int64 values in int32 where they provably fit",
     safety="exact",
     targets=providers.targets(lambda p: p.int32),
     stage=6,

@@ -1,12 +1,11 @@
-"""Keeps the outputs that are asked for, and takes out the others with all that only they needed.
+"""Keeps only the named outputs, and removes everything that only the others needed.
 
-What it is: of a model with several outputs, those that are named stay, under their names and in their order; the
-    others are no outputs any more, and the nodes and weights that served them alone go. Inputs stay, since they are
-    fed by name.
-Why it costs: a session computes every output of its model unless the program names those that it wants at each call,
-    and then too it holds their weights. Heads of training, hidden states and boxes before the last step are such.
-Evidence: the program does not read them: nothing in the model tells that, so this is never proposed.
-Fix and its safety: behaviour: a program that asks for one of the others is refused. What stays is what it was.
+What it is: the named outputs of a model stay, with their names and order. The others are removed, together with the
+    nodes and weights that only they needed. Inputs stay, because they are fed by name.
+Why it costs: a session computes every output unless the program selects some in each run, and even then it keeps all
+    weights in memory. Typical examples are training heads, hidden states and raw boxes.
+Evidence: the program does not read them. The model itself does not show that, so this is never proposed.
+Fix and its safety: behaviour: a program that requests a removed output fails. The remaining outputs are unchanged.
 Example: ``--rewrite kept-outputs:logits=keep``
 References: ONNX Runtime documentation, "InferenceSession.run"; ONNX documentation, "onnx.utils.extract_model".
 """
@@ -32,17 +31,17 @@ def _leaves_out(names: Iterable[str], params: Mapping[str, str]) -> frozenset[st
 
 def _change(model: ir.Model, params: Mapping[str, str]) -> RewriteResult:
     names = [str(value.name) for value in model.graph.outputs]
-    there = f"there are: {', '.join(names)}" if len(names) > 1 else f"there is one: {names[0]}"
+    there = f"available outputs: {', '.join(names)}" if len(names) > 1 else f"the only output is {names[0]}"
     unknown = sorted(params.keys() - set(names))
     if unknown:
         raise UsageError(
             f"the model has no output {unknown[0]!r}",
             where="--rewrite kept-outputs",
-            do=f"name others; {there}",
+            do=f"choose among the model's outputs; {there}",
         )
     left_out = _leaves_out(names, params)
     if not left_out:
-        none = "there are no outputs besides" if params else f"no outputs were named as kept; {there}"
+        none = "no other outputs exist" if params else f"no output was named; {there}"
         return unchanged(none)
     kept = [value for value in model.graph.outputs if value.name not in left_out]
     # Deleting them would leave onnx-ir's mark of an output on those that go.
@@ -50,8 +49,8 @@ def _change(model: ir.Model, params: Mapping[str, str]) -> RewriteResult:
     model.graph.outputs.extend(kept)
     nodes, weights, reasons = remove(model)
     gone = [name for name in names if name in left_out]
-    with_them = f", and with {'them' if len(gone) > 1 else 'it'} {counted(nodes, weights)}"
-    what = f"Left out {', '.join(gone)}{with_them if nodes or weights else ''}."
+    with_them = f", with {counted(nodes, weights)}"
+    what = f"Removed {', '.join(gone)}{with_them if nodes or weights else ''}."
     return RewriteResult(modified=True, what=what, reasons=tuple(reasons))
 
 
@@ -61,12 +60,10 @@ def _proposes(model: ir.Model, workload: Workload | None) -> Sequence[Proposed]:
 
 REWRITE = Rewrite(
     name="kept-outputs",
-    summary="outputs that are not asked for go, with what only they needed",
+    summary="removes outputs that are not named, with what only they needed",
     safety="behaviour",
     stage=-1,
-    params=(
-        Param(name=ANY_NAME, kind="choice", choices=(_KEEP,), summary="an output that stays, by its name"),
-    ),
+    params=(Param(name=ANY_NAME, kind="choice", choices=(_KEEP,), summary="name of an output to keep"),),
     leaves_out=_leaves_out,
     change=_change,
     proposes=_proposes,

@@ -1,14 +1,14 @@
-"""Makes LayerNormalization of the reductions and arithmetic that it was exported as.
+"""Fuses arithmetic into LayerNormalization.
 
-What it is: ``(x - mean) / sqrt(variance + epsilon) * gamma + beta`` over one axis, the variance also as
-    ``E[x^2] - E[x]^2``, gamma also inside the reciprocal root (TensorFlow, JAX), the axis kept or brought back by a
-    Reshape: what is computed from ``x`` is recognised by its values. Over an inner axis a Transpose goes before and
+What it is: ``(x - mean) / sqrt(variance + epsilon) * gamma + beta`` over one axis, in any order of operations,
+    recognised by its values. Variants: the variance as ``E[x^2] - E[x]^2``, gamma inside the reciprocal root
+    (TensorFlow, JAX), the axis kept or restored by a Reshape. Over an inner axis, a Transpose is added before and
     after. Opsets 13 to 16 are raised to 17, which has the operator.
-Why it costs: seven to twelve passes over the tensor in place of one. ONNX Runtime fuses the order that torch wrote, and
-    not always where a Transpose stands before it, since it may move that first; the others it leaves.
+Why it costs: seven to twelve passes over the tensor instead of one. ONNX Runtime fuses only the order that torch
+    writes, and not always after a Transpose, which it may move first.
 Evidence: ReduceMean, Sub, Pow, Sqrt, Div in the optimised graph.
-Fix and its safety: exact: the same sums in another order. Where a mean is many times the deviation, that order shows,
-    as it does where ONNX Runtime fuses by itself.
+Fix and its safety: exact: the same sums in another order. Where the mean is many times the deviation, rounding differs
+    visibly, as it does in ONNX Runtime's own fusion.
 Example: ``--rewrite layer-normalization``
 References: Ba et al., "Layer Normalization", 2016; ONNX operators, "LayerNormalization".
 """
@@ -227,11 +227,11 @@ def _match_between(
             if sizes is None or sizes[axis] is None:
                 constants = [constant(v) for node in form.nodes for v in node.inputs]
                 if not any(n is not None and n.size == factors[0].size for n in constants):
-                    return f"the length of the axis that {x.name!r} is normalised along is not known"
+                    return f"the size of the normalised axis of {x.name!r} is unknown"
             last = axis == -1 or (sizes is not None and axis == len(sizes) - 1)
             # Behind a Transpose it may not, since that is moved first.
             if last and not is_op(x.producer(), "Transpose") and form.is_fused:
-                return f"ONNX Runtime fuses {what} by itself"
+                return f"ONNX Runtime itself fuses {what}"
             if sizes is None:
                 place, rank = -1, 0
             else:
@@ -256,10 +256,10 @@ def _refuses(look: Look) -> str:
         if opset >= _OPERATOR_OPSET:
             continue
         if opset < _RAISED_FROM:
-            return f"the model is of opset {opset}, and LayerNormalization needs 17, which 13 and later are raised to"
+            return f"the model has opset {opset}, and LayerNormalization needs 17 (13 and newer are raised)"
         for node in scope:
             if is_op(node, *_CHANGED_MEANING) and (node.op_type == "RoiAlign" or len(node.outputs) > 1):
-                return f"the model is of opset {opset}, and {node.op_type} {node.name!r} means something else in 17"
+                return f"the model has opset {opset}, and {node.op_type} {node.name!r} has another meaning in opset 17"
     return ""
 
 
@@ -298,14 +298,14 @@ PATTERN = Pattern(
     replace=_replace,
     end=lambda match: match.y.producer(),
     refuses=_refuses,
-    made="Made {n} LayerNormalization of arithmetic.",
-    proposed="{n} layer {normalisation is|normalisations are} written out",
-    none="no layer normalisation is written out",
+    made="Fused {n} LayerNormalization.",
+    proposed="{n} LayerNormalization {is|are} not fused",
+    none="the model has no LayerNormalization pattern",
     repeats=True,
     finish=_raise,
 )
 REWRITE = PATTERN.rewrite(
     name="layer-normalization",
-    summary="reductions and arithmetic become LayerNormalization",
+    summary="fuses reductions and arithmetic into LayerNormalization",
     stage=3,
 )

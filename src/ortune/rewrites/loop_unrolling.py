@@ -1,11 +1,11 @@
-"""Writes a short Loop out, one copy of its body a round.
+"""Unrolls a short Loop into copies of its body.
 
-What it is: a Loop whose number of rounds is a small constant, and whose body never asks to stop, becomes its body as
-    often as it goes round, each copy fed with what the one before made. What it gathers is stacked by Concat.
-Why it costs: every round sets up an executor of its own and copies what goes from one to the next; nothing is fused or
-    laid out across rounds, and what depends on the number of the round alone is computed at every call.
-Evidence: Loop with a constant trip count and a body of few nodes; its time beside that of the nodes in it.
-Fix and its safety: exact: the same nodes in the same order. The file grows with the rounds, up to ``most`` nodes.
+What it is: a Loop with a small constant trip count, whose body never stops early, becomes that many copies of its
+    body, each fed with the results of the one before. Scan outputs are joined by Concat.
+Why it costs: every iteration sets up an executor and copies the carried values. Nothing is fused or laid out across
+    iterations, and what depends only on the iteration number is recomputed every time.
+Evidence: a Loop with a constant trip count and a body of few nodes; its time compared with that of the nodes in it.
+Fix and its safety: exact: the same nodes in the same order. The file grows with the trip count, up to ``most`` nodes.
 Example: ``--rewrite loop-unrolling``
 References: ONNX operators, "Loop".
 """
@@ -29,7 +29,11 @@ from ortune.rewrites._editor import Editor
 from ortune.rewrites._inline import Inlined, can_be_inlined, nodes_within
 
 _MOST = Param(
-    name="most", kind="int", default="512", minimum=1, summary="nodes that a Loop may become, at most"
+    name="most",
+    kind="int",
+    default="512",
+    minimum=1,
+    summary="maximum number of nodes that a Loop may become",
 )
 _AXES_ARE_INPUT = 13  # of Unsqueeze, from this opset on
 _RANK_FIRST = 2  # inputs of a Loop, and of its body, before what goes from round to round
@@ -84,25 +88,25 @@ def _match(node: ir.Node, most: int, draws: _Drawing) -> _Match | str:  # noqa: 
     """Matches a Loop that can be unrolled; else the reason."""
     body, inputs = graph_of(node, "body"), list(node.inputs)
     if body is None or len(inputs) < _RANK_FIRST:
-        return f"the body of the Loop {node.name!r} is not in the node"
+        return f"the Loop {node.name!r} has no body"
     trips = constant(inputs[0])
     if trips is None or trips.size != 1:
-        return f"how often the Loop {node.name!r} goes round is not a constant"
+        return f"the trip count of the Loop {node.name!r} is not constant"
     rounds, carried = int(trips.reshape(())), len(inputs) - _RANK_FIRST
     start = constant(inputs[1])
     if (inputs[1] is not None and (start is None or not start.all())) or not _goes_on(body):
-        return f"the Loop {node.name!r} may stop before its last round"
+        return f"the Loop {node.name!r} may stop early"
     if rounds < 1 or rounds * nodes_within(body) > most:
-        return f"the Loop {node.name!r} goes round {rounds:,} times, which would make more than {most} nodes, or none"
+        return f"the Loop {node.name!r} has {rounds:,} iterations, which gives no nodes or more than {most}"
     if len(body.inputs) != carried + _RANK_FIRST or len(body.outputs) != len(node.outputs) + 1:
-        return f"the Loop {node.name!r} and its body do not take and give the same number of values"
+        return f"the Loop {node.name!r} and its body have different numbers of inputs or outputs"
     if any(not isinstance(v.type, ir.TensorType | None) for v in (*body.inputs, *body.outputs)):
-        return f"the Loop {node.name!r} passes on what is no tensor"
+        return f"the Loop {node.name!r} carries a value that is not a tensor"
     if draws(body):
         # From its seed each copy would draw the same; the rounds draw on.
         return f"the body of the Loop {node.name!r} draws random numbers"
     if not can_be_inlined(body) or any(v is None for v in inputs[_RANK_FIRST:]):
-        return f"the body of the Loop {node.name!r} gives what is made outside of it"
+        return f"the body of the Loop {node.name!r} returns a value from outside"
     return _Match(rounds=rounds, body=body, carried=carried)
 
 
@@ -162,8 +166,8 @@ def _walk(model: ir.Model, most: int) -> tuple[int, list[str]]:
 def _change(model: ir.Model, params: Mapping[str, str]) -> RewriteResult:
     count, reasons = _walk(model, int(params["most"]))
     if not count:
-        return unchanged(*(reasons or ("no Loop is in the model",)))
-    what = f"Wrote {count} Loop{'s' if count > 1 else ''} out."
+        return unchanged(*(reasons or ("the model has no Loop",)))
+    what = f"Unrolled {count} Loop{'s' if count > 1 else ''}."
     return RewriteResult(modified=True, what=what, reasons=tuple(reasons))
 
 
@@ -171,13 +175,13 @@ def _proposes(model: ir.Model, workload: Workload | None) -> Sequence[Proposed]:
     if not holds(model, "Loop"):
         return []
     count, _ = _walk(model.clone(), int(_MOST.default))
-    goes = "1 Loop goes" if count == 1 else f"{count} Loops go"
-    return [({}, f"{goes} round a few times, as often at every call")] if count else []
+    goes = "1 Loop has" if count == 1 else f"{count} Loops have"
+    return [({}, f"{goes} a small constant trip count")] if count else []
 
 
 REWRITE = Rewrite(
     name="loop-unrolling",
-    summary="a Loop of few rounds is written out, one copy of its body a round",
+    summary="unrolls a short Loop into copies of its body",
     safety="exact",
     stage=CLEAN_UP,
     params=(_MOST,),

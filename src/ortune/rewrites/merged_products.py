@@ -1,11 +1,11 @@
-"""Multiplies once where one row is multiplied with several small matrices.
+"""Merges several small matrix multiplications of one row into one.
 
-What it is: MatMul or Gemm nodes with the same first input of one row, and small constant weights (the heads of a
-    classifier, the gates of a cell) become one, with the weights side by side, and a Split.
-Why it costs: each product of that size takes less time than starting it. Of one row the Split copies a few numbers; of
-    more rows it copies the whole result in strips, which was slower than what it saved.
-Evidence: several products of one tensor of one row, with up to 65,536 weights each.
-Fix and its safety: exact: every number is the same sum of the same products.
+What it is: MatMul or Gemm nodes with the same single-row input and small constant weights (the heads of a classifier,
+    the gates of a cell) become one with concatenated weights, followed by Split.
+Why it costs: a multiplication of that size takes less time than launching it. For one row the Split copies a few
+    numbers. For more rows it copies the whole result, which was slower than what it saved.
+Evidence: several multiplications of one single-row tensor, with up to 65,536 weights each.
+Fix and its safety: exact: every value is the same sum of the same products.
 Example: ``--rewrite merged-products``
 References: ONNX operators, "MatMul", "Gemm" and "Split".
 """
@@ -46,7 +46,7 @@ def _group(scope: Scope, values: Mapping[ir.Value, Known]) -> tuple[list[list[_a
         small = stored is None or stored.size <= _MOST_NUMBERS
         if not small or dims is None or any(size != 1 for size in dims[:-1]):
             if len(node.inputs[0].uses()) > 1:
-                reasons.append(f"{node.op_type} {node.name!r} is not known to be of one row and few weights")
+                reasons.append(f"{node.op_type} {node.name!r} may have several rows or large weights")
             continue
         product = _affine.product(node)
         if product is not None:
@@ -95,21 +95,33 @@ def _change(model: ir.Model, params: Mapping[str, str]) -> RewriteResult:
     before, after, reasons = _walk(model)
     if not before:
         return unchanged(
-            *(reasons or ("no tensor of one row is multiplied with several small constant matrices",))
+            *(reasons or ("no single-row tensor is multiplied by several small constant matrices",))
         )
-    return RewriteResult(modified=True, what=f"Made {after} of {before} products.", reasons=tuple(reasons))
+    return RewriteResult(
+        modified=True, what=f"Merged {before} matrix multiplications into {after}.", reasons=tuple(reasons)
+    )
 
 
 def _proposes(model: ir.Model, workload: Workload | None) -> Sequence[Proposed]:
     if not holds(model, "MatMul", "Gemm"):
         return []
     before, after, _ = _walk(model.clone())
-    return [({}, f"{before} small products are of {after} row{'s' if after > 1 else ''}")] if before else []
+    return (
+        [
+            (
+                {},
+                f"{before} small matrix multiplications share {after} single-row "
+                f"input{'s' if after > 1 else ''}",
+            )
+        ]
+        if before
+        else []
+    )
 
 
 REWRITE = Rewrite(
     name="merged-products",
-    summary="several products of one row with small matrices become one",
+    summary="merges small matrix multiplications of one row",
     safety="exact",
     stage=4,
     change=_change,

@@ -1,15 +1,15 @@
-"""Makes one Transpose of several alike whose results meet.
+"""Merges equal Transposes whose results meet into one.
 
-What it is: values that were transposed alike, each on its own way through operators that do not care (arithmetic,
-    activations, Pad, Slice, Softmax and reductions along axes that are known, axes of one element that come and go),
-    until one operator takes them together. All are computed in the order of axes before, and one Transpose follows;
-    none, where the axes that were moved are dropped.
-Why it costs: each Transpose reads and writes its tensor. ONNX Runtime's own optimiser moves a Transpose to meet its
-    inverse, and joins two that meet at once; it leaves those with an operator between, since each step by itself
-    takes none away. Before a product of matrices the one that is left may become part of it.
-Evidence: Transposes with the same order before two inputs of an Add, Mul or Concat in the optimised graph.
-Fix and its safety: exact: the same numbers; reductions sum in another order. Only where all of these
-    Transposes go, and what comes out is no larger than what they turn now.
+What it is: values with the same Transpose that pass through operators independent of axis order (arithmetic,
+    activations, Pad, Slice, Softmax and reductions along known axes, added or removed axes of size one) until one
+    operator combines them. All are computed in the original order, followed by one Transpose, or by none where the
+    moved axes are dropped.
+Why it costs: each Transpose reads and writes its tensor. ONNX Runtime's optimizer cancels a Transpose with its
+    inverse, and merges two that meet directly. It leaves those with an operator in between, because no single step
+    removes one. Before a matrix multiplication the remaining one may be absorbed.
+Evidence: Transposes with the same permutation before two inputs of an Add, Mul or Concat in the optimised graph.
+Fix and its safety: exact: the same values; reductions sum in another order. Applied only where all of these Transposes
+    disappear, and the result is no larger than the tensors they transpose now.
 Example: ``--rewrite merged-transposes``
 References: ONNX operators, "Transpose"; ONNX Runtime source, ``core/optimizer/transpose_optimization``.
 """
@@ -95,16 +95,16 @@ class _Finder:
         order = self.orders[self.last.outputs[0]]
         if len(self.entries) < (1 if is_plain(order) else 2):
             return ""
-        what = f"the Transposes that meet at {self.last.op_type} {self.last.name!r} stay"
+        what = f"the Transposes that meet at {self.last.op_type} {self.last.name!r} were not merged"
         for node in (*self.entries, *self.nodes):
             value = node.outputs[0]
             readers = [use.node for use in value.uses()]
             if node is not self.last and (
                 value.is_graph_output() or any(r not in self.nodes for r in readers)
             ):
-                return f"{what}: {value.name!r} is used elsewhere too"
+                return f"{what}: {value.name!r} is also used elsewhere"
         if not all(self._no_larger(node) for node in self.nodes):
-            return f"{what}: what comes out is not known to be as small as what they turn"
+            return f"{what}: the result may be larger than their inputs"
         return _Match(
             nodes=tuple(self.nodes),
             entries=tuple(self.entries),
@@ -269,12 +269,12 @@ def _replace(editor: Editor, match: _Match, look: Look) -> None:
 
 def _summary(matches: Sequence[_Match]) -> str:
     gone = sum(len(match.entries) - (not is_plain(match.order)) for match in matches)
-    return f"Took {gone} Transpose{'s' if gone > 1 else ''} out where several meet."
+    return f"Removed {gone} Transpose{'s' if gone > 1 else ''} where several meet."
 
 
 def _proposed(matches: Sequence[_Match]) -> str:
     behind = [match for match in matches if not match.direct]
-    words = "Transposes alike meet behind other operators in {n} {place|places}"
+    words = "equal Transposes meet after other operators in {n} {place|places}"
     return worded(words, behind) if behind else ""
 
 
@@ -285,12 +285,12 @@ PATTERN = Pattern(
     replace=_replace,
     made=_summary,
     proposed=_proposed,
-    none="no Transposes alike meet",
+    none="no equal Transposes meet",
     least_opset=_LEAST_OPSET,
     repeats=True,  # those that stand behind one another meet only when the ones after them have gone
 )
 REWRITE = PATTERN.rewrite(
     name="merged-transposes",
-    summary="several Transposes alike whose results meet become one, or none",
+    summary="merges equal Transposes whose results meet",
     stage=4,
 )

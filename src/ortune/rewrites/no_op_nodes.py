@@ -1,13 +1,13 @@
-"""Takes out nodes that give what they are given.
+"""Removes nodes that return their input unchanged.
 
-What it is: Identity, Dropout outside of training, a Cast to the type that is there, a Transpose that keeps the order,
-    Reshape, Expand, Tile, Pad, Slice and Split that change no size, Concat and Sum of one tensor, Add and Sub of zero,
-    Mul, Div and Pow by one.
-Why it costs: ONNX Runtime takes many of them out by itself, at every start. It keeps Transpose, Tile, Pad, Pow, Sum,
-    Max, Concat and Split, which copy the tensor at every call, and Reshape, which costs its start. In the file they all
-    stand between the nodes that other rewrites look for.
-Evidence: types and sizes that follow from the inputs, before and after the node.
-Fix and its safety: exact: every number is the same (of zeros the sign may change).
+What it is: Identity, Dropout at inference, a Cast to the existing type, a Transpose that keeps the order, Reshape,
+    Expand, Tile, Pad, Slice and Split that change no size, Concat and Sum of one tensor, Add and Sub of zero, and Mul,
+    Div and Pow by one.
+Why it costs: ONNX Runtime removes many of them itself, at every start. It keeps Transpose, Tile, Pad, Pow, Sum, Max,
+    Concat and Split, which copy the tensor in every run, and Reshape, which costs its overhead. In the file they also
+    hide patterns from other rewrites.
+Evidence: types and sizes inferred from the inputs, before and after the node.
+Fix and its safety: exact: all values are equal (the sign of zeros may change).
 Example: ``--rewrite no-op-nodes``
 References: ONNX operators; ONNX Runtime documentation, "Graph Optimizations", on redundant nodes.
 """
@@ -204,21 +204,21 @@ def _change(model: ir.Model, params: Mapping[str, str]) -> RewriteResult:
     counts, reasons = _remove(model)
     count = counts.total()
     if not count:
-        return unchanged(*(reasons or ("every node changes what it is given",)))
-    what = f"Took {count} node{'s' if count > 1 else ''} out that changed nothing."
+        return unchanged(*(reasons or ("every node changes its input",)))
+    what = f"Removed {count} node{'s' if count > 1 else ''} without an effect."
     return RewriteResult(modified=True, what=what, reasons=tuple(reasons))
 
 
 def _proposes(model: ir.Model, workload: Workload | None) -> Sequence[Proposed]:
     counts, _ = _remove(model.clone())
     count = sum(counts[name] for name in _LEFT)
-    gives = "1 node gives" if count == 1 else f"{count} nodes give"
-    return [({}, f"{gives} what {'it is' if count == 1 else 'they are'} given")] if count else []
+    nodes = "1 node returns its" if count == 1 else f"{count} nodes return their"
+    return [({}, f"{nodes} input unchanged")] if count else []
 
 
 REWRITE = Rewrite(
     name="no-op-nodes",
-    summary="nodes that give what they are given go",
+    summary="removes nodes that return their input unchanged",
     safety="exact",
     stage=CLEAN_UP,
     change=_change,

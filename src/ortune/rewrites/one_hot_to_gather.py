@@ -1,12 +1,13 @@
-"""Looks rows up where a one-hot encoding is multiplied with a matrix.
+"""Replaces a one-hot encoding multiplied by a matrix by a row lookup.
 
-What it is: ``Cast(Equal(x, [0, 1, ..., n - 1]))`` (JAX, tf2onnx) or ``OneHot``, and then ``MatMul`` with a constant,
-    picks one row of the matrix for every number, or none where it is out of range. Gather does the same; a row of
-    zeros stands for what is out of range. What follows element by element (a bias, a Gelu) is done to the table once.
-Why it costs: the code has as many columns as the matrix has rows, is written and read several times over, and the
-    product multiplies almost nothing but zeros.
+What it is: ``Cast(Equal(x, [0, 1, ..., n - 1]))`` (JAX, tf2onnx) or ``OneHot``, followed by ``MatMul`` with a
+    constant, selects one row of the matrix per index, or none for an index out of range. Gather does the same, with a
+    row of zeros for an index out of range. Following elementwise operators (a bias, a Gelu) are applied to the table
+    once.
+Why it costs: the encoding has as many columns as the matrix has rows and is written and read several times. The MatMul
+    multiplies almost only zeros.
 Evidence: Equal, Cast and MatMul (or OneHot and MatMul) at the top of the profile, on integer inputs.
-Fix and its safety: exact: a row of the product is a row of the matrix plus zeros. Weights that are not finite are left.
+Fix and its safety: exact: a row of the result is a row of the matrix plus zeros. Weights that are not finite are left.
 Example: ``--rewrite one-hot-to-gather``
 References: ONNX operators, "Gather" and "OneHot".
 """
@@ -87,13 +88,13 @@ def _code(value: ir.Value, look: Look) -> _Code | str:  # noqa: PLR0911  (one a 
         if x is None or numbers is None:
             continue
         if numbers.dtype not in (np.int32, np.int64) or numbers.size < 2 or numbers.shape[-1] != numbers.size:
-            return f"Equal {equal.name!r} compares with something else than a row of integers"
+            return f"Equal {equal.name!r} does not compare with a row of integers"
         row = numbers.reshape(-1)
         if (np.diff(row) != 1).any():
-            return f"the numbers that Equal {equal.name!r} compares with do not follow each other"
+            return f"the integers compared in Equal {equal.name!r} are not consecutive"
         dims = look.values.sizes(x)
         if dims is None or len(dims) < numbers.ndim or dims[-1] != 1:
-            return f"what Equal {equal.name!r} compares is not known to have one number a row"
+            return f"the input of Equal {equal.name!r} may have more than one value per row"
         return _Code(x=x, dtype=numbers.dtype, drops=True, rank=len(dims), low=int(row[0]), count=row.size)
     return ""
 
@@ -104,9 +105,9 @@ def _one_hot(node: ir.Node) -> _Code | str:
     if x is None or depth is None or values is None or values.dtype != np.float32:
         return f"depth or values of OneHot {node.name!r} are not constant float32"
     if values.tolist() != [0.0, 1.0] or not last:
-        return f"OneHot {node.name!r} gives other values than 0 and 1, or not on the last axis"
+        return f"OneHot {node.name!r} has values other than 0 and 1, or not on the last axis"
     if x.dtype not in (ir.DataType.INT32, ir.DataType.INT64):
-        return f"the indices of OneHot {node.name!r} are not known to be integers"
+        return f"the indices of OneHot {node.name!r} may not be integers"
     # Numbers below zero count from the end.
     dtype = np.dtype(np.int32 if x.dtype == ir.DataType.INT32 else np.int64)
     low, count = -int(depth), 2 * int(depth)
@@ -119,11 +120,9 @@ def _match(product: ir.Node, look: Look) -> _Match | str:
     if isinstance(code, str):
         return code
     if weights is None or weights.ndim != 2 or weights.dtype != np.float32:
-        return (
-            f"what MatMul {product.name!r} multiplies a one-hot encoding with is no constant float32 matrix"
-        )
+        return f"MatMul {product.name!r} does not multiply by a constant float32 matrix"
     if code_value is None or only_user(code_value) is not product:
-        return f"the one-hot encoding of MatMul {product.name!r} is used elsewhere too"
+        return f"the one-hot encoding of MatMul {product.name!r} is also used elsewhere"
     if not np.isfinite(weights).all():
         return f"the weights of MatMul {product.name!r} are not all finite"
     if (code.count + 2) * weights[0].nbytes > _MOST_BYTES:
@@ -172,7 +171,7 @@ def _replace(editor: Editor, match: _Match, look: Look) -> None:
 
 def _refuses(look: Look) -> str:
     old = look.opset < _LEAST_OPSET
-    return f"the model is of opset {look.opset}, and Clip of integers needs {_LEAST_OPSET}" if old else ""
+    return f"the model has opset {look.opset}, and Clip of integers needs {_LEAST_OPSET}" if old else ""
 
 
 PATTERN = Pattern(
@@ -181,12 +180,12 @@ PATTERN = Pattern(
     replace=_replace,
     end=lambda match: match.at,
     refuses=_refuses,
-    made="Made {n} {lookup|lookups} of products with a one-hot encoding.",
-    proposed="{n} one-hot {encoding is|encodings are} multiplied with a matrix",
-    none="no one-hot encoding is multiplied with a constant matrix",
+    made="Replaced {n} one-hot {encoding|encodings} by a row lookup.",
+    proposed="{n} one-hot {encoding is|encodings are} multiplied by a matrix",
+    none="no one-hot encoding is multiplied by a constant matrix",
 )
 REWRITE = PATTERN.rewrite(
     name="one-hot-to-gather",
-    summary="a one-hot encoding times a matrix becomes a lookup of its rows",
+    summary="replaces a one-hot encoding times a matrix by a row lookup",
     stage=2,
 )

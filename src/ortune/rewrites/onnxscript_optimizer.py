@@ -1,10 +1,10 @@
-"""Lets the optimiser of onnxscript rewrite the graph, where the environment that is measured has it.
+"""Runs onnxscript's optimizer, if it is installed in the measured environment.
 
-What it is: ``onnxscript.optimizer.optimize``, which torch's newer exporter applies to what it writes: functions
-    inlined, constants and shapes folded, redundant Casts, Reshapes and Transposes removed. ortune never installs it.
-Why it costs: what other exporters leave, or torch's without optimisation, ONNX Runtime removes in part at each start.
+What it is: ``onnxscript.optimizer.optimize``, which torch's newer exporter applies to its output: functions inlined,
+    constants and shapes folded, redundant Casts, Reshapes and Transposes removed. ortune never installs it.
+Why it costs: ONNX Runtime removes only part of the leftovers of other exporters, and again at each start.
 Evidence: the number of nodes in the optimised graph, with and without.
-Fix and its safety: exact: the same sums, some in another order. The outputs are compared, as for every rewrite.
+Fix and its safety: exact: the same sums, some in another order. Outputs are compared, as for every rewrite.
 Example: ``--rewrite onnxscript-optimizer``
 References: ONNX Script documentation, "Optimizer".
 """
@@ -13,4 +13,4 @@ from __future__ import annotations
 
 from ortune.rewrites._others import by_package
 
-REWRITE = by_package("onnxscript-optimizer", "onnxscript", "the optimiser of onnxscript simplifies the graph")
+REWRITE = by_package("onnxscript-optimizer", "onnxscript", "runs the optimizer of onnxscript")

@@ -1,16 +1,16 @@
-"""Writes the model in ORT format, as ONNX Runtime's converter does.
+"""Writes the model in ORT format, with ONNX Runtime's converter.
 
-What it is: a finished graph as a flatbuffer, weights included, which is read without being parsed. It is optimised
-    while it is written: basic folds constants and batch normalisation, extended fuses for the CPU's kernels, all lays
-    out for them too (without the blocks of x86). The style fixed does so at once; runtime keeps the graph at the
-    level basic and stores what the CPU may still fuse at load.
-Why it costs: an .onnx is parsed and optimised at every start; and builds for phones, or pages that count their bytes,
-    read this format alone.
-Evidence: time to make the session; the size of the build that can read it.
-Fix and its safety: exact (sums are reassociated). Keep the original beside it, since nothing can be changed in an
-    .ort. From extended on it holds operators of the CPU (FusedConv, FusedGemm, FusedMatMul): on WebGPU those are
-    slow, wrong, or no session at all. Even at basic WebGPU copies nothing between CPU and GPU for an .ort: give it
-    the .onnx.
+What it is: an optimised graph as a flatbuffer, weights included, which loads without parsing. The level sets how far
+    it is optimised: basic folds constants and BatchNormalization, extended adds CPU fusions, all adds CPU layouts
+    (except the NCHWc blocks of x86). The style fixed applies everything now. The style runtime keeps the graph at
+    basic and stores the CPU fusions for load time.
+Why it costs: an .onnx is parsed and optimised at every start. Builds for phones, and small builds for web pages, read
+    only this format.
+Evidence: session creation time; the size of the build that can read it.
+Fix and its safety: exact (sums are reassociated). Keep the original, because an .ort cannot be changed. From extended
+    upwards it contains CPU operators (FusedConv, FusedGemm, FusedMatMul), which on WebGPU are slow, wrong, or make
+    session creation fail. Even at basic, WebGPU inserts no copies between CPU and GPU for an .ort: use the .onnx
+    there.
 Example: ``--rewrite ort-format:level=basic``
 References: ONNX Runtime documentation, "ORT model format"; microsoft/onnxruntime#24475.
 """
@@ -35,7 +35,7 @@ def _proposes(model: ir.Model, workload: Workload | None) -> Sequence[Proposed]:
     return [
         (
             {"level": level},
-            f"ONNX Runtime parses and optimises its {their} at every start; in ORT format less of that",
+            f"ONNX Runtime parses and optimises its {their} at every start, but less of that in ORT format",
         )
         for level in _LEVELS
     ]
@@ -43,7 +43,7 @@ def _proposes(model: ir.Model, workload: Workload | None) -> Sequence[Proposed]:
 
 REWRITE = Rewrite(
     name="ort-format",
-    summary="the model is written in ORT format, to start faster",
+    summary="writes the model in ORT format, which starts faster",
     safety="exact",
     stage=10,
     params=(
@@ -52,14 +52,14 @@ REWRITE = Rewrite(
             kind="choice",
             default="basic",
             choices=_LEVELS,
-            summary="how far ONNX Runtime optimises before writing",
+            summary="optimisation level before writing",
         ),
         Param(
             name="style",
             kind="choice",
             default="fixed",
             choices=("fixed", "runtime"),
-            summary="all of that at once, or the CPU's own part when it is loaded",
+            summary="apply all optimisations now, or CPU fusions at load time",
         ),
         Param(
             name="platform",

@@ -1,16 +1,16 @@
-"""Saves the graph as ONNX Runtime has optimised it, so that starting need not do it again.
+"""Saves ONNX Runtime's optimised graph, which speeds up session creation.
 
-What it is: the session's own optimised graph, written to a file by the same build that will run it. It may hold
-    operators of ONNX Runtime alone (com.microsoft, com.microsoft.nchwc).
-Why it costs: at every start the graph is resolved, folded, fused and laid out anew; in a large graph that takes longer
-    than reading the weights. Steady calls are as fast as before: prepacking the weights for the kernels is not part
-    of the graph, and is done at each start as ever.
-Evidence: time of session creation, with and without.
-Fix and its safety: exact, and bound to the hardware and the build: at level ``all`` convolutions are in blocks as wide
-    as this CPU's vectors, and at ``extended`` fused operators may be unknown to an older build. Keep the original
-    beside it. What was computed once is stored, so the file can be several times larger. The plan must turn the
-    optimiser off (``graph_optimization_level=disable``), or nothing is saved; single optimisers that cost more than
-    they bring are therefore left out here (``without``), and not by a setting.
+What it is: the session's optimised graph, saved by the same build that will run it. It may contain operators that only
+    ONNX Runtime has (com.microsoft, com.microsoft.nchwc).
+Why it costs: at every start the graph is resolved, folded, fused and laid out again, which for a large graph takes
+    longer than reading the weights. Steady latency is unchanged. Prepacking of weights is not part of the graph, and
+    still happens at each start.
+Evidence: session creation time, with and without.
+Fix and its safety: exact, but bound to the hardware and the build: at level ``all`` convolutions use blocks as wide as
+    this CPU's vectors, and at ``extended`` an older build may not know the fused operators. Keep the original. Folded
+    constants are stored, so the file can be several times larger. The configuration must disable the optimizer
+    (``graph_optimization_level=disable``), or nothing is saved. Single optimizers are therefore disabled here
+    (``without``) and not by a setting.
 Example: ``--rewrite ort-optimized-model:level=extended``
 References: ONNX Runtime documentation, "Graph Optimizations", online and offline mode.
 """
@@ -31,7 +31,7 @@ NAME = "ort-optimized-model"
 
 def _refuses(model: ir.Model) -> tuple[str, ...]:
     if NAME in made_by(model):
-        return ("the model is ONNX Runtime's optimised graph already; give the original to optimise it anew",)
+        return ("the model is already ONNX Runtime's optimised graph; pass the original instead",)
     return ()
 
 
@@ -40,12 +40,12 @@ def _proposes(model: ir.Model, workload: Workload | None) -> Sequence[Proposed]:
         return []
     count = sum(1 for node in nodes(model) if node.op_type != "Constant")
     their = "node" if count == 1 else f"{count} nodes"
-    return [({}, f"ONNX Runtime optimises its {their} at every start; saved, that is done once")]
+    return [({}, f"ONNX Runtime optimises its {their} at every start; the saved graph avoids that")]
 
 
 REWRITE = Rewrite(
     name=NAME,
-    summary="ONNX Runtime's optimised graph is saved, to start faster",
+    summary="saves ONNX Runtime's optimised graph, which starts faster",
     safety="exact",
     stage=9,
     hardware_bound=True,
@@ -55,12 +55,12 @@ REWRITE = Rewrite(
             kind="choice",
             default="all",
             choices=("all", "extended", "basic"),
-            summary="how far ONNX Runtime optimises before saving",
+            summary="optimisation level before saving",
         ),
         Param(
             name="without",
             kind="text",
-            summary="optimisers that are left out, joined by +: SkipLayerNormFusion, say",
+            summary="optimizers to disable, joined by + (for example SkipLayerNormFusion)",
         ),
     ),
     settings={"graph_optimization_level": "disable"},

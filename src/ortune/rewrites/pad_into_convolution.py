@@ -1,11 +1,12 @@
-"""Lets a convolution do the padding that a Pad before it does.
+"""Merges a Pad into the convolution that follows.
 
-What it is: Pad with zeros along height and width, before a Conv: the sizes are added to the convolution's own ``pads``.
-Why it costs: Pad copies the whole tensor to put a border around it; a convolution reads zeros there for nothing. It
-    also stands outside of the blocked layout. ONNX Runtime does the same at load where every reader of the Pad is a
-    convolution or a pool, and not where one of them is something else.
+What it is: Pad with zeros along height and width before a Conv: its sizes are added to the ``pads`` of the
+    convolution.
+Why it costs: Pad copies the whole tensor to add a border, and interrupts the blocked layout. A convolution pads with
+    zeros at no cost. ONNX Runtime does the same at load if every reader of the Pad is a convolution or a pool, but not
+    if one is something else.
 Evidence: Pad before Conv in the optimised graph.
-Fix and its safety: exact: the same numbers.
+Fix and its safety: exact: the same values.
 Example: ``--rewrite pad-into-convolution``
 References: ONNX operators, "Pad" and "Conv"; ONNX Runtime source, ``core/optimizer/pad_fusion.cc``.
 """
@@ -29,21 +30,21 @@ def _border(pad: ir.Node, rank: int) -> list[int] | str:
     operands = [input_of(pad, place) for place in (1, 2, 3)]
     number = scalar(operands[1]) if operands[1] is not None else float_of(pad, "value", 0.0)
     if text_of(pad, "mode", "constant") != "constant" or number != 0.0:
-        return f"{said} does not pad with zeros, as far as is known"
+        return f"{said} may not pad with zeros"
     pads, sizes = constant(operands[0]), ints_of(pad, "pads")
     if sizes is None and pads is not None:
         sizes = pads.reshape(-1).tolist()
     axes = constant(operands[2])
     if sizes is None or (operands[2] is not None and axes is None):
-        return f"{said} computes its sizes at every call"
+        return f"{said} has no constant sizes"
     places = list(range(rank)) if axes is None else [int(axis) % rank for axis in axes.reshape(-1)]
     if len(sizes) != 2 * len(places):
-        return f"{said} pads a tensor of another rank than the convolution's"
+        return f"{said} has another rank than the convolution"
     border = [0] * (2 * rank)
     for place, axis in enumerate(places):
         border[axis], border[rank + axis] = sizes[place], sizes[len(places) + place]
     if min(border) < 0 or any(border[k] for k in (0, 1, rank, rank + 1)):
-        return f"{said} cuts, or pads images or channels"
+        return f"{said} crops, or pads the batch or channel axis"
     return border[2:rank] + border[rank + 2 :]
 
 
@@ -60,7 +61,7 @@ def _match(conv: ir.Node, _: Look) -> _Match | str:
         return ""
     auto, own = text_of(conv, "auto_pad", "NOTSET"), ints_of(conv, "pads")
     if auto not in ("NOTSET", "VALID"):
-        return f"Conv {conv.name!r} pads by the size of what it is given"
+        return f"Conv {conv.name!r} has automatic padding"
     border = _border(source, len(weight))
     if isinstance(border, str):
         return border
@@ -81,8 +82,8 @@ PATTERN = Pattern(
     anchors=("Conv",),
     match=_match,
     replace=_replace,
-    made="Let {n} {convolution|convolutions} pad.",
-    proposed="{n} {convolution follows|convolutions follow} a Pad of zeros",
+    made="Merged {n} Pad into {the convolution|the convolutions} after.",
+    proposed="{n} {convolution follows|convolutions follow} a Pad with zeros",
     none="no convolution follows a Pad",
     beside=("Pad",),
     least_opset=_LEAST_OPSET,
@@ -91,6 +92,6 @@ PATTERN = Pattern(
 )
 REWRITE = PATTERN.rewrite(
     name="pad-into-convolution",
-    summary="convolutions pad what a Pad before them padded",
+    summary="merges a Pad into the convolution that follows",
     stage=1,
 )

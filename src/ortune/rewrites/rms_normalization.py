@@ -1,9 +1,9 @@
-"""Writes RMS normalisations as ONNX Runtime fuses them.
+"""Rewrites RMS normalisations in the form that ONNX Runtime fuses.
 
-What it is: ``x / sqrt(mean(x^2) + epsilon) * gamma`` over the last axis (Llama, Qwen, T5). ONNX Runtime makes one
-    operator of it where the square is a Pow and the root divides; torch's newer exporter writes a reciprocal, others
-    a product for the square or a Pow for the root. These are written with Pow and Div.
-Why it costs: six or seven passes over the tensor in place of one, twice a layer.
+What it is: ``x / sqrt(mean(x^2) + epsilon) * gamma`` over the last axis (Llama, Qwen, T5). ONNX Runtime fuses it where
+    the square is a Pow and the root is a divisor. torch's newer exporter writes a Reciprocal, others Mul for the
+    square or Pow for the root. These become Pow and Div.
+Why it costs: six or seven passes over the tensor instead of one, twice per layer.
 Evidence: ReduceMean, Sqrt and Reciprocal in the optimised graph.
 Fix and its safety: exact: the same sums, rounded in another order.
 Example: ``--rewrite rms-normalization``
@@ -70,20 +70,20 @@ def _match(end: ir.Node, look: Look) -> _Match | str:  # noqa: PLR0911  (one a n
     what = f"the RMS normalisation of {x.name!r}"
     axis, sizes = reduced_axis(mean), look.values.sizes(x)
     if axis != -1 and (axis is None or sizes is None or axis % len(sizes) != len(sizes) - 1):
-        return f"{what} is not known to be over the last axis"
+        return f"{what} may not be over the last axis"
     if is_parameter(mean, "keepdims") or not int_of(mean, "keepdims", 1):
-        return f"{what} drops the axis on the way"
+        return f"{what} does not keep the reduced axis"
     numbers = constant(added)
     if numbers is None or numbers.dtype != np.float32 or x.dtype not in (None, ir.DataType.FLOAT):
-        return f"{what} is not of float32"
+        return f"{what} is not float32"
     if look.opset < _LEAST_OPSET:
-        return f"the model is of opset {look.opset}, and ONNX Runtime fuses {what} from {_LEAST_OPSET} on"
+        return f"the model has opset {look.opset}, and ONNX Runtime fuses {what} from {_LEAST_OPSET}"
     scaled = only_user(y)
     gamma = constant(other_input(scaled, y)) if scaled is not None and is_op(scaled, "Mul") else None
     if scaled is None or gamma is None or gamma.ndim != 1:
-        return f"{what} is not followed by a constant factor for each element of a row"
+        return f"{what} is not followed by a constant scale per element of a row"
     if fusion_at(scaled) is not None:
-        return f"ONNX Runtime fuses {what} by itself"
+        return f"ONNX Runtime itself fuses {what}"
     return _Match(x=x, y=y, epsilon=epsilon)
 
 
@@ -109,13 +109,13 @@ PATTERN = Pattern(
     beside=("ReduceMean",),
     match=_match,
     replace=_replace,
-    made="Wrote {n} RMS {normalisation|normalisations} as ONNX Runtime fuses them.",
-    proposed="{n} RMS {normalisation is|normalisations are} written as ONNX Runtime does not fuse it",
-    none="no RMS normalisation is written out",
+    made="Rewrote {n} RMS {normalisation|normalisations} in the form that ONNX Runtime fuses.",
+    proposed="{n} RMS {normalisation is|normalisations are} in a form that ONNX Runtime does not fuse",
+    none="the model has no RMS normalisation pattern",
     repeats=True,
 )
 REWRITE = PATTERN.rewrite(
     name="rms-normalization",
-    summary="RMS normalisations are written as ONNX Runtime fuses them",
+    summary="rewrites RMS normalisations in the form that ONNX Runtime fuses",
     stage=3,
 )

@@ -1,17 +1,15 @@
-"""Makes Softmax and LogSoftmax of the reductions and arithmetic that they were exported as.
+"""Fuses arithmetic into Softmax and LogSoftmax.
 
 What it is: ``exp(x - max) / sum`` over the last axis (JAX, handwritten attention and losses), with or without the
-    maximum, the sum divided by or multiplied with its reciprocal, the axis kept or brought back by a Reshape; and
-    ``x - log(sum(exp(x)))``, which is LogSoftmax. What is computed from ``x`` is recognised by its values. Over an
-    inner axis they are left: there ONNX Runtime's Softmax turns the tensor twice. So is the logarithm of a Softmax:
-    from 88 below the largest on it loses digits, from 104 on it is minus infinity, where LogSoftmax has the number.
-    A clamp (Clip, Max or Min) or a small number added that no value feels goes as well: behind the maximum,
-    exponents are zero at most and their sum is one at least.
-Why it costs: three to six passes over the tensor in place of one. ONNX Runtime fuses none of these.
+    maximum, with Div or a reciprocal, the axis kept or restored by a Reshape; and ``x - log(sum(exp(x)))``, which is
+    LogSoftmax. Both are recognised by their values. Over an inner axis they are left, because ONNX Runtime's Softmax
+    transposes twice there. The logarithm of a Softmax is left too: far below the maximum it is minus infinity where
+    LogSoftmax is finite. A clamp (Clip, Max or Min) or a small added number without any effect is removed as well.
+Why it costs: three to six passes over the tensor instead of one. ONNX Runtime fuses none of these.
 Evidence: Exp, ReduceSum and Div in the optimised graph.
-Fix and its safety: exact: the same sums, rounded in another order, wherever the written form gives shares that add up
-    to one. Without the maximum it does not where Exp or its sum overflows (numbers above 88: NaN, infinity or all
-    zeros) or vanishes (all of a row below -87); there the operator gives the right shares.
+Fix and its safety: exact: the same sums, rounded in another order, wherever the written form returns shares that sum
+    to one. Without the maximum, Exp or its sum can overflow (values above 88) or vanish (a whole row below -87). There
+    the operator returns correct shares.
 Example: ``--rewrite softmax``
 References: ONNX operators, "Softmax" and "LogSoftmax"; Blanchard, Higham and Higham, "Accurately computing the
     log-sum-exp and softmax functions", 2021.
@@ -131,12 +129,12 @@ def _match(anchor: ir.Node, look: Look) -> _Match | str:
             elif not operator and _operator(computed[y][:1], probes[:1], -1):
                 why = (
                     why
-                    or f"what is computed around {anchor.op_type} {anchor.name!r} is no Softmax of low numbers"
+                    or f"the arithmetic around {anchor.op_type} {anchor.name!r} is not a Softmax for small values"
                 )
             elif not operator and _operator(computed[y], probes, -1, _NEARLY):
                 why = (
                     why
-                    or f"{anchor.op_type} {anchor.name!r} is part of a Softmax but for a number that is felt"
+                    or f"{anchor.op_type} {anchor.name!r} differs from a Softmax by a constant with an effect"
                 )
             elif not operator and any(_operator(computed[y], probes, axis) for axis in range(len(shape) - 1)):
                 why = why or f"the Softmax around {anchor.op_type} {anchor.name!r} is not over the last axis"
@@ -154,25 +152,25 @@ def _checked(match: _Match, computed: dict[ir.Value, Probes], of_x: Known, opset
     nodes, elsewhere = between(match.x, match.y, computed)
     what = f"the {match.operator} of {match.x.name!r}"
     if elsewhere is not None:
-        return f"of {what}, {elsewhere.name!r} is used elsewhere too"
+        return f"{elsewhere.name!r} in {what} is also used elsewhere"
     if (of_x.dtype or match.x.dtype) != ir.DataType.FLOAT:
-        return f"{what} is not known to be of float32"
+        return f"{what} may not be float32"
     why = _other_function(match, nodes, computed)
     if why:
         return f"{what} {why}"
     if opset >= _ONE_AXIS_OPSET:
         return match
     if of_x.dims is None:
-        return f"the model is of opset {opset}, and of {what} it is not known which axis is the last"
+        return f"the model has opset {opset}, and the last axis of {what} is unknown"
     return _Match(x=match.x, y=match.y, operator=match.operator, axis=len(of_x.dims) - 1)
 
 
 def _other_function(match: _Match, nodes: Sequence[ir.Node], computed: Mapping[ir.Value, Probes]) -> str:
     """Says why the function may differ from Softmax outside the probes; "" if it cannot."""
     if any(_is_felt(node, match, computed) for node in nodes):
-        return "is computed with constants, which would be left out"
+        return "uses constants that the operator would ignore"
     if match.operator == "LogSoftmax" and not all(_of_the_sum(node) for node in nodes if is_op(node, "Exp")):
-        return "is the logarithm of shares, which loses what is too small for a number"
+        return "is the logarithm of shares, which underflow to zero"
     return ""
 
 
@@ -219,8 +217,8 @@ def _of_shares(node: ir.Node) -> str:
     if source is None or not is_op(source, "Softmax"):
         return ""
     return (
-        f"Log {node.name!r} of Softmax {source.name!r} is minus infinity where a share is too small for a number, "
-        "and LogSoftmax is not"
+        f"Log {node.name!r} of Softmax {source.name!r} is minus infinity where a share underflows, "
+        "but LogSoftmax is finite"
     )
 
 
@@ -237,13 +235,13 @@ PATTERN = Pattern(
     anchors=("Exp", "ReduceLogSumExp", "Log"),
     match=_match,
     replace=_replace,
-    made="Made {n} Softmax of arithmetic.",
-    proposed="{n} Softmax {is|are} written out",
-    none="no Softmax is written out",
+    made="Fused {n} Softmax.",
+    proposed="{n} Softmax {is|are} not fused",
+    none="the model has no Softmax pattern",
     repeats=True,
 )
 REWRITE = PATTERN.rewrite(
     name="softmax",
-    summary="exponentials divided by their sum become Softmax or LogSoftmax",
+    summary="fuses exponentials divided by their sum into Softmax or LogSoftmax",
     stage=2,
 )

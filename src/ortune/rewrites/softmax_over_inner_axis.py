@@ -1,12 +1,11 @@
-"""Writes a Softmax over an inner axis out, where what lies behind the axis is large.
+"""Writes out a Softmax over an inner axis where the inner dimensions are large.
 
-What it is: a Softmax over channels of an image, as segmentation has it and detectors for their distributions of box
-    edges. It becomes ReduceMax, Sub, Exp, ReduceSum and Div along that axis.
-Why it costs: ONNX Runtime's Softmax works on rows that lie together in memory. For an inner axis it turns the tensor
-    before and after, which for a large image takes several times what the Softmax itself does. The five operators work
-    on whole rows of what lies behind the axis, and turn nothing.
+What it is: a Softmax over image channels, as in segmentation models and in detectors with box distributions. It
+    becomes ReduceMax, Sub, Exp, ReduceSum and Div along that axis.
+Why it costs: ONNX Runtime's Softmax needs contiguous rows. For an inner axis it transposes before and after, which for
+    a large image takes several times as long as the Softmax itself. The five operators need no transpose.
 Evidence: Softmax with an axis that is not the last among the slowest operators of the profile.
-Fix and its safety: exact: the same numbers, the sum in another order.
+Fix and its safety: exact: the same values, summed in another order.
 Example: ``--rewrite softmax-over-inner-axis``
 References: ONNX Runtime source, ``core/providers/cpu/math/softmax.cc``; ONNX operators, "Softmax".
 """
@@ -40,16 +39,16 @@ def _match(node: ir.Node, look: Look) -> _Match | str:
     if axis == -1 or value is None:
         return ""
     if axis >= 0:
-        return f"of Softmax {node.name!r} it is not known whether its axis is the last"
+        return f"the axis of Softmax {node.name!r} may be the last"
     if look.opset < _LEAST_OPSET:
-        return f"the model is of opset {look.opset}, and Softmax is over one axis from {_LEAST_OPSET} on"
+        return f"the model has opset {look.opset}, and Softmax has a single axis from {_LEAST_OPSET}"
     if value.dtype not in (None, ir.DataType.FLOAT):
-        return f"Softmax {node.name!r} is not of float32"
+        return f"Softmax {node.name!r} is not float32"
     behind = sizes[axis + 1 :] if sizes is not None else ()
     if all(size is not None for size in behind) and sizes is not None:
         count = prod(size for size in behind if size is not None)
         if count < _LEAST_BEHIND:
-            return f"behind the axis of Softmax {node.name!r} are {count} elements alone"
+            return f"the inner dimensions of Softmax {node.name!r} have only {count} elements"
     return node, axis
 
 
@@ -71,12 +70,12 @@ PATTERN = Pattern(
     anchors=("Softmax",),
     match=_match,
     replace=_replace,
-    made="Wrote {n} Softmax over an inner axis out.",
+    made="Wrote out {n} Softmax over an inner axis.",
     proposed="{n} Softmax {is|are} over an inner axis",
-    none="no Softmax is over another axis than the last",
+    none="every Softmax is over the last axis",
 )
 REWRITE = PATTERN.rewrite(
     name="softmax-over-inner-axis",
-    summary="Softmax over an inner axis is written out, so that nothing is turned",
+    summary="writes out Softmax over an inner axis, which avoids transposes",
     stage=5,
 )

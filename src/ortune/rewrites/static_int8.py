@@ -1,15 +1,14 @@
-"""Stores weights and activations in 8 bits, with scales found by running the model on inputs (QDQ).
+"""Quantizes weights and activations to 8 bits, with scales calibrated on inputs (QDQ).
 
-What it is: ONNX Runtime's static quantiser. It runs the model on calibration inputs, notes between which values every
-    tensor lies, and puts QuantizeLinear and DequantizeLinear around the operators; ONNX Runtime then fuses these into
-    integer kernels.
-Why it costs: a float32 product reads four times the bytes and does a quarter of the multiplications an instruction
-    that an int8 one does on a CPU with integer dot products (VNNI, dotprod).
-Evidence: the time of Conv, MatMul and Gemm in the profile; the outputs' error, the file's size and the time of the
-    quantised model, side by side. Where operators between the products have no integer kernel, the conversions cost
-    more than the products gain.
-Fix and its safety: numerics: outputs change by about a hundredth, more where a few values are much larger than the
-    others. Calibrate on inputs like those that will come; on invented ones the scales are guesses.
+What it is: ONNX Runtime's static quantizer. It runs the model on calibration inputs, records the range of every
+    tensor, and inserts QuantizeLinear and DequantizeLinear around the operators, which ONNX Runtime fuses into integer
+    kernels.
+Why it costs: on a CPU with integer dot products (VNNI, dotprod), float32 reads four times the bytes of int8 and does a
+    quarter of the multiplications per instruction.
+Evidence: the time of Conv, MatMul and Gemm in the profile; the output error, file size and time of the quantized
+    model. Where operators in between have no integer kernel, the conversions can cost more than quantization saves.
+Fix and its safety: numerics: outputs change by about one percent, more where a few values are much larger than the
+    others. Calibrate on representative inputs; with synthetic inputs the scales are guesses.
 Example: ``--rewrite static-int8:activations=s8,leave=ends``
 References: ONNX Runtime documentation, "Quantize ONNX models"; Jacob et al. 2018.
 """
@@ -44,15 +43,15 @@ def _proposes(model: ir.Model, workload: Workload | None) -> Sequence[Proposed]:
     if _refuses(model) or n_bytes < LEAST_BYTES:
         return []
     return [
-        ({}, f"{megabytes(n_bytes)} in products: 8 bits for weights and activations"),
-        ({"operators": "products"}, "8 bits in products alone: what lies between them stays as it is"),
-        ({"activations": "s8"}, "8 bits for weights and activations, both signed"),
+        ({}, f"{megabytes(n_bytes)}: weights and activations could be 8-bit"),
+        ({"operators": "products"}, "only Conv, MatMul and Gemm in 8 bits; other operators stay in float32"),
+        ({"activations": "s8"}, "weights and activations in 8 bits, both signed"),
     ]
 
 
 REWRITE = Rewrite(
     name="static-int8",
-    summary="weights and activations in 8 bits, calibrated on inputs",
+    summary="quantizes weights and activations to 8 bits, calibrated on inputs",
     safety="numerics",
     stage=8,
     family=FAMILY,
@@ -69,21 +68,21 @@ REWRITE = Rewrite(
             kind="choice",
             default="channel",
             choices=("channel", "tensor"),
-            summary="a scale for each channel of a weight, or one for all",
+            summary="one scale per channel of a weight, or one per tensor",
         ),
         Param(
             name="calibration",
             kind="choice",
             default="minmax",
             choices=("minmax", "percentile", "entropy"),
-            summary="how ranges are chosen from what was seen",
+            summary="how ranges are chosen from the observed values",
         ),
         Param(
             name="operators",
             kind="choice",
             default="all",
             choices=("all", "products"),
-            summary="every operator that the quantiser knows, or Conv, MatMul and Gemm alone",
+            summary="all operators that the quantizer supports, or only Conv, MatMul and Gemm",
         ),
         RANGE,
         LEAVE,

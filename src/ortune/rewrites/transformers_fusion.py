@@ -1,15 +1,15 @@
-"""Lets ONNX Runtime's tool for transformers fuse what the session's own optimiser leaves.
+"""Runs ONNX Runtime's transformer optimizer, which fuses more than the session does.
 
-What it is: ``onnxruntime.transformers.optimizer`` on the graph with its constants folded: attention, layer
-    normalisation with the sum before it, Gelu with the bias before it, each one operator of ``com.microsoft``. The kind
-    of model, the number of heads and the hidden size are read from the graph.
-Why it costs: as decomposed, each of these is several passes over the tensors. The session's own optimiser knows fewer
-    forms, and attention without a mask or with past keys is not among them.
+What it is: ``onnxruntime.transformers.optimizer`` on the graph with its constants folded: attention,
+    LayerNormalization with the Add before it, and Gelu with the bias before it each become one operator of
+    ``com.microsoft``. Model type, number of heads and hidden size are read from the graph.
+Why it costs: unfused, each of these is several passes over the tensors. The session's own optimizer matches fewer
+    forms, and does not fuse attention without a mask or with past keys.
 Evidence: Softmax between two MatMul, with Transposes around, in the optimised graph.
-Fix and its safety: exact: normalisations, Gelu and their sums are reassociated, and so is attention; a row of a batch
-    whose mask leaves nothing is not defined before or after. Two fusions that are no reassociations are left out: the
-    one of the embeddings, which takes positions for granted, and the mask as a length, which takes padding to be at
-    the end. The weights are folded, so that a file that holds them in 8 bits grows.
+Fix and its safety: exact: normalisations, Gelu, attention and their sums are reassociated. A row whose mask excludes
+    everything is undefined before and after. Two fusions that are not exact are disabled: that of embeddings, which
+    assumes positions, and masks as lengths, which assume padding at the end. Weights are folded, so a file with 8-bit
+    weights grows.
 Example: ``--rewrite transformers-fusion``
 References: ONNX Runtime documentation, "Transformers Model Optimization Tool".
 """
@@ -38,7 +38,7 @@ def _attentions(model: ir.Model) -> list[Core]:
 
 def _refuses(model: ir.Model) -> tuple[str, ...]:
     if not _attentions(model):
-        return ("no Softmax stands between two MatMul in the model, so that it is no transformer",)
+        return ("the model has no Softmax between two MatMul, so it is not a transformer",)
     return refuses(model, NAME)
 
 
@@ -62,18 +62,18 @@ def _proposes(model: ir.Model, workload: Workload | None) -> Sequence[Proposed]:
     elif params["model"] != "bert":
         return []  # the other kinds cannot find the heads themselves
     fused = any(is_op(node, "LayerNormalization") for node in nodes(model))
-    normed = "" if fused else ", and normalisations may be written out"
+    normed = "" if fused else ", and normalisations may not be fused"
     return [
         (
             params,
-            f"{len(attentions)} attention{'s are' if len(attentions) > 1 else ' is'} written out{normed}",
+            f"{len(attentions)} attention pattern{'s are' if len(attentions) > 1 else ' is'} not fused{normed}",
         )
     ]
 
 
 REWRITE = Rewrite(
     name=NAME,
-    summary="ONNX Runtime's tool for transformers fuses attention, normalisation and Gelu",
+    summary="runs ONNX Runtime's transformer optimizer (attention, normalisation, Gelu)",
     safety="exact",
     stage=6,
     params=(
@@ -82,14 +82,14 @@ REWRITE = Rewrite(
             kind="choice",
             default="bert",
             choices=("bert", "vit", "gpt2"),
-            summary="kind of the model, as the tool calls it; read from the graph where none is given",
+            summary="model type of the optimizer (default: read from the graph)",
         ),
-        Param(name="heads", kind="int", default="0", summary="heads of an attention; 0: the tool finds them"),
+        Param(name="heads", kind="int", default="0", summary="number of attention heads (0: detected)"),
         Param(
             name="hidden",
             kind="int",
             default="0",
-            summary="width of all heads together; 0: the tool finds it",
+            summary="hidden size (0: detected)",
         ),
     ),
     task="transformers",

@@ -1,13 +1,12 @@
-"""Transposes what is concatenated, where the last axis was joined only to be moved.
+"""Moves a Transpose before the Concat whose joined axis it moves.
 
-What it is: a Concat along the last axis (channels, in models that come from TensorFlow), perhaps a Slice, and a
-    Transpose that moves this axis. Each input is transposed instead, and what comes out is joined along an outer
-    axis, in subgraphs and functions too.
-Why it costs: joining along the last axis copies as many pieces as there are positions, often of one number each.
-    Along an outer axis it copies whole blocks, and transposing an input of one channel is a copy, or nothing.
-    ONNX Runtime's own transpose optimiser leaves these alone: by its count there are more Transposes than before.
+What it is: a Concat along the last axis (channels, in models from TensorFlow), optionally a Slice, and a Transpose
+    that moves this axis. Each input is transposed instead, and the results are joined along an outer axis.
+Why it costs: joining along the last axis copies one small piece per position, often a single number. Along an outer
+    axis it copies whole blocks, and transposing an input with one channel is a plain copy or free. ONNX Runtime's
+    transpose optimizer leaves these, because the number of Transposes grows.
 Evidence: Concat, Slice and Transpose in a row in the optimised graph, and their share of a trace.
-Fix and its safety: exact: every number is the same.
+Fix and its safety: exact: all values are equal.
 Example: ``--rewrite transpose-before-concat``
 References: ONNX operators, "Concat"; ONNX Runtime source, ``core/optimizer/transpose_optimization``.
 """
@@ -61,12 +60,12 @@ def _match(node: ir.Node, look: Look) -> _Match | str:
     if only_user(source.outputs[0]) is not (slicing or user) or (
         slicing is not None and only_user(slicing.outputs[0]) is not user
     ):
-        return f"the result of the Concat {source.name!r} is used elsewhere too"
+        return f"the output of the Concat {source.name!r} is also used elsewhere"
     if slicing is None:
         return _Match(transpose=node, concat=source, order=order, cut=None)
     axes = constant(slicing.inputs[3]) if len(slicing.inputs) > 3 else None
     if axes is None:
-        return f"the Slice {slicing.name!r} after a Concat does not give its axes as constants"
+        return f"the Slice {slicing.name!r} after a Concat has no constant axes"
     places = tuple(int(a) % len(order) for a in axes.reshape(-1))
     return _Match(transpose=node, concat=source, order=order, cut=(slicing, places))
 
@@ -108,13 +107,13 @@ PATTERN = Pattern(
     match=_match,
     replace=_replace,
     made="Transposed the inputs of {n} {Concat|Concats} instead.",
-    proposed="{n} {Transpose moves|Transposes move} an axis that was joined just before",
-    none="no Transpose moves an axis along which a Concat joined",
+    proposed="{n} {Transpose moves|Transposes move} an axis that a Concat joined before",
+    none="no Transpose moves the axis of a Concat",
     least_opset=_LEAST_OPSET,
     repeats=True,  # what is transposed now may have been joined itself
 )
 REWRITE = PATTERN.rewrite(
     name="transpose-before-concat",
-    summary="inputs of a Concat along the last axis are transposed, not what comes out",
+    summary="transposes the inputs of a Concat along the last axis instead of its output",
     stage=1,
 )

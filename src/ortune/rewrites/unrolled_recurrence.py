@@ -1,11 +1,11 @@
-"""Makes one LSTM, GRU or RNN of a recurrence that was written out step by step.
+"""Replaces an unrolled recurrence by one LSTM, GRU or RNN.
 
-What it is: steps with the same weights, each fed with the state of the one before. What a step computes is recognised
-    by its values: products may be one or one a gate, gates split before their activation or behind it, and the state
-    may be joined to the input. They become one LSTM, GRU or RNN over all steps.
-Why it costs: each step is ten to thirty small nodes, and starting one takes longer than computing it. One operator
-    multiplies all inputs with the weights at once, and packs the weights of the state once.
-Evidence: products that share their weights, as many as there are steps, with Sigmoid and Tanh between.
+What it is: steps with the same weights, each fed with the state of the previous one, recognised by their values. Gates
+    may have one MatMul each or share one, be split before or after the activation, and the state may be concatenated
+    with the input. They become one LSTM, GRU or RNN over all steps.
+Why it costs: each step has ten to thirty small nodes, and launching one takes longer than computing it. A single
+    operator multiplies all inputs by the weights at once, and packs the recurrent weights once.
+Evidence: MatMul nodes that share their weights, one per step, with Sigmoid and Tanh in between.
 Fix and its safety: exact: the same function; sums are rounded in another order.
 Example: ``--rewrite unrolled-recurrence``
 References: ONNX operators, "LSTM", "GRU" and "RNN"; microsoft/onnxruntime#27796.
@@ -50,11 +50,11 @@ def written_out(scope: Scope, look: Look) -> tuple[list[Recurrence], list[str]]:
 def _refusal(recurrence: Recurrence, look: Look) -> str:
     """Returns why a recurrence cannot be replaced; "" if it can."""
     first = recurrence.cells[0]
-    what = f"the {recurrence.kind} of {len(recurrence.cells)} steps from {recurrence.nodes[0].name!r} on"
+    what = f"the {recurrence.kind} with {len(recurrence.cells)} steps from {recurrence.nodes[0].name!r}"
     dims = [look.of(value).dims for value in (first.x, recurrence.states[0])]
     sizes = [size for size in dims if size is not None]
     if len(sizes) < len(dims) or any(len(size) != _AXES - 1 for size in sizes):
-        return f"{what} is not known to be of rows of a batch"
+        return f"{what} may not have batch rows"
     kinds = {
         matrix.dtype
         for cell in recurrence.cells[:1]
@@ -63,10 +63,10 @@ def _refusal(recurrence: Recurrence, look: Look) -> str:
         if matrix is not None
     }
     if kinds != {np.dtype(np.float32)}:
-        return f"{what} is not of float32"
+        return f"{what} is not float32"
     for before in (first.state, first.memory):
         if before is not None and not _is_zero(before) and not _alike(before, first.x, sizes, look):
-            return f"{what} begins with {before.name!r}, whose sizes are not known to be those of a state"
+            return f"{what} starts with {before.name!r}, whose shape may not be that of a state"
     return ""
 
 
@@ -296,9 +296,11 @@ def _change(model: ir.Model, params: Mapping[str, str]) -> RewriteResult:
                 _Writer(editor, match, look).write()
                 kinds[match.kind] += 1
     if not kinds:
-        return unchanged(*(reasons or ("no products share their weights as the steps of a recurrence do",)))
+        return unchanged(
+            *(reasons or ("no MatMul nodes share their weights like the steps of a recurrence",))
+        )
     what = " and ".join(f"{count} {kind}" for kind, count in kinds.items())
-    return RewriteResult(modified=True, what=f"Made {what} of unrolled steps.", reasons=tuple(reasons))
+    return RewriteResult(modified=True, what=f"Replaced unrolled steps by {what}.", reasons=tuple(reasons))
 
 
 def _proposes(model: ir.Model, workload: Workload | None) -> Sequence[Proposed]:
@@ -313,7 +315,7 @@ def _proposes(model: ir.Model, workload: Workload | None) -> Sequence[Proposed]:
 
 REWRITE = Rewrite(
     name="unrolled-recurrence",
-    summary="an unrolled recurrence becomes one LSTM, GRU or RNN",
+    summary="replaces an unrolled recurrence by one LSTM, GRU or RNN",
     safety="exact",
     stage=0,
     change=_change,

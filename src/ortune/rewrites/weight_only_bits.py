@@ -1,10 +1,11 @@
-"""Stores the weights of MatMul in 8 or 4 bits; what they are multiplied with stays float32.
+"""Quantizes MatMul weights to 8 or 4 bits; activations stay in float32.
 
-What it is: ONNX Runtime's weight-only quantiser: a MatMul with constant weights becomes MatMulNBits, whose weights lie
-    in blocks with a scale each.
-Why it costs: one row times a large matrix takes the time of reading the matrix: in 4 bits an eighth of the bytes.
-Evidence: MatMul with few rows and megabytes of weights; the outputs' error, size and time side by side.
-Fix and its safety: numerics: 8 bits change outputs by about a thousandth, 4 bits by several hundredths.
+What it is: ONNX Runtime's weight-only quantizer: a MatMul with constant weights becomes MatMulNBits, with weights in
+    blocks that have one scale each.
+Why it costs: one row times a large matrix is limited by reading the matrix, which in 4 bits has an eighth of the
+    bytes.
+Evidence: MatMul with few rows and large weights; the output error, size and time.
+Fix and its safety: numerics: 8 bits change outputs by about 0.1 %, 4 bits by several percent.
 Example: ``--rewrite weight-only-bits:bits=4,block=64``
 References: ONNX Runtime documentation, "Quantize ONNX models", 4 bits; com.microsoft.MatMulNBits.
 """
@@ -31,30 +32,33 @@ def _proposes(model: ir.Model, workload: Workload | None) -> Sequence[Proposed]:
     n_bytes = weight_bytes(model, "MatMul")
     if _refuses(model) or n_bytes < _LEAST_BYTES or is_small_share(model, n_bytes):
         return []
-    return [({"bits": bits}, f"{megabytes(n_bytes)} in MatMul: stored in {bits} bits") for bits in ("8", "4")]
+    return [
+        ({"bits": bits}, f"{megabytes(n_bytes)} in MatMul could be stored in {bits} bits")
+        for bits in ("8", "4")
+    ]
 
 
 REWRITE = Rewrite(
     name="weight-only-bits",
-    summary="weights of MatMul in 8 or 4 bits, in blocks with a scale each",
+    summary="quantizes MatMul weights to 8 or 4 bits, with a scale per block",
     safety="numerics",
     stage=8,
     family=FAMILY,
     params=(
-        Param(name="bits", kind="choice", default="8", choices=("8", "4"), summary="bits of a weight"),
+        Param(name="bits", kind="choice", default="8", choices=("8", "4"), summary="bits per weight"),
         Param(
             name="block",
             kind="choice",
             default="32",
             choices=("16", "32", "64", "128", "256"),
-            summary="weights that share a scale",
+            summary="weights per scale",
         ),
         Param(
             name="products",
             kind="choice",
             default="int8",
             choices=("int8", "float32"),
-            summary="what the products are computed in",
+            summary="type in which products are computed",
         ),
         LEAVE,
     ),

@@ -158,8 +158,8 @@ def find_rule(text: str) -> Rule:
             return rule
     known = [each for rule in all_rules().values() for each in (rule.code, rule.name)]
     near = difflib.get_close_matches(text, known, n=3)
-    do = f"did you mean {' or '.join(near)}?" if near else "ortune explain lists all of them"
-    raise UsageError(f"there is no rule {text!r}", do=do)
+    do = f"did you mean {' or '.join(near)}?" if near else "run ortune explain to list all rules"
+    raise UsageError(f"unknown rule {text!r}", do=do)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

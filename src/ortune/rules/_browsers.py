@@ -20,7 +20,7 @@ NATIVE = ("asyncify", "jspi")
 
 JSEP = "jsep"
 
-BACK = "ship the .onnx it was made from, or convert that: ortune rewrite MODEL ort-format:level=basic"
+BACK = "ship the original .onnx, or convert it again: ortune rewrite model.onnx ort-format:level=basic"
 
 
 def build_run(facts: Facts) -> str:

@@ -16,13 +16,13 @@ from ortune.model.graphs import nodes, op_set
 from ortune.providers import CPU
 from ortune.records import Finding, Host
 from ortune.rewrites._probe import limits
-from ortune.rules._words import counted, name_of
+from ortune.rules._words import name_of, subject
 from ortune.rules.facts import Facts
 
 PASSED = op_set("Cast Dropout Expand Identity MaxPool Reshape Slice Squeeze Transpose Unsqueeze")
 """Operators over which ONNX Runtime moves a QuantizeLinear up and a DequantizeLinear down; Cast and Expand where they
 change nothing, which is not looked into."""
-_SIGNED = "of int8 and read several times"
+_SIGNED = "int8 and read by several nodes"
 _PASSED_DOWN = PASSED | op_set("Flatten Pad")
 
 
@@ -44,7 +44,7 @@ def in_float(
     if why:
         yield Finding(
             code=code,
-            what=f"in float between quantized values: {counted([*why])}",
+            what=f"{subject([*why], 'runs', 'run')} in float32 between quantized values",
             where=tuple(map(name_of, why)),
             evidence="; ".join(dict.fromkeys(why.values())),
             fix=remedy(why.values()),
@@ -71,10 +71,10 @@ def closing(node: ir.Node) -> tuple[ir.Node | None, str]:
     if user is None:
         return (
             None,
-            "its output is the model's own" if value.is_graph_output() else "several nodes read its output",
+            "its output is a graph output" if value.is_graph_output() else "several nodes read its output",
         )
     if not is_op(user, "QuantizeLinear"):
-        return None, f"{user.op_type} follows, and no QuantizeLinear"
+        return None, f"{user.op_type} follows instead of QuantizeLinear"
     return user, _kept(activation, user) if activation is not None else ""
 
 
@@ -87,7 +87,7 @@ def open_input(value: ir.Value | None) -> str:
         maker = given.producer() if given is not None else None
     if maker is not None and is_op(maker, "DequantizeLinear"):
         return ""
-    source = "it is the model's own" if first is None else f"{first.op_type} makes it"
+    source = "it is a graph input" if first is None else f"{first.op_type} produces it"
     return f"its input is not quantized: {source}"
 
 
@@ -111,13 +111,13 @@ def remedy(reasons: Iterable[str]) -> str:
     told = [*reasons]
     stays = [each for each in told if " stays, " in each]
     of_int8 = [each for each in told if each.endswith(_SIGNED)]
-    wanted = ["zero points for activations, ActivationSymmetric=False"] if stays else []
-    wanted += ["activations of uint8"] if of_int8 else []
+    wanted = ["asymmetric activations (ActivationSymmetric=False)"] if stays else []
+    wanted += ["uint8 activations"] if of_int8 else []
     alphas = [each for each in told if each.startswith(("its alpha", "its beta"))]
     others = len(told) > len(stays) + len(of_int8) + len(alphas)
-    wanted += ["Gemm without alpha and beta"] if alphas else []
-    wanted += ["what stands before and behind quantized too"] if others else []
-    return f"quantize again: {'; '.join(wanted)}"
+    wanted += ["alpha and beta of Gemm set to 1"] if alphas else []
+    wanted += ["the adjacent operators included"] if others else []
+    return f"quantize again with {' and '.join(wanted)}"
 
 
 def _stays_signed(quantize: ir.Node) -> bool:
@@ -139,13 +139,13 @@ def _kept(activation: ir.Node, quantize: ir.Node) -> str:
         return ""
     low, high, zero_point, lowest = bounds
     if is_op(activation, "Relu"):
-        stays = f"Relu stays, since the zero point of QuantizeLinear is {zero_point}, not {lowest}"
+        stays = f"Relu stays, because the zero point of QuantizeLinear is {zero_point}, not {lowest}"
         return stays if zero_point != lowest else ""
     cuts, step = limits(activation), (high - low) / 255
     if cuts is None or (cuts[0] < low + step and cuts[1] > high - step):
         return ""
     least, most = cuts
-    return f"Clip stays, since it leaves {least:g} to {most:g} of the {low:g} to {high:g} that QuantizeLinear holds"
+    return f"Clip stays, because its range {least:g} to {most:g} is narrower than {low:g} to {high:g} of QuantizeLinear"
 
 
 def _bounds(quantize: ir.Node) -> tuple[float, float, int, int] | None:

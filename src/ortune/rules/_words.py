@@ -29,6 +29,11 @@ def plural(count: int, word: str) -> str:
     return word if count == 1 else f"{word}s"
 
 
+def are(count: int) -> str:
+    """The verb, as it is of so many."""
+    return "is" if count == 1 else "are"
+
+
 def short(name: str, length: int = _NAME_LENGTH) -> str:
     """The name, its middle left out where it is longer than that."""
     return name if len(name) <= length else f"{name[: length // 3]}...{name[-(length - length // 3 - 3) :]}"
@@ -54,6 +59,11 @@ def _apart(names: Sequence[str]) -> list[str]:
 def counted(nodes: Sequence[ir.Node]) -> str:
     """Operators with how many there are and the first names: "2 If, 1 Loop (/a, /b, 1 more)"."""
     return counted_names([(name_of(node), node.op_type) for node in nodes])
+
+
+def subject(nodes: Sequence[ir.Node], one: str, several: str) -> str:
+    """The same, with the verb of a sentence: "2 If (/a, /b) run"."""
+    return f"{counted(nodes)} {one if len(nodes) == 1 else several}"
 
 
 def counted_names(found: Sequence[tuple[str, str]]) -> str:

@@ -104,7 +104,7 @@ def dropped(blocks: Sequence[Block]) -> list[Block]:
 def failed(*, again: bool) -> MeasurementError:
     """The error after a failed calibration: ``again``, the second, or the only one that the budget holds."""
     which = "the A/A check (an identical plan) or the positive control (a known wait) failed"
-    do = "quiet the machine (ortune doctor names the load) and try again"
+    do = "stop other programs (ortune doctor shows the load), and try again"
     if again:
         return MeasurementError(f"no verdict: twice, {which}", do=do, code=INVALID)
     what = f"no verdict: {which}, and no time is left to repeat it"
@@ -122,8 +122,8 @@ def late_controls(ratios: np.ndarray) -> list[Control]:
     control = calibration.late_control(ratios)
     if not control.ok:
         raise MeasurementError(
-            "no verdict: over the whole run the A/A check (an identical plan) failed",
-            do="quiet the machine (ortune doctor names the load) and try again",
+            "no verdict: the A/A check (identical configurations) failed over the whole run",
+            do="stop other programs (ortune doctor shows the load), and try again",
             code=INVALID,
         )
     return [control]
@@ -139,7 +139,7 @@ def raise_if_base_fails(blocks: Sequence[Block], references: Sequence[str] = (BA
     ]
     if len(failed) > BASE_FAILURES_ALLOWED:
         raise MeasurementError(
-            f"the base cannot be measured: {failed[-1].what}",
+            f"the baseline cannot be measured: {failed[-1].what}",
             where=failed[-1].phase,
-            do="ortune bench MODEL shows whether it runs by itself",
+            do="run ortune bench MODEL to see whether it runs alone",
         )

@@ -79,7 +79,7 @@ FROM_START = ("cold-start", "first-result")
 def require_objective(name: str) -> None:
     """UsageError for what is no objective."""
     if name not in OBJECTIVES:
-        raise UsageError(f"no objective is called {name!r}", do=f"one of {', '.join(OBJECTIVES)}")
+        raise UsageError(f"unknown objective {name!r}", do=f"one of {', '.join(OBJECTIVES)}")
 
 
 LEAST_PROCESSES = 6

@@ -152,7 +152,7 @@ class Schedule(ABC):
                     blocks.append(block)
                     controls.raise_if_base_fails([*earlier, *blocks], references)
                 elif self.left.stop:
-                    raise Interrupted("stopped before the controls were through; nothing can be said yet")
+                    raise Interrupted("stopped before the control checks were done; there is no result yet")
             judgement = controls.judge(blocks, fixed)
             repeats = not earlier
             earlier += blocks if judgement.ok else controls.dropped(blocks)

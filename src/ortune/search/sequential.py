@@ -90,7 +90,7 @@ class Sequential(Schedule):
             block = yield self._next("calibration", CONTROLS if design.controlled else ())
             if block is None:
                 if self.left.stop:
-                    raise Interrupted("stopped before the controls were through; nothing can be said yet")
+                    raise Interrupted("stopped before the control checks were done; there is no result yet")
                 continue
             controls.raise_if_base_fails(state.blocks)
             if not state.live:

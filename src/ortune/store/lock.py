@@ -83,7 +83,7 @@ def measuring(
             except BlockingIOError:
                 other = holder_words(os.pread(fd, 2000, 0), time.time())
                 if not wait:
-                    raise BusyError(other, do="wait for it, or leave out --no-wait") from None
+                    raise BusyError(other, do="wait for it, or omit --no-wait") from None
                 if not is_announced:
                     say(f"waiting: {other}")
                     is_announced = True

@@ -32,7 +32,7 @@ def cache_folder() -> Path:
     """
     return _place(
         "XDG_CACHE_HOME",
-        "set XDG_CACHE_HOME",
+        "set XDG_CACHE_HOME to a writable folder",
         mac="Library/Caches/ortune",
         windows="ortune/Cache",
         other=".cache/ortune",
@@ -55,4 +55,4 @@ def _home(do: str) -> Path:
     try:
         return Path.home()
     except RuntimeError as error:  # neither $HOME nor an entry in the system's list of users
-        raise StoreError("no home folder is known", where="HOME", do=do) from error
+        raise StoreError("the home directory is unknown", where="HOME", do=do) from error

@@ -50,7 +50,7 @@ class ReadOnlyStore(Store):
         try:
             if not path.is_file():
                 raise UsageError(
-                    "nothing is stored there yet",
+                    "nothing is stored yet",
                     where=str(self.folder),
                     do="ortune tune MODEL and ortune compare A B keep what they measure; --store PATH reads another "
                     "place",
@@ -79,12 +79,14 @@ class ReadOnlyStore(Store):
             return (exact or matches)[0]
         if not matches:
             raise UsageError(
-                "no stored session and no bundle is called so",
+                "no stored session or bundle has this name",
                 where=wanted,
-                do="ortune report lists what is stored",
+                do="run ortune report to list stored sessions",
             )
         some = ", ".join(h.id for h in matches[:4]) + (", ..." if len(matches) > 4 else "")
-        raise UsageError(f"{len(matches)} sessions begin so: {some}", where=wanted, do="give more of the id")
+        raise UsageError(
+            f"{len(matches)} sessions start with this id: {some}", where=wanted, do="use a longer id"
+        )
 
     def timeline(self, session: str) -> Timeline | None:
         """What ran when, of a profile that was stored with it."""

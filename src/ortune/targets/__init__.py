@@ -48,7 +48,7 @@ def find(name: str) -> Target:
         )
     if target is None:
         raise UsageError(
-            f"no target is called {name!r}", where="--target", do=f"one of {', '.join(all_targets())}"
+            f"unknown target {name!r}", where="--target", do=f"one of {', '.join(all_targets())}"
         )
     return target
 

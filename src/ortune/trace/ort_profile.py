@@ -53,9 +53,9 @@ def read_profile(path: Path) -> Trace:
     if not builder.n_known:
         what = "it holds no trace event" if not builder.n_events else "its events are another tool's"
         raise UsageError(
-            f"is no profile of ONNX Runtime: {what}",
+            f"is not an ONNX Runtime profile: {what}",
             where=str(path),
-            do="give the file that end_profiling() names",
+            do="pass the file that end_profiling() returns",
         )
     return builder.trace("ort-json", reading.missing())
 

@@ -37,7 +37,7 @@ def read_trace(path: Path) -> Trace:
         raise UsageError("is UTF-16 text", where=str(path), do="save it as UTF-8")
     # Zeros alone are what a crash leaves at the end of a file.
     if b"\0" in head and b'"cat"' not in head and KERNEL_MARK not in head:
-        raise UsageError("is no trace that ortune reads: it is no text", where=str(path), do=_HOW)
+        raise UsageError("is not a supported trace (not a text file)", where=str(path), do=_HOW)
     if not _JSON.match(head.removeprefix(BYTE_ORDER_MARK)) or KERNEL_MARK in head:
         return read_console(path)
     trace = read_profile(path)

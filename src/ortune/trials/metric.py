@@ -22,7 +22,7 @@ def checked(text: str | None) -> str:
     """
     if text is not None and not _FUNCTION.fullmatch(text):
         do = "write e.g. --metric evaluate:accuracy for accuracy(outputs, inputs) in evaluate.py of this folder"
-        raise UsageError(f"{text!r} is not module:function", where="--metric", do=do)
+        raise UsageError(f"{text!r} is not of the form module:function", where="--metric", do=do)
     return text or ""
 
 

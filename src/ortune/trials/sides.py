@@ -124,7 +124,7 @@ def resolve(
     plan = common
     if side.text is None:
         if base_model is None:
-            raise UsageError("no model given", do="ortune compare A.onnx B.onnx")
+            raise UsageError("no model was given", do="ortune compare A.onnx B.onnx")
         model, label = base_model, base_model.path.name
     else:
         path = Path(side.text)
@@ -249,7 +249,7 @@ def require_unchanged(*sides: Resolved) -> None:
             raise MeasurementError(
                 "the file changed while its model was measured: no verdict",
                 where=str(file),
-                do="run again when nothing writes to it",
+                do="run again when no other program writes to it",
                 code="model-changed",
             )
 

@@ -89,10 +89,10 @@ def _budget(text: str) -> Tolerance:
     for part in text.split(","):
         match = _PART.fullmatch(part.strip())
         if match is None:
-            raise UsageError(f"{part.strip()!r} is no tolerance", where="--tolerance", do=_DO)
+            raise UsageError(f"{part.strip()!r} is not a tolerance", where="--tolerance", do=_DO)
         name, sign, unit = match[1].lower(), match[2], match[4].lower()
         if sign != _HOW[name][0] or unit not in _HOW[name][1] or name in limits:
-            raise UsageError(f"{part.strip()!r} is no tolerance", where="--tolerance", do=_DO)
+            raise UsageError(f"{part.strip()!r} is not a tolerance", where="--tolerance", do=_DO)
         limits[name] = float(match[3]) / (100.0 if unit == "%" else 1.0)
         if name == "metric" and unit == "%":
             limits["metric_of_base"] = limits.pop("metric")

@@ -34,17 +34,17 @@ class Listening(InBrowser):
         Option(
             "--address",
             "192.168.1.20",
-            "Of this machine, where it listens; others than 127.0.0.1 by HTTPS.",
+            "Address of this machine to listen on; HTTPS unless it is 127.0.0.1.",
             RUN,
         ),
     ] = "127.0.0.1"
-    port: Annotated[int, Option("--port", "N", "Where it listens; 0 takes a free one.", RUN)] = 0
+    port: Annotated[int, Option("--port", "N", "Port to listen on; 0 uses a free one.", RUN)] = 0
     cert: Annotated[
-        str, Option("--cert", "FILE", "Certificate for HTTPS. Default: one made for this run.", RUN)
+        str, Option("--cert", "FILE", "Certificate for HTTPS. Default: a temporary self-signed one.", RUN)
     ] = ""
-    key: Annotated[str, Option("--key", "FILE", "The certificate's key.", RUN)] = ""
+    key: Annotated[str, Option("--key", "FILE", "Key of the certificate.", RUN)] = ""
     open_within: Annotated[
-        str | float, Option("--open-within", "5m", "How long it waits for a browser.", RUN)
+        str | float, Option("--open-within", "5m", "How long to wait for a browser.", RUN)
     ] = "5m"
 
 
@@ -57,7 +57,7 @@ class Elsewhere(Listening):
         Option(
             "--serve",
             "",
-            "Run the trials in a browser on a phone or another machine: shows an address to open there.",
+            "Run in a browser on a phone or another machine: shows a URL to open there.",
             RUN,
         ),
     ] = False
@@ -88,9 +88,7 @@ class Elsewhere(Listening):
             what = f"a browser elsewhere does not tell {objective}"
             raise UsageError(what, where="--objective", do="latency, p95, throughput or main-thread")
         if pod:
-            raise UsageError(
-                "no pod is emulated elsewhere", where="--serve", do="leave --cpus and --memory out"
-            )
+            raise UsageError("no pod is emulated elsewhere", where="--serve", do="omit --cpus and --memory")
 
 
 @contextlib.contextmanager
@@ -118,9 +116,9 @@ def browser_elsewhere(
         watch.draw(qr.drawn(remote.url))
         if not remote.wait(limit_s, watch.stop):
             if watch.stop():
-                raise Interrupted("stopped before a browser came; nothing is known")
+                raise Interrupted("stopped before a browser connected; there is no result")
             do = "open the address sooner, or ask for more time with --open-within"
-            raise MeasurementError(f"no browser came within {limit_s:.0f} s", do=do)
+            raise MeasurementError(f"no browser connected within {limit_s:.0f} s", do=do)
         watch.begin()
         assert remote.hello is not None
         _require_able(targets, remote.hello, watch)
@@ -164,7 +162,7 @@ def _listening(options: Listening, scratch: Path, watch: Watcher) -> Iterator[Re
         raise UsageError(what, where="--address", do="give the one that the other device reaches")
     if bool(options.cert) != bool(options.key):
         missing = "--key" if options.cert else "--cert"
-        raise UsageError("a certificate needs its key", where=missing, do="give both, or neither")
+        raise UsageError("a certificate needs a key", where=missing, do="give both, or neither")
     tls = None
     if options.cert or not address.is_loopback:
         tls = _context(options, str(address), scratch, watch)
@@ -172,7 +170,7 @@ def _listening(options: Listening, scratch: Path, watch: Watcher) -> Iterator[Re
         site = Site(str(address), options.port, tls=tls)
     except (OSError, OverflowError) as error:
         what = f"cannot listen at {address}, port {options.port}: {error}"
-        raise UsageError(what, where="--port", do="leave --port out, which takes a free one") from None
+        raise UsageError(what, where="--port", do="omit --port to use a free port") from None
     remote = Remote(site, watch.say)
     try:
         yield remote
@@ -201,6 +199,6 @@ def _context(options: Listening, address: str, scratch: Path, watch: Watcher) ->
     except (OSError, ValueError) as error:
         what = f"this certificate and key cannot be used: {error}"
         raise UsageError(
-            what, where="--cert", do="give PEM files that belong together, the key unencrypted"
+            what, where="--cert", do="pass a matching certificate and unencrypted key as PEM files"
         ) from None
     return context

@@ -174,7 +174,7 @@ def seconds(text: str | float, option: str) -> float:
     match = re.fullmatch(rf"{_NUMBER}(us|ms|s|m|min|h|)\s*", str(text))
     value = float(match.group(1)) * _UNITS[match.group(2)] if match else MOST_S
     if value >= MOST_S:
-        raise UsageError(f"{text!r} is not a time", where=option, do="write e.g. 30ms, 90s or 2m")
+        raise UsageError(f"{text!r} is not a duration", where=option, do="use 30ms, 90s or 2m, for example")
     return value
 
 
@@ -184,7 +184,7 @@ def share(text: str | float | None, option: str) -> float | None:
         return None
     match = re.fullmatch(rf"{_NUMBER}(%?)\s*", str(text))
     if not match:
-        raise UsageError(f"{text!r} is not a share", where=option, do="write e.g. 5%")
+        raise UsageError(f"{text!r} is not a percentage", where=option, do="write e.g. 5%")
     value = float(match.group(1)) / (100 if match.group(2) else 1)
     if not 0 <= value < 1:
         raise UsageError(f"{text!r} is not below 100 %", where=option, do="write e.g. 5%")
@@ -198,7 +198,7 @@ def size_bytes(text: str | float, option: str) -> int:
         float(match.group(1)) * 1024 ** " kmg".index(match.group(2).lower() or " ") if match else MOST_BYTES
     )
     if value >= MOST_BYTES:
-        raise UsageError(f"{text!r} is not a size", where=option, do="write e.g. 512m, 2g or 2Gi")
+        raise UsageError(f"{text!r} is not a size", where=option, do="use 512m, 2g or 2Gi, for example")
     return int(value)
 
 
@@ -214,7 +214,7 @@ def bits_a_second(text: str, option: str) -> float:
     value = float(match[1]) * {"k": 1e3, "m": 1e6, "g": 1e9}[match[2]] if match else 0.0
     if not 0 < value < math.inf:
         raise UsageError(
-            f"{text!r} is no speed of a network",
+            f"{text!r} is not a network speed",
             where=option,
             do=f"write e.g. 10mbit, or one of {', '.join(NETWORKS).upper()}",
         )
@@ -270,7 +270,8 @@ RuntimeOption = Annotated[
     AnyPath | None,
     Option(
         "--runtime", "PATH|NAME",
-        "The onnxruntime that is measured: an interpreter or venv, or openvino or onnxruntime==1.22.1, which are made "
+        "The onnxruntime to measure: an interpreter, a venv, or a name such as openvino or onnxruntime==1.22.1, "
+        "installed "
         "once. Default: $VIRTUAL_ENV, ortune's own, python3.",
         MODEL, also="--python",
     ),
@@ -280,7 +281,7 @@ Target = Annotated[
     Option(
         "--target",
         "T",
-        "Where it runs: cpu, cuda, openvino, web-wasm, ...; a wrong name lists them all.",
+        "Execution provider: cpu, cuda, openvino, web-wasm, ...; an unknown name lists all.",
         MODEL,
     ),
 ]
@@ -289,23 +290,21 @@ OrtWeb = Annotated[
     Option(
         "--ort-web",
         "PATH|VERSION",
-        "onnxruntime-web, for browsers: yours, or one that npm has.",
+        "onnxruntime-web for browsers: a local copy, or a version from npm.",
         MODEL,
     ),
 ]
 Browser = Annotated[
     str,
-    Option("--browser", "PATH", "The browser's program. Default: Chromium, Chrome or Edge on PATH.", MODEL),
+    Option("--browser", "PATH", "Browser to use. Default: Chromium, Chrome or Edge on PATH.", MODEL),
 ]
 Headful = Annotated[
     bool,
-    Option("--headful", "", "The browser has a window: a GPU may be used that it has not without.", MODEL),
+    Option("--headful", "", "Show the browser window, which some GPUs need.", MODEL),
 ]
 Network = Annotated[
     str,
-    Option(
-        "--network", "10mbit|3G|4G|5G", "The speed of a page's downloads, for --objective first-result.", RUN
-    ),
+    Option("--network", "10mbit|3G|4G|5G", "Download speed of the page, for --objective first-result.", RUN),
 ]
 Shapes = Annotated[
     Sequence[str], Option("--shape", "NAME:1x3x320x320", "Shape of an input. Repeatable.", MODEL)
@@ -314,7 +313,7 @@ Dims = Annotated[
     Sequence[str],
     Option(
         "--dim", "seq=16,128:3",
-        "Value of a dynamic dimension; several make a mix, with weights after a colon. Repeatable.", MODEL,
+        "Size of a dynamic dimension; several sizes form a mix, with weights after a colon. Repeatable.", MODEL,
     ),
 ]  # fmt: skip
 Inputs = Annotated[
@@ -322,19 +321,19 @@ Inputs = Annotated[
     Option("--inputs", "PATH", "Real inputs: .npz, .npy, or a folder of test_data_set_*.", MODEL),
 ]
 WorkloadFile = Annotated[
-    AnyPath | None, Option("--workload", "FILE.json", "Inputs as saved by --save-workload.", MODEL)
+    AnyPath | None, Option("--workload", "FILE.json", "Inputs saved by --save-workload.", MODEL)
 ]
 SaveWorkload = Annotated[
     AnyPath | None,
     Option(
-        "--save-workload", "FILE.json", "Save the inputs that were chosen.", MODEL, again=False, writes=True
+        "--save-workload", "FILE.json", "Save the chosen inputs to a file.", MODEL, again=False, writes=True
     ),
 ]
 CustomOps = Annotated[
     Sequence[AnyPath],
     Option("--custom-ops", "LIB", "Shared library with custom operators. Repeatable.", MODEL),
 ]
-Seed = Annotated[int, Option("--seed", "N", "Seed of the inputs.", RUN)]
+Seed = Annotated[int, Option("--seed", "N", "Seed of the synthetic inputs.", RUN)]
 Objective = Annotated[
     str,
     Option(
@@ -344,50 +343,54 @@ Objective = Annotated[
         RUN,
     ),
 ]
-Gap = Annotated[str | float, Option("--gap", "30ms", "Pause between calls.", RUN)]
-Sessions = Annotated[int, Option("--sessions", "N", "Sessions of the model in one process.", RUN, least=1)]
-Callers = Annotated[int, Option("--callers", "N", "Threads that call each session.", RUN, least=1)]
-Cpus = Annotated[float | None, Option("--cpus", "N", "Emulate a pod with that many CPUs.", RUN, least=0.01)]
-Memory = Annotated[str | int | None, Option("--memory", "2g", "Emulate a pod with that much memory.", RUN)]
+Gap = Annotated[str | float, Option("--gap", "30ms", "Pause between requests.", RUN)]
+Sessions = Annotated[int, Option("--sessions", "N", "Sessions of the model per process.", RUN, least=1)]
+Callers = Annotated[int, Option("--callers", "N", "Concurrent callers per session.", RUN, least=1)]
+Cpus = Annotated[
+    float | None, Option("--cpus", "N", "Emulate a container limited to N CPUs.", RUN, least=0.01)
+]
+Memory = Annotated[
+    str | int | None, Option("--memory", "2g", "Emulate a container with this memory limit.", RUN)
+]
 Tolerance = Annotated[
     str | float | None,
     Option(
         "--tolerance", "X",
-        "Accept outputs this far apart: 0.01 (relative L2), cosine>=0.999, snr>=30dB, top1>=0.99.", RUN,
+        "Accepted output error: 0.01 (relative L2), cosine>=0.999, snr>=30dB, top1>=0.99.", RUN,
     ),
 ]  # fmt: skip
 Metric = Annotated[
     str | None,
     Option(
         "--metric", "MODULE:FUNCTION",
-        "Your own measure of outputs, higher is better, for --tolerance 'metric>=99%'. Runs your code.", RUN,
+        "Your own quality metric, higher is better, for --tolerance 'metric>=99%'. Runs your code.", RUN,
     ),
 ]  # fmt: skip
 NON_FINITE = "non-finite"
 """Allows claims on outputs that are NaN or infinite."""
-Budget = Annotated[str | float, Option("--budget", "2m", "Time for all measuring.", RUN)]
+Budget = Annotated[str | float, Option("--budget", "2m", "Total time for measurements.", RUN)]
 NoWait = Annotated[
-    bool, Option("--no-wait", "", "Fail at once when another ortune is measuring.", RUN, again=False)
+    bool, Option("--no-wait", "", "Fail immediately if another ortune is measuring.", RUN, again=False)
 ]
 Resume = Annotated[
     str | None,
     Option(
         "--resume",
         "[ID]",
-        "Go on with the newest interrupted session of the same question, or with ID.",
+        "Resume the newest interrupted session with the same options, or session ID.",
         RUN,
         again=False,
     ),
 ]
 StoreFolder = Annotated[
-    AnyPath | None, Option("--store", "PATH", "Where results are kept.", OUT, again=False)
+    AnyPath | None, Option("--store", "PATH", "Folder for stored results.", OUT, again=False)
 ]
 Page = Annotated[
     AnyPath | None,
     Option(
         "--report",
         "FILE.html",
-        "The answer as a page with drawings, beside it.",
+        "Also write the result as an HTML page.",
         OUT,
         again=False,
         writes=True,
@@ -427,14 +430,14 @@ class Feeding:
         fixed = [f"--{name}" for name in ("shape", "dim", "inputs") if given(name)]
         if given("workload") and fixed:
             raise UsageError(
-                f"the workload file already says what {fixed[0]} says",
+                f"the workload file already sets {fixed[0]} says",
                 where="--workload",
                 do="give one of them",
             )
         tolerance, metric = parse(given("tolerance")), checked(given("metric"))
         if bool(metric) != bool(tolerance and tolerance.of_metric):
             raise UsageError(
-                "a metric needs a limit, and a limit of a metric needs the metric",
+                "--metric and --tolerance 'metric>=...' only work together",
                 where="--metric" if metric else "--tolerance",
                 do="give both, e.g. --metric evaluate:accuracy --tolerance 'metric>=99%'",
             )
@@ -551,7 +554,10 @@ class Kept(Stored):
         time_s = seconds(self.budget, "--budget")
         if not time_s:
             raise UsageError(
-                "no time to measure anything", where="--budget", do="e.g. --budget 30s", code="budget"
+                "the budget leaves no time to measure",
+                where="--budget",
+                do="e.g. --budget 30s",
+                code="budget",
             )
         return time_s
 
@@ -587,7 +593,7 @@ class OneBench(Resumable, OnePlan):
         Option(
             "--dim",
             "seq=16,128,512",
-            "Value of a dynamic dimension; several give a row each. Repeatable.",
+            "Size of a dynamic dimension; several sizes give one row each. Repeatable.",
             MODEL,
         ),
     ] = ()
@@ -596,9 +602,9 @@ class OneBench(Resumable, OnePlan):
         Option(
             "--processes",
             "N",
-            "Fresh processes a shape. Default: as many as the budget holds, 3 or more.",
+            "Fresh processes per shape. Default: as many as the budget allows, at least 3.",
             RUN,
         ),
     ] = None
-    runs: Annotated[int | None, Option("--runs", "N", "Timed requests a process and caller.", RUN)] = None
+    runs: Annotated[int | None, Option("--runs", "N", "Timed requests per process and caller.", RUN)] = None
     budget: Budget = "20s"

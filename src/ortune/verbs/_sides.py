@@ -135,7 +135,9 @@ class Sides(TwoSides):
 
     more: Annotated[
         Sequence[AnyPath],
-        Argument("[C]", "Further sides, up to H, each against A; --c-set and the like alter one alone."),
+        Argument(
+            "[C]", "Further sides, up to H, each compared with A; --c-set and the like change a single side."
+        ),
     ] = ()
 
     @property
@@ -157,7 +159,7 @@ class Sides(TwoSides):
             raise UsageError(
                 f"{len(positions)} sides are more than {len(LETTERS)}, which is what a comparison holds",
                 where=str(positions[len(LETTERS)]),
-                do="compare some of them first",
+                do="compare fewer sides",
             )
         named_ones = LETTERS[1 : len(positions)] if self.b is not None else ""
         altered = "".join(letter for letter in LETTERS[1:] if self.alters(letter))
@@ -165,9 +167,9 @@ class Sides(TwoSides):
         left_out = [letter for letter in letters if letter not in named_ones + altered]
         if left_out and len(letters) > 1:
             raise UsageError(
-                f"{letters[-1].upper()} is asked for, and {left_out[0].upper()} is neither named nor altered",
+                f"{letters[-1].upper()} is used, but {left_out[0].upper()} is neither named nor altered",
                 where=f"--{altered[-1]}-{self.alters(altered[-1]).replace('_', '-')}",
-                do="use the letters in their order",
+                do="use the letters in order",
             )
         return letters
 

@@ -60,10 +60,10 @@ STOPPING = "stopping after this process, then telling what is known; Ctrl-C agai
 
 @dataclass(frozen=True, kw_only=True)
 class Options(Load, OneBench):
-    """How long does this model take with these settings?
+    """How fast is this model with these settings?
 
-    Latency with its tails, throughput, load time, memory and CPU time, each with an interval over several fresh
-    processes; a row for each shape. To find out whether something else is faster, use compare.
+    Measures latency with its tails, throughput, load time, memory and CPU time, each with a confidence interval over
+    several fresh processes, one row per shape. To find out whether another configuration is faster, use compare.
     """
 
     shared_pool: Annotated[bool, Option("--shared-pool", "", "One thread pool for all sessions.", RUN)] = (
@@ -90,13 +90,13 @@ def check(verb: str, options: OneBench) -> None:
     model = str(options.model)
     if model.endswith(".json"):
         raise UsageError(
-            "is a plan, and a plan has no model",
+            "is a plan, which contains no model",
             where=model,
             do=shlex.join(["ortune", verb, "model.onnx", "--plan", model]),
         )
     if options.processes is not None and options.processes < LEAST_PROCESSES:
         raise UsageError(
-            f"{options.processes} processes give no interval",
+            f"{options.processes} processes are too few for an interval",
             where="--processes",
             do=f"{LEAST_PROCESSES} or more",
         )
@@ -190,7 +190,7 @@ class _Run:
                     do=failures.remedy(last, in_page=self.side.plan.is_web),
                     code=last.reason,
                 )
-            raise Interrupted("stopped before a process was through; nothing is known")
+            raise Interrupted("stopped before the first process was done; there is no result")
         result = make_result(
             self.baseline,
             self.trials,

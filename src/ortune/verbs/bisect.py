@@ -37,11 +37,10 @@ STOPPING = ""
 
 @dataclass(frozen=True, kw_only=True)
 class Options(TwoSides):
-    """Where two models, or two plans of one, give other outputs: the first node from which they do.
+    """Which node makes the outputs of two models, or two configurations, differ?
 
-    Runs both with every intermediate value as an output, in parts that memory holds, matches the values by name, by
-    their elements and by what makes them, and tells the first that is farther apart than rounding explains while what
-    goes into it is equal. Looks too where outputs are apart by less than compare minds. Nothing is timed.
+    Runs both sides with every intermediate value as an output and matches the values. Reports the first node whose
+    output differs by more than rounding although its inputs are equal. Nothing is timed.
     """
 
     tolerance: Tolerance = None
@@ -62,8 +61,8 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[BisectResu
     watch = watcher or Watcher()
     if options.b is None and not (options.alters("a") or options.alters("b")):
         raise UsageError(
-            "there is one side alone",
-            do="name two models, or alter one side: --b-set level=basic, --b-rewrite NAME",
+            "only one side was given",
+            do="pass two models, or change one side with --b-set level=basic or --b-rewrite NAME",
         )
     with experiment("bisect", options, watch) as opened:
         a = opened.resolve(options.side("a"))
@@ -71,9 +70,9 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[BisectResu
         for side in (a, b):
             if side.model.facts.format == "ort":
                 raise ModelError(
-                    "A model in ORT format cannot be given further outputs.",
+                    "Outputs cannot be added to a model in ORT format.",
                     where=str(side.model.path),
-                    do="Give the .onnx that it was made from.",
+                    do="Pass the .onnx that it was converted from.",
                 )
         watch.say(f"looking with {runtimes.describe(a.runtime)}")
         with opened.measuring(a.label):

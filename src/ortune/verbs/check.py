@@ -60,11 +60,11 @@ CONFIGURED = {"select": list, "ignore": list, "preview": bool, "fail-on": str}
 
 @dataclass(frozen=True, kw_only=True)
 class Options(Configured):
-    """What slows models down, read from their files: nothing is run, and no ONNX Runtime is needed.
+    """What slows down these models, according to their files? Runs nothing and needs no ONNX Runtime.
 
-    Fixes that change nothing but the order of sums are marked [*] and made by --fix, into NAME.fixed.onnx: where there
-    is an onnxruntime, only once it has run the copy beside the model and the outputs are equal. Which rules are asked
-    is said by options, or for a project in ortune.toml ([check]) or pyproject.toml ([tool.ortune.check]).
+    Exact fixes (which change only the order of sums) are marked [*]; --fix writes them to NAME.fixed.onnx. If an
+    onnxruntime is available, the outputs of the copy are compared first. Rules are selected by options, or for a
+    project in ortune.toml ([check]) or pyproject.toml ([tool.ortune.check]).
     """
 
     models: Annotated[
@@ -73,41 +73,41 @@ class Options(Configured):
     ]
     select: Annotated[
         Sequence[str],
-        Option("--select", "CODE", "Only these: codes, their beginnings, or names. Repeatable.", WHICH),
+        Option("--select", "CODE", "Only these rules: codes, code prefixes, or names. Repeatable.", WHICH),
     ] = ()
-    ignore: Annotated[Sequence[str], Option("--ignore", "CODE", "All but these. Repeatable.", WHICH)] = ()
-    preview: Annotated[bool, Option("--preview", "", "Rules in preview too.", WHICH)] = False
+    ignore: Annotated[
+        Sequence[str], Option("--ignore", "CODE", "Exclude these rules. Repeatable.", WHICH)
+    ] = ()
+    preview: Annotated[bool, Option("--preview", "", "Include preview rules.", WHICH)] = False
     fail_on: Annotated[
         str | None,
         Option(
             "--fail-on",
             "SEVERITY",
-            "Exit with 1 from here on: error, warning, note or never. [warning]",
+            "Exit with 1 at this severity or above: error, warning, note or never. [warning]",
             WHICH,
         ),
     ] = None
     fix: Annotated[
-        bool, Option("--fix", "", "Write a copy of each model with its exact fixes made.", OUT)
+        bool, Option("--fix", "", "Write a copy of each model with the exact fixes applied.", OUT)
     ] = False
     unsafe_fixes: Annotated[
-        bool, Option("--unsafe-fixes", "", "Also those that move outputs or change what is served.", OUT)
+        bool, Option("--unsafe-fixes", "", "Also apply fixes that change outputs or accepted inputs.", OUT)
     ] = False
-    diff: Annotated[bool, Option("--diff", "", "Show what the fixes would do to the operators.", OUT)] = False
+    diff: Annotated[bool, Option("--diff", "", "Show how the fixes would change the operators.", OUT)] = False
     output: Annotated[
         AnyPath | None,
         Option(
             "--output",
             "FILE",
-            "The fixed model, in place of NAME.fixed.onnx.",
+            "File for the fixed model. Default: NAME.fixed.onnx.",
             OUT,
             short="-o",
             again=False,
             writes=True,
         ),
     ] = None
-    in_place: Annotated[
-        bool, Option("--in-place", "", "Write the fixed model over the one checked.", OUT)
-    ] = False
+    in_place: Annotated[bool, Option("--in-place", "", "Overwrite the checked model.", OUT)] = False
     runtime: RuntimeOption = None
     report: Page = None
 
@@ -140,14 +140,16 @@ class Options(Configured):
         severity = self.fail_on or said.get("fail-on", "warning")
         if severity not in (*SEVERITIES, "never"):
             where = "--fail-on" if self.fail_on else f"{file}: fail-on"
-            raise UsageError(f"{severity!r} is no severity", where=where, do="error, warning, note or never")
+            raise UsageError(
+                f"{severity!r} is not a severity", where=where, do="error, warning, note or never"
+            )
         return str(severity)
 
     @cached_property
     def destination(self) -> Path | None:
         """The fixed model's place, where one is asked for."""
         if not self.models:
-            raise UsageError("no model to check", do="ortune check MODEL.onnx")
+            raise UsageError("no model was given", do="ortune check MODEL.onnx")
         for option, is_set in (("--output", self.output is not None), ("--in-place", self.in_place)):
             if is_set and not self.fix:
                 raise UsageError("nothing is fixed", where=option, do="add --fix")
@@ -169,7 +171,7 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[CheckResul
     watch, machine = watcher or Watcher(), Machine()
     asked = [rule for rule in options.selection.rules() if rule.family in rules.ABOUT_MODELS]
     if not asked:
-        raise UsageError("no rule is left", where="--select", do="ortune explain lists all of them")
+        raise UsageError("no rules are selected", where="--select", do="ortune explain lists all of them")
     with scratch_folder() as scratch:
         models = [_Check(options, asked, machine, scratch, watch).model(str(text)) for text in options.models]
     result = CheckResult(
@@ -313,13 +315,13 @@ class _Check:
     def _delivered(self, text: str, opened: OpenModel, last: OpenModel, fixed: FixedModel) -> FixedModel:
         """The fixed model in its place, once it was run; weights beside it where the model's own are."""
         if self.options.in_place and from_git.split(text):
-            raise UsageError("a revision is not changed", where=text, do="leave --in-place out")
+            raise UsageError("a git revision cannot be changed", where=text, do="omit --in-place")
         usual = Path.cwd() if from_git.split(text) else opened.path.parent
         typed = opened.path if self.options.in_place else self.options.destination
         place = typed or usual / f"{opened.path.stem}.fixed.onnx"
         if opened.external and self.options.in_place:
             raise UsageError(
-                "weights in files of their own are not replaced", where=text, do="leave --in-place out"
+                "weights in files of their own are not replaced", where=text, do="omit --in-place"
             )
         moves = any(rewrites.find(spec.name).safety != "exact" for spec in fixed.rewrites)
         with staged_model(last.ir, place, external=bool(opened.external)) as staged:
@@ -359,7 +361,7 @@ def _section(path: Path, keys: Sequence[str]) -> Mapping[str, Any] | None:
     try:
         said: Any = tomllib.loads(files.read(path).decode())
     except (OSError, ValueError, RecursionError) as error:  # lists within lists
-        raise UsageError(f"cannot be read: {error}", where=str(path), do="mend the file") from error
+        raise UsageError(f"cannot be read: {error}", where=str(path), do="correct the file") from error
     for key in keys:
         said = said.get(key) if isinstance(said, dict) else None
     if said is None:

@@ -66,9 +66,9 @@ STOPPING = "stopping after this trial, then telling what is known; Ctrl-C again 
 class Options(Elsewhere, Resumable, Load, Downloaded, Sides):
     """Is B faster than A on this machine?
 
-    Runs all sides in fresh processes, in random order, block by block, until the evidence answers or the time is
-    up (2 minutes). Says "no difference" when that is so, and what it could have seen. Of several sides, B, C, ..., each
-    is held against A in the same blocks, and all are ranked.
+    Runs all sides in fresh processes, in random order, block by block, until the evidence is conclusive or the time is
+    up (2 minutes). If no difference is found, reports the minimum detectable effect. Several sides B, C, ... are
+    compared with A in the same blocks and ranked.
     """
 
     objective: Objective = "latency"
@@ -76,24 +76,32 @@ class Options(Elsewhere, Resumable, Load, Downloaded, Sides):
     metric: Metric = None
     max_blocks: Annotated[
         int | None,
-        Option("--max-blocks", "N", "Blocks at most (100, more with a longer --budget).", RUN, least=6),
+        Option(
+            "--max-blocks",
+            "N",
+            "Maximum number of blocks. Default: 100, more with a longer --budget.",
+            RUN,
+            least=6,
+        ),
     ] = None
     inject_wait: Annotated[
-        str | float | None, Option("--inject-wait", "5%", "For testing: a busy wait in each run of B.", RUN)
+        str | float | None,
+        Option("--inject-wait", "5%", "For testing: add a busy wait to each run of B.", RUN),
     ] = None
     allow: Annotated[
         Sequence[str],
-        Option("--allow", "WHAT", "non-finite: measure outputs that are NaN or infinite too.", RUN),
+        Option("--allow", "WHAT", "non-finite: measure even if outputs are NaN or infinite.", RUN),
     ] = ()
     no_why: Annotated[
-        bool, Option("--no-why", "", "Do not profile both sides after a proven difference.", RUN)
+        bool, Option("--no-why", "", "Do not profile both sides after a confirmed difference.", RUN)
     ] = False
     threshold: Annotated[
-        str | float | None, Option("--threshold", "5%", "Exit 1 if a regression beyond this is proven.", GATE)
+        str | float | None,
+        Option("--threshold", "5%", "Exit with 1 if a regression larger than this is confirmed.", GATE),
     ] = None
-    undecided: Annotated[
-        str, Option("--undecided", "pass|fail", "What an undecided gate counts as.", GATE)
-    ] = "pass"
+    undecided: Annotated[str, Option("--undecided", "pass|fail", "Result of an inconclusive gate.", GATE)] = (
+        "pass"
+    )
 
     @property
     def most_blocks(self) -> int:
@@ -112,7 +120,7 @@ class Options(Elsewhere, Resumable, Load, Downloaded, Sides):
 
     @cached_property
     def counts_as(self) -> Literal["pass", "fail"]:
-        """What an undecided gate counts as."""
+        """Result of an inconclusive gate."""
         if self.undecided not in ("pass", "fail"):
             raise UsageError(f"{self.undecided!r} is neither pass nor fail", where="--undecided")
         return "fail" if self.undecided == "fail" else "pass"
@@ -128,7 +136,7 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[CompareRes
     require_objective(options.objective)
     for name in options.allow:
         if name != NON_FINITE:
-            raise UsageError(f"{name!r} is nothing that can be allowed", where="--allow", do=NON_FINITE)
+            raise UsageError(f"{name!r} is not a valid value for --allow", where="--allow", do=NON_FINITE)
     if phone.is_phone_result(Path(str(options.a))):
         return _on_a_phone(options, watch)
     with experiment("compare", options, watch) as opened:

@@ -69,10 +69,10 @@ LONGEST_WATCH_S = 3600
 
 @dataclass(frozen=True, kw_only=True)
 class Options(Resumable, Load, OnePlan):
-    """Why is this model slow? What stands out is found, and each fix is measured before it is recommended.
+    """Why is this model slow? Every fix is measured before it is recommended.
 
-    Runs the model, profiles it, asks every rule, and races what they would change, alone and together, against the
-    model as it is. A fix that does not help is said to not help.
+    Runs and profiles the model, applies every rule, and measures the proposed fixes, alone and together, against the
+    unchanged model. A fix without a benefit is reported as such.
     """
 
     model: Annotated[
@@ -80,14 +80,14 @@ class Options(Resumable, Load, OnePlan):
     ] = None
     page: Annotated[
         str,
-        Option("--page", "URL", "In place of a model, your page: what it does with onnxruntime-web.", MODEL),
+        Option("--page", "URL", "A page to observe instead of a model: how it uses onnxruntime-web.", MODEL),
     ] = ""
     watch: Annotated[
-        str | float, Option("--watch", "15s", "How long the page is watched once it has loaded.", RUN)
+        str | float, Option("--watch", "15s", "How long to observe the page after loading.", RUN)
     ] = "15s"
     rewrite: Annotated[
         Sequence[str],
-        Option("--rewrite", "NAME[:k=v]", "A rewrite that is there already. Repeatable.", MODEL),
+        Option("--rewrite", "NAME[:k=v]", "A rewrite to apply to the baseline. Repeatable.", MODEL),
     ] = ()
     objective: Objective = "latency"
     tolerance: Tolerance = None
@@ -97,12 +97,15 @@ class Options(Resumable, Load, OnePlan):
         Option(
             "--allow",
             "WHAT",
-            "Measure fixes that are not exact too: numerics, behaviour; or outputs that are non-finite. Repeatable.",
+            "Also measure fixes of the class numerics or behaviour, or non-finite outputs. Repeatable.",
             RUN,
         ),
     ] = ()
     fail_on: Annotated[
-        str, Option("--fail-on", "SEVERITY", "Exit with 1 from here on: error, warning or note.", GATE)
+        str,
+        Option(
+            "--fail-on", "SEVERITY", "Exit with 1 at this severity or above: error, warning or note.", GATE
+        ),
     ] = "never"
 
     @cached_property
@@ -111,7 +114,7 @@ class Options(Resumable, Load, OnePlan):
         for name in self.allow:
             if name not in ("numerics", "behaviour", NON_FINITE):
                 raise UsageError(
-                    f"{name!r} is nothing that can be allowed",
+                    f"{name!r} is not a valid value for --allow",
                     where="--allow",
                     do=f"numerics, behaviour or {NON_FINITE}",
                 )
@@ -122,19 +125,21 @@ class Options(Resumable, Load, OnePlan):
         """How long a page is watched."""
         if bool(self.page) == (self.model is not None):
             raise UsageError(
-                "a model or a page is diagnosed, one of them",
+                "pass either a model or a page",
                 where="diagnose",
-                do="ortune diagnose MODEL, or ortune diagnose --page http://localhost:5173",
+                do="run ortune diagnose MODEL, or ortune diagnose --page http://localhost:5173",
             )
         for option in option_fields(type(self)) if self.page else ():
             if isinstance(option.spelling, Option) and option.name not in OF_A_PAGE and option.given(self):
                 raise UsageError(
-                    "says nothing of a page", where=option.spelling.flag.partition("/")[0], do="leave it out"
+                    "has no effect on a page", where=option.spelling.flag.partition("/")[0], do="leave it out"
                 )
         time_s = seconds(self.watch, "--watch")
         if not 0 < time_s <= LONGEST_WATCH_S:
             raise UsageError(
-                f"{self.watch} is no time to watch a page", where="--watch", do="e.g. 15s; an hour at most"
+                f"{self.watch} is not a duration to observe a page",
+                where="--watch",
+                do="e.g. 15s; an hour at most",
             )
         return time_s
 
@@ -144,7 +149,7 @@ class Options(Resumable, Load, OnePlan):
         require_objective(self.objective)
         if self.fail_on not in (*SEVERITIES, "never"):
             raise UsageError(
-                f"{self.fail_on!r} is no severity", where="--fail-on", do="error, warning, note or never"
+                f"{self.fail_on!r} is not a severity", where="--fail-on", do="error, warning, note or never"
             )
         return self.fail_on
 

@@ -67,15 +67,15 @@ STOPPING = "stopping after this trial; Ctrl-C again stops at once"
 
 @dataclass(frozen=True, kw_only=True)
 class Options(InBrowser, Stored):
-    """What can this machine run, and what is the smallest difference that it can show?
+    """What can this machine run, and how small a difference can it detect?
 
-    Lists the ONNX Runtime builds found and why providers are absent, what is in the way of speed, and measures the
-    controls: the A/A check and the positive control. Then what the machine does at most: products and memory.
+    Lists the ONNX Runtime builds, why execution providers are missing, and what slows the machine down. Measures the
+    controls (A/A check and positive control) and the machine's peak (arithmetic and memory bandwidth).
     """
 
     model: Annotated[
         AnyPath | None,
-        Argument("[MODEL]", "Measure the noise with this model; default is a small one of ortune's own."),
+        Argument("[MODEL]", "Model for the noise measurement. Default: a small built-in model."),
     ] = None
     runtime: RuntimeOption = None
     measure: Annotated[
@@ -83,7 +83,7 @@ class Options(InBrowser, Stored):
         Option(
             "--measure/--no-measure",
             "",
-            "Measure the noise and the machine's peaks too (about half a minute).",
+            "Also measure noise and the machine's peak (about 30 s).",
             RUN,
         ),
     ] = True

@@ -31,9 +31,9 @@ HEADING = re.compile(
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    """What a finding's code means: what the rule looks for, why it costs, and what to do; all rules without a code.
+    """What does a finding's code mean? Without a code, lists all rules.
 
-    A rewrite or a setting is explained by its name; any other word is looked up in the names and titles of all three.
+    Also explains rewrites and settings by name. Any other word is searched in the names and titles of all three.
     """
 
     code: Annotated[

@@ -62,16 +62,14 @@ STOPPING = "stopping after this block, then telling what is known; Ctrl-C again 
 class Options(Resumable):
     """Which release of ONNX Runtime made this model faster or slower here?
 
-    Runs the last six releases in the same blocks, each in an environment of its own, made once, and names the one where
-    it changed.
+    Runs the last six releases in the same blocks, each in its own cached environment, and reports the release where
+    the speed changed.
     """
 
     model: Annotated[AnyPath, Argument("MODEL", "model.onnx, model.ort or model.onnx@git-revision.")]
     release: Annotated[
         Sequence[str],
-        Option(
-            "--release", "1.31.1", "A release instead of the last six. Repeatable, at least twice.", MODEL
-        ),
+        Option("--release", "1.31.1", "A release to test instead of the last six. Pass at least two.", MODEL),
     ] = ()
     set: Settings = ()
     objective: Objective = "latency"
@@ -82,7 +80,9 @@ class Options(Resumable):
     def releases(self) -> tuple[str, ...]:
         """The releases to run, newest first."""
         if len(self.release) == 1:
-            raise UsageError("one release has no history", where="--release", do="name two or more")
+            raise UsageError(
+                "one release is not a history", where="--release", do="pass two or more releases"
+            )
         require_objective(self.objective)
         releases = sorted(dict.fromkeys(self.release or RELEASES), key=version, reverse=True)
         for release in releases:

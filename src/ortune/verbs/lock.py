@@ -50,35 +50,35 @@ STOPPING = ""
 
 @dataclass(frozen=True, kw_only=True)
 class Options(OnePlan):
-    """What does ONNX Runtime make of this model, and is it still the same?
+    """Has ONNX Runtime's optimised graph of this model changed?
 
-    Writes operators by level of optimisation, fusions, memory, sizes and rounded outputs to MODEL.lock.json, or
-    compares the model with that file (--check). Nothing is timed, so it never flakes.
+    Writes operators per optimisation level, fusions, memory, sizes and rounded outputs to MODEL.lock.json, or compares
+    the model with that file (--check). Nothing is timed, so results are deterministic.
     """
 
     model: Annotated[AnyPath, Argument("MODEL", "model.onnx, a bundle, or model.onnx@git-revision.")]
     file: Annotated[
-        AnyPath | None, Argument("[FILE]", "With --check: the lock file; default is MODEL.lock.json.")
+        AnyPath | None, Argument("[FILE]", "With --check: the lock file. Default: MODEL.lock.json.")
     ] = None
     check: Annotated[
-        bool, Option("--check", "", "Compare with the lock; exit 1 when something changed.", GATE)
+        bool, Option("--check", "", "Compare with the lock file; exit with 1 if anything changed.", GATE)
     ] = False
     strict: Annotated[
-        bool, Option("--strict", "", "Every difference fails, also another onnxruntime alone.", GATE)
+        bool, Option("--strict", "", "Fail on every difference, even if only onnxruntime changed.", GATE)
     ] = False
     rewrite: Rewrites = ()
     tolerance: Tolerance = None
     no_wait: NoWait = False
     seed: Annotated[
         int | None,
-        Option("--seed", "N", "Seed of the inputs; default is 0, or with --check that of the lock.", RUN),
+        Option("--seed", "N", "Seed of the inputs. Default: 0, or with --check that of the lock file.", RUN),
     ] = None
     output: Annotated[
         AnyPath | None,
         Option(
             "--output",
             "FILE",
-            "The lock file to write; with --check, where the answer goes.",
+            "Lock file to write; with --check, file for the result.",
             OUT,
             short="-o",
             writes=True,
@@ -91,7 +91,7 @@ class Options(OnePlan):
         """The lock file."""
         if self.file is not None and not self.check:
             raise UsageError(
-                "a lock file is named, and nothing is to be checked",
+                "a lock file without --check has no effect",
                 where=str(self.file),
                 do="add --check to compare with it, or --output FILE to write it",
             )
@@ -195,9 +195,9 @@ def _side(
     )
     if side.model.facts.format == "ort":
         raise ModelError(
-            "A model in ORT format was optimised when it was made, so there is nothing to lock.",
+            "A model in ORT format is already optimised, so there is nothing to lock.",
             where=str(side.model.path),
-            do="Lock the .onnx that it was made from.",
+            do="Lock the .onnx that it was converted from.",
         )
     if bundle is None:
         return side, side.plan, None

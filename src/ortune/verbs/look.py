@@ -81,15 +81,17 @@ STOPPING = ""
 
 @dataclass(frozen=True, kw_only=True)
 class Options(Kept, OnePlan):
-    """A first look at a model, in ten seconds; ortune MODEL is short for it.
+    """A first look at a model in ten seconds; short form: ortune MODEL.
 
-    Says what the file holds, which inputs were chosen, how long a run takes with the default settings (a single
-    observation), which operators take the time, what stands out, and what to do next.
+    Shows what the file contains, the chosen inputs, the latency with default settings (a single observation), the most
+    expensive operators, findings, and what to do next.
     """
 
     model: Annotated[AnyPath, Argument("MODEL", "model.onnx, model.ort, NAME.ortune or model.onnx@revision.")]
     rewrite: Rewrites = ()
-    budget: Annotated[str | float, Option("--budget", "8s", "What takes longer is left out.", RUN)] = "8s"
+    budget: Annotated[
+        str | float, Option("--budget", "8s", "Total time; steps that take longer are skipped.", RUN)
+    ] = "8s"
 
     @cached_property
     def budget_s(self) -> float:

@@ -75,15 +75,15 @@ STOPPING = ""
 class Options(Resumable, OnePlan):
     """Where does every millisecond of a run go?
 
-    Runs a model under ONNX Runtime's profiler, or reads a profile that is there already, and divides the run among
-    nodes, operators, layers, thread wait, copies, casts and what lies between: the parts sum to the whole.
+    Runs a model under ONNX Runtime's profiler, or reads an existing profile. Divides the run into nodes, operators,
+    layers, thread wait, copies, casts and overhead, which sum to the whole.
     """
 
     subject: Annotated[
         AnyPath,
         Argument(
             "MODEL|TRACE",
-            "model.onnx, model.ort, NAME.ortune or model.onnx@revision, which is run; or a profile to read.",
+            "A model to run (model.onnx, model.ort, NAME.ortune or model.onnx@revision), or a profile to read.",
         ),
     ]
     against: Annotated[
@@ -91,7 +91,7 @@ class Options(Resumable, OnePlan):
         Option(
             "--against",
             "B",
-            "Another model, a plan for the same, or another trace: where the time went, B minus the first.",
+            "Another model, a plan for the same model, or another trace; shows the difference, B minus A.",
             MODEL,
         ),
     ] = None
@@ -101,7 +101,7 @@ class Options(Resumable, OnePlan):
         Option(
             "--b-set",
             "KNOB=VALUE",
-            "A setting of B alone; without --against B is the same model. Repeatable.",
+            "A setting of B; without --against, B is the same model. Repeatable.",
             MODEL,
         ),
     ] = ()
@@ -114,20 +114,22 @@ class Options(Resumable, OnePlan):
     ] = None
     processes: Annotated[
         int | None,
-        Option("--processes", "N", "Profiled processes a side. Default: 1, or 5 with --against.", RUN),
+        Option("--processes", "N", "Profiled processes per side. Default: 1, or 5 with --against.", RUN),
     ] = None
     no_peak: Annotated[
         bool,
         Option(
             "--no-peak",
             "",
-            "Do not measure what this machine can do at most, where it is not known yet.",
+            "Do not measure this machine's peak if it is unknown.",
             RUN,
         ),
     ] = False
     keep: Annotated[
         AnyPath | None,
-        Option("--keep", "FILE", "Where ONNX Runtime's own profile is kept.", OUT, again=False, writes=True),
+        Option(
+            "--keep", "FILE", "Keep ONNX Runtime's own profile in this file.", OUT, again=False, writes=True
+        ),
     ] = None
     export: Annotated[
         Sequence[str],
@@ -141,7 +143,7 @@ class Options(Resumable, OnePlan):
     ] = ()
     cpus: Cpus = None
     memory: Memory = None
-    budget: Annotated[str | float, Option("--budget", "30s", "Time for all measuring.", RUN)] = "30s"
+    budget: Annotated[str | float, Option("--budget", "30s", "Total time for measurements.", RUN)] = "30s"
     timeline: bool = False
 
     @property
@@ -173,7 +175,7 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[ProfileRes
         timeline=options.timeline,
     )
     if options.processes is not None and options.processes < 1:
-        raise UsageError("at least one process is profiled", where="--processes", do="e.g. --processes 5")
+        raise UsageError("at least one process is required", where="--processes", do="e.g. --processes 5")
     traces = about_traces(str(options.subject), named(options.against), options.of_models)
     if not traces and options.against is None and (options.b_set or options.b_rewrite or options.b_runtime):
         options = replace(options, against=options.subject)

@@ -42,9 +42,9 @@ STOPPING = ""
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    """What was measured before, told again with its date and machine; nothing is measured, but for --issue.
+    """Show stored results. Runs nothing, except with --issue.
 
-    Without a name it lists the stored sessions. One name tells that session again, several stand side by side.
+    Without an argument, lists the stored sessions. One session is shown in full, several side by side.
     """
 
     sessions: Annotated[
@@ -56,14 +56,15 @@ class Options:
         ),
     ] = ()
     brief: Annotated[
-        bool, Option("--brief", "", "One page for people who decide; without SESSION of the newest.", OUT)
+        bool,
+        Option("--brief", "", "A one-page summary for decision makers. Default: the newest session.", OUT),
     ] = False
     load: Annotated[
         str | float | None,
         Option(
             "--load",
             "200/s",
-            "With --brief: requests that arrive, /s, /min, /h or /d; the CPUs are reckoned for them.",
+            "With --brief: request rate (/s, /min, /h or /d) for which CPUs are estimated.",
             OUT,
         ),
     ] = None
@@ -72,11 +73,11 @@ class Options:
         Option(
             "--issue",
             "FOLDER",
-            "A bug report on a MODEL, without its weights and names: issue.md and skeleton.onnx, in a new folder.",
+            "Write a bug report on MODEL without weights and names: issue.md and skeleton.onnx, in a new folder.",
             OUT,
         ),
     ] = None
-    last: Annotated[int, Option("--last", "N", "How many sessions are listed.", OUT, least=1)] = LAST
+    last: Annotated[int, Option("--last", "N", "Number of sessions to list.", OUT, least=1)] = LAST
     store: StoreFolder = None
     report: Page = None
     timeline: bool = False
@@ -95,9 +96,11 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[ReportResu
         StoreError: The store cannot be read.
     """
     if options.load_per_s is not None and not options.brief:
-        raise UsageError("a load is reckoned with in a brief only", where="--load", do="add --brief")
+        raise UsageError("--load works only with a brief", where="--load", do="add --brief")
     if options.brief and len(options.sessions) > 1:
-        raise UsageError("a brief is of one session", where="--brief", do="name one session or bundle")
+        raise UsageError(
+            "a brief needs exactly one session", where="--brief", do="pass one session or bundle"
+        )
     if options.last != LAST and (options.sessions or options.brief or options.issue is not None):
         raise UsageError(
             "only a list is as long as that", where="--last", do="leave it out, or name no session"
@@ -121,10 +124,12 @@ def _issue(options: Options, folder: Path, watcher: Watcher | None) -> ReportRes
     """A bug report: the model's skeleton, held against it, and a text."""
     if options.brief or len(options.sessions) != 1:
         raise UsageError(
-            "a bug report is on one model", where="--issue", do="ortune report MODEL.onnx --issue FOLDER"
+            "a bug report needs exactly one model",
+            where="--issue",
+            do="ortune report MODEL.onnx --issue FOLDER",
         )
     if files.exists(folder):
-        raise UsageError("is there already", where=str(folder), do="name a new folder")
+        raise UsageError("is there already", where=str(folder), do="choose a new folder")
     try:
         folder.mkdir()
         envelope = skeleton.run(
@@ -137,7 +142,7 @@ def _issue(options: Options, folder: Path, watcher: Watcher | None) -> ReportRes
         raise
     except OSError as error:
         raise UsageError(
-            f"cannot be written: {error.strerror or error}", where=str(folder), do="name another folder"
+            f"cannot be written: {error.strerror or error}", where=str(folder), do="choose another folder"
         ) from error
     return ReportResult(kind="told", issue=IssueReport(path=str(folder / ISSUE), skeleton=envelope.result))
 
@@ -148,7 +153,7 @@ def rate(text: str | float, option: str = "--load") -> float:
     value = float(match.group(1)) * _PER_S[match.group(2) or ""] if match else 0.0
     if not 0 < value < 1e12:
         raise UsageError(
-            f"{text!r} is not a number of requests", where=option, do="write e.g. 200/s or 12000/min"
+            f"{text!r} is not a number of requests", where=option, do="use 200/s or 12000/min, for example"
         )
     return value
 
@@ -242,12 +247,14 @@ class _Reader:
             if head is None:
                 kind = "tuning or comparison" if answered else "session"
                 raise UsageError(
-                    f"no {kind} of this model is stored", where=text, do="ortune report lists what is stored"
+                    f"no {kind} of this model is stored",
+                    where=text,
+                    do="run ortune report to list stored sessions",
                 )
             return head
         if files.is_folder(Path(text)) or "/" in text:
             raise UsageError(
-                "is neither a session nor a bundle", where=text, do="give the folder NAME.ortune"
+                "is neither a session nor a bundle", where=text, do="pass the folder NAME.ortune"
             )
         return self.session(self.store.find(text))
 
@@ -316,7 +323,7 @@ def _brief(options: Options, reader: _Reader) -> ReportResult:
         newest = reader.newest(answered=True)
         if newest is None:
             raise UsageError(
-                "no finished tuning or comparison is stored", where="--brief", do="ortune tune MODEL"
+                "no completed tuning or comparison is stored", where="--brief", do="ortune tune MODEL"
             )
         session = newest
     if session.state == "unreadable":

@@ -57,20 +57,18 @@ STOPPING = ""
 
 @dataclass(frozen=True, kw_only=True)
 class Options(OnePlan):
-    """Apply rewrites to a model by hand, or see what it calls for.
+    """Apply rewrites to a model, or list those that apply.
 
-    Without names: which rewrites fit this model; -v says why the others do not. With names: applies them in this
-    order, checks that the outputs are the same, and writes a new model; the old one stays.
+    Without names, lists the rewrites that apply to this model; -v shows why the others do not. With names, applies
+    them in this order, compares the outputs, and writes a new model. The original is never changed.
     """
 
     model: Annotated[AnyPath, Argument("MODEL", "model.onnx, a bundle, or model.onnx@git-revision.")]
-    names: Annotated[
-        Sequence[str], Argument("[NAME[:k=v]]", "Rewrites, in the order in which they are applied.")
-    ] = ()
-    dry_run: Annotated[bool, Option("--dry-run", "", "Say what each would change; write nothing.", RUN)] = (
-        False
-    )
-    force: Annotated[bool, Option("--force", "", "Replace the file that is there.", OUT)] = False
+    names: Annotated[Sequence[str], Argument("[NAME[:k=v]]", "Rewrites, in the order to apply them.")] = ()
+    dry_run: Annotated[
+        bool, Option("--dry-run", "", "Show what each would change, without writing.", RUN)
+    ] = False
+    force: Annotated[bool, Option("--force", "", "Overwrite an existing file.", OUT)] = False
     tolerance: Tolerance = None
     metric: Metric = None
     seed: Seed = 0
@@ -80,7 +78,7 @@ class Options(OnePlan):
         Option(
             "--output",
             "FILE",
-            "The new model; default is MODEL-rewritten.onnx, here.",
+            "The new model. Default: MODEL-rewritten.onnx in the current folder.",
             OUT,
             short="-o",
         ),
@@ -94,7 +92,9 @@ class Options(OnePlan):
         for option, is_set in (("--output", self.output is not None), ("--force", self.force)):
             if is_set and not specs:
                 what = "no rewrite is named, so no model is written"
-                raise UsageError(what, where=option, do="name one: ortune rewrite MODEL lists those that fit")
+                raise UsageError(
+                    what, where=option, do="pass a rewrite; ortune rewrite MODEL lists those that apply"
+                )
         return specs
 
     @property
@@ -143,9 +143,9 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[RewritingR
         side = replace(side, runs=side.model.path, plan=plain)
         if side.model.facts.format == "ort":
             raise ModelError(
-                "The model is in ORT format, which holds a finished graph, so it cannot be rewritten.",
+                "The model is in ORT format, which cannot be rewritten.",
                 where=str(side.model.path),
-                do="Give the .onnx that it was made from.",
+                do="Pass the .onnx that it was converted from.",
             )
         place = options.place(side.model.path) if options.asked and not options.dry_run else None
         baseline = opened.base(side)

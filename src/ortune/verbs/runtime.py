@@ -20,12 +20,12 @@ STOPPING = ""
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    """ONNX Runtime builds beside your own, for a provider or of any release, each in an environment of its own.
+    """Manage ONNX Runtime builds of other providers or releases, each in its own environment.
 
-    What is made is what ``--runtime NAME`` then measures with, beside any other. Your own environments are not touched.
+    Use them with ``--runtime NAME``. Your own environments are never changed.
     """
 
-    action: Annotated[str, Argument("[add|list|remove]", "What to do; list is the default.")] = "list"
+    action: Annotated[str, Argument("[add|list|remove]", "What to do. Default: list.")] = "list"
     names: Annotated[
         Sequence[str],
         Argument(
@@ -46,10 +46,10 @@ def run(options: Options | None = None, watcher: Watcher | None = None) -> Envel
     o, watch = options or Options(), watcher or Watcher()
     names = tuple(dict.fromkeys(o.names))
     if o.action not in ("add", "list", "remove"):
-        raise UsageError(f"{o.action!r} is nothing to do with runtimes", do="add, list or remove")
+        raise UsageError(f"unknown subcommand {o.action!r}", do="use add, list or remove")
     changed: list[str] = []
     if o.action == "list" and names:
-        raise UsageError("list shows all of them", where=names[0], do="leave the name out")
+        raise UsageError("list takes no name", where=names[0], do="omit the name")
     if o.action != "list":
         made.check_names(names)
         before = {environment.name for environment in made.made()}

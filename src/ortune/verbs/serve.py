@@ -21,9 +21,9 @@ STOPPING = "stopping after this process, then telling what is known; Ctrl-C agai
 
 @dataclass(frozen=True, kw_only=True)
 class Options(Listening, OneBench):
-    """How long does this model take in a browser on a phone or another machine?
+    """How fast is this model in a browser on a phone or another machine?
 
-    Shows an address that somebody opens there; then measures as bench does. Only who has the address is let in.
+    Shows a URL to open there, then measures like bench. The URL contains a secret token.
     """
 
     target: Target = WASM.target

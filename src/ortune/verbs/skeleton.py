@@ -56,14 +56,14 @@ TOO_MUCH = 0.1
 
 @dataclass(frozen=True, kw_only=True)
 class Options(OnePlan):
-    """A model of some kilobytes without weights, names and metadata, to give to others.
+    """Write a small copy of a model without weights, names and metadata, to share with others.
 
-    It has the same graph, shapes and types, and its weights are of a seed. What rules find in it and where its time
-    goes are held against the original, and told where they differ.
+    Graph, shapes and types stay; weights are random. Findings and operator times are compared with the original, and
+    differences are reported.
     """
 
     model: Annotated[AnyPath, Argument("MODEL", "model.onnx, or model.onnx@git-revision.")]
-    force: Annotated[bool, Option("--force", "", "Replace the file that is there.", OUT)] = False
+    force: Annotated[bool, Option("--force", "", "Overwrite an existing file.", OUT)] = False
     seed: Seed = 0
     no_wait: NoWait = False
     output: Annotated[
@@ -111,9 +111,9 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[SkeletonRe
         side = replace(side, runs=side.model.path, plan=plain)
         if side.model.facts.format == "ort":
             raise ModelError(
-                "The model is in ORT format, which holds a graph for one kind of machine.",
+                "The model is in ORT format, which is specific to one kind of machine.",
                 where=str(side.model.path),
-                do="Give the .onnx that it was made from.",
+                do="Pass the .onnx that it was converted from.",
             )
         watch.line("taking the weights out")
         skeleton_model = skeleton(side.model.path)
@@ -142,7 +142,7 @@ def _write(data: bytes, place: Path, *, typed: bool) -> None:
         raise ModelError(
             f"The skeleton cannot be written: {error.strerror or error}.",
             where=str(place),
-            do="Give another place with --output.",
+            do="Choose another --output.",
         ) from error
 
 

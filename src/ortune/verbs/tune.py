@@ -104,18 +104,16 @@ STOPPING = (
 
 @dataclass(frozen=True, kw_only=True)
 class Options(Elsewhere, Resumable, Load, Downloaded, OnePlan):
-    """The fastest correct way to run a model on this machine, proven.
+    """Find the fastest correct way to run a model on this machine.
 
-    Tries settings one at a time against the untouched default, combines those that help, drops those that do not
-    pay, and confirms the winner on fresh blocks. Writes NAME.ortune: model, settings, code, report and proof.
+    Measures settings one by one against the default, combines those that help, drops those that do not, and confirms
+    the winner on fresh blocks. Writes NAME.ortune: model, settings, code, report and measurements.
     """
 
     model: Annotated[AnyPath, Argument("MODEL", "model.onnx or model.ort.")]
     rewrite: Annotated[
         Sequence[str],
-        Option(
-            "--rewrite", "NAME[:k=v]", "A rewrite of the model, part of every plan tried. Repeatable.", MODEL
-        ),
+        Option("--rewrite", "NAME[:k=v]", "A rewrite to include in every configuration. Repeatable.", MODEL),
     ] = ()
     current: Annotated[
         str | None,
@@ -132,7 +130,8 @@ class Options(Elsewhere, Resumable, Load, Downloaded, OnePlan):
         Option(
             "--targets",
             "T[,T]",
-            "Race plans on these in the same blocks, e.g. cpu,openvino; what your build lacks is made once. auto (the "
+            "Execution providers to compare in the same blocks, e.g. cpu,openvino; missing ones are installed. auto "
+            "(the "
             "default): all that run here; all: what can be installed too.",
             MODEL,
         ),
@@ -144,7 +143,7 @@ class Options(Elsewhere, Resumable, Load, Downloaded, OnePlan):
         Option(
             "--data",
             "PATH",
-            "Real inputs to calibrate quantised models on and to see their error: a folder of .npz or test_data_set_*.",
+            "Real inputs for calibration and for the error of quantized models: a folder of .npz or test_data_set_*.",
             MODEL,
         ),
     ] = None
@@ -168,15 +167,15 @@ class Options(Elsewhere, Resumable, Load, Downloaded, OnePlan):
             again=False,
         ),
     ] = False
-    worth: Annotated[
-        str | float, Option("--worth", "1%", "The smallest gain that is worth a change.", RUN)
-    ] = "1%"
+    worth: Annotated[str | float, Option("--worth", "1%", "Smallest gain that justifies a change.", RUN)] = (
+        "1%"
+    )
     allow: Annotated[
         Sequence[str],
         Option(
             "--allow",
             "WHAT",
-            "Let through: numerics, behaviour, non-finite (outputs), or a guard (mean, p95, memory, cpu). Repeatable.",
+            "Also accept: numerics, behaviour, non-finite (outputs), or a guard (mean, p95, memory, cpu). Repeatable.",
             RUN,
         ),
     ] = ()
@@ -216,7 +215,7 @@ class Options(Elsewhere, Resumable, Load, Downloaded, OnePlan):
         names = dict.fromkeys(name.strip() for name in self.targets.split(","))
         for name in names:
             if not targets.find(name).provider.ships:
-                raise UsageError(f"no bundle can be made for {name} yet", where="--targets")
+                raise UsageError(f"bundles are not supported for {name} yet", where="--targets")
         return tuple(name for name in names if name != CPU.target)
 
     def elsewhere(self, side: Resolved, say: Callable[[str], None]) -> Resolved:
@@ -247,7 +246,7 @@ class Options(Elsewhere, Resumable, Load, Downloaded, OnePlan):
             return read_plan(path)
         if "=" not in text:
             raise UsageError(
-                f"{text!r} is no plan",
+                f"{text!r} is not a plan",
                 where="--current",
                 do="default, 'intra=4,spin=0', a plan.json or a NAME.ortune",
             )
@@ -306,7 +305,7 @@ class Options(Elsewhere, Resumable, Load, Downloaded, OnePlan):
         require_objective(self.objective)
         if self.force and not self.bundle:
             raise UsageError(
-                "no bundle is written that could replace one",
+                "no bundle is written, so --force has no effect",
                 where="--force",
                 do="leave it or --no-bundle out",
             )
@@ -315,19 +314,19 @@ class Options(Elsewhere, Resumable, Load, Downloaded, OnePlan):
         for name in self.allow:
             if name not in allowed:
                 raise UsageError(
-                    f"{name!r} is nothing that can be allowed",
+                    f"{name!r} is not a valid value for --allow",
                     where="--allow",
                     do=f"numerics, behaviour, {NON_FINITE}, {', '.join(GUARDS)}, or the name of a setting or rewrite",
                 )
         if self.data is not None and self.tolerance is None and not self._fewer_bits:
             raise UsageError(
-                "calibrates quantised models, which are not tried unless outputs may change",
+                "calibrates quantized models, which are tried only if outputs may change",
                 where="--data",
                 do="add --tolerance 0.01, or --allow numerics",
             )
         if not targets.find(self.first_target).provider.ships:
             raise UsageError(
-                f"no bundle can be made for {self.target} yet, so tune does not search its settings",
+                f"bundles are not supported for {self.target} yet, so tune does not search its settings",
                 where="--target",
                 do=f"ortune compare MODEL --target {self.target} --b-set KNOB=VALUE",
             )
@@ -336,7 +335,7 @@ class Options(Elsewhere, Resumable, Load, Downloaded, OnePlan):
             # Somebody else may have named the model; the line is there to be pasted into a shell.
             tuned, plain = (shlex.quote(operand(p)) for p in (model, model / bundle_format.read(model).model))
             raise UsageError(
-                "is tuned already: its own plan would pass for the default",
+                "is already tuned, so its configuration would count as the default",
                 where=str(model),
                 do=f"ortune compare {tuned} proves it again; ortune tune {plain} begins anew",
             )

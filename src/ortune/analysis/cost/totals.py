@@ -101,7 +101,7 @@ def _check(model: ir.Model, shapes: Mapping[str, tuple[int, ...]]) -> None:
             raise InputError(
                 f"The shape {list(shape)} has {len(shape)} dimensions, and the input has {len(declared.dims)}.",
                 where=name,
-                do="Give one size for each dimension.",
+                do="Pass one size for each dimension.",
             )
 
 

@@ -81,7 +81,7 @@ def saved_graph(path: Path) -> SavedGraph:
         raise ModelError(
             f"the graph that ONNX Runtime saved cannot be read: {error}",
             where=str(path),
-            do="look for free space in the temporary folder, and try again",
+            do="free disk space in the temporary folder, and try again",
         ) from error
 
 

@@ -19,13 +19,13 @@ ROW_PX = 36
 
 def render(brief: Brief, session: StoredSession) -> str:
     """The page as one HTML document."""
-    all_of_it = f"; all of it: ortune report {session.id}" if session.id else ""
+    all_of_it = f"; full report: ortune report {session.id}" if session.id else ""
     return frame.page(
         "brief.html.j2",
         product="brief",
         subject=brief.subject,
         title="brief",
-        basis="Medians over fresh processes; tuned values are today's times the paired ratio with its interval"
+        basis="Medians over fresh processes. Tuned values are today's values times the paired ratio, with its interval"
         f"{all_of_it}.",
         ortune=session.ortune,
         styles=["brief.css"],

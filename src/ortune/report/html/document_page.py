@@ -21,9 +21,7 @@ PRODUCTS = {
 }
 """What a page is called where that is not its verb's name."""
 ANSWERS = ("strong", "good", "bad", "unsure")
-BASIS = (
-    "Intervals are of 95 % over fresh processes, where one is given; other values are single observations."
-)
+BASIS = "Intervals are 95 % confidence intervals over fresh processes; values without one are single observations."
 FIRST = 10
 """Rows of a table that are shown at first where it can be sorted; the style sheet holds the same number."""
 

@@ -1,9 +1,10 @@
-"""TensorRT's engine is built anew at every start.
+"""TensorRT rebuilds its engine at every start.
 
-What it is: a session for TensorRT without trt_engine_cache_enable.
-Why it costs: building takes seconds to minutes, each time that a session is made.
-Evidence: the target and the provider's options.
-Fix and its safety: advice: trt_engine_cache_enable with a folder of the program's own, and trt_timing_cache_enable.
+What it is: a TensorRT session without trt_engine_cache_enable.
+Why it costs: building an engine takes seconds to minutes, and is repeated for each new session.
+Evidence: the target and the provider options.
+Fix and its safety: advice: set trt_engine_cache_enable, with a cache folder owned by the program, and
+    trt_timing_cache_enable.
 Example: ``{"trt_engine_cache_enable": "1", "trt_timing_cache_enable": "1"}``
 References: microsoft/onnxruntime#3633, #18272, #22822.
 """
@@ -29,6 +30,6 @@ def find(facts: Facts) -> Iterator[Finding]:
     if kept.lower() in ("0", "false"):
         yield Finding(
             code=CODE,
-            what="TensorRT builds its engine anew whenever a session is made",
-            fix="set trt_engine_cache_enable and trt_timing_cache_enable",
+            what="TensorRT rebuilds its engine for every new session",
+            fix="set the provider options trt_engine_cache_enable=1 and trt_timing_cache_enable=1",
         )

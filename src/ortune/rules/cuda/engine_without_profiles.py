@@ -1,12 +1,12 @@
-"""TensorRT builds its engine anew when a shape leaves what it was built for.
+"""TensorRT rebuilds its engine when an input shape leaves the range it was built for.
 
-What it is: inputs of open size for TensorRT, without trt_profile_min_shapes, trt_profile_opt_shapes and
+What it is: inputs with dynamic dimensions on TensorRT, without trt_profile_min_shapes, trt_profile_opt_shapes and
     trt_profile_max_shapes.
-Why it costs: the engine is built for the shapes seen so far; one beyond them stops what is served for as long as
-    building takes.
-Evidence: the inputs' declared shapes and the provider's options.
-Fix and its safety: advice: say the least, the usual and the largest shape of every open input, and run the least and
-    the largest once beforehand.
+Why it costs: the engine covers only the shapes seen before. A shape outside that range stalls requests for as long as
+    the rebuild takes.
+Evidence: the declared input shapes and the provider options.
+Fix and its safety: advice: declare the minimum, typical and maximum shape of every dynamic input, and run the minimum
+    and the maximum once as warm-up.
 Example: ``{"trt_profile_min_shapes": "x:1x3x64x64", ...}``
 References: microsoft/onnxruntime#12120, #16889; huggingface/optimum#657.
 """
@@ -51,7 +51,7 @@ def find(facts: Facts) -> Iterator[Finding]:
     if names and not options_of(facts, TENSORRT.name).keys() >= _PROFILES:
         yield Finding(
             code=CODE,
-            what=f"TensorRT is not told the shapes to come of {listed(names)}, and builds its engine again for them",
+            what=f"TensorRT has no shape profile for {listed(names)}, so new shapes trigger an engine rebuild",
             where=names,
-            fix="set trt_profile_min_shapes, trt_profile_opt_shapes and trt_profile_max_shapes",
+            fix="set the provider options trt_profile_min_shapes, trt_profile_opt_shapes and trt_profile_max_shapes",
         )

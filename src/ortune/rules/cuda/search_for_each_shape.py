@@ -1,11 +1,12 @@
-"""The fastest convolution is searched anew for each shape.
+"""cuDNN searches for the fastest convolution again for every new input shape.
 
-What it is: convolutions of inputs with open sizes on CUDA, with cudnn_conv_algo_search at its default, EXHAUSTIVE.
-Why it costs: for each shape that was not seen before, cuDNN tries all its algorithms: hundreds of milliseconds in the
-    middle of what is served; and shapes that come again later may have been forgotten.
-Evidence: the operator, the inputs' declared shapes and the provider's option.
-Fix and its safety: advice: HEURISTIC in its place; or few sizes, each run once beforehand.
-Example: ``{"cudnn_conv_algo_search": "HEURISTIC"}`` among the options of CUDAExecutionProvider
+What it is: convolutions on CUDA in a model with dynamic dimensions, with cudnn_conv_algo_search at its default,
+    EXHAUSTIVE.
+Why it costs: for each new shape cuDNN benchmarks all its algorithms, which takes hundreds of milliseconds while
+    requests wait. Results for older shapes may have been evicted from the cache.
+Evidence: the operator, the declared input shapes and the provider option.
+Fix and its safety: advice: use HEURISTIC; or restrict inputs to a few sizes and run each once as warm-up.
+Example: ``{"cudnn_conv_algo_search": "HEURISTIC"}`` among the CUDAExecutionProvider options
 References: microsoft/onnxruntime#19838, #709, #6978; PaddlePaddle/PaddleX#5057; christopherthompson81/vernacula#191.
 """
 
@@ -50,7 +51,7 @@ def find(facts: Facts) -> Iterator[Finding]:
     ):
         yield Finding(
             code=CODE,
-            what=f"the fastest convolution is searched for each new shape of {listed(names)}",
+            what=f"cuDNN searches convolution algorithms again for every new shape of {listed(names)}",
             where=names,
-            fix="set cudnn_conv_algo_search to HEURISTIC",
+            fix="set the provider option cudnn_conv_algo_search=HEURISTIC",
         )

@@ -1,9 +1,9 @@
-"""The clock governor is not "performance".
+"""The CPU frequency governor is not "performance".
 
-What it is: the kernel raises the clock of a core when it has been busy for a while, and lowers it when it has not.
-Why it costs: a call that comes after a pause begins at a low clock, so latencies are longer and spread more.
-Evidence: ``scaling_governor`` of the system's CPUs.
-Fix and its safety: advice: another governor while measuring, and in production where power allows.
+What it is: the kernel raises a core's frequency only after a period of load, and lowers it when the core is idle.
+Why it costs: an inference after a pause starts at a low frequency, so latencies are longer and more variable.
+Evidence: ``scaling_governor`` of the CPUs.
+Fix and its safety: advice: set the performance governor while measuring, and in production where power allows.
 Example: ``sudo cpupower frequency-set -g performance``
 References: Linux kernel documentation, "CPU Performance Scaling".
 """
@@ -24,7 +24,7 @@ def find(facts: Facts) -> Iterator[Finding]:
     if governor not in ("", "performance"):
         yield Finding(
             code=CODE,
-            what=f'the clock governor is "{governor}": clocks rise late and latencies spread',
-            evidence=f"scaling_governor reads {governor}",
-            fix="while measuring: sudo cpupower frequency-set -g performance",
+            what=f'the CPU frequency governor is "{governor}", so cores speed up late and latencies vary more',
+            evidence=f"scaling_governor is {governor}",
+            fix="while measuring, run: sudo cpupower frequency-set -g performance",
         )

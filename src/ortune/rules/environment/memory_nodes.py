@@ -1,9 +1,9 @@
-"""The machine has several memory nodes.
+"""The machine has several NUMA nodes.
 
-What it is: memory belongs to one of several sockets or dies, and is slower from the others (NUMA).
-Why it costs: threads of one session on two nodes read weights from the other node's memory.
-Evidence: the nodes that the system lists, with their CPUs.
-Fix and its safety: advice: one session a node, with memory and threads bound to it.
+What it is: each socket or die has its own memory, and access to another node's memory is slower (NUMA).
+Why it costs: when the threads of one session span two nodes, half of them read the weights from remote memory.
+Evidence: the NUMA nodes that the system lists, with their CPUs.
+Fix and its safety: advice: run one session per node, with its memory and threads bound to that node.
 Example: ``numactl --cpunodebind=0 --membind=0 python serve.py``
 References: ONNX Runtime documentation, "Thread management", section on NUMA.
 """
@@ -24,7 +24,9 @@ def find(facts: Facts) -> Iterator[Finding]:
     if len(nodes) > 1:
         yield Finding(
             code=CODE,
-            what="the machine has several memory nodes: threads of one session on two of them read remote memory",
-            evidence=f"{len(nodes)} nodes of {', '.join(str(len(node)) for node in nodes)} CPUs",
-            fix="one session a node: numactl --cpunodebind=0 --membind=0, and threads to match",
+            what=f"the machine has {len(nodes)} NUMA nodes; a session whose threads span two of them reads remote "
+            f"memory",
+            evidence=f"nodes with {', '.join(str(len(node)) for node in nodes)} CPUs",
+            fix="run one session per node, with as many threads as the node has cores: numactl --cpunodebind=0 "
+            "--membind=0",
         )

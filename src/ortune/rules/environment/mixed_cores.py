@@ -1,9 +1,10 @@
-"""The cores are of different speeds.
+"""The CPU mixes fast and slow cores.
 
-What it is: processors with fast and slow cores (performance and efficiency, big and little).
-Why it costs: an operator's work is cut into equal parts, one a thread, and ends when the slowest core ends.
-Evidence: the kinds of core, or their highest clocks, as the system tells them.
-Fix and its safety: advice: a thread a fast core, pinned there; how many is worth measuring.
+What it is: processors with performance and efficiency cores (big and little).
+Why it costs: an operator's work is split into equal parts, one per thread, and ends only when the slowest core is
+    done.
+Evidence: the core types, or their maximum frequencies, as the system reports them.
+Fix and its safety: advice: use one thread per fast core, pinned there; measure how many are best.
 Example: ``--set intra_op_num_threads=8 --set intra_op_thread_affinities=...``
 References: ONNX Runtime documentation, "Thread management", section on affinity.
 """
@@ -23,9 +24,9 @@ def find(facts: Facts) -> Iterator[Finding]:
     if facts.topology.efficiency_cpus:
         yield Finding(
             code=CODE,
-            what="the cores are of different speeds: one share of work each ends when the slowest core ends",
+            what="the CPU mixes fast and slow cores, and equal shares of work end only when the slowest core is done",
             where=(facts.host.cpu,) if facts.host else (),
             evidence=facts.topology.note,
-            fix="try a thread a fast core (intra_op_num_threads) and pinning to the fast ones "
+            fix="set intra_op_num_threads to the number of fast cores, and pin the threads to these cores "
             "(session.intra_op_thread_affinities)",
         )

@@ -1,10 +1,10 @@
-"""The processor has no 8-bit dot product.
+"""The CPU has no 8-bit dot product.
 
-What it is: without VNNI, AMX or the dot-product instructions of ARM, 8-bit integers are widened before they
-    are multiplied.
-Why it costs: an int8 model does more work than its float model here, and often takes longer.
-Evidence: the instruction sets that the processor tells.
-Fix and its safety: advice: measure before quantizing; 4-bit weights may pay all the same where memory is the limit.
+What it is: without VNNI, AMX or ARM's dot-product instructions, 8-bit integers are widened before they are multiplied.
+Why it costs: an int8 model does more work here than its float model, and is often slower.
+Evidence: the instruction sets that the CPU reports.
+Fix and its safety: advice: measure before quantizing. 4-bit weights may still help where memory bandwidth is the
+    limit.
 Example: ``ortune compare model.onnx model-int8.onnx``
 References: ONNX Runtime documentation, "Quantize ONNX models", section on performance.
 """
@@ -31,8 +31,8 @@ def find(facts: Facts) -> Iterator[Finding]:
     if facts.host is not None and lacks_it(facts.host):
         yield Finding(
             code=CODE,
-            what="this processor has no 8-bit dot product (VNNI, AMX, dotprod): int8 models seldom pay on its CPU",
+            what="this CPU has no 8-bit dot product (VNNI, AMX, dotprod), so int8 models are seldom faster here",
             where=(facts.host.cpu,),
-            evidence=f"it has {', '.join(facts.host.features)}",
-            fix="measure before quantizing for this machine; 4-bit weights may still pay where memory is the limit",
+            evidence=f"instruction sets: {', '.join(facts.host.features)}",
+            fix="measure before quantizing: ortune compare model.onnx model-int8.onnx",
         )

@@ -1,10 +1,9 @@
-"""OMP_NUM_THREADS is set, which ONNX Runtime does not read.
+"""OMP_NUM_THREADS is set, but ONNX Runtime ignores it.
 
-What it is: ONNX Runtime has a thread pool of its own; builds with OpenMP are long gone, and so is what that variable
-    did to them.
-Why it costs: whoever set it to share the machine gets a thread for every core instead.
-Evidence: the variable is set, and ONNX Runtime's own is not.
-Fix and its safety: exact: the number of threads as a setting.
+What it is: ONNX Runtime uses its own thread pool. Only old builds with OpenMP read this variable.
+Why it costs: a process that should share the machine gets one thread per core instead.
+Evidence: OMP_NUM_THREADS is set, and ORT_INTRA_OP_NUM_THREADS is not.
+Fix and its safety: exact: set the number of threads on the session.
 Example: ``--set intra_op_num_threads=2``
 References: ONNX Runtime documentation, "Thread management".
 """
@@ -31,10 +30,10 @@ def find(facts: Facts) -> Iterator[Finding]:
     cores = f", {facts.host.cores} here" if facts.host else ""
     yield Finding(
         code=CODE,
-        what="OMP_NUM_THREADS is set, and ONNX Runtime does not read it: it has its own thread pool",
+        what="OMP_NUM_THREADS is set, but ONNX Runtime ignores it because it has its own thread pool",
         where=("OMP_NUM_THREADS",),
-        evidence=f"OMP_NUM_THREADS={value}; a default session takes one thread a core{cores}",
-        fix="set intra_op_num_threads, or ORT_INTRA_OP_NUM_THREADS from ONNX Runtime 1.29 on",
+        evidence=f"OMP_NUM_THREADS={value}; a default session uses one thread per core{cores}",
+        fix="set intra_op_num_threads, or ORT_INTRA_OP_NUM_THREADS with ONNX Runtime 1.29 or newer",
         plan=Plan(settings={THREADS.name: int(value)}) if value.isdecimal() and int(value) > 0 else None,
         safety="exact",
     )

@@ -1,9 +1,9 @@
 """The machine is swapping, or has swapped.
 
-What it is: pages of memory lie on a disk because there was not enough memory for all.
-Why it costs: weights that were paged out come back from the disk in the middle of a run, thousands of times slower.
-Evidence: swap in use, beyond the few idle pages that machines with enough memory have there too.
-Fix and its safety: advice: free memory; while measuring, turn swap off.
+What it is: memory pages were moved to disk because RAM was short.
+Why it costs: weights that were swapped out are read back from disk in the middle of a run, thousands of times slower.
+Evidence: swap in use, beyond the few idle pages that are swapped out on any machine.
+Fix and its safety: advice: free memory, and turn swap off while measuring.
 Example: ``sudo swapoff -a``
 References: Linux kernel documentation, "/proc/meminfo".
 """
@@ -28,7 +28,7 @@ def find(facts: Facts) -> Iterator[Finding]:
     if used >= _WORTH_SAYING_BYTES:
         yield Finding(
             code=CODE,
-            what="the machine is swapping or has swapped: weights that were paged out come back during a run",
+            what="the machine has swapped, so weights may be read back from disk during a run",
             evidence=f"{used / _MIB:.0f} MiB of swap in use",
-            fix="free memory, then: sudo swapoff -a while measuring",
+            fix="free memory, then turn swap off while measuring: sudo swapoff -a",
         )

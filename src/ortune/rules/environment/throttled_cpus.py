@@ -1,10 +1,10 @@
-"""A CPU quota or heat has held this process's CPUs back.
+"""A CPU quota or heat throttled this process.
 
-What it is: a control group that has used up its quota is stopped until the next period; a processor that is too hot
-    lowers its clock.
-Why it costs: a run that meets either takes many times as long, and none of it is the model's.
-Evidence: periods in which the group was stopped; how often heat lowered the clock since the start.
-Fix and its safety: advice: no more threads than the quota has CPUs, or a larger quota; better cooling.
+What it is: a cgroup that has used up its CPU quota is stopped until the next period. A CPU that is too hot lowers its
+    frequency.
+Why it costs: a throttled run takes many times as long, for a reason outside the model.
+Evidence: the periods in which the cgroup was throttled, and the number of thermal throttling events since boot.
+Fix and its safety: advice: use no more threads than the quota has CPUs, or raise the quota; improve the cooling.
 Example: ``--set intra_op_num_threads=2`` in a container with two CPUs
 References: Linux kernel documentation, "CFS Bandwidth Control".
 """
@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ortune.records import Finding
+from ortune.rules._words import plural
 from ortune.rules.facts import Facts
 
 CODE = "ENV009"
@@ -32,18 +33,18 @@ def find(facts: Facts) -> Iterator[Finding]:
     if not groups and not heat:
         return
     evidence = [
-        f"{level.group}: stopped in {level.nr_throttled} of {level.nr_periods} periods, "
-        f"{level.throttled_us / 1e6:.1f} s in all"
+        f"{level.group} was throttled in {level.nr_throttled} of {level.nr_periods} periods, "
+        f"for {level.throttled_us / 1e6:.1f} s"
         for level in groups
     ]
     fixes = ["use no more threads than the quota has CPUs, or raise the quota"] if groups else []
     if heat:
-        evidence.append(f"heat has lowered the clock {heat} times since start")
-        fixes.append("better cooling, or a lower fixed clock while measuring")
-    cause = " and ".join(name for name, there in (("its CPU quota", groups), ("heat", heat)) if there)
+        evidence.append(f"{heat} thermal throttling {plural(heat, 'event')} since boot")
+        fixes.append("improve the cooling, or fix a lower CPU frequency while measuring")
+    cause = " and ".join(name for name, there in (("the CPU quota", groups), ("heat", heat)) if there)
     yield Finding(
         code=CODE,
-        what=f"this process's CPUs have been held back by {cause}",
+        what=f"this process was throttled by {cause}",
         evidence="; ".join(evidence),
         fix="; ".join(fixes),
     )

@@ -1,10 +1,10 @@
-"""Two builds of ONNX Runtime lie over each other in one environment.
+"""Several builds of ONNX Runtime are installed over each other in one environment.
 
-What it is: packages such as onnxruntime and onnxruntime-gpu install the same folder; the later one overwrites files of
-    the earlier, and the version that is shown need not be the one that runs.
-Why it costs: which kernels and providers a session gets is an accident of the order of installation.
-Evidence: the environment's list of packages names more than one build.
-Fix and its safety: advice: uninstall all of them, then install the one that is wanted.
+What it is: packages such as onnxruntime and onnxruntime-gpu install into the same folder. The later one overwrites
+    files of the earlier, and the version that is reported need not be the one that runs.
+Why it costs: the order of installation decides which kernels and providers a session gets.
+Evidence: the environment lists more than one of these packages.
+Fix and its safety: advice: uninstall all of them, then install the one you need.
 Example: ``ortune doctor`` in an environment with onnxruntime 1.31.1 and onnxruntime-gpu 1.30.0
 References: ONNX Runtime documentation, "Install ONNX Runtime", which names one package for each build.
 """
@@ -28,8 +28,8 @@ def find(facts: Facts) -> Iterator[Finding]:
         yield Finding(
             code=CODE,
             severity="error",
-            what="two builds of ONNX Runtime are installed over each other: which one runs is an accident",
+            what=f"{len(report.overlapping)} builds of ONNX Runtime overwrite each other's files in one environment",
             where=(report.runtime.python,),
-            evidence=f"{listed} are installed into one folder, so its files are a mix of them",
-            fix=f"pip uninstall -y {' '.join(sorted(report.overlapping))}, then install the one you want",
+            evidence=f"{listed} share one folder",
+            fix=f"run pip uninstall -y {' '.join(sorted(report.overlapping))}, then install the one you need",
         )

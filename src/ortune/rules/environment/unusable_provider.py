@@ -1,10 +1,9 @@
-"""An execution provider is in the build and cannot be used.
+"""An execution provider is in the build but cannot be used.
 
-What it is: the build lists the provider, and a session that asks for it alone does not get it: a library of the
-    vendor's is missing or of another version, or there is no device.
-Why it costs: ONNX Runtime falls back to the CPU with no more than a line in the log, and is as slow as
-    there.
-Evidence: a session was made with the provider, and does not have it; the loader's own words.
+What it is: the build lists the provider, but a session that requests it runs without it. A vendor library is missing
+    or has the wrong version, or there is no device.
+Why it costs: ONNX Runtime falls back to the CPU, with only a line in the log.
+Evidence: a test session with the provider, and the loader's error message.
 Fix and its safety: advice: install what is missing, or use a build without the provider.
 Example: ``ortune doctor`` with onnxruntime-gpu and without cuDNN
 References: ONNX Runtime documentation, "CUDA Execution Provider", section on requirements.
@@ -28,8 +27,8 @@ def find(facts: Facts) -> Iterator[Finding]:
             names = ", ".join(provider.name for provider in unusable)
             yield Finding(
                 code=CODE,
-                what=f"{names} is in the build and cannot be used: sessions that ask for it fall back to the CPU",
+                what=f"{names} cannot be used, so sessions fall back to the CPU",
                 where=(report.runtime.python,),
                 evidence="; ".join(f"{provider.name}: {provider.why}" for provider in unusable),
-                fix="install what is missing, or use a build without it",
+                fix="install the missing libraries, or use a build without the provider",
             )

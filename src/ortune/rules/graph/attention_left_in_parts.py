@@ -1,11 +1,11 @@
-"""Attention is spelled out in operators.
+"""Attention is written out as separate operators.
 
-What it is: a product, Softmax and a second product, with scale and mask between, where one fused operator would do.
-Why it costs: the table of scores, tokens by tokens for each head, is written and read several times.
-Evidence: a Softmax between two products, what stands between them, and what keeps the rewrite from them. ONNX Runtime
-    fuses few such forms when a session is made.
-Fix and its safety: exact: the rewrite ``attention``, where heads are split off and joined as exporters write it; else
-    advice: ONNX Runtime's offline optimiser for transformers, or an export with the operator Attention (opset 23).
+What it is: a MatMul, Softmax and a second MatMul, with scale and mask in between, instead of one fused operator.
+Why it costs: the attention scores (tokens by tokens per head) are written to memory and read back several times.
+Evidence: a Softmax between two MatMul, the operators between them, and what keeps the rewrite from applying. ONNX
+    Runtime itself fuses few of these forms at session creation.
+Fix and its safety: exact: the rewrite ``attention``, where heads are split and merged as exporters write it. Otherwise
+    advice: ONNX Runtime's offline transformer optimizer, or an export with the Attention operator (opset 23).
 Example: ``python -m onnxruntime.transformers.optimizer --input model.onnx --output fused.onnx --model_type bert``
 References: microsoft/onnxruntime#21208, #15225, #10359, #10339.
 """
@@ -54,13 +54,13 @@ def find(facts: Facts) -> Iterator[Finding]:
     between = {node: ops for node in softmaxes if (ops := between_products(node)) is not None}
     if between:
         kinds = Counter(op for ops in between.values() for op in ops)
-        seen = [f"between the products stand {listed(kinds)}"] if kinds else []
+        seen = [f"operators between the two MatMul: {listed(kinds)}"] if kinds else []
         finding = Finding(
             code=CODE,
             severity="note",
-            what=f"attention in parts: {counted([*between])}",
+            what=f"attention is not fused: {counted([*between])}",
             where=tuple(map(name_of, between)),
             evidence="; ".join([*seen, *PATTERN.find(facts.model.ir)[1][:NAMED]]),
-            fix="fuse it with the optimiser for transformers",
+            fix="run python -m onnxruntime.transformers.optimizer --input model.onnx --output fused.onnx",
         )
         yield mended_by(REWRITE, finding, facts)

@@ -1,11 +1,11 @@
-"""A batch normalisation stands behind a product that could take it up.
+"""A BatchNormalization follows a layer that could absorb it.
 
-What it is: BatchNormalization after Gemm, or after Add and MatMul or ConvTranspose, with weights that are constant.
-Why it costs: a pass over the tensor for what could be part of weights and bias. ONNX Runtime folds it into a
-    convolution, transposed or not, and into a bare MatMul, and leaves it behind these.
-Evidence: the nodes. The graph that ONNX Runtime 1.32 optimises keeps them.
-Fix and its safety: exact: the rewrite ``affine-into-weights``, behind Gemm and ConvTranspose. Advice behind a MatMul
-    with an Add: fold it at export, where weights and bias are still at hand.
+What it is: BatchNormalization after Gemm, after MatMul and Add, or after ConvTranspose, with constant weights.
+Why it costs: one extra pass over the tensor, although the operation could be folded into the weights and bias. ONNX
+    Runtime folds BatchNormalization into Conv, ConvTranspose and a bare MatMul, but not into these.
+Evidence: the nodes. The graph that ONNX Runtime 1.32 optimises still contains them.
+Fix and its safety: exact: the rewrite ``affine-into-weights``, after Gemm and ConvTranspose. Advice after MatMul and
+    Add: fold it at export.
 Example: ``torch.nn.utils.fusion.fuse_linear_bn_eval``
 References: Jacob et al., "Quantization and Training of Neural Networks", 2018, section 3.2 (folding);
     microsoft/onnxruntime#12522.
@@ -63,9 +63,9 @@ def find(facts: Facts) -> Iterator[Finding]:
     if found:
         finding = Finding(
             code=CODE,
-            what=f"behind a product that could take them up: {counted(found)}",
+            what=f"{counted(found)} could be folded into the weights before",
             where=tuple(map(name_of, found)),
-            fix="fold them into the weights at export",
+            fix="fold BatchNormalization into the weights at export",
         )
         yield mended_by(REWRITE, finding, facts)
 

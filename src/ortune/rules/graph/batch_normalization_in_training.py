@@ -1,10 +1,10 @@
-"""A batch normalisation is in training mode.
+"""BatchNormalization is in training mode.
 
-What it is: BatchNormalization with training_mode=1, which an export of a model that was not set to inference leaves.
-Why it costs: mean and variance are computed anew from each batch, so that nothing can be folded into the convolution
-    before it; and outputs depend on what else is in the batch.
+What it is: BatchNormalization with training_mode=1, left by an export of a model that was not switched to inference.
+Why it costs: mean and variance are computed from each batch, so nothing can be folded into the convolution before.
+    Outputs depend on the other samples of the batch.
 Evidence: the attribute.
-Fix and its safety: advice: call ``model.eval()`` and export again; outputs then come from the statistics of training.
+Fix and its safety: advice: call ``model.eval()`` and export again. Outputs then use the training statistics.
 Example: ``torch.onnx.export(model.eval(), ...)``
 References: ONNX operator documentation, "BatchNormalization"; microsoft/onnxscript#1791.
 """
@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from ortune.graph.attributes import int_of
 from ortune.model.graphs import nodes
 from ortune.records import Finding
-from ortune.rules._words import counted, name_of
+from ortune.rules._words import name_of, subject
 from ortune.rules.facts import Facts
 
 CODE = "GRA008"
@@ -44,7 +44,7 @@ def find(facts: Facts) -> Iterator[Finding]:
     if found:
         yield Finding(
             code=CODE,
-            what=f"in training mode: {counted(found)}",
+            what=f"{subject(found, 'is', 'are')} in training mode",
             where=tuple(map(name_of, found)),
-            fix="set the model to inference before its export",
+            fix="call model.eval() before the export",
         )

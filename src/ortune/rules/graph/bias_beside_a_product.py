@@ -1,12 +1,12 @@
-"""A product and its bias are not made one Gemm.
+"""MatMul and Add are not fused into Gemm.
 
-What it is: MatMul with constant weights and Add, which ONNX Runtime would make one Gemm, were they in a form that it
-    knows.
-Why it costs: the product is written and read once more for a sum.
-Evidence: the nodes, and what keeps them apart: another reader of the product, the shape of the bias, or open sizes of
-    a value with more than two axes. Each was seen to stay in the optimised graph of ONNX Runtime 1.31.
-Fix and its safety: advice: a bias of one axis; fixed sizes, with the rewrite ``fixed-dimensions``, where they are
-    always the same.
+What it is: MatMul with constant weights followed by Add, in a form that ONNX Runtime does not fuse into Gemm.
+Why it costs: the intermediate tensor is written and read once more.
+Evidence: the nodes, and what prevents the fusion: another node reads the MatMul, the bias has the wrong shape, or a
+    tensor with more than two axes has dynamic dimensions. Each form stays in the graph that ONNX Runtime 1.31
+    optimises.
+Fix and its safety: advice: use a one-dimensional bias; or fix the dimensions with the rewrite ``fixed-dimensions``
+    where they never change.
 Example: ``--rewrite fixed-dimensions:batch=1``
 References: ONNX Runtime documentation, "Graph optimizations" ("MatMul Add fusion").
 """
@@ -21,7 +21,7 @@ from ortune.graph.constants import constant_tensor
 from ortune.graph.nodes import is_op, only_user, other_input
 from ortune.model.graphs import nodes
 from ortune.records import Finding
-from ortune.rules._words import counted, name_of
+from ortune.rules._words import name_of, subject
 from ortune.rules.facts import Facts
 
 CODE = "GRA021"
@@ -48,10 +48,10 @@ def find(facts: Facts) -> Iterator[Finding]:
         yield Finding(
             code=CODE,
             severity="note",
-            what=f"products that are not made one with their bias: {counted([*why])}",
+            what=f"{subject([*why], 'is', 'are')} not fused with the following Add into Gemm",
             where=tuple(map(name_of, why)),
             evidence="; ".join(dict.fromkeys(why.values())),
-            fix="a bias of one axis, or fixed sizes",
+            fix="use a one-dimensional bias, or fix the dynamic dimensions",
         )
 
 
@@ -63,15 +63,15 @@ def _reason(node: ir.Node) -> str:
     if bias is None or weight is None or len(weight) != 2:
         return ""
     if only_user(product) is None:
-        return "something else reads the product"
+        return "another node reads the MatMul"
     shape = node.inputs[0].shape if node.inputs[0] is not None else None
     # A product of two axes takes a row, a column or all of it for its bias too; where its axes are not known, that one
     # does not is not known.
     table = len(bias) == 2 and (shape is None or len(shape) == 2)
     if bias != weight[1:] and not table:
-        return f"a bias of shape {list(bias)}"
+        return f"the bias has shape {list(bias)}"
     unplanned = shape is not None and len(shape) > 2 and not shape.is_static()
-    return "open sizes, with more than two axes" if unplanned else ""
+    return "dynamic dimensions with more than two axes" if unplanned else ""
 
 
 def _sizes(value: ir.Value | None) -> tuple[int, ...] | None:

@@ -1,11 +1,11 @@
-"""Boxes are compared without a threshold for their scores.
+"""NonMaxSuppression has no score threshold.
 
 What it is: NonMaxSuppression without ``score_threshold``.
-Why it costs: every box of every class is sorted and compared with those that were kept, most of them with scores near
-    zero. Its time depends on the values fed.
-Evidence: the input that is missing.
-Fix and its safety: advice: give it the score below which the program drops boxes anyway, as its fifth input.
-Example: a detector exported with the threshold left to the program
+Why it costs: every box of every class is sorted and compared, most with scores near zero. The time depends on the
+    input values.
+Evidence: the missing input.
+Fix and its safety: advice: pass the score below which the program drops boxes anyway as the fifth input.
+Example: a detector exported without its score threshold
 References: ONNX operator documentation, "NonMaxSuppression".
 """
 
@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from ortune.graph.nodes import input_of, is_op
 from ortune.model.graphs import nodes
 from ortune.records import Finding
-from ortune.rules._words import counted, name_of
+from ortune.rules._words import name_of, subject
 from ortune.rules.facts import Facts
 
 CODE = "GRA026"
@@ -43,7 +43,8 @@ def find(facts: Facts) -> Iterator[Finding]:
         yield Finding(
             code=CODE,
             severity="note",
-            what=f"no score_threshold, so every box is compared: {counted(found)}",
+            what=f"{subject(found, 'has', 'have')} no score_threshold and "
+            f"{'compares' if len(found) == 1 else 'compare'} every box",
             where=tuple(map(name_of, found)),
-            fix="give NonMaxSuppression the least score as its fifth input",
+            fix="pass a score threshold to NonMaxSuppression as its fifth input",
         )

@@ -1,12 +1,12 @@
-"""The graph has control flow.
+"""The graph contains control flow.
 
-What it is: If, Loop, Scan and SequenceMap run graphs of their own.
-Why it costs: ONNX Runtime optimises each body by itself and nothing across its edge; a loop runs its nodes one by one,
-    as often as it goes round. An If whose condition is constant, or computed from constants and known shapes, it
-    replaces by the branch that is taken when a session is made: nothing is said of that.
-Evidence: the operators, by name.
-Fix and its safety: advice: where a branch or a number of rounds is always the same, export the model with it fixed.
-Example: the body of a decoder that is unrolled once at export
+What it is: If, Loop, Scan and SequenceMap, which run subgraphs.
+Why it costs: ONNX Runtime optimises each body separately and never across its boundary. A loop runs its nodes one by
+    one in every iteration. An If whose condition is constant is replaced by its branch at session creation and not
+    reported.
+Evidence: the operators and their names.
+Fix and its safety: advice: where a branch or an iteration count never changes, export the model with it fixed.
+Example: a decoder body that is unrolled once at export
 References: ONNX operator documentation, "If", "Loop" and "Scan".
 """
 
@@ -40,7 +40,7 @@ def find(facts: Facts) -> Iterator[Finding]:
         yield Finding(
             code=CODE,
             severity="note",
-            what=f"control flow, not optimised across: {counted(found)}",
+            what=f"ONNX Runtime does not optimise across control flow: {counted(found)}",
             where=tuple(name_of(node) for node in found),
         )
 

@@ -1,12 +1,12 @@
-"""A convolution is not made one with what follows, since something else reads it too.
+"""A convolution is not fused with the next operator because another node reads it too.
 
-What it is: a convolution, a BatchNormalization or an activation behind it, and a second reader of what the convolution
-    gives, or the caller who is given it.
-Why it costs: the tensor is written and read once more; a normalisation that would go into the weights stays, and is
-    computed as a convolution of its own.
-Evidence: the nodes. ONNX Runtime 1.31 was seen to keep them apart.
-Fix and its safety: advice: let the second reader read what follows, or leave out an output that nobody needs.
-Example: a model exported with its inner features as outputs
+What it is: a Conv followed by BatchNormalization or an activation, where a second node or a graph output also reads
+    the Conv.
+Why it costs: the tensor is written and read once more. A BatchNormalization that could be folded into the weights runs
+    as a convolution of its own.
+Evidence: the nodes. ONNX Runtime 1.31 does not fuse them.
+Fix and its safety: advice: let the second reader use the fused output, or remove graph outputs that nobody needs.
+Example: a model exported with intermediate features as outputs
 References: ONNX Runtime documentation, "Graph optimizations" ("Conv Activation Fusion"); microsoft/onnxruntime#12522.
 """
 
@@ -20,7 +20,7 @@ import onnx_ir as ir
 from ortune.graph.nodes import is_op
 from ortune.model.graphs import nodes
 from ortune.records import Finding
-from ortune.rules._words import counted, listed, name_of
+from ortune.rules._words import listed, name_of, subject
 from ortune.rules.facts import Facts
 
 CODE = "GRA022"
@@ -52,10 +52,11 @@ def find(facts: Facts) -> Iterator[Finding]:
         yield Finding(
             code=CODE,
             severity="note",
-            what=f"read twice, and so not made one with what follows: {counted([*found])}",
+            what=f"{subject([*found], 'is', 'are')} not fused with the next operator because another node reads the "
+            f"output",
             where=tuple(map(name_of, found)),
-            evidence=f"what stays apart: {listed(f'{n} {op}' for op, n in Counter(found.values()).items())}",
-            fix="let the second reader read what follows",
+            evidence=f"not fused: {listed(f'{n} {op}' for op, n in Counter(found.values()).items())}",
+            fix="let the second reader use the output of the next operator",
         )
 
 

@@ -1,10 +1,9 @@
-"""Nodes make what nobody reads.
+"""Nodes compute values that nothing reads.
 
-What it is: nodes, and whole chains of them, whose outputs neither another node nor the caller reads.
-Why it costs: ONNX Runtime keeps them in its optimised graph and runs them at every call; only such constants cost
-    nothing.
-Evidence: the uses of each node's outputs, followed backwards.
-Fix and its safety: exact: the rewrite ``dead-nodes`` takes them out.
+What it is: nodes, and whole chains of them, whose outputs are read neither by another node nor by the caller.
+Why it costs: ONNX Runtime keeps them in its optimised graph and runs them every time. Only unused constants are free.
+Evidence: the readers of each output, followed backwards.
+Fix and its safety: exact: the rewrite ``dead-nodes`` removes them.
 Example: ``--rewrite dead-nodes``
 References: ONNX IR specification, "Graphs".
 """
@@ -17,7 +16,7 @@ from ortune.model.graphs import graphs
 from ortune.records import Finding
 from ortune.rewrites.dead_nodes import REWRITE, dead_nodes
 from ortune.rules._fixes import mended_by
-from ortune.rules._words import counted, name_of
+from ortune.rules._words import name_of, subject
 from ortune.rules.facts import Facts
 
 CODE = "GRA007"
@@ -52,8 +51,8 @@ def find(facts: Facts) -> Iterator[Finding]:
     if found:
         finding = Finding(
             code=CODE,
-            what=f"run for nobody: {counted(found)}",
+            what=f"{subject(found, 'computes', 'compute')} values that nothing reads",
             where=tuple(map(name_of, found)),
-            fix="take them out of the model",
+            fix="remove these nodes from the model",
         )
         yield mended_by(REWRITE, finding, facts)

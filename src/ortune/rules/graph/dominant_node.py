@@ -1,9 +1,9 @@
 """One node takes a large part of the run.
 
-What it is: what it says. It is no fault; it is where to look.
-Why it costs: whatever makes this node faster makes the run faster, and nothing else does by as much.
-Evidence: the node's share in a profile. Where the profiler makes the run much longer, shares of it are not believed.
-Fix and its safety: advice: ``ortune profile`` says what bounds the node.
+What it is: a single node with a large share of the time. This is not a fault, but shows where to look first.
+Why it costs: making this node faster helps more than any other change.
+Evidence: the node's share in a profile. The share is ignored where profiling slows the run down too much.
+Fix and its safety: advice: run ``ortune profile``, which shows what limits the node.
 Example: ``ortune profile model.onnx``
 References: ONNX Runtime documentation, "Profiling tools".
 """

@@ -1,12 +1,11 @@
-"""An ensemble of trees is scored, one row at a call perhaps.
+"""A tree ensemble may be scored one row per run.
 
-What it is: TreeEnsembleRegressor, TreeEnsembleClassifier or TreeEnsemble, in a model that takes any number of rows.
-Why it costs: walking the trees for one row takes microseconds, and calling the session as long again; rows that are
-    fed together share the call, and ONNX Runtime walks many of them on all threads. A large ensemble also takes long
-    to load.
-Evidence: trees and nodes, counted in the operator; how many rows are fed, where that is known.
-Fix and its safety: advice: feed rows together, a hundred or more; fewer or shallower trees.
-Example: ``ortune bench model.onnx --shape X:1x4`` beside ``--shape X:128x4``
+What it is: TreeEnsembleRegressor, TreeEnsembleClassifier or TreeEnsemble, in a model that accepts any number of rows.
+Why it costs: scoring one row takes microseconds, and the call overhead is as large. Rows in one batch share this
+    overhead, and ONNX Runtime scores large batches on all threads. A large ensemble also loads slowly.
+Evidence: the trees and nodes, counted in the operator; the number of rows per run, where it is known.
+Fix and its safety: advice: batch rows, a hundred or more per run; or train fewer or shallower trees.
+Example: ``ortune bench model.onnx --shape X:1x4``, then the same with ``--shape X:128x4``
 References: microsoft/onnxruntime#886, #827, #13835, #23338.
 """
 
@@ -66,9 +65,9 @@ def find(facts: Facts) -> Iterator[Finding]:
         yield Finding(
             code=CODE,
             severity="note",
-            what=f"{trees:,} {plural(trees, 'tree')} of {size:,} nodes, walked for each row: {counted(found)}",
+            what=f"{trees:,} {plural(trees, 'tree')} with {size:,} nodes are evaluated for each row: {counted(found)}",
             where=tuple(map(name_of, found)),
-            fix="feed many rows together",
+            fix="batch many rows per run",
         )
 
 

@@ -1,12 +1,13 @@
-"""A node takes many times what this machine needs for its work.
+"""A node takes many times as long as this machine needs for its work.
 
-What it is: the least time for a node's operations and bytes, at the rates that this machine was measured to reach, is
-    far below what the node takes.
-Why it costs: the kernel, its layout, or the shape of the work keeps the machine from what it can do.
-Evidence: the node's time at its fast end over that least time, for nodes that are more than overhead; in a page over
-    four times that, as WebAssembly has vectors of four floats and no fused multiply-add.
-Fix and its safety: advice: another layout, a fusion, or another execution provider; ``tune`` races what there is.
-Example: a Conv with few channels, in a layout made for many
+What it is: the node's time is far above its roofline bound, the time that its operations and bytes need at this
+    machine's measured peak.
+Why it costs: the kernel, the layout or the shape of the work uses little of what the machine can do.
+Evidence: the node's fastest times over its roofline bound, where it is more than overhead. In a browser the limit is
+    four times as high, because WebAssembly has vectors of four floats and no fused multiply-add.
+Fix and its safety: advice: another layout, a fusion, or another execution provider; ``ortune tune`` measures the
+    options.
+Example: a Conv with few channels, in a layout that is built for many
 References: Williams, Waterman and Patterson, "Roofline", 2009.
 """
 
@@ -46,8 +47,9 @@ def find(facts: Facts) -> Iterator[Finding]:
         kind = "" if node.op_type.lower() in name.lower() else f" ({node.op_type})"
         yield Finding(
             code=CODE,
-            what=f"{name}{kind} takes {most}{node.least_ns / (node.floor_ns or 1.0):.0f} times what its "
-            f"{node.bound} needs on the threads it may use{busy}, {percent(share)} of the run",
+            what=f"{name}{kind} takes {most}{node.least_ns / (node.floor_ns or 1.0):.0f}x its {node.bound} roofline "
+            f"bound"
+            f"{busy}, {percent(share)} of the run",
             where=place([node]),
             share_ratio=share,
         )

@@ -1,13 +1,13 @@
-"""Functions are called so often that the graph grows many times over when they are written out.
+"""Inlining the model's functions multiplies the size of the graph.
 
-What it is: model-local functions, as exporters of PyTorch write them, whose calls come to 10,000 nodes and more, and to
+What it is: model-local functions, as PyTorch exporters write them, that expand to 10,000 nodes or more and to at least
     eight times the nodes in the file.
-Why it costs: ONNX Runtime writes every call out when it makes a session, and optimises and plans each copy: sessions
-    take minutes, and memory that the file's size does not show.
-Evidence: the nodes of each function, times its calls.
-Fix and its safety: advice: export again with the exporter's own optimisation on, or write the functions out and fold
-    constants once, offline.
-Example: a model of ``torch.onnx.export(dynamo=True)`` that was not optimised
+Why it costs: ONNX Runtime inlines every call at session creation and optimises each copy. Session creation takes
+    minutes, and far more memory than the file size suggests.
+Evidence: the number of nodes of each function, times its calls.
+Fix and its safety: advice: export again with the exporter's optimisation enabled, or inline the functions and fold
+    constants offline, once.
+Example: a model from ``torch.onnx.export(dynamo=True)`` that was not optimised
 References: microsoft/onnxruntime#20354.
 """
 
@@ -69,7 +69,7 @@ def find(facts: Facts) -> Iterator[Finding]:
     if written >= max(_NODES, _TIMES * in_file):
         yield Finding(
             code=CODE,
-            what=f"{in_file:,} nodes in the file, {written:,} once functions are written out: {counted(calls)}",
+            what=f"{in_file:,} nodes in the file become {written:,} once functions are inlined: {counted(calls)}",
             where=tuple(map(name_of, calls)),
-            fix="export again with the exporter's optimisation on",
+            fix="export again with the exporter's optimisation enabled",
         )

@@ -1,13 +1,12 @@
-"""A Gelu is spelled out in a form that is not fused.
+"""Gelu is written out in a form that is not fused.
 
-What it is: Erf with a sum and products around it, which ONNX Runtime would make one Gelu, were they written in the
-    order and with the constants that it knows; or Tanh in place of Erf, which it leaves as it is on a CPU.
-Why it costs: five passes over the tensor in place of one.
-Evidence: the nodes, and what keeps them from being fused: how the argument is scaled, the order of products, a
-    quotient by two, or a second reader between. Each of these forms was seen to stay in the optimised graph of ONNX
-    Runtime 1.31.
-Fix and its safety: exact: the rewrite ``gelu``, where nothing else reads what is between; else advice: export with
-    opset 20 or later, where Gelu is an operator.
+What it is: Erf with an addition and multiplications, in an order or with constants that ONNX Runtime does not fuse
+    into Gelu; or the Tanh approximation, which is not fused on the CPU.
+Why it costs: five passes over the tensor instead of one.
+Evidence: the nodes, and what prevents the fusion: the scale of the argument, the order of multiplications, a division
+    by two, or a second reader. Each form stays in the graph that ONNX Runtime 1.31 optimises.
+Fix and its safety: exact: the rewrite ``gelu``, where no other node reads the intermediate values. Otherwise advice:
+    export with opset 20 or later, which has a Gelu operator.
 Example: ``torch.onnx.export(..., opset_version=20)``
 References: ONNX operator documentation, "Gelu"; microsoft/onnxruntime#21332.
 """
@@ -21,7 +20,7 @@ from ortune.model.graphs import nodes
 from ortune.records import Finding
 from ortune.rewrites.gelu import PATTERN, REWRITE
 from ortune.rules._fixes import mended_by
-from ortune.rules._words import counted, name_of
+from ortune.rules._words import are, counted, name_of
 from ortune.rules.facts import Facts
 
 CODE = "GRA012"
@@ -64,15 +63,15 @@ def find(facts: Facts) -> Iterator[Finding]:
     why = {found.node: found.why for found in unfused if found.why}
     for match in PATTERN.find(facts.model.ir)[0]:
         if not match.by_tanh:
-            why.setdefault(match.anchor, "sums and products are in an order that ONNX Runtime does not know")
+            why.setdefault(match.anchor, "ONNX Runtime does not match this order of operations")
         elif facts.provider.cpu_kernels:
-            why[match.anchor] = "it is made with Tanh, which is fused on a GPU alone"
+            why[match.anchor] = "the Tanh form is fused only on GPUs"
     if why:
         finding = Finding(
             code=CODE,
-            what=f"Gelus that are not fused: {counted([*why])}",
+            what=f"{len(why)} Gelu {are(len(why))} not fused: {counted([*why])}",
             where=tuple(map(name_of, why)),
             evidence="; ".join(dict.fromkeys(why.values())),
-            fix="export with opset 20 or later",
+            fix="export with opset 20 or later, where Gelu is one operator",
         )
         yield mended_by(REWRITE, finding, facts)

@@ -1,9 +1,9 @@
-"""A HardSwish or HardSigmoid is spelled out in a sum, Clip and products.
+"""HardSwish or HardSigmoid is written out with Add, Clip and Mul.
 
-What it is: ``x * clip(x + 3, 0, 6) / 6``, or the same without the product with ``x``, as Paddle and older exporters
-    write it.
-Why it costs: four passes over the tensor in place of two; and none of them has a kernel in the blocked layout that
-    convolutions are computed in, so that the tensor is converted out of it and back around each.
+What it is: ``x * clip(x + 3, 0, 6) / 6``, or the same without the multiplication by ``x``, as Paddle and older
+    exporters write it.
+Why it costs: four passes over the tensor instead of two. None of these operators has a kernel in the blocked layout
+    (NCHWc) of convolutions, so the tensor is converted out of that layout and back around each.
 Evidence: the nodes. ONNX Runtime 1.31 keeps them in its optimised graph.
 Fix and its safety: exact: the rewrite ``hard-swish``.
 Example: ``--rewrite hard-swish``
@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from ortune.records import Finding
 from ortune.rewrites.hard_swish import PATTERN, REWRITE
 from ortune.rules._fixes import sure_of
-from ortune.rules._words import counted, name_of
+from ortune.rules._words import are, counted, name_of
 from ortune.rules.facts import Facts
 
 CODE = "GRA017"
@@ -49,7 +49,7 @@ def find(facts: Facts) -> Iterator[Finding]:
     if found:
         finding = Finding(
             code=CODE,
-            what=f"HardSwish or HardSigmoid written out, each ending in: {counted(found)}",
+            what=f"{len(found)} HardSwish or HardSigmoid {are(len(found))} not fused: {counted(found)}",
             where=tuple(map(name_of, found)),
         )
         yield sure_of(REWRITE, finding, facts)

@@ -1,10 +1,11 @@
-"""Weights are listed among the inputs.
+"""Initializers are also graph inputs.
 
-What it is: an initializer that is also a graph input is a default that each call may override, so ONNX Runtime takes it
-    for unknown. Old exporters list every weight so.
-Why it costs: what is not constant is not folded, fused or prepacked.
-Evidence: names that are both, in a model of IR version 4 or newer.
-Fix and its safety: exact: the rewrite initializers-out-of-inputs. Callers that feed one of them must keep it.
+What it is: an initializer that is also a graph input is a default value that each run may override, so ONNX Runtime
+    cannot treat it as a constant. Old exporters list every weight this way.
+Why it costs: values that are not constant are not folded, fused or prepacked.
+Evidence: names that are both an initializer and an input, in a model of IR version 4 or newer.
+Fix and its safety: exact: the rewrite initializers-out-of-inputs. Callers that feed one of them must keep it as an
+    input.
 Example: ``ortune compare model.onnx --b-rewrite initializers-out-of-inputs``
 References: ONNX IR specification, "Graphs"; microsoft/onnxruntime#4507, #6094.
 """

@@ -1,14 +1,13 @@
-"""A layer normalisation is spelled out in a form that is not fused.
+"""LayerNormalization is written out in a form that is not fused.
 
-What it is: mean, difference, square, mean, root and quotient, which ONNX Runtime would make one LayerNormalization,
-    were they not written in a form that it does not know. Before opset 17 it moves a Transpose that stands before them
-    through them to one behind, so that they are no longer over the last axis.
-Why it costs: nine passes over the tensor in place of one.
-Evidence: the nodes, and what keeps them from being fused: the axis, the square, the root, the quotient, epsilon, the
-    scale and shift, a second reader between, a Transpose before, or other operators altogether. Each of these forms was
-    seen to stay in the optimised graph of ONNX Runtime 1.31.
-Fix and its safety: exact: the rewrite ``layer-normalization``, where it knows the form; else advice: export with opset
-    17 or later, where LayerNormalization is an operator.
+What it is: mean, difference, square, mean, square root and division, in a form that ONNX Runtime does not fuse into
+    LayerNormalization. Before opset 17 it also moves a preceding Transpose past them, and the normalised axis is then
+    no longer the last.
+Why it costs: nine passes over the tensor instead of one.
+Evidence: the nodes, and what prevents the fusion: the axis, the square, the root, the division, epsilon, scale and
+    shift, a second reader, or a preceding Transpose. Each form stays in the graph that ONNX Runtime 1.31 optimises.
+Fix and its safety: exact: the rewrite ``layer-normalization``, where it matches the form. Otherwise advice: export
+    with opset 17 or later, which has a LayerNormalization operator.
 Example: ``torch.onnx.export(..., opset_version=17)``
 References: ONNX operator documentation, "LayerNormalization"; microsoft/onnxruntime#12916, #21332.
 """
@@ -28,7 +27,7 @@ from ortune.records import Finding
 from ortune.rewrites._pattern import Look
 from ortune.rewrites.layer_normalization import REWRITE, may_begin, written_otherwise
 from ortune.rules._fixes import mended_by
-from ortune.rules._words import counted, name_of
+from ortune.rules._words import are, counted, name_of
 from ortune.rules.facts import Facts
 
 CODE = "GRA011"
@@ -79,10 +78,10 @@ def find(facts: Facts) -> Iterator[Finding]:
         reasons = "; ".join(dict.fromkeys(why.values()))
         finding = Finding(
             code=CODE,
-            what=f"layer normalisations that are not fused: {counted([*why])}",
+            what=f"{len(why)} LayerNormalization {are(len(why))} not fused: {counted([*why])}",
             where=tuple(map(name_of, why)),
             evidence=reasons,
-            fix="export with opset 17 or later",
+            fix="export with opset 17 or later, where LayerNormalization is one operator",
         )
         yield mended_by(REWRITE, finding, facts)
 
@@ -99,5 +98,5 @@ def _reasons(model: OpenModel) -> dict[ir.Node, str]:
         otherwise = written_otherwise(mean, look)
         if otherwise is not None:
             end, missing = otherwise
-            why[end] = f"it is written without {' or '.join(missing)}"
+            why[end] = f"the pattern has no {' or '.join(missing)}"
     return why

@@ -1,12 +1,12 @@
-"""A list grows in a loop, and is copied at every step.
+"""A sequence that grows in a loop is copied in every iteration.
 
-What it is: SequenceInsert in the body of a Loop or Scan, on a list that goes from one step to the next.
-Why it costs: ONNX Runtime copies the list, with all its tensors, each time something is put into it. Time grows with
-    the square of the number of steps.
+What it is: SequenceInsert in the body of a Loop or Scan, on a sequence that is carried from one iteration to the next.
+Why it costs: ONNX Runtime copies the sequence, with all its tensors, at every insertion. The time grows with the
+    square of the number of iterations.
 Evidence: the nodes.
-Fix and its safety: advice: let the Loop gather what each step makes as a scan output, which is stacked once, or write
-    the model without the list.
-Example: a Python list that a scripted loop appends to
+Fix and its safety: advice: return each step's result as a scan output of the Loop, which is concatenated once, or
+    write the model without a sequence.
+Example: a Python list to which a scripted loop appends
 References: ONNX operator documentation, "Loop" and "SequenceInsert"; microsoft/onnxruntime#5188.
 """
 
@@ -79,8 +79,8 @@ def find(facts: Facts) -> Iterator[Finding]:
     if found:
         yield Finding(
             code=CODE,
-            what=f"a list is copied at every step of a loop: {counted(found)}",
+            what=f"a sequence is copied in every iteration of a loop: {counted(found)}",
             where=tuple(map(name_of, found)),
-            evidence="time grows with the square of the number of steps",
-            fix="let the Loop gather what each step makes as a scan output",
+            evidence="the time grows with the square of the number of iterations",
+            fix="return each step's result as a scan output of the Loop",
         )

@@ -1,11 +1,12 @@
-"""A loop runs a few small nodes over and over.
+"""A loop runs a few small nodes many times.
 
-What it is: a Loop or Scan whose body has at most 16 nodes, none of them a product of matrices or a convolution.
-Why it costs: each round starts the body's nodes one by one, some microseconds a round, whatever they compute.
+What it is: a Loop or Scan whose body has at most 16 nodes, none of them a matrix multiplication or a convolution.
+Why it costs: each iteration starts the nodes of the body one by one. That costs several microseconds per iteration,
+    whatever they compute.
 Evidence: the nodes of the body.
-Fix and its safety: advice: write it without a loop (CumSum, LSTM, GRU, products over the whole sequence), or take
-    several rounds at once.
-Example: a recurrence over 16,000 samples, one element a round
+Fix and its safety: advice: replace the loop by whole-tensor operators (CumSum, LSTM, GRU, one MatMul over the
+    sequence), or process several steps per iteration.
+Example: a recurrence over 16,000 samples with one element per iteration
 References: microsoft/onnxruntime#27796, #5188.
 """
 
@@ -59,9 +60,9 @@ def find(facts: Facts) -> Iterator[Finding]:
     if found:
         yield Finding(
             code=CODE,
-            what=f"rounds of a few small nodes: {counted(found)}",
+            what=f"each loop iteration runs only a few small nodes: {counted(found)}",
             where=tuple(map(name_of, found)),
-            fix="write it without a loop, or take several rounds at once",
+            fix="replace the loop by whole-tensor operators, or process several steps per iteration",
         )
 
 

@@ -1,10 +1,11 @@
-"""The model was written with an old operator set.
+"""The model uses an old opset.
 
-What it is: opset 12 and older. Operators have since gained forms that kernels and optimisations are made for.
-Why it costs: newer fusions, quantizers and execution providers ask for newer operators; decompositions of old exporters
-    stay in the graph.
+What it is: opset 12 or older. Newer opsets have operators that kernels and optimisations are written for.
+Why it costs: newer fusions, quantizers and execution providers require newer operators, and the decompositions of old
+    exporters stay in the graph.
 Evidence: the opset that the file declares.
-Fix and its safety: advice: export again with today's exporter; converting the file renames operators and gains little.
+Fix and its safety: advice: export again with a current exporter. Converting the file only renames operators and gains
+    little.
 Example: ``torch.onnx.export(..., opset_version=17)``
 References: ONNX Runtime documentation, "Compatibility".
 """
@@ -28,6 +29,6 @@ def find(facts: Facts) -> Iterator[Finding]:
         yield Finding(
             code=CODE,
             severity="note",
-            what=f"opset {opset} is old: exporters write 17 or later today",
-            fix="export again if you can",
+            what=f"opset {opset} is old; current exporters write 17 or later",
+            fix="export the model again with a current exporter",
         )

@@ -1,9 +1,9 @@
-"""A one-hot encoding is multiplied with a matrix, where a row could be looked up.
+"""A one-hot encoding is multiplied by a matrix instead of looking up rows.
 
 What it is: ``MatMul`` of ``Cast(Equal(x, [0, 1, ..., n - 1]))``, or of OneHot, with constant weights, as JAX and
     tf2onnx write an embedding.
-Why it costs: the encoding has a column for every row of the matrix, is written and read several times over, and the
-    product multiplies almost nothing but zeros.
+Why it costs: the encoding has a column for every row of the matrix and is written and read several times. The MatMul
+    multiplies almost only zeros.
 Evidence: the nodes. ONNX Runtime 1.31 keeps them in its optimised graph.
 Fix and its safety: exact: the rewrite ``one-hot-to-gather``.
 Example: ``--rewrite one-hot-to-gather``
@@ -48,7 +48,7 @@ def find(facts: Facts) -> Iterator[Finding]:
     if found:
         finding = Finding(
             code=CODE,
-            what=f"multiplied with a one-hot encoding: {counted(found)}",
+            what=f"a one-hot encoding is multiplied by a matrix instead of a row lookup: {counted(found)}",
             where=tuple(map(name_of, found)),
         )
         yield sure_of(REWRITE, finding, facts)

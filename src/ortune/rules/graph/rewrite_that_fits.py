@@ -1,9 +1,9 @@
-"""A rewrite fits this model, and no other rule names what it mends.
+"""A rewrite applies to this model, and no other rule covers it.
 
-What it is: what an exact rewrite of ortune's finds in the model: an Einsum that is a product of matrices, a Softmax
+What it is: a pattern that one of ortune's exact rewrites matches: an Einsum that is a matrix multiplication, a Softmax
     over an inner axis, and others.
-Why it costs: the page of the rewrite says it.
-Evidence: what the rewrite finds, counted.
+Why it costs: see the page of the rewrite.
+Evidence: the number of matches.
 Fix and its safety: exact: the rewrite.
 Example: ``--rewrite einsum-to-matmul``
 References: the documentation of rewrites.

@@ -1,11 +1,11 @@
 """Whole rows are scattered element by element.
 
-What it is: ScatterElements over the first axis whose indices are one index a row, repeated along the row by Expand or
-    Tile.
-Why it costs: every element is looked up and written by itself, on one thread. ScatterND takes one index a row and moves
-    rows at once.
+What it is: ScatterElements over the first axis whose indices are one index per row, repeated along the row by Expand
+    or Tile.
+Why it costs: every element is looked up and written separately, on one thread. ScatterND takes one index per row and
+    copies whole rows.
 Evidence: the nodes.
-Fix and its safety: advice: ScatterND with the index of each row; the outputs are equal.
+Fix and its safety: advice: use ScatterND with the row indices; outputs are equal.
 Example: ``torch.scatter_add`` or ``torch_scatter.scatter`` with an expanded index
 References: ONNX operator documentation, "ScatterElements" and "ScatterND".
 """
@@ -21,7 +21,7 @@ from ortune.graph.constants import constant
 from ortune.graph.nodes import input_of, is_op
 from ortune.model.graphs import nodes
 from ortune.records import Finding
-from ortune.rules._words import counted, name_of
+from ortune.rules._words import name_of, subject
 from ortune.rules.facts import Facts
 
 CODE = "GRA023"
@@ -46,9 +46,9 @@ def find(facts: Facts) -> Iterator[Finding]:
     if found:
         yield Finding(
             code=CODE,
-            what=f"rows scattered element by element: {counted(found)}",
+            what=f"{subject(found, 'scatters', 'scatter')} whole rows element by element",
             where=tuple(map(name_of, found)),
-            fix="use ScatterND with one index a row",
+            fix="use ScatterND with one index per row",
         )
 
 

@@ -1,11 +1,11 @@
-"""A scale or a shift stands beside weights that could hold it.
+"""A scale or shift could be folded into adjacent weights.
 
-What it is: Mul, Add, Sub or Div with constants before or after a product or convolution with constant weights, or a
+What it is: Mul, Add, Sub or Div by a constant before or after a layer with constant weights (Conv, Gemm, MatMul), or
     BatchNormalization before one, in a form that ONNX Runtime does not fold.
-Why it costs: each reads and writes the whole tensor for what could be part of weights and bias. Beside a convolution it
-    also breaks the blocked layout: the tensor is converted out of it and back.
-Evidence: the nodes. Each form was seen to stay in the optimised graph of ONNX Runtime 1.31: all that stand before, and
-    behind a convolution those with one number, subtractions and quotients.
+Why it costs: each reads and writes the whole tensor, although it could be folded into weights and bias. Next to a
+    convolution it also interrupts the blocked layout (NCHWc): the tensor is converted out of it and back.
+Evidence: the nodes. Each form stays in the graph that ONNX Runtime 1.31 optimises: all forms before a layer; after a
+    Conv those with a single number, subtractions and divisions.
 Fix and its safety: exact: the rewrite ``affine-into-weights``.
 Example: ``--rewrite affine-into-weights``
 References: Jacob et al., "Quantization and Training of Neural Networks", 2018, section 3.2 (folding);
@@ -61,7 +61,7 @@ def find(facts: Facts) -> Iterator[Finding]:
     if found:
         finding = Finding(
             code=CODE,
-            what=f"beside weights that could take them up: {counted(found)}",
+            what=f"{counted(found)} could be folded into adjacent weights",
             where=tuple(dict.fromkeys(map(name_of, found))),
         )
         yield sure_of(REWRITE, finding, facts)

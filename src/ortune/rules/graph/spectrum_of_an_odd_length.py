@@ -1,12 +1,12 @@
-"""A Fourier transform has a length that is no power of two.
+"""The length of a Fourier transform is not a power of two.
 
-What it is: STFT or DFT whose frame length, a constant, is no power of two.
-Why it costs: ONNX Runtime has a fast transform for powers of two; for other lengths it takes a far slower way, at each
-    frame anew.
-Evidence: the length.
-Fix and its safety: advice: a Conv with the Fourier basis for weights (equal to 1e-5), or a frame padded to a power of
-    two where its frequencies may change.
-Example: STFT with a frame of 400, as of 25 ms at 16 kHz
+What it is: STFT or DFT with a constant frame length that is not a power of two.
+Why it costs: ONNX Runtime has a fast transform only for powers of two. Other lengths use a much slower algorithm for
+    every frame.
+Evidence: the frame length.
+Fix and its safety: advice: use a Conv with the Fourier basis as weights (equal to 1e-5), or pad frames to a power of
+    two where the frequencies may change.
+Example: STFT with a frame of 400 samples (25 ms at 16 kHz)
 References: ONNX operator documentation, "STFT" and "DFT".
 """
 
@@ -45,10 +45,10 @@ def find(facts: Facts) -> Iterator[Finding]:
     if odd:
         yield Finding(
             code=CODE,
-            what=f"the length of a Fourier transform is no power of two: {counted([*odd])}",
+            what=f"the length of a Fourier transform is not a power of two: {counted([*odd])}",
             where=tuple(map(name_of, odd)),
-            evidence=f"length {', '.join(map(str, sorted(set(odd.values()))))}",
-            fix="use a Conv with the Fourier basis, or pad frames to a power of two",
+            evidence=f"length {', '.join(map(str, sorted(set(odd.values()))))} samples",
+            fix="use a Conv with the Fourier basis as weights, or pad frames to a power of two",
         )
 
 

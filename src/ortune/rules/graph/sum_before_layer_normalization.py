@@ -1,12 +1,12 @@
-"""A sum and the layer normalisation behind it are not made one operator.
+"""Add and LayerNormalization are not fused into SkipLayerNormalization.
 
-What it is: Add of two values and LayerNormalization, which ONNX Runtime would make SkipLayerNormalization, were they
-    in a form that it knows.
+What it is: Add of two tensors followed by LayerNormalization, in a form that ONNX Runtime does not fuse into
+    SkipLayerNormalization.
 Why it costs: the sum is written and read once more.
-Evidence: the nodes, and what keeps them apart: another reader of the sum, the number of axes, an axis that is not the
-    last, or terms of other shapes. Each was seen to stay in the optimised graph of ONNX Runtime 1.31.
-Fix and its safety: advice: where another reader of the sum can read something else, or shapes can be made the same; a
-    transformer that normalises before its layers reads the sum twice by nature.
+Evidence: the nodes, and what prevents the fusion: another node reads the sum, the number of axes, an axis that is not
+    the last, or operands of different shapes. Each form stays in the graph that ONNX Runtime 1.31 optimises.
+Fix and its safety: advice: give the sum a single reader, or make the operand shapes equal. A pre-norm transformer
+    reads the sum twice by design.
 Example: ``python -m onnxruntime.transformers.optimizer --input model.onnx --output fused.onnx --model_type vit``
 References: ONNX Runtime contrib operators, "SkipLayerNormalization"; microsoft/onnxruntime#12916.
 """
@@ -22,7 +22,7 @@ from ortune.graph.constants import constant
 from ortune.graph.nodes import is_op, only_user
 from ortune.model.graphs import nodes
 from ortune.records import Finding
-from ortune.rules._words import counted, name_of
+from ortune.rules._words import name_of, subject
 from ortune.rules.facts import Facts
 
 CODE = "GRA020"
@@ -55,10 +55,10 @@ def find(facts: Facts) -> Iterator[Finding]:
         yield Finding(
             code=CODE,
             severity="note",
-            what=f"sums that are not made one with the layer normalisation behind them: {counted([*why])}",
+            what=f"{subject([*why], 'is', 'are')} not fused with the following LayerNormalization",
             where=tuple(map(name_of, why)),
             evidence="; ".join(dict.fromkeys(why.values())),
-            fix="let nothing else read the sums, where the model allows it",
+            fix="remove other readers of the sum, where the model allows it",
         )
 
 
@@ -70,16 +70,14 @@ def _reason(node: ir.Node) -> str:
     if not norms or any(constant(value) is not None for value in node.inputs):
         return ""
     if only_user(total) is None:
-        return "something else reads the sum"
+        return "another node reads the sum"
     shapes = [value.shape for value in node.inputs if value is not None]
     if any(shape is None for shape in shapes):
         return ""
     first, second = (list(shape or ()) for shape in shapes)
     if len(first) != len(second) or first != second:
-        return "its terms are of other shapes"
+        return "the operands have different shapes"
     if len(first) != _AXES:
-        return f"{len(first)} axes in place of {_AXES}"
+        return f"{len(first)} axes instead of {_AXES}"
     axis = int_of(norms[0], "axis", -1)
-    return (
-        f"it is over axis {axis} and what follows, not the last alone" if axis not in (-1, _AXES - 1) else ""
-    )
+    return f"normalises from axis {axis}, not over the last axis only" if axis not in (-1, _AXES - 1) else ""

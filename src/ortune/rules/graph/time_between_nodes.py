@@ -1,10 +1,11 @@
-"""A large part of the run lies between nodes.
+"""A large part of the run passes between nodes.
 
-What it is: the executor, allocation of outputs, and the profiler's own writing, once a node.
-Why it costs: a graph of many small nodes pays it many times, whatever the kernels do.
-Evidence: time of the run in which no node ran.
-Fix and its safety: advice: fewer nodes (fusions, fixed shapes, a newer exporter), or larger batches.
-Example: ``ortune compare model.onnx --b-set graph_optimization_level=all``
+What it is: overhead per node: the executor, output allocation, and the profiler itself.
+Why it costs: a graph of many small nodes pays this overhead for each of them, whatever the kernels do.
+Evidence: the time of the run in which no node was running.
+Fix and its safety: advice: reduce the number of nodes (fusions, fixed shapes, a newer exporter), or use larger
+    batches.
+Example: ``ortune compare model.onnx --b-rewrite onnxslim``
 References: ONNX Runtime documentation, "Graph optimizations".
 """
 
@@ -13,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ortune.records import Finding
-from ortune.rules._words import percent
+from ortune.rules._words import percent, plural
 from ortune.rules.facts import Facts
 
 CODE = "GRA005"
@@ -31,7 +32,8 @@ def find(facts: Facts) -> Iterator[Finding]:
     each_us = share * facts.profile.wall_ns / max(calls, 1) / 1000
     yield Finding(
         code=CODE,
-        what=f"{percent(share)} of the run lies between {calls:.0f} nodes ({each_us:.1f} us each, profiling included)",
+        what=f"{percent(share)} of the run is overhead between {calls:.0f} {plural(round(calls), 'node')} "
+        f"({each_us:.1f} us each, profiling included)",
         share_ratio=share,
-        fix="fewer nodes, or larger batches, have less of it",
+        fix="reduce the number of nodes (fusions, fixed shapes), or use larger batches",
     )

@@ -1,13 +1,13 @@
-"""A recurrence is unrolled, step by step.
+"""A recurrence is unrolled into separate nodes for each step.
 
-What it is: eight or more steps of an LSTM, a GRU or an RNN one after another, each with nodes of its own: a loop over
-    time that the exporter traced. Other steps that share the weights of a product are named from 32 on.
-Why it costs: loading takes time for every node; each step is a few small nodes, where one LSTM or GRU runs all of
-    them.
-Evidence: products with the same weights one after another, and what the nodes between them compute, by values.
-Fix and its safety: exact: the rewrite ``unrolled-recurrence``. Advice where it is another recurrence: export the
-    layer as LSTM, GRU or Scan.
-Example: ``torch.nn.LSTMCell`` in a Python loop, where ``torch.nn.LSTM`` does the same
+What it is: eight or more steps of an LSTM, GRU or RNN in a row, each with its own nodes: a loop over time that the
+    exporter traced. Other chains of MatMul with shared weights are reported from 32 steps.
+Why it costs: every node adds to the load time, and each step runs several small nodes where one LSTM or GRU would run
+    all steps.
+Evidence: a chain of MatMul with the same weights, and what the nodes in between compute.
+Fix and its safety: exact: the rewrite ``unrolled-recurrence``. Advice for other recurrences: export the layer as LSTM,
+    GRU or Scan.
+Example: ``torch.nn.LSTMCell`` in a Python loop, where ``torch.nn.LSTM`` computes the same
 References: microsoft/onnxruntime#27796; onnx/tensorflow-onnx#2108.
 """
 
@@ -87,7 +87,7 @@ def find(facts: Facts) -> Iterator[Finding]:
             names = {name_of(node) for node in graph if _product(node) and node.inputs[1] in found}
             yield Finding(
                 code=CODE,
-                what=f"{steps} unrolled steps, all with the weights {short(found[0].name or '')}",
+                what=f"a recurrence is unrolled into {steps} steps with the same weights, {short(found[0].name or '')}",
                 where=tuple(sorted(names)),
                 fix="export the layer as LSTM, GRU or Scan",
             )
@@ -98,11 +98,11 @@ def _of_cells(cells: Sequence[Recurrence]) -> Finding:
     every = [node for each in cells for node in each.nodes]
     kinds = Counter(node.op_type for node in every)
     named = ", ".join(f"{kinds[op]} {op}" for op in _NAMED if kinds[op])
-    first = f"{_article(cells[0].kind)} {cells[0].kind} of {len(cells[0].cells)} steps"
+    first = f"{_article(cells[0].kind)} {cells[0].kind} with {len(cells[0].cells)} steps"
     more = f" and {len(cells) - 1} more like it" if len(cells) > 1 else ""
     verb = "are" if len(cells) > 1 else "is"
     return Finding(
-        code=CODE, what=f"{first}{more} {verb} unrolled: {named}", where=tuple(map(name_of, every))
+        code=CODE, what=f"{first}{more} {verb} unrolled into {named}", where=tuple(map(name_of, every))
     )
 
 

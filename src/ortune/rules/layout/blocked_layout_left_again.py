@@ -1,11 +1,12 @@
-"""The blocked layout is left and entered again.
+"""Tensors leave the blocked layout (NCHWc) and enter it again.
 
-What it is: ReorderInput and ReorderOutput, four or more of them: between convolutions stand operators that have no
-    kernel in the blocked layout (NCHWc).
+What it is: four or more ReorderInput and ReorderOutput nodes, because operators between the convolutions have no
+    kernel in the blocked layout.
 Why it costs: each conversion reads and writes the whole tensor.
-Evidence: these nodes in the profile, their share of the run, and the operators that make them necessary.
-Fix and its safety: advice: the rewrites of activations and of scales keep a model in the layout where they fit. Else
-    replace the operator between, or compare with the level extended, which has no blocked layout.
+Evidence: these nodes in the profile, their share of the run, and the operators that force the conversions.
+Fix and its safety: advice: apply the rewrites for activations and scales where they match; they keep the model in the
+    layout. Otherwise replace the operators in between, or compare with the level extended, which does not use the
+    blocked layout.
 Example: ``--rewrite hard-swish``
 References: ONNX Runtime documentation, "Graph optimizations" (layout optimizations); microsoft/onnxruntime#20218.
 """
@@ -16,7 +17,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from ortune.records import Finding, ProfiledNode
-from ortune.rules._words import KINDS, listed, percent, plural
+from ortune.rules._words import KINDS, listed, percent
 from ortune.rules.facts import Facts
 
 CODE = "LAY007"
@@ -36,13 +37,14 @@ def find(facts: Facts) -> Iterator[Finding]:
         between = _between(run, moves)
         yield Finding(
             code=CODE,
-            what=f"the blocked layout is left {left} {plural(left, 'time')} and entered {entered} times:"
-            f" {percent(share)} of the run",
+            what=f"{entered} conversions into the blocked layout (NCHWc) and {left} out of it "
+            f"take {percent(share)} of the run",
             where=tuple(node.name for node in moves),
-            evidence=f"between stand {listed((f'{n} {op}' for op, n in between.most_common()), KINDS)}"
+            evidence=f"operators in between: {listed((f'{n} {op}' for op, n in between.most_common()), KINDS)}"
             if between
             else "",
-            fix="replace the operators between, or compare with graph_optimization_level=extended",
+            fix="compare with the level that has no blocked layout: "
+            "ortune compare model.onnx --b-set graph_optimization_level=extended",
             share_ratio=share,
         )
 

@@ -1,9 +1,9 @@
-"""A part of the run is casts, transposes and quantizing.
+"""Casts, transposes and quantization take a part of the run.
 
-What it is: Cast, Transpose, reordering to and from blocked layouts, QuantizeLinear and DequantizeLinear.
+What it is: Cast, Transpose, conversions to and from blocked layouts, QuantizeLinear and DequantizeLinear.
 Why it costs: every value is read and written once more, and nothing is computed.
 Evidence: the time of these nodes in a profile.
-Fix and its safety: advice: one type and one layout throughout; an exporter that keeps the layout.
+Fix and its safety: advice: use one type and one layout throughout, and an exporter that keeps the layout.
 Example: a model converted from channels-last, with a Transpose around every convolution
 References: ONNX Runtime documentation, "Graph optimizations", section on layout.
 """
@@ -21,4 +21,4 @@ CODE = "LAY002"
 
 def find(facts: Facts) -> Iterator[Finding]:
     """In a profiled run."""
-    return part_of_run(facts, CODE, "casts-and-layout", "casts, transposes and quantizing")
+    return part_of_run(facts, CODE, "casts-and-layout", "spent in casts, transposes and quantization")

@@ -1,12 +1,12 @@
-"""Convolutions leave the blocked layout for the number of their input channels.
+"""Convolutions leave the blocked layout because of their number of input channels.
 
-What it is: a two-dimensional Conv that takes 16 channels or more, and no multiple of 4.
-Why it costs: the kernels of the blocked layout (nchwc) take input channels in fours; such a convolution runs in the
-    plain layout, and its neighbours' tensors are reordered before and after it. Output channels are padded.
-Evidence: the shapes of weights. ONNX Runtime 1.31 keeps a Conv of 17, 18 or 33 input channels in the plain layout, and
-    takes one of 16, 20, 24, 32, 36 or 48 into the blocked one.
-Fix and its safety: advice: when a model is pruned or designed, take channels in multiples of 8 or 16.
-Example: 17 channels, of which a pruned model has many
+What it is: a two-dimensional Conv with 16 or more input channels whose number is not a multiple of 4.
+Why it costs: kernels in the blocked layout (NCHWc) need input channels in multiples of four. Such a convolution runs
+    in the plain layout, and its neighbours' tensors are converted before and after it. Output channels are padded.
+Evidence: the shapes of the weights. ONNX Runtime 1.31 keeps a Conv with 17, 18 or 33 input channels in the plain
+    layout, and one with 16, 20, 24, 32, 36 or 48 in the blocked layout.
+Fix and its safety: advice: use multiples of 8 or 16 channels when a model is designed or pruned.
+Example: 17 channels, which are common in pruned models
 References: ONNX Runtime source, the NCHWc transformer; microsoft/onnxruntime#20218.
 """
 
@@ -62,9 +62,9 @@ def find(facts: Facts) -> Iterator[Finding]:
         yield Finding(
             code=CODE,
             severity="note",
-            what=f"input channels that are no multiple of 4: {counted(found)}",
+            what=f"the number of input channels is not a multiple of 4: {counted(found)}",
             where=tuple(map(name_of, found)),
-            fix="take channels in multiples of 8 or 16",
+            fix="use a multiple of 8 or 16 channels",
         )
 
 

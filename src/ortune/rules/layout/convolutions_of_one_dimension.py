@@ -1,12 +1,12 @@
-"""Convolutions of one dimension stay outside the blocked layout.
+"""One-dimensional convolutions do not use the blocked layout.
 
-What it is: Conv over three axes, with 16 output channels and more, on a CPU.
-Why it costs: the blocked layout of ONNX Runtime's fast convolutions (NCHWc) is of two dimensions alone.
+What it is: Conv over three axes with 16 or more output channels, on a CPU.
+Why it costs: the blocked layout of ONNX Runtime's fast convolutions (NCHWc) exists only for two dimensions.
 Evidence: the nodes, and their share of the run. The graph that ONNX Runtime 1.32 optimises has no ReorderInput before
     them, and has one before the same convolutions over four axes.
-Fix and its safety: advice: Unsqueeze before the first, Squeeze behind the last, and Conv over four axes with a height
-    of one. Measure it, since it does not always win.
-Example: a speech encoder's convolutions over time
+Fix and its safety: advice: insert Unsqueeze before the first and Squeeze after the last, and use Conv over four axes
+    with a height of one. Measure the result, because it is not always faster.
+Example: the convolutions over time in a speech encoder
 References: microsoft/onnxruntime#20218.
 """
 
@@ -52,9 +52,9 @@ def find(facts: Facts) -> Iterator[Finding]:
         yield Finding(
             code=CODE,
             severity="note",
-            what=f"convolutions of one dimension, outside the blocked layout: {counted(found)}",
+            what=f"one-dimensional convolutions do not use the blocked layout (NCHWc): {counted(found)}",
             where=tuple(map(name_of, found)),
-            fix="write them as Conv over four axes, with a height of one",
+            fix="write them as two-dimensional Conv with a height of one",
         )
 
 

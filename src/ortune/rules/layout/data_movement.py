@@ -1,9 +1,10 @@
 """A part of the time moves or converts data.
 
-What it is: Transpose, Cast, Reshape, Concat, Slice, Gather and the like: operators that compute nothing.
-Why it costs: they are bound by memory, and what they move is often moved back soon after.
+What it is: Transpose, Cast, Reshape, Concat, Slice, Gather and similar operators, which compute nothing.
+Why it costs: they are memory-bound, and what they move is often moved back soon after.
 Evidence: the share of these operators in a profile.
-Fix and its safety: advice: one layout and one type throughout; the graph optimisations, where they are off.
+Fix and its safety: advice: use one layout and one type throughout, and enable the graph optimisations where they are
+    off.
 Example: a split and a concatenation around a small layer
 References: ONNX Runtime documentation, "Graph optimizations".
 """
@@ -36,6 +37,6 @@ def find(facts: Facts) -> Iterator[Finding]:
         each = ", ".join(f"{o.op_type} {percent(o.share_ratio)}" for o in moving[:KINDS])
         yield Finding(
             code=CODE,
-            what=f"{percent(share)} of the time moves or converts data and computes nothing ({each})",
+            what=f"{percent(share)} of the time is data movement and conversion ({each})",
             share_ratio=share,
         )

@@ -1,11 +1,11 @@
-"""The file is optimised for one kind of CPU already.
+"""The file is already optimised for one kind of CPU.
 
-What it is: a graph that ONNX Runtime has saved after its layout optimisations holds operators of a blocked layout
-    (com.microsoft.nchwc), whose blocks are as wide as the vectors of the processor that it was saved on.
-Why it costs: on another processor it does not run, or runs with blocks of the wrong width; and it cannot be optimised
-    from its start again.
+What it is: a graph that ONNX Runtime saved after its layout optimisations. It contains operators of a blocked layout
+    (com.microsoft.nchwc), whose block size matches the vector width of the CPU it was saved on.
+Why it costs: on another CPU it does not run, or runs with the wrong block size; and it cannot be optimised again from
+    the start.
 Evidence: operators of that domain.
-Fix and its safety: advice: start from the model as it was exported.
+Fix and its safety: advice: start from the exported model.
 Example: a model saved with ``optimized_model_filepath`` at the level "all"
 References: ONNX Runtime documentation, "Graph optimizations", section on offline mode.
 """
@@ -32,7 +32,7 @@ def find(facts: Facts) -> Iterator[Finding]:
     if found:
         yield Finding(
             code=CODE,
-            what="the file is already optimised for the kind of CPU that it was made on (nchwc layout)",
+            what="the file is already optimised for the kind of CPU it was saved on (NCHWc layout)",
             where=tuple(name_of(node) for node in found),
-            fix="start from the original model",
+            fix="use the exported model from before that optimisation",
         )

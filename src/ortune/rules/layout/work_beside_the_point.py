@@ -1,11 +1,12 @@
-"""A node does work that the model does not ask for, or whose size is only estimated.
+"""A node computes more than its outputs need, or its work is only estimated.
 
-What it is: what is said of the count of a node's operations: channels that are padded to whole blocks, a mask that is
-    computed and thrown away, a heap whose comparisons depend on values.
-Why it costs: padding takes time that no result needs. Where the count is an estimate, so is what is said of it.
-Evidence: shapes of the optimised graph.
-Fix and its safety: advice: where channels are padded, a number of them that fills blocks (a multiple of 16).
-Example: a convolution of 17 channels, which runs as one of 32
+What it is: remarks on a node's operation count: channels padded to whole blocks, a mask that is computed and
+    discarded, or a heap whose comparisons depend on values.
+Why it costs: padding takes time that no output needs. Where the operation count is an estimate, so is everything
+    derived from it.
+Evidence: the shapes in the optimised graph.
+Fix and its safety: advice: where channels are padded, use a multiple of 16.
+Example: a convolution with 17 channels, which runs with 32
 References: ONNX Runtime documentation, "Graph optimizations", section on the NCHWc layout.
 """
 

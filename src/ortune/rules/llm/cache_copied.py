@@ -1,11 +1,11 @@
-"""A decoder copies its cache at every step.
+"""A decoder copies its KV cache at every step.
 
-What it is: outputs that are an input with something appended by Concat: keys and values of all earlier tokens.
-Why it costs: each step writes the whole cache again, and hands it back to the caller: the time of a token grows with
-    the length of the text.
-Evidence: Concats from an input of the model to an output.
-Fix and its safety: advice: an export with GroupQueryAttention, whose past and present can share a buffer, or a cache
-    of fixed size that is written in place.
+What it is: outputs that are an input with new values appended by Concat: keys and values of all earlier tokens.
+Why it costs: each step writes the whole cache again and returns it to the caller, so the time per token grows with the
+    length of the text.
+Evidence: Concat nodes from an input of the model to an output.
+Fix and its safety: advice: export with GroupQueryAttention, whose past and present can share one buffer, or with a
+    cache of fixed size that is updated in place.
 Example: past_key_values and present of a decoder
 References: onnxruntime/mobius#369; huggingface/optimum#326; ROCm/hip-ep#753.
 """
@@ -56,9 +56,9 @@ def find(facts: Facts) -> Iterator[Finding]:
         yield Finding(
             code=CODE,
             severity="note",
-            what=f"the cache is copied at every step: {counted(found)}",
+            what=f"the KV cache is copied at every step: {counted(found)}",
             where=tuple(map(name_of, found)),
-            fix="share one buffer between past and present",
+            fix="export with GroupQueryAttention, which shares one buffer between past and present",
         )
 
 

@@ -1,9 +1,10 @@
-"""Nodes are faster than what the machine's peak allows.
+"""Nodes are faster than this machine's measured peak allows.
 
-What it is: a node took less than the least time for its work, at the rates that this machine was measured to reach.
-Why it costs: nothing; but its work is over-counted or the peak too low, so the headroom leaves such nodes out.
-Evidence: times at their fast end against that least time, by more than clocks vary.
-Fix and its safety: advice: measure the peak again, on a quiet machine.
+What it is: nodes that took less time than their roofline bound at this machine's measured peak.
+Why it costs: no cost; but their work is over-counted or the measured peak is too low, so these nodes are excluded from
+    the headroom.
+Evidence: fastest times against the roofline bound, beyond frequency variation.
+Fix and its safety: advice: measure the peak again on an idle machine.
 Example: ``ortune doctor``
 References: ``ortune profile``, the column "x roofline".
 """
@@ -28,8 +29,7 @@ def find(facts: Facts) -> Iterator[Finding]:
         more = f" and {len(below) - NAMED} more" if len(below) > NAMED else ""
         yield Finding(
             code=CODE,
-            what=f"faster than what the machine's peak allows: {names}{more}; their work is over-counted or the peak "
-            "too low, so the headroom leaves them out",
+            what=f"faster than the measured peak of this machine allows, and excluded from the headroom: {names}{more}",
             where=place(below),
-            fix="ortune doctor measures it again",
+            fix="measure the peak again: ortune doctor",
         )

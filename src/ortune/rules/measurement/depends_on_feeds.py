@@ -1,10 +1,10 @@
-"""Latency, or the shape of an output, depends on the values fed.
+"""Latency or output shapes depend on the input values.
 
-What it is: one process ran the model on several kinds of invented feed, and they took different times or gave outputs
-    of different shapes.
-Why it costs: nothing; but a time with invented values is not that of real ones, and a winner may be another.
-Evidence: the times of each feed, clearly apart at their quarter and tenth; or the shapes.
-Fix and its safety: advice: feed real data.
+What it is: one process ran the model on several kinds of synthetic inputs, and times or output shapes differed.
+Why it costs: no cost; but times with synthetic inputs may not match those of real inputs, and another configuration
+    may win.
+Evidence: the times for each kind of input, which differ at the median and at the 10th percentile; or the shapes.
+Fix and its safety: advice: pass real inputs.
 Example: ``--inputs samples/``
 References: ``docs/inputs.md``, "How values are chosen".
 """
@@ -23,7 +23,7 @@ CODE = "MSR010"
 
 # Medians further apart than this, with the middle halves apart too.
 _SPREAD = 1.25
-_FIX = "pass --inputs with real data"
+_FIX = "pass real inputs with --inputs PATH"
 
 
 def find(facts: Facts) -> Iterator[Finding]:
@@ -38,12 +38,12 @@ def find(facts: Facts) -> Iterator[Finding]:
     low, high = min(quantiles, key=lambda q: float(q[1])), max(quantiles, key=lambda q: float(q[1]))
     # The fastest tenth too: a neighbour's burst over some runs of one feed leaves that where it is.
     if high[1] > _SPREAD * low[1] and high[3] > _SPREAD * low[3] and high[0] > low[2]:
-        span = f"{low[1] / 1e6:.3g}-{high[1] / 1e6:.3g} ms over {len(facts.kinds)} kinds of feed"
-        what = f"latency depends on the input: {span}"
+        span = f"{low[1] / 1e6:.3g}-{high[1] / 1e6:.3g} ms for {len(facts.kinds)} kinds of synthetic inputs"
+        what = f"latency depends on the input values: {span}"
         yield Finding(code=CODE, what=what, where=where, evidence=span, fix=_FIX)
     elif len({case.output_shapes for case in facts.kinds}) > 1:
         shapes = "; ".join(
             f"{c.case}: {' '.join('x'.join(map(str, s)) for s in c.output_shapes[:3])}" for c in facts.kinds
         )
-        what = "the output shape depends on the input's values, and so may latency"
+        what = "output shapes depend on the input values, and latency may too"
         yield Finding(code=CODE, what=what, where=where, evidence=shapes[:300], fix=_FIX)

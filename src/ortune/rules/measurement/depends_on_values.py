@@ -1,11 +1,11 @@
-"""Work may depend on the values fed, which were invented.
+"""Latency may depend on the input values, which are synthetic.
 
-What it is: operators whose work or whose output's size follows values: NonZero, NonMaxSuppression, Loop and the like.
-Why it costs: nothing; but a time that was measured with invented values may not be that of real ones.
+What it is: operators whose work or output size depends on values: NonZero, NonMaxSuppression, Loop and similar.
+Why it costs: no cost; but a time measured with synthetic inputs may not match that of real inputs.
 Evidence: the operators, by name.
-Fix and its safety: advice: feed real data.
+Fix and its safety: advice: pass real inputs.
 Example: ``--inputs samples/``
-References: ONNX operator documentation, the operators that are named.
+References: ONNX operator documentation of these operators.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def find(facts: Facts) -> Iterator[Finding]:
     if found and not (facts.work and facts.work.inputs_path):
         yield Finding(
             code=CODE,
-            what=f"may depend on the values fed, which were invented: {counted_names(found)}",
+            what=f"latency may depend on the input values, which are synthetic: {counted_names(found)}",
             where=tuple(name for name, _ in found),
-            fix="--inputs PATH",
+            fix="pass real inputs with --inputs PATH",
         )

@@ -1,10 +1,10 @@
-"""Runs become slower, or faster, while they are measured.
+"""Performance drifted during the measurement.
 
-What it is: the last third of the steady runs lies apart from the first by more than chance.
-Why it costs: clocks that fall as the machine warms, memory that fills, a neighbour that begins or ends. The mean of
-    such runs is the time of none of them.
-Evidence: a rank-sum test at one in a thousand, and a difference of more than 5 %.
-Fix and its safety: advice: a longer warm-up, a quiet machine, or a look at clocks and heat.
+What it is: the last third of the steady runs differs from the first third by more than chance.
+Why it costs: the CPU frequency fell as the machine warmed up, memory filled, or another program started or ended. The
+    mean of such runs represents none of them.
+Evidence: a rank-sum test at a level of 0.001, and a difference of more than 5 %.
+Fix and its safety: advice: use a longer warm-up or an idle machine, or check CPU frequency and temperature.
 Example: ``ortune doctor``
 References: Wilcoxon, "Individual comparisons by ranking methods", 1945.
 """
@@ -29,10 +29,10 @@ def find(facts: Facts) -> Iterator[Finding]:
     drift = drifts(variance.runs_ns[variance.left_out_runs :]) if variance else 0.0
     if abs(drift) <= _WORTH_SAYING:
         return
-    slower = "clocks fell, memory filled, or another program began"
-    why = slower if drift > 0 else "they were not warmed up, or another program ended"
+    slower = "the CPU frequency fell, memory filled, or another program started"
+    why = slower if drift > 0 else "warm-up was too short, or another program ended"
     yield Finding(
         code=CODE,
         what=f"the last third of the runs is {percent(abs(drift))} {'slower' if drift > 0 else 'faster'} than the "
-        f"first: {why}; the mean run is neither",
+        f"first ({why})",
     )

@@ -1,11 +1,11 @@
-"""An output holds NaN, or infinities where nothing else is.
+"""An output holds NaN or unexpected infinities.
 
-What it is: the first run gave elements that are no numbers. Minus infinity among finite numbers is none of these: it is
-    how scores are masked.
-Why it costs: such outputs are no answer, and no two of them can be compared; a faster NaN is no gain.
-Evidence: the elements counted, the node that makes the first of them, and the stored value that it comes from.
-Fix and its safety: advice: a value that the type holds, such as -1e4 for a mask in float16, or real inputs.
-Example: a mask of -1e9 converted to float16 is -infinity, and 0 times that is NaN
+What it is: the first run returned elements that are not finite. Minus infinity among finite values is not reported,
+    because masks use it.
+Why it costs: such outputs are useless and cannot be compared, so a speed-up would mean nothing.
+Evidence: the number of such elements, the node that first produces them, and the stored value they come from.
+Fix and its safety: advice: store a finite value of the type, such as -1e4 for a float16 mask, or pass real inputs.
+Example: a mask of -1e9 that becomes -infinity in float16, and 0 times -infinity is NaN
 References: IEEE 754, section 7.2, "Invalid operation".
 """
 
@@ -30,7 +30,7 @@ def find(facts: Facts) -> Iterator[Finding]:
     elements = "element" if first.n_elements == 1 else "elements"
     source = facts.not_finite
     invented = facts.work is not None and not facts.work.inputs_path
-    mend = "store a finite value in its place" if source and source.weight else "correct the model"
+    mend = "replace the weight by a finite value" if source and source.weight else "correct the model"
     yield Finding(
         code=CODE,
         severity="error",
@@ -38,7 +38,7 @@ def find(facts: Facts) -> Iterator[Finding]:
         f"{_from(source)}",
         where=tuple(name for name in (source.node.name, source.weight) if name) if source else (),
         evidence=", ".join(output.name for output in held),
-        fix=mend + (", or give real inputs (--inputs PATH)" if invented else ""),
+        fix=mend + (", or pass real inputs with --inputs PATH" if invented else ""),
     )
 
 

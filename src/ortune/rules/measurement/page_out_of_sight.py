@@ -1,13 +1,12 @@
-"""The page was out of sight while it was watched.
+"""The page was hidden while it was observed.
 
-What it is: the browser told that the page was hidden: another tab was in front of it, or its window was minimised or
-    covered. Of ortune's own trials nothing that ran unseen counts: a turn is taken again, and a load or a first run
-    that is to be a figure fails its trial.
-Why it costs: browsers slow the timers of such a page, stop what it draws, and may put it to sleep, so that its times
-    are not those of a page that somebody looks at.
+What it is: the browser reported that the page was hidden: another tab was in front, or its window was minimised or
+    covered. In ortune's own trials, hidden turns are repeated, and a hidden load or first run fails the trial.
+Why it costs: browsers throttle the timers of hidden pages, stop rendering, and may suspend them, so times do not match
+    those of a visible page.
 Evidence: ``document.visibilityState``.
-Fix and its safety: advice: leave the page in front, and watch it again.
-Example: ``ortune diagnose --page http://localhost:5173 --headful``, with another window before the browser's
+Fix and its safety: advice: keep the page visible, and observe it again.
+Example: ``ortune diagnose --page http://localhost:5173 --headful``, with another window in front of the browser
 References: HTML specification, "page visibility"; Chrome's documentation, "Heavy throttling of chained JS timers".
 """
 
@@ -26,6 +25,6 @@ def find(facts: Facts) -> Iterator[Finding]:
     if facts.page is not None and not facts.page.visible:
         yield Finding(
             code=CODE,
-            what="the page was hidden while it was watched, and browsers slow hidden pages down",
-            fix="leave it in front and watch it again",
+            what="the page was hidden while it was observed, and browsers slow hidden pages down",
+            fix="keep the page visible, and run the command again",
         )

@@ -1,10 +1,10 @@
 """Outputs differ from run to run.
 
 What it is: operators that draw random numbers.
-Why it costs: little; but outputs of two plans cannot be held against each other value by value.
+Why it costs: little; but outputs of two configurations cannot be compared value by value.
 Evidence: the operators, by name.
 Fix and its safety: advice: none is needed.
-Example: RandomNormalLike in a model that samples
+Example: RandomNormalLike in a sampling model
 References: ONNX operator documentation, "RandomNormal", on the attribute seed.
 """
 

@@ -1,10 +1,10 @@
-"""The GPU or NPU is computed by the CPU, so its times are nobody's.
+"""The GPU or NPU is emulated on the CPU, so its times mean nothing.
 
-What it is: in a page, WebGPU gave an adapter that says of itself that it is a fallback: a machine without a GPU, or a
-    browser without a window or a driver. Elsewhere a plug-in for a GPU or an NPU took the CPU for its device.
-Why it costs: a shader takes a hundred times what it takes on a GPU; which plan is faster there says nothing.
-Evidence: the adapter's own words, or the device that ONNX Runtime lists.
-Fix and its safety: advice: a machine with a GPU, and ``--headful`` where the browser needs a window to use it.
+What it is: in a page, WebGPU returned a fallback adapter, because the machine has no GPU, or the browser no window or
+    driver. Outside a browser, a plug-in for a GPU or NPU used the CPU as its device.
+Why it costs: a shader takes about a hundred times as long as on a GPU, so comparisons say nothing about real devices.
+Evidence: the adapter's own information, or the device that ONNX Runtime lists.
+Fix and its safety: advice: use a machine with a GPU, and ``--headful`` where the browser needs a window to use it.
 Example: SwiftShader in a headless Chromium; onnxruntime-qnn on x86-64
 References: WebGPU specification, "GPUAdapterInfo", isFallbackAdapter.
 """
@@ -25,15 +25,15 @@ def find(facts: Facts) -> Iterator[Finding]:
     if facts.page is not None and facts.page.software:
         yield Finding(
             code=CODE,
-            what=f"functional only: the browser's GPU is software ({facts.page.adapter}); its times are no GPU's",
+            what=f"functional only: the browser emulates its GPU in software ({facts.page.adapter}), so times mean "
+            f"nothing",
             evidence=facts.page.adapter,
             fix="use --headful on a machine with a GPU",
         )
     if facts.emulated:
         yield Finding(
             code=CODE,
-            what=f"functional only: the device of {short(facts.emulated)} is emulated on the CPU; its times are not "
-            "a device's",
+            what=f"functional only: the CPU emulates the device of {short(facts.emulated)}, so times mean nothing",
             evidence=facts.emulated,
-            fix="measure on a machine with the device",
+            fix="measure on a machine with this device",
         )

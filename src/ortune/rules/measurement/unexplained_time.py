@@ -1,10 +1,10 @@
 """A part of the run is unexplained.
 
-What it is: time of a run that lies in no node and in no gap that is usual at its place.
-Why it costs: something else had the CPU, or the trace lost events; shares of such a run say less.
-Evidence: the run, less the sum of its parts.
-Fix and its safety: advice: a quiet machine; look at what else runs.
-Example: ``ortune profile model.onnx`` on a machine that compiles meanwhile
+What it is: time of a run that belongs to no node and to no known kind of overhead.
+Why it costs: another program used the CPU, or the trace lost events; shares of such a run are less reliable.
+Evidence: the run, minus the sum of its parts.
+Fix and its safety: advice: use an idle machine, and check what else is running.
+Example: ``ortune profile model.onnx`` while a compiler is running
 References: ``ortune profile``, the category "unexplained".
 """
 
@@ -26,8 +26,8 @@ def find(facts: Facts) -> Iterator[Finding]:
     share = facts.share("unexplained")
     if abs(share) > _WORTH_SAYING:
         lost = facts.profile is not None and facts.profile.trace.lost_runs
-        beyond = "the trace lost events" if lost else "something else had the CPU while no node ran"
-        why = beyond if share > 0 else "the parts add up to more than the whole"
+        beyond = "the trace lost events" if lost else "another program used the CPU while no node ran"
+        why = beyond if share > 0 else "the parts sum to more than the whole"
         yield Finding(
             code=CODE, what=f"{percent(share)} of the run is unexplained: {why}", share_ratio=abs(share)
         )

@@ -1,12 +1,12 @@
-"""ONNX Runtime's optimiser makes something else of the model, so the outputs are wrong.
+"""Outputs are wrong because of ONNX Runtime's graph optimisation.
 
-What it is: outputs at the level of optimisation that is asked for, the default for most, are far from those of the same
-    model without optimisation: further than rounding moves them, which is measured too.
-Why it costs: a wrong answer is wrong, fast or slow. A fusion that reads an operand otherwise than the nodes that it
-    replaces gives one without an error.
-Evidence: the distance of the outputs, how far one step of rounding moves them, and the first node whose value differs.
-Fix and its safety: advice: the highest level whose outputs are right, until a newer ONNX Runtime mends it.
-Example: a QGemm made of a Gemm whose int32 bias has a scale of its own (onnxruntime 1.32)
+What it is: outputs at the requested optimisation level (usually the default) differ from those of the unoptimised
+    model by more than rounding, which is measured too.
+Why it costs: a wrong answer is useless at any speed. A faulty fusion computes something else than the nodes it
+    replaces, without an error.
+Evidence: the output error, the error of one rounding step, and the first node whose value differs.
+Fix and its safety: advice: use the highest level whose outputs are correct, until a newer ONNX Runtime fixes the bug.
+Example: a QGemm fused from a Gemm whose int32 bias has its own scale (onnxruntime 1.32)
 References: ONNX Runtime documentation, "Graph Optimizations".
 """
 
@@ -27,16 +27,19 @@ def find(facts: Facts) -> Iterator[Finding]:
         return
     build = f"ONNX Runtime {facts.ort_version}".rstrip()
     place = f" from node {check.node!r} on" if check.node else ""
-    moved = "" if check.moved_relative_l2 is None else f", rounding explains {check.moved_relative_l2:.2g}"
-    apart = f"relative L2 {check.outputs.relative_l2:.2g}"
+    moved = (
+        ""
+        if check.moved_relative_l2 is None
+        else f", of which rounding explains {check.moved_relative_l2:.2g}"
+    )
+    apart = f"relative L2 error {check.outputs.relative_l2:.2g}"
     if (n := check.outputs.nonfinite_candidate) and not check.outputs.nonfinite_reference:
-        apart, moved = f"{n} {'element' if n == 1 else 'elements'} NaN or infinite", ""
+        apart, moved = f"{n} {'element is' if n == 1 else 'elements are'} NaN or infinite", ""
     yield Finding(
         code=CODE,
         severity="error",
-        what=f"outputs are wrong: at optimisation level {check.level}, {build} computes something else{place} "
-        f"({apart}{moved})",
+        what=f"outputs are wrong at optimisation level {check.level} of {build}{place} ({apart}{moved})",
         where=(check.node,) if check.node else (),
-        evidence=f"{apart} against level {check.reference}{moved}",
-        fix=f"run the model with --set level={check.right}, whose outputs are right",
+        evidence=f"{apart} compared with level {check.reference}{moved}",
+        fix=f"use --set level={check.right}, whose outputs are correct",
     )

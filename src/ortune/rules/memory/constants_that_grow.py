@@ -1,10 +1,11 @@
-"""Constant nodes make tensors that are far larger than the file.
+"""Constant nodes create tensors far larger than the file.
 
-What it is: ConstantOfShape, Expand, Tile and Range of constants whose results take 16 MiB and more.
-Why it costs: ONNX Runtime computes them when a session is made, and keeps the result: the session takes time and
-    memory that the file's size does not show.
-Evidence: the sizes that the constants ask for.
-Fix and its safety: exact: the setting constant_folding_max_bytes leaves them to each run, which then takes longer.
+What it is: ConstantOfShape, Expand, Tile and Range of constants with results of 16 MiB or more.
+Why it costs: ONNX Runtime folds them at session creation and keeps the result. That costs time and memory that the
+    file size does not show.
+Evidence: the sizes of the results.
+Fix and its safety: exact: the setting constant_folding_max_bytes, which computes them in each run instead; runs then
+    take longer.
 Example: ``--set constant_folding_max_bytes=1048576``
 References: microsoft/onnxruntime#19902, #13240.
 """
@@ -66,7 +67,7 @@ def find(facts: Facts) -> Iterator[Finding]:
         yield Finding(
             code=CODE,
             severity="note",
-            what=f"constants grow to {total >> 20} MiB when a session is made: {counted(found)}",
+            what=f"constants are folded into {total >> 20} MiB at session creation: {counted(found)}",
             where=tuple(map(name_of, found)),
             plan=None if in_a_page else Plan(settings={KNOB.name: _LIMIT_BYTES}),
             safety="advice" if in_a_page else "exact",

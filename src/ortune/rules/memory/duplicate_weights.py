@@ -1,11 +1,11 @@
-"""Weights repeat others.
+"""Weights are stored more than once.
 
-What it is: initializers of equal type, shape and values under different names: weights that were shared before the
-    export, and tables that are made once a layer.
-Why it costs: file, load and memory are larger, and a run reads the bytes of each copy.
-Evidence: digests of the values; only weights whose type, shape and first values agree are read in full.
-Fix and its safety: advice: an export that keeps shared weights shared.
-Example: the embedding of a language model, stored for its input and again for its output
+What it is: initializers with equal type, shape and values under different names, such as weights that were shared
+    before the export, and tables repeated in every layer.
+Why it costs: file size, load time and memory grow, and a run reads each copy.
+Evidence: hashes of the values. Only weights with equal type, shape and first values are read in full.
+Fix and its safety: advice: use an export that keeps shared weights shared.
+Example: the token embedding of a language model, stored once for the input and once for the output
 References: ONNX IR specification, "Graphs", on initializers.
 """
 
@@ -40,7 +40,8 @@ def find(facts: Facts) -> Iterator[Finding]:
         yield Finding(
             code=CODE,
             severity="note",
-            what=f"{len(names)} {plural(len(names), 'weight')} ({percent(wasted / total)} of the bytes) repeat "
-            f"others: {listed(names)}",
+            what=f"{len(names)} duplicate {plural(len(names), 'initializer')} ({percent(wasted / total)} of the "
+            f"bytes): "
+            f"{listed(names)}",
             where=names,
         )

@@ -1,10 +1,10 @@
-"""Weights are stored that nothing reads.
+"""Initializers are stored that nothing reads.
 
-What it is: initializers that no node reads and that are no output.
-Why it costs: the file and its download are larger, and loading reads them before it drops them.
-Evidence: the uses of each; said from 64 KiB and a hundredth of all weights on.
+What it is: initializers that no node reads and that are not a graph output.
+Why it costs: the file and its download are larger, and loading reads them before they are dropped.
+Evidence: the readers of each. Reported from 64 KiB and one percent of all weights.
 Fix and its safety: advice: save the model without them.
-Example: the head of a classifier, of which only the features are used
+Example: the classifier head of a model that is used only for its features
 References: ONNX IR specification, "Graphs", on initializers.
 """
 
@@ -69,7 +69,7 @@ def find(facts: Facts) -> Iterator[Finding]:
         yield Finding(
             code=CODE,
             severity="note",
-            what=f"{len(names)} {plural(len(names), 'weight')} ({percent(size / total)} of the bytes) read by nothing: "
+            what=f"{len(names)} unused {plural(len(names), 'initializer')} ({percent(size / total)} of the bytes): "
             f"{listed(names)}",
             where=names,
             fix="save the model without them",

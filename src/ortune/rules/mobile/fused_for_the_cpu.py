@@ -1,12 +1,12 @@
 """Operators were fused for the CPU before the model was saved.
 
-What it is: FusedConv, FusedGemm, FusedMatMul or the blocked layout (nchwc) in the file, where the target is NNAPI, Core
-    ML, QNN or XNNPACK. ONNX Runtime's optimiser makes them from the level extended on, when it saves a model.
-Why it costs: these providers know the operators of ONNX alone. What is fused stays on the CPU, and the graph falls into
-    parts around each, with copies between them.
+What it is: FusedConv, FusedGemm, FusedMatMul or the blocked layout (NCHWc) in a file for NNAPI, Core ML, QNN or
+    XNNPACK. ONNX Runtime creates them from the level extended upwards when it saves a model.
+Why it costs: these providers support only standard ONNX operators. Fused nodes stay on the CPU, and split the graph
+    into parts with copies between them.
 Evidence: the operators.
-Fix and its safety: advice: ship the .onnx that the file was made from, or save it at the level basic; in ORT format,
-    with the style "runtime", which fuses on the phone what no accelerator has taken.
+Fix and its safety: advice: ship the .onnx that the file was converted from, or save it at the level basic. In ORT
+    format, use the style "runtime", which fuses on the phone what no accelerator has taken.
 Example: ``ortune rewrite model.onnx ort-format:level=basic``
 References: microsoft/onnxruntime#9054, #13709; ONNX Runtime documentation, "ORT model format" (runtime optimizations).
 """
@@ -56,7 +56,7 @@ def find(facts: Facts) -> Iterator[Finding]:
     if found:
         yield Finding(
             code=CODE,
-            what=f"fused for the CPU before it was saved, so left to the CPU: {counted(found)}",
+            what=f"operators fused for the CPU before saving stay on the CPU: {counted(found)}",
             where=tuple(map(name_of, found)),
             fix=BACK,
         )

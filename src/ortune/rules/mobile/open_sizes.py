@@ -1,11 +1,11 @@
-"""Sizes are left open where an accelerator wants numbers.
+"""Inputs have dynamic dimensions, but the accelerator needs fixed sizes.
 
-What it is: inputs with axes without a number, where the target is NNAPI, Core ML or WebNN.
-Why it costs: these providers leave nodes whose shapes they do not know to the CPU, and the graph falls into many
-    parts with copies between them.
+What it is: inputs with dynamic dimensions, on NNAPI, Core ML or WebNN.
+Why it costs: these providers leave nodes with unknown shapes to the CPU, and the graph splits into many parts with
+    copies between them.
 Evidence: the declared shapes of inputs.
-Fix and its safety: advice: the rewrite fixed-dimensions with the sizes that are used; the model then refuses all
-    others. In a page, freeDimensionOverrides does the same.
+Fix and its safety: advice: the rewrite fixed-dimensions with the sizes in use; the model then rejects all others. In a
+    browser, freeDimensionOverrides does the same.
 Example: ``--rewrite fixed-dimensions:batch=1``
 References: microsoft/onnxruntime#7859, #14212, #19887, #16707; webmachinelearning/webnn#885.
 """
@@ -48,7 +48,9 @@ def find(facts: Facts) -> Iterator[Finding]:
     if names:
         yield Finding(
             code=CODE,
-            what=f"{len(names)} {plural(len(names), 'input')} of open size, left to the CPU: {listed(names)}",
+            what=f"{len(names)} {plural(len(names), 'input')} with dynamic dimensions, which the accelerator leaves "
+            f"to the CPU: "
+            f"{listed(names)}",
             where=names,
-            fix="fix the sizes with the rewrite fixed-dimensions",
+            fix="fix the dimensions with the rewrite fixed-dimensions",
         )

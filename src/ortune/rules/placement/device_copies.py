@@ -1,10 +1,10 @@
-"""A part of the run is copies between devices.
+"""Copies between devices take a part of the run.
 
-What it is: nodes that ONNX Runtime inserts (Memcpy) where a value is made on one device and read on another.
-Why it costs: a copy waits for all that was started before it, and its bytes go over the bus.
+What it is: Memcpy nodes, which ONNX Runtime inserts where a value is produced on one device and read on another.
+Why it costs: a copy waits for all work queued before it, and its bytes cross the bus.
 Evidence: the time of these nodes in a profile.
-Fix and its safety: advice: keep the operators around them on one device, or bind inputs and outputs there.
-Example: a NonMaxSuppression on the CPU in the middle of a graph on the GPU
+Fix and its safety: advice: keep the operators around them on one device, or bind inputs and outputs to it.
+Example: a NonMaxSuppression on the CPU in the middle of a GPU graph
 References: ONNX Runtime documentation, "I/O Binding".
 """
 
@@ -21,4 +21,4 @@ CODE = "PLC003"
 
 def find(facts: Facts) -> Iterator[Finding]:
     """In a profiled run."""
-    return part_of_run(facts, CODE, "device-copies", "copies between devices")
+    return part_of_run(facts, CODE, "device-copies", "spent in copies between devices")

@@ -1,10 +1,9 @@
-"""The device waits for the host between kernels.
+"""The device is idle between kernels.
 
-What it is: time between the kernels on a device, in a trace that holds nothing of the host.
-Why it costs: the device could compute and has nothing to.
-Evidence: gaps between the kernels of one run.
-Fix and its safety: advice: fewer and larger kernels, inputs that lie on the device already, graph
-    capture.
+What it is: gaps between the kernels on a device, in a trace without host events.
+Why it costs: the device could compute but has no work.
+Evidence: the gaps between the kernels of one run.
+Fix and its safety: advice: use fewer and larger kernels, inputs that are already on the device, or graph capture.
 Example: a page that uploads its inputs for each run
 References: ONNX Runtime documentation, "Using WebGPU", section on performance.
 """
@@ -29,5 +28,5 @@ def find(facts: Facts) -> Iterator[Finding]:
         CODE,
         "device-idle",
         _WORTH_SAYING,
-        "the device is idle between kernels: it waits for the host, of which the trace tells nothing",
+        "is device idle time between kernels, waiting for the host; the trace has no host events",
     )

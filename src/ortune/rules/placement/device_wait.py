@@ -1,10 +1,9 @@
-"""A part of the run waits for a device, or moves values there and back.
+"""Waiting for the device and transferring inputs and outputs take a part of the run.
 
-What it is: before and after the executor: inputs on their way to the device, waiting until it is done, outputs on their
-    way back.
-Why it costs: the host's own nodes say nothing of it; what runs on the device decides.
-Evidence: a profile that says when the executor ran.
-Fix and its safety: advice: profile the device; bind inputs and outputs there.
+What it is: time before and after the executor: uploading inputs, waiting for the device, and reading outputs back.
+Why it costs: the host's node times do not show it; the work on the device decides.
+Evidence: a profile with the start and end of the executor.
+Fix and its safety: advice: profile the device; bind inputs and outputs to it.
 Example: ``ortune profile model.onnx --target cuda``
 References: ONNX Runtime documentation, "I/O Binding".
 """
@@ -29,6 +28,5 @@ def find(facts: Facts) -> Iterator[Finding]:
         CODE,
         "device-wait",
         _WORTH_SAYING,
-        "waits for the device and moves inputs and outputs there and back: what runs there decides, and not the nodes' "
-        "time on the host",
+        "is spent waiting for the device and transferring inputs and outputs, so node times on the host do not count",
     )

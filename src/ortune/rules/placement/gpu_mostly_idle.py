@@ -1,15 +1,14 @@
-"""A GPU runs the model, and computes for the smaller part of the run.
+"""A GPU runs the model but computes for less than half of the run.
 
-What it is: a run on CUDA, TensorRT, DirectML or WebGPU in which the GPU has nothing to do most of the time. This is why
-    a model is no faster there than on a CPU, or slower.
-Why it costs: one of these, or several: nodes without a kernel run on the CPU, with a copy before and one behind; the
-    host launches the kernels of each node, in tens of microseconds, however short they are; inputs and outputs go
-    there and back at each run; there is too little work to make up for that.
-Evidence: the time of the kernels where the profile has it, else the time in which the host may wait for the device (at
-    the end, in copies, for a count): the GPU computes for no longer than that. Which of the causes hold, with their
-    shares of the run, the largest first. It is said in place of PLC001, PLC002, PLC003, PLC005, GRA005 and WEB007,
-    which know one cause each. Silent where the GPU is software.
-Fix and its safety: advice: what goes against the largest cause; and the same model on the CPU, raced against it.
+What it is: a run on CUDA, TensorRT, DirectML or WebGPU in which the GPU is idle most of the time. The model is then
+    often no faster than on a CPU, or slower.
+Why it costs: one or several causes. Nodes without a GPU kernel run on the CPU, with a copy before and after. The host
+    needs tens of microseconds to launch the kernels of each node, however short they are. Inputs and outputs are
+    transferred in each run. There is too little work to make up for that.
+Evidence: the kernel time where the profile has it; otherwise the time in which the host may wait for the device, which
+    is an upper limit. The causes follow, the largest first, with their shares of the run. This finding replaces
+    PLC001, PLC002, PLC003, PLC005, GRA005 and WEB007, which each cover one cause. Not reported on a software GPU.
+Fix and its safety: advice: remove the largest cause, and compare the same model on the CPU.
 Example: ``ortune compare model.onnx --a-target cuda --b-target cpu``, or ``ortune tune model.onnx --targets cpu,cuda``
 References: ONNX Runtime documentation, "Why is my model running slower on GPU than CPU?"; microsoft/onnxruntime#20142,
     #8166, #18584, #22425; huggingface/transformers.js#955.
@@ -72,11 +71,11 @@ def find(facts: Facts) -> Iterator[Finding]:
     yield Finding(
         code=CODE,
         what=f"the GPU computes for {'' if known else 'at most '}{percent(computing_ns / plain_ns)} of the run, "
-        "so that the CPU may be faster",
+        "so the CPU may be faster",
         where=tuple(name for island in islands for name in island.where),
         evidence="; ".join([cause.words for cause in causes] + _little_work(run)),
         share_ratio=1 - computing_ns / plain_ns,
-        fix=f"{remedy}measure it on the CPU too: {_measured(facts, run, nodes)}",
+        fix=f"{remedy}compare with the CPU: {_measured(facts, run, nodes)}",
     )
 
 
@@ -112,31 +111,35 @@ def _causes(
     ]
     if copies and not islands:
         found.append(
-            _Cause(share=copies, words="copies between devices", remedy="keep what they join on one device")
+            _Cause(
+                share=copies,
+                words="copies between devices",
+                remedy="keep the connected operators on one device",
+            )
         )
     if queued and not run.trace.device_only:
         found.append(
             _Cause(
                 share=launching,
                 words=f"launching {calls:.0f} {plural(round(calls), 'node')} ({each})",
-                remedy="fewer and larger kernels: fusions, fixed sizes, larger batches, graph capture",
+                remedy="use fewer and larger kernels (fusions, fixed sizes, larger batches, graph capture)",
             )
         )
     found += [
         _Cause(
             share=facts.share("device-wait") - computing if run.device_ns else 0.0,
-            words="inputs and outputs on their way, before and after the nodes",
+            words="the transfer of inputs and outputs, before and after the nodes",
             remedy="bind inputs and outputs to the device",
         ),
         _Cause(
             share=facts.share("outside-run"),
-            words="the call itself, with copies of inputs and outputs",
+            words="call overhead, including copies of inputs and outputs",
             remedy="bind inputs and outputs to the device",
         ),
         _Cause(
             share=idle,
             words=f"waiting for the host between {sum(node.calls for node in facts.nodes()):.0f} kernels",
-            remedy="fewer and larger kernels",
+            remedy="use fewer and larger kernels",
         ),
     ]
     for cause in found:
@@ -153,8 +156,10 @@ def _little_work(run: ProfileResult) -> list[str]:
     peak = max(run.peak.flops_per_s.values(), default=0.0) if run.peak else 0.0
     if peak and 0 < flops / peak * 1e9 < _MOSTLY * run.wall_ns:
         share = flops / peak * 1e9 / run.wall_ns
-        return [f"the {_millions(flops)} operations take this CPU {percent(share)} of the time at its peak"]
-    return [f"a run is {_millions(flops)} operations"] if 0 < flops < _LITTLE_FLOPS else []
+        return [
+            f"at its peak this CPU needs only {percent(share)} of the run for the {_millions(flops)} operations"
+        ]
+    return [f"a run has {_millions(flops)} operations"] if 0 < flops < _LITTLE_FLOPS else []
 
 
 def _millions(flops: float) -> str:

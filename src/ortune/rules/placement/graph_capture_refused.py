@@ -1,10 +1,10 @@
-"""Graphs are to be captured, and this model's cannot be.
+"""Graph capture is requested, but the model does not allow it.
 
-What it is: enable_cuda_graph or enableGraphCapture, with a model that has control flow or inputs of open size.
-Why it costs: control flow makes ONNX Runtime refuse the session; with open sizes a graph is captured for one shape
-    alone.
-Evidence: the provider's option, or the session's in a page; operators and inputs by name.
-Fix and its safety: advice: leave the option out, or fix the sizes and take the control flow out.
+What it is: enable_cuda_graph or enableGraphCapture, with a model that has control flow or dynamic dimensions.
+Why it costs: with control flow, session creation fails. With dynamic dimensions, a graph is captured for one shape
+    only.
+Evidence: the option of the provider, or of the session in a browser; operators and inputs by name.
+Fix and its safety: advice: remove the option, or fix the dimensions and remove the control flow.
 Example: ``--rewrite fixed-dimensions:batch=1``
 References: microsoft/onnxruntime#15005, #10859, #29273.
 """
@@ -45,11 +45,11 @@ def find(facts: Facts) -> Iterator[Finding]:
     open_ = open_inputs(facts)
     if control or open_:
         parts = [f"control flow ({listed(control)})"] if control else []
-        parts += [f"open sizes ({listed(open_)})"] if open_ else []
+        parts += [f"dynamic dimensions ({listed(open_)})"] if open_ else []
         yield Finding(
             code=CODE,
             severity="error" if control else "warning",
-            what=f"graph capture is asked for, and the model has {' and '.join(parts)}",
+            what=f"graph capture is requested, but the model has {' and '.join(parts)}",
             where=(*control, *open_),
-            fix="leave the option out, or export without them",
+            fix="remove the option, or export the model without them",
         )

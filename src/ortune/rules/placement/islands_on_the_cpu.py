@@ -1,12 +1,12 @@
-"""Nodes on the CPU stand between nodes on a device.
+"""CPU nodes are placed between nodes on a device.
 
-What it is: operators that an execution provider has no kernel for, or not for their type or version, so that ONNX
-    Runtime runs them on the CPU, in the middle of a graph on the device.
-Why it costs: what they take is copied from the device and what they make is copied back, and each copy waits for all
-    that was started before. A provider that compiles its part of the graph gets several small parts in place of one.
-Evidence: which provider ran each node, and which nodes it stands between, in a profile.
-Fix and its safety: advice: another operator, type or version of these nodes; what comes after detection (NonZero,
-    NonMaxSuppression) out of the graph; or a small stretch on the CPU as a whole.
+What it is: operators without a kernel in the execution provider, or not for their type or opset. ONNX Runtime runs
+    them on the CPU in the middle of the device graph.
+Why it costs: their inputs are copied from the device and their outputs back, and each copy waits for all work queued
+    before. A provider that compiles subgraphs gets several small ones instead of one.
+Evidence: the provider that ran each node, and the nodes around it, in a profile.
+Fix and its safety: advice: use another operator, type or opset for these nodes; move post-processing (NonZero,
+    NonMaxSuppression) out of the graph; or run a whole small section on the CPU.
 Example: a NonMaxSuppression in the middle of a detector on CUDA
 References: microsoft/onnxruntime#17434, #16886, #14326, #18032, #28022.
 """
@@ -45,7 +45,7 @@ def find(facts: Facts) -> Iterator[Finding]:
             f"{listed(f'{n} {op}' for op, n in kinds.most_common())}",
             where=place(found),
             share_ratio=share,
-            fix="another operator or type for them, or all that hangs on them on the CPU",
+            fix="use operators or types that the device supports, or run the rest of the graph after them on the CPU",
         )
 
 

@@ -1,11 +1,12 @@
-"""An execution provider is asked for, and runs nothing.
+"""An execution provider is requested but runs no node.
 
-What it is: the first provider of the plan, which took no node of the model.
-Why it costs: everything runs on the CPU, as it would without; and a provider in the list can keep ONNX Runtime from
-    optimising for the CPU, so that it is slower than without.
-Evidence: which provider ran each node, in a profile. ``get_providers()`` lists it all the same, and the warning that
-    nodes were not assigned is not printed where the CPU is listed too.
-Fix and its safety: advice: leave the provider out; or give the model the types and fixed sizes that it takes.
+What it is: the first provider of the configuration took no node of the model.
+Why it costs: everything runs on the CPU anyway. A provider in the list can also keep ONNX Runtime from optimising for
+    the CPU, which makes the run slower than without it.
+Evidence: the provider that ran each node, in a profile. ``get_providers()`` lists the provider all the same, and ONNX
+    Runtime prints no warning about unassigned nodes when the CPU is listed too.
+Fix and its safety: advice: remove the provider, or give the model the types and fixed sizes that the provider
+    supports.
 Example: ``ortune compare model.onnx --a-target openvino --b-target cpu``
 References: microsoft/onnxruntime#8812, #15027, #10831, #26781; openvinotoolkit/openvino#22401.
 """
@@ -28,6 +29,6 @@ def find(facts: Facts) -> Iterator[Finding]:
     if asked != CPU.name and not facts.plan.is_web and ran == {CPU.name}:
         yield Finding(
             code=CODE,
-            what=f"{asked} runs none of the {len(nodes)} nodes: all are on the CPU",
-            fix="leave it out, or give it what it can run",
+            what=f"{asked} runs none of the {len(nodes)} nodes; all run on the CPU",
+            fix="remove the provider, or export the model with operators and types that the provider supports",
         )

@@ -1,9 +1,9 @@
-"""Values are cast to a smaller type and straight back.
+"""Values are cast to a smaller type and back again.
 
-What it is: a Cast to float16 or bfloat16 and a Cast back to float32, straight or behind nodes that only move numbers.
-Why it costs: two passes over the tensor that only round it; what stands on either side is not fused.
-Evidence: Casts that follow each other, by name. ONNX Runtime takes out those that lose nothing by itself.
-Fix and its safety: numerics: the rewrite ``cast-round-trips``; outputs move by what the rounding took away.
+What it is: a Cast to float16 or bfloat16 and a Cast back to float32, adjacent or with only data movement in between.
+Why it costs: two passes over the tensor that only round it, and operators on either side are not fused.
+Evidence: the Cast nodes, by name. ONNX Runtime itself removes those that lose nothing.
+Fix and its safety: numerics: the rewrite ``cast-round-trips``; outputs change by the rounding that is removed.
 Example: ``--rewrite cast-round-trips``
 References: microsoft/onnxruntime#25824, #12880.
 """
@@ -54,7 +54,7 @@ def find(facts: Facts) -> Iterator[Finding]:
     if found:
         finding = Finding(
             code=CODE,
-            what=f"cast down and straight back: {counted(found)}",
+            what=f"values are cast to a smaller type and back: {counted(found)}",
             where=tuple(map(name_of, found)),
         )
         yield sure_of(REWRITE, finding, facts)

@@ -1,8 +1,8 @@
-"""Weights are so small that a CPU may take a slow way with them.
+"""Weights contain denormal numbers, which some CPUs process slowly.
 
-What it is: denormal numbers, nearer to zero than 1.2e-38, which training with weight decay leaves.
-Why it costs: many processors compute with them a hundred times as slowly; others, such as AMD's Zen 5, do not.
-Evidence: the share of denormal numbers of each weight, counted.
+What it is: denormal numbers (closer to zero than 1.2e-38), which training with weight decay produces.
+Why it costs: many CPUs compute with them up to a hundred times as slowly. Others, such as AMD's Zen 5, do not.
+Evidence: the share of denormal numbers in each weight.
 Fix and its safety: numerics: the setting set_denormal_as_zero, or zeros in the file.
 Example: ``--set set_denormal_as_zero=1``
 References: microsoft/onnxruntime#6865, #7448, #5472.
@@ -62,8 +62,8 @@ def find(facts: Facts) -> Iterator[Finding]:
     if found:
         yield Finding(
             code=CODE,
-            what=f"{len(found)} {plural(len(found), 'weight')} with denormals, up to {percent(max(found.values()))}"
-            f" of a tensor: {listed(found)}",
+            what=f"{len(found)} {plural(len(found), 'weight')} with denormal numbers, up to "
+            f"{percent(max(found.values()))} of a tensor: {listed(found)}",
             where=tuple(found),
             plan=Plan(settings={KNOB.name: True}),
             safety="numerics",

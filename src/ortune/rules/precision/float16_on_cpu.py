@@ -1,11 +1,11 @@
 """The model computes in float16, for which the CPU provider has few kernels.
 
-What it is: products of 16-bit floating point, as models for GPUs have them, where the CPU runs them, natively or by
-    WebAssembly in a browser.
-Why it costs: on x86-64 ONNX Runtime casts to float32 around each operator that has no float16 kernel, which is nearly
-    all of them, and what stands between Casts is not fused: half the bytes on disk, and more work in the run.
-Evidence: products whose inputs are float16, by name.
-Fix and its safety: advice: run the float32 model on the CPU, or quantize it; the file may stay float16 for a GPU.
+What it is: float16 matrix multiplications and convolutions, as models for GPUs have them, on the CPU (native or
+    WebAssembly).
+Why it costs: on x86-64 ONNX Runtime casts to float32 around nearly every operator, and nodes between casts are not
+    fused. The file is half as large, but a run does more work.
+Evidence: the operators with float16 inputs, by name.
+Fix and its safety: advice: run the float32 model on the CPU, or quantize it. The file for a GPU may stay float16.
 Example: ``ortune compare model-fp32.onnx model-fp16.onnx``
 References: microsoft/onnxruntime#16778, #25824, #11831, #9892.
 """
@@ -59,8 +59,8 @@ def find(facts: Facts) -> Iterator[Finding]:
     if found:
         finding = Finding(
             code=CODE,
-            what=f"computes in float16 on a CPU: {counted(found)}",
+            what=f"the model computes in float16 on a CPU: {counted(found)}",
             where=tuple(map(name_of, found)),
-            fix="run the float32 model there",
+            fix="run the float32 model on the CPU",
         )
         yield mended_by(REWRITE, finding, facts)

@@ -1,9 +1,10 @@
 """The model computes in float64.
 
-What it is: inputs, weights or casts of 64-bit floating point, seldom meant: numpy's default type, carried over.
-Why it costs: twice the bytes of float32 and half the numbers in a vector; many operators have no fast kernel for it.
+What it is: inputs, weights or casts in float64, which is seldom intended: NumPy's default type, carried over into the
+    export.
+Why it costs: twice the bytes of float32 and half the values per vector; many operators have no fast float64 kernel.
 Evidence: the types, by name.
-Fix and its safety: advice: export in float32; the outputs then differ within its precision.
+Fix and its safety: advice: export in float32; outputs then differ within float32 precision.
 Example: ``array.astype(numpy.float32)`` before the export
 References: ONNX Runtime documentation, "Operators and kernels", the types of each.
 """
@@ -36,6 +37,6 @@ def find(facts: Facts) -> Iterator[Finding]:
     if parts:
         yield Finding(
             code=CODE,
-            what=f"computes in float64 ({', '.join(parts)}): twice the bytes of float32",
+            what=f"the model computes in float64 ({', '.join(parts)}), which has twice the bytes of float32",
             where=(*inputs, *tensors, *casts),
         )

@@ -1,12 +1,11 @@
-"""A stored value is NaN that operators compute with, or infinite where 0 times it is NaN.
+"""A weight holds NaN, or an infinity that a multiplication by zero turns into NaN.
 
-What it is: an initializer holds NaN that goes into more than a choice or a copy, or an infinity that goes into a
-    product.
-Why it costs: NaN goes through every operator to the outputs. An infinity in a mask that is added is meant; in a product
-    it makes NaN of each zero beside it.
-Evidence: the elements, counted, with their type.
-Fix and its safety: advice: a value that the type holds, such as -1e4 for a mask in float16.
-Example: a mask of -1e9 converted to float16 is -infinity
+What it is: an initializer with NaN that is used in arithmetic, or with an infinity that is multiplied.
+Why it costs: NaN propagates through every operator to the outputs. An infinity in an additive mask is intended; in a
+    multiplication it turns every zero into NaN.
+Evidence: the number of such elements, and their type.
+Fix and its safety: advice: store a finite value of the type, such as -1e4 for a float16 mask.
+Example: a mask of -1e9 that becomes -infinity when it is converted to float16
 References: IEEE 754, section 7.2, "Invalid operation".
 """
 
@@ -85,5 +84,5 @@ def find(facts: Facts) -> Iterator[Finding]:
             severity="error",
             what=f"weight {name!r} ({tensor.dtype.name.lower()}) holds {share}{into}",
             where=(name,),
-            fix="store a finite value that the type holds, such as -1e4 for a mask in float16",
+            fix="store a finite value, such as -1e4 for a float16 mask",
         )

@@ -1,11 +1,11 @@
-"""Weights are stored small and only cast to float32.
+"""Weights are stored in a small type and only cast to float32.
 
 What it is: weights of 16 or 8 bits whose every reader is a Cast to float32.
-Why it costs: nothing in a run, since the Cast is done once; but the model is small in the file alone, not in memory and
-    not in the bytes that a run reads.
-Evidence: the types of weights and of the nodes that read them.
-Fix and its safety: advice: a model that computes with the small type, where this machine is faster with it.
-Example: a float16 export whose weights all go through Cast
+Why it costs: no cost per run, because the Cast is folded. But only the file is small; memory use and the bytes read
+    per run are not.
+Evidence: the types of weights, and the nodes that read them.
+Fix and its safety: advice: use a model that computes in the small type, where this machine is faster with it.
+Example: a float16 export whose weights all pass through Cast
 References: ONNX Runtime documentation, "Float16 and mixed precision models".
 """
 
@@ -20,7 +20,7 @@ from ortune.graph.attributes import cast_to
 from ortune.graph.constants import constant_tensor
 from ortune.model.graphs import graphs, type_name
 from ortune.records import Finding
-from ortune.rules._words import plural
+from ortune.rules._words import are, plural
 from ortune.rules.facts import Facts
 
 CODE = "PRC001"
@@ -45,7 +45,7 @@ def find(facts: Facts) -> Iterator[Finding]:
         yield Finding(
             code=CODE,
             severity="note",
-            what=f"{len(found)} {dtype} {plural(len(found), 'weight')} only cast to float32: small in the file, "
-            "not in the run",
+            what=f"{len(found)} {dtype} {plural(len(found), 'weight')} {are(len(found))} only cast to float32, "
+            "so they save disk space but no memory",
             where=tuple(found),
         )

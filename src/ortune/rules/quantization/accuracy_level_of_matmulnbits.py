@@ -1,11 +1,11 @@
-"""Products with 4-bit weights compute in float.
+"""MatMulNBits with 4-bit weights computes in float32.
 
 What it is: MatMulNBits without accuracy_level 4.
-Why it costs: at level 4 the CPU quantizes the input to 8 bits and multiplies integers; below it the weights are
-    widened to float32 first, several times as slow for one row at a time.
+Why it costs: at level 4 the CPU quantizes the input to 8 bits and multiplies integers. At lower levels it first widens
+    the weights to float32, which is several times slower for one row at a time.
 Evidence: the attribute, where the target is the CPU.
-Fix and its safety: advice: set accuracy_level to 4 in the model and compare what it says: outputs move.
-Example: ``--set qdq_matmulnbits_accuracy_level=4`` where the model has DequantizeLinear and MatMul in its place
+Fix and its safety: advice: set accuracy_level to 4 in the model and compare the outputs, which change.
+Example: ``--set qdq_matmulnbits_accuracy_level=4`` where the model has DequantizeLinear and MatMul instead
 References: onnxruntime/mobius#402; microsoft/onnxruntime#23004, #29849.
 """
 
@@ -19,7 +19,7 @@ from ortune.graph.attributes import int_of
 from ortune.model.graphs import nodes
 from ortune.providers import CPU
 from ortune.records import Finding
-from ortune.rules._words import counted, name_of
+from ortune.rules._words import name_of, subject
 from ortune.rules.facts import Facts
 
 CODE = "QNT005"
@@ -48,9 +48,9 @@ def find(facts: Facts) -> Iterator[Finding]:
     if found:
         yield Finding(
             code=CODE,
-            what=f"4-bit weights, computed in float: {counted(found)}",
+            what=f"{subject(found, 'computes', 'compute')} in float32 with 4-bit weights",
             where=tuple(map(name_of, found)),
-            fix="set accuracy_level to 4 and compare the outputs",
+            fix="set the attribute accuracy_level to 4, then compare the outputs",
         )
 
 

@@ -1,11 +1,11 @@
-"""A quantized bias is cut off at the ends of int32.
+"""A quantized bias is clipped to the int32 range.
 
-What it is: int32 biases that hold the least or the largest number of the type.
-Why it costs: input scale times weight scale was so small that the bias did not fit; the rest of it is lost, and the
-    outputs of those channels are wrong.
-Evidence: the elements at the ends, counted.
-Fix and its safety: advice: quantize again with a larger least scale for the weights, or leave the node in float.
-Example: a channel of weights near zero, with a bias of one
+What it is: int32 biases that contain the minimum or maximum of the type.
+Why it costs: input scale times weight scale was so small that the bias did not fit. The rest of its value is lost, and
+    the outputs of those channels are wrong.
+Evidence: the number of elements at either limit.
+Fix and its safety: advice: quantize again with a larger minimum scale for the weights, or leave the node in float32.
+Example: a channel with weights near zero and a bias of one
 References: ONNX Runtime documentation, "Quantize ONNX models"; microsoft/onnxruntime#6430.
 """
 
@@ -59,8 +59,8 @@ def find(facts: Facts) -> Iterator[Finding]:
         yield Finding(
             code=CODE,
             severity="error",
-            what=f"{n_biases} cut off at the ends of int32: {listed(cut)}",
+            what=f"{n_biases} clipped to the int32 range: {listed(cut)}",
             where=tuple(cut),
-            evidence=f"{n_cut} of {size} elements are the least or the largest int32",
-            fix="quantize again with a larger least scale for the weights, or leave these nodes in float",
+            evidence=f"{n_cut} of {size} elements are the minimum or maximum of int32",
+            fix="quantize again with a larger minimum scale for the weights, or leave these nodes in float32",
         )

@@ -1,12 +1,12 @@
-"""A quantized bias has another scale than the product that it is added to.
+"""The scale of a quantized bias does not match its layer.
 
-What it is: Conv or Gemm between quantized values whose int32 bias goes through DequantizeLinear with a scale that is
-    not the scale of the input times that of the weights.
-Why it costs: ONNX Runtime takes the bias into a quantized operator as it is stored. It leaves such a Conv in float. Of
-    such a Gemm it makes one QGemm, which reads the bias by the wrong scale: the outputs are wrong.
-Evidence: the three scales. Both were seen with ONNX Runtime 1.32.
-Fix and its safety: advice: quantize again, with the bias scaled by input scale times weight scale.
-Example: a bias quantized by a tool that takes it for a weight
+What it is: quantized Conv or Gemm whose int32 bias passes through DequantizeLinear with a scale other than input scale
+    times weight scale.
+Why it costs: ONNX Runtime takes the stored bias into a quantized operator unchanged. It leaves such a Conv in float32.
+    It fuses such a Gemm into QGemm, which applies the wrong scale to the bias, so outputs are wrong.
+Evidence: the three scales. Both were reproduced with ONNX Runtime 1.32.
+Fix and its safety: advice: quantize again with the bias scale equal to input scale times weight scale.
+Example: a bias quantized by a tool as if it were a weight
 References: ONNX Runtime documentation, "Quantize ONNX models"; Jacob et al., "Quantization and Training of Neural
     Networks", 2018, section 2.4.
 """
@@ -56,12 +56,12 @@ def find(facts: Facts) -> Iterator[Finding]:
         yield Finding(
             code=CODE,
             severity="error" if gemms else "warning",
-            what=f"the bias has another scale than input times weights: {counted(found)}",
+            what=f"the bias scale is not input scale times weight scale: {counted(found)}",
             where=tuple(map(name_of, found)),
-            evidence="ONNX Runtime reads the bias of Gemm by the wrong scale"
+            evidence="ONNX Runtime applies the wrong scale to the bias of Gemm"
             if gemms
-            else "Conv is computed in float",
-            fix="quantize again, with the bias scaled by input scale times weight scale",
+            else "Conv runs in float32",
+            fix="quantize again with the bias scale equal to input scale times weight scale",
         )
 
 

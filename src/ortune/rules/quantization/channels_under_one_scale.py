@@ -1,10 +1,10 @@
-"""Channels of quantized weights are far apart in size, and have one scale.
+"""Channels of very different magnitude share one quantization scale.
 
-What it is: 8-bit weights of a convolution or product with one scale for all, where a tenth of the output channels or
-    more use no more than three of the 127 steps.
-Why it costs: those channels hold next to nothing of what they were: the outputs are wrong where they matter.
-Evidence: the largest number of each channel, of what the type holds.
-Fix and its safety: advice: quantize again with a scale for each channel (per_channel=True).
+What it is: 8-bit weights with a single scale, where at least a tenth of the output channels use three or fewer of the
+    127 steps.
+Why it costs: those channels lose almost all their precision, so their outputs are wrong.
+Evidence: the largest value of each channel, relative to the range of the type.
+Fix and its safety: advice: quantize again with one scale per channel (per_channel=True).
 Example: a depthwise convolution quantized dynamically
 References: ONNX Runtime documentation, "Quantize ONNX models" (per channel quantization); Nagel et al., "Data-Free
     Quantization Through Weight Equalization and Bias Correction", 2019.
@@ -65,10 +65,10 @@ def find(facts: Facts) -> Iterator[Finding]:
         n_lost, channels = next(iter(lost.values()))
         yield Finding(
             code=CODE,
-            what=f"one scale for channels of very different size: {counted([*lost])}",
+            what=f"channels of very different magnitude share one quantization scale: {counted([*lost])}",
             where=tuple(map(name_of, lost)),
             evidence=f"{n_lost} of {channels} channels use {_FEW_STEPS} of 127 steps or fewer",
-            fix="quantize again with a scale for each channel (per_channel=True)",
+            fix="quantize again with one scale per channel (per_channel=True)",
         )
 
 

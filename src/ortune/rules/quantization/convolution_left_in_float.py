@@ -1,16 +1,16 @@
-"""Convolutions between quantized values are computed in float.
+"""Convolutions between quantized values run in float32.
 
-What it is: Conv whose weights come from DequantizeLinear, and whose input does not, or whose output does not go to a
-    QuantizeLinear alone (straight, through Relu or Clip, or through what only moves values). A Relu or Clip between is
-    left to the QuantizeLinear only where that cuts off at the same numbers: a Relu stays before one whose zero point is
-    not the least number, as of activations that are quantized symmetrically. On x86 an input or output of int8 that
-    several nodes read keeps the group apart too: the others are made uint8 there.
-Why it costs: ONNX Runtime makes QLinearConv only of the whole group; without it the values are widened and the
-    convolution runs in float32: the cost of quantizing on top of that of the float model.
-Evidence: the nodes around each convolution. The graph that ONNX Runtime 1.31 optimises keeps them as they are.
-Fix and its safety: advice: let the quantizer quantize what stands before and behind too, with zero points where a Relu
-    follows (``ActivationSymmetric=False``) and with activations of uint8 on x86; or leave these convolutions out of it.
-Example: ``quantize_static(..., op_types_to_quantize=[...])`` with the operator that follows
+What it is: Conv whose weights come from DequantizeLinear, but whose input does not, or whose output does not go to a
+    single QuantizeLinear (directly, or through Relu, Clip or data movement). A Relu or Clip in between is absorbed
+    only if QuantizeLinear clips at the same values. A Relu before a symmetric QuantizeLinear therefore stays. On x86,
+    an int8 input or output with several readers also prevents the fusion; all others become uint8 there.
+Why it costs: ONNX Runtime creates QLinearConv only from the whole group. Otherwise the values are widened and the
+    convolution runs in float32, which adds the cost of quantization to that of the float model.
+Evidence: the nodes around each convolution. They stay in the graph that ONNX Runtime 1.31 optimises.
+Fix and its safety: advice: let the quantizer include the adjacent operators, with asymmetric activations where a Relu
+    follows (``ActivationSymmetric=False``) and uint8 activations on x86; or exclude these convolutions from
+    quantization.
+Example: ``quantize_static(..., op_types_to_quantize=[...])`` with the following operator included
 References: microsoft/onnxruntime#5319, #1543, #17389.
 """
 

@@ -1,11 +1,11 @@
 """Convolutions are quantized dynamically.
 
-What it is: ConvInteger, which dynamic quantization makes of convolutions.
-Why it costs: on CPUs it has no kernel of the fast kind, takes its scale anew from each input, and is followed by
-    casts and products of its own: a model of convolutions is seldom faster so than in float32.
-Evidence: the operator, where the target is the CPU; and the instructions of the processor that it leaves unused.
-Fix and its safety: advice: quantize statically, with quantize-dequantize pairs and samples of real inputs; dynamic
-    quantization is for MatMul and recurrent layers.
+What it is: ConvInteger, the result of dynamic quantization of convolutions.
+Why it costs: it has no fast kernel on CPUs, computes its scale from each input, and adds casts and multiplications. A
+    convolutional model is seldom faster this way than in float32.
+Evidence: the operator, where the target is the CPU, and the CPU instructions that it leaves unused.
+Fix and its safety: advice: quantize statically, with quantize-dequantize pairs and real sample inputs. Dynamic
+    quantization suits MatMul and recurrent layers.
 Example: ``onnxruntime.quantization.quantize_static(..., quant_format=QuantFormat.QDQ)``
 References: microsoft/onnxruntime#12854, #12206, #16009, #9694.
 """
@@ -47,14 +47,14 @@ def find(facts: Facts) -> Iterator[Finding]:
     if found:
         yield Finding(
             code=CODE,
-            what=f"convolutions quantized dynamically: {counted(found)}",
+            what=f"convolutions are quantized dynamically: {counted(found)}",
             where=tuple(map(name_of, found)),
             evidence=_unused(facts.host),
-            fix="quantize them statically",
+            fix="quantize the convolutions statically, with sample inputs",
         )
 
 
 def _unused(host: Host | None) -> str:
     """The 8-bit instructions that a static quantization would use."""
     there = [name for name in host.features if name in DOT_PRODUCTS] if host is not None else []
-    return f"this processor has {' and '.join(there)}, which static quantization would use" if there else ""
+    return f"static quantization would use {' and '.join(there)} of this CPU" if there else ""

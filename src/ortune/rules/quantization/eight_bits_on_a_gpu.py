@@ -1,10 +1,10 @@
-"""A model in 8-bit operators is meant for a GPU that has no kernels for them.
+"""8-bit operators have no kernel on the GPU.
 
-What it is: QLinearConv, QLinearMatMul, ConvInteger, MatMulInteger (on CUDA but for int8 times int8) and
-    DynamicQuantizeLinear, on WebGPU also QuantizeLinear, where the target is CUDA or WebGPU, in a browser or outside.
+What it is: QLinearConv, QLinearMatMul, ConvInteger, MatMulInteger (on CUDA except int8 times int8) and
+    DynamicQuantizeLinear, and on WebGPU also QuantizeLinear, where the target is CUDA or WebGPU.
 Why it costs: each runs on the CPU, and its inputs and outputs are copied from and to the GPU.
 Evidence: the operators.
-Fix and its safety: advice: give the GPU a float16 model, or 4-bit weights (MatMulNBits); for TensorRT,
+Fix and its safety: advice: give the GPU a float16 model, or 4-bit weights (MatMulNBits). For TensorRT, use
     quantize-dequantize pairs.
 Example: ``ortune compare model-int8.onnx model-fp16.onnx --target cuda``
 References: microsoft/onnxruntime#12229, #24807, #10267, #7745, #21535; huggingface/transformers.js#1512.
@@ -60,9 +60,9 @@ def find(facts: Facts) -> Iterator[Finding]:
     if found:
         yield Finding(
             code=CODE,
-            what=f"8-bit operators without a kernel on {facts.target}: {counted(found)}",
+            what=f"8-bit operators have no kernel on {facts.target}: {counted(found)}",
             where=tuple(map(name_of, found)),
-            fix="give the GPU a float16 model, or 4-bit weights",
+            fix="use a float16 model on the GPU, or 4-bit weights",
         )
 
 

@@ -1,9 +1,10 @@
-"""Quantized operators are switched off by a setting.
+"""A setting disables the quantized operators.
 
 What it is: disable_quant_qdq, with a model that has quantize-dequantize pairs.
-Why it costs: the pairs stay in the graph and everything between them runs in float32: more work than the float model.
+Why it costs: the pairs stay in the graph and everything between them runs in float32, which is more work than the
+    float model.
 Evidence: the setting, and the pairs in the model.
-Fix and its safety: numerics: leave the setting out; outputs then are those of 8-bit kernels.
+Fix and its safety: numerics: remove the setting; outputs then come from 8-bit kernels.
 Example: ``--set disable_quant_qdq=0``
 References: ONNX Runtime documentation, "Quantize ONNX models".
 """
@@ -29,7 +30,7 @@ def find(facts: Facts) -> Iterator[Finding]:
     if found:
         yield Finding(
             code=CODE,
-            what=f"{KNOB.name} leaves the quantized part in float: {counted(found)}",
+            what=f"{KNOB.name} runs the quantized part in float32: {counted(found)}",
             where=tuple(map(name_of, found)),
             plan=Plan(settings={KNOB.name: False}),
             safety="numerics",

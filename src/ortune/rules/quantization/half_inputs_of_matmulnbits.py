@@ -1,11 +1,11 @@
-"""4-bit weights meet float16 values on a CPU.
+"""MatMulNBits has float16 values on a CPU.
 
-What it is: MatMulNBits whose values or scales are float16, run by the CPU.
-Why it costs: its fast kernels take float32. Values of float16 are widened at every call, or the weights are written out
-    first and multiplied as they are.
-Evidence: the types of what the node takes.
-Fix and its safety: advice: quantise the float32 model, or export with float32 values; the weights keep their 4 bits.
-Example: a float16 language model for a GPU with ``int4`` weights, run on a CPU
+What it is: MatMulNBits with float16 values or scales on the CPU.
+Why it costs: its fast kernels take float32. Float16 values are widened on every run, or the weights are first
+    dequantized and multiplied in float16.
+Evidence: the types of the node's inputs.
+Fix and its safety: advice: quantize the float32 model, or export with float32 values; the weights keep their 4 bits.
+Example: a float16 language model for GPUs with ``int4`` weights, run on a CPU
 References: microsoft/onnxruntime#27251, #27820; microsoft/onnxruntime-genai#1098.
 """
 
@@ -18,7 +18,7 @@ import onnx_ir as ir
 from ortune.model.graphs import nodes
 from ortune.providers import CPU
 from ortune.records import Finding
-from ortune.rules._words import counted, name_of
+from ortune.rules._words import name_of, subject
 from ortune.rules.facts import Facts
 
 CODE = "QNT008"
@@ -49,9 +49,9 @@ def find(facts: Facts) -> Iterator[Finding]:
     if found:
         yield Finding(
             code=CODE,
-            what=f"4-bit weights meet float16 values on a CPU: {counted(found)}",
+            what=f"{subject(found, 'takes', 'take')} float16 values, for which the CPU has no fast kernel",
             where=tuple(map(name_of, found)),
-            fix="export with float32 values",
+            fix="export with float32 values; the weights keep their 4 bits",
         )
 
 

@@ -1,15 +1,15 @@
-"""Matrix products between quantized values are computed in float.
+"""Matrix multiplications between quantized values run in float32.
 
-What it is: MatMul or Gemm whose weights come from DequantizeLinear, with something around it that keeps ONNX Runtime
-    from making one operator of the group: an input that is not quantized, a Relu or Clip before a QuantizeLinear that
-    does not cut off at the same numbers, a QuantizeLinear that is not alone in reading the product, or, on x86, an
-    input or output of int8 that several nodes read. Or MatMul between quantized values with weights that are not.
-Why it costs: the values are widened and the product runs in float32: the cost of quantizing on top of that of the float
-    model.
-Evidence: the nodes around each product. The graph that ONNX Runtime 1.31 optimises keeps them as they are. Where no
-    QuantizeLinear follows at all it makes MatMulIntegerToFloat or QGemm, and this says nothing.
-Fix and its safety: advice: let the quantizer quantize what stands before and behind too, with zero points where a Relu
-    follows (``ActivationSymmetric=False``) and with activations of uint8 on x86; or leave these products out of it.
+What it is: MatMul or Gemm whose weights come from DequantizeLinear, in a form that ONNX Runtime does not fuse. The
+    input is not quantized, a Relu or Clip precedes a QuantizeLinear that clips at other values, or other nodes read
+    the output too. On x86, an int8 input or output with several readers also prevents the fusion. Also MatMul between
+    quantized values with float weights.
+Why it costs: the values are widened and the operator runs in float32, which adds the cost of quantization to that of
+    the float model.
+Evidence: the nodes around each operator. They stay in the graph that ONNX Runtime 1.31 optimises. Where no
+    QuantizeLinear follows at all, ONNX Runtime creates MatMulIntegerToFloat or QGemm, and this rule reports nothing.
+Fix and its safety: advice: let the quantizer include the adjacent operators, with asymmetric activations where a Relu
+    follows (``ActivationSymmetric=False``) and uint8 activations on x86; or exclude these operators from quantization.
 Example: ``quantize_static(..., extra_options={"ActivationSymmetric": False})``
 References: microsoft/onnxruntime#5319, #1543, #17389.
 """
@@ -67,7 +67,7 @@ def _island(node: ir.Node, host: Host | None) -> str:
         readers = [use.node for use in node.outputs[0].uses()]
         shared = len(readers) > 1 or node.outputs[0].is_graph_output()
         if shared and any(is_op(each, "QuantizeLinear") for each in readers):
-            return "QuantizeLinear is not alone in reading its output"
+            return "QuantizeLinear is not the only reader of its output"
         biased = quantize is not None and is_op(node, "Gemm") and input_of(node, 2) is not None
         for factor in ("alpha", "beta") if biased else ():
             if (number := float_of(node, factor, 1.0)) != 1.0:

@@ -1,10 +1,10 @@
 """The model is quantized.
 
 What it is: operators that quantize, or compute with 8-bit integers.
-Why it costs: with an 8-bit dot product (VNNI, AMX, dotprod) such a model is often several times as fast; without one it
-    may be slower than the float model that it was made from.
-Evidence: the operators; the processor's instruction sets.
-Fix and its safety: advice: where the processor has no such instruction, compare with the float model.
+Why it costs: with an 8-bit dot product (VNNI, AMX, dotprod) such a model is often several times as fast as its float
+    model. Without one it may be slower.
+Evidence: the operators, and the instruction sets of the CPU.
+Fix and its safety: advice: compare with the float model on a CPU without these instructions.
 Example: ``ortune compare model.onnx model-int8.onnx``
 References: ONNX Runtime documentation, "Quantize ONNX models".
 """
@@ -34,14 +34,14 @@ def find(facts: Facts) -> Iterator[Finding]:
     if not found:
         return
     kinds = Counter(node.op_type for node in found).most_common(KINDS)
-    what = f"quantized: {', '.join(f'{n} {op}' for op, n in kinds)}"
+    what = f"the model is quantized: {', '.join(f'{n} {op}' for op, n in kinds)}"
     slow = lacks_it(facts.host)
     if slow:
-        what += "; this processor has no 8-bit dot product (VNNI, AMX, dotprod)"
+        what += ", but this CPU has no 8-bit dot product (VNNI, AMX, dotprod)"
     yield Finding(
         code=CODE,
         severity="warning" if slow else "note",
         what=what,
         where=tuple(name_of(node) for node in found),
-        fix="compare with the float model" if slow else "",
+        fix="compare with the float model: ortune compare model-float32.onnx model.onnx" if slow else "",
     )

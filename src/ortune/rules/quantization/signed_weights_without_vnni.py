@@ -1,12 +1,11 @@
-"""8-bit products may saturate on this processor.
+"""8-bit multiplications may saturate on this CPU.
 
-What it is: weights of int8 that use more than seven bits, with values of uint8, on an x86 processor without VNNI or
-    AMX.
-Why it costs: such a processor adds pairs of 8-bit products in 16 bits, which saturate: outputs are wrong by more
-    than quantizing explains, without a word. Values of int8 in place of uint8 take a further pass there.
-Evidence: the weights, and the processor's instruction sets.
-Fix and its safety: advice: quantize again with seven bits for weights (``reduce_range``), or set x64_quant_precision,
-    which takes a slower way that does not saturate.
+What it is: int8 weights that use more than seven bits, with uint8 activations, on an x86 CPU without VNNI or AMX.
+Why it costs: such a CPU adds pairs of 8-bit products in 16 bits, which can saturate. Outputs are then wrong by more
+    than quantization explains, without an error. Int8 activations avoid this, but need an extra pass.
+Evidence: the weights, and the CPU's instruction sets.
+Fix and its safety: advice: quantize again with 7-bit weights (``reduce_range``), or set x64_quant_precision, which is
+    slower but does not saturate.
 Example: ``quantize_static(..., reduce_range=True)``
 References: ONNX Runtime documentation, "Quantize ONNX models" (when to use reduce-range); microsoft/onnxruntime#6732,
     #17389.
@@ -45,9 +44,9 @@ def find(facts: Facts) -> Iterator[Finding]:
     if found:
         yield Finding(
             code=CODE,
-            what=f"int8 weights that use all eight bits, whose products may saturate without VNNI: {counted(found)}",
+            what=f"int8 weights use all eight bits and may saturate on a CPU without VNNI: {counted(found)}",
             where=tuple(map(name_of, found)),
-            fix="quantize again with reduce_range",
+            fix="quantize again with reduce_range=True",
         )
 
 

@@ -1,10 +1,10 @@
-"""Weights are quantized to unsigned integers.
+"""Weights are quantized to uint8.
 
-What it is: weights of uint8 in quantized convolutions and products, where int8 would do.
-Why it costs: the 8-bit dot product of x86 takes one signed and one unsigned operand; for two unsigned ones ONNX
-    Runtime takes a slower way, by as much as ten times.
-Evidence: the type of the weights, and a processor with VNNI.
-Fix and its safety: advice: quantize again with int8 weights, symmetric, and uint8 activations.
+What it is: uint8 weights in quantized convolutions and matrix multiplications, where int8 would do.
+Why it costs: the 8-bit dot product of x86 takes one signed and one unsigned operand. For two unsigned operands ONNX
+    Runtime uses a code path that is up to ten times slower.
+Evidence: the type of the weights, and a CPU with VNNI.
+Fix and its safety: advice: quantize again with symmetric int8 weights and uint8 activations.
 Example: ``quantize_static(..., weight_type=QuantType.QInt8)``
 References: microsoft/onnxruntime#6732, #17389, #12854.
 """
@@ -69,9 +69,9 @@ def find(facts: Facts) -> Iterator[Finding]:
     if found:
         yield Finding(
             code=CODE,
-            what=f"unsigned weights (uint8), slow with VNNI: {counted(found)}",
+            what=f"uint8 weights are slow on a CPU with VNNI: {counted(found)}",
             where=tuple(map(name_of, found)),
-            fix="quantize again with int8 weights",
+            fix="quantize again with symmetric int8 weights",
         )
 
 

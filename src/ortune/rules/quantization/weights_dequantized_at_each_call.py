@@ -1,12 +1,12 @@
-"""Weights are stored in 8 bits and made float at every call.
+"""8-bit weights are converted to float32 on every run.
 
-What it is: constant weights behind DequantizeLinear, for a product whose input is not quantized and that ONNX Runtime
-    makes no MatMulNBits of: convolutions, products before a Relu, and those with a scale for each row.
-Why it costs: ONNX Runtime does not fold DequantizeLinear. All weights are converted at each call, and take the memory
-    of float32 besides.
-Evidence: the nodes. Each form was seen to stay in the optimised graph of ONNX Runtime 1.32.
-Fix and its safety: numerics: the setting disable_quant_qdq, which converts the weights once; they take four times the
-    memory. Advice where other nodes are quantized whole: store these weights in float32.
+What it is: constant weights behind DequantizeLinear, for an operator with float input that ONNX Runtime does not turn
+    into MatMulNBits: convolutions, operators before a Relu, and weights with a scale per row.
+Why it costs: ONNX Runtime does not fold DequantizeLinear. All weights are converted on every run, and also take the
+    memory of float32.
+Evidence: the nodes. Each form stays in the graph that ONNX Runtime 1.32 optimises.
+Fix and its safety: numerics: the setting disable_quant_qdq, which converts the weights once; they then take four times
+    the memory. Advice for models with other quantized operators: store these weights in float32.
 Example: ``--set disable_quant_qdq=1``
 References: microsoft/onnxruntime#21535; ONNX Runtime documentation, "Graph optimizations" (constant folding).
 """
@@ -55,7 +55,7 @@ def find(facts: Facts) -> Iterator[Finding]:
         whole = holds(facts.model.ir, "QuantizeLinear")
         yield Finding(
             code=CODE,
-            what=f"weights made float at every call: {counted(found)}",
+            what=f"8-bit weights are converted to float32 on every run: {counted(found)}",
             where=tuple(map(name_of, found)),
             plan=None if whole else Plan(settings={KNOB.name: True}),
             safety="advice" if whole else "numerics",

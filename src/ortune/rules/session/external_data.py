@@ -1,10 +1,10 @@
-"""Weights lie beside the model.
+"""Weights are stored as external data.
 
-What it is: files that the model names, and that must go wherever it goes.
-Why it costs: nothing in a run; a session that is made from bytes in memory does not find them, and a page makes all
-    of its sessions so: there each file must be named (``externalData: [{ path, data }]``).
-Evidence: the names of the files.
-Fix and its safety: advice: none is needed, unless the model is below 2 GiB and is passed on as one file.
+What it is: files that the model refers to and that must be distributed with it.
+Why it costs: no cost per run. A session created from bytes in memory does not find them, and a web page always creates
+    sessions this way: there each file must be passed (``externalData: [{ path, data }]``).
+Evidence: the file names.
+Fix and its safety: advice: none is needed, unless the model is below 2 GiB and should be a single file.
 Example: ``onnx.save(onnx.load("model.onnx"), "one.onnx")``
 References: ONNX documentation, "External Data".
 """
@@ -28,8 +28,8 @@ def find(facts: Facts) -> Iterator[Finding]:
         yield Finding(
             code=CODE,
             severity="warning" if in_a_page else "note",
-            what=f"weights lie beside the model: {listed(files)}"
-            + (", which a page does not find by itself" if in_a_page else ""),
+            what=f"weights are stored as external data: {listed(files)}"
+            + (", which a web page does not load by itself" if in_a_page else ""),
             where=tuple(files),
-            fix="give them as externalData when the session is made" if in_a_page else "",
+            fix="pass these files as externalData to InferenceSession.create" if in_a_page else "",
         )

@@ -1,10 +1,10 @@
-"""The file is near the size that a model in one file may have.
+"""The file is close to the 2 GiB limit of a single-file model.
 
-What it is: a single file of 1.8 GiB and more, weights included.
-Why it costs: a protobuf message ends at 2 GiB. Optimised or converted copies grow past it and cannot be saved; and
-    weights inside it are read and copied, where those beside it are mapped.
-Evidence: the file's size.
-Fix and its safety: advice: keep the weights in a file of their own.
+What it is: a single file of 1.8 GiB or more, weights included.
+Why it costs: a protobuf message is limited to 2 GiB. Optimised or converted copies grow beyond it and cannot be saved.
+    Weights inside the file are read and copied, while external data is memory-mapped.
+Evidence: the file size.
+Fix and its safety: advice: store the weights as external data.
 Example: ``onnx.save(model, "model.onnx", save_as_external_data=True)``
 References: microsoft/onnxruntime#13543, #19089.
 """
@@ -31,6 +31,6 @@ def find(facts: Facts) -> Iterator[Finding]:
         yield Finding(
             code=CODE,
             severity="note",
-            what=f"one file of {facts.model.facts.size_bytes / 2**30:.2f} GiB, near the 2 GiB of a protobuf",
-            fix="keep the weights in a file of their own",
+            what=f"the file has {facts.model.facts.size_bytes / 2**30:.2f} GiB, close to the protobuf limit of 2 GiB",
+            fix="store the weights as external data: onnx.save(model, path, save_as_external_data=True)",
         )

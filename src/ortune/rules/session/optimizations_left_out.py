@@ -1,10 +1,10 @@
-"""Graph optimisations are left out by a setting.
+"""A setting disables graph optimisations.
 
-What it is: graph_optimization_level below "all", or optimisers that are named to be left out.
-Why it costs: what is not fused runs node by node: twice the time for many models, and far more for quantized ones,
-    whose 8-bit kernels come with the level "extended".
+What it is: graph_optimization_level below "all", or a list of disabled optimizers.
+Why it costs: operators that are not fused run separately. Many models take twice the time, and quantized ones far
+    more, because their 8-bit kernels come with the level "extended".
 Evidence: the settings.
-Fix and its safety: exact: the level "all", measured, since for some models a lower one is faster.
+Fix and its safety: exact: the level "all". Measure it, because a lower level is faster for some models.
 Example: ``--set graph_optimization_level=all``
 References: microsoft/onnxruntime#20142, #10538.
 """
@@ -31,7 +31,7 @@ def find(facts: Facts) -> Iterator[Finding]:
         yield Finding(
             code=CODE,
             severity="note",
-            what=f"graph optimisations end at the level {level}",
+            what=f"graph optimisations are limited to the level {level}",
             plan=Plan(settings={name: "all"}),
             safety="exact",
         )
@@ -39,6 +39,6 @@ def find(facts: Facts) -> Iterator[Finding]:
         yield Finding(
             code=CODE,
             severity="note",
-            what=f"optimisers are left out: {str(without).replace(';', ', ')}",
-            fix=f"measure without {WITHOUT.name}",
+            what=f"optimizers are disabled: {str(without).replace(';', ', ')}",
+            fix=f"measure without the setting {WITHOUT.name}",
         )

@@ -1,13 +1,12 @@
-"""The model carries settings of its own that slow it down or do nothing.
+"""Settings stored in the model slow it down or have no effect.
 
-What it is: metadata under "ort_config", which ONNX Runtime takes for a session's options where the environment has
+What it is: metadata under "ort_config", which ONNX Runtime reads as session options where the environment has
     ORT_LOAD_CONFIG_FROM_MODEL=1.
-Why it costs: profiling that was left on, a lower optimisation level, or more threads than CPUs slow every run; what is
-    misspelt, or belongs to runs or to the session's configuration entries, does nothing; threads between operators do
-    nothing where operators run one after another.
-Evidence: the entry, read as JSON.
-Fix and its safety: advice: take the entry out, or mend it.
-Example: an entry with "session_options" and "enable_profiling" in it
+Why it costs: profiling left on, a lower optimisation level, or more threads than CPUs slow every run. Misspelt keys,
+    and keys of runs or session config entries, have no effect. Inter-op threads have none in sequential mode.
+Evidence: the entry, parsed as JSON.
+Fix and its safety: advice: remove or correct the entry.
+Example: an entry with "session_options" and "enable_profiling"
 References: ONNX Runtime documentation, "Model metadata"; microsoft/onnxruntime#20142.
 """
 
@@ -22,7 +21,7 @@ import onnx.parser
 
 from ortune import knobs
 from ortune.records import Finding
-from ortune.rules._words import NAMED, short
+from ortune.rules._words import NAMED, plural, short
 from ortune.rules.facts import Facts
 
 CODE = "SES003"
@@ -41,9 +40,9 @@ _KNOWN = frozenset(
 )
 _ALL = 99
 _PLACES = {
-    "session_config": "to the session's configuration entries",
-    "run_config": "to each run",
-    "provider_option": "to a provider's options",
+    "session_config": "to session config entries",
+    "run_config": "to run options",
+    "provider_option": "to provider options",
 }
 
 
@@ -73,8 +72,8 @@ def find(facts: Facts) -> Iterator[Finding]:
     if wrong:
         yield Finding(
             code=CODE,
-            what=f"the model's own settings ({_ENTRY}): {'; '.join(wrong)}",
-            fix=f"mend or remove the metadata entry {_ENTRY}",
+            what=f"settings stored in the model ({_ENTRY}): {'; '.join(wrong)}",
+            fix=f"correct or remove the metadata entry {_ENTRY}",
         )
 
 
@@ -83,21 +82,21 @@ def _wrong(text: str, cpus: int | None) -> list[str]:
     try:
         said = json.loads(text)
     except ValueError:
-        return ["not JSON"]
+        return ["not valid JSON"]
     options = said.get(_OPTIONS) if isinstance(said, dict) else None
     if not isinstance(options, dict):
-        return [f"no {_OPTIONS} in it"]
+        return [f"{_OPTIONS} is missing"]
     unknown = sorted(_unknown(str(key)) for key in options if key not in _KNOWN)
     level = options.get("graph_optimization_level", _ALL)
-    wrong = [f"unknown {', '.join(unknown[:NAMED])}"] if unknown else []
+    wrong = [f"unknown keys: {', '.join(unknown[:NAMED])}"] if unknown else []
     wrong += ["profiling is on"] if options.get("enable_profiling") == 1 else []
     wrong += [f"optimisation level {level}"] if isinstance(level, int) and level < _ALL else []
     threads = options.get("intra_op_num_threads", 0)
     if isinstance(threads, int) and cpus is not None and threads > cpus:
-        wrong.append(f"{threads} threads, where {cpus} CPUs can run")
+        wrong.append(f"{threads} threads, but only {cpus} available {plural(cpus, 'CPU')}")
     between = options.get("inter_op_num_threads", 0)
     if isinstance(between, int) and between > 1 and options.get("execution_mode", 0) == 0:
-        wrong.append("threads between operators, which run one after another")
+        wrong.append("inter-op threads without parallel execution")
     return wrong
 
 
@@ -107,6 +106,6 @@ def _unknown(key: str) -> str:
         knob.key: _PLACES[knob.channel] for knob in knobs.all_knobs().values() if knob.channel in _PLACES
     }
     if key in places:
-        return f"{key} (which belongs {places[key]})"
+        return f"{key} (belongs {places[key]})"
     near = difflib.get_close_matches(key, _KNOWN, n=1)
-    return f"{short(key)} ({near[0]}?)" if near else short(key)
+    return f"{short(key)} (did you mean {near[0]}?)" if near else short(key)

@@ -1,10 +1,10 @@
-"""Declared sizes are not those that the model makes.
+"""A declared shape contradicts the computed one.
 
-What it is: an output, or a value inside, whose declared number is another than the one that follows from the inputs.
-Why it costs: ONNX Runtime warns at every run, and does not use the buffer again that it had planned for it.
-Evidence: both shapes, where both are numbers.
-Fix and its safety: advice: leave the size open in the file, or infer shapes again.
-Example: a batch of 1 declared for the output of a model that takes any
+What it is: an output, or an intermediate value, whose declared size differs from the one that follows from the inputs.
+Why it costs: ONNX Runtime logs a warning on every run and does not reuse the memory planned for the value.
+Evidence: both shapes, where both are known.
+Fix and its safety: advice: declare the dimension as dynamic, or run shape inference again.
+Example: a batch of 1 declared for the output of a model that accepts any batch
 References: microsoft/onnxruntime#2756, #11274.
 """
 
@@ -51,9 +51,9 @@ def find(facts: Facts) -> Iterator[Finding]:
         value, made = next(iter(found.items()))
         yield Finding(
             code=CODE,
-            what=f"{short(value.name or '')} is declared {value.shape} and is [{made}]",
+            what=f"{short(value.name or '')} is declared as {value.shape} but its shape is [{made}]",
             where=tuple(map(_called, found)),
-            fix="leave the size open in the file, or infer shapes again",
+            fix="declare the dimension as dynamic, or run onnx.shape_inference again",
         )
 
 

@@ -1,9 +1,9 @@
-"""Sizes of inputs were guessed.
+"""Sizes of dynamic dimensions were guessed.
 
-What it is: the model leaves them open, and nobody said what they are.
-Why it costs: nothing; but times, and what is fastest, are those of the guessed sizes.
-Evidence: axes without a number, and what was chosen for each.
-Fix and its safety: advice: say the sizes that are used.
+What it is: dynamic dimensions for which no size was given.
+Why it costs: no cost; but times, and the fastest configuration, apply only to the guessed sizes.
+Evidence: the dynamic dimensions and the sizes chosen for them.
+Fix and its safety: advice: pass the sizes you use.
 Example: ``--dim seq=128``, ``--shape x:1x3x224x224``
 References: ONNX IR specification, "Static tensor shapes".
 """
@@ -45,7 +45,8 @@ def find(facts: Facts) -> Iterator[Finding]:
     if sizes:
         yield Finding(
             code=CODE,
-            what=f"guessed sizes: {listed(f'{name}={size}' for name, size in sizes.items())}",
+            what=f"sizes of dynamic dimensions were guessed: "
+            f"{listed(f'{name}={size}' for name, size in sizes.items())}",
             where=tuple(sizes),
             fix=" ".join([*(f"--dim {shlex.quote(f'{name}=N')}" for name in named), *shapes]),
         )

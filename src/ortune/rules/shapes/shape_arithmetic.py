@@ -1,10 +1,10 @@
-"""A part of the run computes shapes.
+"""Shape computations take a part of the run.
 
-What it is: Shape, Gather, Concat and the like on a few integers, which only say how large tensors are.
-Why it costs: each is a node with a node's overhead, at every call, for what could be known beforehand.
+What it is: Shape, Gather, Concat and similar operators on a few integers, which only compute the sizes of tensors.
+Why it costs: each costs the overhead of a node on every run, for a value that could be known beforehand.
 Evidence: the time of these nodes in a profile.
-Fix and its safety: behaviour: the rewrite ``fixed-dimensions``, where the sizes are always the same. The model then
-    refuses all others. Advice where none are open: a newer exporter.
+Fix and its safety: behaviour: the rewrite ``fixed-dimensions``, where the sizes never change. The model then rejects
+    all others. Advice where no dimension is dynamic: use a newer exporter.
 Example: ``ortune compare model.onnx --b-rewrite fixed-dimensions:batch=1``
 References: ONNX Runtime documentation, "Make dynamic input shape fixed".
 """
@@ -27,5 +27,5 @@ def find(facts: Facts) -> Iterator[Finding]:
     """In a profiled run; where no node of the model tells a size, what is left are labels, indices and counts."""
     if facts.model is not None and not any(op_type in facts.model.op_counts for op_type in SIZES):
         return
-    for finding in part_of_run(facts, CODE, "shape-arithmetic", "computing shapes"):
+    for finding in part_of_run(facts, CODE, "shape-arithmetic", "spent computing shapes"):
         yield mended_by(REWRITE, finding, facts)

@@ -1,13 +1,13 @@
-"""Nodes compute at each call what follows from the sizes of the inputs.
+"""Shapes are recomputed on every run because dimensions are dynamic.
 
-What it is: Shape, and Gather, Concat, Unsqueeze, arithmetic and the like on what it gives, in a model whose inputs have
-    open sizes.
-Why it costs: each is a node with a node's overhead, at every call, for what could be known beforehand; between nodes on
-    a device they are computed on the CPU. Values of unknown size are not planned in memory ahead.
-Evidence: the nodes that hang on a Shape of what is fed, and on constants, alone. With fixed sizes ONNX Runtime computes
-    them while the session is made.
-Fix and its safety: behaviour: the rewrite ``fixed-dimensions``, where the sizes are always the same: the model then
-    refuses all others.
+What it is: Shape, and Gather, Concat, Unsqueeze, arithmetic and similar operators on its result, in a model with
+    dynamic dimensions.
+Why it costs: each costs the overhead of a node on every run. In a graph on a device they run on the CPU. Memory for
+    tensors of unknown size cannot be planned ahead.
+Evidence: nodes that depend only on the Shape of an input and on constants. With fixed dimensions, ONNX Runtime folds
+    them at session creation.
+Fix and its safety: behaviour: the rewrite ``fixed-dimensions``, where the sizes never change; the model then rejects
+    all others.
 Example: ``--rewrite fixed-dimensions:batch=1``
 References: microsoft/onnxruntime#14550, #16424, #10303, #13198, #6978.
 """
@@ -25,7 +25,7 @@ from ortune.records import Finding
 from ortune.rewrites.fixed_dimensions import REWRITE
 from ortune.rules._fixes import mended_by
 from ortune.rules._providers import open_inputs
-from ortune.rules._words import counted, name_of
+from ortune.rules._words import name_of, subject
 from ortune.rules.facts import Facts
 
 CODE = "SHP004"
@@ -67,9 +67,9 @@ def find(facts: Facts) -> Iterator[Finding]:
         finding = Finding(
             code=CODE,
             severity="note",
-            what=f"computed at each call from sizes that are open: {counted(found)}",
+            what=f"{subject(found, 'recomputes', 'recompute')} shapes on every run because of dynamic dimensions",
             where=tuple(map(name_of, found)),
-            fix="fix the sizes with the rewrite fixed-dimensions, where they are always the same",
+            fix="fix the dimensions with the rewrite fixed-dimensions, where the sizes never change",
         )
         yield mended_by(REWRITE, finding, facts)
 

@@ -1,10 +1,10 @@
-"""Threads between operators are asked for, and no operators run at once.
+"""Inter-op threads are set, but execution is sequential.
 
 What it is: inter_op_num_threads above 1 with the sequential execution mode, which is the default.
-Why it costs: nothing; and it gains nothing either: ONNX Runtime starts none of these threads, and does not say so.
+Why it costs: no cost and no benefit: ONNX Runtime silently starts none of these threads.
 Evidence: the two settings.
-Fix and its safety: advice: leave it out; or execution_mode=parallel, which pays only where large operators are
-    independent.
+Fix and its safety: advice: remove the setting; or use execution_mode=parallel, which helps only where large operators
+    are independent.
 Example: ``--set inter_op_num_threads=4``
 References: microsoft/onnxruntime#10330, #12819.
 """
@@ -27,6 +27,6 @@ def find(facts: Facts) -> Iterator[Finding]:
     if isinstance(threads, int) and threads > 1 and facts.plan.settings.get(MODE.name) != "parallel":
         yield Finding(
             code=CODE,
-            what=f"{THREADS.name}={threads} does nothing: operators run one after another",
-            fix=f"leave it out, or set {MODE.name} to parallel",
+            what=f"{THREADS.name}={threads} has no effect, because operators run sequentially",
+            fix=f"remove the setting, or set {MODE.name}=parallel",
         )

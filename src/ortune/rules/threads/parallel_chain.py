@@ -1,9 +1,10 @@
-"""Operators may run at once, and none can.
+"""Parallel execution is enabled, but the operators form a chain.
 
-What it is: execution_mode=parallel with a model whose products and convolutions stand one after another.
-Why it costs: a second pool of threads hands each node on to the next, and takes CPUs from those that work inside a
+What it is: execution_mode=parallel with a model whose convolutions and matrix multiplications depend on each other one
+    after another.
+Why it costs: a second thread pool passes nodes on one by one, and takes CPUs away from the threads that work inside a
     node.
-Evidence: of the products and convolutions, how many stand on one way through the graph.
+Evidence: how many of the convolutions and matrix multiplications lie on the longest path.
 Fix and its safety: exact: execution_mode=sequential.
 Example: ``--set execution_mode=sequential``
 References: microsoft/onnxruntime#23303, #11668, #12891.
@@ -37,7 +38,8 @@ def find(facts: Facts) -> Iterator[Finding]:
     if total and longest >= _CHAIN * total:
         yield Finding(
             code=CODE,
-            what=f"operators may run at once, and {longest} of the {total} large ones stand one after another",
+            what=f"parallel execution is enabled, but {longest} of {total} large operators depend on each other in "
+            f"one chain",
             plan=Plan(settings={KNOB.name: "sequential"}),
             safety="exact",
         )

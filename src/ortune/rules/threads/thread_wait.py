@@ -1,11 +1,11 @@
-"""A large part of the run is waiting for threads.
+"""A large part of the run is spent waiting for threads.
 
-What it is: the thread that runs a node waits until the pool's others are done with their parts of it, or hands out
-    parts.
-Why it costs: nothing is computed meanwhile. Parts may be uneven, threads may begin late because they slept or had no
-    CPU, or the work is too small to be worth sharing. Where other programs had the CPUs, the run at its fastest counts.
-Evidence: the profile's own figures of each node's threads; how many parts each thread of the pool took.
-Fix and its safety: advice: fewer threads, spinning, or another block size; which of them helps is what ``tune`` races.
+What it is: the thread that runs a node distributes work to the pool, or waits until the other threads are done.
+Why it costs: nothing is computed meanwhile. The parts may be uneven, threads may start late because they slept or had
+    no CPU, or the work is too small to share. Under CPU contention, the fastest runs count.
+Evidence: the thread statistics of each node in the profile, and how many parts each thread of the pool processed.
+Fix and its safety: advice: fewer threads, spinning, or another block size; ``ortune tune`` measures which of them
+    helps.
 Example: ``ortune tune model.onnx``
 References: ONNX Runtime documentation, "Thread management".
 """
@@ -33,10 +33,10 @@ def find(facts: Facts) -> Iterator[Finding]:
     names = ", ".join(called(node) for node in waiting)
     yield Finding(
         code=CODE,
-        what=f"{percent(share)} of the run is waiting for threads, most of it in {names}{_imbalance(facts)}",
+        what=f"{percent(share)} of the run is spent waiting for threads, mostly in {names}{_imbalance(facts)}",
         where=place(waiting),
         share_ratio=share,
-        fix="fewer threads, spinning or another block size may help",
+        fix="measure fewer threads, spinning and other block sizes: ortune tune model.onnx",
     )
 
 
@@ -53,7 +53,7 @@ def _imbalance(facts: Facts) -> str:
     if not waits:
         return ""
     late = sum(node.imbalance_ns for node in nodes) / waits
-    text = f" ({percent(late)} of it until others were done with their parts, {percent(1 - late)} sharing out work"
+    text = f" ({percent(late)} waiting for late threads, {percent(1 - late)} distributing work"
     if pieces and pieces[0] > _UNEVEN * pieces[-1]:
-        text += f"; of the pool's threads one took {pieces[0]:,} parts in the whole profile, another {pieces[-1]:,}"
+        text += f"; parts per thread range from {pieces[-1]:,} to {pieces[0]:,}"
     return f"{text})"

@@ -1,10 +1,10 @@
-"""A pool of threads spins beside a device that does the work.
+"""CPU threads spin while the GPU does the work.
 
-What it is: a session for CUDA or TensorRT with ONNX Runtime's usual number of threads.
-Why it costs: nearly all nodes run on the GPU, and the pool's threads spin between the few that do not: CPUs are busy
-    for nothing, and other work of the process waits for them.
+What it is: a session for CUDA or TensorRT with ONNX Runtime's default number of threads.
+Why it costs: nearly all nodes run on the GPU, and the thread pool spins between the few that do not. CPUs are busy
+    without a result, and other work of the process has to wait.
 Evidence: the target and the settings.
-Fix and its safety: exact: one thread, so that there is no pool.
+Fix and its safety: exact: one thread, which means no thread pool.
 Example: ``--set intra_op_num_threads=1``
 References: microsoft/onnxruntime#26847, #20494.
 """
@@ -30,7 +30,7 @@ def find(facts: Facts) -> Iterator[Finding]:
         yield Finding(
             code=CODE,
             severity="note",
-            what="threads spin on the CPU beside the GPU that does the work",
+            what="CPU threads spin while the GPU does the work",
             plan=Plan(settings={THREADS.name: 1}),
             safety="exact",
         )

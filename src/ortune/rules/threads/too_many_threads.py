@@ -1,11 +1,10 @@
-"""ONNX Runtime would start more threads than CPUs can run.
+"""ONNX Runtime would start more threads than CPUs are available.
 
-What it is: its default is a thread for each core of the machine, and looks at neither a container's quota nor the CPUs
-    that the process may use.
-Why it costs: threads wait for each other while the one that they wait for has no CPU; a quota is used up by spinning,
-    and the process is stopped.
-Evidence: cores of the machine, the quota, the affinity, ``ORT_INTRA_OP_NUM_THREADS``.
-Fix and its safety: exact: as many threads as there are CPUs for them.
+What it is: the default is one thread per core of the machine, regardless of a container's CPU quota or the process
+    affinity.
+Why it costs: threads wait for others that have no CPU, and spinning uses up the quota until the process is throttled.
+Evidence: the cores of the machine, the quota, the affinity, and ``ORT_INTRA_OP_NUM_THREADS``.
+Fix and its safety: exact: as many threads as available CPUs.
 Example: ``--set intra_op_num_threads=2``
 References: ONNX Runtime documentation, "Thread management".
 """
@@ -18,6 +17,7 @@ from ortune.knobs.cpu.intra_op_num_threads import KNOB as THREADS
 from ortune.knobs.cpu.ort_intra_op_num_threads import KNOB as VARIABLE
 from ortune.knobs.versions import too_old
 from ortune.records import Finding, Plan
+from ortune.rules._words import plural
 from ortune.rules.facts import Facts
 
 CODE = "THR001"
@@ -36,22 +36,19 @@ def find(facts: Facts) -> Iterator[Finding]:
     threads = own if isinstance(own, int) and own > 0 else int(asked) if by_variable else host.cores
     if threads <= host.effective_cpus:
         return
-    source = f"{host.cores} cores in the machine"
+    source = f"the machine has {host.cores} cores"
     if by_user or by_variable:
         source = f"{THREADS.name}={own}" if by_user else f"{VARIABLE.key}={asked}"
-    limits = [f"affinity allows {host.affinity}"] if host.affinity < host.cores else []
+    limits = [f"the affinity allows {host.affinity}"] if host.affinity < host.cores else []
     if host.quota is not None:
         limits.append(f"the CPU quota allows {host.quota:g}")
-    default = (
-        ""
-        if by_user or by_variable
-        else ": its default counts the machine's cores and looks at neither quota nor affinity"
-    )
+    default = "" if by_user or by_variable else ", because its default ignores quota and affinity"
     yield Finding(
         code=CODE,
-        what=f"ONNX Runtime would start {threads} threads where {host.effective_cpus} can run{default}",
+        what=f"ONNX Runtime would start {threads} threads for {host.effective_cpus} available "
+        f"{plural(host.effective_cpus, 'CPU')}{default}",
         evidence=", ".join((source, *limits)),
-        fix=f"set {THREADS.name} to {host.effective_cpus}",
+        fix=f"set {THREADS.name}={host.effective_cpus}",
         plan=Plan(settings={THREADS.name: host.effective_cpus}),
         safety="exact",
     )

@@ -1,12 +1,12 @@
-"""Runs take unequal time, and in them threads wait for those that are late.
+"""Latency varies, and slow runs wait for late threads.
 
-What it is: some runs of one process take half as long again as others or more, and part of each run passes at the end
-    of operators, with threads that are done waiting for one that is not.
-Why it costs: an operator's work is cut into equal parts, so that one thread that is held up, by another program or a
-    slower core, holds up all. It is the slow runs that suffer, and not so much the median.
-Evidence: the 90th percentile of the profiled runs over the 10th; each node's wait until other threads were done.
-Fix and its safety: exact: ``dynamic_block_base=4``, whose parts shrink as the work runs out. More parts cost more
-    hand-overs, so that it is said only where it is measured, best with ``--objective p95``.
+What it is: some runs of one process take at least half as long again as others. Part of each run passes at the end of
+    operators, where finished threads wait for a late one.
+Why it costs: an operator's work is split into equal parts, so one thread that is delayed by another program or a
+    slower core delays all. This affects the slow runs more than the median.
+Evidence: the 90th over the 10th percentile of the profiled runs, and the time each node waited for its last thread.
+Fix and its safety: exact: ``dynamic_block_base=4``, which uses smaller parts towards the end. More parts cost more
+    synchronisation, so this is reported only where it is measured, best with ``--objective p95``.
 Example: ``ortune diagnose model.onnx --objective p95``
 References: ONNX Runtime documentation, "Thread management" (dynamic block sizing); microsoft/onnxruntime#9667.
 """
@@ -44,8 +44,8 @@ def find(facts: Facts) -> Iterator[Finding]:
     if share > _WORTH_SAYING:
         yield Finding(
             code=CODE,
-            what=f"slow runs take {spread:.1f} times as long as fast ones (p90 over p10), and {percent(share)} of the "
-            "run is waiting for a thread that is late",
+            what=f"slow runs take {spread:.1f}x as long as fast ones (p90 over p10), and {percent(share)} of the "
+            "run is spent waiting for late threads",
             where=place(late[:NAMED]),
             share_ratio=share,
             plan=Plan(settings={KNOB.name: 4}),

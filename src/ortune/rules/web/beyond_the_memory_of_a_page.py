@@ -1,12 +1,12 @@
-"""A model is larger than a page can hold.
+"""The model is larger than a browser page can hold.
 
-What it is: graph and weights of more than 2 GiB together, where the target is a browser.
-Why it costs: WebAssembly has 4 GiB of memory in all, which the weights share with everything that a run makes, and
-    packed copies of them; an ArrayBuffer, which the file is fetched into, ends near 2 GiB. Beyond that the session
-    cannot be made.
+What it is: a model and weights of more than 2 GiB in total, for a browser.
+Why it costs: WebAssembly is limited to 4 GiB of memory, which the weights share with their packed copies and all
+    intermediate values. The file is fetched into an ArrayBuffer of at most about 2 GiB. Larger models cannot create a
+    session.
 Evidence: the sizes of the file and of its external data.
-Fix and its safety: advice: weights of 4 or 8 bits, or float16 where the GPU has it; weights in several files of
-    external data.
+Fix and its safety: advice: use weights of 4 or 8 bits, or float16 where the GPU supports it; split the weights into
+    several external data files.
 Example: ``ortune tune model.onnx --rewrite weight-only-bits --allow numerics``
 References: ONNX Runtime documentation, "Working with large models" of ONNX Runtime Web; microsoft/onnxruntime#13543.
 """
@@ -32,10 +32,12 @@ def find(facts: Facts) -> Iterator[Finding]:
     if size < _BUFFER:
         return
     too_large = size >= _MEMORY
-    limit = "WebAssembly has 4 GiB of memory" if too_large else "near what a page can fetch and hold"
+    limit = (
+        "WebAssembly is limited to 4 GiB of memory" if too_large else "close to the limit of a browser page"
+    )
     yield Finding(
         code=CODE,
         severity="error" if too_large else "warning",
-        what=f"{size / 2**30:.1f} GiB of model and weights: {limit}",
-        fix="use weights of fewer bits",
+        what=f"the model and its weights have {size / 2**30:.1f} GiB: {limit}",
+        fix="use weights with fewer bits: ortune rewrite model.onnx weight-only-bits",
     )

@@ -1,11 +1,11 @@
-"""The file is optimised for x86 CPUs, and is meant for a page.
+"""The file is optimised for x86 CPUs and cannot run in a browser.
 
-What it is: operators of a blocked layout (com.microsoft.nchwc), which ONNX Runtime puts in when it saves a model at
-    the level all on x86, or the converter to ORT format with ``--target_platform amd64``; where the target is a
-    browser.
-Why it costs: no build of onnxruntime-web has these operators: the session cannot be made, on WebGPU nor on the CPU.
+What it is: operators of a blocked layout (com.microsoft.nchwc) in a model for a browser. ONNX Runtime inserts them
+    when it saves a model at the level all on x86, as does the converter to ORT format with ``--target_platform
+    amd64``.
+Why it costs: no build of onnxruntime-web has these operators, so session creation fails on WebGPU and on the CPU.
 Evidence: operators of that domain.
-Fix and its safety: advice: start from the model as it was exported.
+Fix and its safety: advice: start from the exported model.
 Example: a model saved with ``optimized_model_filepath`` at the level all
 References: ONNX Runtime documentation, "Graph optimizations", section on offline mode; microsoft/onnxruntime#24475.
 """
@@ -52,7 +52,7 @@ def find(facts: Facts) -> Iterator[Finding]:
         yield Finding(
             code=CODE,
             severity="error",
-            what=f"no session in a browser: optimised for x86 CPUs (nchwc layout): {counted(found)}",
+            what=f"session creation fails in a browser because the file is optimised for x86 CPUs: {counted(found)}",
             where=tuple(map(name_of, found)),
             fix=BACK,
         )

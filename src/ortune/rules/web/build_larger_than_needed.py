@@ -1,11 +1,11 @@
-"""A page loads a build with WebGPU and runs on the CPU.
+"""A page loads a WebGPU build but runs on the CPU.
 
-What it is: the builds jsep, asyncify or jspi of onnxruntime-web with WebAssembly as the provider.
-Why it costs: 28, 27 or 17 MB are downloaded and compiled where 14 would do (1.30), before the first run; and the
-    CPU's own kernels are up to a fifth slower in them. In jsep of 1.30 are functions that V8, after a thousand runs,
-    takes up to 20 s and 2.5 GB to compile once more, beside the page's runs (measured in Chromium).
-Evidence: the build, which is jsep where none is chosen, and the target; not of a file that is not run.
-Fix and its safety: advice: ``import 'onnxruntime-web/wasm'``; the same kernels.
+What it is: the builds jsep, asyncify or jspi of onnxruntime-web with the WebAssembly provider.
+Why it costs: 28, 27 or 17 MB are downloaded and compiled before the first run, where 14 MB suffice (1.30), and CPU
+    kernels are up to 20 % slower in them. After a thousand runs, V8 compiles functions of jsep 1.30 again, which takes
+    up to 20 s and 2.5 GB (measured in Chromium).
+Evidence: the build (jsep unless another is chosen) and the target. Not reported for a file that is not run.
+Fix and its safety: advice: ``import 'onnxruntime-web/wasm'``, which has the same kernels.
 Example: ``--target web-wasm --set web_build=wasm``
 References: onnxruntime-web, ``exports`` of its package.json.
 """
@@ -28,6 +28,6 @@ def find(facts: Facts) -> Iterator[Finding]:
     if facts.target == WEB_WASM.target and shows_build(facts) and build not in ("", WEB_WASM.web_alone):
         yield Finding(
             code=CODE,
-            what=f"the build {build} is loaded, and only the CPU is used",
-            fix="import onnxruntime-web/wasm",
+            what=f"the page loads the build {build} but only uses the CPU",
+            fix="import 'onnxruntime-web/wasm'",
         )

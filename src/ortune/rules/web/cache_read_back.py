@@ -1,12 +1,12 @@
-"""A decoder's cache goes from the GPU to the page and back at every step.
+"""A decoder's KV cache moves between GPU and page memory at every step.
 
-What it is: outputs that are fed again as inputs (``past_key_values.0.key`` and ``present.0.key``), where the target is
-    WebGPU in a browser and outputs are left where they usually are: in the page's memory.
-Why it costs: reading back waits for all that the GPU was given, and the whole cache is copied twice a token: a decoder
-    on the GPU can be slower than on the CPU, with the GPU idle for most of the time.
-Evidence: inputs and outputs by their names; the setting.
-Fix and its safety: behaviour: outputs that stay on the GPU (``preferredOutputLocation: 'gpu-buffer'``, for each output
-    by name where others are read), fed again as they are. The program has to dispose of them.
+What it is: outputs that are fed again as inputs (``past_key_values.0.key`` and ``present.0.key``), on WebGPU in a
+    browser, with outputs in page memory (the default).
+Why it costs: reading back waits for all GPU work, and the whole cache is copied twice per token. A decoder on the GPU
+    can be slower than on the CPU, with the GPU idle most of the time.
+Evidence: the names of inputs and outputs, and the setting.
+Fix and its safety: behaviour: keep these outputs on the GPU (``preferredOutputLocation: 'gpu-buffer'``, per output if
+    others are read) and feed them again. The program must dispose of them.
 Example: ``--target web-webgpu --set web_output_location=gpu-buffer``
 References: microsoft/onnxruntime#18754, #17480; huggingface/transformers.js#1741.
 """
@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from ortune.knobs.web.web_output_location import KNOB as OUTPUTS
 from ortune.providers.web_webgpu import PROVIDER as WEB_WEBGPU
 from ortune.records import Finding, Plan
-from ortune.rules._words import listed, plural
+from ortune.rules._words import are, listed, plural
 from ortune.rules.facts import Facts
 
 CODE = "WEB017"
@@ -59,7 +59,9 @@ def find(facts: Facts) -> Iterator[Finding]:
     if found:
         yield Finding(
             code=CODE,
-            what=f"{len(found)} {plural(len(found), 'cache')} read back and uploaded at every step: {listed(found)}",
+            what=f"{len(found)} cache {plural(len(found), 'output')} {are(len(found))} read back and uploaded again "
+            f"at every step: "
+            f"{listed(found)}",
             where=tuple(found),
             plan=Plan(settings={OUTPUTS.name: _KEPT_THERE}),
             safety="behaviour",

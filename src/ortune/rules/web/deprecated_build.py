@@ -1,10 +1,10 @@
 """WebGPU runs in the deprecated build of onnxruntime-web.
 
-What it is: JSEP, which ``import 'onnxruntime-web'`` gives, with WebGPU.
-Why it costs: JSEP is deprecated since 1.29: what is mended and made faster is the native provider, which has more
-    operators and smaller files.
-Evidence: the build, which is JSEP where none is chosen, and the target; not of a file that is not run.
-Fix and its safety: advice: ``import 'onnxruntime-web/webgpu'`` (asyncify), measured; jspi where browsers have it.
+What it is: the JSEP build, the default of ``import 'onnxruntime-web'``, with WebGPU.
+Why it costs: JSEP is deprecated since 1.29. Fixes and optimisations go into the native WebGPU provider, which supports
+    more operators and has smaller files.
+Evidence: the build (JSEP unless another is chosen) and the target. Not reported for a file that is not run.
+Fix and its safety: advice: measure ``import 'onnxruntime-web/webgpu'`` (asyncify); jspi where browsers support it.
 Example: ``--target web-webgpu --set web_build=asyncify``
 References: microsoft/onnxruntime#32578, #15796.
 """
@@ -26,6 +26,6 @@ def find(facts: Facts) -> Iterator[Finding]:
     if facts.target == WEB_WEBGPU.target and shows_build(facts) and build_run(facts) == JSEP:
         yield Finding(
             code=CODE,
-            what="the default import of onnxruntime-web runs WebGPU by JSEP, which is deprecated",
-            fix="import onnxruntime-web/webgpu",
+            what="the default import of onnxruntime-web runs WebGPU through JSEP, which is deprecated",
+            fix="import 'onnxruntime-web/webgpu'",
         )

@@ -1,9 +1,10 @@
-"""The deprecated build of onnxruntime-web reads 8-bit numbers wrong on WebGPU.
+"""The deprecated build of onnxruntime-web reads 8-bit values incorrectly on WebGPU.
 
-What it is: DequantizeLinear of uint8 or int8 in JSEP, which ``import 'onnxruntime-web'`` gives, with WebGPU.
-Why it costs: the outputs are wrong, without a word: the kernel reads four numbers for one (1.30).
+What it is: DequantizeLinear of uint8 or int8 in the JSEP build, the default of ``import 'onnxruntime-web'``, with
+    WebGPU.
+Why it costs: outputs are silently wrong, because the kernel reads four values as one (1.30).
 Evidence: the build, the provider and the operator.
-Fix and its safety: exact: the build asyncify (onnxruntime-web/webgpu), whose kernel is right.
+Fix and its safety: exact: the build asyncify (onnxruntime-web/webgpu), whose kernel is correct.
 Example: ``--target web-webgpu --set web_build=asyncify``
 References: microsoft/onnxruntime#32578; huggingface/transformers.js#1512.
 """
@@ -32,9 +33,9 @@ def find(facts: Facts) -> Iterator[Finding]:
         yield Finding(
             code=CODE,
             severity="error",
-            what=f"wrong outputs: the build jsep reads 8-bit numbers wrong on WebGPU: {counted(found)}",
+            what=f"outputs are wrong because the build jsep misreads 8-bit values on WebGPU: {counted(found)}",
             where=tuple(map(name_of, found)),
-            fix="import onnxruntime-web/webgpu",
+            fix="import 'onnxruntime-web/webgpu'",
             plan=Plan(settings={BUILD.name: "asyncify"}),
             safety="exact",
         )

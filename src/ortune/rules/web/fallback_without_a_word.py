@@ -1,11 +1,11 @@
-"""The GPU may be left out without the program's knowledge.
+"""The CPU may silently replace the GPU.
 
 What it is: ``executionProviders: ['webgpu', 'wasm']``, or another provider before WebAssembly.
-Why it costs: where the browser has no adapter, onnxruntime-web takes the first provider off the list and goes on with
-    the CPU, ten times as slow perhaps. A warning on the console is all that says so.
-Evidence: the providers of the plan.
-Fix and its safety: advice: name one provider, so that making the session fails where it is missing, and fall back in
-    the program, where users can be told; load.web.mjs of a bundle does.
+Why it costs: where the browser has no adapter, onnxruntime-web drops the first provider and continues on the CPU,
+    perhaps ten times as slow. Only a console warning shows it.
+Evidence: the providers of the configuration.
+Fix and its safety: advice: list a single provider, which makes session creation fail where it is missing, and fall
+    back in the program, where users can be informed. load.web.mjs of a bundle does this.
 Example: ``ortune tune model.onnx --target web-webgpu``
 References: microsoft/onnxruntime#10831, #24070.
 """
@@ -28,6 +28,6 @@ def find(facts: Facts) -> Iterator[Finding]:
         yield Finding(
             code=CODE,
             severity="note",
-            what=f"without {first} the CPU runs the model, and only the console is told",
-            fix=f"name {first} alone, and fall back in the program",
+            what=f"if {first} is missing, the CPU runs the model with only a console warning",
+            fix=f"list only {first}, and fall back in the program",
         )

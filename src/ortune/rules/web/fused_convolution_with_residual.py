@@ -1,12 +1,11 @@
-"""A convolution adds a further input, which WebGPU leaves out.
+"""A fused convolution has a residual input, which WebGPU ignores.
 
-What it is: com.microsoft.FusedConv with a fourth input (Z: a residual connection), where the target is WebGPU. ONNX
-    Runtime's optimiser makes it for the CPU alone, at the level all.
-Why it costs: the outputs are wrong, without a word: WebGPU's kernel never reads that input, so that the residual
-    connection is gone. (The older JSEP refuses to run it.)
+What it is: com.microsoft.FusedConv with a fourth input (Z, a residual connection) on WebGPU. ONNX Runtime creates it
+    only for the CPU, at the level all.
+Why it costs: outputs are silently wrong, because the WebGPU kernel never reads the residual input. (The older JSEP
+    rejects it.)
 Evidence: the operator and its inputs.
-Fix and its safety: advice: ship the .onnx that the file was made from, or optimise that at the level extended at
-    most.
+Fix and its safety: advice: ship the original .onnx, or optimise it at most at the level extended.
 Example: a residual network saved with ``optimized_model_filepath`` at the level all
 References: ONNX Runtime contrib operators, "FusedConv"; microsoft/onnxruntime#24475.
 """
@@ -49,7 +48,7 @@ def find(facts: Facts) -> Iterator[Finding]:
         yield Finding(
             code=CODE,
             severity="error",
-            what=f"wrong outputs on WebGPU, which leaves the residual of these out: {counted(found)}",
+            what=f"outputs are wrong on WebGPU, which ignores the residual input: {counted(found)}",
             where=tuple(map(name_of, found)),
-            fix="ship the .onnx that it was made from, or optimise that at the level extended at most",
+            fix="ship the original .onnx, or optimise it at most at the level extended",
         )

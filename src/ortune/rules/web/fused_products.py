@@ -1,13 +1,12 @@
-"""Products were fused for the CPU before the model was saved.
+"""Matrix multiplications were fused for the CPU before the model was saved.
 
-What it is: FusedGemm or FusedMatMul in the file, where the target is WebGPU. ONNX Runtime's optimiser makes them,
-    from the level extended on, when it saves a model for the CPU, as the converter to ORT format always does.
-Why it costs: WebGPU has no kernel for them. They run in WebAssembly without a word, and in an .onnx with a copy from
-    and to the GPU each; in ORT format, where no copies are put in, the whole part of the graph around them stays
-    there.
+What it is: FusedGemm or FusedMatMul in a model for WebGPU. ONNX Runtime creates them from the level extended upwards
+    when it saves a model for the CPU, and the converter to ORT format always does.
+Why it costs: WebGPU has no kernel for them. In an .onnx, each silently runs in WebAssembly, with a copy from and to
+    the GPU. An .ort gets no copies, so the whole part of the graph around it stays on the CPU.
 Evidence: the operators.
-Fix and its safety: advice: ship the .onnx that the file was made from, which the page optimises for its own provider;
-    or convert that at the level basic.
+Fix and its safety: advice: ship the original .onnx, which the page optimises for its own provider; or convert it at
+    the level basic.
 Example: ``ortune rewrite model.onnx ort-format:level=basic``
 References: microsoft/onnxruntime#24475, #23072, #9054.
 """
@@ -21,7 +20,7 @@ from ortune.model.graphs import nodes
 from ortune.providers.web_webgpu import PROVIDER as WEB_WEBGPU
 from ortune.records import Finding
 from ortune.rules._browsers import BACK, GPU
-from ortune.rules._words import counted, name_of
+from ortune.rules._words import name_of, subject
 from ortune.rules.facts import Facts
 
 CODE = "WEB002"
@@ -53,7 +52,7 @@ def find(facts: Facts) -> Iterator[Finding]:
         level = saved_at(facts.model.ir)
         yield Finding(
             code=CODE,
-            what=f"fused for the CPU before it was saved (level {level}), so run on the CPU: {counted(found)}",
+            what=f"{subject(found, 'runs', 'run')} on the CPU because the file was optimised for it (level {level})",
             where=tuple(map(name_of, found)),
             fix=BACK,
         )

@@ -1,12 +1,12 @@
-"""A graph is captured, and the provider is named by text.
+"""Graph capture is enabled, but the provider is given as a string.
 
-What it is: enableGraphCapture with ``executionProviders: ['webgpu']``, in place of ``[{ name: 'webgpu' }]``.
-Why it costs: with the native builds of onnxruntime-web 1.30 runs then fail, or the outputs are wrong without a
-    word: those of the first run for ever, whatever is fed.
+What it is: enableGraphCapture with ``executionProviders: ['webgpu']`` instead of ``[{ name: 'webgpu' }]``.
+Why it costs: with the native builds of onnxruntime-web 1.30, runs fail or silently return the outputs of the first
+    run, whatever is fed.
 Evidence: the two settings, and the build.
-Fix and its safety: exact: the provider as an object.
+Fix and its safety: exact: give the provider as an object.
 Example: ``--set web_provider_form=object``
-References: onnxruntime-common, ``enableGraphCapture``; mended in 1.31.
+References: onnxruntime-common, ``enableGraphCapture``; fixed in 1.31.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ def find(facts: Facts) -> Iterator[Finding]:
         yield Finding(
             code=CODE,
             severity="error",
-            what="graph capture with the provider named by text: runs fail, or give the first outputs for ever",
-            fix="name the provider by an object: executionProviders: [{ name: 'webgpu' }]",
+            what="graph capture with the provider as a string: runs fail, or always return the first outputs",
+            fix="give the provider as an object: executionProviders: [{ name: 'webgpu' }]",
             plan=Plan(settings={FORM.name: _RIGHT}),
             safety="exact",
         )

@@ -1,9 +1,9 @@
-"""Input tensors are moved into a worker and cannot be fed again.
+"""The proxy transfers input tensors to a worker, so they cannot be fed again.
 
-What it is: ``env.wasm.proxy``, which makes each run hand the arrays of its inputs over to the worker.
-Why it costs: a program that feeds the same tensor twice ends with "An ArrayBuffer is detached".
+What it is: ``env.wasm.proxy``, with which each run transfers its input arrays to the worker.
+Why it costs: a program that feeds the same tensor twice fails with "An ArrayBuffer is detached".
 Evidence: the setting.
-Fix and its safety: advice: make a new Tensor for each run, of a copy where the array is used further.
+Fix and its safety: advice: create a new Tensor for each run, from a copy if the array is needed later.
 Example: ``session.run({ x: new ort.Tensor('float32', data.slice(), dims) })``
 References: onnxruntime-web, ``env.wasm.proxy``; microsoft/onnxruntime#15735.
 """
@@ -25,6 +25,6 @@ def find(facts: Facts) -> Iterator[Finding]:
         yield Finding(
             code=CODE,
             severity="note",
-            what="the proxy takes the arrays of the inputs away: a tensor can be fed once",
-            fix="make a new Tensor for each run",
+            what="the proxy transfers input arrays to its worker, so each tensor can be fed only once",
+            fix="create a new Tensor for each run",
         )

@@ -1,11 +1,11 @@
 """Operators have no kernel on WebGPU.
 
-What it is: loops, NonZero, NonMaxSuppression, RoiAlign, Unique and RNN, where the target is WebGPU; in the older JSEP
-    LSTM and GRU too.
-Why it costs: they run on the CPU, and each copy from the GPU waits for all that was started there.
+What it is: Loop, Scan, NonZero, NonMaxSuppression, RoiAlign, Unique and RNN on WebGPU; in the older JSEP also LSTM and
+    GRU.
+Why it costs: they run on the CPU, and each copy from the GPU waits for all work queued there.
 Evidence: the operators.
-Fix and its safety: advice: keep them out of the model, before or after the part that runs on the GPU.
-Example: a detector that is exported without its NonMaxSuppression
+Fix and its safety: advice: move them out of the model, before or after the part that runs on the GPU.
+Example: a detector exported without its NonMaxSuppression
 References: microsoft/onnxruntime#18584, #22425; ONNX Runtime, table of operators of WebGPU.
 """
 
@@ -17,7 +17,7 @@ from ortune.model.graphs import nodes, op_set
 from ortune.providers.webgpu import PROVIDER as WEBGPU
 from ortune.records import Finding
 from ortune.rules._browsers import GPU, JSEP, build_run
-from ortune.rules._words import counted, name_of
+from ortune.rules._words import name_of, subject
 from ortune.rules.facts import Facts
 
 CODE = "WEB001"
@@ -51,7 +51,8 @@ def find(facts: Facts) -> Iterator[Finding]:
     if found:
         yield Finding(
             code=CODE,
-            what=f"run on the CPU, with copies from the GPU: {counted(found)}",
+            what=f"{subject(found, 'has', 'have')} no WebGPU kernel and {'runs' if len(found) == 1 else 'run'} on "
+            f"the CPU",
             where=tuple(map(name_of, found)),
-            fix="keep them out of the model",
+            fix="move these operators out of the model",
         )

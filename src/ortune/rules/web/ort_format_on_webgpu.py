@@ -1,13 +1,13 @@
-"""A model in ORT format is meant for WebGPU.
+"""A model in ORT format is used with WebGPU.
 
-What it is: an .ort file, where the target is WebGPU. Its graph is finished: it was optimised for the CPU, to the
-    level all unless ORT_CONVERT_ONNX_MODELS_TO_ORT_OPTIMIZATION_LEVEL said otherwise.
-Why it costs: FusedConv in the file, from the level extended on, makes the session fail, since the file lacks what
-    WebGPU's layout of it needs. And no copies between CPU and GPU are put into an .ort: where one node of it runs on
-    the CPU, or a constant is used on both sides, runs fail, or give wrong numbers without a word.
-Evidence: the format; the operators.
-Fix and its safety: advice: ship the .onnx for WebGPU. If it must be an .ort, then of the level basic, with every node
-    on the GPU and the outputs compared.
+What it is: an .ort file for WebGPU. Its graph is final: it was optimised for the CPU, at the level all unless
+    ORT_CONVERT_ONNX_MODELS_TO_ORT_OPTIMIZATION_LEVEL was set.
+Why it costs: with FusedConv in the file (from the level extended), session creation fails, because an .ort lacks what
+    WebGPU's layout conversion needs. An .ort also gets no copies between CPU and GPU. If one node runs on the CPU, or
+    both sides use a constant, runs fail or silently return wrong values.
+Evidence: the format and the operators.
+Fix and its safety: advice: ship the .onnx for WebGPU. If it must be an .ort, use the level basic, with every node on
+    the GPU, and compare the outputs.
 Example: ``ortune rewrite model.onnx ort-format:level=basic``
 References: microsoft/onnxruntime#24475, #23072.
 """
@@ -36,13 +36,13 @@ def find(facts: Facts) -> Iterator[Finding]:
         yield Finding(
             code=CODE,
             severity="error",
-            what=f"no session on WebGPU: ORT format, fused for the CPU (level {level}): {counted(fused)}",
+            what=f"session creation fails on WebGPU: ORT format with CPU fusions (level {level}): {counted(fused)}",
             where=tuple(map(name_of, fused)),
             fix=BACK,
         )
     else:
         yield Finding(
             code=CODE,
-            what="ORT format on WebGPU: with a node or constant on the CPU, runs fail or give wrong numbers unnoticed",
+            what="ORT format on WebGPU fails or silently returns wrong values if any node or constant is on the CPU",
             fix="ship the .onnx for WebGPU",
         )

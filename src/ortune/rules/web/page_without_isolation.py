@@ -1,12 +1,12 @@
-"""A page runs WebAssembly with one thread, since it is not cross-origin isolated.
+"""A page runs WebAssembly with one thread because it is not cross-origin isolated.
 
-What it is: a page without the headers that threads need, on a machine with several processors, that runs a model with
-    WebAssembly and leaves the number of threads open.
-Why it costs: onnxruntime-web takes half of the processors, 4 at most, where it may; without shared memory, which
-    browsers give to isolated pages alone, it takes one, and says nothing.
-Evidence: ``crossOriginIsolated`` and the session's providers, of a page that was watched.
+What it is: a page without the headers that threads require, on a machine with several CPUs, that runs a model with
+    WebAssembly and does not set the number of threads.
+Why it costs: onnxruntime-web uses half of the CPUs, at most 4, where threads are allowed. Browsers allow shared memory
+    only to isolated pages; elsewhere it silently uses one thread.
+Evidence: ``crossOriginIsolated`` and the session's providers in the observed page.
 Fix and its safety: behaviour: serve the page with Cross-Origin-Opener-Policy: same-origin and
-    Cross-Origin-Embedder-Policy: require-corp; what it embeds from elsewhere must allow that.
+    Cross-Origin-Embedder-Policy: require-corp. Embedded content from other origins must allow that.
 Example: ``ortune diagnose --page http://localhost:5173``
 References: onnxruntime-web, ``env.wasm.numThreads``; microsoft/onnxruntime#19148; huggingface/transformers.js#161.
 """
@@ -34,6 +34,6 @@ def find(facts: Facts) -> Iterator[Finding]:
     if cpus > _FEW and left_open and facts.plan.provider_names[0] == WEB_WASM.name:
         yield Finding(
             code=CODE,
-            what=f"one thread of {cpus} processors: the page is not cross-origin isolated",
+            what=f"1 of {cpus} CPUs is used because the page is not cross-origin isolated",
             fix="send Cross-Origin-Opener-Policy: same-origin and Cross-Origin-Embedder-Policy: require-corp",
         )

@@ -1,11 +1,11 @@
 """A page profiles or logs every run.
 
 What it is: ``enableProfiling``, a ``logSeverityLevel`` below warnings, ``env.webgpu.profiling`` or ``env.wasm.trace``
-    in a page as it is used.
-Why it costs: each node of each run is recorded or printed, in memory that grows until the session ends; timestamps of
-    WebGPU wait for each kernel.
-Evidence: the options that the page was seen to ask for.
-Fix and its safety: advice: leave them out of what is shipped.
+    in a production page.
+Why it costs: each node of each run is recorded or printed, and memory grows until the session ends. WebGPU timestamps
+    wait for each kernel.
+Evidence: the options that the observed page passed.
+Fix and its safety: advice: remove them from production code.
 Example: ``ortune diagnose --page http://localhost:5173``
 References: onnxruntime-common, ``InferenceSession.SessionOptions.enableProfiling``, ``env.webgpu.profiling``.
 """
@@ -38,6 +38,6 @@ def find(facts: Facts) -> Iterator[Finding]:
     if found:
         yield Finding(
             code=CODE,
-            what=f"left on, and it costs every run: {', '.join(found)}",
-            fix="leave it out of what is shipped",
+            what=f"profiling or logging slows every run: {', '.join(found)}",
+            fix="remove these options from production code",
         )

@@ -1,10 +1,10 @@
-"""Kernels are to be timed by an option that this build does not read.
+"""The build ignores the profiling option.
 
 What it is: ``env.webgpu.profiling`` with a native build of onnxruntime-web (asyncify or jspi).
-Why it costs: nothing is told, and nothing says why: only JSEP reads the option.
+Why it costs: no kernel times are reported, without an error: only JSEP reads the option.
 Evidence: the two settings.
-Fix and its safety: advice: ask for a profile of the session (``enableProfiling: true``), which has the GPU's kernels
-    in these builds.
+Fix and its safety: advice: profile the session instead (``enableProfiling: true``), which includes GPU kernels in
+    these builds.
 Example: ``ortune profile model.onnx --target web-webgpu``
 References: onnxruntime-common, ``env.webgpu.profiling``.
 """
@@ -28,6 +28,6 @@ def find(facts: Facts) -> Iterator[Finding]:
     if build in NATIVE and mode != "off":
         yield Finding(
             code=CODE,
-            what=f"env.webgpu.profiling does nothing in the build {build}",
-            fix="ask for a profile of the session (enableProfiling)",
+            what=f"env.webgpu.profiling has no effect in the build {build}",
+            fix="profile the session instead (enableProfiling: true)",
         )

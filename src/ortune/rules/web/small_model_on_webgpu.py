@@ -1,10 +1,10 @@
-"""A model is so small that WebGPU takes longer to start it than WebAssembly to compute it.
+"""The model is so small that WebGPU overhead exceeds the time to compute it on the CPU.
 
-What it is: fewer than 10 million floating-point operations a run, where the target is WebGPU in a browser.
-Why it costs: each kernel is prepared and handed to the GPU (tens of microseconds), and outputs are read back, which
-    waits for all of them: a millisecond or two. WebAssembly with SIMD computes that many operations in less than one.
-Evidence: operations, counted from the shapes that the model declares.
-Fix and its safety: advice: run it with WebAssembly, which needs a download of half the size too; measure both warm.
+What it is: fewer than 10 million floating-point operations per run, on WebGPU in a browser.
+Why it costs: launching each kernel takes tens of microseconds, and reading outputs back waits for all of them: 1 to 2
+    ms in total. WebAssembly with SIMD computes that many operations in less than 1 ms.
+Evidence: operations, counted from the declared shapes.
+Fix and its safety: advice: run it with WebAssembly, which is also half the download; measure both after warm-up.
 Example: ``ortune tune model.onnx --target web-wasm``
 References: microsoft/onnxruntime#17167; huggingface/transformers.js#955.
 """
@@ -51,8 +51,8 @@ def find(facts: Facts) -> Iterator[Finding]:
         yield Finding(
             code=CODE,
             severity="note",
-            what=f"a run is {flops / 1e6:.2g} million operations: WebAssembly is likely faster than WebGPU",
-            fix="measure it with WebAssembly too",
+            what=f"a run has only {flops / 1e6:.2g} million operations, so WebAssembly is likely faster than WebGPU",
+            fix="measure it with WebAssembly too: ortune tune model.onnx --target web-wasm",
         )
 
 

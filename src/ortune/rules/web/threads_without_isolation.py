@@ -1,11 +1,11 @@
-"""Threads are asked for on a page that cannot have any.
+"""Threads are requested on a page that does not allow them.
 
 What it is: ``env.wasm.numThreads`` above 1 on a page that is not cross-origin isolated.
-Why it costs: WebAssembly then runs with one thread; the console's warning is all that says so.
+Why it costs: WebAssembly then runs with one thread, with only a console warning.
 Evidence: the two settings.
 Fix and its safety: behaviour: serve the page with Cross-Origin-Opener-Policy: same-origin and
-    Cross-Origin-Embedder-Policy: require-corp, or let a service worker add them; what the page embeds from elsewhere
-    must allow it.
+    Cross-Origin-Embedder-Policy: require-corp, or add these headers in a service worker. Embedded content from other
+    origins must allow it.
 Example: ``--set web_isolation=1``
 References: microsoft/onnxruntime#19148, #9681; huggingface/transformers.js#161.
 """
@@ -28,7 +28,7 @@ def find(facts: Facts) -> Iterator[Finding]:
     if isinstance(threads, int) and threads > 1 and facts.plan.settings.get(ISOLATION.name) is False:
         yield Finding(
             code=CODE,
-            what=f"{threads} threads on a page without cross-origin isolation: there is one",
+            what=f"{threads} threads are requested, but a page without cross-origin isolation runs only one",
             fix="send Cross-Origin-Opener-Policy: same-origin and Cross-Origin-Embedder-Policy: require-corp",
             plan=Plan(settings={ISOLATION.name: True}),
             safety="behaviour",

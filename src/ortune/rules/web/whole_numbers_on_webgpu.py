@@ -1,12 +1,12 @@
 """Operators compute with 64-bit or 8-bit integers on WebGPU.
 
-What it is: arithmetic, comparisons and sums of int64, uint8 or int8, where the target is WebGPU. Shape arithmetic is
-    left out: ONNX Runtime runs that on the CPU in any case.
-Why it costs: shaders have neither type, so that these nodes run on the CPU, and each copy from the GPU waits for all
-    that was started there.
-Evidence: the operators and the types that the model declares.
-Fix and its safety: exact: the rewrite int64-to-int32 where it proves that the numbers fit; else advice: export with
-    int32 or float.
+What it is: arithmetic, comparisons and sums of int64, uint8 or int8 on WebGPU. Shape computations are excluded,
+    because ONNX Runtime runs them on the CPU in any case.
+Why it costs: shaders support neither type. These nodes run on the CPU, and each copy from the GPU waits for all work
+    queued there.
+Evidence: the operators and the declared types.
+Fix and its safety: exact: the rewrite int64-to-int32, where the values provably fit. Otherwise advice: export with
+    int32 or float32.
 Example: ``--rewrite int64-to-int32``
 References: microsoft/onnxruntime#29756, #25236, #27291, #29273.
 """
@@ -23,7 +23,7 @@ from ortune.records import Finding
 from ortune.rewrites.int64_to_int32 import REWRITE
 from ortune.rules._browsers import GPU
 from ortune.rules._fixes import mended_by
-from ortune.rules._words import counted, name_of
+from ortune.rules._words import name_of, subject
 from ortune.rules.facts import Facts
 
 CODE = "WEB006"
@@ -66,9 +66,9 @@ def find(facts: Facts) -> Iterator[Finding]:
     if found:
         finding = Finding(
             code=CODE,
-            what=f"computes with integers of a type that WebGPU lacks, on the CPU: {counted(found)}",
+            what=f"{subject(found, 'runs', 'run')} on the CPU because WebGPU lacks this integer type",
             where=tuple(map(name_of, found)),
-            fix="export with int32 or float",
+            fix="export with int32 or float32",
         )
         yield mended_by(REWRITE, finding, facts)
 

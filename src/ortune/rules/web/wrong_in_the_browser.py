@@ -1,11 +1,12 @@
-"""The browser answers otherwise than the CPU outside of it, and says nothing.
+"""Outputs in the browser differ from those of the native CPU.
 
-What it is: outputs of a page for the same inputs are further from those of ONNX Runtime's CPU provider than rounding
-    explains.
-Why it costs: a wrong answer, fast or slow, is wrong; onnxruntime-web has kernels that leave out an input, freeze an
-    output or run nodes on stale memory without an error.
+What it is: outputs of a page that differ from ONNX Runtime's native CPU provider by more than rounding explains, for
+    the same inputs.
+Why it costs: a wrong answer is useless at any speed. Some kernels of onnxruntime-web ignore an input, repeat an output
+    or read stale memory without an error.
 Evidence: the error of the outputs.
-Fix and its safety: advice: another build, provider or model file; ``ortune bisect`` finds the first node that differs.
+Fix and its safety: advice: use another build, provider or model file; ``ortune bisect`` finds the first node that
+    differs.
 Example: FusedConv with a residual input on WebGPU
 References: onnxruntime-web 1.30; microsoft/onnxruntime#24475.
 """
@@ -27,7 +28,7 @@ def find(facts: Facts) -> Iterator[Finding]:
         yield Finding(
             code=CODE,
             severity="error",
-            what=f"outputs in the browser are not those of the CPU outside of it: {found.what}",
+            what=f"outputs in the browser differ from those of the native CPU: {found.what}",
             evidence=f"relative L2 {found.relative_l2:.2g}",
-            fix="do not ship this: try another build or provider, or the model as it was before it was optimised",
+            fix="do not ship this; try another build or provider, or the model before its optimisation",
         )

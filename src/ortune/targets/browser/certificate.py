@@ -19,7 +19,7 @@ def create(address: str, scratch: Path) -> tuple[Path, Path]:
     program = launcher.program("openssl")
     if not program:
         what = f"browsers need HTTPS at {address}, and there is no openssl to make a certificate with"
-        raise UsageError(what, where="--address", do="install openssl, or give --cert and --key")
+        raise UsageError(what, where="--address", do="install openssl, or pass --cert and --key")
     cert, key = scratch / "serve.crt", scratch / "serve.key"
     command = [
         program, "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "7",
@@ -27,5 +27,7 @@ def create(address: str, scratch: Path) -> tuple[Path, Path]:
     ]  # fmt: skip
     done = launcher.run(command, limit_s=CERTIFICATE_S, folder=scratch)
     if not (done.code == 0 and cert.is_file() and key.is_file()):
-        raise UsageError("openssl made no certificate", where="--address", do="give --cert and --key")
+        raise UsageError(
+            "openssl could not create a certificate", where="--address", do="pass --cert and --key"
+        )
     return cert, key

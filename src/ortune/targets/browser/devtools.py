@@ -104,7 +104,7 @@ class DevTools:
         happened: Callable[[PageEvent], None],
     ) -> None:
         if os.name != "posix":
-            raise RuntimeNotFound("a browser is told what to do through a pipe on POSIX systems alone")
+            raise RuntimeNotFound("browsers are controlled through a pipe, which works only on POSIX systems")
         self._happened = happened
         self._numbers = itertools.count(1)
         self._waiting: dict[int, queue.Queue[dict[str, Any] | None]] = {}
@@ -174,7 +174,7 @@ class DevTools:
         if before:
             self.call("Page.addScriptToEvaluateOnNewDocument", source=before)
         if not self.navigate(url, limit_s):
-            raise DevToolsError(f"{url} has not loaded within {limit_s:.0f} s")
+            raise DevToolsError(f"{url} did not load within {limit_s:.0f} s")
 
     def attach(
         self, *, rewrite: Callable[[ScriptKind, bytes], bytes | None] | None = None, limit_s: float = CALL_S

@@ -84,7 +84,7 @@ def program(setup: BrowserSetup) -> str:
         path = str(here.absolute()) if here.is_file() else launcher.program(setup.browser)
         if not path:
             raise RuntimeNotFound(
-                "is no program", where=f"--browser {setup.browser}", do="name the browser's program"
+                "is not a program", where=f"--browser {setup.browser}", do="pass the path of a browser"
             )
         return path
     path = next(filter(None, map(launcher.program, PROGRAMS)), "")
@@ -117,9 +117,9 @@ def ort_web(setup: BrowserSetup, *, fetch: bool = True) -> OrtWeb:
         if any(folder.glob("ort*.mjs")):
             return OrtWeb(dist=folder.resolve(), version=_version(folder.resolve().parent))
     raise RuntimeNotFound(
-        "holds no onnxruntime-web",
+        "contains no onnxruntime-web",
         where=f"--ort-web {wanted}",
-        do="name its folder in node_modules, or a version",
+        do="pass its folder in node_modules, or a version",
     )
 
 
@@ -148,7 +148,7 @@ def _kept(version: str, *, fetch: bool) -> OrtWeb:
     if not folder.is_dir():
         if not fetch:
             raise RuntimeNotFound(
-                f"onnxruntime-web {version} is not fetched yet", do="--ort-web PATH or VERSION"
+                f"onnxruntime-web {version} is not downloaded yet", do="--ort-web PATH or VERSION"
             )
         _fetch(version, folder)
     return OrtWeb(dist=folder / "dist", version=version)
@@ -159,8 +159,8 @@ def _fetch(version: str, folder: Path) -> None:
     npm = launcher.program("npm")
     if not npm:
         raise RuntimeNotFound(
-            f"onnxruntime-web {version} is not here, and there is no npm to fetch it",
-            do="install npm, or name your own: --ort-web node_modules/onnxruntime-web",
+            f"onnxruntime-web {version} is not installed, and npm is missing to download it",
+            do="install npm, or pass your own copy: --ort-web node_modules/onnxruntime-web",
         )
     folder.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder.parent) as scratch:
@@ -214,7 +214,7 @@ def _builds(packed: tarfile.TarFile) -> Iterator[tuple[str, tarfile.TarInfo]]:
         if file.endswith((".mjs", ".wasm", ".json")) and "/" not in file:
             taken += member.size
             if taken > _MOST_BYTES:
-                raise RuntimeNotFound("npm's package of onnxruntime-web is larger than any that there was")
+                raise RuntimeNotFound("the onnxruntime-web package is unexpectedly large")
             yield name, member
 
 

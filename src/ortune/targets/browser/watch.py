@@ -213,7 +213,7 @@ def watch(
     """
     if urlsplit(url).scheme not in ("http", "https") or not urlsplit(url).hostname:
         raise UsageError(
-            "is no address of a page", where=f"--page {url}", do="e.g. --page http://localhost:5173"
+            "is not a URL", where=f"--page {url}", do="use --page http://localhost:5173, for example"
         )
     return _Watch(folder, until - _END_S).go(url, browser, watch_s, stop)
 
@@ -264,7 +264,7 @@ class _Watch:
                 raise UsageError(
                     str(error).removeprefix(f"{url} "),
                     where=f"--page {url}",
-                    do="start its server, or mend the address",
+                    do="start its server, or correct the URL",
                 ) from None
             if not loaded:
                 self.trouble.append(f"it had not loaded after {time.monotonic() - began:.0f} s")
@@ -354,7 +354,7 @@ class _Watch:
         about = _asked(tools, _ABOUT, "", _ASKED_S, _About) or _About()
         if not self.sessions and about.status >= _NO_PAGE:
             raise UsageError(
-                f"its server answers with {about.status}", where=f"--page {url}", do="mend the address"
+                f"the server responds with {about.status}", where=f"--page {url}", do="correct the URL"
             )
         loaded = self._loaded(tools)
         models: dict[int, Path] = {}
@@ -476,7 +476,7 @@ def _beside(model: Path, name: str) -> Path:
     """
     parts = PurePosixPath(name).parts
     if not parts or name.startswith("/") or ".." in parts or "\0" in name or "\\" in name:
-        raise DevToolsError("that is no file beside the model")
+        raise DevToolsError("not a file in the model's folder")
     path = model.parent.joinpath(*parts)
     if path == model:
         raise DevToolsError("the model is called so here")

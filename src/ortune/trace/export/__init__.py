@@ -69,7 +69,7 @@ def write(kind: str, trace: Trace, result: ProfileResult, path: Path) -> None:
         UsageError: There is no such kind, or the file cannot be written.
     """
     if kind not in KINDS:
-        raise UsageError("is no format to export to", where=f"--export {kind}", do=_choices())
+        raise UsageError("is not an export format", where=f"--export {kind}", do=_choices())
     try:
         files.write(path, partial(KINDS[kind].write, trace, result), typed=True)
     except OSError as error:

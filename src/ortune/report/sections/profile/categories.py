@@ -10,11 +10,11 @@ from ortune.report.sections._stack import stack
 ORDER = 20
 TITLE = "Where the time goes"
 NOTE = (
-    "The mean steady run, while profiling. Every nanosecond is in one category, so the shares sum to 100 %."
+    "The mean steady run under the profiler. Every nanosecond is in one category, so the shares sum to 100 %."
 )
 MEANINGS = {
     "kernels": "what the operators compute",
-    "thread-wait": "the thread that runs a node waits for the pool's others, or shares out their work",
+    "thread-wait": "the thread that runs a node distributes work to the pool, or waits for it",
     "device-copies": "values copied between devices",
     "device-wait": "before and after the executor, in a run with nodes on a device: inputs on their way there, waiting "
     "until it is done, outputs on their way back",
@@ -24,7 +24,7 @@ MEANINGS = {
     "between-nodes": "inside the run and in no node: the executor, allocation, the profiler's own writing",
     "device-idle": "between the kernels on the device, which waits for the host",
     "outside-run": "around ONNX Runtime's run: the language binding, copies of inputs and outputs",
-    "unexplained": "what is left; negative where the parts add up to more than the whole",
+    "unexplained": "the remainder; negative where the parts sum to more than the whole",
 }
 
 

@@ -8,7 +8,7 @@ from ortune.report.document import Block, Points
 
 ORDER = 15
 TITLE = "What stands out"
-NOTE = "The weightiest first."
+NOTE = "Largest first."
 
 
 def blocks(envelope: Envelope[ProfileResult]) -> list[Block]:

@@ -12,9 +12,7 @@ from ortune.report.document import Block, Cell, Column, Pairs, Row, table
 
 ORDER = 80
 TITLE = "Memory"
-NOTE = (
-    "Bytes in use after each node of one run, from left to right, and what the arena holds from the system."
-)
+NOTE = "Bytes in use after each node of one run, from left to right, and bytes that the arena holds."
 HEIGHT_PX = 170
 STEPS = 300
 """A chart holds so many steps at most: of what lies in one step, the largest."""
@@ -34,7 +32,7 @@ def blocks(envelope: Envelope[ProfileResult]) -> list[Block]:
     return [
         *([_chart(memory, names)] if memory.points else []),
         Pairs(rows=_figures(memory, names)),
-        table(COLUMNS, [*owners, total] if owners else [], title="What holds memory at the peak"),
+        table(COLUMNS, [*owners, total] if owners else [], title="Memory at the peak"),
     ]
 
 

@@ -8,7 +8,7 @@ from ortune.report.document import Block, Pairs
 
 ORDER = 95
 TITLE = "Notes"
-NOTE = "What the figures rest on, and what the trace does not hold."
+NOTE = "The basis of the figures, and what the trace lacks."
 
 
 def blocks(envelope: Envelope[ProfileResult]) -> list[Block]:

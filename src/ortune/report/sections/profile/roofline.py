@@ -58,7 +58,7 @@ def blocks(envelope: Envelope[ProfileResult]) -> list[Block]:
         ),
         Points(items=[f"{i}. {words.name_of(n)} {_about(n)}" for i, n in enumerate(dots[:NAMED], 1)]),
         Line(
-            f"{left_out} nodes are not drawn: their work is not known, or they are nothing but a moment."
+            f"{left_out} nodes are not drawn, because their work is unknown or too small."
             if left_out
             else "",
             "faint",
