@@ -66,7 +66,7 @@ def aware_model(
     order = list(basic.graph)
     taken = {node for node in takes(basic) if node.domain in STANDARD and not list(subgraphs(node))}
     kept = [place for place, node in enumerate(order) if node in taken]
-    made = AwareFile(
+    record = AwareFile(
         provider=provider,
         level=level,
         n_kept=len(kept),
@@ -74,34 +74,34 @@ def aware_model(
         n_rest_after=len(order) - len(kept),
     )
     if not kept:
-        return None, _refused(made, f"{provider} takes no node: level {level} gives the same file")
+        return None, _refused(record, f"{provider} takes no node: level {level} gives the same file")
     if len(kept) == len(order):
-        return None, _refused(made, f"{provider} takes every node: level basic gives the same file")
+        return None, _refused(record, f"{provider} takes every node: level basic gives the same file")
     rest = rest_of(basic, kept)
     save_model(rest, folder / "rest.onnx")
     optimised = folder / "rest-optimised.onnx"
     tool("optimize", folder / "rest.onnx", optimised, {"level": level, "platform": platform})
     after = open_model(optimised).ir
     if _operators(after) == _operators(rest):
-        which = "1 node that is" if made.n_rest == 1 else f"{made.n_rest} nodes that are"
-        return None, _refused(made, f"level {level} does not change the {which} left to the CPU")
+        which = "1 node that is" if record.n_rest == 1 else f"{record.n_rest} nodes that are"
+        return None, _refused(record, f"level {level} does not change the {which} left to the CPU")
     own = Counter({name: n for name, n in _operators(after).items() if "." in name})
     names = {value.name for place in kept for value in order[place].outputs}
     whole = put_back(basic, kept, after)
     n_kept = sum(node.outputs[0].name in names for node in whole.graph)
-    made = msgspec.structs.replace(
-        made,
+    record = msgspec.structs.replace(
+        record,
         n_kept=n_kept,
         n_rest_after=len(whole.graph) - n_kept,
         made=dict((own - _operators(rest)).most_common()),
     )
     whole.metadata_props[KEPT_FOR] = provider
     stamp_model(whole, "ort-format")
-    return whole, made
+    return whole, record
 
 
-def _refused(made: AwareFile, why: str) -> AwareFile:
-    return msgspec.structs.replace(made, gains_nothing=why)
+def _refused(record: AwareFile, why: str) -> AwareFile:
+    return msgspec.structs.replace(record, gains_nothing=why)
 
 
 def _operators(model: ir.Model) -> Counter[str]:

@@ -110,7 +110,7 @@ def make(
         OrtuneError: The model cannot be converted.
     """
     cpu = PLACES["cpu-arm64"]
-    wanted: list[tuple[str, str, Choice, Takes | None]] = [
+    choices: list[tuple[str, str, Choice, Takes | None]] = [
         (CPU.target, CPU.target, choose(cpu), None),
         (f"{place.name}-basic", place.target, choose(place), None),
     ]
@@ -118,20 +118,20 @@ def make(
     if takes is None:
         left_out.append(f"{place.name}-aware: which nodes {place.name} takes is not known")
     else:
-        wanted.append((f"{place.name}-aware", place.target, choose(place, aware=True), takes))
-    made: list[tuple[MatrixEntry, OrtConversion]] = []
-    for name, provider, choice, taking in wanted:
+        choices.append((f"{place.name}-aware", place.target, choose(place, aware=True), takes))
+    pairs: list[tuple[MatrixEntry, OrtConversion]] = []
+    for name, provider, choice, taking in choices:
         line(f"converting {name}")
         own = scratch / name
         own.mkdir(parents=True)
-        levels = made[0][1].levels if made else None  # the processor is the same
+        levels = pairs[0][1].levels if pairs else None  # the processor is the same
         converted = convert(source, choice, own, tool, name=name, takes=taking, levels=levels)
         if converted.path is None or converted.record is None:
             assert converted.aware is not None
             left_out.append(f"{name}: {converted.aware.gains_nothing}")
             continue
-        made.append((_entry(converted, folder, name, provider, choice), converted.record))
-    return made, left_out
+        pairs.append((_entry(converted, folder, name, provider, choice), converted.record))
+    return pairs, left_out
 
 
 def _entry(converted: Converted, folder: Path, name: str, provider: str, choice: Choice) -> MatrixEntry:

@@ -67,8 +67,12 @@ def chosen(options: Options) -> Choice:
                 raise UsageError(
                     "a set has files of every level", where=option, do="leave it out with --matrix"
                 )
-    if options.aware:
-        support.find(place.name)
+    if options.aware and place.name not in _tables():
+        raise UsageError(
+            f"which nodes {place.name} takes is not known: it has no operator table",
+            where="--aware",
+            do=f"leave it out, or use --for {' | '.join(name for name in _tables() if name in places.PLACES)}",
+        )
     return places.choose(
         place,
         level=options.level,
