@@ -40,13 +40,17 @@ class Split:
 
 
 def calibration_ns(trial_ns: float, references: int) -> float:
-    """What the controls take, once."""
+    """Returns the time of one calibration: nine blocks of the references and both controls."""
     return CALIBRATION_BLOCKS * (references + 2) * trial_ns * RACE_TIMES
 
 
 def tries(plans: int, references: int) -> float:
     """Trials of the first round of so many plans, which take their turns in the calibration's blocks if they fit."""
+    # Each plan has two trials in its first round. Up to five plans join each of the nine blocks of the calibration,
+    # whose references run there anyway.
     calibrated = min(ROUNDS[0] * plans, CALIBRATION_BLOCKS * IN_CALIBRATION)
+    # The others run in blocks of the race, five plans to one set of references; a fifth of them is plainly slower in
+    # its first block and has no second.
     rest = max(0.0, (1 + (ROUNDS[0] - 1) * SECOND_SHARE) * plans - calibrated)
     return calibrated + rest * (1 + references / FIELD)
 
@@ -55,6 +59,7 @@ def screening_trials(plans: int, references: int) -> float:
     """Trials of successive halving over that many plans; ``references`` are baseline and current."""
     trials, done, live = tries(plans, references), ROUNDS[0], max(1.0, plans / 2)
     for target in ROUNDS[1:]:
+        # Half of the field survives each round; every five plans need references of their own in a block.
         trials += (target - done) * (live + -(-live // FIELD) * references)
         done, live = target, max(1.0, live / 2)
     return trials
@@ -78,7 +83,8 @@ def divide(budget_ns: float, trial_ns: float, *, wanted: int, references: int) -
     cost = trial_ns * RACE_TIMES
     calibration = calibration_ns(trial_ns, references)
     least, most = (n * (references + 1) * cost for n in (LEAST_CONFIRM, MOST_CONFIRM))
-    # The check alone comes on top.
+    # A share of the budget, but never fewer blocks than any claim needs, and never more time than the most blocks and
+    # the last check alone can use: what they cannot use is the race's.
     confirm = max(CONFIRM_SHARE * budget_ns, least)
     confirm = min(confirm, most + 2 * MOST_ALONE * cost)
     race = budget_ns - calibration - confirm
@@ -111,7 +117,7 @@ def enough_s(needed_ns: float) -> int:
 def repeat(
     left_ns: float, race_ns: float, trial_ns: float, *, wanted: int, references: int
 ) -> tuple[int, float]:
-    """What is left once the controls have failed and are repeated.
+    """Divides what is left once the controls have failed and are repeated.
 
     Args:
         left_ns: Of the budget.
@@ -141,13 +147,14 @@ def needed_ns(plans: int, trial_ns: float, references: int) -> float:
     """The budget that would hold that many plans."""
     cost = trial_ns * RACE_TIMES
     calibration = calibration_ns(trial_ns, references)
+    # The inverse of ``divide``: the first round may take a share of the race, which is what the confirmation leaves.
     race = tries(plans, references) * cost / (TRY_SHARE if plans > 1 else 1.0)
     least = calibration + race + LEAST_CONFIRM * (references + 1) * cost
     return max(least, (calibration + race) / (1 - CONFIRM_SHARE))
 
 
 def alone_ns(trial_ns: float, left_ns: float) -> float:
-    """What is kept of the time left for the last check alone; 0 where the confirmation itself needs all of it."""
+    """Returns the time kept for the last check alone; 0 where the confirmation itself needs all of what is left."""
     wanted = 2 * MOST_ALONE * trial_ns * RACE_TIMES
     return wanted if wanted < ALONE_SHARE * left_ns else 0.0
 

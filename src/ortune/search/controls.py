@@ -50,7 +50,7 @@ class Judgement:
 
     @property
     def ok(self) -> bool:
-        """Whether every control holds."""
+        """True where every control holds."""
         return all(c.ok for c in self.controls)
 
 

@@ -126,7 +126,7 @@ class Duel:
 
 
 def decided(duel: Duel, rules: Rules, plan: Design, arm: str = NEW) -> bool:
-    """Whether the evidence answers the question: the gate's where there is one, else the verdict's."""
+    """Tells whether the evidence answers the question: the gate's where there is one, else the verdict's."""
     d, alpha = duel.ratios(arm), rules.share(len(duel.arms))
     if not len(d):
         return False

@@ -40,7 +40,7 @@ def guards(blocks: Sequence[Block], objective: str, *, arm: str = NEW, base: str
 def beside(
     blocks: Sequence[Block], estimand: str, *, arm: str = NEW, base: str = BASE, alone: Sequence[Block] = ()
 ) -> tuple[FigureChange, ...]:
-    """What else changed: the p50 where another time of a run was compared, and the load.
+    """Compares what else changed: the p50 where another time of a run was compared, and the load.
 
     Trials of a block load at once, which no user's do, but where starts are compared: else the load is that of blocks
     ``alone``, one process at a time.

@@ -74,12 +74,12 @@ class Entry:
 
     @property
     def live(self) -> bool:
-        """Whether it still takes part."""
+        """True while it takes part in the race."""
         return self.status is None
 
     @property
     def sound(self) -> bool:
-        """Whether it neither failed nor gave wrong outputs."""
+        """True unless it failed or gave wrong outputs."""
         return self.status not in ("failed", "wrong-output")
 
     @property
@@ -130,7 +130,7 @@ class Halving(Schedule):
 
     @property
     def trial_ns(self) -> float:
-        """What a trial may cost by now, hangs aside: the middle of the last ten blocks, and a margin."""
+        """The cost of a trial by now, hangs aside: the median of the last ten blocks, and a margin."""
         recent = self._costs[-10:] or [self.first_trial_ns]
         return NEXT_TIMES * float(np.median(recent))
 

@@ -36,7 +36,7 @@ def only(plan: Plan, names: set[str], required: Plan) -> Plan:
 
 
 def is_exact(plan: Plan) -> bool:
-    """Whether nothing in it may change results beyond rounding."""
+    """Tells whether nothing in a plan may change results beyond rounding."""
     classes = [rewrites.find(spec.name).safety for spec in plan.rewrites]
     return {*classes, *(knobs.find(name).safety for name in plan.settings)} <= {"exact"}
 
@@ -88,5 +88,5 @@ def together(plans: Sequence[Plan], required: Plan) -> Plan | None:
 
 
 def _joined_by(name: str) -> str:
-    """What joins the setting's values where two add up; "" where one replaces the other."""
+    """Returns the separator of a setting whose values add up; "" where one value replaces the other."""
     return knobs.find(name).joined_by

@@ -166,7 +166,7 @@ def grounded(spec: RewriteSpec, row: Sequence[RewriteSpec]) -> tuple[RewriteSpec
 
 
 def _fixes(findings: Sequence[Finding], scope: Scope) -> tuple[list[Proposed], list[str]]:
-    """What rules would change, as far as it is allowed; and what waits for that."""
+    """Plans of findings that are allowed, and the reasons why others are not."""
     plans, waiting = [], []
     for finding in findings:
         if finding.plan is None:
@@ -211,7 +211,7 @@ def _names_of(on: Plan) -> tuple[str, ...]:
 
 
 def _for_load(work: Workload, host: Host, scope: Scope) -> tuple[list[Proposed], list[str]]:
-    """What several sessions or callers in one process call for: shared pools, fewer threads each; what is refused."""
+    """Plans for several sessions or callers in one process: shared pools, fewer threads each; what is refused."""
     together = work.sessions * work.callers
     if together == 1:
         return [], []

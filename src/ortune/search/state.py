@@ -54,7 +54,7 @@ class Search:
 
     @property
     def base(self) -> str:
-        """What a winner would replace."""
+        """The arm that a winner would replace."""
         return CURRENT if self.race.with_current else BASE
 
     def screen(self, waiting: Sequence[Entry]) -> Steps[None]:
@@ -114,14 +114,14 @@ class Search:
         return msgspec.structs.replace(comparison, guards=against, beside=also)
 
     def comparison_alone(self) -> Comparison | None:
-        """What the last check, one process at a time, says of the plan that was confirmed."""
+        """Compares the confirmed plan with the base by the last check, one process at a time."""
         if self.winner is None or not self.alone:
             return None
         estimand, worth = self.judgement.estimand, self.race.worth
         return confirm.compare(self.alone, self.winner.arm, estimand, base=self.base, delta=worth)
 
     def verdict(self, *, changes: bool) -> VerdictName:
-        """What the deciding comparison says; a race without a challenger proves nothing either way."""
+        """Returns the verdict of the deciding comparison; a race without a challenger proves nothing either way."""
         comparison = self.comparison(self.winner.arm, self.base) if self.winner else None
         # Faster, and not shipped: a guard fell, or it is less than what is worth a change.
         if comparison is None or (comparison.verdict == "faster" and not changes):
@@ -129,7 +129,7 @@ class Search:
         return comparison.verdict
 
     def smallest_effect_ratio(self) -> float | None:
-        """What the race's own blocks could have seen, where nothing was confirmed."""
+        """Returns the smallest effect that the race's own blocks could show, where nothing was confirmed."""
         ratios: list[float] = max((e.ratios for e in self.race.entries.values()), key=len, default=[])
         if len(ratios) < 6:
             return None

@@ -32,7 +32,7 @@ UNCHANGED = 1.0, 1.0  # the default and itself
 
 
 def settings(search: Search, winner: Plan, trials: Sequence[Measured]) -> tuple[SettingWorth, ...]:
-    """What each setting and rewrite of the winner is worth, then those that were left out of it."""
+    """Lists what each setting and rewrite of the winner is worth, then those that were left out of it."""
     read_back = {r.knob: r.level for r in trials[-1].done.read_back} if trials else {}
     # A rewrite is in the file that was loaded, where anybody can see it.
     read_back |= dict.fromkeys((spec.name for spec in winner.rewrites), "effect" if trials else "none")
@@ -76,7 +76,7 @@ def settings(search: Search, winner: Plan, trials: Sequence[Measured]) -> tuple[
 
 
 def _cost(ratios: Costs) -> tuple[float | None, float | None, float | None]:
-    """What leaving a part out costs: lower end, middle and upper end as ratios; unknown below three blocks."""
+    """Returns the cost of leaving a part out: lower end, middle and upper end as ratios; None below three blocks."""
     if len(ratios) < 3:
         return None, None, None
     interval = pairs.wilcoxon_interval(ratios)
