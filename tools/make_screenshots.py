@@ -1,8 +1,11 @@
-"""Writes docs/images: pages of real models as Chromium draws them. It measures for minutes: run it on a quiet machine.
+"""Writes docs/images: eight pages of real models as Chromium draws them, on light and on dark ground.
+
+It measures for minutes: run it on a quiet machine.
 
     python tools/make_screenshots.py [NAME ...]
 
-Models are fetched by ``tests/zoo.py``. Each picture shows the top of one page, 1,000 pixels wide.
+Models are fetched by ``tests/zoo.py``. Each picture shows the top of one page, 1,000 pixels wide: NAME.png and
+NAME-dark.png.
 """
 
 from __future__ import annotations
@@ -29,6 +32,8 @@ PAGES: dict[str, tuple[str, int, list[str]]] = {
         900,
         ["compare", "--b-set", "intra=1", "--c-set", "level=basic", "--budget", "60s"],
     ),
+    "diagnose": ("silero-vad", 900, ["diagnose", "--budget", "60s"]),
+    "check": ("silero-vad", 340, ["check", "--fail-on", "never"]),
     "bench": ("basic-pitch", 760, ["bench", "--budget", "15s"]),
     "tune": ("ppocrv4-rec", 1140, ["tune", "--budget", "90s", "--no-bundle"]),
 }
@@ -48,19 +53,22 @@ def main(names: list[str]) -> int:
             # A short name: the page shows what the user typed.
             model = Path(folder) / f"{zoo}.onnx"
             shutil.copy(model_path(zoo), model)
-            command = [sys.executable, "-m", "ortune", verb, model.name, *options, "--store", "store"]
+            store = [] if verb == "check" else ["--store", "store"]
+            command = [sys.executable, "-m", "ortune", verb, model.name, *options, *store]
             subprocess.run(
                 [*command, "--report", page.name], cwd=folder, check=True, stdout=subprocess.DEVNULL
             )
-            draw(browser, page, IMAGES / f"{name}.png", height_px)
+            draw(browser, page, IMAGES / f"{name}.png", height_px, dark=False)
+            draw(browser, page, IMAGES / f"{name}-dark.png", height_px, dark=True)
     return 0
 
 
-def draw(browser: str, page: Path, image: Path, height_px: int) -> None:
+def draw(browser: str, page: Path, image: Path, height_px: int, *, dark: bool) -> None:
     """The top of a page as a PNG."""
     profile = f"--user-data-dir={page.parent / 'browser'}"
     window = [f"--window-size={WIDTH_PX},{height_px}", f"--screenshot={image}", "--hide-scrollbars"]
     flags = ["--headless=new", "--no-sandbox", "--disable-gpu", "--disable-lcd-text", profile]
+    flags.append(f"--blink-settings=preferredColorScheme={0 if dark else 1}")
     subprocess.run([browser, *flags, *window, page.as_uri()], check=True, capture_output=True, timeout=120)
     size = image.stat().st_size
     if size > MOST_BYTES:

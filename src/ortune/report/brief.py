@@ -130,7 +130,8 @@ def _decision(both: Answer) -> Decision:
 def _answer(both: Answer, decision: Decision) -> str:
     compared = both.comparison
     if decision == "ship" and compared is not None:
-        return f"{heads.word('faster', compared.estimand)}: {tune_words.gain_words(compared)}, confirmed; switch over"
+        gain = f"{times(1 / compared.ratio)} in {sides.statistic(compared.estimand)}"
+        return f"{heads.word('faster', compared.estimand)}: {gain}, confirmed; switch over"
     if decision == "stop":
         wrong = "the outputs are wrong" if compared is None else "the outputs differ beyond the tolerance"
         failed = both.outputs is not None and not both.outputs.ok
