@@ -1,7 +1,8 @@
 """Asks an execution provider that runs here which single nodes it takes, and writes its table for ``ortune partition``.
 
-python tools/probe_provider.py qnn|webgpu PYTHON
+python tools/probe_provider.py qnn|webgpu PYTHON [CASES]
 
+CASES is how many nodes of one operator are asked about, 5 by default: Qualcomm's emulator compiles each for a second.
 PYTHON is the interpreter of an environment with the provider: ``ortune runtime add qnn`` makes one (on x86-64 with
 Qualcomm's emulator), ``ortune runtime add webgpu`` another; without a GPU the latter needs
 ORT_WEBGPU_EP_ALLOW_SOFTWARE_ADAPTER=1 and a Vulkan driver in software (VK_DRIVER_FILES).
@@ -13,7 +14,6 @@ by is among them.
 
 from __future__ import annotations
 
-import itertools
 import json
 import subprocess
 import sys
@@ -35,7 +35,8 @@ PROVIDERS = {
     "qnn": ("QNNExecutionProvider", {"backend_type": "htp"}),
     "webgpu": ("WebGpuExecutionProvider", {}),
 }
-MOST_CASES = 8  # of one operator
+MOST_CASES = 5
+OPSET = 20
 TYPES = {"float16": TensorProto.FLOAT16, "int32": TensorProto.INT32, "int64": TensorProto.INT64}
 TIMEOUT_S = 300
 
@@ -48,7 +49,7 @@ for line in sys.stdin:
     session = ort.SessionOptions()
     session.log_severity_level = 4
     session.add_session_config_entry("session.record_ep_graph_assignment_info", "1")
-    plugins.attached(ort, session, [(provider, options)])
+    plugins.attach(ort, session, provider, options)
     try:
         made = ort.InferenceSession(line.strip(), session)
         parts = made.get_provider_graph_assignment_info()
@@ -70,7 +71,7 @@ class Probe:
     model: onnx.ModelProto
 
 
-def probes() -> Iterator[Probe]:
+def probes(most_cases: int) -> Iterator[Probe]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         from onnx.backend.test.case.node import collect_testcases
@@ -78,10 +79,12 @@ def probes() -> Iterator[Probe]:
         cases = collect_testcases(None)
     seen: defaultdict[str, list[tuple[Any, ...]]] = defaultdict(list)
     for case in cases:
-        model = case.model
+        model = _at_opset(case.model)
         if len(model.graph.node) != 1 or not case.data_sets or not model.graph.input:
             continue
         (node,) = model.graph.node
+        if node.domain:
+            continue
         tensors = all(v.type.HasField("tensor_type") for v in (*model.graph.input, *model.graph.output))
         if not tensors or any(a.HasField("g") for a in node.attribute):
             continue
@@ -92,8 +95,8 @@ def probes() -> Iterator[Probe]:
             len(model.graph.input),
             str(sorted(map(str, node.attribute))),
         )
-        operator = f"{node.domain}:{node.op_type}" if node.domain else node.op_type
-        if key in seen[operator] or len(seen[operator]) >= MOST_CASES:
+        operator = node.op_type
+        if key in seen[operator] or len(seen[operator]) >= most_cases:
             continue
         seen[operator].append(key)
         yield from _forms(operator, model, case.data_sets[0][0], fresh=len(seen[operator]) == 1)
@@ -108,13 +111,25 @@ def _forms(operator: str, model: onnx.ModelProto, inputs: list[Any], *, fresh: b
     constant = _with_constants(model, inputs)
     if len(model.graph.input) > 1:
         yield Probe(operator=operator, kind=kind, rank=rank, form="constant", model=constant)
-    if first.elem_type == TensorProto.FLOAT:
+    if first.elem_type == TensorProto.FLOAT and fresh:
         for name, number in TYPES.items():
             other = _retyped(constant, number)
             yield Probe(operator=operator, kind=name, rank=rank, form="constant", model=other)
+    if first.elem_type == TensorProto.FLOAT and fresh:
         yield Probe(operator=operator, kind="qdq", rank=rank, form="constant", model=_quantized(constant))
     if fresh and rank:
         yield Probe(operator=operator, kind=kind, rank=rank, form="open", model=_opened(constant))
+
+
+def _at_opset(model: onnx.ModelProto) -> onnx.ModelProto:
+    """The model at the opset that exporters write: the cases are at the newest, which providers do not know yet."""
+    made = onnx.ModelProto()
+    made.CopyFrom(model)
+    for entry in made.opset_import:
+        if not entry.domain:
+            entry.version = min(entry.version, OPSET)
+    made.ir_version = min(made.ir_version, 10)
+    return made
 
 
 def _kind(number: int) -> str:
@@ -127,7 +142,6 @@ def _with_constants(model: onnx.ModelProto, inputs: list[Any]) -> onnx.ModelProt
     for value, array in list(zip(model.graph.input, inputs, strict=False))[1:]:
         made.graph.initializer.append(numpy_helper.from_array(np.asarray(array), value.name))
     del made.graph.input[1:]
-    made.ir_version = min(made.ir_version, 10)
     return made
 
 
@@ -198,7 +212,7 @@ def asked(python: str, name: str, models: list[Path]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     waiting = list(models)
     while waiting:
-        batch = waiting[:100]
+        batch = waiting[:200]
         command = [python, "-c", ASK, str(ROOT / "src" / "ortune" / "worker"), json.dumps(PROVIDERS[name])]
         try:
             lines = subprocess.run(
@@ -218,10 +232,11 @@ def asked(python: str, name: str, models: list[Path]) -> dict[str, Any]:
 
 def main() -> None:
     name, python = sys.argv[1:3]
+    most_cases = int(sys.argv[3]) if len(sys.argv) > 3 else MOST_CASES
     provider = PROVIDERS[name][0]
     with tempfile.TemporaryDirectory() as folder:
         given: dict[str, Probe] = {}
-        for number, probe in zip(itertools.count(), probes()):
+        for number, probe in enumerate(probes(most_cases)):
             path = Path(folder, f"{number}.onnx")
             onnx.save(probe.model, path)
             given[str(path)] = probe
@@ -250,14 +265,12 @@ def main() -> None:
             alone[key] = taken
         elif key in alone and taken != alone[key]:
             needs[probe.operator].append(taken)
+    release = _version(python, "onnxruntime")
+    known = [op for op, kinds in sorted(forms.items()) if any(ranks["taken"] for ranks in kinds.values())]
     document = {
         "source": "probed node by node: tools/probe_provider.py",
-        "releases": [_version(python, "onnxruntime")],
-        "since": {
-            op: _version(python, "onnxruntime")
-            for op, kinds in sorted(forms.items())
-            if any(ranks["taken"] for ranks in kinds.values())
-        },
+        "releases": [release],
+        "since": dict.fromkeys(known, release),
         "fixed_sizes": open_taken < open_asked / 2,
         "constants": sorted(op for op, all_taken in needs.items() if all(all_taken)),
         "forms": {

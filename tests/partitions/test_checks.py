@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from partition_models import parsed
 
 from ortune.partitions import support
 from ortune.partitions.partition import partition
+from partition_models import parsed
 
 X4 = "float[1,4,8,8] x"
 GRAPHS = {
@@ -96,7 +96,8 @@ REASONS = {
 def test_why_a_node_is_left(name: str, tmp_path: Path) -> None:
     model = parsed(GRAPHS[name], tmp_path)
     (*_, last) = model.graph
-    found = [partition(model, each).left.get(last) for each in support.FORMATS]
+    names = ("nnapi", "coreml", "coreml-neuralnetwork")
+    found = [partition(model, support.find(each)).left.get(last) for each in names]
     assert tuple(each.code if each is not None else "" for each in found) == REASONS[name]
 
 

@@ -10,7 +10,9 @@ import pytest
 
 from ortune.errors import UsageError
 from ortune.partitions import support
+from ortune.partitions.partition import partition
 from ortune.partitions.tables import table
+from partition_models import parsed
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tools"))
 
@@ -47,3 +49,21 @@ def test_every_format_has_a_table_and_others_none() -> None:
     assert all(each.table.since for each in support.FORMATS)
     with pytest.raises(UsageError, match="no operator table for 'cpu'"):
         support.find("cpu")
+
+
+@pytest.mark.parametrize(
+    ("provider", "graph", "code"),
+    [
+        ("qnn", "g (float[1,2,4] x) => (float[1,2,4] y) { y = Relu (x) }", ""),
+        ("qnn", "g (float[n,2,4] x) => (float[n,2,4] y) { y = Relu (x) }", "dynamic-shape"),
+        ("qnn", "g (float[1,2,4,4] x) => (float[1,2,4,4] y) { y = Erf (x) }", "not-listed"),
+        ("webgpu", "g (float[n,2,4] x) => (float[n,2,4] y) { y = Relu (x) }", ""),
+        ("webgpu", "g (int64[1,2,4] x) => (int64[1,2,4] y) { y = Add (x, x) }", "refused"),
+        ("webgpu", "g (float[1,2,4] x) => (float[1,2,4] y) { y = Mod <fmod = 1> (x, x) }", "not-listed"),
+    ],
+)  # fmt: skip
+def test_answers_of_providers_that_were_probed(provider: str, graph: str, code: str, tmp_path: Path) -> None:
+    model = parsed(graph, tmp_path)
+    (node,) = model.graph
+    found = partition(model, support.find(provider)).left.get(node)
+    assert (found.code if found is not None else "") == code

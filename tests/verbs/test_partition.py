@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import onnx
 import onnx.parser
 import pytest
 
+import made_runtimes
 import ortune
 import zoo
 from ortune.cli import main
 from ortune.errors import UsageError
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "targets"))
+
+import targets_here
 
 SPLIT = """
 <ir_version: 8, opset_import: ["" : 17]>
@@ -99,3 +105,15 @@ def test_the_page_draws_the_regions(split: Path, tmp_path: Path, capsys: pytest.
 def test_a_provider_that_is_none_is_refused(split: Path) -> None:
     with pytest.raises(UsageError, match="no operator table for 'cuda'"):
         ortune.partition(split, providers="cuda")
+
+
+def test_the_provider_itself_is_asked_where_it_runs_here() -> None:
+    """SqueezeNet is none of the nodes that the table was made from."""
+    targets_here.allow_software_gpu()
+    made_runtimes.require("webgpu")
+    answer = ortune.partition(zoo.model_path("light-squeezenet"), providers="webgpu", runtime="webgpu")
+    (webgpu,) = answer.result.providers
+    assert webgpu.agreement is not None, answer.result.notes
+    assert webgpu.agreement.n_nodes == 65
+    assert webgpu.agreement.n_equal / webgpu.agreement.n_nodes >= 0.95
+    assert "itself agrees on" in answer.summary()

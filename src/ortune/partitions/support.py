@@ -7,12 +7,14 @@ from dataclasses import dataclass
 
 from ortune.errors import UsageError
 from ortune.model.graphs import subgraphs
-from ortune.partitions import coreml, nnapi
+from ortune.partitions import coreml, nnapi, probed
 from ortune.partitions.facts import Check, NodeFacts, reason
 from ortune.partitions.tables import Table, table
 from ortune.providers import Provider
 from ortune.providers.coreml import PROVIDER as COREML
 from ortune.providers.nnapi import PROVIDER as NNAPI
+from ortune.providers.qnn import PROVIDER as QNN
+from ortune.providers.webgpu import PROVIDER as WEBGPU
 from ortune.records import NodeReason
 
 
@@ -63,10 +65,12 @@ FORMATS = (
     ),
     Format(name="coreml", provider=COREML, check=coreml.check_program),
     Format(name="coreml-neuralnetwork", provider=COREML, check=coreml.check_network),
+    Format(name="qnn", provider=QNN, check=probed.check_qnn, qdq=True),
+    Format(name="webgpu", provider=WEBGPU, check=probed.check_webgpu),
 )
 
 
-WITHOUT_TABLE = ("xnnpack", "qnn", "webgpu")
+WITHOUT_TABLE = ("xnnpack",)
 """Providers whose operators are not known here."""
 
 

@@ -72,6 +72,11 @@ def _counted(n: int, word: str) -> str:
     return f"{n} {word}" if n == 1 else f"{n} {word}s"
 
 
+def not_asked(provider: str, what: str) -> str:
+    """That the provider itself gave no answer."""
+    return f"{NAMES[provider]} itself could not be asked: {what.splitlines()[0]}"
+
+
 def document(envelope: Envelope[PartitionResult]) -> Document:
     """The verdicts, then each provider."""
     result = envelope.result
@@ -89,6 +94,7 @@ def document(envelope: Envelope[PartitionResult]) -> Document:
     for each in result.providers:
         blocks += _provider(each)
         support += _details(each)
+    blocks += [Line(note, "look") for note in result.notes]
     if result.inputs:
         blocks.append(Line(f"open sizes were fixed as {', '.join(result.inputs)}", "faint"))
     blocks.append(

@@ -2,38 +2,47 @@
 
 from __future__ import annotations
 
+import json
+import re
+from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Annotated
 
 import msgspec
 import onnx_ir as ir
 
-from ortune import rewrites
+from ortune import rewrites, targets
 from ortune.experiment.opening import Experiment
 from ortune.experiment.watcher import Watcher
+from ortune.graph.nodes import operator
 from ortune.model.open import OpenModel, open_model
+from ortune.model.save import save_model
 from ortune.partitions import summary, support
 from ortune.partitions.improve import Candidates, Improving
-from ortune.partitions.partition import partition
+from ortune.partitions.partition import Partition, partition
 from ortune.records import (
     CostliestOperator,
     Envelope,
     PartitionResult,
     Plan,
+    ProviderAgreement,
     ProviderPartition,
     RewriteSpec,
     Workload,
 )
 from ortune.report import partition_words
-from ortune.targets.tool import ToolProcess
+from ortune.targets.tool import ToolFailed, ToolProcess
 from ortune.trials.sides import USUAL_LIMITS, Resolved, SideText
 from ortune.verbs._options import MODEL, AnyPath, Argument, Feeding, Option, Page, RuntimeOption, named
 from ortune.verbs._session import experiment
 
 FORMATS = ("text", "json", "markdown", "html")
 STOPPING = ""
+
+_AGAIN = re.compile(r"_token_\d+$")
+"""What ONNX Runtime adds to the name of a node that it writes in another layout."""
 
 _BASIC = RewriteSpec(name="ort-optimized-model", params={"level": "basic"})
 """What ONNX Runtime does to a model before it asks a provider."""
@@ -93,6 +102,7 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[PartitionR
             without_table=without,
             runtime=side.runtime,
             headline=partition_words.headline(found),
+            notes=tuple(models.notes),
         )
         return opened.document(result, verdict=partition_words.best(found))
 
@@ -107,10 +117,12 @@ class _Models:
         inputs: The shapes that were taken, as ``--shape`` has them.
         work: What it is fed.
         release: Of ONNX Runtime.
+        runtime: The one that optimises.
+        notes: What could not be asked.
     """
 
     def __init__(self, options: Options, opened: Experiment, side: Resolved, work: Workload) -> None:
-        self.work, self.release = work, side.runtime.ort_version
+        self.work, self.release, self.runtime = work, side.runtime.ort_version, side.runtime
         self._folder = opened.scratch / "partition"
         self._folder.mkdir()
         self._tool = ToolProcess(
@@ -133,10 +145,46 @@ class _Models:
             f"{choice.name}:{'x'.join(map(str, choice.shape))}" for choice in self._case.inputs if fixing
         )
         self._candidates: dict[str, Candidates] = {}
+        self.notes: list[str] = []
 
     def _at_basic(self, model: OpenModel, specs: Sequence[RewriteSpec]) -> OpenModel:
         made = rewrites.rewrite_model(model, [*specs, _BASIC], self._folder, self._tool)
         return open_model(made.path)
+
+    def asked(self, found: Partition, model: ir.Model) -> ProviderAgreement | None:
+        """The provider's own answer beside the table's; None where the runtime has not the provider."""
+        provider, runtime = found.format.provider, self.runtime
+        if provider.name not in (*runtime.providers, *runtime.plugins):
+            return None
+        copy, names = model.clone(), {}
+        for number, (node, other) in enumerate(zip(model.graph, copy.graph, strict=True)):
+            names[node] = other.name = f"node{number}"
+        source, answer = (
+            self._folder / f"{found.format.name}.onnx",
+            self._folder / f"{found.format.name}.json",
+        )
+        save_model(copy, source)
+        plan = Plan(providers=targets.find(provider.target).providers)
+        try:
+            replace(self._tool, plan=plan)("placement", source, answer, {})
+        except ToolFailed as failure:
+            self.notes.append(partition_words.not_asked(found.format.name, failure.what))
+            return None
+        told = {
+            _AGAIN.sub("", name)
+            for _, name, place in json.loads(answer.read_text())
+            if place == provider.name
+        }
+        nodes = [node for unit in found.wiring.units for node in unit.nodes]
+        ours, theirs = found.taken, {node for node in nodes if names[node] in told}
+        differing = Counter(f"+{operator(node)}" for node in theirs - ours)
+        differing.update(f"-{operator(node)}" for node in ours - theirs)
+        return ProviderAgreement(
+            asked=runtime.plugins.get(provider.name, f"onnxruntime {runtime.ort_version}"),
+            n_nodes=len(nodes),
+            n_equal=len(nodes) - differing.total(),
+            differing=dict(differing.most_common()),
+        )
 
     def candidates(self, model: ir.Model, target: str) -> Candidates:
         """The rewrites that the model, whose sizes are numbers, calls for on a target."""
@@ -188,5 +236,6 @@ def _partitioned(models: _Models, each: support.Format) -> ProviderPartition:
         regions=summary.regions(shown, shares),
         left=summary.left(shown),
         costliest=costliest,
+        agreement=models.asked(shown, model),
         n_nodes=len(shown.taken) + len(shown.left),
     )

@@ -1,0 +1,94 @@
+"""Partitions real models, and holds the regions against the usability checker of the onnxruntime wheel.
+
+python benchmarks/partition_models.py [MODEL OF THE ZOO...]
+
+Each model gets the input sizes that ortune chooses and ONNX Runtime's level basic. The checker knows the lists alone,
+so what it takes and ortune leaves is given by reason: caveats that the lists print and the checker does not look at.
+Prints the table of docs/mobile.md.
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from collections import Counter
+from pathlib import Path
+
+import onnxruntime
+from onnxruntime.tools.mobile_helpers import usability_checker
+from onnxruntime.tools.onnx_model_utils import ModelProtoWithShapeInfo
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
+
+import zoo
+from ortune import rewrites
+from ortune.graph.nodes import operator
+from ortune.inputs import workload
+from ortune.model.open import open_model
+from ortune.model.save import save_model
+from ortune.partitions import support
+from ortune.partitions.partition import partition
+from ortune.report.partition_words import why
+
+MODELS = (
+    "light-squeezenet", "light-resnet50", "light-shufflenet", "light-inception-v1", "light-densenet121", "ppocrv2-cls",
+    "ppocrv4-det", "ppocrv4-rec", "basic-pitch", "magika", "minilm-int8", "oww-embedding", "oww-hey-jarvis",
+    "oww-melspectrogram",
+)  # fmt: skip
+LISTS = {
+    "nnapi": ("nnapi_supported_ops.md", 999),
+    "coreml": ("coreml_supported_mlprogram_ops.md", 5),
+    "coreml-neuralnetwork": ("coreml_supported_neuralnetwork_ops.md", 5),
+}
+HELPERS = Path(usability_checker.__file__).parent
+
+
+def prepared(name: str, folder: Path) -> Path:
+    """The model with fixed sizes, at level basic."""
+    model = open_model(zoo.model_path(name))
+    work = workload.propose(model.ir)
+    for params, _ in rewrites.find("fixed-dimensions").proposes(model.ir, work)[:1]:
+        rewrites.find("fixed-dimensions").apply(model.ir, params)
+    save_model(model.ir, folder / f"{name}.onnx")
+    options = onnxruntime.SessionOptions()
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_BASIC
+    options.optimized_model_filepath = str(folder / f"{name}-basic.onnx")
+    options.log_severity_level = 4
+    onnxruntime.InferenceSession(str(folder / f"{name}.onnx"), options, providers=["CPUExecutionProvider"])
+    return folder / f"{name}-basic.onnx"
+
+
+def main() -> None:
+    print("| model | provider | checker: regions, nodes | ortune: regions, nodes | what differs |")
+    print("|---|---|---|---|---|")
+    with tempfile.TemporaryDirectory() as folder:
+        for name in sys.argv[1:] or MODELS:
+            file = prepared(name, Path(folder))
+            model = open_model(file).ir
+            known = ModelProtoWithShapeInfo(file).model_with_shape_info
+            for provider, (listed, rank) in LISTS.items():
+                theirs = usability_checker._check_ep_partitioning(known, HELPERS / listed, True, rank)
+                ours = partition(model, support.find(provider), onnxruntime.__version__)
+                reasons = Counter(
+                    f"{operator(node)}: {why(reason)}"
+                    for node, reason in ours.left.items()
+                    if reason.code not in ("not-listed", "fused-operator")
+                )
+                same = (theirs.num_partitions, theirs.num_supported_nodes) == (
+                    len(ours.regions),
+                    len(ours.taken),
+                )
+                said = (
+                    ""
+                    if same
+                    else "; ".join(f"{n} {what}" for what, n in reasons.most_common(3)) or "subgraphs"
+                )
+                counts = f"{theirs.num_partitions}, {theirs.num_supported_nodes}"
+                print(
+                    f"| {name} | {provider} | {counts} | {len(ours.regions)}, {len(ours.taken)} | {said} |",
+                    flush=True,
+                )
+
+
+if __name__ == "__main__":
+    main()

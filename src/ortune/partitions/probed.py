@@ -1,0 +1,74 @@
+"""What a provider takes by the answers that it gave itself, node by node: operator, element type and rank.
+
+``tools/probe_provider.py`` asks the real provider: Qualcomm's emulator for QNN, a software adapter for WebGPU. What was
+not asked is decided by what is nearest: another rank of the same type, and for a quantized node the float one.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+
+import msgspec
+
+from ortune.model.graphs import type_name
+from ortune.partitions.facts import Check, NodeFacts, reason
+from ortune.partitions.tables import FOLDER
+
+_QDQ = ("QuantizeLinear", "DequantizeLinear")
+
+
+class Ranks(msgspec.Struct, frozen=True, kw_only=True):
+    """Ranks of the first input with which an operator was taken, and with which it was left."""
+
+    taken: tuple[int, ...]
+    left: tuple[int, ...]
+
+
+class Answers(msgspec.Struct, frozen=True, kw_only=True):
+    """A provider's answers.
+
+    Attributes:
+        fixed_sizes: It leaves what has an open size.
+        constants: Operators of which all inputs but the first have to be constant.
+        forms: By operator and element type; "qdq" is float32 with QDQ nodes around it.
+    """
+
+    fixed_sizes: bool
+    constants: frozenset[str]
+    forms: dict[str, dict[str, Ranks]]
+
+
+@cache
+def answers(name: str) -> Answers:
+    """The answers of a provider."""
+    return msgspec.json.decode((FOLDER / f"{name}.json").read_bytes(), type=Answers)
+
+
+def check_qnn(node: NodeFacts) -> Check:
+    """What QNN's HTP takes."""
+    yield from _check(node, answers("qnn"))
+
+
+def check_webgpu(node: NodeFacts) -> Check:
+    """What WebGPU has kernels for."""
+    yield from _check(node, answers("webgpu"))
+
+
+def _check(node: NodeFacts, told: Answers) -> Check:
+    if node.count:
+        yield from node.shapes_known(fixed=told.fixed_sizes)
+    if node.node.op_type in told.constants:
+        yield node.fixed(*range(1, node.count))
+    forms = told.forms.get(node.operator, {})
+    dtype = node.dtype(0)
+    kind = "qdq" if node.quantized and "qdq" in forms else type_name(dtype) if dtype is not None else ""
+    kind = {"float32": "float", "float64": "double"}.get(kind, kind)
+    ranks = forms.get("float" if node.quantized and kind not in forms else kind)
+    if ranks is None:
+        yield reason("element-type", f"input 0 is {kind or 'unknown'}") if node.count else None
+        return
+    rank = node.rank(0)
+    if rank in ranks.taken:
+        return
+    yield reason("refused", f"{kind}, {rank} dimensions") if not ranks.taken else None
+    yield reason("rank", f"input 0 has {rank}") if rank in ranks.left else None
