@@ -5,6 +5,7 @@ from __future__ import annotations
 from ortune.partitions.partition import Partition, partition
 from ortune.partitions.support import FORMATS, Format
 from ortune.providers.coreml import PROVIDER as COREML
+from ortune.providers.nnapi import PROVIDER as NNAPI
 from ortune.rules._providers import options_of
 from ortune.rules.facts import Facts
 
@@ -12,7 +13,9 @@ PROGRAM = "MLProgram"
 
 
 def format_of(facts: Facts) -> Format | None:
-    """The form in which the target's provider takes models; None for providers without an operator table."""
+    """The form in which the target's provider takes models; None for targets that are no phone's alone."""
+    if facts.target not in (NNAPI.target, COREML.target):
+        return None
     program = options_of(facts, COREML.name).get("ModelFormat") == PROGRAM
     names = ("coreml" if program else "coreml-neuralnetwork", facts.target)
     return next(
