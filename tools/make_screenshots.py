@@ -25,7 +25,7 @@ WIDTH_PX = 1000
 MOST_BYTES = 150_000
 PAGES: dict[str, tuple[str, int, list[str]]] = {
     "look": ("ppocrv4-det", 760, ["look"]),
-    "profile": ("ppocrv4-rec", 800, ["profile"]),
+    "profile": ("ppocrv4-rec", 720, ["profile"]),
     "difference": ("magika", 760, ["profile", "--b-set", "level=disable", "--processes", "3"]),
     "compare": (
         "magika",
