@@ -232,6 +232,7 @@ def partings(
         into_b, before_b = paired_before(theirs.inputs, set(by_b))
         inputs = {p.a: p for p in (*(values[n] for n in into), *(by_b[n] for n in into_b))}
         weights = _weights([node, *before], [theirs, *before_b])
+        # A difference that the inputs explain came from upstream; only what grows here is a place of its own.
         goes_in = tuple(inputs.values())
         several = max(map(_quantizations, ([node, *before], [theirs, *before_b])))
         if not _parts(pair, node, goes_in, compared, faulty=bool(weights), quantizations=several):

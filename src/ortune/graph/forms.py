@@ -141,11 +141,13 @@ def _of_operator(form: Op, value: ir.Value, so_far: Matching) -> Iterator[Matchi
     inputs = list(node.inputs[: len(form.inputs)])
     if len(inputs) < len(form.inputs):
         return
+    # Exporters differ in the operand order of sums and products; constants are not moved to one side first.
     orders = [inputs]
     if form.kind in _COMMUTATIVE and inputs[0] is not inputs[1]:
         orders.append(inputs[::-1])
     for order in orders:
         states = [replace(so_far, nodes={**so_far.nodes, node: form.called})]
+        # Names bound by one operand restrict the next: each state is a consistent partial match.
         for part, operand in zip(form.inputs, order, strict=True):
             states = [after for before in states for after in matchings(part, operand, before)]
         yield from states

@@ -85,6 +85,7 @@ def spread(
     """
     scope = scope or graph_of(x)
     computed: dict[ir.Value, Probes] = {x: list(probes)}
+    # Breadth first, so that the limit cuts off what is farthest from ``x``; a match is near its anchor.
     queue = [x]
     while queue:
         for user in [use.node for use in queue.pop(0).uses()]:

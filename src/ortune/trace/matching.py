@@ -70,6 +70,7 @@ def match(
     def known_as(side: int, name: str) -> Hashable:
         return name if counterparts is None or side == 0 else counterparts.get(name, ("in B alone", name))
 
+    # First by origin: nodes of both sides that share an original node form one group, so a fused node meets its parts.
     groups = _Groups()
     for side, nodes in enumerate(sides):
         for number, node in enumerate(nodes):
@@ -84,6 +85,7 @@ def match(
         {known_as(side, origin) for node in nodes for origin in node.originals}
         for side, nodes in enumerate(sides)
     ]
+    # With origins of one model, a node without a counterpart was really removed and must not be paired by order.
     one_model = bool(origins[0] & origins[1])
     by_name = 0
     for side, nodes in enumerate(sides):

@@ -68,6 +68,7 @@ def _divided(trace: Trace, rows: Numbers) -> Floats:
     for i in order.tolist():
         now, row, opens = times[i], i % n, i >= n
         if working and now > last:
+            # ``passed`` grows for all working rows at once, so each event costs the same however many overlap.
             passed += (now - last) / working
         last = now
         around = parent[row]
@@ -79,6 +80,7 @@ def _divided(trace: Trace, rows: Numbers) -> Floats:
             stop(row)
         if around != NO_PARENT:
             children[around] += 1 if opens else -1
+            # A parent waits while any child runs, and goes on when the last one has ended.
             if opens:
                 stop(around)
             elif not children[around] and there[around]:

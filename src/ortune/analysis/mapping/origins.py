@@ -121,6 +121,7 @@ class Origins:
         for operator in {step.op_type for step in steps}:
             mine = [s for s in steps if s.op_type == operator and not (settled and s is owner)]
             theirs = ordered(s for s in segment if s.op_type == operator and s not in assigned)
+            # Equal counts of one operator are paired in order: the optimizer keeps the order of nodes that it copies.
             if len(mine) == len(theirs):
                 assigned.update(zip(theirs, mine, strict=True))
         bare = [step for step in steps if step not in assigned.values()]

@@ -80,11 +80,13 @@ class Walk:
         # Inside a branch or a loop the demand may never be reached: believe nothing it says about sizes.
         if self.soft:
             return a
+        # Only a symbol with factor 1 (or the only one left) can be solved for without fractions.
         single = [(s, f) for s, f in difference.terms if abs(f) == 1 or len(difference.terms) == 1]
         if not single:
             if not difference.terms:
                 self.fail(f"{a.value} is not {b.value}")
             return a
+        # The symbol that is worth least is eliminated, so that sizes users can choose stay free.
         symbol, factor = min(single, key=lambda term: (self.keep(term[0]), term[0]))
         rest = difference.plus(Size.of(symbol), -factor)
         value = rest.times(-1).over(factor) if factor > 0 else rest.over(-factor)
