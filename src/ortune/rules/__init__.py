@@ -117,8 +117,8 @@ class Rule:
 @cache
 def all_rules() -> dict[str, Rule]:
     """Every rule by its code."""
-    found = [_rule(family, module) for family in FAMILIES for module in _modules(family)]
-    return {rule.code: rule for rule in sorted(found, key=lambda rule: rule.code)}
+    rules = [_rule(family, module) for family in FAMILIES for module in _modules(family)]
+    return {rule.code: rule for rule in sorted(rules, key=lambda rule: rule.code)}
 
 
 def rule_of(module: ModuleType) -> Rule:
@@ -156,8 +156,8 @@ def find_rule(text: str) -> Rule:
     for rule in all_rules().values():
         if text.upper() == rule.code or text.lower().replace("_", "-") == rule.name:
             return rule
-    known = [each for rule in all_rules().values() for each in (rule.code, rule.name)]
-    near = difflib.get_close_matches(text, known, n=3)
+    names = [name for rule in all_rules().values() for name in (rule.code, rule.name)]
+    near = difflib.get_close_matches(text, names, n=3)
     do = f"did you mean {' or '.join(near)}?" if near else "run ortune explain to list all rules"
     raise UsageError(f"unknown rule {text!r}", do=do)
 
@@ -210,21 +210,32 @@ def findings(facts: Facts, *, without: Collection[str] = (), measured: bool = Fa
         measured: Also what seldom pays and has a fix that can be measured: from whoever measures it.
     """
     asked = [rule for rule in Selection(measured=measured).rules() if FAMILIES[rule.family] not in without]
-    told = {rule.code for rule in asked if rule.tier == "stable"}
-    return tuple(found for found in found_by(asked, facts) if found.code in told or found.plan is not None)
+    stable = {rule.code for rule in asked if rule.tier == "stable"}
+    return tuple(
+        finding for finding in found_by(asked, facts) if finding.code in stable or finding.plan is not None
+    )
 
 
 def found_by(asked: Sequence[Rule], facts: Facts) -> tuple[Finding, ...]:
     """What these rules find, in the same order; of what one of them joins, that one alone."""
-    found = {rule: rule.findings(facts) for rule in asked}
-    joined = {code for rule, mine in found.items() if mine for code in rule.joins}
-    told = tuple(finding for rule, mine in found.items() if rule.code not in joined for finding in mine)
+    findings_of = {rule: rule.findings(facts) for rule in asked}
+    joined = {code for rule, mine in findings_of.items() if mine for code in rule.joins}
+    findings = tuple(
+        finding for rule, mine in findings_of.items() if rule.code not in joined for finding in mine
+    )
     last = {rule.code for rule in asked if rule.last}
-    named = {s.name for each in told if each.code not in last and each.plan for s in each.plan.rewrites}
-    told = tuple(each for each in told if each.code not in last or not _all_named(each, named))
+    named = {
+        s.name
+        for finding in findings
+        if finding.code not in last and finding.plan
+        for s in finding.plan.rewrites
+    }
+    findings = tuple(
+        finding for finding in findings if finding.code not in last or not _all_named(finding, named)
+    )
     if facts.profile is not None and facts.model is not None:
-        told = prize.estimated(told, facts.model.ir, facts.profile)
-    return tuple(sorted(told, key=_weight))
+        findings = prize.estimated(findings, facts.model.ir, facts.profile)
+    return tuple(sorted(findings, key=_weight))
 
 
 def _all_named(finding: Finding, named: Collection[str]) -> bool:

@@ -24,11 +24,11 @@ def part_of_run(facts: Facts, code: str, category: CategoryName, words: str) -> 
     """A category that takes a part of the profiled run worth saying, with the dearest of its nodes."""
     share = facts.share(category)
     if share > _WORTH_SAYING:
-        found = [node for node in facts.nodes() if node.category == category]
-        names = ", ".join(called(node) for node in found[:NAMED])
+        costly = [node for node in facts.nodes() if node.category == category]
+        names = ", ".join(called(node) for node in costly[:NAMED])
         yield Finding(
             code=code,
             what=f"{percent(share)} of the run is {words}: {names}",
-            where=place(found),
+            where=place(costly),
             share_ratio=share,
         )

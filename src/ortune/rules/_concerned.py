@@ -29,14 +29,14 @@ def named_nodes(finding: Finding, model: ir.Model) -> list[ir.Node]:
 
 def readers(model: ir.Model, names: Collection[str]) -> list[ir.Node]:
     """The nodes of the main graph that read one of these values, or what is made of them alone."""
-    known, found = set(names), []
+    names_read, readers_ = set(names), []
     for node in model.graph:
         read = {value.name or "" for value in node.inputs if value is not None}
-        if known & read:
-            found.append(node)
-            if known >= read:
-                known |= {value.name or "" for value in node.outputs}
-    return found
+        if names_read & read:
+            readers_.append(node)
+            if names_read >= read:
+                names_read |= {value.name or "" for value in node.outputs}
+    return readers_
 
 
 def share_of_run(
@@ -74,10 +74,10 @@ def share_of_work(concerned: Sequence[ir.Node], model: ir.Model, cost: ModelCost
 
 @lru_cache(maxsize=1)
 def _by_name(model: ir.Model) -> dict[str, list[ir.Node]]:
-    found: dict[str, list[ir.Node]] = {}
+    nodes_by_name: dict[str, list[ir.Node]] = {}
     for node in nodes(model):
-        found.setdefault(name_of(node), []).append(node)
-    return found
+        nodes_by_name.setdefault(name_of(node), []).append(node)
+    return nodes_by_name
 
 
 @lru_cache(maxsize=1)

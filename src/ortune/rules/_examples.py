@@ -18,6 +18,6 @@ def example(module: ModuleType, name: str) -> Example | None:
     """The model that a rule's file gives as text in ``BAD`` or ``GOOD``, or makes in ``bad`` or ``good``."""
     text = getattr(module, name.upper(), None)
     if text is None:
-        made: Example | None = getattr(module, name, None)
-        return made
+        factory: Example | None = getattr(module, name, None)
+        return factory
     return lambda: onnx.parser.parse_model(str(text))

@@ -83,8 +83,8 @@ def open_input(value: ir.Value | None) -> str:
     maker = value.producer() if value is not None else None
     first = maker
     while maker is not None and is_op(maker, *_PASSED_DOWN):
-        given = maker.inputs[0]
-        maker = given.producer() if given is not None else None
+        passed = maker.inputs[0]
+        maker = passed.producer() if passed is not None else None
     if maker is not None and is_op(maker, "DequantizeLinear"):
         return ""
     source = "it is a graph input" if first is None else f"{first.op_type} produces it"
@@ -99,22 +99,23 @@ def signed(node: ir.Node, quantize: ir.Node, host: Host | None) -> str:
     """
     if host is None or host.machine.lower() not in ("x86_64", "amd64"):
         return ""
-    given = node.inputs[0].producer() if node.inputs[0] is not None else None
-    before = given.inputs[0].producer() if given is not None and given.inputs[0] is not None else None
+    source = node.inputs[0].producer() if node.inputs[0] is not None else None
+    before = source.inputs[0].producer() if source is not None and source.inputs[0] is not None else None
     sides = {"input": before, "output": quantize}
-    found = [name for name, each in sides.items() if each is not None and _stays_signed(each)]
-    return f"its {' and '.join(found)} {'are' if len(found) > 1 else 'is'} {_SIGNED}" if found else ""
+    signed_sides = [name for name, node in sides.items() if node is not None and _stays_signed(node)]
+    verb = "are" if len(signed_sides) > 1 else "is"
+    return f"its {' and '.join(signed_sides)} {verb} {_SIGNED}" if signed_sides else ""
 
 
 def remedy(reasons: Iterable[str]) -> str:
     """What to ask of the quantizer."""
-    told = [*reasons]
-    stays = [each for each in told if " stays, " in each]
-    of_int8 = [each for each in told if each.endswith(_SIGNED)]
+    listed_reasons = [*reasons]
+    stays = [reason for reason in listed_reasons if " stays, " in reason]
+    of_int8 = [reason for reason in listed_reasons if reason.endswith(_SIGNED)]
     wanted = ["asymmetric activations (ActivationSymmetric=False)"] if stays else []
     wanted += ["uint8 activations"] if of_int8 else []
-    alphas = [each for each in told if each.startswith(("its alpha", "its beta"))]
-    others = len(told) > len(stays) + len(of_int8) + len(alphas)
+    alphas = [reason for reason in listed_reasons if reason.startswith(("its alpha", "its beta"))]
+    others = len(listed_reasons) > len(stays) + len(of_int8) + len(alphas)
     wanted += ["alpha and beta of Gemm set to 1"] if alphas else []
     wanted += ["the adjacent operators included"] if others else []
     return f"quantize again with {' and '.join(wanted)}"
@@ -126,9 +127,9 @@ def _stays_signed(quantize: ir.Node) -> bool:
     if not is_op(quantize, "QuantizeLinear") or zero is None or zero.dtype != np.int8:
         return False
     readers = [use.node for use in quantize.outputs[0].uses()]
-    if not readers or not all(is_op(each, "DequantizeLinear") for each in readers):
+    if not readers or not all(is_op(reader, "DequantizeLinear") for reader in readers):
         return False
-    read = [each.outputs[0] for each in readers]
+    read = [reader.outputs[0] for reader in readers]
     return sum(len(tuple(value.uses())) + value.is_graph_output() for value in read) > 1
 
 
@@ -153,8 +154,8 @@ def _bounds(quantize: ir.Node) -> tuple[float, float, int, int] | None:
     if {"output_dtype", "block_size"} & quantize.attributes.keys():
         return None
     scale = constant(quantize.inputs[1])
-    given = quantize.inputs[2] if len(quantize.inputs) > 2 else None
-    zero = np.zeros((), np.uint8) if given is None else constant(given)
+    zero_point_value = quantize.inputs[2] if len(quantize.inputs) > 2 else None
+    zero = np.zeros((), np.uint8) if zero_point_value is None else constant(zero_point_value)
     if (
         scale is None
         or zero is None

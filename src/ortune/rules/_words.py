@@ -41,18 +41,18 @@ def short(name: str, length: int = _NAME_LENGTH) -> str:
 
 def listed(names: Iterable[str], most: int = _NAMES) -> str:
     """The first names, and how many more there are."""
-    known = list(names)
-    more = len(known) - most
-    return ", ".join(_apart(known[:most])) + (f", {more} more" if more > 0 else "")
+    all_names = list(names)
+    more = len(all_names) - most
+    return ", ".join(_apart(all_names[:most])) + (f", {more} more" if more > 0 else "")
 
 
 def _apart(names: Sequence[str]) -> list[str]:
     """The names, as short as they can still be told from each other."""
     different = len(set(names))
     for length in range(_NAME_LENGTH, _LONGEST, 8):
-        found = [short(name, length) for name in names]
-        if len(set(found)) == different:
-            return found
+        shortened = [short(name, length) for name in names]
+        if len(set(shortened)) == different:
+            return shortened
     return [short(name, _LONGEST) for name in names]
 
 
@@ -66,11 +66,11 @@ def subject(nodes: Sequence[ir.Node], one: str, several: str) -> str:
     return f"{counted(nodes)} {one if len(nodes) == 1 else several}"
 
 
-def counted_names(found: Sequence[tuple[str, str]]) -> str:
+def counted_names(operators: Sequence[tuple[str, str]]) -> str:
     """The same of names and operators."""
-    counts = Counter(op for _, op in found)
+    counts = Counter(op for _, op in operators)
     kinds = listed((f"{n} {op}" for op, n in counts.most_common()), KINDS)
-    return f"{kinds} ({listed(name for name, _ in found)})"
+    return f"{kinds} ({listed(name for name, _ in operators)})"
 
 
 def called(node: ProfiledNode) -> str:

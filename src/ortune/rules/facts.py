@@ -85,9 +85,9 @@ class Facts:
 
     def trusted_operators(self) -> OperatorProfile | None:
         """``operators``; None where the profiler made the run so much longer that their shares are its own."""
-        found = self.operators
-        trusted = found and (found.slowdown_ratio is None or found.slowdown_ratio < _TRUSTED_SLOWDOWN)
-        return found if trusted else None
+        profile = self.operators
+        trusted = profile and (profile.slowdown_ratio is None or profile.slowdown_ratio < _TRUSTED_SLOWDOWN)
+        return profile if trusted else None
 
     def share(self, category: CategoryName) -> float:
         """Of the profiled run; 0.0 where there is none."""

@@ -86,30 +86,30 @@ def brought(finding: Finding, kind: Kind) -> tuple[Brought, ...]:
     if finding.plan is None or len(finding.plan.rewrites) != 1 or finding.plan.settings:
         return ()
     table = measured()
-    known = table.rewrites.get(finding.plan.rewrites[0].name, ())
+    rows = table.rewrites.get(finding.plan.rewrites[0].name, ())
     least = finding.least_ratio or 0.0
-    fitting = (each for each in known if each.ratio >= least and alike(table.models[each.model], kind))
-    return tuple(sorted(fitting, key=lambda each: (not each.proven, bool(each.others))))
+    fitting = (row for row in rows if row.ratio >= least and alike(table.models[row.model], kind))
+    return tuple(sorted(fitting, key=lambda row: (not row.proven, bool(row.others))))
 
 
 def estimated(
-    findings: Iterable[Finding], model: ir.Model, known: ModelCost | ProfileResult
+    findings: Iterable[Finding], model: ir.Model, cost: ModelCost | ProfileResult
 ) -> tuple[Finding, ...]:
     """The findings with the share of the run that they are about, what bounds their fix, and what it brought elsewhere.
 
     Args:
         findings: Those that have a share already keep it.
         model: What they are about.
-        known: Of the model: its operations and bytes node by node, or a profiled run.
+        cost: Of the model: its operations and bytes node by node, or a profiled run.
     """
     if sum(1 for _ in nodes(model)) > MOST_NODES:
         return tuple(findings)
     kind = kind_of(model)
-    bounded = (_bounded(finding, model, known) for finding in findings)
-    return tuple(msgspec.structs.replace(each, brought=brought(each, kind)) for each in bounded)
+    bounded = (_bounded(finding, model, cost) for finding in findings)
+    return tuple(msgspec.structs.replace(finding, brought=brought(finding, kind)) for finding in bounded)
 
 
-def _bounded(finding: Finding, model: ir.Model, known: ModelCost | ProfileResult) -> Finding:
+def _bounded(finding: Finding, model: ir.Model, cost: ModelCost | ProfileResult) -> Finding:
     if finding.share_ratio is not None:
         return (
             finding  # a rule's own share is that of what it is about, and not of all that its fix can change
@@ -118,17 +118,17 @@ def _bounded(finding: Finding, model: ir.Model, known: ModelCost | ProfileResult
     by_rewrites = plan is not None and bool(plan.rewrites) and not plan.settings
     changed = [rewrites.changed_nodes(model, spec) for spec in plan.rewrites] if plan and by_rewrites else []
     concerned = [*dict.fromkeys([*named_nodes(finding, model), *(n for some in changed for n in some)])]
-    if isinstance(known, ProfileResult):
-        shares = share_of_run(concerned, model, known)
+    if isinstance(cost, ProfileResult):
+        shares = share_of_run(concerned, model, cost)
     else:
-        share = share_of_work(concerned, model, known)
+        share = share_of_work(concerned, model, cost)
         shares = None if share is None else (share, min(1.0, SHARE_MAY_BE * share))
     if shares is None:
         return finding
     return msgspec.structs.replace(
         finding,
         share_ratio=shares[0],
-        share_from="profile" if isinstance(known, ProfileResult) else "cost",
+        share_from="profile" if isinstance(cost, ProfileResult) else "cost",
         # A setting, or a rewrite by a tool, can make more faster than what is named.
         least_ratio=1 - shares[1] if changed and all(changed) and shares[1] < 1 else None,
     )

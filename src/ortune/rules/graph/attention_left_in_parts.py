@@ -54,13 +54,13 @@ def find(facts: Facts) -> Iterator[Finding]:
     between = {node: ops for node in softmaxes if (ops := between_products(node)) is not None}
     if between:
         kinds = Counter(op for ops in between.values() for op in ops)
-        seen = [f"operators between the two MatMul: {listed(kinds)}"] if kinds else []
+        parts = [f"operators between the two MatMul: {listed(kinds)}"] if kinds else []
         finding = Finding(
             code=CODE,
             severity="note",
             what=f"attention is not fused: {counted([*between])}",
             where=tuple(map(name_of, between)),
-            evidence="; ".join([*seen, *PATTERN.find(facts.model.ir)[1][:NAMED]]),
+            evidence="; ".join([*parts, *PATTERN.find(facts.model.ir)[1][:NAMED]]),
             fix="run python -m onnxruntime.transformers.optimizer --input model.onnx --output fused.onnx",
         )
         yield mended_by(REWRITE, finding, facts)

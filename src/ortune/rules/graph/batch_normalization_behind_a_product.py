@@ -54,17 +54,17 @@ def find(facts: Facts) -> Iterator[Finding]:
         return
     walked = [*nodes(facts.model.ir)]
     folded = {after(node): node for node in walked if is_op(node, *PRODUCTS)}
-    found = [
+    matches = [
         node
         for node in walked
         if is_op(node, "BatchNormalization")
         and (_beyond_a_bias(node) or (node in folded and not _folds_itself(folded[node])))
     ]
-    if found:
+    if matches:
         finding = Finding(
             code=CODE,
-            what=f"{counted(found)} could be folded into the weights before",
-            where=tuple(map(name_of, found)),
+            what=f"{counted(matches)} could be folded into the weights before",
+            where=tuple(map(name_of, matches)),
             fix="fold BatchNormalization into the weights at export",
         )
         yield mended_by(REWRITE, finding, facts)
@@ -81,7 +81,9 @@ def _beyond_a_bias(norm: ir.Node) -> bool:
     if not is_op(bias, "Add") or bias is None or int_of(norm, "training_mode", 0):
         return False
     products = [maker for value in bias.inputs if (maker := _alone(value)) is not None]
-    return any(is_op(each, "ConvTranspose", "MatMul") and is_constant(each.inputs[1]) for each in products)
+    return any(
+        is_op(product, "ConvTranspose", "MatMul") and is_constant(product.inputs[1]) for product in products
+    )
 
 
 def _alone(value: ir.Value | None) -> ir.Node | None:

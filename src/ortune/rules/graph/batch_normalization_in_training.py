@@ -40,11 +40,11 @@ learned (float[2,4,8,8] x, float[4] s, float[4] b, float[4] m, float[4] v) => (f
 def find(facts: Facts) -> Iterator[Finding]:
     """Everywhere in the model."""
     walked = nodes(facts.model.ir) if facts.model else ()
-    found = [n for n in walked if n.op_type == "BatchNormalization" and bool(int_of(n, "training_mode", 0))]
-    if found:
+    matches = [n for n in walked if n.op_type == "BatchNormalization" and bool(int_of(n, "training_mode", 0))]
+    if matches:
         yield Finding(
             code=CODE,
-            what=f"{subject(found, 'is', 'are')} in training mode",
-            where=tuple(map(name_of, found)),
+            what=f"{subject(matches, 'is', 'are')} in training mode",
+            where=tuple(map(name_of, matches)),
             fix="call model.eval() before the export",
         )

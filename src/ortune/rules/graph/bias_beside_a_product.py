@@ -76,5 +76,5 @@ def _reason(node: ir.Node) -> str:
 
 def _sizes(value: ir.Value | None) -> tuple[int, ...] | None:
     """Of a constant, which is not read for it; None of other values."""
-    held = constant_tensor(value)
-    return None if held is None else tuple(map(int, held.shape.numpy()))
+    tensor = constant_tensor(value)
+    return None if tensor is None else tuple(map(int, tensor.shape.numpy()))

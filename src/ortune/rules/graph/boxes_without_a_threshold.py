@@ -38,13 +38,13 @@ GOOD = _TEXT.replace("THRESHOLD", ", least")
 def find(facts: Facts) -> Iterator[Finding]:
     """Everywhere in the model."""
     walked = nodes(facts.model.ir) if facts.model else ()
-    found = [n for n in walked if is_op(n, "NonMaxSuppression") and input_of(n, _THRESHOLD) is None]
-    if found:
+    matches = [n for n in walked if is_op(n, "NonMaxSuppression") and input_of(n, _THRESHOLD) is None]
+    if matches:
         yield Finding(
             code=CODE,
             severity="note",
-            what=f"{subject(found, 'has', 'have')} no score_threshold and "
-            f"{'compares' if len(found) == 1 else 'compare'} every box",
-            where=tuple(map(name_of, found)),
+            what=f"{subject(matches, 'has', 'have')} no score_threshold and "
+            f"{'compares' if len(matches) == 1 else 'compare'} every box",
+            where=tuple(map(name_of, matches)),
             fix="pass a score threshold to NonMaxSuppression as its fifth input",
         )

@@ -34,24 +34,24 @@ def find(facts: Facts) -> Iterator[Finding]:
     if facts.model is None:
         return
     optimises = facts.plan.settings.get(KNOB.name) != "disable"
-    known = constant_branches(facts.model.ir) if optimises and holds(facts.model.ir, "If") else {}
-    found = [node for scope in scopes(facts.model.ir) for node in _left(scope, known)]
-    if found:
+    branches = constant_branches(facts.model.ir) if optimises and holds(facts.model.ir, "If") else {}
+    matches = [node for scope in scopes(facts.model.ir) for node in _left(scope, branches)]
+    if matches:
         yield Finding(
             code=CODE,
             severity="note",
-            what=f"ONNX Runtime does not optimise across control flow: {counted(found)}",
-            where=tuple(name_of(node) for node in found),
+            what=f"ONNX Runtime does not optimise across control flow: {counted(matches)}",
+            where=tuple(name_of(node) for node in matches),
         )
 
 
-def _left(graph: ir.Graph | ir.Function, known: Mapping[ir.Node, ir.Graph]) -> Iterator[ir.Node]:
+def _left(graph: ir.Graph | ir.Function, branches: Mapping[ir.Node, ir.Graph]) -> Iterator[ir.Node]:
     """Control flow of a graph and of those in it, of a known If only that of the branch that is taken."""
     for node in graph:
-        if node in known:
-            yield from _left(known[node], known)
+        if node in branches:
+            yield from _left(branches[node], branches)
             continue
         if is_op(node, *_OPERATORS):
             yield node
         for body in subgraphs(node):
-            yield from _left(body, known)
+            yield from _left(body, branches)

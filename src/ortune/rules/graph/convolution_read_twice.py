@@ -47,15 +47,15 @@ GOOD = f"""{_HEAD}
 def find(facts: Facts) -> Iterator[Finding]:
     """Everywhere in the model."""
     walked = nodes(facts.model.ir) if facts.model else ()
-    found = {node: apart for node in walked if is_op(node, "Conv") and (apart := _apart(node))}
-    if found:
+    matches = {node: apart for node in walked if is_op(node, "Conv") and (apart := _apart(node))}
+    if matches:
         yield Finding(
             code=CODE,
             severity="note",
-            what=f"{subject([*found], 'is', 'are')} not fused with the next operator because another node reads the "
+            what=f"{subject([*matches], 'is', 'are')} not fused with the next operator because another node reads the "
             f"output",
-            where=tuple(map(name_of, found)),
-            evidence=f"not fused: {listed(f'{n} {op}' for op, n in Counter(found.values()).items())}",
+            where=tuple(map(name_of, matches)),
+            evidence=f"not fused: {listed(f'{n} {op}' for op, n in Counter(matches.values()).items())}",
             fix="let the second reader use the output of the next operator",
         )
 

@@ -47,12 +47,12 @@ def find(facts: Facts) -> Iterator[Finding]:
         return
     dead = [node for graph in graphs(facts.model.ir) for node in dead_nodes(graph)]
     # Constants cost nothing at a call.
-    found = [node for node in dead if node.op_type != "Constant"]
-    if found:
+    running = [node for node in dead if node.op_type != "Constant"]
+    if running:
         finding = Finding(
             code=CODE,
-            what=f"{subject(found, 'computes', 'compute')} values that nothing reads",
-            where=tuple(map(name_of, found)),
+            what=f"{subject(running, 'computes', 'compute')} values that nothing reads",
+            where=tuple(map(name_of, running)),
             fix="remove these nodes from the model",
         )
         yield mended_by(REWRITE, finding, facts)

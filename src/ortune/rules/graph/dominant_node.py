@@ -23,9 +23,13 @@ _SHARE = 0.3
 
 def find(facts: Facts) -> Iterator[Finding]:
     """In a profile of either kind."""
-    known = facts.trusted_operators()
-    if known is not None and len(known.nodes) > 1 and known.nodes[0].share_ratio >= _SHARE:
-        top = known.nodes[0]
+    profile_known = facts.trusted_operators()
+    if (
+        profile_known is not None
+        and len(profile_known.nodes) > 1
+        and profile_known.nodes[0].share_ratio >= _SHARE
+    ):
+        top = profile_known.nodes[0]
         purpose = f", inserted: {top.purpose}" if top.purpose else ""
         yield _found(top.share_ratio, top.originals or (top.name,), f"{top.op_type}{purpose}")
     nodes, run = facts.nodes(_SHARE), facts.profile

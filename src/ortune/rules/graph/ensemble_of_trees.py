@@ -58,15 +58,15 @@ def find(facts: Facts) -> Iterator[Finding]:
     """Everywhere in the model, unless many rows are fed together."""
     if facts.model is None or _rows(facts) >= _ENOUGH:
         return
-    found = [node for node in nodes(facts.model.ir) if node.op_type in _TREES and node.domain == _ML]
-    if found:
-        trees = sum(_trees(node) for node in found)
-        size = sum(max(length_of(node, name) for name in _NODES) for node in found)
+    models = [node for node in nodes(facts.model.ir) if node.op_type in _TREES and node.domain == _ML]
+    if models:
+        trees = sum(_trees(node) for node in models)
+        size = sum(max(length_of(node, name) for name in _NODES) for node in models)
         yield Finding(
             code=CODE,
             severity="note",
-            what=f"{trees:,} {plural(trees, 'tree')} with {size:,} nodes are evaluated for each row: {counted(found)}",
-            where=tuple(map(name_of, found)),
+            what=f"{trees:,} {plural(trees, 'tree')} with {size:,} nodes are evaluated for each row: {counted(models)}",
+            where=tuple(map(name_of, models)),
             fix="batch many rows per run",
         )
 

@@ -59,8 +59,8 @@ def find(facts: Facts) -> Iterator[Finding]:
     """Everywhere in the model."""
     if facts.model is None:
         return
-    unfused = [found for node in nodes(facts.model.ir) if (found := gelu_ending(node))]
-    why = {found.node: found.why for found in unfused if found.why}
+    unfused = [unfused_gelu for node in nodes(facts.model.ir) if (unfused_gelu := gelu_ending(node))]
+    why = {gelu.node: gelu.why for gelu in unfused if gelu.why}
     for match in PATTERN.find(facts.model.ir)[0]:
         if not match.by_tanh:
             why.setdefault(match.anchor, "ONNX Runtime does not match this order of operations")

@@ -45,11 +45,11 @@ whole (float[2,8] x) => (float[2,8] y)
 
 def find(facts: Facts) -> Iterator[Finding]:
     """Everywhere in the model."""
-    found = PATTERN.ends(facts.model.ir) if facts.model else []
-    if found:
+    ends = PATTERN.ends(facts.model.ir) if facts.model else []
+    if ends:
         finding = Finding(
             code=CODE,
-            what=f"{len(found)} HardSwish or HardSigmoid {are(len(found))} not fused: {counted(found)}",
-            where=tuple(map(name_of, found)),
+            what=f"{len(ends)} HardSwish or HardSigmoid {are(len(ends))} not fused: {counted(ends)}",
+            where=tuple(map(name_of, ends)),
         )
         yield sure_of(REWRITE, finding, facts)

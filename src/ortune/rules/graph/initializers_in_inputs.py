@@ -48,8 +48,8 @@ def _share(facts: Facts, weights: set[str]) -> float | None:
     if facts.profile is None or facts.model is None:
         return None
     model = facts.model.ir
-    found = share_of_run(readers(model, weights), model, facts.profile)
-    return None if found is None else found[0]
+    shares = share_of_run(readers(model, weights), model, facts.profile)
+    return None if shares is None else shares[0]
 
 
 def _reads(share: float | None) -> str:

@@ -89,11 +89,17 @@ def find(facts: Facts) -> Iterator[Finding]:
 def _reasons(model: OpenModel) -> dict[ir.Node, str]:
     """Why each layer normalisation is not fused, by the node that ends it."""
     opset = model.facts.opsets.get("", 0)
-    unfused = [found for node in nodes(model.ir) if (found := layer_normalization_ending(node, opset))]
-    why = {found.node: found.why for found in unfused if found.why}
-    known = {node for found in unfused for node in found.nodes}
+    unfused = [
+        normalization
+        for node in nodes(model.ir)
+        if (normalization := layer_normalization_ending(node, opset))
+    ]
+    why = {normalization.node: normalization.why for normalization in unfused if normalization.why}
+    recognised = {node for normalization in unfused for node in normalization.nodes}
     look = Look(model.ir)
-    means = (node for node in nodes(model.ir) if is_op(node, "ReduceMean", "ReduceSum") and node not in known)
+    means = (
+        node for node in nodes(model.ir) if is_op(node, "ReduceMean", "ReduceSum") and node not in recognised
+    )
     for mean in itertools.islice(filter(may_begin, means), _LOOKED_AT):
         otherwise = written_otherwise(mean, look)
         if otherwise is not None:

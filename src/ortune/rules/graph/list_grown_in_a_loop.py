@@ -71,16 +71,16 @@ def good() -> onnx.ModelProto:
 
 def find(facts: Facts) -> Iterator[Finding]:
     """In the bodies of loops."""
-    found: list[ir.Node] = []
+    insertions: list[ir.Node] = []
     for graph in graphs(facts.model.ir) if facts.model else ():
         if isinstance(graph, ir.Graph) and graph is not (facts.model and facts.model.ir.graph):
             carried = set(graph.inputs)
-            found += [n for n in graph if is_op(n, "SequenceInsert") and n.inputs[0] in carried]
-    if found:
+            insertions += [n for n in graph if is_op(n, "SequenceInsert") and n.inputs[0] in carried]
+    if insertions:
         yield Finding(
             code=CODE,
-            what=f"a sequence is copied in every iteration of a loop: {counted(found)}",
-            where=tuple(map(name_of, found)),
+            what=f"a sequence is copied in every iteration of a loop: {counted(insertions)}",
+            where=tuple(map(name_of, insertions)),
             evidence="the time grows with the square of the number of iterations",
             fix="return each step's result as a scan output of the Loop",
         )

@@ -56,12 +56,12 @@ products (float[1,64] start, float[512,64,64] xs) => (float[1,64] z, float[512,1
 def find(facts: Facts) -> Iterator[Finding]:
     """Everywhere in the model."""
     walked = nodes(facts.model.ir) if facts.model else ()
-    found = [node for node in walked if node.op_type in _LOOPS and _small(node)]
-    if found:
+    loops = [node for node in walked if node.op_type in _LOOPS and _small(node)]
+    if loops:
         yield Finding(
             code=CODE,
-            what=f"each loop iteration runs only a few small nodes: {counted(found)}",
-            where=tuple(map(name_of, found)),
+            what=f"each loop iteration runs only a few small nodes: {counted(loops)}",
+            where=tuple(map(name_of, loops)),
             fix="replace the loop by whole-tensor operators, or process several steps per iteration",
         )
 

@@ -44,11 +44,11 @@ rows (int32[2,4] x) => (float[2,4,2] y)
 
 def find(facts: Facts) -> Iterator[Finding]:
     """Everywhere in the model."""
-    found = PATTERN.ends(facts.model.ir) if facts.model else []
-    if found:
+    ends = PATTERN.ends(facts.model.ir) if facts.model else []
+    if ends:
         finding = Finding(
             code=CODE,
-            what=f"a one-hot encoding is multiplied by a matrix instead of a row lookup: {counted(found)}",
-            where=tuple(map(name_of, found)),
+            what=f"a one-hot encoding is multiplied by a matrix instead of a row lookup: {counted(ends)}",
+            where=tuple(map(name_of, ends)),
         )
         yield sure_of(REWRITE, finding, facts)

@@ -42,12 +42,12 @@ GOOD = _TEXT.replace("INDICES", "4")
 def find(facts: Facts) -> Iterator[Finding]:
     """Everywhere in the model."""
     walked = nodes(facts.model.ir) if facts.model else ()
-    found = [node for node in walked if is_op(node, "ScatterElements") and _of_rows(node)]
-    if found:
+    scatters = [node for node in walked if is_op(node, "ScatterElements") and _of_rows(node)]
+    if scatters:
         yield Finding(
             code=CODE,
-            what=f"{subject(found, 'scatters', 'scatter')} whole rows element by element",
-            where=tuple(map(name_of, found)),
+            what=f"{subject(scatters, 'scatters', 'scatter')} whole rows element by element",
+            where=tuple(map(name_of, scatters)),
             fix="use ScatterND with one index per row",
         )
 

@@ -55,14 +55,14 @@ def find(facts: Facts) -> Iterator[Finding]:
     if facts.model is None:
         return
     # The quotient or half of an activation, which is told of as a whole.
-    others = {end for each in (hard_swish, gelu) for end in each.PATTERN.ends(facts.model.ir)}
+    others = {end for module in (hard_swish, gelu) for end in module.PATTERN.ends(facts.model.ir)}
     products = [node for node in nodes(facts.model.ir) if is_op(node, *PRODUCTS)]
-    found = [scale for node in products for scale in _beside(node) if scale not in others]
-    if found:
+    scales = [scale for node in products for scale in _beside(node) if scale not in others]
+    if scales:
         finding = Finding(
             code=CODE,
-            what=f"{counted(found)} could be folded into adjacent weights",
-            where=tuple(dict.fromkeys(map(name_of, found))),
+            what=f"{counted(scales)} could be folded into adjacent weights",
+            where=tuple(dict.fromkeys(map(name_of, scales))),
         )
         yield sure_of(REWRITE, finding, facts)
 
@@ -70,12 +70,12 @@ def find(facts: Facts) -> Iterator[Finding]:
 def _beside(product: ir.Node) -> Iterator[ir.Node]:
     """What stands before and behind a product, stays there, and could go into its weights."""
     # A bare product of matrices has no bias for a shift.
-    held = ("Mul", "Div") if is_op(product, "MatMul") else ("Mul", "Div", "Add", "Sub")
+    operators = ("Mul", "Div") if is_op(product, "MatMul") else ("Mul", "Div", "Add", "Sub")
     user = only_user(product.outputs[0])
-    if user is not None and is_op(user, *held) and not _folded(product, user) and after(product):
+    if user is not None and is_op(user, *operators) and not _folded(product, user) and after(product):
         yield user
     source = product.inputs[0].producer() if product.inputs[0] is not None else None
-    if source is None or not is_op(source, "BatchNormalization", *held):
+    if source is None or not is_op(source, "BatchNormalization", *operators):
         return
     if not _joined(product, source) and not _taken_up(source) and before(product):
         yield source
@@ -84,7 +84,7 @@ def _beside(product: ir.Node) -> Iterator[ir.Node]:
 def _taken_up(scale: ir.Node) -> bool:
     """Whether a product before it takes it up instead: in ONNX Runtime, or as another rule tells."""
     makers = [value.producer() for value in scale.inputs if value is not None and only_user(value) is scale]
-    product = next((each for each in makers if each is not None and is_op(each, *PRODUCTS)), None)
+    product = next((maker for maker in makers if maker is not None and is_op(maker, *PRODUCTS)), None)
     if product is None or constant(product.inputs[1]) is None:
         return False
     return is_op(scale, "BatchNormalization") or _folded(product, scale)
@@ -109,5 +109,5 @@ def _joined(product: ir.Node, scale: ir.Node) -> bool:
 
 def _numbers(node: ir.Node) -> np.ndarray | None:
     """The constant that a node takes."""
-    held = [found for value in node.inputs if (found := constant(value)) is not None]
-    return held[0] if held else None
+    constants = [numbers for value in node.inputs if (numbers := constant(value)) is not None]
+    return constants[0] if constants else None

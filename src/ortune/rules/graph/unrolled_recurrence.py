@@ -45,11 +45,11 @@ def _cells(steps: int, name: str) -> onnx.ModelProto:
         f"[{name}_t{i}] h{i + 1} = Tanh (s{i})"
         for i in range(steps)
     ]
-    held = "".join(f", int64 i{i} = {{{i}}}" for i in range(steps))
+    indices = "".join(f", int64 i{i} = {{{i}}}" for i in range(steps))
     return onnx.parser.parse_model(
         '<ir_version: 8, opset_import: ["" : 17]>\n'
         f"steps (float[{steps},1,2] x, float[1,2] h0) => (float[1,2] h{steps})\n"
-        f"<float[2,2] wx = {{1,2,3,4}}, float[2,2] wh = {{1,0,0,1}}{held}> {{ {chr(10).join(lines)} }}"
+        f"<float[2,2] wx = {{1,2,3,4}}, float[2,2] wh = {{1,0,0,1}}{indices}> {{ {chr(10).join(lines)} }}"
     )
 
 
@@ -81,13 +81,13 @@ def find(facts: Facts) -> Iterator[Finding]:
         uses = Counter(node.inputs[1] for node in graph if _product(node))
         often = [weight for weight, n in uses.most_common(_WEIGHTS) if n >= _STEPS and weight is not None]
         longest = {weight: _steps(graph, weight) for weight in often}
-        found = [weight for weight in often if longest[weight] >= _STEPS]
-        if found:
-            steps = max(longest[weight] for weight in found)
-            names = {name_of(node) for node in graph if _product(node) and node.inputs[1] in found}
+        tied = [weight for weight in often if longest[weight] >= _STEPS]
+        if tied:
+            steps = max(longest[weight] for weight in tied)
+            names = {name_of(node) for node in graph if _product(node) and node.inputs[1] in tied}
             yield Finding(
                 code=CODE,
-                what=f"a recurrence is unrolled into {steps} steps with the same weights, {short(found[0].name or '')}",
+                what=f"a recurrence is unrolled into {steps} steps with the same weights, {short(tied[0].name or '')}",
                 where=tuple(sorted(names)),
                 fix="export the layer as LSTM, GRU or Scan",
             )
@@ -95,7 +95,7 @@ def find(facts: Facts) -> Iterator[Finding]:
 
 def _of_cells(cells: Sequence[Recurrence]) -> Finding:
     """What is said of the recurrences of a model: one finding, with all their nodes."""
-    every = [node for each in cells for node in each.nodes]
+    every = [node for recurrence in cells for node in recurrence.nodes]
     kinds = Counter(node.op_type for node in every)
     named = ", ".join(f"{kinds[op]} {op}" for op in _NAMED if kinds[op])
     first = f"{_article(cells[0].kind)} {cells[0].kind} with {len(cells[0].cells)} steps"

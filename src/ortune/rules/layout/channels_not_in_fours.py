@@ -57,13 +57,13 @@ def find(facts: Facts) -> Iterator[Finding]:
         or facts.host.machine != "x86_64"
     ):
         return
-    found = [node for node in nodes(facts.model.ir) if is_op(node, "Conv") and _plain(node)]
-    if found:
+    convolutions = [node for node in nodes(facts.model.ir) if is_op(node, "Conv") and _plain(node)]
+    if convolutions:
         yield Finding(
             code=CODE,
             severity="note",
-            what=f"the number of input channels is not a multiple of 4: {counted(found)}",
-            where=tuple(map(name_of, found)),
+            what=f"the number of input channels is not a multiple of 4: {counted(convolutions)}",
+            where=tuple(map(name_of, convolutions)),
             fix="use a multiple of 8 or 16 channels",
         )
 

@@ -47,13 +47,13 @@ def find(facts: Facts) -> Iterator[Finding]:
     """Everywhere in the model, where the CPU runs it."""
     if facts.model is None or facts.target != CPU.target:
         return
-    found = [node for node in nodes(facts.model.ir) if is_op(node, "Conv") and _of_one(node)]
-    if len(found) >= _ROW:
+    convolutions = [node for node in nodes(facts.model.ir) if is_op(node, "Conv") and _of_one(node)]
+    if len(convolutions) >= _ROW:
         yield Finding(
             code=CODE,
             severity="note",
-            what=f"one-dimensional convolutions do not use the blocked layout (NCHWc): {counted(found)}",
-            where=tuple(map(name_of, found)),
+            what=f"one-dimensional convolutions do not use the blocked layout (NCHWc): {counted(convolutions)}",
+            where=tuple(map(name_of, convolutions)),
             fix="write them as two-dimensional Conv with a height of one",
         )
 

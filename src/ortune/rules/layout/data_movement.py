@@ -30,13 +30,13 @@ _MOVES = op_set(
 
 def find(facts: Facts) -> Iterator[Finding]:
     """In the profile of a first look."""
-    known = facts.trusted_operators()
-    moving = [o for o in known.operators if o.op_type in _MOVES] if known else []
+    profile = facts.trusted_operators()
+    moving = [o for o in profile.operators if o.op_type in _MOVES] if profile else []
     share = sum(o.share_ratio for o in moving)
     if share >= _SHARE:
-        each = ", ".join(f"{o.op_type} {percent(o.share_ratio)}" for o in moving[:KINDS])
+        shares = ", ".join(f"{o.op_type} {percent(o.share_ratio)}" for o in moving[:KINDS])
         yield Finding(
             code=CODE,
-            what=f"{percent(share)} of the time is data movement and conversion ({each})",
+            what=f"{percent(share)} of the time is data movement and conversion ({shares})",
             share_ratio=share,
         )

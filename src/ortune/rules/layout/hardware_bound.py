@@ -28,11 +28,11 @@ def find(facts: Facts) -> Iterator[Finding]:
     """From the file alone."""
     if facts.model is None or facts.provider.in_page:
         return  # there it is worse: blocked-layout
-    found = [n for n in nodes(facts.model.ir) if f"{n.domain}.{n.op_type}" in _BOUND]
-    if found:
+    blocked = [n for n in nodes(facts.model.ir) if f"{n.domain}.{n.op_type}" in _BOUND]
+    if blocked:
         yield Finding(
             code=CODE,
             what="the file is already optimised for the kind of CPU it was saved on (NCHWc layout)",
-            where=tuple(name_of(node) for node in found),
+            where=tuple(name_of(node) for node in blocked),
             fix="use the exported model from before that optimisation",
         )

@@ -47,17 +47,17 @@ frames (float[1,2,1,8] key, float[1,2,past,8] other) => (float[1,2,total,8] y)
 def find(facts: Facts) -> Iterator[Finding]:
     """In the main graph."""
     graph = facts.model.ir.graph if facts.model else ()
-    found = [
+    appends = [
         node
         for node in graph
         if is_op(node, "Concat") and node.outputs[0].is_graph_output() and _appends(node)
     ]
-    if found:
+    if appends:
         yield Finding(
             code=CODE,
             severity="note",
-            what=f"the KV cache is copied at every step: {counted(found)}",
-            where=tuple(map(name_of, found)),
+            what=f"the KV cache is copied at every step: {counted(appends)}",
+            where=tuple(map(name_of, appends)),
             fix="export with GroupQueryAttention, which shares one buffer between past and present",
         )
 

@@ -22,11 +22,11 @@ CODE = "MSR001"
 
 def find(facts: Facts) -> Iterator[Finding]:
     """Where values were invented."""
-    found = outputs.value_dependent_ops(facts.model.ir) if facts.model else []
-    if found and not (facts.work and facts.work.inputs_path):
+    dependent = outputs.value_dependent_ops(facts.model.ir) if facts.model else []
+    if dependent and not (facts.work and facts.work.inputs_path):
         yield Finding(
             code=CODE,
-            what=f"latency may depend on the input values, which are synthetic: {counted_names(found)}",
-            where=tuple(name for name, _ in found),
+            what=f"latency may depend on the input values, which are synthetic: {counted_names(dependent)}",
+            where=tuple(name for name, _ in dependent),
             fix="pass real inputs with --inputs PATH",
         )

@@ -21,10 +21,10 @@ CODE = NOT_FINITE
 
 def find(facts: Facts) -> Iterator[Finding]:
     """Where a run gave them."""
-    held = [output for output in facts.nonfinite if output.unusable_reference]
-    if not held:
+    nonfinite = [output for output in facts.nonfinite if output.unusable_reference]
+    if not nonfinite:
         return
-    first, more = held[0], len(held) - 1
+    first, more = nonfinite[0], len(nonfinite) - 1
     others = f" and in {more} more output{'s' if more > 1 else ''}" if more else ""
     of = "all" if first.nonfinite_reference == first.n_elements else f"{first.nonfinite_reference} of"
     elements = "element" if first.n_elements == 1 else "elements"
@@ -37,7 +37,7 @@ def find(facts: Facts) -> Iterator[Finding]:
         what=f"outputs are not finite: {first.name!r} is NaN or infinite in {of} {first.n_elements} {elements}{others}"
         f"{_from(source)}",
         where=tuple(name for name in (source.node.name, source.weight) if name) if source else (),
-        evidence=", ".join(output.name for output in held),
+        evidence=", ".join(output.name for output in nonfinite),
         fix=mend + (", or pass real inputs with --inputs PATH" if invented else ""),
     )
 

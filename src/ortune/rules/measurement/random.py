@@ -22,11 +22,11 @@ CODE = "MSR002"
 
 def find(facts: Facts) -> Iterator[Finding]:
     """Everywhere in the model."""
-    found = outputs.random_ops(facts.model.ir) if facts.model else []
-    if found:
+    random_nodes = outputs.random_ops(facts.model.ir) if facts.model else []
+    if random_nodes:
         yield Finding(
             code=CODE,
             severity="note",
-            what=f"outputs differ from run to run: {counted_names(found)}",
-            where=tuple(name for name, _ in found),
+            what=f"outputs differ from run to run: {counted_names(random_nodes)}",
+            where=tuple(name for name, _ in random_nodes),
         )

@@ -60,15 +60,15 @@ def find(facts: Facts) -> Iterator[Finding]:
         for node in nodes(facts.model.ir, functions=False)
         if (size := _bytes(node)) >= _LEAST_BYTES
     }
-    found = [node for node, size in sizes.items() if size <= _MOST_BYTES]
-    if found:
-        total = sum(sizes[node] for node in found)
+    growing = [node for node, size in sizes.items() if size <= _MOST_BYTES]
+    if growing:
+        total = sum(sizes[node] for node in growing)
         in_a_page = facts.provider.in_page  # where there is no such setting
         yield Finding(
             code=CODE,
             severity="note",
-            what=f"constants are folded into {total >> 20} MiB at session creation: {counted(found)}",
-            where=tuple(map(name_of, found)),
+            what=f"constants are folded into {total >> 20} MiB at session creation: {counted(growing)}",
+            where=tuple(map(name_of, growing)),
             plan=None if in_a_page else Plan(settings={KNOB.name: _LIMIT_BYTES}),
             safety="advice" if in_a_page else "exact",
         )
@@ -78,9 +78,9 @@ def _bytes(node: ir.Node) -> int:
     """Of what a node makes from constants alone, taking an element for four bytes; 0 where that is not known."""
     if node.op_type not in _MAKERS:
         return 0
-    given = [constant(value, most=SMALL) for value in node.inputs]
+    operands = [constant(value, most=SMALL) for value in node.inputs]
     elements = 0.0
-    match node.op_type, given:
+    match node.op_type, operands:
         case "ConstantOfShape", [shape] if shape is not None:
             elements = math.prod(int(n) for n in shape.ravel())
         case "Expand", [data, shape] if data is not None and shape is not None:

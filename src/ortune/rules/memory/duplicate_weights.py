@@ -34,7 +34,7 @@ def find(facts: Facts) -> Iterator[Finding]:
     stored = list(parameters(facts.model.ir))
     total = sum(map(stored_bytes, stored))
     large = ((tensor, tensor) for tensor in stored if stored_bytes(tensor) >= _LEAST_TENSOR_BYTES)
-    repeated = [each for group in equal_tensors(large, most_bytes=_MOST_READ_BYTES) for each in group[1:]]
+    repeated = [tensor for group in equal_tensors(large, most_bytes=_MOST_READ_BYTES) for tensor in group[1:]]
     wasted, names = sum(map(stored_bytes, repeated)), tuple(tensor.name or "" for tensor in repeated)
     if wasted >= max(_LEAST_BYTES, _SHARE * total):
         yield Finding(

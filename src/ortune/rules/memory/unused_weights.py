@@ -62,8 +62,8 @@ def find(facts: Facts) -> Iterator[Finding]:
         for value in (graph.initializers.values() if hasattr(graph, "initializers") else ())
         if not value.uses() and not value.is_graph_output() and not value.is_graph_input()
     ]
-    held = [value.const_value for value in unused if value.const_value is not None]
-    size, total = sum(map(stored_bytes, held)), sum(map(stored_bytes, parameters(model)))
+    tensors = [value.const_value for value in unused if value.const_value is not None]
+    size, total = sum(map(stored_bytes, tensors)), sum(map(stored_bytes, parameters(model)))
     if size >= max(_LEAST_BYTES, _SHARE * total):
         names = tuple(value.name or "" for value in unused)
         yield Finding(

@@ -52,11 +52,11 @@ def find(facts: Facts) -> Iterator[Finding]:
     if facts.model is None or not facts.provider.standard_operators:
         return
     walked = nodes(facts.model.ir)
-    found = [node for node in walked if is_blocked(node) or is_fused(node, "FusedConv", *FUSED_PRODUCTS)]
-    if found:
+    fused = [node for node in walked if is_blocked(node) or is_fused(node, "FusedConv", *FUSED_PRODUCTS)]
+    if fused:
         yield Finding(
             code=CODE,
-            what=f"operators fused for the CPU before saving stay on the CPU: {counted(found)}",
-            where=tuple(map(name_of, found)),
+            what=f"operators fused for the CPU before saving stay on the CPU: {counted(fused)}",
+            where=tuple(map(name_of, fused)),
             fix=BACK,
         )

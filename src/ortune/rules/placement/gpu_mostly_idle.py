@@ -66,11 +66,11 @@ def find(facts: Facts) -> Iterator[Finding]:
         return
     islands = [*islands_on_the_cpu.find(facts)]
     causes = sorted(_causes(facts, run, nodes, islands), key=lambda cause: -cause.share)
-    known = run.device_ns or run.trace.device_only
+    device_timed = run.device_ns or run.trace.device_only
     remedy = f"{causes[0].remedy}; " if causes else ""
     yield Finding(
         code=CODE,
-        what=f"the GPU computes for {'' if known else 'at most '}{percent(computing_ns / plain_ns)} of the run, "
+        what=f"the GPU computes for {'' if device_timed else 'at most '}{percent(computing_ns / plain_ns)} of the run, "
         "so the CPU may be faster",
         where=tuple(name for island in islands for name in island.where),
         evidence="; ".join([cause.words for cause in causes] + _little_work(run)),
@@ -102,15 +102,15 @@ def _causes(
     calls = max(sum(node.calls for node in queued), 1.0)
     computing = sum(run.device_ns.values()) / run.wall_ns
     launching = sum(node.time_ns for node in queued) / run.wall_ns + facts.share("between-nodes")
-    each = f"{launching * run.wall_ns / calls / 1e3:.1f} us each" + (
+    per_launch = f"{launching * run.wall_ns / calls / 1e3:.1f} us each" + (
         f", {computing * run.wall_ns / calls / 1e3:.1f} us of computing" if run.device_ns else ""
     )
     idle, copies = facts.share("device-idle"), facts.share("device-copies")
-    found = [
+    causes = [
         _Cause(share=island.share_ratio or 0.0, words=island.what, remedy=island.fix) for island in islands
     ]
     if copies and not islands:
-        found.append(
+        causes.append(
             _Cause(
                 share=copies,
                 words="copies between devices",
@@ -118,14 +118,14 @@ def _causes(
             )
         )
     if queued and not run.trace.device_only:
-        found.append(
+        causes.append(
             _Cause(
                 share=launching,
-                words=f"launching {calls:.0f} {plural(round(calls), 'node')} ({each})",
+                words=f"launching {calls:.0f} {plural(round(calls), 'node')} ({per_launch})",
                 remedy="use fewer and larger kernels (fusions, fixed sizes, larger batches, graph capture)",
             )
         )
-    found += [
+    causes += [
         _Cause(
             share=facts.share("device-wait") - computing if run.device_ns else 0.0,
             words="the transfer of inputs and outputs, before and after the nodes",
@@ -142,7 +142,7 @@ def _causes(
             remedy="use fewer and larger kernels",
         ),
     ]
-    for cause in found:
+    for cause in causes:
         if cause.share > _WORTH_SAYING:
             yield _Cause(
                 share=cause.share, words=f"{percent(cause.share)} is {cause.words}", remedy=cause.remedy
@@ -152,7 +152,7 @@ def _causes(
 def _little_work(run: ProfileResult) -> list[str]:
     """How few operations a run has, where they are few or a CPU computes them in less than half of the time."""
     at_work = [node.flops for node in run.nodes if node.category == "kernels"]
-    flops = 0.0 if None in at_work else sum(each or 0.0 for each in at_work)
+    flops = 0.0 if None in at_work else sum(operations or 0.0 for operations in at_work)
     peak = max(run.peak.flops_per_s.values(), default=0.0) if run.peak else 0.0
     if peak and 0 < flops / peak * 1e9 < _MOSTLY * run.wall_ns:
         share = flops / peak * 1e9 / run.wall_ns
@@ -170,7 +170,7 @@ def _measured(facts: Facts, run: ProfileResult, nodes: Sequence[ProfiledNode]) -
     """The command that races the model against itself on the CPU."""
     model = facts.model.facts.path if facts.model else "model.onnx"
     in_page = run.trace.format == "web-console"
-    told = WEB_WEBGPU.target if in_page else of_profile(nodes[0].provider).target
-    target = facts.target if facts.target != CPU.target else told
+    gpu_target = WEB_WEBGPU.target if in_page else of_profile(nodes[0].provider).target
+    target = facts.target if facts.target != CPU.target else gpu_target
     cpu = WEB_WASM.target if of_target(target).in_page else CPU.target
     return shlex.join(["ortune", "compare", operand(model), "--a-target", target, "--b-target", cpu])

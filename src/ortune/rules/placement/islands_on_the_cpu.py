@@ -33,17 +33,17 @@ def find(facts: Facts) -> Iterator[Finding]:
     elsewhere = {node.provider for node in nodes} - ON_CPU
     if run is None or not elsewhere:
         return
-    found = _between(nodes)
-    if found:
-        kinds = Counter(node.op_type for node in found)
+    islands = _between(nodes)
+    if islands:
+        kinds = Counter(node.op_type for node in islands)
         copied = sum(node.time_ns for node in nodes if node.category == _COPIES)
-        share = (sum(node.time_ns for node in found) + copied) / run.wall_ns
+        share = (sum(node.time_ns for node in islands) + copied) / run.wall_ns
         names = ", ".join(sorted(short(name) for name in elsewhere))
         yield Finding(
             code=CODE,
-            what=f"{len(found)} {plural(len(found), 'node')} on the CPU between nodes on {names}: "
+            what=f"{len(islands)} {plural(len(islands), 'node')} on the CPU between nodes on {names}: "
             f"{listed(f'{n} {op}' for op, n in kinds.most_common())}",
-            where=place(found),
+            where=place(islands),
             share_ratio=share,
             fix="use operators or types that the device supports, or run the rest of the graph after them on the CPU",
         )
@@ -52,11 +52,14 @@ def find(facts: Facts) -> Iterator[Finding]:
 def _between(nodes: Iterable[ProfiledNode]) -> list[ProfiledNode]:
     """Nodes on the CPU that take, through copies and each other, from a device, and give to one."""
     by_name = {node.name: node for node in nodes}
-    sources = {name: [each for each in node.reads if each in by_name] for name, node in by_name.items()}
+    sources = {
+        name: [name_read for name_read in node.reads if name_read in by_name]
+        for name, node in by_name.items()
+    }
     users: defaultdict[str, list[str]] = defaultdict(list)
     for name, read in sources.items():
-        for each in read:
-            users[each].append(name)
+        for source in read:
+            users[source].append(name)
     below, above = _reached(by_name, users), _reached(by_name, sources)
     return [
         node
@@ -68,10 +71,10 @@ def _between(nodes: Iterable[ProfiledNode]) -> list[ProfiledNode]:
 def _reached(nodes: Mapping[str, ProfiledNode], next_: Mapping[str, Iterable[str]]) -> set[str]:
     """Where one comes from a device, going on over what is on the CPU."""
     waiting = [name for name, node in nodes.items() if node.provider not in ON_CPU]
-    seen: set[str] = set()
+    reached: set[str] = set()
     while waiting:
         for name in next_.get(waiting.pop(), ()):
-            if name not in seen:
-                seen.add(name)
+            if name not in reached:
+                reached.add(name)
                 waiting.append(name)
-    return seen
+    return reached

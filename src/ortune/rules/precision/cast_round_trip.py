@@ -50,11 +50,11 @@ def find(facts: Facts) -> Iterator[Finding]:
         return
     chains = facts.plan.settings.get(KNOB.name)  # takes out those between which nothing is moved
     ways = [way for way, _ in PATTERN.find(facts.model.ir)[0] if not chains or len(way) > _CASTS]
-    found = list(dict.fromkeys(cast for way in ways for cast in (way[0], way[-1])))
-    if found:
+    casts = list(dict.fromkeys(cast for way in ways for cast in (way[0], way[-1])))
+    if casts:
         finding = Finding(
             code=CODE,
-            what=f"values are cast to a smaller type and back: {counted(found)}",
-            where=tuple(map(name_of, found)),
+            what=f"values are cast to a smaller type and back: {counted(casts)}",
+            where=tuple(map(name_of, casts)),
         )
         yield sure_of(REWRITE, finding, facts)

@@ -58,13 +58,13 @@ def find(facts: Facts) -> Iterator[Finding]:
         for t in parameters(facts.model.ir)
         if t.dtype == ir.DataType.FLOAT and t.size >= _LEAST
     }
-    found = {name: share for name, share in shares.items() if share >= _SHARE}
-    if found:
+    denormal = {name: share for name, share in shares.items() if share >= _SHARE}
+    if denormal:
         yield Finding(
             code=CODE,
-            what=f"{len(found)} {plural(len(found), 'weight')} with denormal numbers, up to "
-            f"{percent(max(found.values()))} of a tensor: {listed(found)}",
-            where=tuple(found),
+            what=f"{len(denormal)} {plural(len(denormal), 'weight')} with denormal numbers, up to "
+            f"{percent(max(denormal.values()))} of a tensor: {listed(denormal)}",
+            where=tuple(denormal),
             plan=Plan(settings={KNOB.name: True}),
             safety="numerics",
         )

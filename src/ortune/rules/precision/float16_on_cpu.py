@@ -50,17 +50,17 @@ def find(facts: Facts) -> Iterator[Finding]:
     """Products of float16, where the CPU runs them."""
     if facts.model is None or not facts.provider.cpu_kernels:
         return
-    found = [
+    products = [
         node
         for node in nodes(facts.model.ir)
         if node.op_type in _PRODUCTS
         and any(value is not None and value.dtype == ir.DataType.FLOAT16 for value in node.inputs)
     ]
-    if found:
+    if products:
         finding = Finding(
             code=CODE,
-            what=f"the model computes in float16 on a CPU: {counted(found)}",
-            where=tuple(map(name_of, found)),
+            what=f"the model computes in float16 on a CPU: {counted(products)}",
+            where=tuple(map(name_of, products)),
             fix="run the float32 model on the CPU",
         )
         yield mended_by(REWRITE, finding, facts)

@@ -41,11 +41,11 @@ def find(facts: Facts) -> Iterator[Finding]:
                 continue
             if all(cast_to(node) == ir.DataType.FLOAT for node in users):
                 names[type_name(tensor.dtype)].append(value.name or "")
-    for dtype, found in names.items():
+    for dtype, weights in names.items():
         yield Finding(
             code=CODE,
             severity="note",
-            what=f"{len(found)} {dtype} {plural(len(found), 'weight')} {are(len(found))} only cast to float32, "
+            what=f"{len(weights)} {dtype} {plural(len(weights), 'weight')} {are(len(weights))} only cast to float32, "
             "so they save disk space but no memory",
-            where=tuple(found),
+            where=tuple(weights),
         )

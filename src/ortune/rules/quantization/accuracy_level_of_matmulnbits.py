@@ -44,12 +44,12 @@ def find(facts: Facts) -> Iterator[Finding]:
     """Everywhere in the model, where the CPU runs it."""
     if facts.model is None or facts.target != CPU.target:
         return
-    found = [node for node in nodes(facts.model.ir) if node.op_type == "MatMulNBits" and _in_float(node)]
-    if found:
+    products = [node for node in nodes(facts.model.ir) if node.op_type == "MatMulNBits" and _in_float(node)]
+    if products:
         yield Finding(
             code=CODE,
-            what=f"{subject(found, 'computes', 'compute')} in float32 with 4-bit weights",
-            where=tuple(map(name_of, found)),
+            what=f"{subject(products, 'computes', 'compute')} in float32 with 4-bit weights",
+            where=tuple(map(name_of, products)),
             fix="set the attribute accuracy_level to 4, then compare the outputs",
         )
 

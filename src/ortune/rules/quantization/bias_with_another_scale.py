@@ -50,14 +50,14 @@ GOOD = _TEXT.replace("SCALE", "0.125")
 def find(facts: Facts) -> Iterator[Finding]:
     """Everywhere in the model."""
     walked = nodes(facts.model.ir) if facts.model else ()
-    found = [node for node in walked if is_op(node, "Conv", "Gemm") and _is_off(node)]
-    gemms = [node for node in found if is_op(node, "Gemm")]
-    if found:
+    biased = [node for node in walked if is_op(node, "Conv", "Gemm") and _is_off(node)]
+    gemms = [node for node in biased if is_op(node, "Gemm")]
+    if biased:
         yield Finding(
             code=CODE,
             severity="error" if gemms else "warning",
-            what=f"the bias scale is not input scale times weight scale: {counted(found)}",
-            where=tuple(map(name_of, found)),
+            what=f"the bias scale is not input scale times weight scale: {counted(biased)}",
+            where=tuple(map(name_of, biased)),
             evidence="ONNX Runtime applies the wrong scale to the bias of Gemm"
             if gemms
             else "Conv runs in float32",

@@ -43,12 +43,12 @@ def find(facts: Facts) -> Iterator[Finding]:
     """Everywhere in the model, where the CPU runs it."""
     if facts.model is None or facts.target != CPU.target:
         return
-    found = [node for node in nodes(facts.model.ir) if node.op_type == "ConvInteger"]
-    if found:
+    convolutions = [node for node in nodes(facts.model.ir) if node.op_type == "ConvInteger"]
+    if convolutions:
         yield Finding(
             code=CODE,
-            what=f"convolutions are quantized dynamically: {counted(found)}",
-            where=tuple(map(name_of, found)),
+            what=f"convolutions are quantized dynamically: {counted(convolutions)}",
+            where=tuple(map(name_of, convolutions)),
             evidence=_unused(facts.host),
             fix="quantize the convolutions statically, with sample inputs",
         )

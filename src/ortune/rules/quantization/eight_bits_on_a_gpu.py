@@ -52,16 +52,16 @@ def find(facts: Facts) -> Iterator[Finding]:
         return
     on_cuda = facts.target not in GPU
     lacking = _OPERATORS if on_cuda else _ON_WEBGPU
-    found = [
+    lacking_kernels = [
         node
         for node in nodes(facts.model.ir)
         if node.op_type in lacking and not (on_cuda and _signed_product(node))
     ]
-    if found:
+    if lacking_kernels:
         yield Finding(
             code=CODE,
-            what=f"8-bit operators have no kernel on {facts.target}: {counted(found)}",
-            where=tuple(map(name_of, found)),
+            what=f"8-bit operators have no kernel on {facts.target}: {counted(lacking_kernels)}",
+            where=tuple(map(name_of, lacking_kernels)),
             fix="use a float16 model on the GPU, or 4-bit weights",
         )
 

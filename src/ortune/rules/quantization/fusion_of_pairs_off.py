@@ -26,12 +26,12 @@ def find(facts: Facts) -> Iterator[Finding]:
     """Where the model has pairs and the setting is made."""
     if facts.model is None or not facts.plan.settings.get(KNOB.name):
         return
-    found = [node for node in nodes(facts.model.ir) if node.op_type == "DequantizeLinear"]
-    if found:
+    pairs = [node for node in nodes(facts.model.ir) if node.op_type == "DequantizeLinear"]
+    if pairs:
         yield Finding(
             code=CODE,
-            what=f"{KNOB.name} runs the quantized part in float32: {counted(found)}",
-            where=tuple(map(name_of, found)),
+            what=f"{KNOB.name} runs the quantized part in float32: {counted(pairs)}",
+            where=tuple(map(name_of, pairs)),
             plan=Plan(settings={KNOB.name: False}),
             safety="numerics",
         )

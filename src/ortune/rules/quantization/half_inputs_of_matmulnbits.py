@@ -45,12 +45,12 @@ def find(facts: Facts) -> Iterator[Finding]:
     """Everywhere in the model, where the CPU runs it."""
     if facts.model is None or facts.target != CPU.target:
         return
-    found = [node for node in nodes(facts.model.ir) if node.op_type == "MatMulNBits" and _half(node)]
-    if found:
+    products = [node for node in nodes(facts.model.ir) if node.op_type == "MatMulNBits" and _half(node)]
+    if products:
         yield Finding(
             code=CODE,
-            what=f"{subject(found, 'takes', 'take')} float16 values, for which the CPU has no fast kernel",
-            where=tuple(map(name_of, found)),
+            what=f"{subject(products, 'takes', 'take')} float16 values, for which the CPU has no fast kernel",
+            where=tuple(map(name_of, products)),
             fix="export with float32 values; the weights keep their 4 bits",
         )
 

@@ -66,7 +66,7 @@ def _island(node: ir.Node, host: Host | None) -> str:
     if dequantized(x) and dequantized(weight):
         readers = [use.node for use in node.outputs[0].uses()]
         shared = len(readers) > 1 or node.outputs[0].is_graph_output()
-        if shared and any(is_op(each, "QuantizeLinear") for each in readers):
+        if shared and any(is_op(reader, "QuantizeLinear") for reader in readers):
             return "QuantizeLinear is not the only reader of its output"
         biased = quantize is not None and is_op(node, "Gemm") and input_of(node, 2) is not None
         for factor in ("alpha", "beta") if biased else ():
@@ -77,6 +77,6 @@ def _island(node: ir.Node, host: Host | None) -> str:
         return ""
     if dequantized(weight):
         return open_input(x)
-    held = constant(weight)
-    floats = held is not None and held.dtype.kind == "f"
+    array = constant(weight)
+    floats = array is not None and array.dtype.kind == "f"
     return "its weights are not quantized" if floats and dequantized(x) and is_op(node, "MatMul") else ""

@@ -30,10 +30,10 @@ _OPERATORS = op_set(
 
 def find(facts: Facts) -> Iterator[Finding]:
     """Everywhere in the model."""
-    found = [n for n in nodes(facts.model.ir) if n.op_type in _OPERATORS] if facts.model else []
-    if not found:
+    quantized = [n for n in nodes(facts.model.ir) if n.op_type in _OPERATORS] if facts.model else []
+    if not quantized:
         return
-    kinds = Counter(node.op_type for node in found).most_common(KINDS)
+    kinds = Counter(node.op_type for node in quantized).most_common(KINDS)
     what = f"the model is quantized: {', '.join(f'{n} {op}' for op, n in kinds)}"
     slow = lacks_it(facts.host)
     if slow:
@@ -42,6 +42,6 @@ def find(facts: Facts) -> Iterator[Finding]:
         code=CODE,
         severity="warning" if slow else "note",
         what=what,
-        where=tuple(name_of(node) for node in found),
+        where=tuple(name_of(node) for node in quantized),
         fix="compare with the float model: ortune compare model-float32.onnx model.onnx" if slow else "",
     )

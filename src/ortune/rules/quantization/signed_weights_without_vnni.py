@@ -40,12 +40,12 @@ def find(facts: Facts) -> Iterator[Finding]:
         return
     if facts.plan.settings.get(KNOB.name):
         return
-    found = [node for node in nodes(facts.model.ir) if _wide(quantized_weights(node))]
-    if found:
+    products = [node for node in nodes(facts.model.ir) if _wide(quantized_weights(node))]
+    if products:
         yield Finding(
             code=CODE,
-            what=f"int8 weights use all eight bits and may saturate on a CPU without VNNI: {counted(found)}",
-            where=tuple(map(name_of, found)),
+            what=f"int8 weights use all eight bits and may saturate on a CPU without VNNI: {counted(products)}",
+            where=tuple(map(name_of, products)),
             fix="quantize again with reduce_range=True",
         )
 
@@ -57,5 +57,5 @@ def _saturates(host: Host | None) -> bool:
 def _wide(weights: ir.TensorProtocol | None) -> bool:
     if weights is None or weights.dtype != ir.DataType.INT8:
         return False
-    seen = weights.numpy().reshape(-1)[:_LOOKED_AT].astype(np.int16)
-    return bool((np.abs(seen) > _SEVEN_BITS).any())
+    sample = weights.numpy().reshape(-1)[:_LOOKED_AT].astype(np.int16)
+    return bool((np.abs(sample) > _SEVEN_BITS).any())

@@ -61,16 +61,16 @@ def find(facts: Facts) -> Iterator[Finding]:
         or not _VNNI & set(facts.host.features)
     ):
         return
-    found = [
+    products = [
         node
         for node in nodes(facts.model.ir)
-        if (held := quantized_weights(node)) is not None and held.dtype == ir.DataType.UINT8
+        if (tensor := quantized_weights(node)) is not None and tensor.dtype == ir.DataType.UINT8
     ]
-    if found:
+    if products:
         yield Finding(
             code=CODE,
-            what=f"uint8 weights are slow on a CPU with VNNI: {counted(found)}",
-            where=tuple(map(name_of, found)),
+            what=f"uint8 weights are slow on a CPU with VNNI: {counted(products)}",
+            where=tuple(map(name_of, products)),
             fix="quantize again with symmetric int8 weights",
         )
 

@@ -50,13 +50,13 @@ def find(facts: Facts) -> Iterator[Finding]:
     if facts.model is None or facts.target != CPU.target or facts.plan.settings.get(KNOB.name):
         return
     walked = [*nodes(facts.model.ir)]
-    found = [node for node in walked if is_op(node, "DequantizeLinear") and _is_alone(node)]
-    if found:
+    dequantized_weights = [node for node in walked if is_op(node, "DequantizeLinear") and _is_alone(node)]
+    if dequantized_weights:
         whole = holds(facts.model.ir, "QuantizeLinear")
         yield Finding(
             code=CODE,
-            what=f"8-bit weights are converted to float32 on every run: {counted(found)}",
-            where=tuple(map(name_of, found)),
+            what=f"8-bit weights are converted to float32 on every run: {counted(dequantized_weights)}",
+            where=tuple(map(name_of, dequantized_weights)),
             plan=None if whole else Plan(settings={KNOB.name: True}),
             safety="advice" if whole else "numerics",
             fix="store these weights in float32" if whole else "",
@@ -70,19 +70,19 @@ def _is_alone(node: ir.Node) -> bool:
     if tensor is None or tensor.dtype not in (ir.DataType.INT8, ir.DataType.UINT8) or not readers:
         return False
     return all(
-        is_op(each, "Conv", "ConvTranspose", "MatMul", "Gemm")
-        and each.inputs[1] is node.outputs[0]
-        and not dequantized(each.inputs[0])
-        and (is_op(each, "Conv", "ConvTranspose") or _stays(each, node))
-        for each in readers
+        is_op(product, "Conv", "ConvTranspose", "MatMul", "Gemm")
+        and product.inputs[1] is node.outputs[0]
+        and not dequantized(product.inputs[0])
+        and (is_op(product, "Conv", "ConvTranspose") or _stays(product, node))
+        for product in readers
     )
 
 
 def _stays(product: ir.Node, weights: ir.Node) -> bool:
     """Whether ONNX Runtime makes no MatMulNBits of a product."""
     user = only_user(product.outputs[0])
-    given = product.inputs[0]
-    flat = given is not None and given.shape is not None and len(given.shape) == _AXES
+    x = product.inputs[0]
+    flat = x is not None and x.shape is not None and len(x.shape) == _AXES
     if user is not None and is_op(product, "MatMul") and is_op(user, "Add") and flat:
         user = only_user(user.outputs[0])  # the two become one Gemm
     if user is not None and is_op(user, "Relu") and not user.outputs[0].is_graph_output():

@@ -46,13 +46,13 @@ def find(facts: Facts) -> Iterator[Finding]:
     walk = Walk(keep=lambda symbol: 0, defaults=False)
     for node in graph:
         visit(walk, node)
-    found = {value: made for value in graph.outputs if (made := _made(walk, value))}
-    if found:
-        value, made = next(iter(found.items()))
+    contradicted = {value: computed for value in graph.outputs if (computed := _made(walk, value))}
+    if contradicted:
+        value, computed = next(iter(contradicted.items()))
         yield Finding(
             code=CODE,
-            what=f"{short(value.name or '')} is declared as {value.shape} but its shape is [{made}]",
-            where=tuple(map(_called, found)),
+            what=f"{short(value.name or '')} is declared as {value.shape} but its shape is [{computed}]",
+            where=tuple(map(_called, contradicted)),
             fix="declare the dimension as dynamic, or run onnx.shape_inference again",
         )
 
@@ -67,9 +67,9 @@ def _made(walk: Walk, value: ir.Value) -> str:
     own = walk.shapes.get(value)
     if own is None or value.shape is None:
         return ""
-    made = [None if size is None else walk.settle(size).value for size in own]
-    wrong = len(made) != len(value.shape) or any(
+    computed = [None if size is None else walk.settle(size).value for size in own]
+    wrong = len(computed) != len(value.shape) or any(
         was is not None and isinstance(said, int) and was != said
-        for was, said in zip(made, value.shape, strict=False)
+        for was, said in zip(computed, value.shape, strict=False)
     )
-    return ",".join("?" if was is None else str(was) for was in made) if wrong else ""
+    return ",".join("?" if was is None else str(was) for was in computed) if wrong else ""

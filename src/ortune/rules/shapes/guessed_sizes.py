@@ -34,8 +34,8 @@ def find(facts: Facts) -> Iterator[Finding]:
         for axis in choice.guessed_axes:
             if axis >= len(choice.shape):
                 continue
-            known = shape[axis] if shape is not None and axis < len(shape) else None
-            symbols[axis] = getattr(known, "value", None) or ""
+            dim = shape[axis] if shape is not None and axis < len(shape) else None
+            symbols[axis] = getattr(dim, "value", None) or ""
             sizes.setdefault(symbols[axis] or f"{choice.name}[{axis}]", choice.shape[axis])
         if "" in symbols.values():
             dims = ["N" if i in symbols else str(size) for i, size in enumerate(choice.shape)]

@@ -62,13 +62,13 @@ def find(facts: Facts) -> Iterator[Finding]:
     """In the main graph."""
     if facts.model is None:
         return
-    found = list(_hanging(facts.model.ir.graph)) if open_inputs(facts) else []
-    if len(found) >= _MANY:
+    computed = list(_hanging(facts.model.ir.graph)) if open_inputs(facts) else []
+    if len(computed) >= _MANY:
         finding = Finding(
             code=CODE,
             severity="note",
-            what=f"{subject(found, 'recomputes', 'recompute')} shapes on every run because of dynamic dimensions",
-            where=tuple(map(name_of, found)),
+            what=f"{subject(computed, 'recomputes', 'recompute')} shapes on every run because of dynamic dimensions",
+            where=tuple(map(name_of, computed)),
             fix="fix the dimensions with the rewrite fixed-dimensions, where the sizes never change",
         )
         yield mended_by(REWRITE, finding, facts)
@@ -76,15 +76,15 @@ def find(facts: Facts) -> Iterator[Finding]:
 
 def _hanging(graph: ir.Graph) -> Iterator[ir.Node]:
     """Nodes that are computed from sizes and constants alone."""
-    known: set[ir.Value] = set()
+    of_sizes: set[ir.Value] = set()
     for node in graph:
         if node.domain or node.op_type not in _ARITHMETIC:
             continue
-        given = [value for value in node.inputs if value is not None and constant(value) is None]
+        operands = [value for value in node.inputs if value is not None and constant(value) is None]
         if is_op(node, "Shape", "Size"):
-            hangs = any(value.shape is None or not value.shape.is_static() for value in given)
+            hangs = any(value.shape is None or not value.shape.is_static() for value in operands)
         else:
-            hangs = bool(given) and all(value in known for value in given)
+            hangs = bool(operands) and all(value in of_sizes for value in operands)
         if hangs:
-            known.update(node.outputs)
+            of_sizes.update(node.outputs)
             yield node

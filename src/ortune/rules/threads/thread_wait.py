@@ -42,8 +42,8 @@ def find(facts: Facts) -> Iterator[Finding]:
 
 def _undisturbed(facts: Facts) -> float:
     """The share of a run at its fastest, where other programs had the CPUs: no setting ends waiting for these."""
-    found = facts.profile.headroom if facts.profile else None
-    return found.parts.get("thread-wait", 0.0) if found is not None and found.busy else 1.0
+    headroom = facts.profile.headroom if facts.profile else None
+    return headroom.parts.get("thread-wait", 0.0) if headroom is not None and headroom.busy else 1.0
 
 
 def _imbalance(facts: Facts) -> str:

@@ -27,8 +27,8 @@ def find(facts: Facts) -> Iterator[Finding]:
     """From the sizes of the files."""
     if facts.model is None or not facts.provider.in_page:
         return
-    told = facts.model.facts
-    size = told.size_bytes + told.external_bytes
+    file = facts.model.facts
+    size = file.size_bytes + file.external_bytes
     if size < _BUFFER:
         return
     too_large = size >= _MEMORY

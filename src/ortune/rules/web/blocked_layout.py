@@ -47,12 +47,12 @@ def find(facts: Facts) -> Iterator[Finding]:
     """Everywhere in the model, where a browser runs it."""
     if facts.model is None or not facts.provider.in_page:
         return
-    found = [node for node in nodes(facts.model.ir) if is_blocked(node)]
-    if found:
+    blocked = [node for node in nodes(facts.model.ir) if is_blocked(node)]
+    if blocked:
         yield Finding(
             code=CODE,
             severity="error",
-            what=f"session creation fails in a browser because the file is optimised for x86 CPUs: {counted(found)}",
-            where=tuple(map(name_of, found)),
+            what=f"session creation fails in a browser because the file is optimised for x86 CPUs: {counted(blocked)}",
+            where=tuple(map(name_of, blocked)),
             fix=BACK,
         )

@@ -51,18 +51,18 @@ def find(facts: Facts) -> Iterator[Finding]:
     graph = facts.model.ir.graph
     outputs = {value.name for value in graph.outputs}
     names = [value.name or "" for value in graph.inputs]
-    found = [
+    caches = [
         name
         for name in names
         if any(old in name and name.replace(old, new) in outputs for old, new in _NAMES)
     ]
-    if found:
+    if caches:
         yield Finding(
             code=CODE,
-            what=f"{len(found)} cache {plural(len(found), 'output')} {are(len(found))} read back and uploaded again "
+            what=f"{len(caches)} cache {plural(len(caches), 'output')} {are(len(caches))} read back and uploaded again "
             f"at every step: "
-            f"{listed(found)}",
-            where=tuple(found),
+            f"{listed(caches)}",
+            where=tuple(caches),
             plan=Plan(settings={OUTPUTS.name: _KEPT_THERE}),
             safety="behaviour",
         )

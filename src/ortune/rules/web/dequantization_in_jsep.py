@@ -28,13 +28,13 @@ def find(facts: Facts) -> Iterator[Finding]:
     """Everywhere in the model, where JSEP runs it."""
     if facts.model is None or facts.target != WEB_WEBGPU.target or build_run(facts) != JSEP:
         return
-    found = [node for node in nodes(facts.model.ir) if node.op_type == "DequantizeLinear" and not node.domain]
-    if found:
+    pairs = [node for node in nodes(facts.model.ir) if node.op_type == "DequantizeLinear" and not node.domain]
+    if pairs:
         yield Finding(
             code=CODE,
             severity="error",
-            what=f"outputs are wrong because the build jsep misreads 8-bit values on WebGPU: {counted(found)}",
-            where=tuple(map(name_of, found)),
+            what=f"outputs are wrong because the build jsep misreads 8-bit values on WebGPU: {counted(pairs)}",
+            where=tuple(map(name_of, pairs)),
             fix="import 'onnxruntime-web/webgpu'",
             plan=Plan(settings={BUILD.name: "asyncify"}),
             safety="exact",

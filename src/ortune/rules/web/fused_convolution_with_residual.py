@@ -43,12 +43,12 @@ def find(facts: Facts) -> Iterator[Finding]:
     """Everywhere in the model, where WebGPU runs it."""
     if facts.model is None or facts.target not in GPU:
         return
-    found = residual_convolutions(facts.model.ir)
-    if found:
+    convolutions = residual_convolutions(facts.model.ir)
+    if convolutions:
         yield Finding(
             code=CODE,
             severity="error",
-            what=f"outputs are wrong on WebGPU, which ignores the residual input: {counted(found)}",
-            where=tuple(map(name_of, found)),
+            what=f"outputs are wrong on WebGPU, which ignores the residual input: {counted(convolutions)}",
+            where=tuple(map(name_of, convolutions)),
             fix="ship the original .onnx, or optimise it at most at the level extended",
         )

@@ -47,12 +47,12 @@ def find(facts: Facts) -> Iterator[Finding]:
     """Everywhere in the model, where WebGPU runs it."""
     if facts.model is None or facts.target not in GPU:
         return
-    found = [node for node in nodes(facts.model.ir) if is_fused(node, *FUSED_PRODUCTS)]
-    if found:
+    products = [node for node in nodes(facts.model.ir) if is_fused(node, *FUSED_PRODUCTS)]
+    if products:
         level = saved_at(facts.model.ir)
         yield Finding(
             code=CODE,
-            what=f"{subject(found, 'runs', 'run')} on the CPU because the file was optimised for it (level {level})",
-            where=tuple(map(name_of, found)),
+            what=f"{subject(products, 'runs', 'run')} on the CPU because the file was optimised for it (level {level})",
+            where=tuple(map(name_of, products)),
             fix=BACK,
         )

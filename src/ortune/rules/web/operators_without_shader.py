@@ -47,12 +47,12 @@ def find(facts: Facts) -> Iterator[Finding]:
     if facts.model is None or facts.target not in GPU:
         return
     without = _WITHOUT_IN_JSEP if build_run(facts) == JSEP else _WITHOUT
-    found = [node for node in nodes(facts.model.ir) if node.op_type in without and not node.domain]
-    if found:
+    matches = [node for node in nodes(facts.model.ir) if node.op_type in without and not node.domain]
+    if matches:
         yield Finding(
             code=CODE,
-            what=f"{subject(found, 'has', 'have')} no WebGPU kernel and {'runs' if len(found) == 1 else 'run'} on "
+            what=f"{subject(matches, 'has', 'have')} no WebGPU kernel and {'runs' if len(matches) == 1 else 'run'} on "
             f"the CPU",
-            where=tuple(map(name_of, found)),
+            where=tuple(map(name_of, matches)),
             fix="move these operators out of the model",
         )

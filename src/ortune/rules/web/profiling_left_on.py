@@ -31,13 +31,13 @@ _ON = {
 
 def find(facts: Facts) -> Iterator[Finding]:
     """In what a watched page asked for."""
-    found = [name for name, values in _ON.items() if facts.asked.get(name) in values]
+    switches = [name for name, values in _ON.items() if facts.asked.get(name) in values]
     ignored = facts.plan.settings.get(BUILD.name) in NATIVE
     if facts.asked and not ignored and facts.plan.settings.get(PROFILING.name, "off") != "off":
-        found.append("env.webgpu.profiling")
-    if found:
+        switches.append("env.webgpu.profiling")
+    if switches:
         yield Finding(
             code=CODE,
-            what=f"profiling or logging slows every run: {', '.join(found)}",
+            what=f"profiling or logging slows every run: {', '.join(switches)}",
             fix="remove these options from production code",
         )

@@ -60,5 +60,5 @@ def _flops(model: OpenModel) -> float:
     """Of one run; 0 where they are not known."""
     if model.facts.n_nodes > _MOST_NODES:
         return 0.0
-    found = cost.costs(model.ir, {})
-    return 0.0 if found.unknown else float(found.flops)
+    total = cost.costs(model.ir, {})
+    return 0.0 if total.unknown else float(total.flops)

@@ -62,12 +62,12 @@ def find(facts: Facts) -> Iterator[Finding]:
     """Everywhere in the model, where WebGPU runs it."""
     if facts.model is None or facts.target not in GPU:
         return
-    found = [node for node in nodes(facts.model.ir) if _is_meant(node)]
-    if found:
+    computing = [node for node in nodes(facts.model.ir) if _is_meant(node)]
+    if computing:
         finding = Finding(
             code=CODE,
-            what=f"{subject(found, 'runs', 'run')} on the CPU because WebGPU lacks this integer type",
-            where=tuple(map(name_of, found)),
+            what=f"{subject(computing, 'runs', 'run')} on the CPU because WebGPU lacks this integer type",
+            where=tuple(map(name_of, computing)),
             fix="export with int32 or float32",
         )
         yield mended_by(REWRITE, finding, facts)
@@ -76,19 +76,19 @@ def find(facts: Facts) -> Iterator[Finding]:
 def _is_meant(node: ir.Node) -> bool:
     if node.domain or node.op_type not in _COMPUTING:
         return False
-    given = [value for value in node.inputs if value is not None and not value.is_initializer()]
-    return any(value.dtype in _LACKING for value in given) and not any(map(_of_a_shape, given))
+    operands = [value for value in node.inputs if value is not None and not value.is_initializer()]
+    return any(value.dtype in _LACKING for value in operands) and not any(map(_of_a_shape, operands))
 
 
 def _of_a_shape(value: ir.Value) -> bool:
     """Whether a value is computed from the shape of another."""
-    waiting, seen = [value], set[ir.Node]()
-    while waiting and len(seen) < _WAY:
+    waiting, visited = [value], set[ir.Node]()
+    while waiting and len(visited) < _WAY:
         node = waiting.pop().producer()
-        if node is None or node in seen:
+        if node is None or node in visited:
             continue
         if node.op_type in ("Shape", "Size"):
             return True
-        seen.add(node)
+        visited.add(node)
         waiting += [v for v in node.inputs if v is not None]
     return False

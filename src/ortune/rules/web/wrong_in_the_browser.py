@@ -23,12 +23,12 @@ CODE = "WEB018"
 
 def find(facts: Facts) -> Iterator[Finding]:
     """Where both were run."""
-    found = facts.native
-    if found is not None and not found.ok:
+    check = facts.native
+    if check is not None and not check.ok:
         yield Finding(
             code=CODE,
             severity="error",
-            what=f"outputs in the browser differ from those of the native CPU: {found.what}",
-            evidence=f"relative L2 {found.relative_l2:.2g}",
+            what=f"outputs in the browser differ from those of the native CPU: {check.what}",
+            evidence=f"relative L2 {check.relative_l2:.2g}",
             fix="do not ship this; try another build or provider, or the model before its optimisation",
         )
