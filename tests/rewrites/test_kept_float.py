@@ -153,3 +153,31 @@ def test_scores_beside_boxes_keep_a_scale_of_their_own(tmp_path: Path) -> None:
     scores = np.linalg.norm(before[:, 4:] - after[:, 4:]) / np.linalg.norm(before[:, 4:])
     assert scores < 0.05
     assert "QuantizeLinear" in kinds(made.path), "the rest is in 8 bits"
+
+
+def test_a_bias_of_one_row_does_not_stop_the_quantizer(tmp_path: Path) -> None:
+    """TensorFlow's exporter writes the bias of a dense layer as a matrix of one row."""
+    rng = np.random.default_rng(5)
+    weights = [
+        numpy_helper.from_array(rng.standard_normal(shape).astype(np.float32), name)
+        for name, shape in (("w", (4 * 8 * 8, 16)), ("b", (1, 16)))
+    ]
+    nodes = [
+        helper.make_node("Flatten", ["x"], ["f"]),
+        helper.make_node("Gemm", ["f", "w", "b"], ["g"], name="dense"),
+        helper.make_node("Relu", ["g"], ["y"]),
+    ]
+    graph = helper.make_graph(
+        nodes,
+        "dense",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, SHAPE)],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [1, 16])],
+        weights,
+    )
+    path = tmp_path / "m.onnx"
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
+    made = rewrites.apply_all(
+        open_model(path), [rewrites.parse("static-int8")], tmp_path / "made", tool(tmp_path)
+    )
+    assert "QuantizeLinear" in kinds(made)
+    assert 0 < distance(path, made) < 0.1

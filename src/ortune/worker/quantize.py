@@ -60,6 +60,7 @@ def static(ort: Any, request: Dict[str, Any]) -> str:
     quantization, onnx = _libraries(ort)
     prepared = _prepared(quantization, onnx, request)
     model = _named(onnx, prepared)
+    _flatten_biases(onnx, prepared)
     params = request["params"]
     quantization.quantize_static(
         prepared,
@@ -264,6 +265,31 @@ def _upgrade(onnx: Any, path: str) -> None:
     if opsets and opsets[0] < AXIS_OPSET and not _large(path):
         converter = importlib.import_module("onnx.version_converter")
         onnx.save(converter.convert_version(model, AXIS_OPSET), path)
+
+
+def _flatten_biases(onnx: Any, path: str) -> None:
+    """Stores the bias of a Gemm of one row as a vector: for a matrix the quantizer's check of its scales fails."""
+    if _large(path):
+        return
+    model = onnx.load(path)
+    graph, biases = model.graph, set()
+    for node in graph.node:
+        biases.update(node.input[2:3] if node.op_type == "Gemm" else ())
+    others = {
+        name for node in graph.node for name in (node.input[:2] if node.op_type == "Gemm" else node.input)
+    }
+    flat = [
+        tensor
+        for tensor in graph.initializer
+        if tensor.name in biases - others and len(tensor.dims) == 2 and tensor.dims[0] == 1
+    ]
+    for tensor in flat:
+        del tensor.dims[0]
+    names = {tensor.name for tensor in flat}
+    for info in [info for info in graph.value_info if info.name in names]:
+        graph.value_info.remove(info)
+    if flat:
+        onnx.save(model, path)
 
 
 def _named(onnx: Any, path: str) -> Any:
