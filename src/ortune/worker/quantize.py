@@ -272,7 +272,8 @@ def _flatten_biases(onnx: Any, path: str) -> None:
     if _large(path):
         return
     model = onnx.load(path)
-    graph, biases = model.graph, set()
+    graph = model.graph
+    biases: Set[str] = set()
     for node in graph.node:
         biases.update(node.input[2:3] if node.op_type == "Gemm" else ())
     others = {
