@@ -48,6 +48,7 @@ docs: $(READY)  ## Write the generated pages and schemas again.
 	$(BIN)/python tools/make_wheels.py
 	$(BIN)/python tools/make_schemas.py
 	$(BIN)/python tools/make_stub.py
+	$(BIN)/python tools/make_messages.py
 
 recipes: $(READY)  ## Run every recipe of the documentation and paste what it prints: some minutes.
 	$(BIN)/python tools/make_recipes.py

@@ -102,7 +102,7 @@ GROUPS: dict[str, tuple[Term, ...]] = {
         ),
         Term(
             word="arm",
-            meaning="One contestant of a measurement: a plan on a model under a runtime, with its feeds.",
+            meaning="One side of a measurement: a plan on a model under a runtime, with its feeds.",
             name="trials.executor:Arm",
         ),
         Term(

@@ -25,6 +25,8 @@ RETIRED = {
     r"\bcontestants?\b": "configuration",
 }
 PAGES = [*sorted((ROOT / "docs").rglob("*.md")), ROOT / "README.md"]
+PLACEHOLDER = re.compile(r"\{[^{}]*\}")
+"""Of the page of messages: names of code, which nobody reads as a sentence."""
 SPOKEN = [*sorted((ROOT / "src" / "ortune").rglob("*.py"))]
 
 
@@ -46,7 +48,8 @@ def read() -> Iterator[tuple[str, str]]:
         yield from ((f"{path.name}:{line}", text) for line, text in texts(path))
     for path in PAGES:
         yield from (
-            (f"{path.name}:{i}", text) for i, text in enumerate(path.read_text("utf-8").splitlines(), 1)
+            (f"{path.name}:{i}", PLACEHOLDER.sub("", text) if path.stem == "messages" else text)
+            for i, text in enumerate(path.read_text("utf-8").splitlines(), 1)
         )
 
 

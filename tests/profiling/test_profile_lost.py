@@ -136,7 +136,7 @@ def test_a_run_whose_event_is_lost(tmp_path: Path) -> None:
     assert shares(result)["unexplained"] == 0
     lines = [line for line in lines if '"model_run"' not in line]
     result, first = told(tmp_path / "none.json", lines)
-    assert first == ["the trace lacks the events of its runs: the executor's part of each is told"]
+    assert first == ["the trace lacks the events of its runs: only the executor's part of each run is shown"]
     assert result.trace.n_runs == RUNS and result.nodes[0].calls == 1
     lines = [line for line in lines if "SequentialExecutor" not in line]
     result, first = told(tmp_path / "neither.json", lines)

@@ -129,7 +129,7 @@ def comparison(**changes: object) -> Comparison:
         verdict="faster",
         guards=(
             Guard(figure="mean", ratio=0.91, ratio_low=0.9, ratio_high=0.92, limit_ratio=1.05),
-            Guard(figure="p95", limit_ratio=1.05, known=False, note="not known: not measured often enough"),
+            Guard(figure="p95", limit_ratio=1.05, known=False, note="not known: too few samples"),
             Guard(figure="memory", ratio=1.3, ratio_low=1.2, ratio_high=1.4, limit_ratio=1.1, failed=True),
         ),
     )

@@ -50,7 +50,7 @@ def test_sides_are_a_table_with_one_row_a_figure(width: int) -> None:
     lines = [" ".join(line.split()) for line in shown(golden.compared(), width).splitlines()]
     for row in (
         "p50 11.0 ms 9.90 ms -10.0 % -12.0 % to -8.0 %",
-        "p95 13.2 ms 11.9 ms not measured often enough",
+        "p95 13.2 ms 11.9 ms too few samples",
         "peak memory 260 MiB 338 MiB +30.0 % +20.0 % to +40.0 %",
         "load time 225 ms 225 ms single observations",
     ):

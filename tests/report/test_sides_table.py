@@ -73,7 +73,7 @@ def test_medians_that_went_the_other_way_are_explained_and_not_in_the_headline()
 
 def test_a_change_without_an_interval_says_why() -> None:
     found = rows()
-    assert "p95 13.2 ms 11.9 ms  not measured often enough" in found
+    assert "p95 13.2 ms 11.9 ms  too few samples" in found
     assert "load time 225 ms 225 ms  single observations" in found
 
 

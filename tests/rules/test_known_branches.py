@@ -47,7 +47,7 @@ MODELS = {
     "computed": ("g (float[2,3] x) => (float[m,n] y) <bool k = {1}> { c = Not (k) " + ONE, 0),
     "of known sizes": ("g (float[2,3] x) => (float[m,n] y) " + PARTS.format(i=0, k=2) + ONE, 0),
     "of one known size among others": ("g (float[k,3] x) => (float[m,n] y) " + PARTS.format(i=1, k=3) + ONE, 1),
-    "of an open size": ("g (float[k,3] x) => (float[m,n] y) " + PARTS.format(i=0, k=2) + ONE, 1),
+    "a dynamic dimension": ("g (float[k,3] x) => (float[m,n] y) " + PARTS.format(i=0, k=2) + ONE, 1),
     "one in the branch that is taken": (
         "g (float[2,3] x, bool q) => (float[m,n] y) <bool c = {1}> {" + TWO, 1,
     ),

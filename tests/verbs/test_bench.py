@@ -170,10 +170,10 @@ def test_a_plan_alone_is_refused_with_the_way_to_give_it() -> None:
 
 
 def test_what_stands_against_a_shared_pool_is_named() -> None:
-    with pytest.raises(UsageError, match="--shared-pool: cannot stand beside the setting allow_spinning"):
+    with pytest.raises(UsageError, match="--shared-pool: cannot be combined with the setting allow_spinning"):
         shared(Plan(settings={"allow_spinning": False}), pool=True, arena=False, cpus=2)
     with pytest.raises(
-        UsageError, match="--shared-arena: cannot stand beside the setting enable_cpu_mem_arena"
+        UsageError, match="--shared-arena: cannot be combined with the setting enable_cpu_mem_arena"
     ):
         shared(Plan(settings={"enable_cpu_mem_arena": False}), pool=False, arena=True, cpus=2)
     assert shared(Plan(), pool=False, arena=False, cpus=2) == Plan()

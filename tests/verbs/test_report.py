@@ -307,7 +307,7 @@ def test_foreign_and_damaged_sessions_are_one_line_and_the_rest_goes_on(tmp_path
     assert all(i in done.stdout for i in by_id)
     pair = told(tmp_path, good, future)
     assert pair.kind == "told" and pair.sessions[0].id == good and future in pair.troubles[0]
-    assert "told as JSON only" in run(tmp_path, unknown).stdout
+    assert "available only as JSON" in run(tmp_path, unknown).stdout
     with pytest.raises(UsageError, match="cannot read"):
         told(tmp_path, future)
 
@@ -346,8 +346,8 @@ def test_the_line_that_tunes_a_bundle_anew_runs_nothing_of_its_names(tmp_path: P
     place = bundle(tmp_path, golden_tune.tuned(), "a.onnx; touch b")
     code, _, err = program(["tune", str(place)])
     assert code == 2
-    line = next(part for part in " ".join(err.split()).split("; ortune tune ")[1:])
-    assert line.startswith("'") and "a.onnx; touch b' begins anew" in line
+    line = next(part for part in " ".join(err.split()).split("or ortune tune ")[1:])
+    assert line.startswith("'") and "a.onnx; touch b' to start over" in line
 
 
 def test_a_bundle_that_names_no_session_is_told_by_itself(tmp_path: Path) -> None:

@@ -288,7 +288,7 @@ class Tuning:
         for proposal in proposed:
             merged = changed(proposal.plan, self.required, self.required)
             if merged is None:
-                self.refused += (f"{proposal.plan.describe()}: cannot stand beside what was asked for",)
+                self.refused += (f"{proposal.plan.describe()}: conflicts with the requested settings",)
             elif merged.id not in entries and (merged != self.required or proposal.plan == Plan()):
                 entries[merged.id] = Entry(
                     plan=merged, origin=proposal.origin, expected=expected(proposal.prior)

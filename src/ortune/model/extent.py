@@ -43,7 +43,7 @@ def require_bounded(model: ir.Model, where: str) -> None:
     if visits > allowed:
         amount = f"{visits:,}" if visits < 1 << 64 else f"more than 2^{visits.bit_length() - 1}"
         raise ModelError(
-            f"Its functions and loops lie in each other so that there are {amount} nodes to go through; "
+            f"Its nested functions and loops expand to {amount} nodes; "
             f"{allowed:,} is the most for a file like this.",
             where=where,
             do="Export the model again with fewer functions that call each other, or fewer loops in loops.",
@@ -104,7 +104,7 @@ class _Extent:
             raise ModelError(
                 f"The function {name[1]!r} calls itself, which ONNX forbids.",
                 where=self._where,
-                do="Export the model again, with a Loop in place of the recursion.",
+                do="Export the model again, with a Loop instead of the recursion.",
             )
         if name not in self._known:
             if depth > _MOST_CALLS:

@@ -96,7 +96,7 @@ def document(envelope: Envelope[PartitionResult]) -> Document:
         support += _details(each)
     blocks += [Line(note, "look") for note in result.notes]
     if result.inputs:
-        blocks.append(Line(f"open sizes were fixed as {', '.join(result.inputs)}", "faint"))
+        blocks.append(Line(f"dynamic dimensions were fixed as {', '.join(result.inputs)}", "faint"))
     blocks.append(
         Line(
             f"regions of the graph at ONNX Runtime's level basic (onnxruntime {result.runtime.ort_version}); "

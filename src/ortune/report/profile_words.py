@@ -100,7 +100,7 @@ def no_peak(why: str, *, again: bool) -> str:
 
 def too_many_runs(steady: int, last: int) -> str:
     """That the end of a long trace is told alone."""
-    return f"of {steady:,} steady runs the last {last:,} are told: all are too many"
+    return f"of {steady:,} steady runs only the last {last:,} are shown"
 
 
 def headline(result: ProfileResult) -> str:

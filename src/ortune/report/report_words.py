@@ -114,7 +114,7 @@ def _plainly(session: StoredSession) -> list[str]:
     if session.bundle is not None and session.trouble not in lines[0]:
         lines.append(session.trouble)
     if session.document and not session.headline:
-        lines.append(f"documents of ortune {session.verb} are told as JSON only: --json")
+        lines.append(f"documents of ortune {session.verb} are available only as JSON (--json)")
     return lines
 
 

@@ -59,9 +59,7 @@ def mend_pairs(made: ir.Model, floats: ir.Model) -> tuple[str, ...]:
             f"{_counted(pairs, 'pair')} of QuantizeLinear and DequantizeLinear without an integer kernel removed"
         )
     if weights:
-        said.append(
-            f"{_counted(weights, 'weight')} that would be dequantized at each call {_are(weights)} float again"
-        )
+        said.append(f"{_counted(weights, 'weight')} dequantized in every run {_are(weights)} float again")
     return tuple(said)
 
 

@@ -67,11 +67,11 @@ def _match(node: ir.Node, look: Look) -> _Match | str:  # noqa: PLR0911  (one a 
     value = input_of(node, 2)
     fill = 0.0 if value is None else scalar(value)
     if mode == "constant" and (fill is None or None in shape or _bytes(shape, amounts) > _MOST_BYTES):
-        return f"what {said} fills with is not constant, has an open size, or is too large"
+        return f"the fill of {said} is not constant, has a dynamic dimension, or is too large"
     if mode == "edge" and max(map(max, amounts.values())) > _MOST_COPIES:
         return f"{said} repeats an edge more than {_MOST_COPIES} times"
     if mode == "reflect" and any((n := shape[axis]) is None or max(amounts[axis]) >= n for axis in amounts):
-        return f"{said} mirrors more than there is, or of an open size"
+        return f"{said} mirrors more elements than exist, or a dynamic dimension"
     return _Match(node=node, mode=mode, shape=shape, amounts=amounts, fill=fill or 0.0)
 
 

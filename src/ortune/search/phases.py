@@ -161,7 +161,7 @@ FIXED_TIMES = _phase(
     "diagnose, history",
     1.3,
     "times the pilot's",
-    "so that the promised blocks fit",
+    "to fit the promised blocks",
 )
 BEYOND_TIMES = _phase(
     "confirmation", "tune", 1.1, "times the budget", "the most that one which has begun may take it to"

@@ -124,9 +124,7 @@ def guard(
     """
     limit = guard_limit(figure, base_bytes)
     if d is None:
-        return Guard(
-            figure=figure, limit_ratio=limit, known=False, note="not known: not measured often enough"
-        )
+        return Guard(figure=figure, limit_ratio=limit, known=False, note="not known: too few samples")
     values = as_blocks(d, f"{figure} log ratios", at_least=0)
     if values.size < LEAST_GROUPS:
         n = "1 block" if values.size == 1 else f"{values.size} blocks"

@@ -319,7 +319,7 @@ class TraceBuilder:
             if not n_runs:
                 yield "no run was recorded to its end"
             elif not self._runs:
-                yield "the events of its runs: the executor's part of each is told"
+                yield "the events of its runs: only the executor's part of each run is shown"
             if (columns["wait"] == ABSENT).all():
                 yield "no thread statistics: waiting cannot be told from work"
             if (columns["in_use"] == ABSENT).all():

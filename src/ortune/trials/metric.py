@@ -50,7 +50,7 @@ def measured(
             f"the metric failed: {error.what}",
             where=f"--metric {function}",
             do="it must be a module of this folder or of the runtime's packages, take outputs and inputs as "
-            "dictionaries of arrays by name, and return a number, the higher the better",
+            "dictionaries of arrays by name, and return a number (higher is better)",
         ) from error
     values = json.loads(target.read_text(encoding="utf-8"))
     total = sum(weight for _, _, weight in cases)

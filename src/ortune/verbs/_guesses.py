@@ -98,7 +98,7 @@ GUESSES = (
     ),
     Guess(
         flags="fp16 float16 half", instead=("--allow numerics", "--rewrite float32-to-float16"),
-        note="for GPUs; outputs move then, and their error is told",
+        note="for GPUs; outputs change, and their error is reported",
     ),
     Guess(
         flags="bf16 bfloat16", instead=(),
@@ -107,7 +107,7 @@ GUESSES = (
     Guess(
         flags="int8 uint8 quantize quantise quantized quantization",
         instead=("--allow numerics", "--rewrite dynamic-int8"),
-        note="outputs move then, and their error is told",
+        note="outputs change, and their error is reported",
     ),
     Guess(
         flags="input input-file input-data data feed feeds",

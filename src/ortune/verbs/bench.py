@@ -157,7 +157,7 @@ def _put(settings: dict[str, Value], name: str, value: Value, flag: str) -> None
     """Puts a setting in for a flag; what stands against it is named as the user knows it, by the flag."""
     against = next((other for other in knobs.find(name).conflicts if other in settings), None)
     if against is not None:
-        what = f"cannot stand beside the setting {against}"
+        what = f"cannot be combined with the setting {against}"
         raise UsageError(what, where=flag, do="leave one of them out")
     settings[name] = value
 

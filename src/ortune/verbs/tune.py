@@ -337,7 +337,7 @@ class Options(Elsewhere, Resumable, Load, Downloaded, OnePlan):
             raise UsageError(
                 "is already tuned, so its configuration would count as the default",
                 where=str(model),
-                do=f"ortune compare {tuned} proves it again; ortune tune {plain} begins anew",
+                do=f"run ortune compare {tuned} to confirm it again, or ortune tune {plain} to start over",
             )
 
 

@@ -55,7 +55,7 @@ def static(ort: Any, request: Dict[str, Any]) -> str:
     if not feeds:
         raise Stop(
             "unsupported",
-            "static quantisation needs inputs to calibrate on: ortune tune MODEL --rewrite static-int8 --data FOLDER",
+            "static quantization needs inputs to calibrate on: ortune tune MODEL --rewrite static-int8 --data FOLDER",
         )
     quantization, onnx = _libraries(ort)
     prepared = _prepared(quantization, onnx, request)
@@ -114,7 +114,7 @@ def weights(ort: Any, request: Dict[str, Any]) -> str:
         node.op_type == "MatMulNBits"
         for node in onnx.load(request["output"], load_external_data=False).graph.node
     ):
-        raise Stop("unsupported", "the quantiser found no weights that it could store in fewer bits")
+        raise Stop("unsupported", "the quantizer found no weights that it could store in fewer bits")
     return "Stored the weights of MatMul in %s bits (blocks of %s, products of %s%s)." % (
         params["bits"],
         params["block"],
@@ -255,7 +255,7 @@ def _prepared(quantization: Any, onnx: Any, request: Dict[str, Any]) -> str:
             return path
         except Exception as error:  # the libraries' own: whatever it was, the next try goes without
             failed.append("%s: %s" % (type(error).__name__, error))
-    raise Stop("unsupported", "the model cannot be prepared for quantisation: %s" % failed[-1][:500])
+    raise Stop("unsupported", "the model cannot be prepared for quantization: %s" % failed[-1][:500])
 
 
 def _upgrade(onnx: Any, path: str) -> None:
@@ -386,4 +386,4 @@ def _require_quantized(onnx: Any, path: str) -> None:
     """That something was quantised at all: the quantisers write a model either way."""
     operators = {node.op_type for node in onnx.load(path, load_external_data=False).graph.node}
     if not operators & {"QuantizeLinear", "DequantizeLinear", "DynamicQuantizeLinear", "DynamicQuantizeLSTM"}:
-        raise Stop("unsupported", "the quantiser found no operator of this model that it can quantise")
+        raise Stop("unsupported", "the quantizer found no supported operator in this model")

@@ -22,5 +22,5 @@ KNOB = Knob(
     kind="choice",
     choices=("off", "default"),
     default="off",
-    summary="JSEP tells the time of each kernel",
+    summary="JSEP reports the time of each kernel",
 )

@@ -29,6 +29,6 @@ def find(facts: Facts) -> Iterator[Finding]:
     if asked != CPU.name and not facts.plan.is_web and ran == {CPU.name}:
         yield Finding(
             code=CODE,
-            what=f"{asked} runs none of the {len(nodes)} nodes; all run on the CPU",
+            what=f"{asked} runs none of the model's nodes; all run on the CPU",
             fix="remove the provider, or export the model with operators and types that the provider supports",
         )

@@ -61,7 +61,7 @@ NODES: dict[str, str] = {
     "bound": "what the roofline bound is made of, or overhead",
     "purpose": "what an inserted node is for",
     "output_bytes": "of all its outputs",
-    "fast_ns": "own time in a run that nothing disturbs, which the roofline bound is to be held against",
+    "fast_ns": "own time in an undisturbed run, to compare with the roofline bound",
 }
 """Columns of a node and what they hold."""
 

@@ -13,8 +13,8 @@ from ortune.report.profile_tables import Unit
 ORDER = 10
 TITLE = "The difference"
 NOTE = (
-    "B minus A in the mean run, the largest contribution first. Line: its interval, the wider the more rows "
-    "stand beside each other; hollow: within noise, or nothing to tell it from noise."
+    "B minus A in the mean run, the largest contribution first. Line: its interval, which is wider with more rows. "
+    "Hollow: within noise, or too few runs to judge."
 )
 MOST_NODES = 60
 MOST_OPERATORS = 20

@@ -12,7 +12,7 @@ from ortune.report.numbers import duration
 ORDER = 50
 TITLE = "Nodes"
 NOTE = (
-    "The user's own node; where the optimised graph calls it otherwise, resting on the name tells. Bound: the least "
+    "The user's own node; hover over the name for its name in the optimised graph. Bound: the least "
     "time this machine needs for the node's work; x: how many times that it takes where nothing disturbs it; lost: the "
     "time beyond. Bound by overhead: starting the node is most of what it costs. A column's head sorts."
 )

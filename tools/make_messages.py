@@ -1,0 +1,209 @@
+"""Write ``docs/messages.md``: every sentence that ortune can say, on one page, room by room.
+
+Findings are real: each rule runs on the model that its test shows. All other sentences are read from the source, with
+their placeholders in braces.
+
+python tools/make_messages.py
+"""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import inspect
+import re
+import sys
+import tempfile
+from collections.abc import Iterator
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+import onnx
+
+ROOT = Path(__file__).resolve().parents[1]
+SOURCE = ROOT / "src" / "ortune"
+PAGE = ROOT / "docs" / "messages.md"
+sys.path.insert(0, str(ROOT / "tests" / "rules"))
+
+from rule_examples import EXAMPLES, HOST  # noqa: E402
+
+from ortune import api, rules  # noqa: E402
+from ortune.inputs import workload  # noqa: E402
+from ortune.inputs.run_cost import run_cost  # noqa: E402
+from ortune.model.open import open_model  # noqa: E402
+from ortune.records import Finding  # noqa: E402
+from ortune.report import finding_words  # noqa: E402
+from ortune.rules import Facts, Rule, prize  # noqa: E402
+from ortune.verbs._options import option_fields  # noqa: E402
+
+HEAD = """# Messages
+
+Every sentence that ortune can print. This page is generated: findings by running each rule on the model of its test,
+all others from the source. Braces hold what is filled in.
+
+"""
+ROOMS = ("rules", "rewrites", "knobs", "report", "errors", "help", "elsewhere")
+CODE = re.compile(
+    r"ir_version|opset_import|^\s*(SELECT|INSERT|CREATE|UPDATE|DELETE|PRAGMA)\b|^[#<]|;\n|\{\n|\(\?"
+)
+PLACEHOLDER = 24
+LIST = 5
+COMMON = frozenset(
+    [
+        *(
+            "a",
+            "an",
+            "and",
+            "are",
+            "as",
+            "at",
+            "by",
+            "for",
+            "from",
+            "in",
+            "is",
+            "it",
+            "no",
+            "not",
+            "of",
+            "on",
+        ),
+        *("or", "that", "the", "to", "with", "your"),
+    ]
+)
+WORDS = 3
+ERRORS = re.compile(r"(\w+Error|\w+NotFound|\w+Failed|Interrupted|refused?)$")
+INTERNAL = ("AssertionError", "ValueError", "TypeError", "KeyError", "RuntimeError", "NotImplementedError")
+
+
+def page() -> str:
+    """The whole page."""
+    sentences = {room: list(lines) for room, lines in _by_room()}
+    parts = [HEAD, "## Findings\n\n", *map(_rule, rules.all_rules().values())]
+    parts += ["## Help\n\n", *map(_help, api.verbs())]
+    for room in ROOMS:
+        if room in sentences:
+            parts += [f"## {room.capitalize()}\n\n", *_files(sentences[room])]
+    return re.sub(r"\n{3,}", "\n\n", "".join(parts)).rstrip() + "\n"
+
+
+def _rule(rule: Rule) -> str:
+    with tempfile.TemporaryDirectory() as folder:
+        lines = [line for finding in findings(rule, Path(folder)) for line in _finding(finding)]
+    return f"### {rule.code} {rule.name}\n\n" + "".join(f"- {line}\n" for line in lines) + "\n"
+
+
+def findings(rule: Rule, folder: Path) -> tuple[Finding, ...]:
+    """What a rule says of its bad example, with the estimate where there is a model."""
+    if rule.bad is None:
+        facts = EXAMPLES[rule.code].bad(folder)
+    else:
+        onnx.save(rule.bad(), folder / "m.onnx")
+        facts = Facts(model=open_model(folder / "m.onnx"), host=HOST, target=rule.target)
+    found = tuple(rule.findings(facts))
+    if facts.model is None or not any(finding.plan and finding.plan.rewrites for finding in found):
+        return found
+    work = workload.propose(facts.model.ir)
+    return prize.estimated(found, facts.model.ir, run_cost(facts.model.ir, work)[1]) if work.cases else found
+
+
+def _finding(finding: Finding) -> Iterator[str]:
+    yield f"{finding.severity}: {finding.what}{finding_words.places(finding)}"
+    command = finding_words.measurable([finding], ["model.onnx"])[0].fix
+    for name, text in (
+        ("evidence", finding.evidence),
+        ("fix", finding.fix),
+        ("measure", command if command != finding.fix else ""),
+        ("", finding_words.estimate(finding)),
+    ):
+        if text:
+            yield f"{name}: {text}" if name else text
+
+
+def _help(verb: str) -> str:
+    options: Any = importlib.import_module(f"ortune.verbs.{verb}").Options
+    lines = [f"### ortune {verb}\n\n{inspect.getdoc(options)}\n\n"]
+    for each in option_fields(options):
+        if each.spelling is not None:
+            spelled = each.spelling
+            flag = getattr(spelled, "flag", "")
+            lines.append(f"- `{' '.join(filter(None, (flag, spelled.metavar)))}`: {spelled.help}\n")
+    return "".join([*lines, "\n"])
+
+
+def _by_room() -> Iterator[tuple[str, Iterator[tuple[str, str]]]]:
+    found = [
+        (room, str(path.relative_to(SOURCE)), text)
+        for path in sorted(SOURCE.rglob("*.py"))
+        for room, text in sentences_of(path)
+    ]
+    for room, group in groupby(sorted(found, key=lambda each: (each[0], each[1])), key=lambda each: each[0]):
+        yield room, ((name, text) for _, name, text in group)
+
+
+def _files(lines: list[tuple[str, str]]) -> Iterator[str]:
+    for name, group in groupby(lines, key=lambda each: each[0]):
+        texts = dict.fromkeys(text for _, text in group)
+        yield f"### {name}\n\n" + "".join(f"- {text}\n" for text in texts) + "\n"
+
+
+def sentences_of(path: Path) -> Iterator[tuple[str, str]]:
+    """(room, sentence) of every literal of a module that reads like one; docstrings and code are none."""
+    folder = path.relative_to(SOURCE).parts[0]
+    room = folder if folder in ("rules", "rewrites", "knobs", "report") else "elsewhere"
+    yield from _walked(ast.parse(path.read_text(encoding="utf-8")), room)
+
+
+def _walked(node: ast.AST, room: str) -> Iterator[tuple[str, str]]:
+    if isinstance(node, ast.Call):
+        name = ast.unparse(node.func).rpartition(".")[2]
+        if name in INTERNAL or name in ("Option", "Argument", "compile"):
+            return
+        room = "errors" if ERRORS.search(name) and room == "elsewhere" else room
+    if isinstance(node, ast.Assert):
+        return
+    if isinstance(node, ast.Constant | ast.JoinedStr):
+        text = _text(node)
+        if text is not None and _is_sentence(text):
+            yield room, " ".join(text.split())
+        parts = node.values if isinstance(node, ast.JoinedStr) else []
+        for part in parts:
+            if isinstance(part, ast.FormattedValue):
+                yield from _walked(part.value, room)
+        return
+    for child in ast.iter_child_nodes(node):
+        if not (isinstance(child, ast.Expr) and isinstance(child.value, ast.Constant)):
+            yield from _walked(child, room)
+
+
+def _text(node: ast.Constant | ast.JoinedStr) -> str | None:
+    if isinstance(node, ast.Constant):
+        return node.value if isinstance(node.value, str) else None
+    return "".join(
+        part.value if isinstance(part, ast.Constant) and isinstance(part.value, str) else _placeholder(part)
+        for part in node.values
+    )
+
+
+def _placeholder(part: ast.expr) -> str:
+    assert isinstance(part, ast.FormattedValue)
+    text = ast.unparse(part.value).replace("\n", " ")
+    return f"{{{text}}}" if len(text) <= PLACEHOLDER and "'" not in text else "{...}"
+
+
+def _is_sentence(text: str) -> bool:
+    plain = re.sub(r"\{[^}]*\}", "", text)
+    if len(plain.split()) > LIST and not COMMON & set(plain.split()):
+        return False  # names of operators or attributes
+    return len(re.findall(r"[A-Za-z]{2,}", plain)) >= WORDS and " " in plain.strip() and not CODE.search(text)
+
+
+def main() -> int:
+    """Write the page."""
+    PAGE.write_text(page(), encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
