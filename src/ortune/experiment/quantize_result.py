@@ -104,7 +104,7 @@ def make_result(
         findings=tuple(baseline.findings),
         saturation=_saturation(winner, baseline.host),
         notes=(*baseline.work.notes, *baseline.notes, *awake(blocks)),
-        code="\n".join([])
+        code=""
         if winner is None
         else python_lines(
             winner.plan,

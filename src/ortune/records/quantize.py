@@ -90,7 +90,6 @@ class QuantizeResult(Record, frozen=True, kw_only=True):
         calibration: What models were calibrated on and compared with.
         inputs_needed: Real inputs that a final answer needs, 0 where there were as many.
         saturation: Where pairs of its products exceed 16 bits, so that outputs differ from processor to processor.
-        mended: What was put right of what the quantizer made of the winner, a sentence each.
     """
 
     side: Side
@@ -109,7 +108,6 @@ class QuantizeResult(Record, frozen=True, kw_only=True):
     front: tuple[FrontRow, ...] = ()
     calibration: Calibration
     inputs_needed: int = 0
-    mended: tuple[str, ...] = ()
     saturation: Saturation = ""
     controls: tuple[Control, ...] = ()
     findings: tuple[Finding, ...] = ()

@@ -265,7 +265,6 @@ def _chart(result: QuantizeResult) -> Section | None:
 
 def _details(result: QuantizeResult) -> list[tuple[str, str]]:
     rows = [("tolerance", result.tolerance), ("statistic", result.estimand)]
-    rows += [("mended", text) for text in result.mended]
     rows += [("noise", text) for text in control_words(result.controls)]
     rows += [("finding", f"{f.code} {f.what}; {f.fix}") for f in result.findings]
     rows += [("note", text) for text in result.notes]
