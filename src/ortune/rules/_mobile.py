@@ -18,9 +18,8 @@ def format_of(facts: Facts) -> Format | None:
         return None
     program = options_of(facts, COREML.name).get("ModelFormat") == PROGRAM
     names = ("coreml" if program else "coreml-neuralnetwork", facts.target)
-    return next(
-        (each for each in FORMATS if each.provider.target == facts.target and each.name in names), None
-    )
+    forms = {form.name: form for form in FORMATS if form.provider.target == facts.target}
+    return next((forms[name] for name in names if name in forms), None)
 
 
 def partition_of(facts: Facts) -> Partition | None:
