@@ -1,0 +1,26 @@
+"""Fitted estimators, small; each function returns one."""
+
+from __future__ import annotations
+
+import lightgbm
+import numpy as np
+import xgboost
+from sklearn.ensemble import RandomForestClassifier
+
+
+def _rows():
+    rows = np.random.default_rng(0).normal(size=(300, 8)).astype(np.float32)
+    return rows, (rows[:, 0] * rows[:, 1] > 0).astype(int)
+
+
+def forest():
+    return RandomForestClassifier(20, max_depth=6, random_state=0).fit(*_rows())
+
+
+def boosted():
+    return lightgbm.LGBMClassifier(n_estimators=20, verbose=-1, random_state=0).fit(*_rows())
+
+
+def boosted_regression():
+    rows, _ = _rows()
+    return xgboost.XGBRegressor(n_estimators=20, random_state=0).fit(rows, rows[:, 0] ** 2), rows[:32]

@@ -1,0 +1,196 @@
+"""Ten sources of the usual kinds converted, checked and tuned; planted faults told; files that hold code refused."""
+
+from __future__ import annotations
+
+import pickle
+import shutil
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from onnx import helper, numpy_helper
+
+import made_runtimes
+import ortune
+from ortune import launcher
+from ortune.errors import OrtuneError
+from ortune.fleet.converters import SKLEARN, TENSORFLOW, TORCH, Converter
+from ortune.verbs import convert
+
+pytestmark = pytest.mark.long
+SOURCES = Path(__file__).resolve().parents[1] / "sources"
+TEN: list[tuple[str, Converter, str, set[str]]] = [
+    ("resnet.pt2", TORCH, "", set()),
+    ("torch_sources:mobilenet", TORCH, "batch", {"batch"}),
+    ("torch_sources:vit", TORCH, "batch", {"batch"}),
+    ("torch_sources:bert", TORCH, "batch,seq", {"batch", "seq"}),
+    ("torch_sources:lstm", TORCH, "batch,frames", {"batch", "frames"}),
+    ("detector", TENSORFLOW, "", set()),
+    ("cnn.keras", TENSORFLOW, "", {"batch"}),
+    ("cnn.tflite", TENSORFLOW, "", {"batch"}),
+    ("fitted_sources:forest", SKLEARN, "", {"batch"}),
+    ("fitted_sources:boosted", SKLEARN, "", {"batch"}),
+    ("fitted_sources:boosted_regression", SKLEARN, "", {"batch"}),
+]
+
+
+def python_of(converter: Converter) -> str:
+    return made_runtimes.require(converter.name).runtime.python
+
+
+@pytest.fixture(scope="session")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The sources, and the files that the frameworks write of them."""
+    place = tmp_path_factory.mktemp("sources")
+    for file in SOURCES.glob("*.py"):
+        shutil.copy(file, place)
+    for converter, code in (
+        (TORCH, "import torch_sources; torch_sources.write_pt2('resnet.pt2')"),
+        (TENSORFLOW, "import keras_sources; keras_sources.write('.')"),
+    ):
+        done = launcher.run([python_of(converter), "-c", code], limit_s=600.0, folder=place)
+        assert done.code == 0, done.log.decode()[-2000:]
+    return place
+
+
+@pytest.mark.parametrize(("source", "converter", "dynamic", "names"), TEN)
+def test_a_source_is_converted_checked_and_tuned(
+    source: str,
+    converter: Converter,
+    dynamic: str,
+    names: set[str],
+    folder: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(folder)
+    answer = ortune.convert(
+        source, dynamic=dynamic, tune=True, budget="90s", output="tuned.onnx", force=True,
+        source_python=python_of(converter),
+    )  # fmt: skip
+    assert answer.verdict == "written", answer.summary()
+    last = answer.result.conversions[-1]
+    assert last.ok and {case.level for case in last.cases} == {"all", "disable"}
+    assert {axis.name for axis in last.axes if axis.status == "open"} >= names
+    assert answer.result.tuned is not None
+
+
+def test_frozen_branches_are_found_by_other_values_and_sizes(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(folder)
+    python = python_of(TORCH)
+    answer = ortune.convert(
+        "torch_sources:by_value", exporter="torchscript", output="by_value.onnx", source_python=python
+    )
+    fault = answer.result.conversions[0].fault
+    assert answer.verdict == "wrong-output" and fault is not None and fault.kind == "frozen-branch"
+    assert not Path("by_value.onnx").exists()
+    answer = ortune.convert(
+        "torch_sources:by_size",
+        dynamic="seq",
+        exporter="torchscript",
+        output="by_size.onnx",
+        source_python=python,
+    )
+    (conversion,) = answer.result.conversions
+    assert conversion.fault is not None and conversion.fault.kind == "frozen-branch"
+    assert [(axis.name, axis.status) for axis in conversion.axes] == [("seq", "frozen")]
+
+
+def _weights(model: onnx.ModelProto) -> None:
+    tensor = next(each for each in model.graph.initializer if len(each.dims) == 2)
+    values = numpy_helper.to_array(tensor).copy()
+    values[0] *= 1.5
+    tensor.CopyFrom(numpy_helper.from_array(values, tensor.name))
+
+
+def _axis(model: onnx.ModelProto) -> None:
+    output = model.graph.output[0]
+    model.graph.node[-1].output[0] = "before"
+    model.graph.node.append(helper.make_node("Transpose", ["before"], [output.name], perm=[1, 0]))
+    del output.type.tensor_type.shape.dim[:]
+    output.type.tensor_type.shape.dim.add()
+    output.type.tensor_type.shape.dim.add()
+
+
+def _batch(model: onnx.ModelProto) -> None:
+    for value in (*model.graph.input, *model.graph.output):
+        size = value.type.tensor_type.shape.dim[0]
+        size.Clear()
+        size.dim_value = 4
+    del model.graph.value_info[:]
+
+
+def _activation(model: onnx.ModelProto) -> None:
+    node = [each for each in model.graph.node if each.op_type == "Relu"][-1]
+    for each in model.graph.node:
+        for i, name in enumerate(each.input):
+            if name == node.output[0]:
+                each.input[i] = node.input[0]
+    model.graph.node.remove(node)
+
+
+def _overflow(model: onnx.ModelProto) -> None:
+    last = model.graph.node[-1]
+    steps = [
+        helper.make_node("Mul", [last.input[0], "large"], ["o1"]),
+        helper.make_node("Cast", ["o1"], ["o2"], to=onnx.TensorProto.FLOAT16),
+        helper.make_node("Cast", ["o2"], ["o3"], to=onnx.TensorProto.FLOAT),
+        helper.make_node("Mul", ["o3", "little"], ["o4"]),
+    ]
+    last.input[0] = "o4"
+    nodes = [*list(model.graph.node)[:-1], *steps, last]
+    kept = [onnx.NodeProto.FromString(each.SerializeToString()) for each in nodes]
+    del model.graph.node[:]
+    model.graph.node.extend(kept)
+    for name, value in (("large", 1e8), ("little", 1e-8)):
+        model.graph.initializer.append(numpy_helper.from_array(np.float32(value), name))
+
+
+@pytest.mark.parametrize(
+    ("plant", "kind", "named"),
+    [
+        (_weights, "values", "weight"), (_axis, "axes-swapped", "Transpose"), (_batch, "frozen-size", "fixed"),
+        (_activation, "values", "Relu"), (_overflow, "overflow", "Cast"),
+    ],
+)  # fmt: skip
+def test_a_planted_fault_is_found_and_named(
+    plant: Callable[[onnx.ModelProto], None],
+    kind: str,
+    named: str,
+    folder: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(folder)
+    python = python_of(TORCH)
+    if not Path("right.onnx").exists():
+        assert ortune.convert("resnet.pt2", output="right.onnx", source_python=python).verdict == "written"
+    model = onnx.load("right.onnx")
+    plant(model)
+    onnx.save(model, "wrong.onnx")
+    answer = ortune.convert("resnet.pt2", "wrong.onnx", verify=True, source_python=python)
+    fault = answer.result.conversions[0].fault
+    assert answer.verdict == "wrong-output" and convert.exit_code(answer) == 1
+    assert fault is not None and fault.kind == kind
+    assert named in answer.summary()
+
+
+def test_files_that_hold_code_are_refused(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(folder)
+    with pytest.raises(OrtuneError, match="safe_mode"):
+        ortune.convert("code.keras", source_python=python_of(TENSORFLOW))
+
+    class Code:
+        def __reduce__(self) -> tuple[object, tuple[str]]:
+            return (print, ("it ran",))
+
+    with zipfile.ZipFile("resnet.pt2") as source, zipfile.ZipFile("code.pt2", "w") as target:
+        for name in source.namelist():
+            inside = pickle.dumps(Code()) if "sample_inputs" in name else source.read(name)
+            target.writestr(name, inside)
+    with pytest.raises(OrtuneError) as error:
+        ortune.convert("code.pt2", source_python=python_of(TORCH))
+    assert error.value.code in ("source-refused", "source-failed")
