@@ -209,7 +209,7 @@ def test_no_numbers_that_the_optimiser_alone_makes_end_with_it(tmp_path: Path) -
     baseline = asked(rooted_gemm(tmp_path / "m.onnx"), look=step_down)
     assert [alert.code for alert in baseline.alerts] == [DEFAULT_WRONG]
     assert "--set level=basic" in baseline.alerts[0].fix
-    assert "elements NaN or infinite)" in baseline.alerts[0].what
+    assert "elements are NaN or infinite)" in baseline.alerts[0].what
     assert claims == [False]
     assert baseline.check.claims
 
