@@ -16,10 +16,10 @@ import pytest
 from onnx import parser
 
 from ortune import rewrites
+from ortune.experiment.bundling import _model_settings, with_bundle
 from ortune.experiment.tuned import code_without_bundle
 from ortune.inputs.feed_files import write_feeds
 from ortune.records import Case, Plan, RewriteSpec, Value, Workload
-from ortune.verbs.tune import _bundle, _model_settings
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "report"))
 
@@ -81,8 +81,8 @@ def document(folder: Path, winner: Plan, rewritten: Path | None) -> Any:
         reference_outputs=lambda: None,
     )
     code = code_without_bundle(winner, run.side.model.path, rewritten, {})
-    options = SimpleNamespace(directory=Path(), force=False)
-    return _bundle(run, golden_tune.tuned(winner=winner, code=code), options)  # type: ignore[arg-type]
+    envelope = golden_tune.tuned(winner=winner, code=code)
+    return with_bundle(run, envelope, Path(), force=False, again=[])  # type: ignore[arg-type]
 
 
 def test_a_disk_that_is_full_when_the_page_gets_its_lines_leaves_the_bundle_whole(
