@@ -21,5 +21,5 @@ def test_a_stop_that_python_drops_in_a_finalizer_is_not_lost() -> None:
     with stop.listening():
         assert not stop()
         Interrupted()
-        with pytest.raises(Stopped, match="nothing is claimed"):
+        with pytest.raises(Stopped, match="before a result"):
             stop()
