@@ -192,7 +192,8 @@ def test_a_model_without_such_weights_says_so(
     source = saved(tmp_path / "m.onnx", nodes, given, made=HALF)
     made = converted(source, tmp_path)
     assert not made.modified
-    assert made.steps[0].result.reasons == (why,)
+    (reason,) = made.steps[0].result.reasons
+    assert why in reason
 
 
 @pytest.mark.parametrize(

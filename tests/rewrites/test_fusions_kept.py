@@ -18,7 +18,12 @@ from ortune.graph import forms, ort_fusions
 from ortune.model.open import open_model
 from ortune.rules import Facts, find_rule
 
-EXACT = [each for each in rewrites.all_rewrites().values() if each.safety == "exact" and each.change]
+EXACT = [
+    each
+    for each in rewrites.all_rewrites().values()
+    if each.safety == "exact" and each.change and each.pays("", "cpu")
+]
+"""Those for the CPU: what is written for NNAPI or CoreML may well undo what only the CPU fuses."""
 WHOLE = {
     "Conv", "FastGelu", "Gelu", "Gemm", "HardSigmoid", "LayerNormalization", "MatMul", "MultiHeadAttention",
 }  # fmt: skip
