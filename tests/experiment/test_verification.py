@@ -85,7 +85,12 @@ def test_equal_outputs_are_told_with_what_ran_them(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("new", "why"),
-    [(OTHER, "outputs of the fixed model differ"), (OTHER_SHAPE, "shape"), (BROKEN, "does not run"), (FOREIGN, "does not run")],
+    [
+        (OTHER, "outputs of the fixed model differ"),
+        (OTHER_SHAPE, "shape"),
+        (BROKEN, "does not run"),
+        (FOREIGN, "does not run"),
+    ],
     ids=["values", "shape", "run", "load"],
 )
 def test_a_model_that_is_another_one_is_refused(tmp_path: Path, new: str, why: str) -> None:

@@ -8,13 +8,13 @@ from pathlib import Path
 import onnx
 import pytest
 from onnxruntime.tools.mobile_helpers import usability_checker
-from partition_models import mnist, optimised
 
 from ortune.model.open import open_model
 from ortune.partitions import support
 from ortune.partitions.partition import Partition, partition
 from ortune.partitions.regions import Wiring, grouped
 from ortune.partitions.units import units_of
+from partition_models import mnist, optimised
 
 LIST = Path(usability_checker.__file__).parent / "nnapi_supported_ops.md"
 
