@@ -87,7 +87,7 @@ def test_ctrl_c_twice_stops_at_once(box: Box) -> None:
     running.signal(signal.SIGINT)
     running.until(lambda: "Ctrl-C again" in running.err)
     running.signal(signal.SIGINT)
-    assert "nothing is claimed" in stopped(running)["what"]
+    assert "before a result" in stopped(running)["what"]
     assert box.workers() == []
 
 
@@ -98,7 +98,7 @@ def test_a_signal_to_end_stops_at_once_and_keeps_the_journal(box: Box, number: s
     running = box.start(*SLOW)
     running.until(lambda: box.events("outcome") and box.workers())
     running.signal(number)
-    assert "nothing is claimed" in stopped(running)["what"]
+    assert "before a result" in stopped(running)["what"]
     assert box.workers() == []
     assert len(box.events("trial")) >= len(box.events("outcome")) >= 1
 

@@ -337,7 +337,7 @@ def _traces() -> Iterator[Case]:
     yield case("a duration of 10^25", took=10**25, says=FIRST)
     yield case("a duration that is no number", took="@NaN@", says=FIRST)
     yield case("a start of 10^25", at=10**25, says=FIRST)
-    yield case("no end", cut=300, says=("the trace was cut off",))
+    yield case("no end", cut=300, says=("the trace was truncated",))
     yield case("damage as markdown", "--format", "markdown", took=-50, says=FIRST)
 
 

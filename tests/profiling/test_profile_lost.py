@@ -122,7 +122,7 @@ def test_a_run_that_was_cut_off_is_said_first_and_counts_for_nothing(tmp_path: P
     assert first[-1].startswith(
         "the trace is damaged: 3 executions of nodes are left out: the run around them"
     )
-    assert ("the trace was cut off" in first[0]) == (not end)
+    assert ("truncated" in first[0]) == (not end)
     assert shares(result)["between-nodes"] == pytest.approx(24 / 2644)
 
 

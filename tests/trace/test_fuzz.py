@@ -252,7 +252,7 @@ def test_other_layouts(tmp_path: Path, joint: str, around: str) -> None:
         (b"", "empty"),
         (b"\x1f\x8b\x08\0", "compressed"),
         ("[\n".encode("utf-16"), "UTF-16"),
-        (b"\x08\x07\x12\0onnx", "no text"),
+        (b"\x08\x07\x12\0onnx", "not a text file"),
         (b"hello\n", "holds no profile"),
         (b'{"a": 1}\n', "not an ONNX Runtime profile"),
         (b'[{"ph":"X","cat":"cpu_op","name":"aten::add","ts":1,"dur":2}]', "another tool's"),

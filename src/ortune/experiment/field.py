@@ -12,6 +12,7 @@ from ortune.errors import MeasurementError
 from ortune.experiment.limits import Limits
 from ortune.inputs import workload
 from ortune.records import FeedRef, Finding, Host, Measured, Outcome, Plan, Workload
+from ortune.report.answer_commands import IN_A_POD
 from ortune.rules import Facts
 from ortune.search.blocks import BASE, IDENTICAL, LETTERS, SPIKE
 from ortune.search.controls import SPIKE_RATIO
@@ -57,7 +58,7 @@ class Field:
         self.executor = Executor({}, self.work, scratch, log, machine)
         self.limits = Limits(self.executor)
         if machine.pod:
-            self.note(f"in an emulated pod: {machine.pod.how}")
+            self.note(f"{IN_A_POD}: {machine.pod.how}")
 
     def note(self, text: str) -> None:
         """Says what is told with the answer, too."""

@@ -292,5 +292,5 @@ def as_one_run(trace: Trace) -> Trace:
         n_outside=0,
         # What lies between several runs is nobody's overhead.
         lost=np.array([several or bool(trace.n_unreadable)]),
-        missing=(*trace.missing, "where runs begin and end: everything recorded counts as one run"),
+        missing=(*trace.missing, "where runs begin and end: everything recorded is counted as one run"),
     )
