@@ -62,7 +62,7 @@ def test_one_line_says_no_more_than_one_line() -> None:
 
 
 def test_names_with_values_are_refused_where_there_are_none() -> None:
-    with pytest.raises(UsageError, match="no list"):
+    with pytest.raises(UsageError, match="not a list"):
         ortune.bench(MODEL, custom_ops={"a": 1})
 
 

@@ -137,7 +137,7 @@ def test_an_index_that_never_answers_is_given_up(cache: Path, monkeypatch: pytes
     with socket.create_server(("127.0.0.1", 0)) as silent:  # it takes connections, and says nothing
         for name in ("PIP_INDEX_URL", "UV_DEFAULT_INDEX", "UV_INDEX_URL"):
             monkeypatch.setenv(name, f"http://127.0.0.1:{silent.getsockname()[1]}/simple")
-        with pytest.raises(RuntimeNotFound, match="the package index cannot be reached"):
+        with pytest.raises(RuntimeNotFound, match="package index is unreachable"):
             made.require(OLD, lambda text: None)
 
 
@@ -194,7 +194,7 @@ def test_what_is_emulated_is_compared_and_never_timed(tmp_path: Path) -> None:
     envelope = ortune.compare(model, b_runtime="qnn", budget="30s", store=tmp_path / "store")
     if platform.machine() == "x86_64":
         assert envelope.verdict == "functional-only"
-        assert "QNN is emulated on the CPU" in "".join(f.what for f in envelope.result.findings)
+        assert any("emulate" in f.what and "QNN" in f.what for f in envelope.result.findings)
 
 
 def test_a_plug_in_for_a_later_onnxruntime_is_a_failure_with_its_reason(

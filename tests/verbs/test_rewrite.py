@@ -67,9 +67,9 @@ def test_a_model_is_written_beside_the_old_one_which_stays(model: Path, tmp_path
 def test_nothing_is_replaced_unasked(model: Path, tmp_path: Path) -> None:
     there = tmp_path / "m-rewritten.onnx"
     there.write_text("mine")
-    with pytest.raises(UsageError, match="there already"):
+    with pytest.raises(UsageError, match="already exists"):
         ortune.rewrite(model, "initializers-out-of-inputs")
-    with pytest.raises(UsageError, match="there already"):
+    with pytest.raises(UsageError, match="already exists"):
         ortune.rewrite(model, "initializers-out-of-inputs", output=model)
     assert there.read_text() == "mine"
     ortune.rewrite(model, "initializers-out-of-inputs", output=model, force=True)
@@ -120,7 +120,7 @@ def test_weights_beside_the_model_stay_beside_it(tmp_path: Path) -> None:
     )
     weights = tmp_path / "new.onnx.data"
     weights.write_text("mine")
-    with pytest.raises(UsageError, match="there already"):
+    with pytest.raises(UsageError, match="already exists"):
         ortune.rewrite("big.onnx", "initializers-out-of-inputs", output="new.onnx")
     assert weights.read_text() == "mine" and not (tmp_path / "new.onnx").exists()
     weights.unlink()
@@ -190,7 +190,7 @@ def test_a_model_that_differs_from_itself_is_not_called_wrong(tmp_path: Path) ->
     onnx.save(onnx.parser.parse_model(text), tmp_path / "noisy.onnx")
     answer = ortune.rewrite(tmp_path / "noisy.onnx", "no-op-nodes", output=tmp_path / "new.onnx")
     assert answer.verdict == "written" and (tmp_path / "new.onnx").is_file()
-    assert any("not deterministic" in note for note in answer.result.notes)
+    assert any("RandomNormalLike" in note for note in answer.result.notes)
 
 
 def test_a_length_that_hangs_on_values_is_said_to(tmp_path: Path) -> None:

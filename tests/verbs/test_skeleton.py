@@ -38,7 +38,7 @@ def test_it_is_written_and_held_against_the_original(tmp_path: Path) -> None:
     assert new.op_counts == open_model(model).op_counts
     assert (result.bytes_after, result.n_nodes) == (new.facts.size_bytes, 10)
     assert "10" in answer.summary() and "skeleton.onnx" in answer.summary()
-    with pytest.raises(UsageError, match="there already"):
+    with pytest.raises(UsageError, match="already exists"):
         ortune.skeleton(model)
     with pytest.raises(UsageError, match="folder"):
         ortune.skeleton(model, output=tmp_path)
@@ -100,7 +100,7 @@ def test_a_bug_report_tells_the_machine_and_the_skeleton_and_nothing_of_its_owne
     names = {node.name for node in onnx.load(model).graph.node} - {""}
     assert not [each for each in (*owner, *names) if len(each) > 3 and each in text]
     assert issue.path in " ".join(answer.summary().split())
-    with pytest.raises(UsageError, match="there already"):
+    with pytest.raises(UsageError, match="already exists"):
         ortune.report(model, issue="bug")
     with pytest.raises(ModelError):
         ortune.report("missing.onnx", issue="other")

@@ -10,6 +10,11 @@ import msgspec
 
 from ortune.bundle.languages import java, swift
 from ortune.bundle.languages._source import templates
+from ortune.providers import CPU
+from ortune.providers.coreml import PROVIDER as COREML
+from ortune.providers.nnapi import PROVIDER as NNAPI
+from ortune.providers.qnn import PROVIDER as QNN
+from ortune.providers.xnnpack import PROVIDER as XNNPACK
 from ortune.records import Matrix
 
 TESTS = "android/src/androidTest"
@@ -17,9 +22,9 @@ SOURCES = f"{TESTS}/java/ortune/bench"
 SETS = f"{TESTS}/assets"
 """Where the files of the set lie for Android."""
 
-APPLE = ("coreml", "xnnpack", "cpu")
-ANDROID = ("nnapi", "xnnpack", "qnn", "cpu")
-_PACKAGES = {"qnn": "com.microsoft.onnxruntime:onnxruntime-android-qnn"}
+APPLE = (COREML.target, XNNPACK.target, CPU.target)
+ANDROID = (NNAPI.target, XNNPACK.target, QNN.target, CPU.target)
+_PACKAGES = {QNN.target: "com.microsoft.onnxruntime:onnxruntime-android-qnn"}
 _PACKAGE = "com.microsoft.onnxruntime:onnxruntime-android"
 _SWIFT_KINDS = {
     "FLOAT": ".float", "INT8": ".int8", "UINT8": ".uInt8", "INT32": ".int32", "INT64": ".int64",

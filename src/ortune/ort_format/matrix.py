@@ -18,11 +18,15 @@ from ortune.ort_format.aware import Takes
 from ortune.ort_format.convert import Converted, convert
 from ortune.ort_format.places import PLACES, Choice, Place, choose
 from ortune.providers import CPU
+from ortune.providers.coreml import PROVIDER as COREML
+from ortune.providers.nnapi import PROVIDER as NNAPI
+from ortune.providers.qnn import PROVIDER as QNN
+from ortune.providers.xnnpack import PROVIDER as XNNPACK
 from ortune.records import Matrix, MatrixEntry, MatrixInput, OrtConversion
 from ortune.rewrites import Tool
 
 MANIFEST = "matrix.json"
-PHONES = ("nnapi", "coreml", "xnnpack", "qnn")
+PHONES = (NNAPI.target, COREML.target, XNNPACK.target, QNN.target)
 """Places with a provider, and with a bench for them."""
 _TYPES = {
     "float": "FLOAT", "double": "DOUBLE", "float16": "FLOAT16", "int8": "INT8", "uint8": "UINT8", "int16": "INT16",

@@ -7,7 +7,13 @@ from typing import Literal
 
 from ortune.errors import UsageError
 from ortune.providers import CPU, of_target
+from ortune.providers.coreml import PROVIDER as COREML
+from ortune.providers.nnapi import PROVIDER as NNAPI
 from ortune.providers.provider import Provider
+from ortune.providers.qnn import PROVIDER as QNN
+from ortune.providers.web_wasm import PROVIDER as WEB_WASM
+from ortune.providers.web_webgpu import PROVIDER as WEB_WEBGPU
+from ortune.providers.xnnpack import PROVIDER as XNNPACK
 
 Platform = Literal["any", "arm", "amd64"]
 LEVELS = ("basic", "extended", "all")
@@ -46,22 +52,22 @@ _PLACES = (
     Place(name="cpu-arm64", target=CPU.target, platform="arm"),
     Place(name="cpu-amd64", target=CPU.target, platform="amd64"),
     Place(
-        name="nnapi",
-        target="nnapi",
+        name=NNAPI.target,
+        target=NNAPI.target,
         platform="arm",
         note="Android deprecated NNAPI in version 15: measure the CPU and QNN beside it",
     ),
-    Place(name="coreml", target="coreml", platform="arm"),
-    Place(name="xnnpack", target="xnnpack", platform="arm"),
-    Place(name="qnn", target="qnn", platform="arm"),
+    Place(name=COREML.target, target=COREML.target, platform="arm"),
+    Place(name=XNNPACK.target, target=XNNPACK.target, platform="arm"),
+    Place(name=QNN.target, target=QNN.target, platform="arm"),
     Place(
-        name="web-webgpu",
-        target="web-webgpu",
+        name=WEB_WEBGPU.target,
+        target=WEB_WEBGPU.target,
         platform="any",
         note="an .ort gets no copies between CPU and GPU, so nodes left to the CPU fail or give wrong results there: "
         "ship the .onnx unless every node runs on the GPU",
     ),
-    Place(name="web-wasm", target="web-wasm", platform="any"),
+    Place(name=WEB_WASM.target, target=WEB_WASM.target, platform="any"),
 )
 PLACES = {place.name: place for place in _PLACES}
 

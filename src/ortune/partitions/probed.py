@@ -13,6 +13,8 @@ import msgspec
 from ortune.model.graphs import type_name
 from ortune.partitions.facts import Check, NodeFacts, reason
 from ortune.partitions.tables import FOLDER
+from ortune.providers.qnn import PROVIDER as QNN
+from ortune.providers.webgpu import PROVIDER as WEBGPU
 
 _QDQ = ("QuantizeLinear", "DequantizeLinear")
 
@@ -46,12 +48,12 @@ def answers(name: str) -> Answers:
 
 def check_qnn(node: NodeFacts) -> Check:
     """What QNN's HTP takes."""
-    yield from _check(node, answers("qnn"))
+    yield from _check(node, answers(QNN.target))
 
 
 def check_webgpu(node: NodeFacts) -> Check:
     """What WebGPU has kernels for."""
-    yield from _check(node, answers("webgpu"))
+    yield from _check(node, answers(WEBGPU.target))
 
 
 def _check(node: NodeFacts, told: Answers) -> Check:

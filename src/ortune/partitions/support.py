@@ -15,6 +15,7 @@ from ortune.providers.coreml import PROVIDER as COREML
 from ortune.providers.nnapi import PROVIDER as NNAPI
 from ortune.providers.qnn import PROVIDER as QNN
 from ortune.providers.webgpu import PROVIDER as WEBGPU
+from ortune.providers.xnnpack import PROVIDER as XNNPACK
 from ortune.records import NodeReason
 
 
@@ -61,16 +62,21 @@ _ONNX = ("", "ai.onnx", "ai.onnx.ml")
 
 FORMATS = (
     Format(
-        name="nnapi", provider=NNAPI, check=nnapi.check, qdq=True, stop=nnapi.STOP, not_alone=nnapi.NOT_ALONE
+        name=NNAPI.target,
+        provider=NNAPI,
+        check=nnapi.check,
+        qdq=True,
+        stop=nnapi.STOP,
+        not_alone=nnapi.NOT_ALONE,
     ),
-    Format(name="coreml", provider=COREML, check=coreml.check_program),
-    Format(name="coreml-neuralnetwork", provider=COREML, check=coreml.check_network),
-    Format(name="qnn", provider=QNN, check=probed.check_qnn, qdq=True),
-    Format(name="webgpu", provider=WEBGPU, check=probed.check_webgpu),
+    Format(name=COREML.target, provider=COREML, check=coreml.check_program),
+    Format(name=f"{COREML.target}-neuralnetwork", provider=COREML, check=coreml.check_network),
+    Format(name=QNN.target, provider=QNN, check=probed.check_qnn, qdq=True),
+    Format(name=WEBGPU.target, provider=WEBGPU, check=probed.check_webgpu),
 )
 
 
-WITHOUT_TABLE = ("xnnpack",)
+WITHOUT_TABLE = (XNNPACK.target,)
 """Providers whose operators are not known here."""
 
 

@@ -7,6 +7,9 @@ from collections import Counter
 from collections.abc import Sequence
 
 from ortune.printable import operand
+from ortune.providers.nnapi import PROVIDER as NNAPI
+from ortune.providers.qnn import PROVIDER as QNN
+from ortune.providers.xnnpack import PROVIDER as XNNPACK
 from ortune.records import (
     AwareFile,
     ConvertResult,
@@ -216,7 +219,7 @@ def _next(result: ConvertResult) -> list[str]:
         return [shlex.join(["ortune", "compare", operand(result.source), operand(result.path)])]
     first, *others = (f"{result.path}/{entry.file}" for entry in result.matrix.entries)
     lines = []
-    if result.matrix.place in ("nnapi", "xnnpack", "qnn"):
+    if result.matrix.place in (NNAPI.target, XNNPACK.target, QNN.target):
         project = shlex.quote(f"{result.path}/android")
         lines.append(f"gradle -p {project} connectedAndroidTest")
         lines.append(f'ortune compare "$(find {project}/build -name phone.json)"')

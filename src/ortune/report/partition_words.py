@@ -5,6 +5,11 @@ from __future__ import annotations
 import shlex
 from collections.abc import Sequence
 
+from ortune.providers.coreml import PROVIDER as COREML
+from ortune.providers.nnapi import PROVIDER as NNAPI
+from ortune.providers.qnn import PROVIDER as QNN
+from ortune.providers.webgpu import PROVIDER as WEBGPU
+from ortune.providers.xnnpack import PROVIDER as XNNPACK
 from ortune.records import (
     CostliestOperator,
     Envelope,
@@ -20,13 +25,14 @@ from ortune.report.chart import Axis, Box, Chart
 from ortune.report.document import Block, Code, Column, Document, Line, Points, Section, Tone, table
 from ortune.report.numbers import percent, size
 
+PROGRAM, NETWORK = COREML.target, f"{COREML.target}-neuralnetwork"
 NAMES = {
-    "nnapi": "NNAPI",
-    "coreml": "CoreML (MLProgram)",
-    "coreml-neuralnetwork": "CoreML (NeuralNetwork)",
-    "xnnpack": "XNNPACK",
-    "qnn": "QNN",
-    "webgpu": "WebGPU",
+    NNAPI.target: "NNAPI",
+    PROGRAM: "CoreML (MLProgram)",
+    NETWORK: "CoreML (NeuralNetwork)",
+    XNNPACK.target: "XNNPACK",
+    QNN.target: "QNN",
+    WEBGPU.target: "WebGPU",
 }
 STATES = {"as-is": "as it is", "fixed-shapes": "fixed shapes", "rewritten": "after rewrites"}
 VERDICTS: dict[PartitionVerdict, str] = {
@@ -81,7 +87,7 @@ def document(envelope: Envelope[PartitionResult]) -> Document:
     """The verdicts, then each provider."""
     result = envelope.result
     blocks: list[Block] = []
-    if any(each.provider == "nnapi" for each in result.providers):
+    if any(each.provider == NNAPI.target for each in result.providers):
         blocks.append(Line(NNAPI_IS_OLD, "look"))
     blocks += [Line(sentence(each), TONES[_best_state(each).verdict]) for each in result.providers]
     blocks += [Line(comparison) for comparison in _formats(result.providers)]
@@ -136,9 +142,9 @@ def _rewrites(specs: Sequence[RewriteSpec]) -> str:
 def _formats(found: Sequence[ProviderPartition]) -> list[str]:
     """The two formats of CoreML compared, where both were asked for."""
     states = {each.provider: _best_state(each) for each in found}
-    if not {"coreml", "coreml-neuralnetwork"} <= states.keys():
+    if not {PROGRAM, NETWORK} <= states.keys():
         return []
-    program, network = states["coreml"], states["coreml-neuralnetwork"]
+    program, network = states[PROGRAM], states[NETWORK]
     if not program.regions and not network.regions:
         return []
     better = (ORDER.index(program.verdict), program.regions) <= (

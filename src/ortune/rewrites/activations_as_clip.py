@@ -17,6 +17,8 @@ import numpy as np
 import onnx_ir as ir
 
 from ortune.graph.attributes import float_of, is_parameter
+from ortune.providers.coreml import PROVIDER as COREML
+from ortune.providers.nnapi import PROVIDER as NNAPI
 from ortune.rewrites._editor import Editor
 from ortune.rewrites._pattern import Look, Pattern
 
@@ -67,5 +69,5 @@ REWRITE = PATTERN.rewrite(
     name="activations-as-clip",
     summary="HardSigmoid and HardSwish become a Clip from 0 to 6 with Mul and Add, for NNAPI and CoreML",
     stage=7,
-    targets=("nnapi", "coreml"),
+    targets=(NNAPI.target, COREML.target),
 )

@@ -21,6 +21,8 @@ import onnx_ir as ir
 from ortune.graph.attributes import is_parameter, text_of
 from ortune.graph.constants import constant, scalar
 from ortune.graph.nodes import input_of
+from ortune.providers.coreml import PROVIDER as COREML
+from ortune.providers.nnapi import PROVIDER as NNAPI
 from ortune.rewrites._editor import Editor
 from ortune.rewrites._pattern import Look, Pattern
 
@@ -150,5 +152,5 @@ REWRITE = PATTERN.rewrite(
     name="pad-as-concat",
     summary="Pad becomes Slice and Concat, for NNAPI and CoreML",
     stage=7,
-    targets=("nnapi", "coreml"),
+    targets=(NNAPI.target, COREML.target),
 )

@@ -15,6 +15,8 @@ import numpy as np
 import onnx_ir as ir
 
 from ortune.graph.nodes import is_op
+from ortune.providers.coreml import PROVIDER as COREML
+from ortune.providers.nnapi import PROVIDER as NNAPI
 from ortune.rewrites._editor import Editor
 from ortune.rewrites._pattern import Look, Pattern
 
@@ -59,5 +61,5 @@ REWRITE = PATTERN.rewrite(
     name="plain-arithmetic",
     summary="Sum becomes Add and Neg becomes Mul, for NNAPI and CoreML",
     stage=7,
-    targets=("nnapi", "coreml"),
+    targets=(NNAPI.target, COREML.target),
 )

@@ -19,6 +19,8 @@ import onnx_ir as ir
 from ortune.graph.attributes import has_parameters, text_of
 from ortune.graph.constants import constant
 from ortune.graph.nodes import input_of
+from ortune.providers.coreml import PROVIDER as COREML
+from ortune.providers.nnapi import PROVIDER as NNAPI
 from ortune.rewrites._editor import Editor
 from ortune.rewrites._pattern import Look, Pattern
 
@@ -80,5 +82,5 @@ REWRITE = PATTERN.rewrite(
     name="resize-asymmetric",
     summary="a nearest Resize by whole factors becomes asymmetric, for NNAPI and CoreML",
     stage=7,
-    targets=("nnapi", "coreml"),
+    targets=(NNAPI.target, COREML.target),
 )

@@ -17,7 +17,7 @@ def format_of(facts: Facts) -> Format | None:
     if facts.target not in (NNAPI.target, COREML.target):
         return None
     program = options_of(facts, COREML.name).get("ModelFormat") == PROGRAM
-    names = ("coreml" if program else "coreml-neuralnetwork", facts.target)
+    names = (COREML.target if program else f"{COREML.target}-neuralnetwork", facts.target)
     forms = {form.name: form for form in FORMATS if form.provider.target == facts.target}
     return next((forms[name] for name in names if name in forms), None)
 

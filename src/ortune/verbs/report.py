@@ -129,7 +129,7 @@ def _issue(options: Options, folder: Path, watcher: Watcher | None) -> ReportRes
             do="ortune report MODEL.onnx --issue FOLDER",
         )
     if files.exists(folder):
-        raise UsageError("is there already", where=str(folder), do="choose a new folder")
+        raise UsageError("already exists and is not replaced", where=str(folder), do="choose a new folder")
     try:
         folder.mkdir()
         envelope = skeleton.run(

@@ -15,6 +15,7 @@ from collections.abc import Iterator
 
 from ortune.analysis import cost
 from ortune.model.open import OpenModel
+from ortune.providers.web_wasm import PROVIDER as WEB_WASM
 from ortune.providers.web_webgpu import PROVIDER as WEB_WEBGPU
 from ortune.records import Finding
 from ortune.rules.facts import Facts
@@ -52,7 +53,7 @@ def find(facts: Facts) -> Iterator[Finding]:
             code=CODE,
             severity="note",
             what=f"a run has only {flops / 1e6:.2g} million operations, so WebAssembly is likely faster than WebGPU",
-            fix="measure it with WebAssembly too: ortune tune model.onnx --target web-wasm",
+            fix=f"measure it with WebAssembly too: ortune tune model.onnx --target {WEB_WASM.target}",
         )
 
 
