@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import sys
 
 import pytest
 
@@ -15,11 +16,15 @@ class Interrupted:
         signal.raise_signal(signal.SIGTERM)
 
 
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
-def test_a_stop_that_python_drops_in_a_finalizer_is_not_lost() -> None:
+def test_a_stop_that_python_drops_in_a_finalizer_is_not_lost_and_prints_no_traceback(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    printed: list[object] = []
+    monkeypatch.setattr(sys, "unraisablehook", printed.append)
     stop = StopRequest(print, "stopping")
     with stop.listening():
         assert not stop()
         Interrupted()
         with pytest.raises(Stopped, match="before a result"):
             stop()
+    assert printed == []

@@ -63,9 +63,15 @@ class StopRequest:
         # Not what is ignored: nohup means that a lost terminal is no reason to stop.
         heeded = [signal.SIGINT, *(s for s in AT_ONCE if signal.getsignal(s) != signal.SIG_IGN)]
         before = {s: signal.signal(s, self._handle) for s in heeded}
+        report_dropped = sys.unraisablehook
+        # Python prints the traceback of what it drops; a stop is raised again as soon as anyone asks.
+        sys.unraisablehook = lambda dropped: (
+            None if isinstance(dropped.exc_value, Stopped) else report_dropped(dropped)
+        )
         try:
             yield
         finally:
+            sys.unraisablehook = report_dropped
             for number, handler in before.items():
                 signal.signal(number, handler)
 
