@@ -214,12 +214,12 @@ def remarks(trials: Sequence[Measured], cpus: int, own: int = 1) -> list[str]:
     sensors: list[Sensors] = [t.sensors for t in trials]
     elapsed_s = sum(t.elapsed_ns for t in trials) / 1e9
     waits = [
-        waited_us * 1e3 / max(1, s.elapsed_ns or t.elapsed_ns)
-        for s, t in zip(sensors, trials, strict=True)
-        if (waited_us := s.psi_cpu_some_us if crowd else s.waited_us) is not None
+        ratio
+        for t in trials
+        if (ratio := t.sensors.waited_ratio(t.elapsed_ns, anybody=bool(crowd))) is not None
     ]
     if waits and float(np.median(waits)) >= BUSY_SHARE:
-        share = 100 * min(1.0, float(np.median(waits)))
+        share = 100 * float(np.median(waits))
         waited = f"some task waited for a CPU {share:.0f} % of the time"
         notes.append(f"{waited}, {crowd}" if crowd else f"busy machine: {waited}")
     others = [s.load1 - (s.cpu_over_wall or 0.0) for s in sensors if s.load1 is not None]

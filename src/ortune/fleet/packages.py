@@ -80,10 +80,6 @@ class Recipe:
         return f"{parts or ', '.join(self.requirements)}; {total}{disk}"
 
 
-def _megabytes(size_bytes: int) -> str:
-    return f"{size_bytes / 1e6:.{0 if size_bytes > 1e6 else 1}f} MB"
-
-
 @functools.cache
 def wheels() -> dict[str, tuple[int, str]]:
     """The size in bytes and the licence of each wheel that is installed by name, as the package index has them."""

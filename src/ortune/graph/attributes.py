@@ -66,12 +66,6 @@ def ints_of(node: ir.Node, name: str) -> list[int] | None:
     return list(attribute.as_ints()) if attribute is not None else None
 
 
-def floats_of(node: ir.Node, name: str) -> list[float] | None:
-    """Returns a list of floats, or None if the attribute is missing."""
-    attribute = attribute_of(node, name, ir.AttributeType.FLOATS)
-    return list(attribute.as_floats()) if attribute is not None else None
-
-
 def text_of(node: ir.Node, name: str, default: str) -> str:
     """Returns a string attribute, or the default."""
     attribute = attribute_of(node, name, ir.AttributeType.STRING)

@@ -79,11 +79,6 @@ def same_processor(was: Snapshot, now: Snapshot) -> bool:
     return (was.hardware.machine, was.hardware.features) == (now.hardware.machine, now.hardware.features)
 
 
-def as_run(snapshot: Snapshot) -> GraphSnapshot:
-    """The graph at the level that the plan runs at."""
-    return _levels(snapshot)[snapshot.run.level]
-
-
 def _levels(snapshot: Snapshot) -> dict[str, GraphSnapshot]:
     return {**snapshot.levels, **snapshot.hardware.levels}
 

@@ -117,13 +117,14 @@ class Sensors(Record, frozen=True, kw_only=True):
             return self.psi_cpu_some_us
         return min(self.psi_cpu_some_us, self.others_cpu_us)
 
-    def waited_ratio(self, elapsed_ns: int) -> float | None:
+    def waited_ratio(self, elapsed_ns: int, *, anybody: bool = False) -> float | None:
         """``waited_us`` as a share of the time between the two readings.
 
         Args:
             elapsed_ns: That time, where the sensors do not know it.
+            anybody: Count every wait, those for ortune's own threads too.
         """
-        waited_us = self.waited_us
+        waited_us = self.psi_cpu_some_us if anybody else self.waited_us
         return (
             None if waited_us is None else min(1.0, 1e3 * waited_us / max(1, self.elapsed_ns or elapsed_ns))
         )

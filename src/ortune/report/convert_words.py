@@ -95,10 +95,6 @@ def document(envelope: Envelope[ConvertResult]) -> Document:
     )
 
 
-def _warnings(result: ConvertResult) -> list[str]:
-    return list(dict.fromkeys(text for each in result.conversions for text in each.messages))
-
-
 def _by(conversion: Conversion) -> str:
     return f"by {conversion.exporter}" if conversion.exporter else "the model"
 

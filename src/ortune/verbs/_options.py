@@ -333,6 +333,13 @@ CustomOps = Annotated[
     Sequence[AnyPath],
     Option("--custom-ops", "LIB", "Shared library with custom operators. Repeatable.", MODEL),
 ]
+ReplaceBundle = Annotated[bool, Option("--force", "", "Replace an existing bundle.", OUT, again=False)]
+WriteBundle = Annotated[
+    bool, Option("--bundle/--no-bundle", "", "Write the bundle NAME.ortune.", OUT, again=False)
+]
+BundleFolder = Annotated[
+    AnyPath, Option("--output", "DIR", "Folder for the bundle.", OUT, short="-o", again=False)
+]
 Seed = Annotated[int, Option("--seed", "N", "Seed of the synthetic inputs.", RUN)]
 Objective = Annotated[
     str,

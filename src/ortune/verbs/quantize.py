@@ -38,17 +38,19 @@ from ortune.trials.sides import Resolved, SideText, require_unchanged
 from ortune.trials.tolerance import Tolerance as Limit
 from ortune.verbs._options import (
     MODEL,
-    OUT,
     RUN,
     AnyPath,
     Argument,
+    BundleFolder,
     Load,
     Metric,
     Option,
+    ReplaceBundle,
     Resumable,
     RuntimeOption,
     Settings,
     Tolerance,
+    WriteBundle,
     command,
     named,
 )
@@ -85,13 +87,9 @@ class Options(Resumable, Load):
     tolerance: Tolerance = None
     metric: Metric = None
     budget: Annotated[str | float, Option("--budget", "5m", "Time for all measuring.", RUN)] = "5m"
-    force: Annotated[bool, Option("--force", "", "Replace an existing bundle.", OUT, again=False)] = False
-    bundle: Annotated[
-        bool, Option("--bundle/--no-bundle", "", "Write the bundle NAME.ortune.", OUT, again=False)
-    ] = True
-    output: Annotated[
-        AnyPath, Option("--output", "DIR", "Folder for the bundle.", OUT, short="-o", again=False)
-    ] = "."
+    force: ReplaceBundle = False
+    bundle: WriteBundle = True
+    output: BundleFolder = "."
 
     @property
     def limit(self) -> Limit:

@@ -68,18 +68,20 @@ from ortune.verbs._elsewhere import Elsewhere, browser_elsewhere
 from ortune.verbs._options import (
     MODEL,
     NON_FINITE,
-    OUT,
     RUN,
     AnyPath,
     Argument,
+    BundleFolder,
     Downloaded,
     Load,
     Metric,
     Objective,
     OnePlan,
     Option,
+    ReplaceBundle,
     Resumable,
     Tolerance,
+    WriteBundle,
     command,
     named,
     seconds,
@@ -179,13 +181,9 @@ class Options(Elsewhere, Resumable, Load, Downloaded, OnePlan):
             RUN,
         ),
     ] = ()
-    force: Annotated[bool, Option("--force", "", "Replace an existing bundle.", OUT, again=False)] = False
-    bundle: Annotated[
-        bool, Option("--bundle/--no-bundle", "", "Write the bundle NAME.ortune.", OUT, again=False)
-    ] = True
-    output: Annotated[
-        AnyPath, Option("--output", "DIR", "Folder for the bundle.", OUT, short="-o", again=False)
-    ] = "."
+    force: ReplaceBundle = False
+    bundle: WriteBundle = True
+    output: BundleFolder = "."
 
     @cached_property
     def budget_s(self) -> float:
