@@ -24,9 +24,8 @@ import numpy as np
 import onnx
 import pytest
 
-from ortune import platform
+from ortune import monotonic, platform
 from ortune.experiment import opening
-from ortune.experiment.clock import Stopwatch
 from ortune.records import Failed, FailureReason, Host, Measured, Outcome, Plan, PodSize, Sensors
 from ortune.targets.browser.setup import BrowserSetup
 from ortune.targets.machine import Machine
@@ -34,7 +33,6 @@ from ortune.targets.runner import run as run_for_real
 from ortune.targets.task import Task
 from ortune.targets.tool import ToolProcess
 from ortune.targets.turns import ALONE, Turns
-from ortune.verbs import _page
 
 START_S = 0.25
 """From the start of a process until its session exists."""
@@ -172,9 +170,6 @@ class _Simulated(Machine):
         self.__dict__["cache_bytes"] = 16 << 20
         if not lab.allocators:
             self.__dict__["allocators"] = {}
-
-    def now_s(self) -> float:
-        return self.lab.now_s
 
     def sensors(self) -> platform.Snapshot:
         return platform.Snapshot(load1=0.0, busy_us=0, own_us=0, at_ns=int(1e9 * self.lab.now_s))
@@ -397,7 +392,10 @@ _use_tool = ToolProcess.__call__
 
 @contextlib.contextmanager
 def tools_of(lab: Lab) -> Iterator[None]:
-    """Within, tool processes take simulated time; what each gives is made once for real, by what it reads."""
+    """Within, the package reads the lab's clock, by which tool processes take their time.
+
+    What each of them gives is made once for real, by what it reads.
+    """
 
     def use(tool: ToolProcess, task: str, source: Path, target: Path, params: Mapping[str, str]) -> str:
         lab.now_s += TOOL_S
@@ -424,6 +422,8 @@ def tools_of(lab: Lab) -> Iterator[None]:
         return what
 
     with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(monotonic, "now_s", lab.clock)
+        patch.setattr(monotonic, "now_ns", lambda: int(1e9 * lab.clock()))
         patch.setattr(ToolProcess, "__call__", use)
         yield
 
@@ -433,7 +433,6 @@ def measuring_on(lab: Lab) -> Iterator[None]:
     """Within, the command line and the functions of ``import ortune`` measure on a lab's machine, by its clock."""
     with tools_of(lab), pytest.MonkeyPatch.context() as patch:
         patch.setattr(opening, "Machine", lab.machine)
-        patch.setattr(_page, "Stopwatch", lambda began_s: Stopwatch(now_s=lab.clock))
         yield
 
 

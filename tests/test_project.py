@@ -32,6 +32,7 @@ LIGHT = {
     "cli",
     "errors",
     "files",
+    "monotonic",
     "printable",
     "providers",
     "report",

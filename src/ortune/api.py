@@ -7,10 +7,11 @@ import importlib
 import inspect
 import pkgutil
 import re
-import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import cache
 from typing import TYPE_CHECKING, Any
+
+from ortune import monotonic
 
 if TYPE_CHECKING:
     from ortune.answer import Answer
@@ -45,7 +46,7 @@ def function(verb: str) -> Callable[..., Answer[Record]]:
     fields = {field.name: field for field in option_fields(module.Options)}
 
     def call(*args: Any, **kwargs: Any) -> Answer[Record]:
-        began_s = time.monotonic()
+        began_s = monotonic.now_s()
         values = {renamed.get(name, name): value for name, value in kwargs.items()}
         _require_known(verb, values, signature.parameters)
         arguments = signature.bind(*args, **values).arguments

@@ -20,6 +20,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
+from ortune import monotonic
+
 OUTPUT_BYTES = 4 << 20
 """Of what a command prints the end is kept, this much of each stream: the last words tell how it ended."""
 STARTING_S = 5.0
@@ -28,7 +30,7 @@ STARTING_S = 5.0
 
 def started_s() -> float:
     """When this process was started, on the monotonic clock; now, where that is not known."""
-    now_s = time.monotonic()
+    now_s = monotonic.now_s()
     try:
         # After the program's name, which may hold anything; in ticks since the machine was started.
         fields = Path("/proc/self/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2]
@@ -196,7 +198,7 @@ def run(
     Raises:
         OSError: It cannot be started.
     """
-    deadline = time.monotonic() + limit_s
+    deadline = monotonic.now_s() + limit_s
     child = Child(command, environment=environment, folder=folder, output=output)
     texts = (bytearray(), bytearray())
     code: int | None = None
@@ -210,10 +212,10 @@ def run(
             reader.start()
         child.send(stdin, last=True)
         for reader in readers:
-            reader.join(max(0.0, deadline - time.monotonic()))
+            reader.join(max(0.0, deadline - monotonic.now_s()))
         if not any(reader.is_alive() for reader in readers):
             with contextlib.suppress(subprocess.TimeoutExpired):
-                code = child.process.wait(max(0.0, deadline - time.monotonic()))
+                code = child.process.wait(max(0.0, deadline - monotonic.now_s()))
     finally:
         child.end()
     for reader in readers:

@@ -18,7 +18,6 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from ortune.errors import OrtuneError
-from ortune.experiment.clock import Stopwatch
 from ortune.experiment.watcher import Watcher
 from ortune.records import CompareResult, Comparison, DiagnoseResult, Envelope, TuneResult
 from ortune.verbs import compare, diagnose, tune
@@ -120,11 +119,11 @@ def run(
     model, store = folder / "net.onnx", folder / "store"
     if not model.exists():
         net(folder)
-    watcher = Watcher(clock=Stopwatch(now_s=lab.clock), machine=lab.machine, say=session.lines.append)
     common = {"store": store, "budget": budget_s, "runtime": sys.executable}
     common["seed"] = seed if inputs is None else inputs
     try:
         with tools_of(lab):
+            watcher = Watcher(machine=lab.machine, say=session.lines.append)
             session.envelope = answer(verb, model, resume, common, watcher)
     except OrtuneError as error:
         session.error = error.code

@@ -14,7 +14,6 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
-from ortune.experiment.clock import Stopwatch
 from ortune.experiment.watcher import Watcher
 from ortune.records import CompareResult, Envelope
 from ortune.verbs.compare import Options, exit_code, run
@@ -116,7 +115,7 @@ def waited(tmp_path_factory: pytest.TempPathFactory) -> tuple[Envelope[CompareRe
     lines: list[str] = []
     lab = Lab(1, differ=False, profiles=True)
     with tools_of(lab), few_turns():
-        watcher = Watcher(line=lines.append, clock=Stopwatch(now_s=lab.clock), machine=lab.machine)
+        watcher = Watcher(line=lines.append, machine=lab.machine)
         envelope = run(options, watcher)
     return envelope, lines, (folder / "page.html").read_text()
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import contextlib
 import signal
 import sys
-import time
 from collections.abc import Callable, Iterator, Sequence
 from types import FrameType
 from typing import TYPE_CHECKING
 
 import typer
 
+from ortune import monotonic
 from ortune.cli import output
 from ortune.errors import Interrupted, OrtuneError, Stopped, UsageError
 from ortune.printable import lines
@@ -125,14 +125,14 @@ class Say:
         from rich.live import Live
         from rich.text import Text
 
-        start_s, said = time.monotonic(), "starting"
+        start_s, said = monotonic.now_s(), "starting"
 
         def say_now(text: str) -> None:
             nonlocal said
             said = "\n".join(map(escape.shown, text.split("\n")))
 
         def line() -> Text:
-            return Text(f"{time.monotonic() - start_s:.0f} s, {said}", overflow="ellipsis", no_wrap=True)
+            return Text(f"{monotonic.now_s() - start_s:.0f} s, {said}", overflow="ellipsis", no_wrap=True)
 
         # By a thread, so that a long step is seen to go on; once a second, as each drawing takes a fifth of a
         # millisecond of a CPU that may be measured.

@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-import time
 from collections.abc import Callable, Iterator
 
-
-def monotonic_s() -> float:
-    """The monotonic clock, in seconds."""
-    return time.monotonic()
+from ortune import monotonic
 
 
 class Stopwatch:
@@ -17,30 +13,24 @@ class Stopwatch:
 
     Args:
         began_s: When it began, on the monotonic clock; None is now.
-        now_s: The clock, in seconds; a simulation brings its own.
     """
 
-    def __init__(self, began_s: float | None = None, now_s: Callable[[], float] = monotonic_s) -> None:
-        self.now_s = now_s
-        self._began_s = now_s() if began_s is None else began_s
+    def __init__(self, began_s: float | None = None) -> None:
+        self._began_s = monotonic.now_s() if began_s is None else began_s
 
     @property
     def spent_s(self) -> float:
         """Seconds until now."""
-        return self.now_s() - self._began_s
-
-    def again(self) -> Stopwatch:
-        """Another one by the same clock, which begins now."""
-        return Stopwatch(now_s=self.now_s)
+        return monotonic.now_s() - self._began_s
 
     @contextlib.contextmanager
     def stopped(self) -> Iterator[None]:
         """What happens within costs nothing."""
-        stopped_s = self.now_s()
+        stopped_s = monotonic.now_s()
         try:
             yield
         finally:
-            self._began_s += self.now_s() - stopped_s
+            self._began_s += monotonic.now_s() - stopped_s
 
 
 class Clock:

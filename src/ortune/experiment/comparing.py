@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ortune import targets
+from ortune import monotonic, targets
 from ortune.experiment.compare_result import New
 from ortune.experiment.driver import drive
 from ortune.experiment.field import STARTS
@@ -184,7 +184,7 @@ class Comparing:
         }
         replay = self.experiment.replay
         replay.whole()
-        order = replay.once("order", int, lambda: int(1e9 * self.watch.clock.now_s()))
+        order = replay.once("order", int, lambda: int(1e9 * monotonic.now_s()))
         schedule = Sequential(self.rules, self.design, [new.arm for new in timed])
         drive(
             schedule,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ortune import targets
+from ortune import monotonic, targets
 from ortune.experiment.baseline import Baseline
 from ortune.records import BrowserPlace, Failed, Plan
 
@@ -19,7 +19,7 @@ def places(baseline: Baseline, most_s: float, *, races: bool) -> tuple[BrowserPl
         most_s: What the others may take, all together.
         races: Whether plans are raced where they can be.
     """
-    here, until_s = targets.of(baseline.side.plan).name, baseline.machine.now_s() + most_s
+    here, until_s = targets.of(baseline.side.plan).name, monotonic.now_s() + most_s
     others = [_place(baseline, name, until_s, races=races) for name in targets.in_browsers() if name != here]
     baseline.limits.expect(baseline.pilot.trial_ns)
     return (BrowserPlace(target=here, state="raced" if races else "timed"), *others)
@@ -35,7 +35,7 @@ def _place(baseline: Baseline, name: str, until_s: float, *, races: bool) -> Bro
     report = target.discover(baseline.side.runtime, baseline.machine.browser)
     if not report.usable:
         return BrowserPlace(target=name, state="absent", why=report.why)
-    left_s = until_s - baseline.machine.now_s()
+    left_s = until_s - monotonic.now_s()
     if left_s < 1e-9 * baseline.pilot.start_ns:
         return BrowserPlace(target=name, state="not-tried")
     arm = baseline.arm(name, plan=Plan(providers=target.providers))

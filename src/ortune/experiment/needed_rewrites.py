@@ -13,7 +13,7 @@ from pathlib import Path
 
 import onnx_ir as ir
 
-from ortune import rewrites
+from ortune import monotonic, rewrites
 from ortune.errors import OrtuneError
 from ortune.experiment.baseline import Baseline
 from ortune.graph.fingerprints import model_fingerprint
@@ -43,7 +43,7 @@ def needed(
     # A provider of its own compiles its part, and that is in no file.
     if limit_s <= 0 or not spare or everywhere.providers or baseline.side.model.info.size_bytes > MOST_BYTES:
         return row
-    ends = baseline.machine.now_s() + limit_s
+    ends = monotonic.now_s() + limit_s
     without = [tuple(spec for spec in row if spec is not left_out) for left_out in spare]
     bare = tuple(spec for spec in row if spec not in spare)
     tries = [row, *without, *([bare] if len(spare) > 1 else [])]
@@ -57,7 +57,7 @@ def needed(
         return row
     # Two that do the same can each go, and not both: after one the rest is looked at again.
     shorter = tries[same[-1]]
-    return needed(baseline, models, shorter, everywhere, ends - baseline.machine.now_s())
+    return needed(baseline, models, shorter, everywhere, ends - monotonic.now_s())
 
 
 def _digests(
@@ -70,7 +70,7 @@ def _digests(
     """Of the optimised graph of each try, in order."""
     files = []
     for specs in tries:
-        left_s = ends - baseline.machine.now_s()
+        left_s = ends - monotonic.now_s()
         if left_s <= 0:
             raise TimeoutError
         files.append(str(models.path(Plan(rewrites=(*everywhere.rewrites, *specs)), left_s)))
@@ -79,7 +79,7 @@ def _digests(
         folder=baseline.scratch,
         plan=Plan(settings=everywhere.settings),
         custom_ops=tuple(baseline.options.custom_ops),
-        limits=Limits(load_s=max(1.0, ends - baseline.machine.now_s())),
+        limits=Limits(load_s=max(1.0, ends - monotonic.now_s())),
     )
     with tempfile.TemporaryDirectory(dir=baseline.scratch) as name:
         place = Path(name)

@@ -9,6 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
 
+from ortune import monotonic
 from ortune.errors import StoreError, UsageError
 from ortune.experiment import replay
 from ortune.experiment.baseline import Baseline
@@ -79,7 +80,7 @@ class Experiment:
     def __init__(self, verb: str, terms: Terms, watch: Watcher, scratch: Path) -> None:
         self.verb, self.terms, self.watch, self.scratch = verb, terms, watch, scratch
         self.log = SessionLog(None, "")
-        self.replay = replay.Replay(now_s=watch.clock.now_s)
+        self.replay = replay.Replay()
         self.baselines: list[Baseline] = []
         self._store: Store | None = None
         self._trouble_said, self._unwritable = "", False
@@ -186,9 +187,8 @@ class Experiment:
                 header |= {"host": self.machine.host, "environment": recorded(clean_environment())}
             self.log = self._store.begin(self.verb, f"{self.verb} {key}", header)
             self.say_trouble()
-        watch = self.watch.clock
-        began_ns = int(1e9 * (watch.now_s() - watch.spent_s))
-        self.replay = replay.Replay(now_s=watch.now_s, since_ns=began_ns, log=self.log)
+        began_ns = int(1e9 * (monotonic.now_s() - self.watch.clock.spent_s))
+        self.replay = replay.Replay(since_ns=began_ns, log=self.log)
         self._began()
         return self.log
 
@@ -219,7 +219,7 @@ class Experiment:
                 # One that ended is gone on with where it is named: for a bundle, which could not be written then.
                 if session == "newest" and any(event.kind == "result" for event in events):
                     continue
-                self.replay = replay.read(events, self.watch.clock.now_s)
+                self.replay = replay.read(events)
             except UNREADABLE as error:
                 damaged = damaged or f"session {head.id} cannot be read ({error})"
                 continue

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from ortune.experiment.clock import monotonic_s
+from ortune import monotonic
 from ortune.records import Block, BrowserPlace, Outcome, OutputDifference
 from ortune.store.db import Event, SessionLog
 
@@ -92,8 +92,7 @@ class Replay:
         decisions: What was decided or seen once, and would not come out the same again: the newest of each kind.
         log: Where it is journalled; None keeps nothing.
         passed: What is no trial ended then, each with the number of trials before it.
-        now_s: The monotonic clock.
-        since_ns: When what is measured now began, on it; None is now.
+        since_ns: When what is measured now began, on the monotonic clock; None is now.
         played: Trials played back.
         live: A trial was measured since, so that what comes now is new.
     """
@@ -104,7 +103,6 @@ class Replay:
     decisions: dict[str, bytes] = field(default_factory=dict)
     log: SessionLog | None = None
     passed: deque[tuple[int, int]] = field(default_factory=deque)
-    now_s: Callable[[], float] = monotonic_s
     since_ns: int | None = None
     played: int = 0
     live: bool = False
@@ -116,7 +114,7 @@ class Replay:
             self.since_ns = self._now_ns()
 
     def _now_ns(self) -> int:
-        return int(1e9 * self.now_s())
+        return int(1e9 * monotonic.now_s())
 
     def once(self, kind: str, type_: Any, make: Callable[[], T]) -> T:
         """What the journal has of this kind; where it has nothing, what is made now, which it then keeps.
@@ -201,9 +199,9 @@ class Replay:
         return _outcomes.decode(played.outcome)
 
 
-def read(events: list[Event], now_s: Callable[[], float] = monotonic_s) -> Replay:
+def read(events: list[Event]) -> Replay:
     """The replay of a session's events, up to its last complete block."""
-    replay = Replay(now_s=now_s)
+    replay = Replay()
     whole = 0
     for event in events:
         if event.kind == "outcome":

@@ -5,10 +5,10 @@ from __future__ import annotations
 import ctypes
 import os
 import platform
-import time
 
 import psutil
 
+from ortune import monotonic
 from ortune.platform.cpu import Topology
 from ortune.platform.sensors import Snapshot
 from ortune.platform.summary import make_host
@@ -69,7 +69,7 @@ def cache_bytes() -> int | None:
 def read_sensors() -> Snapshot:
     """Load and swap; nothing else is told on this system."""
     return Snapshot(
-        load1=psutil.getloadavg()[0], swap_bytes=psutil.swap_memory().used, at_ns=time.monotonic_ns()
+        load1=psutil.getloadavg()[0], swap_bytes=psutil.swap_memory().used, at_ns=monotonic.now_ns()
     )
 
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import os
 import re
-import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from ortune import monotonic
 from ortune.platform import cgroup
 from ortune.platform.cpu import governor
 from ortune.platform.group import own_cpu_s
@@ -72,7 +72,7 @@ def read_sensors(root: Path = Path("/")) -> Snapshot:
         governor=governor(cpus, root),
         swap_bytes=_swap_bytes(root),
         thermal_throttles=_thermal_throttles(root, cpus),
-        at_ns=time.monotonic_ns(),
+        at_ns=monotonic.now_ns(),
     )
 
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
+from ortune import monotonic
 from ortune.errors import MeasurementError
 from ortune.experiment.baseline import Baseline
 from ortune.profiling.gpu import gpu_difference
@@ -58,14 +59,14 @@ def why(
     for turn in range(processes):
         if took_s > left_s():
             break
-        began = baseline.machine.now_s()
+        began = monotonic.now_s()
         line(f"looking where the time went, process {turn + 1} of {processes}")
         keep = [baseline.scratch / f"why-{number}-{turn}.json" for number in range(2)]
         pair = profile(baseline, [profiled_arm(baseline, arm) for arm in arms], runs, keep)
         for mine, process, path in zip(processes_of, pair, keep, strict=True):
             mine.append(process)
             path.unlink(missing_ok=True)
-        took_s = baseline.machine.now_s() - began
+        took_s = monotonic.now_s() - began
     if not processes_of[0]:
         raise MeasurementError(
             f"{max(0.0, left_s()):.0f} s are left, and a profile of both takes {took_s:.0f} s"

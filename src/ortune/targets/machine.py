@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cached_property
@@ -58,10 +57,6 @@ class Machine:
         self.host = platform.host()
         self.pod = Pod(pod) if pod else None
         self.trials: Callable[..., tuple[Outcome, ...] | None] | None = None
-
-    def now_s(self) -> float:
-        """Its monotonic clock, in seconds."""
-        return time.monotonic()
 
     @cached_property
     def seen(self) -> Host:

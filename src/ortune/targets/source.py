@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import queue
-import time
 from pathlib import Path
 from types import TracebackType
 from typing import Self, TypeVar
 
 import msgspec
 
-from ortune import launcher
+from ortune import launcher, monotonic
 from ortune.errors import OrtuneError
 from ortune.fleet.environment import clean_environment
 from ortune.records import (
@@ -84,7 +83,7 @@ class SourceProcess:
             SourceProcessFailed: It was refused, failed, or ended the process.
         """
         self._child.send(msgspec.json.encode(request) + b"\n")
-        deadline = time.monotonic() + self._limits.load_s
+        deadline = monotonic.now_s() + self._limits.load_s
         while True:
             found = self._listen(deadline)
             if isinstance(found, SourceFailed):
@@ -100,7 +99,7 @@ class SourceProcess:
             if what:
                 self._child.end()
                 return SourceFailed(reason="out-of-memory", what=what, do="free memory, and try again")
-            if time.monotonic() > deadline:
+            if monotonic.now_s() > deadline:
                 self._child.end()
                 return SourceFailed(reason="timeout", what=f"no answer within {self._limits.load_s:.0f} s")
             return None

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import queue
-import time
 from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
 
-from ortune import launcher
+from ortune import launcher, monotonic
 from ortune.records import (
     PROTOCOL_VERSION,
     Applied,
@@ -104,14 +103,14 @@ class Worker:
         self, until: type[Loaded | TurnOver | TrialDone | ToolDone], patience_s: float = float("inf")
     ) -> bool:
         """Reads what it says until the answer that was waited for, or its end; False where neither came in time."""
-        began = self._since = time.monotonic()
+        began = self._since = monotonic.now_s()
         answer = None
-        while self.live and answer is None and time.monotonic() < began + patience_s:
+        while self.live and answer is None and monotonic.now_s() < began + patience_s:
             # Whoever goes on talking is held to the limits too.
             answer = self._listen(until) or self._over_limits()
             if isinstance(answer, TrialDone | ToolDone | TrialError):
                 self.end = answer
-        now = time.monotonic()
+        now = monotonic.now_s()
         self.elapsed_ns += int((now - began) * 1e9)
         self._in_phase_s += now - self._since
         if isinstance(self.end, TrialError):
@@ -159,7 +158,7 @@ class Worker:
                 return self.error("protocol", spoken)
             self.phase = "loading"
         elif isinstance(message, Loaded) and self.phase != "running":
-            self.phase, self._in_phase_s, self._since = "running", 0.0, time.monotonic()
+            self.phase, self._in_phase_s, self._since = "running", 0.0, monotonic.now_s()
         return message if isinstance(message, until | TrialError) else None
 
     def _over_limits(self) -> TrialError | None:
@@ -167,7 +166,7 @@ class Worker:
         if what:
             return self.error("out-of-memory", what)
         limit = self.limits.run_s if self.phase == "running" else self.limits.load_s
-        if self._in_phase_s + time.monotonic() - self._since > limit:
+        if self._in_phase_s + monotonic.now_s() - self._since > limit:
             return self.error("timeout", f"cut off, not done after {limit:.0f} s of {self.phase}")
         return None
 

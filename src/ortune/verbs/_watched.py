@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
 
-from ortune import rules
+from ortune import monotonic, rules
 from ortune.errors import OrtuneError
 from ortune.model.open import OpenModel, open_model
 from ortune.printable import operand
@@ -29,7 +28,7 @@ def watched(
     Raises:
         OrtuneError: There is no browser, or the address cannot be opened.
     """
-    until = time.monotonic() + watch_s + BESIDES_S
+    until = monotonic.now_s() + watch_s + BESIDES_S
     watched_page = watch(url, browser=browser, watch_s=watch_s, until=until, folder=folder, stop=stop)
     sessions, infos = [], []
     for place, session in enumerate(watched_page.page.sessions):
@@ -53,7 +52,7 @@ def _opened(model: PageModel, path: Path | None, until: float) -> tuple[PageMode
     """The model that a page gave; one that cannot be read is told with the reason."""
     if path is None:
         return model, None
-    if time.monotonic() > until:
+    if monotonic.now_s() > until:
         return msgspec.structs.replace(model, error="there was no time left to read it"), None
     try:
         opened = open_model(path, called=model.url or "model")

@@ -11,7 +11,7 @@ from typing import Annotated
 
 import msgspec
 
-from ortune import rules
+from ortune import monotonic, rules
 from ortune.errors import OrtuneError, UsageError
 from ortune.experiment.baseline import Baseline
 from ortune.experiment.first_run import settle
@@ -183,7 +183,7 @@ def _page(options: Options, watch: Watcher) -> Envelope[DiagnoseResult]:
 
 def _watch(options: Options, opened: Experiment) -> Envelope[DiagnoseResult]:
     watch = opened.watch
-    began_s = watch.clock.now_s()
+    began_s = monotonic.now_s()
     watch.line(f"watching {options.page}")
     page, first = watched(options.page, options.in_browser, options.watch_s, opened.scratch, watch.stop)
     findings = tuple({(f.code, f.what): f for session in page.sessions for f in session.findings}.values())
@@ -195,7 +195,7 @@ def _watch(options: Options, opened: Experiment) -> Envelope[DiagnoseResult]:
         reproduce=command("diagnose", options),
         page=page,
         session=opened.log.id,
-        elapsed_s=watch.clock.now_s() - began_s,
+        elapsed_s=monotonic.now_s() - began_s,
     )
     return opened.document(result, status="interrupted" if watch.stop() else "ok")
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
-from ortune import rules
+from ortune import monotonic, rules
 from ortune.errors import BusyError, Interrupted, MeasurementError, Stopped, UsageError
 from ortune.experiment.baseline import Baseline
 from ortune.experiment.document import document
@@ -232,7 +232,7 @@ def _noise(baseline: Baseline, runtime: Runtime, opened: Experiment) -> NoiseRep
             watch.line(f"block {schedule.standing.n_blocks} of {BLOCKS}")
 
         replay.whole()
-        order = replay.once("order", int, lambda: int(1e9 * watch.clock.now_s()))
+        order = replay.once("order", int, lambda: int(1e9 * monotonic.now_s()))
         drive(
             schedule,
             baseline.executor,

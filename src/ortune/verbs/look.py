@@ -21,6 +21,7 @@ from ortune.bundle import format as bundle_format
 from ortune.errors import OrtuneError, RuntimeNotFound, UsageError
 from ortune.experiment.baseline import Baseline
 from ortune.experiment.bench_result import load_words
+from ortune.experiment.clock import Stopwatch
 from ortune.experiment.first_run import settle
 from ortune.experiment.opening import Experiment
 from ortune.experiment.watcher import Watcher
@@ -109,7 +110,7 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[LookResult
     """
     # The budget of a look is of its runs: what it leaves out must not follow from how long Python takes to start.
     watch = watcher or Watcher()
-    watch = replace(watch, clock=watch.clock.again())
+    watch = replace(watch, clock=Stopwatch())
     with experiment("look", options, watch) as opened:
         try:
             text = SideText(

@@ -16,14 +16,13 @@ import os
 import queue
 import re
 import threading
-import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, Literal, get_args
 
-from ortune import launcher
+from ortune import launcher, monotonic
 from ortune.errors import RuntimeNotFound
 
 CALL_S = 30.0
@@ -79,7 +78,7 @@ class DevTools:
     """A browser with one page: no download is kept, no other page stays open, and no question gets more than a no.
 
     Attributes:
-        deadline: By ``time.monotonic``, when nothing is waited for any more.
+        deadline: By ``monotonic.now_s``, when nothing is waited for any more.
 
     Args:
         program: The browser.
@@ -251,7 +250,7 @@ class DevTools:
         return result
 
     def _limit(self, limit_s: float) -> float:
-        return max(0.0, min(limit_s, self.deadline - time.monotonic()))
+        return max(0.0, min(limit_s, self.deadline - monotonic.now_s()))
 
     def _send(
         self,

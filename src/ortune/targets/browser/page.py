@@ -21,7 +21,7 @@ from typing import Annotated, Any
 
 import msgspec
 
-from ortune import launcher, platform, providers, temporary
+from ortune import launcher, monotonic, platform, providers, temporary
 from ortune.errors import RuntimeNotFound
 from ortune.knobs.in_page import in_page
 from ortune.knobs.web.web_build import KNOB as BUILD
@@ -217,9 +217,9 @@ class Page(Process):
 
     def batch(self, runs: int, unmeasured: int) -> None:
         """Its turn to time a batch."""
-        self._began_s = self._began_s or time.monotonic()
+        self._began_s = self._began_s or monotonic.now_s()
         super().batch(runs, unmeasured)
-        self._ended_s = time.monotonic()
+        self._ended_s = monotonic.now_s()
         self._peak_bytes = max(self._peak_bytes, self.held_bytes)
 
     def close(self) -> None:
@@ -336,8 +336,8 @@ class Page(Process):
             return False
         if self._job["compiled"] and self._compiling_s() > _LARGE_S:
             return False
-        quiet, until = self._quiet(), time.monotonic() + _FIRST_S
-        while first and not quiet and time.monotonic() < until:
+        quiet, until = self._quiet(), monotonic.now_s() + _FIRST_S
+        while first and not quiet and monotonic.now_s() < until:
             quiet = self._quiet()
         if quiet:
             time.sleep(_WRITTEN_S)  # what it wrote last may note as begun what is ready by now

@@ -11,7 +11,6 @@ import json
 import re
 import socket
 import threading
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +19,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
+from ortune import monotonic
 from ortune.records import Host
 from ortune.targets.browser.server import KEEPS, Request, Site, build_of
 
@@ -151,16 +151,16 @@ class Remote:
         self._changed = threading.Condition()
         self._version = self._connection = 0
         self._connected = self._over = False
-        self._away_since = time.monotonic()
+        self._away_since = monotonic.now_s()
         self._loaded = ""  # the page that is there, or was last
         self._pages: dict[str, str] = {}  # by the page that has them; "" of those that nobody has got yet
         self.url = site.open(self)
 
     def wait(self, limit_s: float, stop: Callable[[], bool]) -> bool:
         """Waits until a browser is there; False where none came, or a stop was asked for."""
-        until = time.monotonic() + limit_s
+        until = monotonic.now_s() + limit_s
         with self._changed:
-            while not self._connected and time.monotonic() < until and not stop():
+            while not self._connected and monotonic.now_s() < until and not stop():
                 self._changed.wait(0.2)
             return self._connected
 
@@ -186,7 +186,7 @@ class Remote:
             if had and self._connected and had != self._loaded:
                 return "the browser went away, and came back with nothing of it"
             # Behind a screen that was locked a page goes on where it was, once it is looked at again.
-            if not self._connected and time.monotonic() > self._away_since + AWAY_S:
+            if not self._connected and monotonic.now_s() > self._away_since + AWAY_S:
                 left = "the browser went away and" if had else "no browser came, or it"
                 return f"{left} did not have the page open for {AWAY_S:.0f} s"
             return ""
@@ -284,7 +284,7 @@ class Remote:
         finally:
             with self._changed:
                 if mine == self._connection:
-                    self._connected, self._away_since = False, time.monotonic()
+                    self._connected, self._away_since = False, monotonic.now_s()
                 self._changed.notify_all()
 
 

@@ -16,7 +16,6 @@ import socket
 import socketserver
 import ssl
 import threading
-import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -25,6 +24,7 @@ from pathlib import Path
 from typing import Any, Protocol
 from urllib.parse import unquote
 
+from ortune import monotonic
 from ortune.files import inside, open_file
 
 POLL_S = 20.0  # a page asks again after so long without a message
@@ -229,7 +229,7 @@ class _Server(http.server.ThreadingHTTPServer):
 
     def service_actions(self) -> None:
         """Between two connections, or a tenth of a second: strangers who say nothing are let go."""
-        now = time.monotonic()
+        now = monotonic.now_s()
         for request, until in list(self._open.items()):
             if now > until:
                 self._cut(request)
@@ -239,7 +239,7 @@ class _Server(http.server.ThreadingHTTPServer):
         if len(self._open) >= MOST_CONNECTIONS:
             self.shutdown_request(request)
             return
-        self._open[request] = time.monotonic() + TOKEN_S
+        self._open[request] = monotonic.now_s() + TOKEN_S
         super().process_request(request, client_address)
 
     def shutdown_request(self, request: Any) -> None:
@@ -471,9 +471,9 @@ class PageServer:
 
     def _next(self, request: Request, number: int) -> None:
         """Gives the message of that number; the same again to who did not get it."""
-        until = time.monotonic() + POLL_S
+        until = monotonic.now_s() + POLL_S
         with self._posted:
-            while not self._closed.is_set() and time.monotonic() < until and number >= len(self._outbox):
+            while not self._closed.is_set() and monotonic.now_s() < until and number >= len(self._outbox):
                 self._posted.wait(BEAT_S)
             message = self._outbox[number] if number < len(self._outbox) else b""
         request.answer(200 if message else 204, message, "application/json")

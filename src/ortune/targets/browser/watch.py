@@ -23,7 +23,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from ortune import providers, temporary
+from ortune import monotonic, providers, temporary
 from ortune.errors import RuntimeNotFound, UsageError
 from ortune.knobs.web.web_build import build_of_file
 from ortune.providers.web_wasm import PROVIDER as WASM
@@ -203,7 +203,7 @@ def watch(
         url: Its address.
         browser: Which browser.
         watch_s: Seconds from its load on.
-        until: By ``time.monotonic``, when all must be over; ``BESIDES_S`` beyond the time of watching.
+        until: By ``monotonic.now_s``, when all must be over; ``BESIDES_S`` beyond the time of watching.
         folder: Where the browser has its profile and models are put.
         stop: Asked meanwhile; True ends it.
 
@@ -245,7 +245,7 @@ class _Watch:
                 happened=self._happened,
             )  # fmt: skip
         try:
-            tools.deadline = time.monotonic() + _LOAD_S
+            tools.deadline = monotonic.now_s() + _LOAD_S
             try:
                 tools.attach(rewrite=self._rewritten)
                 tools.call(
@@ -257,7 +257,7 @@ class _Watch:
                 tools.call("Profiler.start")
             except DevToolsError as error:
                 raise RuntimeNotFound(f"the browser cannot be used: {error}", do="--browser PATH") from error
-            began = time.monotonic()
+            began = monotonic.now_s()
             try:
                 loaded = tools.navigate(url, _LOAD_S)
             except DevToolsError as error:
@@ -267,12 +267,12 @@ class _Watch:
                     do="start its server, or correct the URL",
                 ) from None
             if not loaded:
-                self.trouble.append(f"it had not loaded after {time.monotonic() - began:.0f} s")
+                self.trouble.append(f"it had not loaded after {monotonic.now_s() - began:.0f} s")
             tools.deadline = self.until
-            end = min(time.monotonic() + watch_s, self.until)
-            while time.monotonic() < end and not stop() and not self.over:
+            end = min(monotonic.now_s() + watch_s, self.until)
+            while monotonic.now_s() < end and not stop() and not self.over:
                 time.sleep(_BEAT_S)
-            return self._watched(tools, url, time.monotonic() - began)
+            return self._watched(tools, url, monotonic.now_s() - began)
         finally:
             tools.close()
             temporary.remove_sockets(profile)
@@ -393,9 +393,11 @@ class _Watch:
 
     def _loaded(self, tools: DevTools) -> list[PageFile]:
         sizes: dict[str, int] = {}
-        until = time.monotonic() + _ASKED_S
+        until = monotonic.now_s() + _ASKED_S
         for context in tools.contexts:
-            limit_s = (until - time.monotonic()) / 2  # one that does not answer leaves the others their share
+            limit_s = (
+                until - monotonic.now_s()
+            ) / 2  # one that does not answer leaves the others their share
             for entry in _asked(tools, _LOADED, context, limit_s, list[Any]) or []:
                 with contextlib.suppress(msgspec.ValidationError):
                     name, size = msgspec.convert(entry, _Loaded)
@@ -462,7 +464,7 @@ class _Watch:
 
     def _answer(self, tools: DevTools, question: str, context: str) -> Any:
         """What the page answers while its models are read; where it does not, others are left half of the time."""
-        left_s = self.until - time.monotonic()
+        left_s = self.until - monotonic.now_s()
         if left_s <= 0:
             raise DevToolsError("there was no time left to read it")
         return tools.evaluate(question, left_s / 2, context=context)
