@@ -1,0 +1,195 @@
+"""One model under several releases of ONNX Runtime, in the same blocks: the newest is the base of each."""
+
+from __future__ import annotations
+
+import itertools
+import random
+import shlex
+from collections.abc import Sequence
+from dataclasses import replace
+
+from ortune.errors import MeasurementError
+from ortune.experiment.baseline import Baseline
+from ortune.experiment.first_run import settle
+from ortune.experiment.fixed_blocks import controlled, held, holds
+from ortune.experiment.opening import Experiment
+from ortune.knobs import version
+from ortune.records import (
+    Block,
+    Comparison,
+    Control,
+    Failed,
+    HistoryResult,
+    Measured,
+    OutputDifference,
+    ReleaseRow,
+    Runtime,
+)
+from ortune.report import history_words
+from ortune.search import confirm
+from ortune.search.blocks import BASE, awake, measured
+from ortune.search.figures import OBJECTIVES, WORDS, describe
+from ortune.trials.failures import describe as failure
+from ortune.trials.sides import require_unchanged
+
+
+class Releases:
+    """The releases while they are measured: ``measure``, then ``result``.
+
+    Args:
+        opened: What is measured.
+        baseline: The model under the newest release, not run yet.
+        runtimes: The releases that are installed, newest first.
+        missing: Why each other release is not there.
+        objective: What is compared.
+        seed: Of the orders.
+    """
+
+    def __init__(
+        self,
+        opened: Experiment,
+        baseline: Baseline,
+        runtimes: dict[str, Runtime],
+        missing: dict[str, str],
+        *,
+        objective: str,
+        seed: int,
+    ) -> None:
+        self.experiment, self.baseline, self.runtimes, self.missing = opened, baseline, runtimes, missing
+        self.objective, self.rng = objective, random.Random(f"history-{seed}")
+        self.watch, self.clock = opened.watch, opened.clock
+        self.estimand: str = OBJECTIVES[objective] or "median"
+        self.first_trials: dict[str, Measured] = {}
+        self.outputs: dict[str, OutputDifference] = {}
+        self.compared: list[str] = []
+        self.blocks: list[Block] = []
+        self.controls: Sequence[Control] = ()
+
+    def measure(self) -> None:
+        """Runs each release alone, then all that run and that the budget holds in the same blocks.
+
+        Raises:
+            MeasurementError: Only the newest release runs the model, or nothing could be measured.
+        """
+        baseline, clock, newest = self.baseline, self.clock, next(iter(self.runtimes))
+        settle(baseline, clock.budget_s, lambda: clock.left_s, self.watch.line)
+        baseline.pilot.run(self.objective, lambda: clock.left_s, lambda trial_ns: holds(clock, trial_ns))
+        baseline.pilot.require_real_times()
+        running = self._run_alone()
+        if not running:
+            raise MeasurementError(f"only {newest} runs the model: {next(iter(self.missing.values()))}")
+        self.first_trials[newest] = baseline.pilot.first
+        older = self._within_budget(running)
+        self.compared = [newest, *older]
+        if not older:
+            self.missing[newest] = self.missing[running[0]]
+            return
+        schedule = controlled(
+            baseline,
+            older,
+            self.watch,
+            self.experiment.replay,
+            fixed=OBJECTIVES[self.objective],
+            rng=self.rng,
+            clock=clock,
+        )
+        require_unchanged(baseline.side)
+        assert schedule.judgement is not None
+        self.estimand = schedule.judgement.estimand
+        self.blocks, self.controls = schedule.blocks, schedule.controls
+
+    def _run_alone(self) -> list[str]:
+        """The older releases that run the model, with their outputs checked against those of the newest."""
+        baseline, executor = self.baseline, self.baseline.executor
+        _, *older = self.runtimes
+        arms = baseline.controls()
+        for release in older:
+            arm = baseline.arm(release, side=replace(baseline.side, runtime=self.runtimes[release]))
+            outcome = executor.trial(arm, runs=baseline.pilot.look_runs, keep_outputs=True)
+            if isinstance(outcome, Failed):
+                self.missing[release] = failure(outcome)
+                continue
+            arms[release] = arm
+            baseline.live_with(outcome)
+            self.first_trials[release] = outcome
+            self.outputs[release] = baseline.check.difference(outcome, key=release, again=arm)
+        executor.arms = arms
+        return [release for release in older if release in arms]
+
+    def _within_budget(self, running: Sequence[str]) -> list[str]:
+        """Those that the budget holds: of too many the oldest are left out, with the reason."""
+        kept, needed_s = held(self.baseline, running, self.clock)
+        if len(kept) < len(running):
+            reason = history_words.no_time(needed_s)
+            left = running[len(kept) :]
+            self.missing.update(dict.fromkeys(left, reason))
+            self.watch.say(f"{', '.join(left)}: {reason}")
+        return kept
+
+    # --- what came of it
+
+    def result(self, *, again: Sequence[str], reproduce: str) -> HistoryResult:
+        """The result.
+
+        Args:
+            again: The words that name model and settings to another verb.
+            reproduce: The command that repeats this.
+        """
+        baseline, compared = self.baseline, self.compared
+        rows = self._rows()
+        claims = {row.release: row.since_previous for row in rows if row.since_previous is not None}
+        changed = tuple(name for name, claim in claims.items() if claim.verdict in ("faster", "slower"))
+        command = ""
+        if changed:
+            most = max(changed, key=lambda release: max(claims[release].ratio, 1 / claims[release].ratio))
+            before = compared[compared.index(most) + 1]
+            pair = ["--a-runtime", f"onnxruntime=={before}", "--b-runtime", f"onnxruntime=={most}"]
+            command = shlex.join(["ortune", "compare", *again, *pair])
+        return HistoryResult(
+            side=baseline.side.record,
+            estimand=WORDS[self.estimand],
+            rows=rows,
+            changed=changed,
+            whole=self._against(compared[0], compared[-1]) if len(compared) > 1 else None,
+            controls=tuple(self.controls),
+            findings=tuple(baseline.findings),
+            notes=(
+                *baseline.work.notes,
+                *baseline.notes,
+                *awake(self.blocks),
+                *self.experiment.played_notes,
+            ),
+            why=command,
+            reproduce=reproduce,
+            session=self.experiment.log.id,
+            elapsed_s=self.experiment.elapsed_s,
+        )
+
+    def _against(self, release: str, older: str) -> Comparison | None:
+        """One release against an older one."""
+        # Each release but the oldest is compared with one other: so many claims share one error.
+        level = 1 - 0.05 / max(1, len(self.compared) - 1)
+        arm, base = self._arm(release), self._arm(older)
+        return confirm.compare(self.blocks, arm, self.estimand, base=base, level=level)
+
+    def _arm(self, release: str) -> str:
+        return BASE if release == self.compared[0] else release
+
+    def _rows(self) -> tuple[ReleaseRow, ...]:
+        """A row a release, newest first, those that are not there too."""
+        older = dict(itertools.pairwise(self.compared))
+        rows = []
+        for release in {**self.runtimes, **self.missing}:
+            trials = measured(self.blocks, self._arm(release))
+            first = [self.first_trials[release]] if release in self.first_trials else []
+            rows.append(
+                ReleaseRow(
+                    release=release,
+                    runtime=self.runtimes.get(release),
+                    figures=describe(trials or first, self.estimand, []) if trials or first else None,
+                    outputs=self.outputs.get(release),
+                    since_previous=self._against(release, older[release]) if release in older else None,
+                    failed=self.missing.get(release, "" if trials else history_words.NO_BLOCK),
+                )
+            )
+        return tuple(sorted(rows, key=lambda row: version(row.release), reverse=True))
