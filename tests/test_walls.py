@@ -53,7 +53,7 @@ ROOMS = {
     },
     "profiling": {
         "stats", "model", "knobs", "store", "targets", "trace", "analysis", "inputs", "rewrites", "bundle", "search",
-        "trials", "experiment",
+        "trials", "experiment", "report",
     },
     "locks": {"model", "graph", "knobs", "targets", "store", "trace", "analysis", "inputs", "trials", "experiment"},
     "bisection": {"model", "graph", "knobs", "targets", "analysis", "inputs", "trials"},

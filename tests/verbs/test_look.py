@@ -11,7 +11,7 @@ import sys
 from functools import cache
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 import numpy as np
@@ -28,6 +28,7 @@ from ortune.experiment.watcher import Watcher
 from ortune.fleet.runtimes import probe
 from ortune.model.open import open_model
 from ortune.profiling import peaks, processes
+from ortune.profiling.look_contents import contents
 from ortune.records import (
     CaseTimes,
     LookResult,
@@ -43,7 +44,7 @@ from ortune.targets.machine import Machine
 from ortune.trials.executor import Timing
 from ortune.verbs._options import seconds, words
 from ortune.verbs._session import terms
-from ortune.verbs.look import Options, _Look, contents
+from ortune.verbs.look import Options, _Look
 from within import program
 
 INFO = helper.make_tensor_value_info
@@ -230,22 +231,22 @@ def test_the_budget_that_is_suggested_holds_what_was_left_out(
         now, profiled = 0.0, list[str]()
         asked = Options(model="m.onnx", budget=budget_s)
         found = _Look(asked, Experiment("look", terms(asked), Watcher(), tmp_path), model, None)
-        monkeypatch.setattr(found, "_profile", lambda *_: profiled.append("profile"))
-        trials = Trials()
+        monkeypatch.setattr(found.look, "_profile", lambda *_: profiled.append("profile"))
+        trials, side = Trials(), cast("Any", None)
         baseline: Any = SimpleNamespace(arm=str, executor=trials, require_measured=lambda _, outcome: outcome)
-        found._measure(baseline, trials.trial(None))
+        found.look._measure(baseline, side, trials.trial(None))
         return found, profiled
 
     short, profiled = taken(8.0 if latency_s > 1 else 1.0)
-    assert len(short.left_out) == 2 and not profiled
+    assert len(short.look.left_out) == 2 and not profiled
     words = shlex.split(short._next(None, set())[1])
     enough, profiled = taken(seconds(words[-1], "--budget"))
-    assert not enough.left_out and profiled
+    assert not enough.look.left_out and profiled
     assert enough._next(None, set()) == ["ortune tune m.onnx"]
     # Time for the profile, and for no timed process before it: the plain one beside the profiled one is timed.
     first_s, trial_s = load_s + latency_s, load_s + 6 * latency_s
     hurried, profiled = taken(first_s + 2.2 * trial_s)
-    assert profiled and not hurried.left_out and now == first_s
+    assert profiled and not hurried.look.left_out and now == first_s
 
 
 def test_a_profile_that_holds_nothing_is_left_out_and_the_rest_is_told(tmp_path: Path) -> None:
@@ -324,7 +325,7 @@ def test_every_command_that_is_suggested_can_be_typed(
     asked = Options(model=str(model), target=target, set=["intra=2"], dim=["rows=8"])
     opened = Experiment("look", terms(asked), Watcher(), tmp_path)
     taken = _Look(asked, opened, open_model(model), None)
-    taken.needed_s = 30.0
+    taken.look.needed_s = 30.0
     lines = taken._next(None, {"too-many-threads", "depends-on-values"})
     found = measurable(taken._findings(), words(asked, without=("budget",)))
     lines += [f.fix for f in found if f.name == "initializers-in-inputs"]

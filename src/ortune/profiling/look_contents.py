@@ -1,0 +1,76 @@
+"""What a first look tells of a model's file: its contents, the work of one run, and regions that repeat."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+
+import msgspec
+
+from ortune.analysis import regions
+from ortune.analysis.ort_files import inspect
+from ortune.inputs import workload
+from ortune.inputs.run_cost import run_cost
+from ortune.model.graphs import parameters, stored_bytes, type_name
+from ortune.model.open import OpenModel
+from ortune.records import LookResult, RepeatedRegion, Workload
+from ortune.report import look_words
+
+MOST_REGIONS = 8
+
+
+def contents(model: OpenModel) -> LookResult:
+    """Everything that is known without running the model and without input shapes."""
+    sizes: Counter[str] = Counter()
+    count = 0
+    for tensor in parameters(model.ir):
+        count += tensor.size
+        sizes[type_name(tensor.dtype)] += stored_bytes(tensor)
+    return LookResult(
+        model=model.info,
+        parameters=count,
+        parameter_bytes=sizes.total(),
+        weight_types=dict(sizes.most_common()),
+        operators=dict(sorted(model.op_counts.items(), key=lambda item: (-item[1], item[0]))),
+        ort_file=inspect(model),
+    )
+
+
+def with_work(result: LookResult, model: OpenModel, work: Workload) -> LookResult:
+    """The result with the inputs in words and the floating-point operations of one run."""
+    result = msgspec.structs.replace(result, inputs=workload.describe(work))
+    if not work.cases:
+        return result
+    flops, cost = run_cost(model.ir, work)
+    complete = not look_words.uncounted(cost)
+    return msgspec.structs.replace(
+        result,
+        flops=flops if flops or complete else None,
+        flops_complete=complete,
+        flops_note=look_words.flops_note(cost),
+    )
+
+
+def repeated_regions(
+    model: OpenModel, times: Mapping[str, float], work: Workload | None
+) -> tuple[RepeatedRegion, ...]:
+    """What comes again and again, by its share of the time where that is known, else of the estimated operations."""
+    every = regions.regions(model.ir) if model.info.format == "onnx" else []
+    weights = dict(times)
+    if every and not weights and work is not None and work.cases:
+        _, cost = run_cost(model.ir, work)
+        weights = {node.called: float(node.flops * node.times) for node in cost.nodes}
+    rows = [
+        RepeatedRegion(
+            copies=region.copies,
+            n_nodes=region.n_nodes,
+            first=region.nodes[0],
+            operators=region.operators,
+            share_ratio=regions.share(region, weights) if weights else None,
+            share_from="profile" if times else "cost",
+        )
+        for region in every
+    ]
+    return tuple(
+        sorted(rows, key=lambda row: (-(row.share_ratio or 0.0), -row.copies * row.n_nodes))[:MOST_REGIONS]
+    )

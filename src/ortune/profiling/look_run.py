@@ -1,0 +1,224 @@
+"""A model run for a first look: one timed process and one profiled one, as far as the budget allows."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+
+from ortune.errors import UsageError
+from ortune.experiment.baseline import Baseline
+from ortune.experiment.bench_result import load_words
+from ortune.experiment.first_run import settle
+from ortune.experiment.opening import Experiment
+from ortune.model.open import OpenModel
+from ortune.profiling.look_contents import contents, with_work
+from ortune.profiling.look_nodes import explained, saving_s
+from ortune.profiling.processes import ENOUGH_RUNS, beside_plain, seen, turns_of
+from ortune.records import FeedRef, Headroom, LookTiming, Measured, OperatorProfile, Outcome, Workload
+from ortune.report import look_words
+from ortune.search.blocks import BASE
+from ortune.search.figures import figure
+from ortune.trace.operators import by_node, by_operator, kept_runs, run_time_ns
+from ortune.trace.ort_profile import read_profile
+from ortune.trials.executor import Arm, Timing
+from ortune.trials.failures import describe
+from ortune.trials.sides import Resolved
+
+TIMED_NS = 1_000_000_000  # of timed runs; a first look needs no more
+PROFILED_EVENTS = 60_000
+TOP_NODES = 5
+LEAST_RUNS = 6  # of a timed process: the first, two that warm up, three that are timed
+
+
+class FirstLook:
+    """What a first look knows of a model so far: at first what its file says, after ``run`` how it runs.
+
+    Attributes:
+        result: Of the file and its inputs.
+        work: What the model is fed; None while nothing was settled.
+        timing, profile, headroom: Of the processes; None where the budget left them out.
+        busy: What other programs did meanwhile.
+        times: Nanoseconds a node of the user's.
+        left_out: What the budget did not hold, or what failed.
+        needed_s: A budget that holds what was left out for want of time; 0 where it held all.
+    """
+
+    def __init__(self, opened: Experiment, model: OpenModel, store: Path | None) -> None:
+        """Reads the file.
+
+        Args:
+            opened: What is measured, with its budget.
+            model: The model.
+            store: The folder that holds the machine's peaks.
+        """
+        self.experiment, self.model, self.store = opened, model, store
+        self.watch = opened.watch
+        self.budget_s = opened.terms.budget_s or 0.0
+        self.work: Workload | None = None
+        self.timing: LookTiming | None = None
+        self.profile: OperatorProfile | None = None
+        self.headroom: Headroom | None = None
+        self.busy = ""
+        self.times: dict[str, float] = {}
+        self.left_out: list[str] = []
+        self.needed_s = 0.0
+        self.watch.line("reading the model")
+        self.result = contents(model)
+
+    @property
+    def spent_s(self) -> float:
+        """Seconds of the budget that are spent."""
+        return self.watch.clock.spent_s
+
+    @property
+    def left_s(self) -> float:
+        """Seconds of the budget that are left."""
+        return self.budget_s - self.spent_s
+
+    def run(self, side: Resolved) -> None:
+        """Runs the model, and times and profiles it as far as the time allows.
+
+        Raises:
+            OrtuneError: It does not run.
+        """
+        baseline = self.experiment.base(side, say=self.watch.line, load=_one_caller)
+        self._count(baseline.work)
+        self.watch.line("running the model")
+        n_notes = len(baseline.notes)
+        settle(baseline, self.budget_s, lambda: self.left_s, self.watch.line)
+        self.left_out += baseline.notes[n_notes:]
+        self._count(baseline.work)
+        first = baseline.executor.last
+        assert isinstance(first, Measured)
+        self._measure(baseline, side, first)
+
+    def _count(self, work: Workload) -> None:
+        if work is not self.work:
+            self.work, self.result = work, with_work(self.result, self.model, work)
+
+    def _measure(self, baseline: Baseline, side: Resolved, first: Measured) -> None:
+        """One timed process and one profiled one, as far as the time allows."""
+        base = baseline.arm(BASE)
+        self.timing = self._timing(first)
+        run_ns = self.timing.latency_ns * len(first.done.cases)
+        trial_s = (first.elapsed_ns + (LEAST_RUNS - 1) * run_ns) / 1e9
+        profile_s = 2 * trial_s  # one process with the profiler and one without
+        self.busy = seen(first).busy
+        left_s = self.left_s
+        # Where time is short, the plain process beside the profiled one is timed in the place of one of its own; it
+        # runs one shape alone.
+        # A timed process may well take longer than the least that it does.
+        both = 1.5 * trial_s + profile_s <= left_s
+        if trial_s > left_s:
+            self.needed_s = self.spent_s + trial_s + profile_s
+            self.left_out += [
+                look_words.no_time_for(look_words.LATENCY, trial_s),
+                look_words.no_time_for(look_words.PROFILE, profile_s),
+            ]
+        elif both or profile_s > left_s or len(first.done.cases) > 1:
+            baseline.executor.timing = _timing(run_ns, left_s - trial_s - (profile_s if both else 0.0))
+            timed = baseline.require_measured(base, baseline.executor.trial(base))
+            self.busy = seen(timed).busy or self.busy
+            self.timing = self._timing(timed)
+            if profile_s > self.left_s:
+                self.needed_s = self.spent_s + profile_s
+                self.left_out.append(look_words.no_time_for(look_words.PROFILE, profile_s))
+            else:
+                self._profile(baseline, side)
+        else:
+            self._profile(baseline, side)
+
+    def _timing(self, trial: Measured) -> LookTiming:
+        latency = figure(trial, "median")
+        first = [case.first_ns for case in trial.done.cases]
+        first_ns = sum(first) / len(first)
+        typical = first_ns if latency is None else latency
+        # A count that leaves nodes out, or takes the more expensive branch for the one taken, gives no rate.
+        flops = self.result.flops if not self.result.flops_note else None
+        return LookTiming(
+            latency_ns=typical,
+            n_runs=0 if latency is None else trial.done.n_runs,
+            warmed_up=all(case.warmup_runs for case in trial.done.cases),
+            first_run_ns=first_ns,
+            load_ns=trial.done.load_ns,
+            peak_bytes=trial.done.peak_bytes,
+            flops_per_s=flops / (typical / 1e9) if flops else None,
+            placement=trial.done.placement,
+        )
+
+    def _profile(self, baseline: Baseline, side: Resolved) -> None:
+        """Profiles the first shape alone: a profile does not say which shape a run had."""
+        assert self.timing is not None
+        self.watch.line("profiling")
+        base = baseline.arm(BASE)
+        feeds = tuple(FeedRef(name=ref.name, path=ref.path) for ref in base.feeds[:1])
+        arm = Arm(name="profiled", plan=base.plan, model=base.model, runtime=base.runtime, feeds=feeds)
+        fits = PROFILED_EVENTS // max(1, self.result.model.n_nodes)
+        # No more than the time allows, in two processes that take turns.
+        time_ns = min(TIMED_NS, max(0.0, self.left_s) * 1e9 / 4)
+        runs = max(3, min(ENOUGH_RUNS, fits, int(time_ns / self.timing.latency_ns)))
+        # Beside a process without the profiler, turn by turn: what the machine does is not the profiler's cost.
+        outcome, plain = baseline.executor.profiled([arm], turns_of(runs))[0]
+        if not isinstance(outcome, Measured):
+            self.left_out.append(look_words.no_profile(f"failed ({describe(outcome).splitlines()[0]})"))
+            return
+        self.busy = seen(outcome).busy or self.busy
+        if not self.timing.warmed_up and isinstance(plain, Measured):
+            self.timing = self._timing(plain)
+        self._read(side, outcome, plain)
+
+    def _read(self, side: Resolved, outcome: Measured, plain: Outcome | None) -> None:
+        """Reads the trace of a profiled process, beside which a plain one ran."""
+        path = Path(outcome.done.profile)
+        # ONNX Runtime answers with the path that it was given, which the worker's own folder may be the start of.
+        try:
+            trace = read_profile(path if path.is_absolute() else self.experiment.scratch / path)
+        except UsageError as error:
+            self.left_out.append(look_words.no_profile(error.what))
+            return
+        warm = 1 + outcome.done.cases[0].warmup_runs
+        if not kept_runs(trace, warm):
+            self.left_out.append(look_words.no_profile("holds no whole run"))
+            return
+        profiled_ns = run_time_ns(trace, warm)
+        self.profile = OperatorProfile(
+            n_runs=len(kept_runs(trace, warm)),
+            run_ns=profiled_ns,
+            slowdown_ratio=beside_plain(outcome, plain),
+            operators=by_operator(trace, warm),
+            nodes=by_node(trace, warm)[:TOP_NODES],
+            complete=trace.complete,
+        )
+        assert self.work is not None and self.timing is not None
+        needed = saving_s(self.timing.load_ns)
+        hurried = self.left_s < needed
+        if hurried:
+            self.needed_s = self.spent_s + needed
+            self.left_out.append(look_words.no_time_for(look_words.NAMES, needed))
+        self.profile, self.headroom, self.times = explained(
+            side, self.work, trace, warm, self.profile,
+            host=self.experiment.machine.host, state=seen(outcome), store=self.store, scratch=self.experiment.scratch,
+            hurried=hurried,
+        )  # fmt: skip
+
+
+def _one_caller(work: Workload) -> Workload:
+    """A first look is no load test, whatever a workload file says: one caller, back to back."""
+    if (work.sessions, work.callers, work.gap_ns) == (1, 1, 0):
+        return work
+    note = look_words.one_caller(load_words(work))
+    return msgspec.structs.replace(work, sessions=1, callers=1, gap_ns=0, notes=(*work.notes, note))
+
+
+def _timing(run_ns: float, spare_s: float) -> Timing:
+    """Timed runs for about a second, fewer where the budget ends first; at least three."""
+    slow = run_ns > 200_000_000
+    time_ns = min(TIMED_NS, max(0.0, spare_s * 1e9 / 2))
+    runs = max(3, min(200, int(time_ns / max(run_ns, 1))))
+    return Timing(
+        runs=runs,
+        warmup_runs=1 if slow else 3,
+        warmup_ns=0 if slow else 30_000_000,
+        warmup_cap_ns=0 if slow else 400_000_000,
+    )
