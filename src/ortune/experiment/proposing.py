@@ -9,6 +9,8 @@ from typing import cast
 from ortune import rewrites, rules, targets
 from ortune.experiment import in_browsers, quantising
 from ortune.experiment.across import gpu_features, propose_elsewhere, scope_of, without_feature
+from ortune.experiment.confirming import confirm_winner
+from ortune.experiment.entering import enter
 from ortune.experiment.needed_rewrites import needed
 from ortune.experiment.replay import Places
 from ortune.experiment.tuning import Tuning
@@ -67,7 +69,7 @@ def search(
         proposed, run.precision = tried.chosen(proposed), tried.rows
     # What the user asks for is part of every plan that is tried, and never ablated.
     required = merge(Plan(rewrites=pinned, settings=rewrites.settings_for(pinned)), asked.everywhere)
-    if not run.enter(proposed, refused, required=required):
+    if not enter(run, proposed, refused, required=required):
         return
     if not run.exploring:
         run.calibrate()
@@ -75,7 +77,7 @@ def search(
         run.explore()
         return
     run.race(baseline.host.effective_cpus)
-    run.confirm()
+    confirm_winner(run)
 
 
 def _proposed(

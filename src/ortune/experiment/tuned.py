@@ -318,7 +318,7 @@ def _lines(plan: Plan, model: str, allocators: Mapping[str, str], custom_ops: Se
 def _caution(run: Tuning) -> str:
     """The default's pool knows nothing of a quota: where it is larger than what may be used, beating it is easy."""
     host = run.baseline.host
-    if host.effective_cpus >= host.cores or run.current is not None:
+    if host.effective_cpus >= host.cores or run.search.current is not None:
         return ""
     usable = "1 CPU" if host.effective_cpus == 1 else f"{host.effective_cpus} CPUs"
     return (

@@ -27,6 +27,7 @@ class Search:
     Attributes:
         race: All plans with their blocks; ``calibration`` and ``confirmation`` are the blocks before and after it.
         default: What all is held against.
+        required: What the user wants in every plan.
         current: What the user runs today; it stands in every block where ``race.with_current``.
         judgement: What the calibration says; there once it is through.
         ablation: What leaving a setting or rewrite out costs: log ratios by its name.
@@ -38,6 +39,7 @@ class Search:
     race: Halving
     default: Plan
     current: Plan | None
+    required: Plan = field(default_factory=Plan)
     judgement: Judgement = field(init=False)
     calibration: list[Block] = field(default_factory=list)
     confirmation: list[Block] = field(default_factory=list)
@@ -62,17 +64,17 @@ class Search:
         yield from self.race.screen(list(self.race.entries.values()))
         yield from try_rest(self.race, waiting)
 
-    def find_winner(self, waiting: Sequence[Entry], required: Plan, cpus: int) -> Steps[None]:
+    def find_winner(self, waiting: Sequence[Entry], cpus: int) -> Steps[None]:
         """Screens, combines what helped, explores numbers near the leader's, and drops what does not pay."""
         race = self.race
         yield from self.screen(waiting)
         leader = self.leader()
         if leader is not None:
-            leader = yield from combine(race, leader, required)
-            leader = yield from explore(race, leader, required, cpus)
+            leader = yield from combine(race, leader, self.required)
+            leader = yield from explore(race, leader, self.required, cpus)
         self.winner = leader if leader is not None and leader.live else self.leader()
         if self.winner is not None:
-            self.winner, self.ablation = yield from ablate(race, self.winner, required)
+            self.winner, self.ablation = yield from ablate(race, self.winner, self.required)
 
     def leader(self) -> Entry | None:
         """The plan to confirm, of those that have enough blocks; None when nothing was measured."""

@@ -14,7 +14,7 @@ import msgspec
 from ortune import knobs, rewrites, targets
 from ortune.bundle import format as bundle_format
 from ortune.bundle.write import require_replaceable, require_writable
-from ortune.errors import OrtuneError, UsageError
+from ortune.errors import UsageError
 from ortune.experiment.across import (
     usable_here,
     with_runtime,
@@ -29,29 +29,22 @@ from ortune.experiment.tuning import Tuning
 from ortune.experiment.watcher import Watcher
 from ortune.fleet import runtimes
 from ortune.printable import operand
-from ortune.profiling.headroom import short_profile
-from ortune.profiling.why import why
+from ortune.profiling.tuning import default_headroom, winner_difference
 from ortune.providers import CPU
 from ortune.records import (
     BrowserPlace,
     Envelope,
     Headroom,
     Plan,
-    ProfileDifference,
     ProfileResult,
     RewriteSpec,
     TuneResult,
 )
-from ortune.report import finding_words, headroom_words, tune_words
-from ortune.report.difference_words import worded
-from ortune.search.blocks import BASE
-from ortune.search.figures import TIMES, figure, require_objective
+from ortune.report import finding_words, tune_words
+from ortune.search.figures import require_objective
 from ortune.search.guards import GUARDS
-from ortune.search.halving import CURRENT
 from ortune.search.phases import (
     DELIVERY_SHARE,
-    PROFILE_BEFORE_RACE_SHARE,
-    PROFILED_TRIALS,
 )
 from ortune.search.plan_edits import merge
 from ortune.trials.sides import (
@@ -90,7 +83,6 @@ from ortune.verbs._options import (
 )
 from ortune.verbs._session import experiment, go_on, keep
 
-PROFILED_NODES = 10
 AUTO, ALL = "auto", "all"
 """What ``--targets`` calls all that run here, and with them all that can be installed."""
 
@@ -423,7 +415,7 @@ def _tune(
     elif enough:
         run.keep_for_why(options.objective)
         watch.line("profiling, to see where the time goes")
-        headroom, short, profile = _headroom(run, options)
+        headroom, short, profile = default_headroom(run, options.objective, options.folder)
         run.pass_on()  # a session that goes on has it in its journal, and the time that it took
         search(run, options.asked(everywhere), profile, places)
     else:
@@ -438,7 +430,7 @@ def _tune(
         reproduce=command("tune", options),
         headroom=headroom,
         default_profile=short,
-        why=_why(run, options, result),
+        why=winner_difference(run, result),
     )
     untested = tune_words.nothing_tested(result)
     return run, opened.document(
@@ -446,73 +438,3 @@ def _tune(
         status="interrupted" if run.stopped else "ok",
         verdict="nothing-tested" if untested else run.search.verdict(changes=result.changes),
     )
-
-
-def _headroom(
-    run: Tuning, options: Options
-) -> tuple[Headroom | None, ProfileResult | None, ProfileResult | None]:
-    """What one short profile of the default says can be won, what a page draws of it, and the whole of it.
-
-    A session that goes on has the first two in its journal.
-    """
-    whole: list[ProfileResult] = []
-
-    def look() -> tuple[Headroom | None, ProfileResult | None]:
-        latency = figure(run.baseline.pilot.first, "median")
-        if latency is None or options.objective not in TIMES:
-            return None, None
-        most_ns = run.spare_ns(PROFILE_BEFORE_RACE_SHARE)
-        profile = short_profile(run.baseline, latency, options.folder, most_ns=most_ns)
-        if profile is None or profile.headroom is None:
-            return None, None
-        whole.append(profile)
-        headroom = headroom_words.worded(profile.headroom)
-        run.watch.say(headroom.sentence)
-        return headroom, _short(profile)
-
-    headroom, short = run.replay.once("headroom", tuple[Headroom | None, ProfileResult | None], look)
-    return headroom, short, whole[0] if whole else None
-
-
-def _short(profile: ProfileResult) -> ProfileResult:
-    """What the page draws of it."""
-    nodes = sorted(profile.nodes, key=lambda node: -node.time_ns)[:PROFILED_NODES]
-    return ProfileResult(
-        trace=profile.trace,
-        n_runs=profile.n_runs,
-        wall_ns=profile.wall_ns,
-        slowdown_ratio=profile.slowdown_ratio,
-        categories=profile.categories,
-        nodes=tuple(nodes),
-    )
-
-
-def _why(run: Tuning, options: Options, result: TuneResult) -> ProfileDifference | None:
-    """Where the winner's gain lies; None where there is no winner, or where telling it takes long."""
-    executor, leader = run.baseline.executor, run.search.winner
-    beside, figures = BASE, result.default_figures
-    if result.current_figures is not None and options.today not in (None, options.default):
-        beside, figures = CURRENT, result.current_figures
-    if not result.changes or leader is None or leader.plan != result.winner or beside not in executor.arms:
-        return None
-    base, new = executor.arms[beside], executor.arms[leader.arm]
-    if not run.why_processes or run.watch.stop() or result.winner_figures is None:
-        return None
-    latencies = (figures.latency_ns, result.winner_figures.latency_ns)
-    sides = [replace(run.side, plan=a.plan, runs=a.model, runtime=a.runtime) for a in (base, new)]
-    try:
-        difference = why(
-            run.baseline,
-            (sides[0], sides[1]),
-            (base, new),
-            latencies,
-            None,
-            run.watch.line,
-            processes=run.why_processes,
-            each_s=PROFILED_TRIALS * run.baseline.pilot.trial_ns / 1e9,
-            # They may take far longer than was thought: 23 s for 10 where a neighbour came and went.
-            left_s=lambda: options.budget_s - run.clock() / 1e9 - run.delivery_s,
-        )
-    except (OrtuneError, OSError):
-        return None  # an answer is not lost because its reason is
-    return worded(difference, "the winner")
