@@ -1,15 +1,19 @@
 """Asks an execution provider that runs here which single nodes it takes, and writes its table for ``ortune partition``.
 
-python tools/probe_provider.py qnn|webgpu PYTHON [CASES]
+python tools/probe_provider.py qnn|webgpu PYTHON [CASES] [OPERATOR,...]
+python tools/probe_provider.py xnnpack FOLDER [CASES] [OPERATOR,...]
 
 CASES is how many nodes of one operator are asked about, 5 by default: Qualcomm's emulator compiles each for a second.
+With OPERATORs these alone are asked about, and their part of the table is replaced.
 PYTHON is the interpreter of an environment with the provider: ``ortune runtime add qnn`` makes one (on x86-64 with
 Qualcomm's emulator), ``ortune runtime add webgpu`` another; without a GPU the latter needs
-ORT_WEBGPU_EP_ALLOW_SOFTWARE_ADAPTER=1 and a Vulkan driver in software (VK_DRIVER_FILES).
+ORT_WEBGPU_EP_ALLOW_SOFTWARE_ADAPTER=1 and a Vulkan driver in software (VK_DRIVER_FILES). No wheel has XNNPACK, but
+onnxruntime-web 1.16.3 has: FOLDER is where ``npm install onnxruntime-web@1.16.3`` ran, and Node.js runs it.
 
 The nodes are those of onnx's own backend tests, some a kind of operator: as they are, with all inputs but the first
-constant, in other element types, with an open size, and with QDQ nodes around them. No model that the table is judged
-by is among them.
+constant, in other element types, with an open size, and with QDQ nodes around them; and a Cast of each element type to
+each other. XNNPACK is also asked about an activation behind a node that may take it up. No model that the table is
+judged by is among them.
 """
 
 from __future__ import annotations
@@ -27,6 +31,7 @@ from typing import Any
 
 import numpy as np
 import onnx
+import onnx.parser
 from onnx import TensorProto, helper, numpy_helper
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -34,10 +39,14 @@ TABLES = ROOT / "src" / "ortune" / "partitions" / "tables"
 PROVIDERS = {
     "qnn": ("QNNExecutionProvider", {"backend_type": "htp"}),
     "webgpu": ("WebGpuExecutionProvider", {}),
+    "xnnpack": ("XnnpackExecutionProvider", {}),
 }
 MOST_CASES = 5
-OPSET = 20
+OPSETS = {"qnn": 20, "webgpu": 20, "xnnpack": 18}
+IR_VERSION = 8
 TYPES = {"float16": TensorProto.FLOAT16, "int32": TensorProto.INT32, "int64": TensorProto.INT64}
+CAST = ("float", "float16", "double", "bool", "int8", "uint8", "int32", "int64")
+"""Element types between which a Cast is asked about."""
 TIMEOUT_S = 300
 
 ASK = """
@@ -59,6 +68,39 @@ for line in sys.stdin:
     print(json.dumps([line.strip(), nodes]), flush=True)
 """
 
+ANY = "*"
+"""The operator of a node, where onnxruntime-web names none: all nodes have one provider."""
+# What onnxruntime-web logs of its nodes is all that it gives away.
+ASK_WEB = r"""
+const fs = require("fs"), path = require("path");
+let logged = [];
+for (const way of ["log", "info", "warn", "error"]) console[way] = (...words) => logged.push(words.join(" "));
+const ort = require(path.join(process.argv[1], "node_modules", "onnxruntime-web"));
+ort.env.wasm.numThreads = 1;
+const options = {executionProviders: ["xnnpack"], logSeverityLevel: 0, logVerbosityLevel: 1};
+(async () => {
+  for (const file of fs.readFileSync(0, "utf8").split("\n").filter(Boolean)) {
+    let nodes = null;
+    logged = [];
+    try {
+      const session = await ort.InferenceSession.create(new Uint8Array(fs.readFileSync(file)), options);
+      await session.release();
+      nodes = [];
+      let place = "";
+      for (const line of logged.join("\n").split("\n")) {
+        if (!line.includes("VerifyEachNodeIsAssignedToAnEp")) continue;
+        const start = line.match(/placed on \[(\w+)\]/), node = line.match(/\]\s+(\w+) \((.*)\)$/);
+        const all = line.match(/All nodes placed on \[(\w+)\]. Number of nodes: (\d+)/);
+        if (all) nodes.push(...Array(Number(all[2])).fill(["*", "", all[1]]));
+        else if (start) place = start[1];
+        else if (node) nodes.push([node[1], node[2], place]);
+      }
+    } catch (error) {}
+    fs.writeSync(1, JSON.stringify([file, nodes]) + "\n");
+  }
+})();
+"""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Probe:
@@ -71,7 +113,7 @@ class Probe:
     model: onnx.ModelProto
 
 
-def probes(most_cases: int) -> Iterator[Probe]:
+def probes(most_cases: int, opset: int) -> Iterator[Probe]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         from onnx.backend.test.case.node import collect_testcases
@@ -79,11 +121,11 @@ def probes(most_cases: int) -> Iterator[Probe]:
         cases = collect_testcases(None)
     seen: defaultdict[str, list[tuple[Any, ...]]] = defaultdict(list)
     for case in cases:
-        model = _at_opset(case.model)
+        model = _at_opset(case.model, opset)
         if len(model.graph.node) != 1 or not case.data_sets or not model.graph.input:
             continue
         (node,) = model.graph.node
-        if node.domain:
+        if node.domain or node.op_type == "Cast":
             continue
         tensors = all(v.type.HasField("tensor_type") for v in (*model.graph.input, *model.graph.output))
         if not tensors or any(a.HasField("g") for a in node.attribute):
@@ -121,14 +163,56 @@ def _forms(operator: str, model: onnx.ModelProto, inputs: list[Any], *, fresh: b
         yield Probe(operator=operator, kind=kind, rank=rank, form="open", model=_opened(constant))
 
 
-def _at_opset(model: onnx.ModelProto) -> onnx.ModelProto:
+def casts(opset: int) -> Iterator[Probe]:
+    """A Cast of each element type to each other."""
+    for before in CAST:
+        for after in CAST:
+            if before == after:
+                continue
+            first, last = (TensorProto.DataType.Value(kind.upper()) for kind in (before, after))
+            graph = helper.make_graph(
+                [helper.make_node("Cast", ["x"], ["y"], to=last)],
+                "cast",
+                [helper.make_tensor_value_info("x", first, [3, 4])],
+                [helper.make_tensor_value_info("y", last, [3, 4])],
+            )
+            opsets = [helper.make_opsetid("", opset)]
+            model = helper.make_model(graph, opset_imports=opsets, ir_version=IR_VERSION)
+            yield Probe(operator="Cast", kind=f"{before} to {after}", rank=2, form="fed", model=model)
+
+
+FIRST = {
+    "Conv": "Conv (x, w)",
+    "ConvTranspose": "ConvTranspose (x, w)",
+    "MaxPool": "MaxPool <kernel_shape = [2,2]> (x)",
+    "AveragePool": "AveragePool <kernel_shape = [2,2]> (x)",
+    "GlobalAveragePool": "GlobalAveragePool (x)",
+    "Softmax": "Softmax (x)",
+}
+BEHIND = {"Relu": "Relu (a)", "Clip": "Clip (a, low, high)"}
+
+
+def activations(opset: int) -> Iterator[Probe]:
+    """An activation behind a node that may take it up: then none is left."""
+    for operator, second in BEHIND.items():
+        for first, text in FIRST.items():
+            head = f'<ir_version: {IR_VERSION}, opset_import: ["" : {opset}]>'
+            weight = ", ".join("0.5" for _ in range(16))
+            model = onnx.parser.parse_model(
+                f"{head} g (float[1,4,8,8] x) => (float[1,4,h,l] y) <float[4,4,1,1] w = {{{weight}}}, "
+                f"float low = {{0}}, float high = {{6}}> {{ a = {text} y = {second} }}"
+            )
+            yield Probe(operator=operator, kind=f"float behind {first}", rank=4, form="behind", model=model)
+
+
+def _at_opset(model: onnx.ModelProto, opset: int) -> onnx.ModelProto:
     """The model at the opset that exporters write: the cases are at the newest, which providers do not know yet."""
     made = onnx.ModelProto()
     made.CopyFrom(model)
     for entry in made.opset_import:
         if not entry.domain:
-            entry.version = min(entry.version, OPSET)
-    made.ir_version = min(made.ir_version, 10)
+            entry.version = min(entry.version, opset)
+    made.ir_version = IR_VERSION
     return made
 
 
@@ -213,7 +297,11 @@ def asked(python: str, name: str, models: list[Path]) -> dict[str, Any]:
     waiting = list(models)
     while waiting:
         batch = waiting[:200]
-        command = [python, "-c", ASK, str(ROOT / "src" / "ortune" / "worker"), json.dumps(PROVIDERS[name])]
+        command = (
+            ["node", "-e", ASK_WEB, python]
+            if name == "xnnpack"
+            else [python, "-c", ASK, str(ROOT / "src" / "ortune" / "worker"), json.dumps(PROVIDERS[name])]
+        )
         try:
             lines = subprocess.run(
                 command, input="\n".join(map(str, batch)), text=True, capture_output=True, timeout=TIMEOUT_S,
@@ -233,14 +321,29 @@ def asked(python: str, name: str, models: list[Path]) -> dict[str, Any]:
 def main() -> None:
     name, python = sys.argv[1:3]
     most_cases = int(sys.argv[3]) if len(sys.argv) > 3 else MOST_CASES
-    provider = PROVIDERS[name][0]
+    only = sys.argv[4].split(",") if len(sys.argv) > 4 else []
+    opset = OPSETS[name]
+    more = activations(opset) if name == "xnnpack" else ()
     with tempfile.TemporaryDirectory() as folder:
         given: dict[str, Probe] = {}
-        for number, probe in enumerate(probes(most_cases)):
+        for number, probe in enumerate((*probes(most_cases, opset), *casts(opset), *more)):
+            if only and probe.operator not in only:
+                continue
             path = Path(folder, f"{number}.onnx")
             onnx.save(probe.model, path)
             given[str(path)] = probe
         answers = asked(python, name, [Path(path) for path in given])
+    release = _release(python, name)
+    document = table(name, given, answers, release)
+    file = TABLES / f"{name}.json"
+    if only:
+        document = merged(json.loads(file.read_text(encoding="utf-8")), document, only)
+    file.write_text(json.dumps(document, separators=(",", ":")) + "\n", encoding="utf-8")
+
+
+def table(name: str, given: dict[str, Probe], answers: dict[str, Any], release: str) -> dict[str, Any]:
+    """The answers as the table has them."""
+    provider = PROVIDERS[name][0]
     forms: defaultdict[str, dict[str, Any]] = defaultdict(dict)
     open_taken = open_asked = 0
     needs: defaultdict[str, list[bool]] = defaultdict(list)
@@ -250,7 +353,10 @@ def main() -> None:
         if nodes is None:
             continue  # no model that ONNX Runtime takes
         own = probe.operator.rpartition(":")[2]
-        on = [place for op, _, place in nodes if op == own]
+        names = (own, ANY, f"QLinear{own}") if probe.kind == "qdq" else (own, ANY)
+        on = [place for op, _, place in nodes if op in names]
+        if probe.form == "behind" and nodes and not on:
+            on = [provider]
         if not on:
             continue  # computed beforehand, or written out as other operators
         taken = all(place == provider for place in on)
@@ -265,9 +371,8 @@ def main() -> None:
             alone[key] = taken
         elif key in alone and taken != alone[key]:
             needs[probe.operator].append(taken)
-    release = _version(python, "onnxruntime")
     known = [op for op, kinds in sorted(forms.items()) if any(ranks["taken"] for ranks in kinds.values())]
-    document = {
+    return {
         "source": "probed node by node: tools/probe_provider.py",
         "releases": [release],
         "since": dict.fromkeys(known, release),
@@ -278,14 +383,32 @@ def main() -> None:
                 kind: {way: sorted(set(ranks[way])) for way in ranks} for kind, ranks in sorted(kinds.items())
             }
             for op, kinds in sorted(forms.items())
+            if op in known
         },
     }
-    (TABLES / f"{name}.json").write_text(json.dumps(document, separators=(",", ":")) + "\n", encoding="utf-8")
 
 
-def _version(python: str, package: str) -> str:
-    code = f"import importlib.metadata as m; print(m.version({package!r}))"
-    return subprocess.run([python, "-c", code], text=True, capture_output=True, check=True).stdout.strip()
+def merged(before: dict[str, Any], part: dict[str, Any], only: list[str]) -> dict[str, Any]:
+    """A table in which some operators were asked about again."""
+    if before["releases"] != part["releases"]:
+        raise SystemExit(f"the table is of {before['releases'][0]}: ask about all operators again")
+    since = {op: first for op, first in before["since"].items() if op not in only} | part["since"]
+    forms = {op: kinds for op, kinds in before["forms"].items() if op not in only} | part["forms"]
+    constants = {op for op in before["constants"] if op not in only} | {*part["constants"]}
+    return before | {
+        "since": dict(sorted(since.items())),
+        "constants": sorted(constants),
+        "forms": dict(sorted(forms.items())),
+    }
+
+
+def _release(place: str, name: str) -> str:
+    """Of ONNX Runtime, where the provider is."""
+    if name == "xnnpack":
+        package = Path(place, "node_modules", "onnxruntime-web", "package.json")
+        return str(json.loads(package.read_text(encoding="utf-8"))["version"])
+    code = "import importlib.metadata as m; print(m.version('onnxruntime'))"
+    return subprocess.run([place, "-c", code], text=True, capture_output=True, check=True).stdout.strip()
 
 
 if __name__ == "__main__":

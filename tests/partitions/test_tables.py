@@ -60,6 +60,11 @@ def test_every_format_has_a_table_and_others_none() -> None:
         ("webgpu", "g (float[n,2,4] x) => (float[n,2,4] y) { y = Relu (x) }", ""),
         ("webgpu", "g (int64[1,2,4] x) => (int64[1,2,4] y) { y = Add (x, x) }", "refused"),
         ("webgpu", "g (float[1,2,4] x) => (float[1,2,4] y) { y = Mod <fmod = 1> (x, x) }", "not-listed"),
+        ("webgpu", "g (float[2,4] x) => (int64[2,4] y) { y = Cast <to = 7> (x) }", ""),
+        ("webgpu", "g (float[2,4] x) => (double[2,4] y) { y = Cast <to = 11> (x) }", "refused"),
+        ("qnn", "g (float[2,4] x) => (int32[2,4] y) { y = Cast <to = 6> (x) }", ""),
+        ("qnn", "g (float[2,4] x) => (int64[2,4] y) { y = Cast <to = 7> (x) }", "refused"),
+        ("qnn", "g (bool[2,4] x) => (float[2,4] y) { y = Cast <to = 1> (x) }", ""),
     ],
 )  # fmt: skip
 def test_answers_of_providers_that_were_probed(provider: str, graph: str, code: str, tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from ortune import files, temporary
 from ortune.errors import ModelError, UsageError
 from ortune.inputs.value_files import StoredValue
 from ortune.model.open import OpenModel
+from ortune.model.save import require_free
 from ortune.ort_format.aware import Takes
 from ortune.ort_format.convert import Converted, convert
 from ortune.ort_format.places import PLACES, Choice, Place, choose
@@ -46,14 +47,10 @@ def staged(place: Path, *, replace: bool) -> Iterator[Path]:
     Raises:
         UsageError: It cannot be written there.
     """
+    if not replace:
+        require_free(place)
     if not files.exists(place):
         files.require_writable(place, "--output")
-    elif not replace:
-        raise UsageError(
-            "is there already, and nothing is replaced unasked",
-            where=str(place),
-            do="choose another --output, or add --force",
-        )
     elif not (place / MANIFEST).is_file():
         raise UsageError(
             "is no set that ortune wrote, so it is not replaced",

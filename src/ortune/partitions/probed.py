@@ -9,6 +9,7 @@ from __future__ import annotations
 from functools import cache
 
 import msgspec
+import onnx_ir as ir
 
 from ortune.model.graphs import type_name
 from ortune.partitions.facts import Check, NodeFacts, reason
@@ -16,7 +17,8 @@ from ortune.partitions.tables import FOLDER
 from ortune.providers.qnn import PROVIDER as QNN
 from ortune.providers.webgpu import PROVIDER as WEBGPU
 
-_QDQ = ("QuantizeLinear", "DequantizeLinear")
+_USUAL = {"float32": "float", "float64": "double"}
+"""Names of element types as ONNX's own tests have them."""
 
 
 class Ranks(msgspec.Struct, frozen=True, kw_only=True):
@@ -32,7 +34,8 @@ class Answers(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         fixed_sizes: It leaves what has an open size.
         constants: Operators of which all inputs but the first have to be constant.
-        forms: By operator and element type; "qdq" is float32 with QDQ nodes around it.
+        forms: By operator and element type; "qdq" is float32 with QDQ nodes around it, and of a Cast it is "float to
+            int64".
     """
 
     fixed_sizes: bool
@@ -64,7 +67,10 @@ def _check(node: NodeFacts, told: Answers) -> Check:
     forms = told.forms.get(node.operator, {})
     dtype = node.dtype(0)
     kind = "qdq" if node.quantized and "qdq" in forms else type_name(dtype) if dtype is not None else ""
-    kind = {"float32": "float", "float64": "double"}.get(kind, kind)
+    kind = _USUAL.get(kind, kind)
+    if node.operator == "Cast":
+        after = type_name(ir.DataType(node.integer("to", 0)))
+        kind = f"{kind} to {_USUAL.get(after, after)}"
     ranks = forms.get("float" if node.quantized and kind not in forms else kind)
     if ranks is None:
         yield reason("element-type", f"input 0 is {kind or 'unknown'}") if node.count else None

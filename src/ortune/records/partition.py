@@ -111,12 +111,14 @@ class ProviderAgreement(Record, frozen=True, kw_only=True):
         n_nodes: That both answered about.
         n_equal: Of these, alike.
         differing: Nodes that one takes and the other leaves, by operator: "+" where the provider takes more.
+        n_removed: Nodes besides, which ONNX Runtime removes before the provider runs any: Transposes that cancel out.
     """
 
     asked: str
     n_nodes: int
     n_equal: int
     differing: dict[str, int] = {}
+    n_removed: int = 0
 
 
 class ProviderPartition(Record, frozen=True, kw_only=True):

@@ -17,6 +17,7 @@ from ortune.records import (
     PartitionResult,
     PartitionState,
     PartitionVerdict,
+    ProviderAgreement,
     ProviderPartition,
     RewriteSpec,
 )
@@ -189,11 +190,21 @@ def _provider(each: ProviderPartition) -> list[Block]:
     lines = [_splits(each.costliest, split=split)] if each.costliest is not None else []
     if each.agreement is not None:
         agreed = each.agreement
-        lines.append(
-            f"{agreed.asked} itself agrees on {agreed.n_equal} of {agreed.n_nodes} nodes "
-            f"({percent(agreed.n_equal / agreed.n_nodes if agreed.n_nodes else 1.0)})"
-        )
+        lines.append(_agreement(agreed))
     return [Points(title=NAMES[each.provider], items=lines)] if lines else []
+
+
+def _agreement(agreed: ProviderAgreement) -> str:
+    """How far the table and the provider agree, and on which operators they do not."""
+    ratio = percent(agreed.n_equal / agreed.n_nodes if agreed.n_nodes else 1.0)
+    text = f"{agreed.asked} itself agrees on {agreed.n_equal} of {agreed.n_nodes} nodes ({ratio})"
+    parts = [
+        f"{n} {op[1:]} that it {'takes' if op[0] == '+' else 'leaves'}" for op, n in agreed.differing.items()
+    ]
+    text += f": not on {', '.join(parts)}" if parts else ""
+    if agreed.n_removed:
+        text += f"; ONNX Runtime removed {_counted(agreed.n_removed, 'node')} before"
+    return text
 
 
 def _splits(found: CostliestOperator, *, split: bool) -> str:

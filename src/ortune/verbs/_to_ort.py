@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -17,7 +17,8 @@ from ortune.experiment.baseline import Baseline
 from ortune.experiment.opening import Experiment
 from ortune.inputs.value_files import read_index
 from ortune.model.save import deliver_model, require_place, staged_model
-from ortune.ort_format import matrix, places
+from ortune.ort_format import matrix as sets
+from ortune.ort_format import places
 from ortune.ort_format.aware import Takes
 from ortune.ort_format.convert import CONFIG, convert, require_convertible
 from ortune.ort_format.places import Choice, Place
@@ -35,55 +36,67 @@ from ortune.records import (
 from ortune.report import ort_format_words
 from ortune.targets.tool import ToolProcess
 from ortune.trials.sides import USUAL_LIMITS, SideText
-from ortune.verbs._options import named, path
-
-if TYPE_CHECKING:
-    from ortune.verbs.convert import Options
 
 _SPECS = (RewriteSpec(name="ort-format"),)
 
 
-def chosen(options: Options) -> Choice:
+@dataclass(frozen=True, kw_only=True)
+class Wish:
+    """The files that are asked for.
+
+    Attributes:
+        source: A model, as a side of ``compare`` has it.
+        choice: How a file is written.
+        aware: The nodes that the place's provider takes are kept plain.
+        matrix: All files that are worth measuring at the place, and the benches that do.
+        runtime: The onnxruntime that converts, by path or name.
+        custom_ops: Libraries of operators.
+        output: Where it is written.
+        replace: What is there may be replaced.
+    """
+
+    source: str
+    choice: Choice
+    aware: bool
+    matrix: bool
+    runtime: str | None
+    custom_ops: tuple[str, ...]
+    output: Path | None
+    replace: bool
+
+
+def choice_of(
+    runs_on: str, *, level: str, style: str, needed: str, aware: bool, matrix: bool, force: bool
+) -> Choice:
     """How the file is written.
 
     Raises:
-        UsageError: The options do not fit the place, or each other.
+        UsageError: The words do not fit the place, or each other.
     """
-    if not options.runs_on:
+    if not runs_on:
         raise UsageError(
             "where the file is to run is not said",
             where="--to ort",
             do=f"add --for {' | '.join(places.PLACES)}",
         )
-    place = places.find(options.runs_on)
-    if options.matrix:
-        matrix.require_phone(place)
-        for option, given in (
-            ("--aware", options.aware),
-            ("--level", options.level),
-            ("--style", options.style),
-        ):
-            if given:
+    place = places.find(runs_on)
+    if matrix:
+        sets.require_phone(place)
+        for option, value in (("--aware", aware), ("--level", level), ("--style", style)):
+            if value:
                 raise UsageError(
                     "a set has files of every level", where=option, do="leave it out with --matrix"
                 )
-    if options.aware and place.name not in _tables():
+    if aware and place.name not in _tables():
         raise UsageError(
             f"which nodes {place.name} takes is not known: it has no operator table",
             where="--aware",
             do=f"leave it out, or use --for {' | '.join(name for name in _tables() if name in places.PLACES)}",
         )
-    return places.choose(
-        place,
-        level=options.level,
-        style=options.style,
-        needed=options.needed,
-        aware=options.aware,
-        force=options.force,
-    )
+    return places.choose(place, level=level, style=style, needed=needed, aware=aware, force=force)
 
 
-def run(options: Options, opened: Experiment) -> Envelope[ConvertResult]:
+def run(wish: Wish, opened: Experiment) -> Envelope[ConvertResult]:
     """Converts a model, and compares its outputs with those of its source.
 
     Returns:
@@ -93,49 +106,48 @@ def run(options: Options, opened: Experiment) -> Envelope[ConvertResult]:
     Raises:
         OrtuneError: The model, or an option, cannot be used.
     """
-    choice = chosen(options)
-    source = Path(options.source)
+    source = Path(wish.source)
     if source.suffix not in (".onnx", ".ort") and not files.is_file(source):
         raise UsageError(
-            f"{options.source} is no ONNX model",
+            f"{wish.source} is no ONNX model",
             where="--to ort",
             do="convert it to ONNX first (leave --to out), then that file to ORT format",
         )
-    side = opened.resolve(SideText(text=options.source, runtime=named(options.runtime)))
+    side = opened.resolve(SideText(text=wish.source, runtime=wish.runtime))
     require_convertible(side.model)
     baseline = opened.base(side)
-    run_ = _Run(options, choice, opened, baseline)
+    run_ = _Run(wish, opened, baseline)
     with opened.measuring(side.label):
-        return run_.matrix() if options.matrix else run_.file()
+        return run_.matrix() if wish.matrix else run_.file()
 
 
 class _Run:
     """One conversion."""
 
-    def __init__(self, options: Options, choice: Choice, opened: Experiment, baseline: Baseline) -> None:
-        self.options, self.choice, self.opened, self.baseline = options, choice, opened, baseline
+    def __init__(self, wish: Wish, opened: Experiment, baseline: Baseline) -> None:
+        self.wish, self.choice, self.opened, self.baseline = wish, wish.choice, opened, baseline
         self.model = baseline.side.model
         self.line = opened.watch.line
         self.tool = ToolProcess(
             runtime=baseline.side.runtime,
             folder=baseline.scratch,
             plan=Plan(),
-            custom_ops=tuple(options.feeds.custom_ops),
+            custom_ops=wish.custom_ops,
             limits=USUAL_LIMITS,
         )
 
     def file(self) -> Envelope[ConvertResult]:
         """One file."""
-        place = path(self.options.output) or Path(f"{self.model.path.stem}.ort")
+        place = self.wish.output or Path(f"{self.model.path.stem}.ort")
         if place.suffix != ".ort":
             raise UsageError(
                 "would hold a model in ORT format", where=str(place), do=f"call it {place.stem}.ort"
             )
-        require_place(place, replace=self.options.force)
+        require_place(place, replace=self.wish.replace)
         folder = self.baseline.scratch / "to-ort"
         folder.mkdir()
         self.line(f"converting {self.baseline.side.label}")
-        takes = _takes(self.choice.place) if self.options.aware else None
+        takes = _takes(self.choice.place) if self.wish.aware else None
         made = convert(self.model, self.choice, folder, self.tool, name=place.stem, takes=takes)
         if made.path is None or made.record is None:
             assert made.aware is not None
@@ -149,32 +161,32 @@ class _Run:
                 config = f"{place.name}{CONFIG}"
                 shutil.copyfile(record.needed_path, staged.parent / config)
                 record = msgspec.structs.replace(record, needed_path=str(place.with_name(config)))
-            deliver_model(staged, place, typed=self.options.output is not None, replace=self.options.force)
+            deliver_model(staged, place, typed=self.wish.output is not None, replace=self.wish.replace)
         return self._envelope("written", record=record, outputs=outputs, place=place)
 
     def matrix(self) -> Envelope[ConvertResult]:
         """The set, with the benches that measure it."""
         place = self.choice.place
-        goal = path(self.options.output) or Path(f"{self.model.path.stem}-{place.name}")
-        with matrix.staged(goal, replace=self.options.force) as folder:
+        goal = self.wish.output or Path(f"{self.model.path.stem}-{place.name}")
+        with sets.staged(goal, replace=self.wish.replace) as folder:
             takes = _takes(place) if place.name in _tables() else None
-            made, left_out = matrix.make(
+            made, left_out = sets.make(
                 self.model, place, folder, self.baseline.scratch / "set", self.tool, takes, self.line
             )
             outputs = [self._outputs(folder / entry.file) for entry, _ in made]
             values = read_index(Path(self.baseline.refs[0].path), "feeds")
-            inputs = matrix.inputs_of(values, folder)
-            description = matrix.matrix_of(
+            inputs = sets.inputs_of(values, folder)
+            description = sets.matrix_of(
                 self.model, place, [entry for entry, _ in made], inputs, folder, left_out
             )
-            (folder / matrix.MANIFEST).write_bytes(
+            (folder / sets.MANIFEST).write_bytes(
                 msgspec.json.format(msgspec.json.encode(description), indent=2)
             )
             self._add_benches(description, folder)
             worst = max(outputs, key=lambda each: (not each.ok, each.relative_l2))
             if not worst.ok:
                 return self._envelope("wrong-output", record=made[0][1], outputs=worst)
-            matrix.deliver(folder, goal)
+            sets.deliver(folder, goal)
         result = self._result(record=made[0][1], outputs=worst, place=goal)
         result = msgspec.structs.replace(
             result, ort_files=tuple(record for _, record in made), matrix=description
@@ -204,7 +216,7 @@ class _Run:
     ) -> ConvertResult:
         runtime = self.baseline.side.runtime
         return ConvertResult(
-            source=self.options.source,
+            source=self.wish.source,
             kind="ONNX",
             framework="onnxruntime",
             versions={runtime.package or "onnxruntime": runtime.ort_version},

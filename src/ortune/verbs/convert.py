@@ -232,7 +232,7 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[ConvertRes
     watch = watcher or Watcher()
     if options.to == "ort":
         with experiment("convert", options, watch) as opened:
-            return _to_ort.run(options, opened)
+            return _to_ort.run(_wish(options), opened)
     kind = kind_of(options.source, options.framework)
     place = None if options.verify else options.place(kind)
     with experiment("convert", options, watch) as opened:
@@ -247,6 +247,28 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[ConvertRes
             run_ = _Run(options, kind, opened, process, source, example if source.example else None)
             envelope = run_.verified() if place is None else run_.converted(place)
     return _tuned(options, envelope, watch) if options.tune and envelope.verdict == "written" else envelope
+
+
+def _wish(options: Options) -> _to_ort.Wish:
+    """What is asked for of ORT format."""
+    return _to_ort.Wish(
+        source=options.source,
+        choice=_to_ort.choice_of(
+            options.runs_on,
+            level=options.level,
+            style=options.style,
+            needed=options.needed,
+            aware=options.aware,
+            matrix=options.matrix,
+            force=options.force,
+        ),
+        aware=options.aware,
+        matrix=options.matrix,
+        runtime=named(options.runtime),
+        custom_ops=tuple(options.feeds.custom_ops),
+        output=path(options.output),
+        replace=options.force,
+    )
 
 
 def _tuned(options: Options, envelope: Envelope[ConvertResult], watch: Watcher) -> Envelope[ConvertResult]:

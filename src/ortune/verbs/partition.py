@@ -170,20 +170,19 @@ class _Models:
         except ToolFailed as failure:
             self.notes.append(partition_words.not_asked(found.format.name, failure.what))
             return None
-        told = {
-            _AGAIN.sub("", name)
-            for _, name, place in json.loads(answer.read_text())
-            if place == provider.name
-        }
+        places = {_AGAIN.sub("", name): place for _, name, place in json.loads(answer.read_text())}
         nodes = [node for unit in found.wiring.units for node in unit.nodes]
-        ours, theirs = found.taken, {node for node in nodes if names[node] in told}
-        differing = Counter(f"+{operator(node)}" for node in theirs - ours)
-        differing.update(f"-{operator(node)}" for node in ours - theirs)
+        asked = [node for node in nodes if names[node] in places]
+        ours = found.taken
+        theirs = {node for node in asked if places[names[node]] == provider.name}
+        differing = Counter(f"+{operator(node)}" for node in asked if node in theirs - ours)
+        differing.update(f"-{operator(node)}" for node in asked if node in ours - theirs)
         return ProviderAgreement(
             asked=runtime.plugins.get(provider.name, f"onnxruntime {runtime.ort_version}"),
-            n_nodes=len(nodes),
-            n_equal=len(nodes) - differing.total(),
+            n_nodes=len(asked),
+            n_equal=len(asked) - differing.total(),
             differing=dict(differing.most_common()),
+            n_removed=len(nodes) - len(asked),
         )
 
     def candidates(self, model: ir.Model, target: str) -> Candidates:
