@@ -66,6 +66,7 @@ JAVA_ENUMS = (
     "OrtSession.SessionOptions.OptLevel",
     "OrtSession.SessionOptions.ExecutionMode",
     "OrtLoggingLevel",
+    "providers/NNAPIFlags",
 )
 SWIFT_FILES = (
     "ort_env",
@@ -254,9 +255,8 @@ def java(clone: Clone) -> Types:
             start = next(re.finditer(rf"\b(?:class|enum) {nested}\b[^;{{}}]*\{{", text)).end() - 1
             text = f"class {nested} " + text[start : closing(text, start) + 1]
         if name in JAVA_ENUMS:
-            types[name] = constants(
-                text.replace("class ", "enum ", 1) if inner else text, name.split(".")[-1]
-            )
+            own = name.rpartition("/")[2]
+            types[own] = constants(text.replace("class ", "enum ", 1) if inner else text, own.split(".")[-1])
             continue
         members = types.setdefault(name, {})
         own = name.split(".")[-1]

@@ -256,13 +256,16 @@ def _is_of_a_page(info: dict[str, Any]) -> bool:
 
 
 def _is_of_the_call(setting: dict[str, Any]) -> bool:
-    if setting["channel"] == "provider_option":
-        return bool(
-            setting["key"] == find(setting["provider"]).graph_option and as_text(setting["value"]) == "1"
-        )
+    if _captures(setting):
+        return as_text(setting["value"]) == "1"
     if setting["channel"] == "call_style":
         return bool(setting["value"] != "run")
     return bool(setting["channel"] == "run_config")
+
+
+def _captures(setting: dict[str, Any]) -> bool:
+    """Whether it replays a captured run, which is right only with buffers that stay on the device."""
+    return bool(setting["provider"] and setting["key"] == find(setting["provider"]).graph_option)
 
 
 def _options(ort: ModuleType, settings: list[dict[str, Any]]) -> Any:
@@ -286,7 +289,7 @@ def _options(ort: ModuleType, settings: list[dict[str, Any]]) -> Any:
             if isinstance(value, str) and not isinstance(now, str):
                 value = getattr(type(now), value)  # a name in the option's enumeration
             setattr(options, key, value)
-        elif channel == "session_config":
+        elif channel == "session_config" and not _captures(setting):
             options.add_session_config_entry(key, as_text(value))
         elif channel == "global_pool":
             if "global_pool" not in _once_done:

@@ -8,7 +8,11 @@ from pathlib import Path
 
 from api_calls import TYPEDEFS, TYPES
 
-PACKAGES = {"OrtCUDAProviderOptions": ".providers", "OrtTensorRTProviderOptions": ".providers"}
+PACKAGES = {
+    "OrtCUDAProviderOptions": ".providers",
+    "OrtTensorRTProviderOptions": ".providers",
+    "NNAPIFlags": ".providers",
+}
 
 
 def overloads(members: dict[str, list[int]]) -> Iterator[tuple[str, str, int]]:

@@ -11,10 +11,11 @@ import pytest
 from api_calls import LANGUAGES, TABLE, TYPES, wrong_calls
 from emitted_code import HOSTILE, PROVIDERS, emitted, owners, plans, single
 
+from ortune import knobs
 from ortune.bundle.languages import emit_all, javascript, rust
 from ortune.bundle.languages._source import BY_NAME
 from ortune.bundle.settings import portable, resolve
-from ortune.records import BundleInfo, Plan, Value
+from ortune.records import BundleInfo, Plan, ProviderSpec, Value
 
 
 def test_every_call_is_in_the_table() -> None:
@@ -206,7 +207,10 @@ def test_every_setting_is_set_or_said_in_every_language() -> None:
         (name, file)
         for name, files in plans().items()
         for file, text in files.items()
-        if name in settings and text == plain[name][file]
+        if name in settings
+        and text == plain[name][file]
+        # What the binding cannot append is said once for all that belongs to it.
+        and not any(f"provider {spec.name}: the" in text for spec in owners(settings[name]))
     }
     # What is the default of ONNX Runtime and of the call needs no words.
     fine = {(name, file) for name in ("call_style=0", "transparent_huge_pages=0") for file in LANGUAGES}
@@ -220,6 +224,10 @@ def test_the_page_says_what_each_language_cannot_set() -> None:
     for file in names:
         found = {match for files in alone for match in re.findall(r"(?m)^\s*// (\w+)=", files[file])}
         row = re.search(rf"(?m)^\| `{re.escape(file)}` \|[^|]*\|[^|]*\|([^|]*)\|$", page)
+        if row and "every option of an execution provider" in row[1]:
+            every = knobs.all_knobs().values()
+            shared = {knob.name for knob in every if knob.channel != "provider_option"}
+            found -= {knob.key for knob in every if knob.channel == "provider_option"} - shared
         assert row and set(re.findall(r"`(\w+)`", row[1])) == found
     assert TABLE["release"] in page and TABLE["ort"]["release"] in page
 
@@ -259,3 +267,32 @@ def test_the_line_that_finds_an_allocator(tmp_path: Path) -> None:
         ["sh", "-c", f'echo "{command}"'], capture_output=True, text=True, timeout=20, check=True
     )
     assert done.stdout == "/usr/lib/libtcmalloc_minimal.so.4\n"
+
+
+def test_flags_of_nnapi_are_an_enumeration_in_java_and_kotlin() -> None:
+    files = emitted(
+        {"nnapi_fp16": "1", "nnapi_cpu_disabled": "1"}, (ProviderSpec(name="NnapiExecutionProvider"),)
+    )
+    flags = "options.addNnapi(EnumSet.of(NNAPIFlags.CPU_DISABLED, NNAPIFlags.USE_FP16))"
+    assert f"{flags};" in files["Load.java"] and flags in files["Load.kt"]
+    assert "provider NnapiExecutionProvider: the C# binding cannot append it" in files["Load.cs"]
+    off = emitted({"nnapi_fp16": "0"}, (ProviderSpec(name="NnapiExecutionProvider"),))
+    assert "options.addNnapi();" in off["Load.java"] and "EnumSet" not in off["Load.java"]
+
+
+@pytest.mark.parametrize("file", sorted(LANGUAGES))
+@pytest.mark.parametrize("knob", ["dml_graph_capture", "webgpu_graph_capture", "rtx_cuda_graph"])
+def test_no_language_captures_without_buffers_that_stay(knob: str, file: str) -> None:
+    settings: dict[str, Value] = {knob: "1"}
+    text = emitted(settings, owners(settings))[file]
+    code = "\n".join(line for line in text.splitlines() if not line.lstrip().startswith("//"))
+    key = knobs.find(knob).key
+    assert f'"{key}"' not in code
+    # A binding without the provider says that alone.
+    assert "a replay reads and writes buffers that stay on the GPU" in text or "cannot append it" in text
+
+
+def test_python_captures_with_its_buffers() -> None:
+    settings: dict[str, Value] = {"webgpu_graph_capture": "1", "call_style": "device_binding"}
+    text = emitted(settings, owners(settings), files=("load.py",))["load.py"]
+    assert "'enableGraphCapture': '1'" in text and "DEVICE_MEMORY = 'webgpu'" in text

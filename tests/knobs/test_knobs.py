@@ -111,7 +111,7 @@ def test_the_example_is_accepted(module: ModuleType) -> None:
 def test_names_and_aliases_are_unique() -> None:
     names = [name for knob in KNOBS for name in (knob.name, *knob.aliases)]
     assert len(names) == len(set(names))
-    assert len({(knob.channel, knob.key) for knob in KNOBS}) == len(KNOBS)
+    assert len({(knob.channel, knob.provider, knob.key) for knob in KNOBS}) == len(KNOBS)
 
 
 def test_all_are_discovered() -> None:

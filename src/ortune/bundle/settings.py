@@ -66,6 +66,11 @@ def providers(
     return list(options_of.items())
 
 
+def is_capture(setting: Applied) -> bool:
+    """Whether it is a session's entry that replays captured runs, as DirectML's is; others' are provider options."""
+    return setting.channel == "session_config" and setting.key == find(setting.provider).graph_option
+
+
 def tuned_on(host: Host | None) -> dict[str, Any]:
     """What ``machine.other_hardware`` compares, and the CPUs there were."""
     if host is None:

@@ -26,5 +26,7 @@ PROVIDER = Provider(
     bindings=Bindings(by_name="DML", java_device=("addDirectML", "device_id"), node="dml"),
     hardware="gpu",
     queues=True,
+    memory="dml",
+    graph_option="ep.dml.enable_graph_capture",
     float16=True,
 )

@@ -21,6 +21,8 @@ PROVIDER = Provider(
             "migraphx_bf16_enable",
             "migraphx_fp8_enable",
             "migraphx_exhaustive_tune",
+            "migraphx_mem_limit",
+            "migraphx_arena_extend_strategy",
         }
     ),
     bindings=Bindings(by_name="MIGraphX"),

@@ -10,7 +10,6 @@ PROVIDERS = (
     REMOTE,
     Provider(name="ACLExecutionProvider", hardware="cpu"),
     Provider(name="CANNExecutionProvider", queues=True),
-    Provider(name="DnnlExecutionProvider", hardware="cpu", bindings=Bindings(rust="OneDNN")),
     Provider(name="JsExecutionProvider", bindings=Bindings(by_name="JS")),
     Provider(name="SNPEExecutionProvider", bindings=Bindings(by_name="SNPE")),
     Provider(name="VitisAIExecutionProvider", bindings=Bindings(by_name="VitisAI", rust="Vitis")),

@@ -49,6 +49,7 @@ class Bindings:
         options_class: The word in the name of its class of options, in C++, C# and Java.
         java_map: Java's method that takes options by name.
         java_device: Java's method that takes one option alone, with the name of that option.
+        java_flags: Java's method that takes flags, their enumeration, and what precedes its names in the options.
         node: onnxruntime-node's name.
         rust: The crate's name, where that passes any option.
         triton: The kind of execution accelerator, with the name.
@@ -58,6 +59,7 @@ class Bindings:
     options_class: str = ""
     java_map: str = ""
     java_device: tuple[str, str] | None = None
+    java_flags: tuple[str, str, str] | None = None
     node: str = ""
     rust: str = ""
     triton: tuple[str, str] | None = None
@@ -92,8 +94,8 @@ class Provider:
         standard_operators: It knows the operators of ONNX alone, none that ONNX Runtime's optimiser makes.
         fixed_sizes: It leaves nodes whose shapes are not known to the CPU.
         memory: What ``OrtValue`` calls its device's memory, where values can be made there; "" elsewhere.
-        graph_option: The option that replays runs from a captured graph, which is right only with buffers on the device
-            that keep their addresses; "" where there is none.
+        graph_option: The option, of the provider or of the session, that replays runs from a captured graph, which is
+            right only with buffers on the device that keep their addresses; "" where there is none.
         tracer: What times its kernels: NVIDIA's CUPTI; "" where nothing does, or ONNX Runtime itself.
         float16: It computes faster in float16.
         int32: It computes faster with 32-bit integers than with 64-bit ones.

@@ -22,10 +22,12 @@ PROVIDER = Provider(
         {
             "device_id",
             "nv_max_workspace_size",
-            "nv_cuda_graph_enable",
+            "enable_cuda_graph",
             "nv_profile_min_shapes",
             "nv_profile_max_shapes",
             "nv_profile_opt_shapes",
+            "nv_weight_streaming_budget",
+            "nv_persistent_context_memory",
         }
     ),
     bindings=Bindings(by_name="NvTensorRtRtx", rust="NVRTX"),
@@ -33,7 +35,7 @@ PROVIDER = Provider(
     vendor="NVIDIA",
     queues=True,
     memory="cuda",
-    graph_option="nv_cuda_graph_enable",
+    graph_option="enable_cuda_graph",
     tracer="cupti",
     compiles=True,
     float16=True,

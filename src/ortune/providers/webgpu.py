@@ -20,6 +20,10 @@ PROVIDER = Provider(
     options=frozenset(
         {
             "preferredLayout",
+            "enableInt64",
+            "storageBufferCacheMode",
+            "uniformBufferCacheMode",
+            "maxNumPendingDispatches",
             "enableGraphCapture",
             "powerPreference",
             "validationMode",
@@ -28,6 +32,8 @@ PROVIDER = Provider(
     bindings=Bindings(by_name="WebGPU", java_map="addWebGPU", node="webgpu", rust="WebGPU"),
     hardware="gpu",
     queues=True,
+    memory="webgpu",
+    graph_option="enableGraphCapture",
     float16=True,
     int32=True,
 )

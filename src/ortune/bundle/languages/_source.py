@@ -19,6 +19,7 @@ from ortune.bundle.settings import (
     HUGE_PAGES,
     arena,
     is_bound,
+    is_capture,
     named,
     needs_allocator,
     no_huge_pages,
@@ -175,7 +176,9 @@ class Language:
             "variables": [self._entry(self.variable, s) for s in of(applied, "env")],
             "options": self.statements(info),
             "entries": [
-                (s.key, self.text_of(s.value)) for s in of(applied, "session_config") if not is_bound(s)
+                (s.key, self.text_of(s.value))
+                for s in of(applied, "session_config")
+                if not is_bound(s) and (self.keeps_buffers or not is_capture(s))
             ],
             "levels": any(s.key == "graph_optimization_level" for s in of(applied, "session_option")),
             "custom_ops": [self.custom_ops.format(self.quote(name)) + self.end for name in custom_ops],
@@ -217,7 +220,7 @@ class Language:
             option = self.options.get(setting.key, self.any_option)
             line = option[bool(setting.value)] if isinstance(option, tuple) else option
             line = line.format(self.number(setting.value), key=setting.key)
-        elif setting.channel == "session_config":
+        elif setting.channel == "session_config" and (self.keeps_buffers or not is_capture(setting)):
             line = self.config.format(self.quote(setting.key), self.text_of(setting.value))
         elif setting.channel == "env_allocator" and "env_allocator" not in self.lacks:
             line = self.config.format(self.quote("session.use_env_allocators"), self.quote("1"))
@@ -284,6 +287,8 @@ class Language:
         cannot = lacked in self.lacks
         if lacked == "session_option":
             cannot = not self._has(setting)
+        elif is_capture(setting) and not self.keeps_buffers:
+            return INSTEAD["graph"]
         elif lacked == "session_config":
             lacked, cannot = "affinities", is_bound(setting) and "affinities" in self.lacks
         elif lacked == "process":

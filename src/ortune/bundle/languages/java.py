@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 from ortune.bundle.languages._literals import QUOTES, Quote, utf16
-from ortune.bundle.languages._source import OPTIONS_CLASS, Language, spelled
+from ortune.bundle.languages._source import OPTIONS_CLASS, Language, Provider, spelled
 from ortune.bundle.settings import HUGE_PAGES
-from ortune.providers import every
+from ortune.providers import every, find
 
 # Control characters in octal: Java reads Unicode escapes before it reads quotes.
 CONTROLS = {chr(code): f"\\{code:03o}" for code in (*range(32), 127)}
+
+
+def flags(provider: Provider) -> list[str]:
+    """The flags that are on among a provider's options, as Java spells them: "NNAPIFlags.USE_FP16"."""
+    _, kind, start = find(provider.name).bindings.java_flags or ("", "", "")
+    return [f"{kind}.{key.removeprefix(start)}" for key, value in provider.options.items() if value == "1"]
+
 
 LANGUAGE = Language(
     name="Java",
@@ -45,7 +52,9 @@ LANGUAGE = Language(
         "map": spelled(lambda b: b.java_map),
         "class": OPTIONS_CLASS,
         "device": spelled(lambda b: b.java_device[0] if b.java_device else ""),
+        "flags": spelled(lambda b: b.java_flags[0] if b.java_flags else ""),
     },
     takes={p.name: p.bindings.java_device[1:] for p in every() if p.bindings.java_device},
+    more={"flags": flags},
     lacks=frozenset({"env_allocator", HUGE_PAGES}),
 )

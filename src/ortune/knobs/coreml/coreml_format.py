@@ -1,0 +1,28 @@
+"""Which kind of Core ML model is made.
+
+What it is: MLProgram, or the older NeuralNetwork, each with its own list of operators.
+Why it costs: the older one has no float16 inputs and fewer operators, so more nodes stay on the CPU.
+Evidence: placement: ``ortune partition`` shows both.
+Fix and its safety: mlprogram for systems from iOS 15 and macOS 12 on; numerics, since MLProgram computes in float16.
+Example: ``--target coreml --set coreml_format=mlprogram``
+References: ONNX Runtime documentation, "CoreML Execution Provider", ``ModelFormat``. Not run on this system.
+"""
+
+from ortune.knobs.knob import OFTEN, Knob
+from ortune.providers.coreml import PROVIDER as COREML
+
+KNOB = Knob(
+    name="coreml_format",
+    since="1.20",
+    channel="provider_option",
+    provider=COREML.name,
+    key="ModelFormat",
+    kind="choice",
+    choices=("mlprogram", "neuralnetwork"),
+    spelled=(("mlprogram", "MLProgram"), ("neuralnetwork", "NeuralNetwork")),
+    default="neuralnetwork",
+    safety="numerics",
+    summary="the kind of Core ML model",
+    tries=("mlprogram",),
+    prior=OFTEN,
+)

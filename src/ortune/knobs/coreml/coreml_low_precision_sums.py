@@ -1,0 +1,28 @@
+"""Whether the GPU may add in float16.
+
+What it is: products on the GPU are accumulated in float16 in place of float32.
+Why it costs: float16 sums are faster and lose digits.
+Evidence: latency, and the outputs' distance from the CPU's.
+Fix and its safety: on where outputs stay within the tolerance; numerics.
+Example: ``--target coreml --set coreml_low_precision_sums=1``
+References: ONNX Runtime documentation, "CoreML Execution Provider", ``AllowLowPrecisionAccumulationOnGPU``. Not run
+    on this system.
+"""
+
+from ortune.knobs.knob import SELDOM, Knob
+from ortune.providers.coreml import PROVIDER as COREML
+
+KNOB = Knob(
+    name="coreml_low_precision_sums",
+    since="1.20",
+    channel="provider_option",
+    provider=COREML.name,
+    key="AllowLowPrecisionAccumulationOnGPU",
+    kind="choice",
+    choices=("0", "1"),
+    default="0",
+    safety="numerics",
+    summary="sums in float16 on the GPU",
+    tries=("1",),
+    prior=SELDOM,
+)

@@ -1,0 +1,28 @@
+"""Whether Core ML takes nodes inside Loop, Scan and If.
+
+What it is: with 1 the bodies of control flow are partitioned too.
+Why it costs: each body is a Core ML model of its own, called in every iteration.
+Evidence: placement, and latency of models with control flow.
+Fix and its safety: on where it is measured to be faster; exact.
+Example: ``--target coreml --set coreml_subgraphs=1``
+References: ONNX Runtime documentation, "CoreML Execution Provider", ``EnableOnSubgraphs``. Not run on this system.
+"""
+
+from ortune.knobs.facts import CONTROL_FLOW
+from ortune.knobs.knob import SELDOM, Knob
+from ortune.providers.coreml import PROVIDER as COREML
+
+KNOB = Knob(
+    name="coreml_subgraphs",
+    since="1.20",
+    channel="provider_option",
+    provider=COREML.name,
+    key="EnableOnSubgraphs",
+    kind="choice",
+    choices=("0", "1"),
+    default="0",
+    summary="nodes inside control flow",
+    tries=("1",),
+    prior=SELDOM,
+    applies=lambda model: model.has(*CONTROL_FLOW),
+)

@@ -1,0 +1,28 @@
+"""Which of two GPUs DirectML uses.
+
+What it is: high_performance, minimum_power or the system's order of adapters.
+Why it costs: the GPU inside the processor is several times slower than a separate card, which takes more power.
+Evidence: the adapter's name in the log; latency.
+Fix and its safety: high_performance where speed counts; behaviour, since the battery pays.
+Example: ``--target directml --set dml_performance=high_performance``
+References: ONNX Runtime documentation, "DirectML Execution Provider"; ``performance_preference`` in
+    onnxruntime-directml 1.24.4. Not run on this system.
+"""
+
+from ortune.knobs.knob import SELDOM, Knob
+from ortune.providers.directml import PROVIDER as DIRECTML
+
+KNOB = Knob(
+    name="dml_performance",
+    since="1.16",
+    channel="provider_option",
+    provider=DIRECTML.name,
+    key="performance_preference",
+    kind="choice",
+    choices=("default", "high_performance", "minimum_power"),
+    default="default",
+    safety="behaviour",
+    summary="which of two GPUs is used",
+    tries=("high_performance",),
+    prior=SELDOM,
+)

@@ -1,0 +1,1 @@
+"""Settings of the oneDNN execution provider, and of builds with OpenMP."""

@@ -1,0 +1,29 @@
+"""How many threads oneDNN computes with.
+
+What it is: the threads of OpenMP that oneDNN starts, beside ONNX Runtime's pool.
+Why it costs: two pools compete for the cores.
+Evidence: threads counted in the process; latency.
+Fix and its safety: the number of cores, with ONNX Runtime's own pool at one thread; exact. Builds with ONNX Runtime's
+    pool refuse it.
+Example: ``--target dnnl --set dnnl_threads=4``
+References: ONNX Runtime, ``num_of_threads`` in onnxruntime_pybind_state.cc of 1.16. Not run on this system.
+"""
+
+from ortune.knobs.knob import SELDOM, Knob
+from ortune.providers.dnnl import PROVIDER as DNNL
+
+KNOB = Knob(
+    name="dnnl_threads",
+    since="1.13",
+    channel="provider_option",
+    provider=DNNL.name,
+    key="num_of_threads",
+    kind="int",
+    minimum=0,
+    maximum=4096,
+    default="0: oneDNN's choice",
+    summary="threads of oneDNN",
+    threads="intra",
+    tries=("{cpus}",),
+    prior=SELDOM,
+)

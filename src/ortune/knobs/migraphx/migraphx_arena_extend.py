@@ -1,0 +1,27 @@
+"""How the GPU's arena grows.
+
+What it is: doubling rounds each extension up to the next power of two; as_requested takes what is asked for.
+Why it costs: doubling holds up to twice the memory that is used; taking what is asked for calls the driver more
+    often.
+Evidence: the GPU's memory, and time of the first runs.
+Fix and its safety: as_requested where memory is short; exact.
+Example: ``--target migraphx --set migraphx_arena_extend=as_requested``
+References: onnxruntime-migraphx 1.27.1, ``migraphx_arena_extend_strategy``. Not run on this system.
+"""
+
+from ortune.knobs.knob import Knob
+from ortune.providers.migraphx import PROVIDER as MIGRAPHX
+
+KNOB = Knob(
+    name="migraphx_arena_extend",
+    channel="provider_option",
+    provider=MIGRAPHX.name,
+    key="migraphx_arena_extend_strategy",
+    kind="choice",
+    choices=("doubling", "as_requested"),
+    spelled=(("doubling", "kNextPowerOfTwo"), ("as_requested", "kSameAsRequested")),
+    default="doubling",
+    summary="how the GPU's arena grows",
+    tries=("as_requested",),
+    priors={"latency": 0.0, "memory": 0.3},
+)

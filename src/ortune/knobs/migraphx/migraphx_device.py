@@ -1,0 +1,24 @@
+"""Which GPU runs the session.
+
+What it is: the number that HIP gives the device, from 0 on.
+Why it costs: GPUs of one machine differ in speed and in what else they run.
+Evidence: ``rocm-smi``; a number without a device ends the session.
+Fix and its safety: the number of the GPU that is free; exact.
+Example: ``--target migraphx --set migraphx_device=1``
+References: onnxruntime-migraphx 1.27.1, ``device_id``. Not run on this system.
+"""
+
+from ortune.knobs.knob import Knob
+from ortune.providers.migraphx import PROVIDER as MIGRAPHX
+
+KNOB = Knob(
+    name="migraphx_device",
+    channel="provider_option",
+    provider=MIGRAPHX.name,
+    key="device_id",
+    kind="int",
+    minimum=0,
+    maximum=255,
+    default="0",
+    summary="the number of the GPU",
+)

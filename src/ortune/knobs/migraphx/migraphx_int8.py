@@ -1,0 +1,24 @@
+"""Whether MIGraphX computes in int8.
+
+What it is: the model is converted to int8 before it is compiled.
+Why it costs: narrower types have more arithmetic and fewer bytes, and lose digits.
+Evidence: latency, and the outputs' distance from the CPU's.
+Fix and its safety: off; it needs a table of ranges that a plan cannot name, so set it in your own code; numerics.
+Example: ``--target migraphx --set migraphx_int8=1``
+References: onnxruntime-migraphx 1.27.1, ``migraphx_int8_enable``. Not run on this system.
+"""
+
+from ortune.knobs.knob import Knob
+from ortune.providers.migraphx import PROVIDER as MIGRAPHX
+
+KNOB = Knob(
+    name="migraphx_int8",
+    channel="provider_option",
+    provider=MIGRAPHX.name,
+    key="migraphx_int8_enable",
+    kind="choice",
+    choices=("0", "1"),
+    default="0",
+    safety="numerics",
+    summary="MIGraphX in int8",
+)

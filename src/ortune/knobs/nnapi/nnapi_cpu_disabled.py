@@ -1,0 +1,26 @@
+"""Whether NNAPI may use its own reference kernels on the CPU.
+
+What it is: with 1 nodes that no driver takes stay with ONNX Runtime.
+Why it costs: NNAPI's reference kernels are several times slower than ONNX Runtime's.
+Evidence: placement: ``ortune partition`` shows the regions; latency on the device.
+Fix and its safety: on; exact. It needs Android 10, and fails where a driver refuses a node that it had accepted.
+Example: ``--target nnapi --set nnapi_cpu_disabled=1``
+References: ONNX Runtime 1.31, ``NNAPI_FLAG_CPU_DISABLED`` in nnapi_provider_factory.h. Not run on this system.
+"""
+
+from ortune.knobs.knob import OFTEN, Knob
+from ortune.providers.nnapi import PROVIDER as NNAPI
+
+KNOB = Knob(
+    name="nnapi_cpu_disabled",
+    channel="provider_option",
+    provider=NNAPI.name,
+    key="NNAPI_FLAG_CPU_DISABLED",
+    kind="choice",
+    choices=("0", "1"),
+    default="0",
+    conflicts=("nnapi_cpu_only",),
+    summary="no reference kernels on the CPU",
+    tries=("1",),
+    prior=OFTEN,
+)

@@ -1,0 +1,27 @@
+"""Which of Qualcomm's chips the graph is compiled for.
+
+What it is: QNN's number of the chip (60 is the Snapdragon X Elite); 0 is the chip that runs it.
+Why it costs: without a number a host that is no such chip compiles for an old generation, which lacks float16 and
+    bfloat16.
+Evidence: nodes that are refused, and load time on the device.
+Fix and its safety: the number of the device where graphs are compiled on another machine; numerics, since kernels
+    differ.
+Example: ``--target qnn --set qnn_device_model=60``
+References: ONNX Runtime documentation, "QNN Execution Provider", ``soc_model``.
+"""
+
+from ortune.knobs.knob import Knob
+from ortune.providers.qnn import PROVIDER as QNN
+
+KNOB = Knob(
+    name="qnn_device_model",
+    channel="provider_option",
+    provider=QNN.name,
+    key="soc_model",
+    kind="int",
+    minimum=0,
+    maximum=10000,
+    default="0: the chip that runs it",
+    safety="numerics",
+    summary="the chip that graphs are compiled for",
+)

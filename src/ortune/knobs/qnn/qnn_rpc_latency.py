@@ -1,0 +1,27 @@
+"""How long a call to the NPU may sleep before it answers, in microseconds.
+
+What it is: a vote for the latency of the remote procedure calls that start each run.
+Why it costs: without it the CPU's power states add up to milliseconds to each run.
+Evidence: latency of short runs. The x86-64 emulator makes no such calls.
+Fix and its safety: 100 where runs are short; behaviour, since the CPU saves less power.
+Example: ``--target qnn --set qnn_rpc_latency=100``
+References: ONNX Runtime documentation, "QNN Execution Provider", ``rpc_control_latency``.
+"""
+
+from ortune.knobs.knob import SELDOM, Knob
+from ortune.providers.qnn import PROVIDER as QNN
+
+KNOB = Knob(
+    name="qnn_rpc_latency",
+    channel="provider_option",
+    provider=QNN.name,
+    key="rpc_control_latency",
+    kind="int",
+    minimum=1,
+    maximum=1000000,
+    default="off",
+    safety="behaviour",
+    summary="sleep of calls to the NPU, in microseconds",
+    tries=("100",),
+    prior=SELDOM,
+)

@@ -1,0 +1,25 @@
+"""How much of the NPU's own memory the session reserves, in megabytes.
+
+What it is: vector memory (VTCM) beside the NPU's arithmetic, shared by all models on the device.
+Why it costs: too little makes tiles smaller, which reads main memory more often; all of it makes other models wait.
+Evidence: latency alone and beside another model.
+Fix and its safety: a share where several models run at once; behaviour.
+Example: ``--target qnn --set qnn_vtcm=4``
+References: ONNX Runtime documentation, "QNN Execution Provider", ``vtcm_mb``.
+"""
+
+from ortune.knobs.knob import Knob
+from ortune.providers.qnn import PROVIDER as QNN
+
+KNOB = Knob(
+    name="qnn_vtcm",
+    channel="provider_option",
+    provider=QNN.name,
+    key="vtcm_mb",
+    kind="int",
+    minimum=1,
+    maximum=64,
+    default="QNN's choice",
+    safety="behaviour",
+    summary="memory of the NPU, in MB",
+)

@@ -1,0 +1,24 @@
+"""How many bytes of weights stay on the GPU.
+
+What it is: weights beyond the budget are copied from the host in each run; 0 keeps all on the GPU.
+Why it costs: copies in each run, in return for a model that fits a small GPU.
+Evidence: latency, and the GPU's memory.
+Fix and its safety: a budget only where the model does not fit; exact.
+Example: ``--target tensorrt-rtx --set rtx_weight_streaming=1073741824``
+References: onnxruntime-ep-nv-tensorrt-rtx 0.5.0, ``nv_weight_streaming_budget``. Not run on this system.
+"""
+
+from ortune.knobs.knob import Knob
+from ortune.providers.tensorrt_rtx import PROVIDER as TENSORRT_RTX
+
+KNOB = Knob(
+    name="rtx_weight_streaming",
+    channel="provider_option",
+    provider=TENSORRT_RTX.name,
+    key="nv_weight_streaming_budget",
+    kind="int",
+    minimum=0,
+    maximum=1125899906842624,
+    default="0: all weights on the GPU",
+    summary="weights that stay on the GPU, in bytes",
+)

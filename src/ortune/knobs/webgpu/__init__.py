@@ -1,0 +1,1 @@
+"""Settings of the native WebGPU execution provider."""

@@ -1,0 +1,26 @@
+"""Nodes that WebGPU leaves to the CPU.
+
+What it is: names of nodes, one a line, that run on the CPU although the GPU has a kernel for them.
+Why it costs: a copy there and back, in which the GPU waits; that pays where a node between shape computations would
+    go to the GPU for a few numbers.
+Evidence: placement of these nodes, copies; latency.
+Fix and its safety: the nodes where it is measured to pay; exact.
+Example: ``--target webgpu --set webgpu_force_cpu_nodes=/head/Gather``
+References: onnxruntime-ep-webgpu, ``forceCpuNodeNames``. microsoft/onnxruntime#23154
+"""
+
+from ortune.knobs.knob import Knob
+from ortune.providers.webgpu import PROVIDER as WEBGPU
+
+KNOB = Knob(
+    name="webgpu_force_cpu_nodes",
+    since="1.24",
+    channel="provider_option",
+    provider=WEBGPU.name,
+    key="forceCpuNodeNames",
+    kind="text",
+    pattern="[^;\\x00-\\x1f]+(\\n[^;\\x00-\\x1f]+)*",
+    default="none",
+    summary="nodes that run on the CPU although the GPU could",
+    joined_by="\n",
+)

@@ -1,0 +1,30 @@
+"""Whether WebGPU records the kernels of the first run and replays them.
+
+What it is: the commands of the first run are kept, and each further run submits all of them at once.
+Why it costs: else each kernel is prepared and submitted anew by the host; for a model of many small kernels that is
+    most of the time.
+Evidence: latency of models of many small kernels. Session creation fails where a node stays on the CPU.
+Fix and its safety: on for models of fixed sizes whose nodes all run on the GPU; behaviour, since inputs and outputs
+    must stay in buffers on the GPU with the same addresses, and one thread calls the session.
+Example: ``--target webgpu --set webgpu_graph_capture=1``
+References: onnxruntime-ep-webgpu, ``enableGraphCapture``. microsoft/onnxruntime#29273
+"""
+
+from ortune.knobs.facts import CONTROL_FLOW
+from ortune.knobs.knob import Knob
+from ortune.providers.webgpu import PROVIDER as WEBGPU
+
+KNOB = Knob(
+    name="webgpu_graph_capture",
+    since="1.24",
+    channel="provider_option",
+    provider=WEBGPU.name,
+    key="enableGraphCapture",
+    kind="choice",
+    choices=("0", "1"),
+    default="0",
+    safety="behaviour",
+    summary="kernels are recorded once and replayed",
+    applies=lambda model: not model.has(*CONTROL_FLOW),
+    needs=("call_style=device_binding",),
+)

@@ -1,0 +1,27 @@
+"""How many kernels are recorded before they are submitted.
+
+What it is: the host records kernels and submits them together once there are so many.
+Why it costs: few leave the GPU idle less at the start of a run; many submit less often.
+Evidence: latency of models of many small kernels.
+Fix and its safety: the number that is measured to be faster; exact.
+Example: ``--target webgpu --set webgpu_pending_dispatches=64``
+References: onnxruntime-ep-webgpu, ``maxNumPendingDispatches``.
+"""
+
+from ortune.knobs.knob import SELDOM, Knob
+from ortune.providers.webgpu import PROVIDER as WEBGPU
+
+KNOB = Knob(
+    name="webgpu_pending_dispatches",
+    since="1.25",
+    channel="provider_option",
+    provider=WEBGPU.name,
+    key="maxNumPendingDispatches",
+    kind="int",
+    minimum=1,
+    maximum=4096,
+    default="16",
+    summary="kernels submitted together",
+    tries=("64", "4"),
+    prior=SELDOM,
+)

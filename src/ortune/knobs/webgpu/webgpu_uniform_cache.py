@@ -1,0 +1,29 @@
+"""What WebGPU does with the buffers of kernels' parameters that are no longer used.
+
+What it is: bucket keeps buffers by sizes rounded up, simple by exact size, lazyrelease until the end of the run,
+    disabled frees them at once.
+Why it costs: creating a buffer takes time; keeping one takes memory, and rounding up takes more of it.
+Evidence: latency, and the GPU's memory.
+Fix and its safety: simple for models of fixed sizes where memory counts; exact.
+Example: ``--target webgpu --set webgpu_uniform_cache=simple``
+References: onnxruntime-ep-webgpu, ``uniformBufferCacheMode``. huggingface/transformers.js#1741
+"""
+
+from ortune.knobs.knob import SELDOM, Knob
+from ortune.providers.webgpu import PROVIDER as WEBGPU
+
+KNOB = Knob(
+    name="webgpu_uniform_cache",
+    since="1.24",
+    channel="provider_option",
+    provider=WEBGPU.name,
+    key="uniformBufferCacheMode",
+    kind="choice",
+    choices=("disabled", "lazyrelease", "simple", "bucket"),
+    spelled=(("lazyrelease", "lazyRelease"),),
+    default="simple",
+    summary="buffers of kernels' parameters that are no longer used",
+    tries=("bucket",),
+    prior=SELDOM,
+    priors={"memory": 0.0},
+)

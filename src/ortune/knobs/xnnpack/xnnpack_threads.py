@@ -1,0 +1,31 @@
+"""How many threads XNNPACK computes with.
+
+What it is: XNNPACK has a pool of its own beside ONNX Runtime's.
+Why it costs: two pools compete for the cores: ONNX Runtime's threads spin while XNNPACK computes.
+Evidence: latency on the device, and threads counted at session creation.
+Fix and its safety: as many as there are fast cores, with ONNX Runtime's own pool at one thread that does not spin;
+    exact.
+Example: ``--target xnnpack --set xnnpack_threads=4 --set intra=1 --set spin=0``
+References: ONNX Runtime documentation, "XNNPACK Execution Provider", ``intra_op_num_threads``. Not run on this
+    system.
+"""
+
+from ortune.knobs.knob import OFTEN, Knob
+from ortune.providers.xnnpack import PROVIDER as XNNPACK
+
+KNOB = Knob(
+    name="xnnpack_threads",
+    since="1.14",
+    channel="provider_option",
+    provider=XNNPACK.name,
+    key="intra_op_num_threads",
+    kind="int",
+    minimum=1,
+    maximum=4096,
+    default="1",
+    summary="threads of XNNPACK",
+    threads="intra",
+    tries=("{cpus}", "{cpus/2}"),
+    prior=OFTEN,
+    needs=("intra_op_num_threads=1", "allow_spinning=0"),
+)
