@@ -63,11 +63,11 @@ def function(verb: str) -> Callable[..., Answer[Record]]:
     return call
 
 
-def _require_known(verb: str, named: Iterable[str], known: Collection[str]) -> None:
+def _require_known(verb: str, named: Iterable[str], names: Collection[str]) -> None:
     """Raises TypeError for an argument that a verb does not have, with the nearest that it has."""
     for name in named:
-        if name not in known:
-            near = difflib.get_close_matches(name, known, n=2)
+        if name not in names:
+            near = difflib.get_close_matches(name, names, n=2)
             hint = (
                 f"did you mean {' or '.join(map(repr, near))}?" if near else f"help(ortune.{verb}) lists all"
             )

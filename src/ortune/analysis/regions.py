@@ -67,9 +67,9 @@ def _of_graph(graph: ir.Graph | ir.Function) -> Iterator[Region]:
     nodes = [node for node in graph if not is_op(node, "Constant")]
     if not 2 * SMALLEST <= len(nodes) <= MOST_NODES:
         return
-    known: dict[str, int] = {}
+    numbers: dict[str, int] = {}
     prints = Fingerprints()
-    labels = np.array([known.setdefault(_print(node, prints), len(known)) for node in nodes])
+    labels = np.array([numbers.setdefault(_print(node, prints), len(numbers)) for node in nodes])
     taken = np.zeros(len(nodes), dtype=bool)
     # The stretch that covers the most nodes wins; of several lengths that cover the same the shortest is the layer.
     for start, size, copies in sorted(_stretches(labels), key=lambda s: (-s[1] * s[2], s[1])):

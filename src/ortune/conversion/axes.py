@@ -28,17 +28,17 @@ def asked(text: str, inputs: Sequence[SourceInput]) -> dict[str, dict[int, str]]
     Raises:
         UsageError: A name or place is none of these inputs'.
     """
-    found: dict[str, dict[int, str]] = {}
-    names = ", ".join(each.name for each in inputs)
-    for part in filter(None, (each.strip() for each in text.split(","))):
+    axes_of_inputs: dict[str, dict[int, str]] = {}
+    names = ", ".join(source.name for source in inputs)
+    for part in filter(None, map(str.strip, text.split(","))):
         place = _PLACE.fullmatch(part)
         if place is not None:
-            mine = next((each for each in inputs if each.name == place["input"]), None)
+            mine = next((source for source in inputs if source.name == place["input"]), None)
             if mine is None or int(place["axis"]) >= len(mine.shape):
                 raise UsageError(f"no input has that axis; the inputs are {names}", where=f"--dynamic {part}")
-            found.setdefault(mine.name, {})[int(place["axis"])] = place["name"]
+            axes_of_inputs.setdefault(mine.name, {})[int(place["axis"])] = place["name"]
             continue
-        where = [(each.name, axis) for each in inputs for axis in _axes_of(part, len(each.shape))]
+        where = [(source.name, axis) for source in inputs for axis in _axes_of(part, len(source.shape))]
         if not where:
             raise UsageError(
                 f"{part!r} is no name of an axis that these inputs have",
@@ -46,8 +46,8 @@ def asked(text: str, inputs: Sequence[SourceInput]) -> dict[str, dict[int, str]]
                 do=f"batch, seq, height, width, or in full: {inputs[0].name if inputs else 'INPUT'}:0={part}",
             )
         for name, axis in where:
-            found.setdefault(name, {})[axis] = part
-    return found
+            axes_of_inputs.setdefault(name, {})[axis] = part
+    return axes_of_inputs
 
 
 def _axes_of(name: str, rank: int) -> Iterator[int]:
@@ -63,22 +63,24 @@ def _axes_of(name: str, rank: int) -> Iterator[int]:
 def open_in_source(inputs: Sequence[SourceInput]) -> dict[str, dict[int, str]]:
     """The axes that the source itself leaves open."""
     return {
-        each.name: {axis: _unnamed(each.name, axis) for axis, size in enumerate(each.shape) if size is None}
-        for each in inputs
-        if None in each.shape
+        source.name: {
+            axis: _unnamed(source.name, axis) for axis, size in enumerate(source.shape) if size is None
+        }
+        for source in inputs
+        if None in source.shape
     }
 
 
 def places(model: ir.Model) -> dict[str, list[tuple[str, int]]]:
     """Every open size of a model's inputs by name, with where it is."""
-    found: dict[str, list[tuple[str, int]]] = {}
+    open_places: dict[str, list[tuple[str, int]]] = {}
     for value in feedable(model):
         for axis, size in enumerate(value.shape or ()):
             if not isinstance(size, int):
-                told = size.value or ""
-                name = _unnamed(str(value.name), axis) if is_anonymous(told) else told
-                found.setdefault(name, []).append((str(value.name), axis))
-    return found
+                symbol = size.value or ""
+                name = _unnamed(str(value.name), axis) if is_anonymous(symbol) else symbol
+                open_places.setdefault(name, []).append((str(value.name), axis))
+    return open_places
 
 
 def _unnamed(value: str, axis: int) -> str:
@@ -89,27 +91,27 @@ def _unnamed(value: str, axis: int) -> str:
 def fixed(model: ir.Model, expected: Axes) -> dict[str, list[tuple[str, int, int]]]:
     """Axes that were to be open and that the model declares to be of one size: name, with input, axis, size."""
     shapes = {str(value.name): value.shape for value in feedable(model)}
-    found: dict[str, list[tuple[str, int, int]]] = {}
+    fixed_axes: dict[str, list[tuple[str, int, int]]] = {}
     for name, axes in expected.items():
         shape = shapes.get(name)
         for axis, text in axes.items():
             size = shape[axis] if shape is not None and axis < len(shape) else None
             if isinstance(size, int):
-                found.setdefault(text, []).append((name, axis, size))
-    return found
+                fixed_axes.setdefault(text, []).append((name, axis, size))
+    return fixed_axes
 
 
 def other_sizes(size: int) -> tuple[int, ...]:
     """Sizes that an open axis is tried at besides its own, the most telling first: twice as long, and half."""
     wanted = (2 * size + 1, size // 2, size + 2, size + 1)
-    return tuple(dict.fromkeys(each for each in wanted if each >= 1 and each != size))
+    return tuple(dict.fromkeys(other for other in wanted if other >= 1 and other != size))
 
 
 def at(
     base: Mapping[str, Sequence[int]], where: Sequence[tuple[str, int]], size: int
 ) -> dict[str, tuple[int, ...]]:
     """Shapes with one open size changed wherever it stands."""
-    found = {name: list(shape) for name, shape in base.items()}
+    shapes = {name: list(shape) for name, shape in base.items()}
     for name, axis in where:
-        found[name][axis] = size
-    return {name: tuple(shape) for name, shape in found.items()}
+        shapes[name][axis] = size
+    return {name: tuple(shape) for name, shape in shapes.items()}

@@ -37,7 +37,7 @@ def node_at_fault(
         (ref,) = pairing.feeds_for((feed,), ours, inputs, folder / "feeds", "the right one")
         outputs = pairing.pair_outputs(ours, theirs)
         joined = dict(inputs) | {mine: its for its, mine in outputs.items()}
-        found = find(
+        divergence = find(
             Side(name="A", resolved=right, model=right.model, feed=ref).as_file(),
             Side(name="B", resolved=wrong, model=wrong.model, feed=feed).as_file(),
             joined,
@@ -48,5 +48,5 @@ def node_at_fault(
         )
     except OrtuneError:
         return None, None  # the two take other inputs, or one does not run with its values as outputs
-    overflow = next((each for each in found.not_finite if each.side == "B"), None)
-    return (found.partings[0] if found.partings else None), overflow
+    overflow = next((value for value in divergence.not_finite if value.side == "B"), None)
+    return (divergence.partings[0] if divergence.partings else None), overflow

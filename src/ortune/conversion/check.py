@@ -147,26 +147,26 @@ class Check:
             cases += group.cases
             if group.wrong is not None:
                 return self._faulty(group, cases, ())
-        known, fault = self._axes(side, pairs, base, wanted, cases)
+        dynamic, fault = self._axes(side, pairs, base, wanted, cases)
         if isinstance(fault, _Set):
-            return self._faulty(fault, cases, known)
-        return Checked(cases=tuple(cases), axes=known, fault=fault, notes=tuple(self._notes))
+            return self._faulty(fault, cases, dynamic)
+        return Checked(cases=tuple(cases), axes=dynamic, fault=fault, notes=tuple(self._notes))
 
-    def _faulty(self, group: _Set, cases: Sequence[CheckedCase], known: tuple[DynamicAxis, ...]) -> Checked:
+    def _faulty(self, group: _Set, cases: Sequence[CheckedCase], dynamic: tuple[DynamicAxis, ...]) -> Checked:
         case = group.wrong
         assert case is not None
-        right = [each.name for each in cases if each.outputs is not None and each.outputs.ok]
+        right = [checked.name for checked in cases if checked.outputs is not None and checked.outputs.ok]
         fault = faults.fault_of(
             case,
             group.source / case.name,
             group.model[case.level] / case.name if case.level in group.model else None,
-            frozen=bool(known),
+            frozen=bool(dynamic),
             right=len(set(right)),
-            of=len({each.name for each in cases}),
+            of=len({checked.name for checked in cases}),
         )
         return Checked(
             cases=tuple(cases),
-            axes=known,
+            axes=dynamic,
             fault=fault,
             feed=group.refs.get(case.name),
             notes=tuple(self._notes),
@@ -174,26 +174,26 @@ class Check:
 
     def _base_shapes(self, side: Resolved, pairs: Mapping[str, str]) -> dict[str, tuple[int, ...]]:
         """Shapes of the model's inputs as the source's own have them; the user's count more."""
-        theirs = {each.name: each for each in self.source.inputs}
-        found = {}
+        theirs = {source.name: source for source in self.source.inputs}
+        shapes = {}
         for mine, name in pairs.items():
             if name in self.example:
-                found[mine] = tuple(self.example[name].shape)
+                shapes[mine] = tuple(self.example[name].shape)
             elif None not in theirs[name].shape:
-                found[mine] = tuple(size for size in theirs[name].shape if size is not None)
+                shapes[mine] = tuple(size for size in theirs[name].shape if size is not None)
             elif theirs[name].shape.count(None) == 1 and theirs[name].shape[0] is None:
-                found[mine] = (ROWS, *(size for size in theirs[name].shape if size is not None))
+                shapes[mine] = (ROWS, *(size for size in theirs[name].shape if size is not None))
         fixed = {
             str(value.name): value.shape for value in side.model.ir.graph.inputs if value.shape is not None
         }
-        for name, shape in found.items():
+        for name, shape in shapes.items():
             declared = fixed.get(name)
             if declared is not None and len(declared) == len(shape):
                 # A size that the model has fixed is told as such; what it gives is seen at that size.
-                found[name] = tuple(
+                shapes[name] = tuple(
                     d if isinstance(d, int) else n for d, n in zip(declared, shape, strict=True)
                 )
-        return found | {name: shape for name, shape in self.feeds.shapes.items() if name in pairs}
+        return shapes | {name: shape for name, shape in self.feeds.shapes.items() if name in pairs}
 
     def _groups(
         self, base: Mapping[str, tuple[int, ...]], pairs: Mapping[str, str]
@@ -231,20 +231,22 @@ class Check:
         cases: list[CheckedCase],
     ) -> tuple[tuple[DynamicAxis, ...], _Set | ConversionFault | None]:
         """Every open size at others than its own, and what that shows first."""
-        known: list[DynamicAxis] = []
+        dynamic: list[DynamicAxis] = []
         fault: ConversionFault | None = None
         for name, where in axes.fixed(side.model.ir, wanted).items():
             sizes = sorted({size for _, _, size in where})
             spots = tuple(f"{value} axis {axis}" for value, axis, _ in where)
             what = f"{name} is fixed at {', '.join(map(str, sizes))} in {', '.join(spots)}"
-            known.append(DynamicAxis(name=name, places=spots, status="fixed", sizes=tuple(sizes), what=what))
+            dynamic.append(
+                DynamicAxis(name=name, places=spots, status="fixed", sizes=tuple(sizes), what=what)
+            )
             fault = fault or ConversionFault(kind="frozen-size", what=what)
         for name, places in axes.places(side.model.ir).items():
             axis, group = self._axis(side, pairs, base, name, places, cases)
-            known.append(axis)
+            dynamic.append(axis)
             if group is not None:
-                return tuple(known), group
-        return tuple(known), fault
+                return tuple(dynamic), group
+        return tuple(dynamic), fault
 
     def _axis(
         self,
@@ -324,12 +326,12 @@ class Check:
                 raise
         if not kinds:
             return list(baseline.refs), trouble
-        made = []
+        refs = []
         for name, step, kind in kinds:
             work = msgspec.structs.replace(baseline.work, seed=baseline.work.seed + step)
             (ref, *_) = write_case_feeds(baseline.side.model.ir, work, folder / name.replace(" ", "-"), kind)
-            made.append(msgspec.structs.replace(ref, name=name.replace(" ", "-"), weight=1.0))
-        return made, trouble
+            refs.append(msgspec.structs.replace(ref, name=name.replace(" ", "-"), weight=1.0))
+        return refs, trouble
 
     def _source_runs(
         self, ref: FeedRef, pairs: Mapping[str, str], folder: Path, side: Resolved, *, strict: bool
@@ -378,17 +380,20 @@ class Check:
     ) -> Iterator[CheckedCase]:
         check, tolerance = baseline.check, self.feeds.tolerance
         whole = check.difference(outcome, tolerance=tolerance, reference=lambda: source)
-        each = {
+        differences = {
             ref.name: check.compared(source, Path(outcome.outputs_path), (ref,), tolerance)
             for ref in baseline.refs
         }
         if whole.ok:
-            each = {name: msgspec.structs.replace(found, ok=True, what="") for name, found in each.items()}
-        elif all(found.ok for found in each.values()):
-            worst = max(each, key=lambda name: _distance(each[name]))
-            each[worst] = whole
-        for name, found in each.items():
-            yield CheckedCase(name=name, level=level, outputs=found)
+            differences = {
+                name: msgspec.structs.replace(difference, ok=True, what="")
+                for name, difference in differences.items()
+            }
+        elif all(difference.ok for difference in differences.values()):
+            worst = max(differences, key=lambda name: _distance(differences[name]))
+            differences[worst] = whole
+        for name, difference in differences.items():
+            yield CheckedCase(name=name, level=level, outputs=difference)
 
     def _folder(self) -> Path:
         folder = self.opened.scratch / f"check-{next(self._numbers)}"
@@ -400,5 +405,5 @@ class _SourceRefuses(Exception):
     """The source itself takes no inputs of that size."""
 
 
-def _distance(found: OutputDifference) -> float:
-    return found.relative_l2 if found.comparable else math.inf
+def _distance(difference: OutputDifference) -> float:
+    return difference.relative_l2 if difference.comparable else math.inf

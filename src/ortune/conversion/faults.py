@@ -52,16 +52,18 @@ def _at(case: CheckedCase, what: str) -> str:
     return f"at {place}: {what}" if place else what
 
 
-def _first(found: OutputDifference, source: Path, model: Path) -> tuple[str, FaultKind, str]:
+def _first(difference: OutputDifference, source: Path, model: Path) -> tuple[str, FaultKind, str]:
     """The first output that differs, how, and in words."""
     ours, theirs = read_outputs(model), read_outputs(source)
     if len(theirs) != len(ours):
         return "", "output-count", f"the source has {len(theirs)} outputs, and the model {len(ours)}"
-    for each in found.nonfinite:
-        if each.nonfinite_candidate and not each.nonfinite_reference:
-            n = each.nonfinite_candidate
-            what = f"output {each.name!r} overflows: {n} values are NaN or infinite, and finite in the source"
-            return each.name, "overflow", what
+    for output in difference.nonfinite:
+        if output.nonfinite_candidate and not output.nonfinite_reference:
+            n = output.nonfinite_candidate
+            what = (
+                f"output {output.name!r} overflows: {n} values are NaN or infinite, and finite in the source"
+            )
+            return output.name, "overflow", what
     for name, reference in theirs.items():
         if name not in ours or reference.kind != "tensor" or ours[name].kind != "tensor":
             continue
@@ -76,8 +78,8 @@ def _first(found: OutputDifference, source: Path, model: Path) -> tuple[str, Fau
         if old.shape != new.shape:
             shapes = f"{_text(new.shape)}, and {_text(old.shape)} in the source"
             return name, "output-shape", f"output {name!r} is {shapes}"
-    bad = [each for each in found.outputs if each.relative_l2 > each.limit]
-    return (bad[0].name if bad else ""), "values", found.what
+    bad = [output for output in difference.outputs if output.relative_l2 > output.limit]
+    return (bad[0].name if bad else ""), "values", difference.what
 
 
 def _turned(old: Array, new: Array) -> tuple[int, ...] | None:

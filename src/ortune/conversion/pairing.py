@@ -21,32 +21,35 @@ class NotPaired(Exception):
 
 
 def pair_inputs(
-    model: ir.Model, inputs: Sequence[SourceInput], told: Mapping[str, str], example: Mapping[str, np.ndarray]
+    model: ir.Model,
+    inputs: Sequence[SourceInput],
+    exported: Mapping[str, str],
+    example: Mapping[str, np.ndarray],
 ) -> dict[str, str]:
     """The model's input -> the source's.
 
     Args:
         model: The ONNX model.
         inputs: The source's, in order.
-        told: Some of them, as the exporter has it: the source's -> the model's.
+        exported: Some of them, as the exporter has it: the source's -> the model's.
         example: The source's own values, which tell sizes that it leaves open.
 
     Raises:
         NotPaired: An input of the model has no partner, or one of another shape.
     """
-    by_name = {each.name: each for each in inputs}
-    told_of = {mine: theirs for theirs, mine in told.items() if theirs in by_name}
+    by_name = {source.name: source for source in inputs}
+    exported_of = {mine: theirs for theirs, mine in exported.items() if theirs in by_name}
     wanted = feedable(model)
     pairs = {
-        str(v.name): told_of.get(str(v.name), str(v.name))
+        str(v.name): exported_of.get(str(v.name), str(v.name))
         for v in wanted
-        if str(v.name) in told_of or str(v.name) in by_name
+        if str(v.name) in exported_of or str(v.name) in by_name
     }
-    free = [each for each in inputs if each.name not in pairs.values()]
+    free = [source for source in inputs if source.name not in pairs.values()]
     for value in wanted:
         if value.name in pairs:
             continue
-        partner = next((each for each in free if _same_kind(value, each)), None)
+        partner = next((source for source in free if _same_kind(value, source)), None)
         if partner is None:
             raise NotPaired(
                 f"the model's input {value.name!r} is {dtype_of(value)}, and the source has no such input left"
@@ -65,7 +68,7 @@ def _require_same(value: ir.Value, name: str, shape: Sequence[int | None]) -> No
     ours = list(value.shape) if value.shape is not None else None
     if ours is None or _fits(ours, shape):
         return
-    texts = ["x".join(str(n) if isinstance(n, int) else "?" for n in each) for each in (shape, ours)]
+    texts = ["x".join(str(n) if isinstance(n, int) else "?" for n in sizes) for sizes in (shape, ours)]
     if len(ours) == len(shape) <= MOST_AXES:
         turned = next(
             (p for p in permutations(range(len(shape))) if _fits(ours, [shape[i] for i in p])), None

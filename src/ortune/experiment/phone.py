@@ -223,7 +223,7 @@ def _outcome(trial: PhoneTrial) -> Measured:
 
 
 def _difference(base: PhoneEntry, entry: PhoneEntry, scratch: Path) -> OutputDifference:
-    folders = [_written(each, scratch / f"outputs-{number}") for number, each in enumerate((base, entry))]
+    folders = [_written(side, scratch / f"outputs-{number}") for number, side in enumerate((base, entry))]
     return compare_outputs(*folders)
 
 

@@ -85,19 +85,19 @@ def group_of_nodes(graph: ir.Graph, groups: Sequence[LayerGroup]) -> dict[ir.Nod
     Nodes are known by the names of what they compute. One that the other form brought, a conversion say, belongs to
     what reads it, and where nobody does to what it reads.
     """
-    known = {name: place for place, group in enumerate(groups) for name in group.values}
-    found: dict[ir.Node, int] = {}
+    by_value = {name: place for place, group in enumerate(groups) for name in group.values}
+    places: dict[ir.Node, int] = {}
     for node in graph:
-        place = next((known[v.name] for v in node.outputs if v.name in known), None)
+        place = next((by_value[v.name] for v in node.outputs if v.name in by_value), None)
         if place is not None:
-            found[node] = place
+            places[node] = place
     for nodes, near in ((reversed(list(graph)), _readers), (iter(graph), _producers)):
         for node in nodes:
-            if node not in found:
-                beside = [found[other] for other in near(node) if other in found]
+            if node not in places:
+                beside = [places[other] for other in near(node) if other in places]
                 if beside:
-                    found[node] = beside[0]
-    return found
+                    places[node] = beside[0]
+    return places
 
 
 def _readers(node: ir.Node) -> list[ir.Node]:
@@ -105,26 +105,26 @@ def _readers(node: ir.Node) -> list[ir.Node]:
 
 
 def _producers(node: ir.Node) -> list[ir.Node]:
-    found = (value.producer() for value in node.inputs if value is not None)
-    return [each for each in found if each is not None]
+    producers = (value.producer() for value in node.inputs if value is not None)
+    return [producer for producer in producers if producer is not None]
 
 
 def _names(products: Sequence[ir.Node]) -> list[str]:
     """A name for each that no other has: the node's, else its output's, else its number."""
-    found: list[str] = []
+    names: list[str] = []
     for number, node in enumerate(products):
         wishes = (node.name, node.outputs[0].name, f"product-{number}")
-        fit = (w for w in wishes if w and not _IN_PARAMETERS & set(w) and w not in (*found, node.op_type))
-        found.append(next(fit, f"product-{number}"))
-    return found
+        fit = (w for w in wishes if w and not _IN_PARAMETERS & set(w) and w not in (*names, node.op_type))
+        names.append(next(fit, f"product-{number}"))
+    return names
 
 
 def _kinds(products: Sequence[ir.Node], reads: Sequence[set[int]]) -> list[str]:
     prints = Fingerprints(tensor_kind)
     own = []
     for node in products:
-        held = [stored(value) for value in node.inputs]
-        weights = ["computed" if tensor is None else tensor_kind(tensor) for tensor in held]
+        tensors = [stored(value) for value in node.inputs]
+        weights = ["computed" if tensor is None else tensor_kind(tensor) for tensor in tensors]
         own.append(digest(node.op_type, *prints.attributes(node.attributes.values()), *weights))
     readers: list[list[str]] = [[] for _ in products]
     for group, read in enumerate(reads):

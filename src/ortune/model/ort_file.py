@@ -66,15 +66,15 @@ def read_ort(path: Path) -> tuple[ir.Model, WeightFiles]:
 
 def _saved(graph: Table) -> dict[str, int]:
     """Operators that the main graph's stored optimisations make when they are made, and how many of each."""
-    container, made = graph.table(8), Counter[str]()
+    container, counts = graph.table(8), Counter[str]()
     for optimiser in container.tables(0) if container is not None else ():
         for record in optimiser.tables(1):
             # "com.microsoft:FusedConv:1"; the domain of ONNX is empty.
             for identifier in record.strings(3):
                 domain, _, rest = identifier.partition(":")
                 op_type = rest.partition(":")[0]
-                made[f"{domain}.{op_type}" if domain else op_type] += 1
-    return dict(made)
+                counts[f"{domain}.{op_type}" if domain else op_type] += 1
+    return dict(counts)
 
 
 def _model(table: Table, graph: Table) -> onnx.ModelProto:

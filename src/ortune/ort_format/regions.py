@@ -12,10 +12,10 @@ from ortune.rewrites import release
 
 def with_types(model: ir.Model, typed: ir.Model) -> None:
     """Give the values of the main graph the types and shapes that another model has for the same names."""
-    known = {v.name: v for node in typed.graph for v in node.outputs}
+    twins = {v.name: v for node in typed.graph for v in node.outputs}
     for node in model.graph:
         for value in node.outputs:
-            twin = known.get(value.name)
+            twin = twins.get(value.name)
             if twin is not None and value.type is None:
                 value.type, value.shape = twin.type, twin.shape
 

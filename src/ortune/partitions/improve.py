@@ -45,8 +45,8 @@ class Candidates:
         with rewrites.remembering():
             called = rewrites.proposals(model, (), workload=workload, target=target, packages={})
             specs = [spec for spec, _ in called if rewrites.find(spec.name).change is not None]
-            each = {spec.name: (spec, rewritten(model, (spec,))) for spec in rewrites.in_order(specs)}
-        self.alone = {name: (spec, copy) for name, (spec, copy) in each.items() if copy is not None}
+            copies = {spec.name: (spec, rewritten(model, (spec,))) for spec in rewrites.in_order(specs)}
+        self.alone = {name: (spec, copy) for name, (spec, copy) in copies.items() if copy is not None}
 
 
 def rewritten(model: ir.Model, specs: Sequence[RewriteSpec]) -> ir.Model | None:
@@ -73,29 +73,29 @@ class Improving:
     def __init__(
         self,
         candidates: Candidates,
-        found: Partition,
+        parts: Partition,
         before: PartitionState,
         model: ir.Model,
         release: str,
         work_of: WorkOf,
     ) -> None:
-        self._found, self._before, self._model = found, before, model
+        self._found, self._before, self._model = parts, before, model
         self._release, self._work_of = release, work_of
         self._alone = {
             name: (spec, *self._after(copy, (spec,))) for name, (spec, copy) in candidates.alone.items()
         }
 
     def _after(self, copy: ir.Model, specs: Sequence[RewriteSpec]) -> tuple[Partition, PartitionState]:
-        found = partition(copy, self._found.format, self._release)
-        return found, state(found, self._work_of(copy), "rewritten", specs)
+        parts = partition(copy, self._found.format, self._release)
+        return parts, state(parts, self._work_of(copy), "rewritten", specs)
 
     def replacement(self, left: LeftOperator) -> tuple[RewriteSpec, int] | None:
         """The rewrite after which fewest nodes of this operator are left, and the number of regions then."""
         before = _count(self._found, left)
         choices = [
-            (_count(found, left), after.regions, spec)
-            for spec, found, after in self._alone.values()
-            if _count(found, left) < before
+            (_count(parts, left), after.regions, spec)
+            for spec, parts, after in self._alone.values()
+            if _count(parts, left) < before
         ]
         if not choices:
             return None
@@ -116,8 +116,8 @@ class Improving:
         return Improved(specs=kept, state=now) if kept else None
 
 
-def _count(found: Partition, left: LeftOperator) -> int:
-    return sum(1 for node in found.left if node.op_type == left.op_type.rpartition(":")[2])
+def _count(parts: Partition, left: LeftOperator) -> int:
+    return sum(1 for node in parts.left if node.op_type == left.op_type.rpartition(":")[2])
 
 
 def _better(after: PartitionState, before: PartitionState) -> bool:

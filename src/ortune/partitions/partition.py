@@ -102,13 +102,13 @@ def refusals(
     model: ir.Model, units: Sequence[Unit], values: Values, format_: Format, release: str
 ) -> dict[int, NodeReason]:
     """Why units are left, by their ids; those that are taken are not in it."""
-    found = {}
+    reasons = {}
     for unit in units:
         opset = model.opset_imports.get(unit.target.domain, 1)
         why = format_.refusal(NodeFacts(unit, values, opset), release)
         if why is not None:
-            found[id(unit)] = why
-    return found
+            reasons[id(unit)] = why
+    return reasons
 
 
 def groups_of(wiring: Wiring, format_: Format, refused: Mapping[int, object]) -> list[list[Unit]]:

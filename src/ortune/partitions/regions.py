@@ -26,21 +26,21 @@ class Wiring:
         self.behind: dict[int, list[Unit]] = {id(unit): [] for unit in units}
         for unit in units:
             read = [value for node in unit.nodes for value in read_by(node)]
-            made = [maker[value] for value in read if value in maker and maker[value] is not unit]
-            self.before[id(unit)] = made
-            for other in made:
+            producers = [maker[value] for value in read if value in maker and maker[value] is not unit]
+            self.before[id(unit)] = producers
+            for other in producers:
                 self.behind[id(other)].append(unit)
 
     def downstream(self, first: Collection[Unit]) -> set[int]:
         """The ids of units that depend on one of these, themselves left out."""
-        found: set[int] = set()
-        waiting = [each for unit in first for each in self.behind[id(unit)]]
+        reached: set[int] = set()
+        waiting = [reader for unit in first for reader in self.behind[id(unit)]]
         while waiting:
             unit = waiting.pop()
-            if id(unit) not in found:
-                found.add(id(unit))
+            if id(unit) not in reached:
+                reached.add(id(unit))
                 waiting += self.behind[id(unit)]
-        return found
+        return reached
 
 
 def grouped(wiring: Wiring, takes: Mapping[int, bool]) -> list[list[Unit]]:

@@ -22,12 +22,12 @@ def shapes(model: ir.Model) -> Values:
         opset = node.version or model.opset_imports.get(node.domain, 1)
         types = output_types(node, [values.of(value).dtype for value in node.inputs], opset)
         for value, dtype in zip(node.outputs, types, strict=True):
-            known, walked = values.of(value), walk.shape(value)
-            dims = known.dims
+            inferred, walked = values.of(value), walk.shape(value)
+            dims = inferred.dims
             if walked is not None and (dims is None or len(dims) == len(walked)):
                 numbers = tuple(dim.value if dim is not None else None for dim in walked)
                 dims = numbers if dims is None else tuple(map(_either, dims, numbers))
-            values[value] = Known(dtype=known.dtype or dtype, dims=dims)
+            values[value] = Known(dtype=inferred.dtype or dtype, dims=dims)
     return values
 
 

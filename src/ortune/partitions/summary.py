@@ -48,23 +48,25 @@ def work_of(model: ir.Model, shapes: Mapping[str, Dims]) -> dict[ir.Node, float]
     return {node: own.get(name_of(node), 0.0) / total if total else 0.0 for node in model.graph}
 
 
-def state(found: Partition, work: Work, name: str, rewrites: Sequence[RewriteSpec] = ()) -> PartitionState:
+def state(
+    partition: Partition, work: Work, name: str, rewrites: Sequence[RewriteSpec] = ()
+) -> PartitionState:
     """What is taken of the model in one state.
 
     Args:
-        found: The partition.
+        partition: The partition.
         work: Of its model.
         name: Of the state, as ``PartitionState`` has it.
         rewrites: That made the state.
     """
-    taken = found.taken
+    taken = partition.taken
     share = math.fsum(work.get(node, 0.0) for node in taken)
-    copied = [_bytes(found, (*region.inputs, *region.outputs)) for region in found.regions]
+    copied = [_bytes(partition, (*region.inputs, *region.outputs)) for region in partition.regions]
     return PartitionState(
         name=name,  # type: ignore[arg-type]
-        verdict=_verdict(len(found.regions), share),
-        regions=len(found.regions),
-        n_nodes=len(taken) + len(found.left),
+        verdict=_verdict(len(partition.regions), share),
+        regions=len(partition.regions),
+        n_nodes=len(taken) + len(partition.left),
         n_taken=len(taken),
         work_ratio=share,
         copied_bytes=None if None in copied else sum(filter(None, copied)),
@@ -80,102 +82,106 @@ def _verdict(regions: int, share: float) -> PartitionVerdict:
     return "maybe" if regions <= 2 and share > SOME else "poor"
 
 
-def regions(found: Partition, work: Work) -> tuple[PartitionRegion, ...]:
+def regions(partition: Partition, work: Work) -> tuple[PartitionRegion, ...]:
     """The regions, in the order in which they run."""
-    order = {node: place for place, node in enumerate(n for u in found.wiring.units for n in u.nodes)}
-    made = []
-    for number, region in enumerate(found.regions):
+    order = {node: place for place, node in enumerate(n for u in partition.wiring.units for n in u.nodes)}
+    rows = []
+    for number, region in enumerate(partition.regions):
         counts = Counter(map(operator, region.nodes))
-        made.append(
+        rows.append(
             PartitionRegion(
                 nodes=tuple(map(name_of, region.nodes)),
                 operators=dict(counts.most_common()),
                 work_ratio=math.fsum(work.get(node, 0.0) for node in region.nodes),
                 inputs=len(region.inputs),
                 outputs=len(region.outputs),
-                input_bytes=_bytes(found, region.inputs),
-                output_bytes=_bytes(found, region.outputs),
-                behind=_grouped(_between(found, number), found),
+                input_bytes=_bytes(partition, region.inputs),
+                output_bytes=_bytes(partition, region.outputs),
+                behind=_grouped(_between(partition, number), partition),
                 places=_runs(sorted(order[node] for node in region.nodes)),
             )
         )
-    return tuple(made)
+    return tuple(rows)
 
 
-def left(found: Partition) -> tuple[LeftOperator, ...]:
+def left(partition: Partition) -> tuple[LeftOperator, ...]:
     """What stays on the CPU, by operator and reason, the most frequent first."""
-    return _grouped(found.left, found)
+    return _grouped(partition.left, partition)
 
 
-def splitting(found: Partition, work: Work) -> tuple[LeftOperator, int] | None:
+def splitting(partition: Partition, work: Work) -> tuple[LeftOperator, int] | None:
     """The operator whose nodes split the model most, and in how many regions it would be were they taken.
 
     None where no operator alone would make fewer regions, nor add a tenth of the work to the one region.
     """
-    refused = {id(unit): found.left[unit.target] for unit in found.wiring.units if unit.target in found.left}
+    refused = {
+        id(unit): partition.left[unit.target]
+        for unit in partition.wiring.units
+        if unit.target in partition.left
+    }
     choices = []
-    for each in left(found):
-        if each.reason.code in ("dynamic-shape", "unknown-shape", "alone"):
+    for kind in left(partition):
+        if kind.reason.code in ("dynamic-shape", "unknown-shape", "alone"):
             continue
-        names = set(each.nodes)
+        names = set(kind.nodes)
         freed = {
             id(unit)
-            for unit in found.wiring.units
-            if operator(unit.target) == each.op_type and name_of(unit.target) in names
+            for unit in partition.wiring.units
+            if operator(unit.target) == kind.op_type and name_of(unit.target) in names
         }
         rest = {key: why for key, why in refused.items() if key not in freed}
-        groups = groups_of(found.wiring, found.format, rest)
-        gained = math.fsum(work.get(unit.target, 0.0) for unit in found.wiring.units if id(unit) in freed)
-        if len(groups) < len(found.regions) or (len(found.regions) <= 1 and gained > 0.1):
-            choices.append((len(groups), -gained, each))
+        groups = groups_of(partition.wiring, partition.format, rest)
+        gained = math.fsum(work.get(unit.target, 0.0) for unit in partition.wiring.units if id(unit) in freed)
+        if len(groups) < len(partition.regions) or (len(partition.regions) <= 1 and gained > 0.1):
+            choices.append((len(groups), -gained, kind))
     if not choices:
         return None
-    count, _, each = min(choices, key=lambda choice: choice[:2])
-    return each, count
+    count, _, kind = min(choices, key=lambda choice: choice[:2])
+    return kind, count
 
 
-def _between(found: Partition, number: int) -> list[ir.Node]:
+def _between(partition: Partition, number: int) -> list[ir.Node]:
     """What is left between the regions before one and this one: it reads a value of theirs, and leads to it alone."""
-    units = {node: unit for unit in found.wiring.units for node in unit.nodes}
-    earlier = {id(units[node]) for region in found.regions[:number] for node in region.nodes}
-    before = _upstream(found, found.regions[number], units)
-    for region in found.regions[:number]:
-        before -= _upstream(found, region, units)
+    units = {node: unit for unit in partition.wiring.units for node in unit.nodes}
+    earlier = {id(units[node]) for region in partition.regions[:number] for node in region.nodes}
+    before = _upstream(partition, partition.regions[number], units)
+    for region in partition.regions[:number]:
+        before -= _upstream(partition, region, units)
     return [
         unit.target
-        for unit in found.wiring.units
-        if unit.target in found.left
+        for unit in partition.wiring.units
+        if unit.target in partition.left
         and id(unit) in before
-        and any(id(other) in earlier for other in found.wiring.before[id(unit)])
+        and any(id(other) in earlier for other in partition.wiring.before[id(unit)])
     ]
 
 
-def _upstream(found: Partition, region: Region, units: Mapping[ir.Node, Unit]) -> set[int]:
-    seen: set[int] = set()
-    waiting = [other for node in region.nodes for other in found.wiring.before[id(units[node])]]
+def _upstream(partition: Partition, region: Region, units: Mapping[ir.Node, Unit]) -> set[int]:
+    reached: set[int] = set()
+    waiting = [other for node in region.nodes for other in partition.wiring.before[id(units[node])]]
     while waiting:
         unit = waiting.pop()
-        if id(unit) not in seen:
-            seen.add(id(unit))
-            waiting += found.wiring.before[id(unit)]
-    return seen
+        if id(unit) not in reached:
+            reached.add(id(unit))
+            waiting += partition.wiring.before[id(unit)]
+    return reached
 
 
-def _grouped(nodes: Iterable[ir.Node], found: Partition) -> tuple[LeftOperator, ...]:
+def _grouped(nodes: Iterable[ir.Node], partition: Partition) -> tuple[LeftOperator, ...]:
     by_kind: defaultdict[tuple[str, NodeReason], list[str]] = defaultdict(list)
     for node in nodes:
-        by_kind[operator(node), found.left[node]].append(name_of(node))
+        by_kind[operator(node), partition.left[node]].append(name_of(node))
     groups = sorted(by_kind.items(), key=lambda item: -len(item[1]))
     return tuple(LeftOperator(op_type=op, reason=why, nodes=tuple(names)) for (op, why), names in groups)
 
 
-def _bytes(found: Partition, values: Iterable[ir.Value]) -> int | None:
+def _bytes(partition: Partition, values: Iterable[ir.Value]) -> int | None:
     """Bytes of tensors; None where a size is not known."""
     total = 0
     for value in values:
-        sizes = found.values.sizes(value)
-        known = None if sizes is None or None in sizes else [n for n in sizes if n is not None]
-        size = None if known is None else n_bytes(found.values.of(value).dtype, known)
+        sizes = partition.values.sizes(value)
+        numbers = None if sizes is None or None in sizes else [n for n in sizes if n is not None]
+        size = None if numbers is None else n_bytes(partition.values.of(value).dtype, numbers)
         if size is None:
             return None
         total += size

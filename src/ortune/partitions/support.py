@@ -55,7 +55,7 @@ class Format:
             return reason("not-listed", node.operator)
         if node.operator not in self.table.operators(release):
             return reason("not-listed" if node.node.domain in _ONNX else "fused-operator", node.operator)
-        return next((found for found in self.check(node) if found is not None), None)
+        return next((refused for refused in self.check(node) if refused is not None), None)
 
 
 _ONNX = ("", "ai.onnx", "ai.onnx.ml")
@@ -86,8 +86,8 @@ def find(name: str) -> Format:
     Raises:
         UsageError: None is called so.
     """
-    for each in FORMATS:
-        if each.name == name:
-            return each
-    known = ", ".join([each.name for each in FORMATS] + list(WITHOUT_TABLE))
-    raise UsageError(f"no operator table for {name!r}", where="--for", do=f"choose from {known}")
+    for form in FORMATS:
+        if form.name == name:
+            return form
+    names = ", ".join([form.name for form in FORMATS] + list(WITHOUT_TABLE))
+    raise UsageError(f"no operator table for {name!r}", where="--for", do=f"choose from {names}")

@@ -26,8 +26,8 @@ class Table(msgspec.Struct, frozen=True, kw_only=True):
 
     def release(self, wanted: str) -> str:
         """The newest release that was read up to the one wanted, the newest of all for ""; "" before the first."""
-        known = [r for r in self.releases if not wanted or _number(r) <= _number(wanted)]
-        return known[-1] if known else ""
+        releases = [r for r in self.releases if not wanted or _number(r) <= _number(wanted)]
+        return releases[-1] if releases else ""
 
     def operators(self, wanted: str) -> frozenset[str]:
         """The operators that this release has."""

@@ -67,7 +67,7 @@ def _quantized(node: ir.Node) -> Unit | None:
         not before
         or set(wanted) - set(before) - optional
         or len(behind) != len(outputs)
-        or not all(is_op(each, "QuantizeLinear") for each in behind)
+        or not all(is_op(reader, "QuantizeLinear") for reader in behind)
         or any(value.is_graph_output() for value in outputs)
     ):
         return None

@@ -51,10 +51,10 @@ def _by_node(baseline: Baseline, side: Resolved, process: Process) -> dict[str, 
     """Nanoseconds of a run by node; what stands for several nodes is shared among these."""
     folder = baseline.scratch / "layers"
     folder.mkdir(exist_ok=True)
-    known = origins(side, baseline.work, folder, process.trace, process.graph)
-    found: dict[str, float] = {}
-    for node in profiled_nodes(process.trace, process.attribution, known):
+    node_origins = origins(side, baseline.work, folder, process.trace, process.graph)
+    times: dict[str, float] = {}
+    for node in profiled_nodes(process.trace, process.attribution, node_origins):
         names = node.originals or (node.name,)
         for name in names:
-            found[name] = found.get(name, 0.0) + node.time_ns / len(names)
-    return found
+            times[name] = times.get(name, 0.0) + node.time_ns / len(names)
+    return times

@@ -23,7 +23,7 @@ def headline(result: ConvertResult, verdict: str) -> str:
         why = _first_line(last.failed) if last is not None else "there is no exporter for it"
         return f"not converted: {why}"
     if verdict == "wrong-output":
-        wrong = next(each for each in result.conversions if each.fault is not None)
+        wrong = next(conversion for conversion in result.conversions if conversion.fault is not None)
         assert wrong.fault is not None
         what = f"{result.path} does not match {result.source}" if not wrong.exporter else "not written"
         return f"{what}: {wrong.fault.what}"
@@ -36,7 +36,7 @@ def _checked(conversion: Conversion) -> str:
     sets = len({case.name for case in conversion.cases})
     worst = max(
         (case.outputs for case in conversion.cases if case.outputs is not None),
-        key=lambda found: found.relative_l2,
+        key=lambda difference: difference.relative_l2,
     )
     opened = [axis.name for axis in conversion.axes if axis.status == "open"]
     sizes = f" and at other sizes of {', '.join(opened)}" if opened else ""
@@ -52,15 +52,15 @@ def document(envelope: Envelope[ConvertResult]) -> Document:
     tone: Tone = "bad" if wrong else "good"
     versions = ", ".join(f"{name} {version}" for name, version in result.versions.items())
     support = []
-    for each in result.conversions:
-        if each.cases:
+    for conversion in result.conversions:
+        if conversion.cases:
             columns = [
                 Column("inputs", "label"),
                 Column("sizes"),
                 Column("optimizer"),
                 Column("outputs", "text"),
             ]
-            support.append(table(columns, [_row(case) for case in each.cases], title=_by(each)))
+            support.append(table(columns, [_row(case) for case in conversion.cases], title=_by(conversion)))
     tuned = None
     if result.tuned is not None:
         of_tuning = Envelope(
@@ -77,8 +77,11 @@ def document(envelope: Envelope[ConvertResult]) -> Document:
         blocks=[
             Line(result.headline, tone),
             Line(f"{result.kind} of {result.framework} ({versions})", "faint"),
-            Points(items=[_said(each) for each in result.conversions]),
-            Points(title="at fault", items=[_fault(each) for each in result.conversions if _fault(each)]),
+            Points(items=[_said(conversion) for conversion in result.conversions]),
+            Points(
+                title="at fault",
+                items=[_fault(conversion) for conversion in result.conversions if _fault(conversion)],
+            ),
             Points(title="dynamic axes", items=[_axis(axis) for axis in _axes(result)]),
             Points(
                 title="the exporter warned",
@@ -119,8 +122,8 @@ def _fault(conversion: Conversion) -> str:
 
 
 def _axes(result: ConvertResult) -> tuple[DynamicAxis, ...]:
-    shown = next((each for each in result.conversions if each.ok), None) or next(
-        (each for each in result.conversions if each.axes), None
+    shown = next((conversion for conversion in result.conversions if conversion.ok), None) or next(
+        (conversion for conversion in result.conversions if conversion.axes), None
     )
     return shown.axes if shown is not None else ()
 

@@ -36,7 +36,7 @@ def about(file: OrtFile) -> list[tuple[str, str]]:
     rows = [("ORT format", f"version {file.version or 'missing'}{read_by}")]
     plain = f", except for the nodes that {file.kept_for} takes" if file.kept_for else ""
     rows.append(("optimized", f"level {file.level}{plain}, style {file.style}{later}"))
-    return rows + [("rejected by", f"{each.where}: {each.why}") for each in file.rejected_by]
+    return rows + [("rejected by", f"{rejection.where}: {rejection.why}") for rejection in file.rejected_by]
 
 
 def levels(comparison: LevelComparison) -> list[Block]:
@@ -112,22 +112,22 @@ def _nodes(count: int) -> str:
     return "1 node is" if count == 1 else f"{count} nodes are"
 
 
-def conversion(made: OrtConversion) -> list[Block]:
+def conversion(record: OrtConversion) -> list[Block]:
     """How a file in ORT format was made: a table of levels, what it needs, and what rejects it."""
-    platform = "" if made.platform == "any" else f", platform {made.platform}"
-    rows = [("converted", f"for {made.place}: level {made.level}, style {made.style}{platform}")]
-    if made.against:
-        rows.append(("warning", f"level {made.level} does not fit {made.place}: {made.against}"))
-    if made.aware is not None:
-        rows.append(("kept plain", aware(made.aware)))
-    rows += [row for row in about(made.file) if row[0] != "optimized" or made.file.saved_optimisations]
-    if made.file.style == "runtime":
+    platform = "" if record.platform == "any" else f", platform {record.platform}"
+    rows = [("converted", f"for {record.place}: level {record.level}, style {record.style}{platform}")]
+    if record.against:
+        rows.append(("warning", f"level {record.level} does not fit {record.place}: {record.against}"))
+    if record.aware is not None:
+        rows.append(("kept plain", aware(record.aware)))
+    rows += [row for row in about(record.file) if row[0] != "optimized" or record.file.saved_optimisations]
+    if record.file.style == "runtime":
         rows.append(
             ("load with", "session.enable_saved_runtime_optimizations=1, or what is stored is not applied")
         )
-    if made.needed_path:
-        rows.append(("reduced build", f"--include_ops_by_config {made.needed_path}"))
-    return [Pairs(rows=rows), *levels(made.levels)]
+    if record.needed_path:
+        rows.append(("reduced build", f"--include_ops_by_config {record.needed_path}"))
+    return [Pairs(rows=rows), *levels(record.levels)]
 
 
 def aware(file: AwareFile) -> str:
@@ -135,16 +135,16 @@ def aware(file: AwareFile) -> str:
     kept = "1 node" if file.n_kept == 1 else f"{file.n_kept} nodes"
     if file.gains_nothing:
         return f"not written: {file.gains_nothing}"
-    made = f" ({_counted(file.made)})" if file.made else ""
+    operators = f" ({_counted(file.made)})" if file.made else ""
     return (
         f"{kept} that {file.provider} takes; level {file.level} turned {file.n_rest} others into "
-        f"{file.n_rest_after}{made}"
+        f"{file.n_rest_after}{operators}"
     )
 
 
-def needed(made: OrtConversion) -> Points:
+def needed(record: OrtConversion) -> Points:
     """What a reduced build needs."""
-    return Points(title="a reduced build needs", items=made.needed)
+    return Points(title="a reduced build needs", items=record.needed)
 
 
 def headline(result: ConvertResult, verdict: str) -> str:
@@ -159,14 +159,14 @@ def headline(result: ConvertResult, verdict: str) -> str:
     return f"written to {result.path}: {_size(result.ort)} for {result.ort.place}, {said}"
 
 
-def _size(made: OrtConversion) -> str:
+def _size(record: OrtConversion) -> str:
     """How many nodes there were, and are."""
-    counts = {graph.level: graph.n_nodes for graph in made.levels.graphs}
-    kept = made.aware
+    counts = {graph.level: graph.n_nodes for graph in record.levels.graphs}
+    kept = record.aware
     after = (
         kept.n_kept + kept.n_rest_after
         if kept
-        else counts["basic" if made.style == "runtime" else made.level]
+        else counts["basic" if record.style == "runtime" else record.level]
     )
     return f"{counts['none']} -> {after} nodes"
 
@@ -196,10 +196,10 @@ def document(envelope: Envelope[ConvertResult], wrong: bool) -> Document:
     )
 
 
-def _files(matrix: Matrix, made: Sequence[OrtConversion]) -> Block:
+def _files(matrix: Matrix, records: Sequence[OrtConversion]) -> Block:
     """The files of a set, and how each is loaded."""
     rows = []
-    for entry, record in zip(matrix.entries, made, strict=True):
+    for entry, record in zip(matrix.entries, records, strict=True):
         kept = f"{record.aware.n_kept} nodes kept plain" if record.aware else ""
         own = _counted(record.file.own_operators)
         rows.append(

@@ -53,20 +53,20 @@ FIXING = "fixed-dimensions"
 SHOWN_OPERATORS, SHOWN_REGIONS, SHOWN_LEFT = 4, 12, 10
 
 
-def best(found: Sequence[ProviderPartition]) -> PartitionVerdict:
+def best(providers: Sequence[ProviderPartition]) -> PartitionVerdict:
     """The best verdict of all providers and states."""
-    verdicts = [state.verdict for each in found for state in each.states]
+    verdicts = [state.verdict for provider in providers for state in provider.states]
     return min(verdicts, key=ORDER.index, default="none")
 
 
-def headline(found: Sequence[ProviderPartition]) -> str:
+def headline(providers: Sequence[ProviderPartition]) -> str:
     """The answer in one sentence."""
-    return "; ".join(f"{NAMES[each.provider]} {_taken(_shown(each))}" for each in found)
+    return "; ".join(f"{NAMES[provider.provider]} {_taken(_shown(provider))}" for provider in providers)
 
 
-def _shown(each: ProviderPartition) -> PartitionState:
+def _shown(provider: ProviderPartition) -> PartitionState:
     """The state whose regions are listed: with fixed shapes where the model has open ones."""
-    return next((s for s in each.states if s.name == "fixed-shapes"), each.states[0])
+    return next((s for s in provider.states if s.name == "fixed-shapes"), provider.states[0])
 
 
 def _taken(state: PartitionState) -> str:
@@ -88,9 +88,11 @@ def document(envelope: Envelope[PartitionResult]) -> Document:
     """The verdicts, then each provider."""
     result = envelope.result
     blocks: list[Block] = []
-    if any(each.provider == NNAPI.target for each in result.providers):
+    if any(provider.provider == NNAPI.target for provider in result.providers):
         blocks.append(Line(NNAPI_IS_OLD, "look"))
-    blocks += [Line(sentence(each), TONES[_best_state(each).verdict]) for each in result.providers]
+    blocks += [
+        Line(sentence(provider), TONES[_best_state(provider).verdict]) for provider in result.providers
+    ]
     blocks += [Line(comparison) for comparison in _formats(result.providers)]
     blocks += [
         Line(f"{NAMES[name]}: no operator table, so its regions are unknown", "unsure")
@@ -98,9 +100,9 @@ def document(envelope: Envelope[PartitionResult]) -> Document:
     ]
     blocks.append(_states(result.providers))
     support: list[Block] = []
-    for each in result.providers:
-        blocks += _provider(each)
-        support += _details(each)
+    for provider in result.providers:
+        blocks += _provider(provider)
+        support += _details(provider)
     blocks += [Line(note, "look") for note in result.notes]
     if result.inputs:
         blocks.append(Line(f"dynamic dimensions were fixed as {', '.join(result.inputs)}", "faint"))
@@ -116,13 +118,13 @@ def document(envelope: Envelope[PartitionResult]) -> Document:
     return Document(title=f"ortune partition: {path}", blocks=blocks, support=support)
 
 
-def _best_state(each: ProviderPartition) -> PartitionState:
-    return min(each.states, key=lambda state: ORDER.index(state.verdict))
+def _best_state(provider: ProviderPartition) -> PartitionState:
+    return min(provider.states, key=lambda state: ORDER.index(state.verdict))
 
 
-def sentence(each: ProviderPartition) -> str:
+def sentence(provider: ProviderPartition) -> str:
     """A provider's verdict: as the model is, and what fixed shapes and rewrites change."""
-    first, *others = each.states
+    first, *others = provider.states
     parts = [f"{_taken(first)} as it is ({VERDICTS[first.verdict]})"]
     before = first
     for state in others:
@@ -132,7 +134,7 @@ def sentence(each: ProviderPartition) -> str:
             )
             parts.append(f"{_taken(state).removeprefix('takes ')} {how} ({VERDICTS[state.verdict]})")
         before = state
-    return f"{NAMES[each.provider]} {', '.join(parts)}"
+    return f"{NAMES[provider.provider]} {', '.join(parts)}"
 
 
 def _rewrites(specs: Sequence[RewriteSpec]) -> str:
@@ -140,9 +142,9 @@ def _rewrites(specs: Sequence[RewriteSpec]) -> str:
     return " and ".join(spec.name for spec in specs if spec.name != FIXING)
 
 
-def _formats(found: Sequence[ProviderPartition]) -> list[str]:
+def _formats(providers: Sequence[ProviderPartition]) -> list[str]:
     """The two formats of CoreML compared, where both were asked for."""
-    states = {each.provider: _best_state(each) for each in found}
+    states = {provider.provider: _best_state(provider) for provider in providers}
     if not {PROGRAM, NETWORK} <= states.keys():
         return []
     program, network = states[PROGRAM], states[NETWORK]
@@ -157,10 +159,10 @@ def _formats(found: Sequence[ProviderPartition]) -> list[str]:
     return ["CoreML: keep the default ModelFormat=NeuralNetwork; MLProgram makes more regions"]
 
 
-def _states(found: Sequence[ProviderPartition]) -> Block:
+def _states(providers: Sequence[ProviderPartition]) -> Block:
     rows = [
         (
-            each.provider if number == 0 else "",
+            provider.provider if number == 0 else "",
             STATES[state.name],
             str(state.regions),
             f"{state.n_taken} of {state.n_nodes}",
@@ -172,8 +174,8 @@ def _states(found: Sequence[ProviderPartition]) -> Block:
             else size(state.copied_bytes),
             state.verdict,
         )
-        for each in found
-        for number, state in enumerate(each.states)
+        for provider in providers
+        for number, state in enumerate(provider.states)
     ]
     return table(
         (
@@ -184,14 +186,14 @@ def _states(found: Sequence[ProviderPartition]) -> Block:
     )  # fmt: skip
 
 
-def _provider(each: ProviderPartition) -> list[Block]:
+def _provider(provider: ProviderPartition) -> list[Block]:
     """What splits the model for one provider, and what replaces it."""
-    split = _shown(each).regions > 1
-    lines = [_splits(each.costliest, split=split)] if each.costliest is not None else []
-    if each.agreement is not None:
-        agreed = each.agreement
+    split = _shown(provider).regions > 1
+    lines = [_splits(provider.costliest, split=split)] if provider.costliest is not None else []
+    if provider.agreement is not None:
+        agreed = provider.agreement
         lines.append(_agreement(agreed))
-    return [Points(title=NAMES[each.provider], items=lines)] if lines else []
+    return [Points(title=NAMES[provider.provider], items=lines)] if lines else []
 
 
 def _agreement(agreed: ProviderAgreement) -> str:
@@ -207,19 +209,19 @@ def _agreement(agreed: ProviderAgreement) -> str:
     return text
 
 
-def _splits(found: CostliestOperator, *, split: bool) -> str:
-    left = found.left
+def _splits(costliest: CostliestOperator, *, split: bool) -> str:
+    left = costliest.left
     does = "splits the model most" if split else "keeps most of the work on the CPU"
     text = (
         f"{left.op_type} ({_counted(len(left.nodes), 'node')}: {why(left.reason)}) {does}: "
-        f"{_counted(found.regions_without, 'region')} without it"
+        f"{_counted(costliest.regions_without, 'region')} without it"
     )
-    if found.rewrite is None:
+    if costliest.rewrite is None:
         return text
-    return f"{text}, {found.regions_after} after --rewrite {found.rewrite.name}"
+    return f"{text}, {costliest.regions_after} after --rewrite {costliest.rewrite.name}"
 
 
-def _details(each: ProviderPartition) -> list[Block]:
+def _details(provider: ProviderPartition) -> list[Block]:
     """The regions and what is left of one provider, with a drawing for a page."""
     rows = [
         (
@@ -231,10 +233,10 @@ def _details(each: ProviderPartition) -> list[Block]:
             _operators(region.operators),
             "; ".join(f"{len(left.nodes)} {left.op_type} ({why(left.reason)})" for left in region.behind[:3]),
         )
-        for number, region in enumerate(each.regions[:SHOWN_REGIONS], 1)
+        for number, region in enumerate(provider.regions[:SHOWN_REGIONS], 1)
     ]
-    more = len(each.regions) - len(rows)
-    made: list[Block] = [
+    more = len(provider.regions) - len(rows)
+    tables: list[Block] = [
         table(
             (
                 Column("region", "label"), Column("nodes"), Column("work"), Column("tensors in"),
@@ -245,11 +247,11 @@ def _details(each: ProviderPartition) -> list[Block]:
         ),
         table(
             (Column("left to the CPU", "label"), Column("nodes"), Column("reason", "text")),
-            [(left.op_type, str(len(left.nodes)), why(left.reason)) for left in each.left[:SHOWN_LEFT]],
-            notes=[f"and {len(each.left) - SHOWN_LEFT} more kinds"] if len(each.left) > SHOWN_LEFT else [],
+            [(left.op_type, str(len(left.nodes)), why(left.reason)) for left in provider.left[:SHOWN_LEFT]],
+            notes=[f"and {len(provider.left) - SHOWN_LEFT} more kinds"] if len(provider.left) > SHOWN_LEFT else [],
         ),
     ]  # fmt: skip
-    return [Section(title=f"{NAMES[each.provider]}: regions", blocks=[_drawing(each), *made])]
+    return [Section(title=f"{NAMES[provider.provider]}: regions", blocks=[_drawing(provider), *tables])]
 
 
 def _operators(counts: dict[str, int]) -> str:
@@ -257,11 +259,11 @@ def _operators(counts: dict[str, int]) -> str:
     return ", ".join(shown) + (", ..." if len(counts) > SHOWN_OPERATORS else "")
 
 
-def _drawing(each: ProviderPartition) -> Block:
+def _drawing(provider: ProviderPartition) -> Block:
     """The graph from its first node to its last, and above it the region that each node is in."""
-    count = max(1, each.n_nodes)
+    count = max(1, provider.n_nodes)
     marks = [Box(x0=0.0, x1=1.0, y0=0.35, y1=0.65, about="on the CPU")]
-    for number, region in enumerate(each.regions):
+    for number, region in enumerate(provider.regions):
         for first, n in region.places:
             marks.append(
                 Box(
@@ -272,14 +274,16 @@ def _drawing(each: ProviderPartition) -> Block:
                     about=f"region {number + 1}: {len(region.nodes)} nodes, {percent(region.work_ratio, 0)}",
                 )
             )
-    alt = f"{each.n_nodes} nodes in the order in which they run, {len(each.regions)} regions"
+    alt = f"{provider.n_nodes} nodes in the order in which they run, {len(provider.regions)} regions"
     ticks = ((0.0, "first node"), (1.0, "last node"))
     return Chart(alt=alt, marks=tuple(marks), height_px=56, x=Axis(ticks=ticks))
 
 
 def _commands(path: str, result: PartitionResult) -> list[str]:
     """The rewrite to make, and the file for the phone."""
-    best_of = min(result.providers, key=lambda each: ORDER.index(_best_state(each).verdict), default=None)
+    best_of = min(
+        result.providers, key=lambda provider: ORDER.index(_best_state(provider).verdict), default=None
+    )
     if best_of is None:
         return []
     state = _best_state(best_of)

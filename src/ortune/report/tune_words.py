@@ -210,8 +210,8 @@ def _gain(result: TuneResult) -> list[str]:
     if claim.verdict != "faster":
         return [said, with_, _seen(result)]
     default = [] if result.winner == result.default or not now else [_default_takes(result)]
-    found = outputs(result)
-    return [said, with_, *lost_shapes(result), *default, *([found] if found else [])]
+    difference = outputs(result)
+    return [said, with_, *lost_shapes(result), *default, *([difference] if difference else [])]
 
 
 def _runs_now(result: TuneResult, *, keep: bool = False) -> list[str]:

@@ -16,11 +16,13 @@ from ortune.model.graphs import subgraphs
 from ortune.rewrites.dead_nodes import remove
 
 
-def keep_float(made: ir.Model, floats: ir.Model, values: Collection[str], others: Collection[str]) -> int:
+def keep_float(
+    quantized: ir.Model, floats: ir.Model, values: Collection[str], others: Collection[str]
+) -> int:
     """Changes a quantized model so that the values of these names are computed in float.
 
     Args:
-        made: The quantized model.
+        quantized: The quantized model.
         floats: What it was made from, as the quantizer saw it.
         values: Names of values of the model that both come from.
         others: Names of its other values, which stay quantized: a value that is in neither is one that the quantizer's
@@ -29,16 +31,18 @@ def keep_float(made: ir.Model, floats: ir.Model, values: Collection[str], others
     Returns:
         How many nodes of the quantized model are float again.
     """
-    kept = _kept(made, floats, frozenset(values), frozenset(others))
-    line = _Line(made)
+    kept = _kept(quantized, floats, frozenset(values), frozenset(others))
+    line = _Line(quantized)
     for node in kept:
         line.put(node)
-    made.graph.sort()
-    remove(made)
+    quantized.graph.sort()
+    remove(quantized)
     return len(kept)
 
 
-def _kept(made: ir.Model, floats: ir.Model, values: frozenset[str], others: frozenset[str]) -> list[ir.Node]:
+def _kept(
+    quantized: ir.Model, floats: ir.Model, values: frozenset[str], others: frozenset[str]
+) -> list[ir.Node]:
     """The float nodes to put back, in order; what the quantizer folded away goes with what it was folded into."""
     nodes = [n for n in floats.graph if not is_op(n, "Constant") and not any(True for _ in subgraphs(n))]
     kept: set[ir.Node] = set()
@@ -48,7 +52,7 @@ def _kept(made: ir.Model, floats: ir.Model, values: frozenset[str], others: froz
         new = computed and not names & others and all(producer in kept for producer in computed)
         if names & values or new:
             kept.add(node)
-    there = {value.name for node in made.graph for value in node.outputs}
+    there = {value.name for node in quantized.graph for value in node.outputs}
     folded = [node for node in nodes if not any(value.name in there for value in node.outputs)]
     before = -1
     while before != len(kept):
@@ -56,19 +60,19 @@ def _kept(made: ir.Model, floats: ir.Model, values: frozenset[str], others: froz
         for node in folded:
             together = {node, *(use.node for value in node.outputs for use in value.uses())}
             if kept & together:
-                kept.update(each for each in together if each in nodes)
+                kept.update(neighbour for neighbour in together if neighbour in nodes)
     return [node for node in nodes if node in kept]
 
 
 class _Line:
     """A quantized graph while float nodes are put back into it."""
 
-    def __init__(self, made: ir.Model) -> None:
-        self._graph = made.graph
+    def __init__(self, quantized: ir.Model) -> None:
+        self._graph = quantized.graph
         self._values: dict[str, ir.Value] = {}
-        for value in (*made.graph.inputs, *made.graph.initializers.values()):
+        for value in (*quantized.graph.inputs, *quantized.graph.initializers.values()):
             self._values[value.name or ""] = value
-        for node in made.graph:
+        for node in quantized.graph:
             self._values.update((value.name or "", value) for value in node.outputs)
         self._new: dict[str, ir.Value] = {}
 
@@ -114,8 +118,8 @@ class _Line:
     def _constant(self, name: str, tensor: ir.TensorProtocol) -> ir.Value:
         """The float weight: the one that the quantized model holds too, else a new one."""
         there = self._values.get(name)
-        held = stored(there)
-        if there is not None and held is not None and held.dtype == tensor.dtype:
+        constant = stored(there)
+        if there is not None and constant is not None and constant.dtype == tensor.dtype:
             return there
         own = name if there is None else f"{name}_float"
         if own in self._graph.initializers:
@@ -132,8 +136,8 @@ class _Line:
 
 def _dequantized(node: ir.Node) -> bool:
     """Whether a node reads what a DequantizeLinear gives: it is one of those that become integer kernels."""
-    found = (value.producer() for value in node.inputs if value is not None)
-    return any(is_op(producer, "DequantizeLinear") for producer in found)
+    producers = (value.producer() for value in node.inputs if value is not None)
+    return any(is_op(producer, "DequantizeLinear") for producer in producers)
 
 
 def _behind(value: ir.Value) -> Iterator[ir.Value]:

@@ -33,15 +33,15 @@ _GIVES_FLOAT = op_set("Gemm MatMul")
 """These have a kernel from integers to float too, so nothing need quantize their result."""
 
 
-def mend_pairs(made: ir.Model, floats: ir.Model) -> tuple[str, ...]:
+def mend_pairs(quantized: ir.Model, floats: ir.Model) -> tuple[str, ...]:
     """Mends a statically quantized model; one sentence for each kind of thing that was mended.
 
     Args:
-        made: The quantized model, which is changed.
+        quantized: The quantized model, which is changed.
         floats: What it was made from, as the quantizer saw it.
     """
-    outputs, pairs, weights = _float_outputs(made, floats), 0, 0
-    graph, before = made.graph, -1
+    outputs, pairs, weights = _float_outputs(quantized, floats), 0, 0
+    graph, before = quantized.graph, -1
     while before != pairs + weights:
         before = pairs + weights
         for node in list(graph):
@@ -49,7 +49,7 @@ def mend_pairs(made: ir.Model, floats: ir.Model) -> tuple[str, ...]:
                 pairs += _without_pair(node)
             elif is_op(node, "DequantizeLinear") and node.graph is graph:
                 weights += _without_weight(graph, node)
-        remove(made)
+        remove(quantized)
     said = []
     if outputs:
         names = ", ".join(repr(name) for name in outputs)
@@ -71,21 +71,21 @@ def _are(n: int) -> str:
     return "is" if n == 1 else "are"
 
 
-def _float_outputs(made: ir.Model, floats: ir.Model) -> list[str]:
+def _float_outputs(quantized_model: ir.Model, floats: ir.Model) -> list[str]:
     """Puts what makes the model's outputs of values with scales of their own back into float; their names."""
-    found, values = [], set[str]()
-    quantized = {v.name for v in made.graph.outputs if is_op(v.producer(), "DequantizeLinear")}
+    names, values = [], set[str]()
+    quantized = {v.name for v in quantized_model.graph.outputs if is_op(v.producer(), "DequantizeLinear")}
     for output in floats.graph.outputs:
         if output.name not in quantized:
             continue
         mine = set(_moved(output))
         if mine:
-            found.append(output.name or "")
+            names.append(output.name or "")
             values |= mine
     if values:
         others = {v.name or "" for node in floats.graph for v in node.outputs} - values
-        keep_float(made, floats, values, others)
-    return found
+        keep_float(quantized_model, floats, values, others)
+    return names
 
 
 def _moved(value: ir.Value) -> Iterator[str]:
@@ -95,9 +95,9 @@ def _moved(value: ir.Value) -> Iterator[str]:
         return
     assert node is not None
     yield from (v.name or "" for v in node.outputs)
-    for each in node.inputs:
-        if each is not None and is_op(node, *_MOVES):
-            yield from _moved(each)
+    for source in node.inputs:
+        if source is not None and is_op(node, *_MOVES):
+            yield from _moved(source)
 
 
 def is_integer_kernel(node: ir.Node) -> bool:

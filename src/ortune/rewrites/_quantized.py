@@ -55,14 +55,14 @@ def layers_left(model: ir.Model, leave: str) -> tuple[str, list[str]]:
 
 
 def finish(
-    model: ir.Model, floats: ir.Model, made: ir.Model, layers: Collection[str], *, calibrated: bool
+    model: ir.Model, floats: ir.Model, quantized: ir.Model, layers: Collection[str], *, calibrated: bool
 ) -> tuple[str, ...]:
     """Puts layer groups of a model into float again in what a quantizer made of it, and mends what that left.
 
     Args:
         model: What was quantized.
         floats: The same as the quantizer prepared it.
-        made: The quantized model, which is changed.
+        quantized: The quantized model, which is changed.
         layers: Names of groups.
         calibrated: Activations have ranges too.
 
@@ -76,9 +76,9 @@ def finish(
             frozenset().union(*(g.values for g in groups if (g.name in layers) == chosen))
             for chosen in (True, False)
         )
-        keep_float(made, floats, kept, others)
+        keep_float(quantized, floats, kept, others)
         said.append(f"{len(layers)} layer{'s' if len(layers) > 1 else ''} kept in float")
-    return (*said, *(mend_pairs(made, floats) if calibrated else ()))
+    return (*said, *(mend_pairs(quantized, floats) if calibrated else ()))
 
 
 def weight_bytes(model: ir.Model, *kinds: str) -> int:

@@ -51,9 +51,9 @@ def _replace(editor: Editor, node: ir.Node, look: Look) -> None:
     clipped = editor.node(node, "Clip", [shifted, *limits], name=f"{node.name or 'clip'}_clip")
     if swish:
         clipped = editor.node(node, "Mul", [x, clipped], name=f"{node.name or 'clip'}_gate")
-    made = step("Mul", clipped, 1 / 6)
-    look.values[made] = look.of(node.outputs[0])
-    editor.replace(node.outputs[0], made)
+    result = step("Mul", clipped, 1 / 6)
+    look.values[result] = look.of(node.outputs[0])
+    editor.replace(node.outputs[0], result)
 
 
 PATTERN = Pattern(

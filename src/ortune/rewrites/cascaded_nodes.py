@@ -155,8 +155,8 @@ class _Pairs:
             self.replace(node, [(node.outputs[0], merged[0])])
             return
         attributes = list(node.attributes.values())
-        made = self.editor.node(node, "Concat", merged, attributes, name=node.name or "concat")
-        self.replace(node, [(node.outputs[0], made)])
+        joined = self.editor.node(node, "Concat", merged, attributes, name=node.name or "concat")
+        self.replace(node, [(node.outputs[0], joined)])
 
     def _inner(self, node: ir.Node, pieces: Sequence[ir.Value], axis: int) -> list[ir.Value]:
         """Returns what the leading pieces were split from or joined of along the same axis; [] if nothing."""

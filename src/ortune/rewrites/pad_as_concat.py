@@ -94,15 +94,15 @@ def _replace(editor: Editor, match: _Match, look: Look) -> None:
             for count, last in ((low, False), (high, True))
         )
         parts = [*before, value, *behind]
-        made = editor.node(
+        joined = editor.node(
             match.node,
             "Concat",
             parts,
             [ir.AttrInt64("axis", axis)],
             name=f"{match.node.name or 'pad'}_concat",
         )
-        made.type = match.node.inputs[0].type if match.node.inputs[0] is not None else None
-        value = made
+        joined.type = match.node.inputs[0].type if match.node.inputs[0] is not None else None
+        value = joined
         size = sizes[axis]
         sizes[axis] = None if size is None else size + low + high
     look.values[value] = look.of(match.node.outputs[0])

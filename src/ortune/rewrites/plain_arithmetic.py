@@ -34,18 +34,18 @@ def _match(node: ir.Node, look: Look) -> ir.Node | str:
 def _replace(editor: Editor, node: ir.Node, look: Look) -> None:
     first, *others = node.inputs
     assert first is not None
-    made, operator = first, "Add"
+    result, operator = first, "Add"
     if is_op(node, "Neg"):
         others, operator = (
             [editor.constant(node, f"{node.name or 'neg'}_number", np.asarray(-1, np.float32))],
             "Mul",
         )
     for value in others:
-        made = editor.node(
-            node, operator, [made, value], name=f"{node.name or node.op_type}_{operator.lower()}"
+        result = editor.node(
+            node, operator, [result, value], name=f"{node.name or node.op_type}_{operator.lower()}"
         )
-    look.values[made] = look.of(node.outputs[0])
-    editor.replace(node.outputs[0], made)
+    look.values[result] = look.of(node.outputs[0])
+    editor.replace(node.outputs[0], result)
 
 
 PATTERN = Pattern(

@@ -50,10 +50,10 @@ def _factors(node: ir.Node, look: Look) -> np.ndarray | None:
     scales = constant(input_of(node, 2))
     if scales is not None and scales.size:
         return scales
-    wanted, given = constant(input_of(node, 3)), look.values.sizes(node.inputs[0])
-    if wanted is None or given is None or len(given) != wanted.size or None in given or 0 in given:
+    after, before = constant(input_of(node, 3)), look.values.sizes(node.inputs[0])
+    if after is None or before is None or len(before) != after.size or None in before or 0 in before:
         return None
-    return np.asarray([int(new) / (old or 1) for new, old in zip(wanted, given, strict=True)])
+    return np.asarray([int(new) / (old or 1) for new, old in zip(after, before, strict=True)])
 
 
 def _replace(editor: Editor, node: ir.Node, look: Look) -> None:
@@ -64,9 +64,11 @@ def _replace(editor: Editor, node: ir.Node, look: Look) -> None:
     ]
     attributes.append(ir.AttrString("coordinate_transformation_mode", "asymmetric"))
     attributes.append(ir.AttrString("nearest_mode", "floor"))
-    made = editor.node(node, "Resize", list(node.inputs), attributes, name=f"{node.name or 'resize'}_nearest")
-    look.values[made] = look.of(node.outputs[0])
-    editor.replace(node.outputs[0], made)
+    resized = editor.node(
+        node, "Resize", list(node.inputs), attributes, name=f"{node.name or 'resize'}_nearest"
+    )
+    look.values[resized] = look.of(node.outputs[0])
+    editor.replace(node.outputs[0], resized)
 
 
 PATTERN = Pattern(

@@ -24,7 +24,7 @@ def format_of(facts: Facts) -> Format | None:
 
 def partition_of(facts: Facts) -> Partition | None:
     """What the target's provider takes of the model as the file has it; None where that is not known."""
-    found = format_of(facts)
-    if facts.model is None or found is None:
+    form = format_of(facts)
+    if facts.model is None or form is None:
         return None
-    return partition(facts.model.ir, found, facts.ort_version)
+    return partition(facts.model.ir, form, facts.ort_version)

@@ -33,10 +33,10 @@ class Question:
 def keep_order(questions: Sequence[Question]) -> list[Question]:
     """In which order layers go back into float: those that save nothing, then by error for time."""
 
-    def worth(each: Question) -> float:
-        return math.inf if each.saved_ns <= 0 else each.error**2 / each.saved_ns
+    def worth(question: Question) -> float:
+        return math.inf if question.saved_ns <= 0 else question.error**2 / question.saved_ns
 
-    return sorted(questions, key=lambda each: (-worth(each), -each.error))
+    return sorted(questions, key=lambda question: (-worth(question), -question.error))
 
 
 def merged(kinds: Sequence[str], times_ns: Sequence[float], most: int) -> list[list[int]]:
@@ -53,12 +53,12 @@ def merged(kinds: Sequence[str], times_ns: Sequence[float], most: int) -> list[l
     by_kind: dict[str, list[int]] = {}
     for place, kind in enumerate(kinds):
         by_kind.setdefault(kind, []).append(place)
-    found = list(by_kind.values())
-    while len(found) > max(1, most):
-        costs = [sum(times_ns[place] for place in one) for one in found]
-        first = min(range(len(found) - 1), key=lambda i: costs[i] + costs[i + 1])
-        found[first : first + 2] = [sorted(found[first] + found[first + 1])]
-    return found
+    groups = list(by_kind.values())
+    while len(groups) > max(1, most):
+        costs = [sum(times_ns[place] for place in one) for one in groups]
+        first = min(range(len(groups) - 1), key=lambda i: costs[i] + costs[i + 1])
+        groups[first : first + 2] = [sorted(groups[first] + groups[first + 1])]
+    return groups
 
 
 @dataclass(slots=True, kw_only=True)
@@ -77,21 +77,21 @@ class Walk:
 
     def step(self, count: int) -> Kept:
         """What is in float after so many steps."""
-        return frozenset(name for each in self.questions[:count] for name in each.names)
+        return frozenset(name for question in self.questions[:count] for name in question.names)
 
     def error(self, kept: Kept) -> float | None:
         """Measured once; None where no time is left."""
         if kept not in self.errors:
-            found = self.measure(kept)
-            if found is None:
+            error = self.measure(kept)
+            if error is None:
                 return None
-            self.errors[kept] = found
+            self.errors[kept] = error
         return self.errors[kept]
 
     @property
     def free(self) -> int:
         """Steps that lose no time."""
-        return sum(each.saved_ns <= 0 for each in self.questions)
+        return sum(question.saved_ns <= 0 for question in self.questions)
 
     def within(self, limit: float) -> Kept | None:
         """The first step whose error keeps the limit, found by halving; None where none does, or no time was left."""
@@ -99,10 +99,10 @@ class Walk:
         best: Kept | None = None
         while low < high:
             middle = (low + high) // 2
-            found = self.error(self.step(middle))
-            if found is None:
+            error = self.error(self.step(middle))
+            if error is None:
                 return best
-            if found <= limit:
+            if error <= limit:
                 best, high = self.step(middle), middle
             else:
                 low = middle + 1
@@ -113,16 +113,18 @@ class Walk:
 
         Those that save the most time are tried first; then the halves of those that had to stay whole.
         """
-        waiting = [each for each in self.questions if each.saved_ns > 0 and kept >= set(each.names)]
-        waiting.sort(key=lambda each: -each.saved_ns)
-        parts = [each.names for each in waiting]
+        waiting = [
+            question for question in self.questions if question.saved_ns > 0 and kept >= set(question.names)
+        ]
+        waiting.sort(key=lambda question: -question.saved_ns)
+        parts = [question.names for question in waiting]
         while parts:
             names = parts.pop(0)
             fewer = kept - set(names)
-            found = self.error(fewer)
-            if found is None:
+            error = self.error(fewer)
+            if error is None:
                 return kept
-            if found <= limit:
+            if error <= limit:
                 kept = fewer
             elif len(names) > 1:
                 parts += [names[: len(names) // 2], names[len(names) // 2 :]]
@@ -132,9 +134,9 @@ class Walk:
 def front(points: Sequence[tuple[float, float]]) -> list[int]:
     """Places of the points (error, time) of which no other has less of one and no more of the other, by error."""
     order = sorted(range(len(points)), key=lambda i: (points[i], i))
-    found, fastest = [], math.inf
+    places, fastest = [], math.inf
     for i in order:
         if points[i][1] < fastest:
-            found.append(i)
+            places.append(i)
             fastest = points[i][1]
-    return found
+    return places

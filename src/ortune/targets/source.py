@@ -85,11 +85,11 @@ class SourceProcess:
         self._child.send(msgspec.json.encode(request) + b"\n")
         deadline = monotonic.now_s() + self._limits.load_s
         while True:
-            found = self._listen(deadline)
-            if isinstance(found, SourceFailed):
-                raise SourceProcessFailed(found, self._where)
-            if isinstance(found, answer):
-                return found
+            reply = self._listen(deadline)
+            if isinstance(reply, SourceFailed):
+                raise SourceProcessFailed(reply, self._where)
+            if isinstance(reply, answer):
+                return reply
 
     def _listen(self, deadline: float) -> SourceAnswer | None:
         try:
@@ -106,10 +106,10 @@ class SourceProcess:
         if line is None:
             return SourceFailed(reason="crash", what=f"its process ended: {self._last_words()}")
         try:
-            found = source_answers.decode(line)
+            message = source_answers.decode(line)
         except msgspec.DecodeError:
             return None  # of a module that prints while it is imported, before stdout is moved
-        return None if isinstance(found, SourceReady) else found
+        return None if isinstance(message, SourceReady) else message
 
     def _last_words(self) -> str:
         text = self._log.read_bytes()[-_LOG_BYTES:].decode("utf-8", "replace")

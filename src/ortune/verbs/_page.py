@@ -31,15 +31,15 @@ def run(verb: Any, options: Any, watcher: Watcher | None, began_s: float | None 
     watcher = replace(watcher or Watcher(), clock=Stopwatch(began_s))
     require_places(options)
     page = path(getattr(options, "report", None))  # a verb without words of its own has no page
-    found: Envelope[Any]
+    envelope: Envelope[Any]
     if page is None or isinstance(options, Kept):
-        found = verb.run(options, watcher)
-        return found
+        envelope = verb.run(options, watcher)
+        return envelope
     if hasattr(options, "timeline"):  # a page shows what ran when
         options = replace(options, timeline=True)
-    found = verb.run(options, watcher)
-    write_page(found, page, watcher)
-    return found
+    envelope = verb.run(options, watcher)
+    write_page(envelope, page, watcher)
+    return envelope
 
 
 def write_page(

@@ -105,7 +105,7 @@ def _hits(text: str, *, names_only: bool = False) -> tuple[Described, ...]:
             ranked.append((rank, entry))
     if not ranked and not names_only:
         find_rule(text)  # names the nearest
-    return tuple(entry for _, entry in sorted(ranked, key=lambda each: each[0])[:MOST_HITS])
+    return tuple(entry for _, entry in sorted(ranked, key=lambda hit: hit[0])[:MOST_HITS])
 
 
 def _of_rule(rule: Rule) -> Described:

@@ -169,7 +169,7 @@ def _listed(baseline: Baseline) -> RewritingResult:
     ):
         safety = rewrites.find(spec.name).safety
         called.append(CalledFor(rewrite=spec, safety=safety, reason=reason, in_row=spec in row))
-    known = [entry.rewrite for entry in called]
+    listed = [entry.rewrite for entry in called]
     # What one rewrite leaves another may take up, which alone would find nothing.
     called += [
         CalledFor(
@@ -181,7 +181,7 @@ def _listed(baseline: Baseline) -> RewritingResult:
             in_row=True,
         )
         for spec in row
-        if spec not in known
+        if spec not in listed
     ]
     called.sort(key=lambda entry: row.index(entry.rewrite) if entry.in_row else len(row))
     names = {entry.rewrite.name for entry in called}

@@ -67,7 +67,7 @@ def page(
 @cache
 def environment() -> Environment:
     """Templates that escape everything, and write out what a reader could not see."""
-    made = Environment(
+    jinja = Environment(
         loader=PackageLoader("ortune.report.html"),
         autoescape=True,
         undefined=StrictUndefined,
@@ -75,8 +75,8 @@ def environment() -> Environment:
         lstrip_blocks=True,
         finalize=_written_out,
     )
-    made.filters["prose"] = _prose
-    return made
+    jinja.filters["prose"] = _prose
+    return jinja
 
 
 _WHOLE = re.compile(r"-&gt;|(?<![\w-])--[a-z][\w-]*|(?<![\w-])\d[\d.]*-\d[\d.]*x?(?![\w-])")

@@ -47,11 +47,13 @@ def find(facts: Facts) -> Iterator[Finding]:
     """Nodes that are left because they are of float16."""
     if facts.target != COREML.target or options_of(facts, COREML.name).get("ModelFormat") == PROGRAM:
         return
-    found = partition_of(facts)
-    if found is None:
+    partition = partition_of(facts)
+    if partition is None:
         return
-    halves = [unit.target for unit in found.wiring.units if _is_half(found, unit.target)]
-    nodes = [node for node in halves if node in found.left and found.left[node].code == "element-type"]
+    halves = [unit.target for unit in partition.wiring.units if _is_half(partition, unit.target)]
+    nodes = [
+        node for node in halves if node in partition.left and partition.left[node].code == "element-type"
+    ]
     if nodes:
         yield Finding(
             code=CODE,
@@ -61,5 +63,5 @@ def find(facts: Facts) -> Iterator[Finding]:
         )
 
 
-def _is_half(found: Partition, node: ir.Node) -> bool:
-    return bool(node.inputs) and found.values.of(node.inputs[0]).dtype == ir.DataType.FLOAT16
+def _is_half(partition: Partition, node: ir.Node) -> bool:
+    return bool(node.inputs) and partition.values.of(node.inputs[0]).dtype == ir.DataType.FLOAT16

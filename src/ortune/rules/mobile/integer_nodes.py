@@ -42,12 +42,12 @@ floats (float[1,8] x) => (float[1,8] y)
 
 def find(facts: Facts) -> Iterator[Finding]:
     """Nodes that are left for the type of their integers alone."""
-    found = partition_of(facts)
-    if found is None:
+    partition = partition_of(facts)
+    if partition is None:
         return
     nodes = [
         node
-        for node, why in found.left.items()
+        for node, why in partition.left.items()
         if why.code == "element-type" and why.detail.endswith(("int64", "int32"))
     ]
     if nodes:

@@ -50,11 +50,11 @@ small (float[1,16,64,64] x) => (float[1,16,64,64] y)
 
 def find(facts: Facts) -> Iterator[Finding]:
     """Weights, and the node with the largest tensors."""
-    found = partition_of(facts)
-    if found is None or facts.model is None:
+    partition = partition_of(facts)
+    if partition is None or facts.model is None:
         return
     weights = sum(map(stored_bytes, parameters(facts.model.ir)))
-    sizes = {unit.target: _bytes(found, unit.target) for unit in found.wiring.units}
+    sizes = {unit.target: _bytes(partition, unit.target) for unit in partition.wiring.units}
     largest = max(sizes, key=lambda node: sizes[node], default=None)
     total = weights + (sizes[largest] if largest is not None else 0)
     if total > _MOST_BYTES and largest is not None:
@@ -66,10 +66,10 @@ def find(facts: Facts) -> Iterator[Finding]:
         )
 
 
-def _bytes(found: Partition, node: ir.Node) -> int:
+def _bytes(partition: Partition, node: ir.Node) -> int:
     total = 0
     for value in (*node.inputs, *node.outputs):
-        sizes = found.values.sizes(value)
+        sizes = partition.values.sizes(value)
         if value is not None and sizes is not None and None not in sizes and not value.is_initializer():
-            total += n_bytes(found.values.of(value).dtype, [n for n in sizes if n is not None]) or 0
+            total += n_bytes(partition.values.of(value).dtype, [n for n in sizes if n is not None]) or 0
     return total

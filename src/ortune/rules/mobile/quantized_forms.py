@@ -45,16 +45,16 @@ GOOD = _TEXT.format(kind="uint8", zero=128, **dict.fromkeys(_NAMES, ""))
 
 def find(facts: Facts) -> Iterator[Finding]:
     """QDQ nodes, and what is quantized by them, that are left."""
-    found = partition_of(facts)
-    if found is None:
+    partition = partition_of(facts)
+    if partition is None:
         return
-    quantized = {node for unit in found.wiring.units if unit.quantizers for node in unit.nodes}
+    quantized = {node for unit in partition.wiring.units if unit.quantizers for node in unit.nodes}
     alone = {
         unit.target
-        for unit in found.wiring.units
+        for unit in partition.wiring.units
         if unit.target.op_type in ("QuantizeLinear", "DequantizeLinear")
     }
-    nodes = [node for node in found.left if node in quantized | alone]
+    nodes = [node for node in partition.left if node in quantized | alone]
     if nodes:
         yield Finding(
             code=CODE,

@@ -43,8 +43,8 @@ def find(facts: Facts) -> Iterator[Finding]:
     """Where NNAPI takes a node."""
     if facts.target != NNAPI.target:
         return
-    found = partition_of(facts)
-    if found is not None and found.regions:
+    partition = partition_of(facts)
+    if partition is not None and partition.regions:
         yield Finding(
             code=CODE,
             severity="note",

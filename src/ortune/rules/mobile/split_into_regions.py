@@ -52,13 +52,13 @@ whole (float[1,8] x) => (float[1,8] y)
 
 def find(facts: Facts) -> Iterator[Finding]:
     """From the provider's operators and demands."""
-    found = partition_of(facts)
-    if found is None or len(found.regions) <= _MOST:
+    partition = partition_of(facts)
+    if partition is None or len(partition.regions) <= _MOST:
         return
-    left = list(found.left)
+    left = list(partition.left)
     yield Finding(
         code=CODE,
-        what=f"{facts.provider.target} takes it in {len(found.regions)} regions; left to the CPU: {counted(left)}",
+        what=f"{facts.provider.target} takes it in {len(partition.regions)} regions; left to the CPU: {counted(left)}",
         where=tuple(map(name_of, left)),
-        fix=f"find what splits it: ortune partition MODEL --for {found.format.name}",
+        fix=f"find what splits it: ortune partition MODEL --for {partition.format.name}",
     )

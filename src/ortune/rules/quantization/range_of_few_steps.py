@@ -73,14 +73,14 @@ def find(facts: Facts) -> Iterator[Finding]:
 
 def _sources(node: ir.Node) -> Iterator[ir.Node]:
     """The operators of a known range whose outputs a node quantizes, behind nodes that only move or join values."""
-    waiting, seen = [node], {node}
-    while waiting and len(seen) <= _MOST_NODES:
+    waiting, visited = [node], {node}
+    while waiting and len(visited) <= _MOST_NODES:
         at = waiting.pop()
         for value in at.inputs if is_op(at, "Concat") else at.inputs[:1]:
             maker = value.producer() if value is not None else None
-            if maker is None or maker in seen:
+            if maker is None or maker in visited:
                 continue
-            seen.add(maker)
+            visited.add(maker)
             if is_op(maker, *_WIDTH):
                 yield maker
             elif is_op(maker, *_ON_THE_WAY):
