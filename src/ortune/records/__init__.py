@@ -14,6 +14,7 @@ from ortune.records.compare import *
 from ortune.records.comparison import *
 from ortune.records.convert import *
 from ortune.records.diagnose import *
+from ortune.records.difference import *
 from ortune.records.doctor import *
 from ortune.records.envelope import *
 from ortune.records.explain import *
@@ -23,6 +24,7 @@ from ortune.records.lock import *
 from ortune.records.look import *
 from ortune.records.machine import *
 from ortune.records.measure import *
+from ortune.records.memory import *
 from ortune.records.model import *
 from ortune.records.ort_format import *
 from ortune.records.page import *
@@ -37,5 +39,7 @@ from ortune.records.rewrite import *
 from ortune.records.runtime import *
 from ortune.records.skeleton import *
 from ortune.records.source import *
+from ortune.records.timeline import *
+from ortune.records.trace import *
 from ortune.records.tune import *
 from ortune.records.verification import *

@@ -6,10 +6,10 @@ from typing import Literal
 
 from ortune.records.base import Record
 from ortune.records.comparison import Comparison
+from ortune.records.difference import ProfileDifference
 from ortune.records.finding import Finding
 from ortune.records.machine import Side
 from ortune.records.measure import Failed, Figures, OutputDifference
-from ortune.records.profile import ProfileDifference
 from ortune.records.protocol import ReadBack
 
 

@@ -1,4 +1,4 @@
-"""A profile, its document, and the difference of two."""
+"""A profile and its document."""
 
 from __future__ import annotations
 
@@ -6,9 +6,13 @@ from collections.abc import Sequence
 from typing import Literal
 
 from ortune.records.base import Record
+from ortune.records.difference import ProfileDifference
 from ortune.records.finding import Finding
 from ortune.records.machine import MachinePeak, Sensors, Side
+from ortune.records.memory import MemoryProfile
 from ortune.records.protocol import GpuRun
+from ortune.records.timeline import Timeline
+from ortune.records.trace import TraceInfo
 
 
 class OperatorTime(Record, frozen=True, kw_only=True):
@@ -201,73 +205,6 @@ class RunVariance(Record, frozen=True, kw_only=True):
     owners: tuple[NodeVariance, ...] = ()
 
 
-class MemoryPoint(Record, frozen=True, kw_only=True):
-    """After one node of a run: bytes of values in use, and held by the arena (None without its figures)."""
-
-    node: str
-    in_use_bytes: int
-    held_bytes: int | None = None
-
-
-MemoryKind = Literal[
-    "value", "values", "rounding", "planned", "shared", "session", "inputs", "weights", "libraries", "runtime"
-]
-
-
-class MemoryOwner(Record, frozen=True, kw_only=True):
-    """What holds memory at the peak.
-
-    Attributes:
-        kind: "value" (one, as large as was asked for), "values" (all smaller ones), "rounding" (what the arena gave
-            beyond what was asked for), "planned" (what the block that later runs take for all values is larger than
-            what is in use at once), "shared" (below 0: buffers that two values share), "session" (what the allocator
-            held before the run: packed weights), "inputs", "weights" (as stored), "libraries" (the process before the
-            session: interpreter, ONNX Runtime's code), "runtime" (all else of the process: ONNX Runtime itself, copies
-            of weights while it loads, the profiler).
-        name: The node that made a value.
-        bytes: What it holds.
-        count: How many values it stands for.
-    """
-
-    kind: MemoryKind
-    name: str = ""
-    bytes: int
-    count: int = 1
-
-
-class MemoryProfile(Record, frozen=True, kw_only=True):
-    """Memory over the nodes of one run.
-
-    Attributes:
-        source: "profile" (the allocator's own figures) or "liveness" (from sizes and last uses).
-        run: Which one, from 0: a steady one, or the first with its shapes where later ones take one planned block, of
-            which no node shows; None for "liveness".
-        peak_bytes: Most that the allocator has in use at once, in this run or another with the same shapes.
-        peak_node: While which node of this run most is in use.
-        held_bytes: Most that the arena held in any run.
-        at_peak: Values or nodes that hold memory at the peak, the largest first, at most ten.
-        weights_bytes: Of the parameters that the nodes read.
-        owners: All that is taken at the peak, the largest first.
-        total_bytes: Their sum: what the allocator has in use, and beside it the weights, the inputs, and the process as
-            far as that was watched.
-        n_unknown: Values of unknown size, which are not counted.
-        resident_bytes: Most that the process had resident; None where it was not watched.
-    """
-
-    source: Literal["profile", "liveness"]
-    run: int | None = None
-    peak_bytes: int
-    peak_node: str
-    held_bytes: int | None = None
-    weights_bytes: int | None = None
-    at_peak: tuple[tuple[str, int], ...] = ()
-    owners: tuple[MemoryOwner, ...] = ()
-    total_bytes: int | None = None
-    n_unknown: int = 0
-    resident_bytes: int | None = None
-    points: tuple[MemoryPoint, ...] = ()
-
-
 class LostTime(Record, frozen=True, kw_only=True):
     """A node, by the user's own name, and its share of the time that all kernels take beyond what they need."""
 
@@ -327,35 +264,6 @@ class Headroom(Record, frozen=True, kw_only=True):
     peak_of: str = ""
     beyond_peak: bool = False
     sentence: str = ""
-
-
-class TraceInfo(Record, frozen=True, kw_only=True):
-    """A profile that was read.
-
-    Attributes:
-        format: "ort-json", "web-console", ...
-        device_only: It holds kernels on a device and nothing of the host: these are the nodes.
-        complete: False where it was cut off and read as far as it goes.
-        n_unreadable: Events and lines that are left out: they cannot be read, or their times are impossible.
-        n_mended: Events that are no JSON, and were read without the commas that are too many.
-        n_outside: Executions of nodes that are left out: the run around them was not recorded to its end.
-        lost_runs: Of the runs that are told so many lost events: what lies between their nodes is unexplained.
-        left_out_runs: Runs that are left out because they lost events.
-        missing: What it does not hold, in sentences.
-    """
-
-    path: str
-    format: str
-    device_only: bool = False
-    n_events: int
-    n_runs: int
-    complete: bool = True
-    n_unreadable: int = 0
-    n_mended: int = 0
-    n_outside: int = 0
-    lost_runs: int = 0
-    left_out_runs: int = 0
-    missing: tuple[str, ...] = ()
 
 
 class PageParts(Record, frozen=True, kw_only=True):
@@ -436,153 +344,3 @@ class ProfileResult(Record, frozen=True, kw_only=True):
     timeline: Timeline | None = None
     session: str = ""
     elapsed_s: float = 0.0
-
-
-SAME_WORK = 0.01
-"""Relative difference of the work of two nodes up to which it is the same."""
-
-
-class DifferenceRow(Record, frozen=True, kw_only=True):
-    """One category, operator or matched node on both sides; nanoseconds of the mean steady run.
-
-    Attributes:
-        name: What both have in common; for nodes the user's own node, where that is known.
-        a_ns, b_ns: None where it is not there on that side.
-        low_ns, high_ns: Interval of the difference, as wide as it must be so that of all rows of its list which leave
-            out 0 at most 5 % have not changed; None with too few processes or runs.
-        a_nodes, b_nodes: Names in the optimised graphs.
-        a_flops, b_flops, a_bytes, b_bytes: Operations and bytes of one run, which no clock is needed for; None where
-            not known, or for rows that are no nodes.
-    """
-
-    name: str
-    op_type: str = ""
-    a_ns: float | None = None
-    b_ns: float | None = None
-    difference_ns: float
-    low_ns: float | None = None
-    high_ns: float | None = None
-    a_nodes: tuple[str, ...] = ()
-    b_nodes: tuple[str, ...] = ()
-    a_flops: float | None = None
-    b_flops: float | None = None
-    a_bytes: float | None = None
-    b_bytes: float | None = None
-
-    @property
-    def work_ratio(self) -> float | None:
-        """B's operations over A's, of their bytes where there are none; None where not known or on one side alone."""
-        for a, b in ((self.a_flops, self.b_flops), (self.a_bytes, self.b_bytes)):
-            if a and b:
-                return b / a
-        return None
-
-    @property
-    def same_work(self) -> bool:
-        """Whether it is there on both sides, and does as much on either, as far as that is known."""
-        both = self.a_ns is not None and self.b_ns is not None
-        return both and abs((self.work_ratio or 1.0) - 1.0) <= SAME_WORK
-
-
-class GpuDifference(Record, frozen=True, kw_only=True):
-    """Kernels on a GPU that both profiles timed, of the mean steady run; B minus A.
-
-    Attributes:
-        a_ns, b_ns: All of them together.
-        low_ns, high_ns: Interval of the difference (95 %); None with too few processes or runs.
-        a_kernels, b_kernels: How many a run has.
-        nodes: By node, as in ``ProfileDifference``.
-    """
-
-    a_ns: float
-    b_ns: float
-    low_ns: float | None = None
-    high_ns: float | None = None
-    a_kernels: int = 0
-    b_kernels: int = 0
-    nodes: tuple[DifferenceRow, ...] = ()
-
-
-class ProfileDifference(Record, frozen=True, kw_only=True):
-    """``--against``: where the time went, B minus A. Each list is sorted by contribution, the largest first.
-
-    Attributes:
-        low_ns, high_ns: Interval of the difference of the mean run (95 %); None with too few processes or runs.
-        sentence: The difference and its owner, in one sentence.
-        a_processes, b_processes: Profiled processes on each side. Intervals are over them; with one on each side they
-            are over its runs, and tell nothing of how processes differ.
-        plain_ns: The difference that was measured without the profiler; None where it was not.
-        a_slowdown_ratio, b_slowdown_ratio: A profiled run over one that is not profiled; None where not known.
-        b_trace: What was read for B, where two traces are compared.
-        by_name, by_order: Pairs of nodes that were matched by name and operator, and by operator in order alone, since
-            of one of them it is not known which node of the model it stands for.
-        same_ns: Sum of the nodes' differences that are within noise.
-        rest_ns: Sum of the differences of nodes beyond the list.
-        only_a, only_b: Nodes that vanished and that appeared.
-        gpu: What kernels on a GPU took, where both profiles tell it of each node.
-    """
-
-    a: str
-    b: str
-    a_wall_ns: float
-    b_wall_ns: float
-    low_ns: float | None = None
-    high_ns: float | None = None
-    plain_ns: float | None = None
-    sentence: str = ""
-    a_processes: int = 1
-    b_processes: int = 1
-    a_slowdown_ratio: float | None = None
-    b_slowdown_ratio: float | None = None
-    categories: tuple[DifferenceRow, ...] = ()
-    operators: tuple[DifferenceRow, ...] = ()
-    nodes: tuple[DifferenceRow, ...] = ()
-    b_trace: TraceInfo | None = None
-    by_name: int = 0
-    by_order: int = 0
-    same_ns: float = 0.0
-    rest_ns: float = 0.0
-    only_a: tuple[str, ...] = ()
-    only_b: tuple[str, ...] = ()
-    gpu: GpuDifference | None = None
-
-
-class TimelineTrack(Record, frozen=True, kw_only=True):
-    """Executions that follow each other: one level of nesting on one thread.
-
-    Attributes:
-        lane: The thread ("thread 7"), "device", or "runs".
-        depth: Its place below the lane's first track.
-        first, count: Its rows in the columns of the timeline, in order of their starts.
-    """
-
-    lane: str
-    depth: int
-    first: int
-    count: int
-
-
-class Timeline(Record, frozen=True, kw_only=True):
-    """Executions over time, as a picture needs them. Columns are little-endian uint32, one entry an execution.
-
-    Attributes:
-        tick_ns: Unit of the two columns of times: the step of the trace's clock, or longer where a trace is long.
-        start_ticks: Since the first start that is shown.
-        duration_ticks: How long it took, with all that ran inside it.
-        name_codes: Index into ``names``.
-        names: Nodes of the optimised graph, runs, kernels on a device.
-        op_types: One for each name; "" for what is no node.
-        tracks: Each is free of overlaps beyond one step of the clock.
-        n_left_out: Executions of the trace that are not in it.
-        note: Which part of the trace it is, "" for all of it.
-    """
-
-    tick_ns: int
-    start_ticks: bytes
-    duration_ticks: bytes
-    name_codes: bytes
-    names: tuple[str, ...]
-    op_types: tuple[str, ...]
-    tracks: tuple[TimelineTrack, ...] = ()
-    n_left_out: int = 0
-    note: str = ""

@@ -10,8 +10,8 @@ from ortune.records.envelope import Envelope
 from ortune.records.machine import Host
 from ortune.records.measure import Figures
 from ortune.records.plan import Plan
-from ortune.records.profile import Timeline
 from ortune.records.skeleton import IssueReport
+from ortune.records.timeline import Timeline
 
 
 class SoFar(Record, frozen=True, kw_only=True):

@@ -7,11 +7,12 @@ from typing import Literal
 from ortune.records.base import Record
 from ortune.records.compare import CaseResult, Control
 from ortune.records.comparison import Comparison
+from ortune.records.difference import ProfileDifference
 from ortune.records.finding import Finding
 from ortune.records.machine import Adoption, Runtime, Side
 from ortune.records.measure import Figures, OutputDifference
 from ortune.records.plan import Calibration, Plan, ReadBackLevel
-from ortune.records.profile import Headroom, ProfileDifference, ProfileResult
+from ortune.records.profile import Headroom, ProfileResult
 from ortune.records.protocol import Placement
 
 PlanStatus = Literal[
