@@ -7,7 +7,8 @@ import json
 import pytest
 from box import Box, refused
 
-from ortune.verbs._options import size_bytes, words
+from ortune.verbs._options import words
+from ortune.verbs._quantities import size_bytes
 from ortune.verbs.compare import Options
 
 WRONG = [

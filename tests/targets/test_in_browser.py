@@ -42,7 +42,7 @@ from ortune.targets.task import Task
 from ortune.targets.turns import Turns
 from ortune.trials.input_options import InputOptions
 from ortune.trials.sides import SideText, resolve
-from ortune.verbs._options import bits_a_second
+from ortune.verbs._quantities import bits_a_second
 from ortune.verbs.compare import Options
 
 RNG = np.random.default_rng(3)

@@ -13,7 +13,7 @@ from onnxruntime import datasets
 import ortune
 from ortune.errors import ModelError, UsageError
 from ortune.trials.sides import read_plan
-from ortune.verbs._options import size_bytes
+from ortune.verbs._quantities import size_bytes
 
 
 @pytest.mark.parametrize(("part", "said"), [("ir", "IR version 99"), ("opset", "opset 99 of ai.onnx")])

@@ -42,7 +42,8 @@ from ortune.store import lock
 from ortune.store.db import Store
 from ortune.targets.machine import Machine
 from ortune.trials.executor import Timing
-from ortune.verbs._options import seconds, words
+from ortune.verbs._options import words
+from ortune.verbs._quantities import seconds
 from ortune.verbs._session import terms
 from ortune.verbs.look import Options, _Look
 from within import program

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Annotated
 from ortune.errors import Interrupted, MeasurementError, UsageError
 from ortune.providers.web_wasm import PROVIDER as WASM
 from ortune.report import qr
-from ortune.verbs._options import RUN, InBrowser, Option, option_fields, seconds
+from ortune.verbs._options import RUN, InBrowser, Option, option_fields
+from ortune.verbs._quantities import seconds
 
 if TYPE_CHECKING:
     from ortune.experiment.watcher import Watcher

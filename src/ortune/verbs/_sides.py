@@ -8,7 +8,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeVar
 
 from ortune.errors import UsageError
-from ortune.verbs._options import MODEL, AnyPath, Argument, OnePlan, Option, Pairs, Rewrites, named, pairs
+from ortune.verbs._options import MODEL, AnyPath, Argument, OnePlan, Option, Pairs, Rewrites, named
+from ortune.verbs._quantities import pairs
 
 if TYPE_CHECKING:
     from ortune.trials.sides import SideText

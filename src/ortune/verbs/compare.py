@@ -53,8 +53,8 @@ from ortune.verbs._options import (
     Resumable,
     Tolerance,
     command,
-    share,
 )
+from ortune.verbs._quantities import share
 from ortune.verbs._session import experiment, go_on, keep
 from ortune.verbs._sides import Sides
 

@@ -52,9 +52,9 @@ from ortune.verbs._options import (
     command,
     named,
     option_fields,
-    seconds,
     words,
 )
+from ortune.verbs._quantities import seconds
 from ortune.verbs._session import experiment, go_on, keep
 from ortune.verbs._watched import watched
 

@@ -32,18 +32,8 @@ from ortune.records import (
 from ortune.report import headroom_words
 from ortune.report.finding_words import as_facts, measurable
 from ortune.trials.sides import Resolved, SideText
-from ortune.verbs._options import (
-    RUN,
-    AnyPath,
-    Argument,
-    Kept,
-    OnePlan,
-    Option,
-    Rewrites,
-    named,
-    seconds,
-    words,
-)
+from ortune.verbs._options import RUN, AnyPath, Argument, Kept, OnePlan, Option, Rewrites, named, words
+from ortune.verbs._quantities import seconds
 from ortune.verbs._session import experiment, keep
 
 FORMATS = ("text", "json", "markdown", "html")

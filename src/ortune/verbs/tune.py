@@ -77,10 +77,9 @@ from ortune.verbs._options import (
     WriteBundle,
     command,
     named,
-    seconds,
-    share,
     words,
 )
+from ortune.verbs._quantities import seconds, share
 from ortune.verbs._session import experiment, go_on, keep
 
 AUTO, ALL = "auto", "all"
