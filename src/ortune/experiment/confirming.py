@@ -33,6 +33,7 @@ def _confirm(run: Tuning, leader: Entry) -> None:
     run.pass_on()
     began, decided = run.clock(), run.replay.decided()
     search, race, end_ns = run.search, run.search.race, run.end_ns
+    # What the race had to leave is the confirmation's now.
     race.kept_ns = 0.0
     _see_outputs(run, leader)
     winner = search.winner = leader if leader.live else search.leader()
@@ -50,6 +51,7 @@ def _confirm(run: Tuning, leader: Entry) -> None:
         confirm.confirm(race, winner, n, search.confirmation, beyond_ns=beyond_ns),
         lambda block: run.ended(block, f"confirming on {n} fresh blocks: {name}"),
     )
+    # Processes that took turns shared caches and a power budget; the user's runs alone.
     if winner.live:
         first = len(race.blocks) + len(search.confirmation)
         run.stage(

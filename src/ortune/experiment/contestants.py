@@ -107,6 +107,7 @@ class Contestants:
         failed = self.replay.no_models.get(key, "")
         try:
             if not failed:
+                # A stored session made it in time once, whatever the machine is busy with now.
                 limit_s = self.rewriting_s(plan) if limit_s is None or self.replay.trials else limit_s
                 return self.models.path(plan, limit_s), ""
         except OrtuneError as error:

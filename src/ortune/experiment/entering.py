@@ -35,6 +35,7 @@ def enter(run: Tuning, proposed: Sequence[Proposed], refused: Sequence[str], *, 
     share = LEAST_SEARCH_SHARE * left / RACE_TIMES
     run.baseline.pilot.shorten(*(share / budget.least_trials(n, race.references) for n in (first, wanted)))
     trial_ns = run.baseline.pilot.trial_ns
+    # Divided once: a session that goes on must enter the plans that its journal has blocks of.
     split = run.replay.once(
         "split",
         budget.Split | None,
@@ -106,6 +107,7 @@ def _entries(run: Tuning, proposed: Sequence[Proposed]) -> list[Entry]:
     ordered = list(entries.values())
     if wrong is not None:
         # Timed for whoever runs it today; its outputs keep it from being shipped.
+        # Second, so that any budget holds it.
         ordered.insert(1, Entry(plan=wrong, origin="the untouched default", expected=expected(1.0)))
     return ordered
 

@@ -102,6 +102,7 @@ class Releases:
         """The older releases that run the model, with their outputs checked against those of the newest."""
         baseline, executor = self.baseline, self.baseline.executor
         _, *older = self.runtimes
+        # Beside the newest release itself: its double, which shows what chance alone makes of equal sides.
         arms = baseline.controls()
         for release in older:
             arm = baseline.arm(release, side=replace(baseline.side, runtime=self.runtimes[release]))
@@ -118,6 +119,7 @@ class Releases:
 
     def _within_budget(self, running: Sequence[str]) -> list[str]:
         """Those that the budget holds: of too many the oldest are left out, with the reason."""
+        # Trials are shortened before a release is left out.
         kept, needed_s = held(self.baseline, running, self.clock)
         if len(kept) < len(running):
             reason = history_words.no_time(needed_s)

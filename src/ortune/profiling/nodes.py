@@ -144,6 +144,7 @@ def _optimised(side: Resolved, custom_ops: tuple[str, ...], scratch: Path) -> ir
 
 
 def _node_origins(original: ir.Model, optimised: ir.Model, work: Workload, trace: Trace) -> Origins:
+    # A profile does not say which shape a run had, so the first alone was profiled.
     case, values = work.cases[0], workload.whole_numbers(original, work)[0]
     shapes = {choice.name: choice.shape for choice in case.inputs}
     places = _as_in_trace(optimised.graph, trace) if optimised is not original else ()
@@ -210,6 +211,7 @@ def _executions(trace: Trace, number: int) -> Iterable[tuple[tuple[str, str], in
     nodes = trace.nodes
     first = {(nodes.inputs[number], nodes.outputs[number]): 1}
     shapes = list((nodes.executions[number] if nodes.executions else first).items())
+    # Of very many shapes an even selection, each from the middle of its part: the ends are no typical ones.
     n, most = len(shapes), min(len(shapes), _MOST_SHAPES)
     return [shapes[(2 * i + 1) * n // (2 * most)] for i in range(most)]
 

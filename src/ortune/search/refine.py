@@ -101,6 +101,7 @@ def _added(race: Halving, leader: Entry, alone: list[Entry], required: Plan) -> 
             and not taken & other.plan.settings.keys()
         ):
             helped.append(other)
+    # Everything that helped at once first; then each alone beside the leader, in case two of them do the same.
     union = together([leader.plan, *(e.plan for e in helped)], required)
     wished = [(union, sum(race.rank(e) for e in helped))]
     wished += [(changed(leader.plan, e.plan, required), race.rank(leader) + race.rank(e)) for e in alone]
@@ -123,6 +124,7 @@ def _raced_with(race: Halving, leader: Entry, others: list[Entry], required: Pla
             live = [e for e in field if e.live]
             if not live or not leader.live or not (yield from race.round([leader, *live])):
                 break
+        # More blocks go to the two best alone: a field of five would cost the ablation its time.
         sound = (e for e in field if e.live and e.ratios and not race.refuse(e))
         field = sorted(sound, key=lambda e: log_ratio_to(race, e, leader))[:2]
     race.reserved = 0
@@ -171,6 +173,7 @@ def ablate(race: Halving, winner: Entry, required: Plan) -> Steps[tuple[Entry, d
         return winner, costs
     keep = dict.fromkeys((name for name, _ in mine), True)
     for name, ratios in costs.items():
+        # Fewer than three blocks show no cost either way: the part stays, as it was in the plan that won.
         if len(ratios) >= 3:
             keep[name] = float(np.median(ratios)) > PAYS * np.log1p(race.worth)
     if all(keep.values()):

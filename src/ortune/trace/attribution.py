@@ -103,6 +103,8 @@ def attribute(trace: Trace, runs: range, wall_ns: Floats | None = None) -> Attri
     rows = np.flatnonzero((trace.run >= runs.start) & (trace.run < runs.stop))
     node = trace.name.codes[rows].astype(np.int64)
     column = trace.run[rows] - runs.start
+    # A row's own time is without that of its bodies, so that rows add up to no more than the run. The waiting that ONNX
+    # Runtime reports may exceed it by a step of the clock, and is cut to it.
     own = shares(trace, runs)[rows]
     waited = np.minimum(np.maximum(trace.wait_ns[rows], 0), own)
     # What a node that runs bodies waits for is its bodies' work.
@@ -125,6 +127,8 @@ def attribute(trace: Trace, runs: range, wall_ns: Floats | None = None) -> Attri
         by_category[kind] = (by_node[number == kind] - wait[number == kind]).sum(axis=0)
     by_category[NAMES.index("thread-wait")] += wait.sum(axis=0)
 
+    # What no node has of the run is divided from the outside in, and each part takes no more than the one before left:
+    # around the executor, in gaps that no executor needs, and the rest between nodes.
     run_ns = trace.run_ns[runs.start : runs.stop].astype(np.float64)
     wall = run_ns if wall_ns is None else np.asarray(wall_ns, dtype=np.float64)
     idle = np.maximum(run_ns - by_node.sum(axis=0), 0.0)
@@ -140,6 +144,7 @@ def attribute(trace: Trace, runs: range, wall_ns: Floats | None = None) -> Attri
         # A node that was lost ran in a gap, or within the one that runs its body.
         by_category[NAMES.index("control-flow"), lost] = 0.0
     by_category[NAMES.index("outside-run")] = np.maximum(wall - run_ns, 0.0)
+    # So that each column sums to the wall time, whatever the clocks of nodes and of the run disagree about.
     by_category[NAMES.index("unexplained")] = wall - by_category.sum(axis=0)
     return Attribution(
         runs=runs,
@@ -197,6 +202,7 @@ def _strange_gaps(trace: Trace, runs: range, rows: Numbers, on_device: Flags) ->
     begin = trace.run_start_ns[runs.start + run[first]]
     finish = begin + trace.run_ns[runs.start + run[first]]
 
+    # Each place has gaps of many runs, of which the median is what the executor needs there.
     gap = np.concatenate([start[inner + 1] - end[inner], start[first] - begin, finish - end[last]])
     n = int(place.max(initial=-1)) + 1
     place = np.concatenate([place, np.full(len(first), n), np.full(len(last), n + 1)])
