@@ -172,3 +172,14 @@ def test_names_are_neutral() -> None:
     assert "<script>" not in page.replace("\\<script\\>", "")
     assert "\n### x" not in page
     assert "\x1b" not in page
+
+
+def test_an_emulated_device_shows_no_time() -> None:
+    emulated = Finding(
+        code="MSR006", what="functional only: the CPU emulates the device of QNN", fix="measure elsewhere"
+    )
+    page = shown(document(findings=(emulated,)), 100)
+    assert "functional only; 864 requests ran on an emulated device, so no speed is shown" in page
+    for said in ("p50", "throughput", "load time", "/s", "ortune tune"):
+        assert said not in page
+    assert "MSR006 functional only" in page

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -34,6 +35,7 @@ from rule_examples import (
 from ortune import rules
 from ortune.model.open import OpenModel, open_model
 from ortune.records import (
+    Case,
     Finding,
     Headroom,
     InputChoice,
@@ -43,6 +45,7 @@ from ortune.records import (
     ProviderSpec,
     RewriteSpec,
     TraceInfo,
+    Workload,
 )
 from ortune.rules import Facts
 from ortune.rules._words import listed
@@ -537,3 +540,25 @@ def test_numbers_that_may_be_fed_are_no_weights(
     tmp_path: Path, version: int, inputs: str, held: bool, number: float
 ) -> None:
     assert stored(tmp_path, number, "y = Mul (x, w)", version=version, inputs=inputs) is held
+
+
+def test_a_graph_is_not_captured_with_nodes_elsewhere_or_from_several_threads(tmp_path: Path) -> None:
+    text = '<ir_version: 8, opset_import: ["" : 17]>\nfixed (float[1,8] x) => (float[1,8] y) { y = Relu (x) }'
+    model = opened(onnx.parser.parse_model(text), tmp_path)
+    spec = ProviderSpec(name="WebGpuExecutionProvider", options={"enableGraphCapture": "1"})
+    rule = rules.find_rule("PLC004")
+
+    def what(**known: Any) -> list[str]:
+        facts = Facts(model=model, target="webgpu", plan=Plan(providers=(spec,)), **known)
+        return [finding.what for finding in rule.findings(facts)]
+
+    assert what() == []
+    case = Case(name="default", inputs=())
+    assert what(work=Workload(cases=(case,), callers=4)) == [
+        "graph capture is requested, but 4 threads call one session"
+    ]
+    mixed = profile(
+        ran("all", provider="WebGpuExecutionProvider"), ran("last", provider="CPUExecutionProvider")
+    )
+    assert mixed.profile is not None
+    assert what(profile=mixed.profile) == ["graph capture is requested, but 1 node ran on the CPU (last)"]

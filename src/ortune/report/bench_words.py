@@ -23,11 +23,20 @@ SIZES = ((2**30, "GiB"), (2**20, "MiB"), (1.0, "bytes"))
 
 def headline(row: BenchRow, result: BenchResult) -> str:
     """The answer for one shape in one sentence."""
+    if finding_words.functional_only(result.findings):
+        return functional(row, result)
     value, interval = time(row.median_ns)
     rate, _ = throughput(row.throughput_per_s)
     shape = f" at {row.case}" if row.case != "default" else ""
     how = f"95 % interval {interval}" if not row.median_ns.single else interval
     return f"{result.side.label}{shape}: p50 {value} a request ({how}); {rate}, {result.load}"
+
+
+def functional(row: BenchRow, result: BenchResult) -> str:
+    """That the model ran where a device is emulated; no time, for such times are those of no hardware."""
+    shape = f" at {row.case}" if row.case != "default" else ""
+    ran = f"{row.n_requests:,} {'request' if row.n_requests == 1 else 'requests'} ran"
+    return f"{result.side.label}{shape}: functional only; {ran} on an emulated device, so no speed is shown"
 
 
 def gave_up(case: str, good: int, wanted: int | None, failures: int) -> str:
@@ -198,7 +207,7 @@ def document(envelope: Envelope[BenchResult]) -> Document:
         blocks=[
             *stopped(envelope),
             *(Line(headline(row, result), "strong") for row in result.rows),
-            *(_figures(result) if len(result.rows) == 1 else _shapes(result)),
+            *_measured(result),
             Pairs(rows=[("with", _given(result))] if result.side.plan != Plan() else []),
             *checks((), None, result.findings, *result.remarks, failed),
             Code(title="next", lines=_next(envelope), commands=True),
@@ -217,11 +226,20 @@ def _next(envelope: Envelope[BenchResult]) -> list[str]:
     """What makes it faster, where the time goes, and what supports the figures."""
     result, work = envelope.result, envelope.workload
     said = work and as_said(work)
+    if finding_words.functional_only(result.findings):
+        return lines(told_line(result.session, envelope.store))
     return lines(
         tune_line(result.side, said, "", result.notes) if result.side.plan == Plan() else (),
         profile_line(result.side, work),
         told_line(result.session, envelope.store),
     )
+
+
+def _measured(result: BenchResult) -> list[Block]:
+    """Every figure; none of an emulated device."""
+    if finding_words.functional_only(result.findings):
+        return []
+    return _figures(result) if len(result.rows) == 1 else _shapes(result)
 
 
 def _figures(result: BenchResult) -> list[Block]:

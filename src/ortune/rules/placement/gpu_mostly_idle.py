@@ -144,9 +144,9 @@ def _causes(
     ]
     for cause in causes:
         if cause.share > _WORTH_SAYING:
-            yield _Cause(
-                share=cause.share, words=f"{percent(cause.share)} is {cause.words}", remedy=cause.remedy
-            )
+            ms = cause.share * run.wall_ns / 1e6
+            words = f"{ms:.3g} of {run.wall_ns / 1e6:.3g} ms ({percent(cause.share)}) is {cause.words}"
+            yield _Cause(share=cause.share, words=words, remedy=cause.remedy)
 
 
 def _little_work(run: ProfileResult) -> list[str]:

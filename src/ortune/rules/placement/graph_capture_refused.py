@@ -1,10 +1,13 @@
 """Graph capture is requested, but the model does not allow it.
 
-What it is: enable_cuda_graph or enableGraphCapture, with a model that has control flow or dynamic dimensions.
-Why it costs: with control flow, session creation fails. With dynamic dimensions, a graph is captured for one shape
-    only.
-Evidence: the option of the provider, or of the session in a browser; operators and inputs by name.
-Fix and its safety: advice: remove the option, or fix the dimensions and remove the control flow.
+What it is: enable_cuda_graph, enableGraphCapture or another provider's option for it, with a model that has control
+    flow or dynamic dimensions, with nodes on the CPU, or with several threads that call the session.
+Why it costs: with control flow or nodes on the CPU, session creation or the capture fails. With dynamic dimensions, a
+    graph is captured for one shape only. Threads that call one session would replay into the same buffers.
+Evidence: the option of the provider, or of the session in a browser; operators and inputs by name; where nodes ran in
+    a profile; the callers of the workload.
+Fix and its safety: advice: remove the option, or fix the dimensions, remove the control flow and the nodes on the CPU,
+    and call each session from one thread.
 Example: ``--rewrite fixed-dimensions:batch=1``
 References: microsoft/onnxruntime#15005, #10859, #29273.
 """
@@ -16,9 +19,10 @@ from collections.abc import Iterator
 from ortune import knobs, providers
 from ortune.knobs.web.web_graph_capture import KNOB as CAPTURE
 from ortune.model.graphs import nodes, op_set
+from ortune.providers import ON_CPU
 from ortune.records import Finding
 from ortune.rules._providers import open_inputs
-from ortune.rules._words import listed, name_of
+from ortune.rules._words import listed, name_of, place, plural
 from ortune.rules.facts import Facts
 
 CODE = "PLC004"
@@ -26,6 +30,7 @@ TIER = "preview"
 
 _OPTIONS = {"enableGraphCapture", *(p.graph_option for p in providers.that(lambda p: p.graph_option))}
 _CONTROL = op_set("If Loop Scan")
+_COPIES = "device-copies"
 
 
 def find(facts: Facts) -> Iterator[Finding]:
@@ -43,13 +48,28 @@ def find(facts: Facts) -> Iterator[Finding]:
     model = facts.model.ir
     control = [name_of(node) for node in nodes(model) if node.op_type in _CONTROL and not node.domain]
     open_ = open_inputs(facts)
-    if control or open_:
-        parts = [f"control flow ({listed(control)})"] if control else []
-        parts += [f"dynamic dimensions ({listed(open_)})"] if open_ else []
+    on_cpu = _on_the_cpu(facts)
+    callers = facts.work.callers if facts.work else 1
+    parts = [f"the model has control flow ({listed(control)})"] if control else []
+    parts += [f"the model has dynamic dimensions ({listed(open_)})"] if open_ else []
+    parts += (
+        [f"{len(on_cpu)} {plural(len(on_cpu), 'node')} ran on the CPU ({listed(on_cpu)})"] if on_cpu else []
+    )
+    parts += [f"{callers} threads call one session"] if callers > 1 else []
+    if parts:
         yield Finding(
             code=CODE,
-            severity="error" if control else "warning",
-            what=f"graph capture is requested, but the model has {' and '.join(parts)}",
-            where=(*control, *open_),
-            fix="remove the option, or export the model without them",
+            severity="error" if control or on_cpu else "warning",
+            what=f"graph capture is requested, but {' and '.join(parts)}",
+            where=(*control, *open_, *on_cpu),
+            fix="remove the option, or remove what prevents the capture"
+            if on_cpu or callers > 1
+            else "remove the option, or export the model without them",
         )
+
+
+def _on_the_cpu(facts: Facts) -> tuple[str, ...]:
+    """The nodes of a profiled run that the CPU ran beside the provider's; () where no run was profiled."""
+    ran = facts.nodes()
+    elsewhere = any(node.provider not in ON_CPU for node in ran)
+    return place(node for node in ran if elsewhere and node.provider in ON_CPU and node.category != _COPIES)
