@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import ortune
+import zoo
 from bisection.planted import convolutions
 from ortune.errors import UsageError
+from ortune.inputs import user_feeds
+from ortune.model.open import open_model
 
 NAMES = ("affine-into-weights",)
 
@@ -68,3 +72,37 @@ def test_a_metric_that_fails_is_the_users_to_mend(body: str, said: str) -> None:
 def test_a_metric_and_its_limit_come_together(metric: str | None, tolerance: str | float | None) -> None:
     with pytest.raises(UsageError):
         ortune.rewrite("m.onnx", *NAMES, metric=metric, tolerance=tolerance)
+
+
+def test_a_built_in_metric_says_which_outputs_it_takes() -> None:
+    with pytest.raises(UsageError, match="rows of scores"):
+        ortune.rewrite("m.onnx", *NAMES, metric="accuracy", tolerance="metric>=99%")
+
+
+def test_text_of_a_real_recogniser() -> None:
+    model = zoo.model_path("ppocrv4-rec")
+    answer = ortune.rewrite(
+        model, "hard-swish", metric="ctc", tolerance="metric>=99%", shape="x:1x3x48x96", output="rec.onnx"
+    )
+    assert answer.verdict == "written"
+    outputs = answer.result.outputs
+    assert (outputs.metric_base, outputs.metric) == (1.0, 1.0)
+    assert [(each.slice, each.value) for each in outputs.task] == [("", 1.0), ("input 0", 1.0)]
+
+
+def test_labels_of_the_data_are_no_inputs(tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir()
+    x = onnx_shape("m.onnx")
+    np.savez(tmp_path / "data" / "0.npz", x=np.zeros(x, np.float32), label=np.asarray([3]))
+    np.savez(tmp_path / "data" / "1.npz", x=np.ones(x, np.float32))
+    model = open_model(Path("m.onnx")).ir
+    assert [list(each) for each in user_feeds.load(tmp_path / "data", model)] == [["x"], ["x"]]
+    first, second = user_feeds.labels(tmp_path / "data", model, "--data")
+    assert first is not None and first.tolist() == [3] and second is None
+
+
+def onnx_shape(path: str) -> list[int]:
+    """Of the only input, with 1 for what is open."""
+    (value,) = open_model(Path(path)).ir.graph.inputs
+    assert value.shape is not None
+    return [size if isinstance(size, int) else 1 for size in value.shape]

@@ -82,7 +82,7 @@ def document(folder: Path, winner: Plan, rewritten: Path | None) -> Any:
     )
     code = code_without_bundle(winner, run.side.model.path, rewritten, {})
     envelope = golden_tune.tuned(winner=winner, code=code)
-    return with_bundle(run, envelope, Path(), force=False, again=[])  # type: ignore[arg-type]
+    return with_bundle(run, envelope, envelope.result, Path(), force=False, again=[])  # type: ignore[arg-type]
 
 
 def test_a_disk_that_is_full_when_the_page_gets_its_lines_leaves_the_bundle_whole(

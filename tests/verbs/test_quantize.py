@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import shutil
+import sqlite3
 import subprocess
 import sys
 from pathlib import Path
@@ -120,8 +122,9 @@ def test_every_raced_model_has_its_error_and_its_comparison(answer: tuple[Path, 
     raced = [row for row in result.front if row.comparison is not None]
     assert raced
     for row in raced:
-        assert row.comparison is not None and row.comparison.phase == "confirm"
         assert row.outputs is not None and row.error > 0
+        assert row.comparison is not None
+        assert row.comparison.phase == "confirm" or not (row.pareto or row.chosen)
     assert sum(row.chosen for row in result.front) == 1
     assert result.front[0].error == 0.0
     assert [row.error for row in result.front] == sorted(row.error for row in result.front)
@@ -134,6 +137,34 @@ def test_what_is_chosen_keeps_the_tolerance(answer: tuple[Path, dict[str, Any]])
     assert chosen.ok and chosen.error <= 0.06
     beyond = [row for row in result.front if not row.ok]
     assert beyond, "the whole model in fewer bits must be beyond the tolerance here"
+
+
+def test_a_session_that_was_killed_goes_on_to_the_same_answer(
+    answer: tuple[Path, dict[str, Any]], tmp_path: Path
+) -> None:
+    """Killed after its last block: models are made anew, nothing is measured twice, and the answer is the same."""
+    folder, document = answer
+    shutil.copytree(folder / "store", tmp_path / "store")
+    with sqlite3.connect(tmp_path / "store" / "ortune.sqlite") as db:
+        session = document["result"]["session"]
+        count = "SELECT COUNT(*) FROM event WHERE session = ? AND kind = 'outcome'"
+        (last,) = db.execute(
+            "SELECT MAX(seq) FROM event WHERE session = ? AND kind = 'block'", (session,)
+        ).fetchone()
+        db.execute("DROP TRIGGER event_no_delete")
+        db.execute("DELETE FROM event WHERE session = ? AND seq > ?", (session, last))
+        (before,) = db.execute(count, (session,)).fetchone()
+    db.close()
+    words = ["--data", str(folder / "data"), "--tolerance", "0.03", "--budget", "5m", "--json", "--no-bundle"]
+    code, out, said = quantize(folder, *words, "--resume", session, "--store", str(tmp_path / "store"))
+    assert code == 0, said
+    again = json.loads(out)
+    assert again["verdict"] == document["verdict"]
+    for name in ("winner", "against_default", "front", "layers", "controls", "methods"):
+        assert again["result"][name] == document["result"][name], name
+    with sqlite3.connect(tmp_path / "store" / "ortune.sqlite") as db:
+        assert db.execute(count, (session,)).fetchone() == (before,)
+    db.close()
 
 
 def test_what_the_error_rests_on_is_told(answer: tuple[Path, dict[str, Any]]) -> None:
@@ -179,6 +210,11 @@ def test_the_winner_is_in_a_bundle_that_runs(tmp_path: Path) -> None:
     assert document["verdict"] == "faster"
     result = result_of(document)
     assert result.headline.startswith("faster: ") and "layers" in result.headline
+    # What is on the front is confirmed: as many fresh blocks of each, and one error shared among them.
+    on_front = [row.comparison for row in result.front if row.pareto and row.comparison is not None]
+    assert on_front and {each.phase for each in on_front} == {"confirm"}
+    assert min(each.n_blocks for each in on_front) >= 9
+    assert result.against_default in on_front
     bundle = Path(result.bundle)
     info = json.loads((bundle / "ortune.json").read_text())
     assert info["calibration"]["source"] == folder

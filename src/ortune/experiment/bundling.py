@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TypeVar
 
 import msgspec
 
@@ -14,30 +15,39 @@ from ortune.bundle.write import write_bundle
 from ortune.errors import OrtuneError, UsageError
 from ortune.experiment.tuned import code_rewritten
 from ortune.experiment.tuning import Tuning
-from ortune.records import Envelope, ErrorInfo, Plan, TuneResult
+from ortune.records import Answer, Envelope, ErrorInfo, Plan, TuneResult
+
+R = TypeVar("R", bound=Answer)
 
 
 def with_bundle(
-    run: Tuning, envelope: Envelope[TuneResult], directory: Path, *, force: bool, again: Sequence[str]
-) -> Envelope[TuneResult]:
+    run: Tuning,
+    envelope: Envelope[R],
+    answer: TuneResult,
+    directory: Path,
+    *,
+    force: bool,
+    again: Sequence[str],
+) -> Envelope[R]:
     """Writes the bundle while the session's files are still there.
 
     Args:
         run: What was measured.
-        envelope: The answer.
+        envelope: The document, whose page the bundle has.
+        answer: What of it the bundle holds.
         directory: Where the bundle goes.
         force: Whether it replaces one that is there.
         again: The command that asks the same again, where what was measured is stored.
 
     Returns:
-        The answer, with the bundle's place, or with the reason why there is none.
+        The document, with the bundle's place, or with the reason why there is none.
     """
     from ortune.report.html.pages import render
 
     result, baseline = envelope.result, run.baseline
     try:
         path = write_bundle(
-            result,
+            answer,
             baseline.work,
             baseline.host,
             model=run.side.model.path,
@@ -74,7 +84,7 @@ def with_bundle(
     return _lacking(envelope, lacking) if lacking else envelope
 
 
-def _lacking(envelope: Envelope[TuneResult], error: ErrorInfo) -> Envelope[TuneResult]:
+def _lacking(envelope: Envelope[R], error: ErrorInfo) -> Envelope[R]:
     """The answer, which says what of the bundle could not be written."""
     status = "interrupted" if envelope.status == "interrupted" else "error"
     return msgspec.structs.replace(envelope, status=status, error=error)

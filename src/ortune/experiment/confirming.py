@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ortune.errors import Interrupted, MeasurementError
 from ortune.experiment.replay import SEEN
 from ortune.experiment.tuning import Tuning
@@ -12,15 +14,19 @@ from ortune.search.halving import Entry
 from ortune.search.phases import ALONE_SHARE, BEYOND_TIMES, RACE_TIMES
 
 
-def confirm_winner(run: Tuning) -> None:
+def confirm_winner(run: Tuning, others: Sequence[Entry] = ()) -> None:
     """Fresh blocks of default, winner and current, their number fixed beforehand; then the controls once more.
+
+    Args:
+        run: Whose race is over.
+        others: Plans that are to be confirmed in the same blocks, the first of them if not all fit.
 
     Raises:
         MeasurementError: The machine turned bad on the way.
     """
     search = run.search
     if search.winner is not None and (search.winner.plan != search.default or search.race.with_current):
-        _confirm(run, search.winner)
+        _confirm(run, search.winner, others)
     late = log_ratios(search.blocks, IDENTICAL, search.judgement.estimand)
     search.controls += controls.late_controls(late)
     if not measured(search.calibration, BASE):
@@ -29,7 +35,7 @@ def confirm_winner(run: Tuning) -> None:
         raise Interrupted("stopped before any configuration was measured")
 
 
-def _confirm(run: Tuning, leader: Entry) -> None:
+def _confirm(run: Tuning, leader: Entry, others: Sequence[Entry]) -> None:
     run.pass_on()
     began, decided = run.clock(), run.replay.decided()
     search, race, end_ns = run.search, run.search.race, run.end_ns
@@ -39,16 +45,18 @@ def _confirm(run: Tuning, leader: Entry) -> None:
     winner = search.winner = leader if leader.live else search.leader()
     if winner is None:
         return
+    fit = budget.others(end_ns - decided, run.baseline.pilot.trial_ns, race.references)
+    search.others = [entry for entry in others if entry.live and entry is not winner][:fit]
     n = wanted = _confirmation_blocks(run, end_ns - decided)
     per_trial = run.baseline.pilot.trial_ns
     if run.watch.stop():
         n = budget.LEAST_CONFIRM
-        seconds = n * (race.references + 1) * per_trial / 1e9
+        seconds = n * (race.references + 1 + len(search.others)) * per_trial / 1e9
         run.watch.say(f"confirming the best so far with nine blocks: about {seconds:.0f} s")
     name = winner.plan.describe()
     beyond_ns = 1e9 * (BEYOND_TIMES - 1) * run.budget_s
     run.stage(
-        confirm.confirm(race, winner, n, search.confirmation, beyond_ns=beyond_ns),
+        confirm.confirm(race, winner, n, search.confirmation, others=search.others, beyond_ns=beyond_ns),
         lambda block: run.ended(block, f"confirming on {n} fresh blocks: {name}"),
     )
     # Processes that took turns shared caches and a power budget; the user's runs alone.
@@ -67,7 +75,8 @@ def _confirm(run: Tuning, leader: Entry) -> None:
 
 def _confirmation_blocks(run: Tuning, left_ns: float) -> int:
     """As many as can tell what the race saw from nothing, and trials as long as the noise says, if time is left."""
-    n, references = max(run.search.blocks_to_tell(), budget.USUAL_CONFIRM), run.search.race.references
+    n = max(run.search.blocks_to_tell(), budget.USUAL_CONFIRM)
+    references = run.search.race.references + len(run.search.others)
     # Blocks before rounds: what a change brings differs from one state of the machine to the next, and only
     # further blocks meet another (a gain of 5.5 % at one clock was 0.5 % at the other).
     run.baseline.pilot.shorten((1 - ALONE_SHARE) * left_ns / (n * (references + 1) * RACE_TIMES))

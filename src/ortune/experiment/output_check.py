@@ -7,9 +7,13 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+import msgspec
+import numpy as np
+
 from ortune import rewrites
 from ortune.analysis import grids, outputs
 from ortune.experiment.field import Field
+from ortune.inputs.feed_files import read_feeds, read_label
 from ortune.records import (
     FeedRef,
     LevelCheck,
@@ -18,12 +22,14 @@ from ortune.records import (
     OutputDifference,
     Plan,
     RewriteSpec,
+    TaskFigure,
 )
 from ortune.search.blocks import BASE
 from ortune.search.phases import LEVEL_TIMES
-from ortune.trials import metric, rounding
+from ortune.trials import metric, rounding, task
 from ortune.trials.executor import Arm
 from ortune.trials.levels import Levels
+from ortune.trials.output_files import tensors
 from ortune.trials.outputs import SOMETHING_IN_COMMON, compare_outputs
 from ortune.trials.tolerance import Tolerance, judged, worst_of
 
@@ -260,9 +266,27 @@ class OutputCheck:
             for name in (ref.name for ref in refs)
         ]
         if asked is not None and asked.number is None and not self.moments:
+            if asked.of_metric and self._field.options.metric in task.METRICS:
+                figures = self._task(reference, outputs, refs)
+                worst = task.worst(figures)
+                difference = judged(differences, asked, (worst.base, worst.value))
+                return msgspec.structs.replace(difference, task=figures)
             metrics = self._metrics(reference, outputs, refs) if asked.of_metric else None
             return judged(differences, asked, metrics)
         return worst_of(differences)
+
+    def _task(self, reference: Path, outputs: Path, refs: Sequence[FeedRef]) -> tuple[TaskFigure, ...]:
+        """What a built-in metric says of outputs, beside the reference's and the labels of the inputs."""
+        cases = [
+            task.Case(
+                outputs=tensors(outputs / ref.name),
+                base=tensors(reference / ref.name),
+                inputs={n: v for n, v in read_feeds(Path(ref.path)).items() if isinstance(v, np.ndarray)},
+                label=read_label(Path(ref.path)),
+            )
+            for ref in refs
+        ]
+        return task.figures(self._field.options.metric, cases)
 
     def _metrics(self, reference: Path, outputs: Path, refs: Sequence[FeedRef]) -> tuple[float, float]:
         """The user's own metric of a reference and of other outputs."""

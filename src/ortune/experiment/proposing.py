@@ -64,7 +64,7 @@ def search(
     # A model of fewer bits is made, and its outputs are compared, before it may cost blocks.
     if any(quantising.is_quantising(plan) for plan in (Plan(rewrites=pinned), *(p.plan for p in proposed))):
         inputs = quantising.gather(baseline)
-        run.models.feeds, run.calibration = inputs.calibrating, inputs.told
+        run.models.feeds, run.calibration = inputs.calibrating, inputs.summary
         tried = quantising.Quantising(run, inputs)
         proposed, run.precision = tried.chosen(proposed), tried.rows
     # What the user asks for is part of every plan that is tried, and never ablated.

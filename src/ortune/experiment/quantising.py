@@ -54,7 +54,7 @@ class Inputs:
 
     calibrating: tuple[FeedRef, ...]
     checking: tuple[FeedRef, ...]
-    told: Calibration
+    summary: Calibration
 
 
 def gather(baseline: Baseline) -> Inputs:
@@ -68,6 +68,10 @@ def gather(baseline: Baseline) -> Inputs:
         source = data or Path(work.inputs_path)
         sets = user_feeds.load(source, model, "--data" if data else "--inputs")
         refs = [_written(baseline, f"data-{i}", values) for i, values in enumerate(sets)]
+        right = user_feeds.labels(source, model, "--data" if data else "--inputs")
+        for ref, label in zip(refs, right, strict=True):
+            if label is not None:
+                feed_files.write_label(Path(ref.path), label)
         checking = refs[::HELD_OUT] if len(refs) >= HELD_OUT else refs
         calibrating = [r for r in refs if r not in checking] or refs
     else:
@@ -82,7 +86,7 @@ def gather(baseline: Baseline) -> Inputs:
     calibration = Calibration(
         inputs=len(calibrating), checked=len(checking), source="" if source is None else str(source)
     )
-    return Inputs(calibrating=tuple(calibrating), checking=tuple(checking), told=calibration)
+    return Inputs(calibrating=tuple(calibrating), checking=tuple(checking), summary=calibration)
 
 
 def _written(baseline: Baseline, name: str, values: dict[str, FeedValue]) -> FeedRef:

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 
 import msgspec
 
-from ortune.bundle.snippet import python_lines
-from ortune.experiment import quantising
-from ortune.experiment.baseline import Baseline
 from ortune.experiment.precision import Model, Sensitivity, saturates
+from ortune.experiment.tuning import Tuning
 from ortune.records import (
-    BudgetReport,
+    Answer,
     Calibration,
-    Comparison,
     FrontRow,
     Host,
     KeptReason,
@@ -25,12 +21,9 @@ from ortune.records import (
     Saturation,
     TuneResult,
 )
-from ortune.search import confirm
-from ortune.search.blocks import BASE, awake, measured
-from ortune.search.figures import WORDS, describe
-from ortune.search.fixed import Fixed
+from ortune.search.blocks import measured
+from ortune.search.figures import describe
 from ortune.search.precision import front
-from ortune.trials.rewriting import Models
 from ortune.trials.tolerance import Tolerance
 
 ENOUGH_INPUTS = 59
@@ -39,79 +32,39 @@ LEAST_SHARE = 0.02
 """Of the time, from which on a layer that the quantizer has nothing for is named."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Raced:
-    """The models in fewer bits, and the race of some of them.
-
-    Attributes:
-        models: All that were made.
-        arms: Those that were raced, by arm.
-        schedule: Of the race; None where there was none.
-    """
-
-    models: Sequence[Model]
-    arms: Mapping[str, Model]
-    schedule: Fixed | None
-
-
 def make_result(
-    baseline: Baseline,
-    raced: Raced,
+    run: Tuning,
+    answer: TuneResult,
+    models: Sequence[Model],
     layers: Sensitivity | None,
     *,
     rows: Sequence[PrecisionRow],
     calibration: Calibration,
     tolerance: Tolerance,
-    models: Models,
 ) -> QuantizeResult:
-    """Everything that the session knows, but for its number and its words."""
-    schedule, side = raced.schedule, baseline.side
-    blocks = schedule.blocks if schedule is not None else []
-    judgement = schedule.judgement if schedule is not None else None
-    estimand = judgement.estimand if judgement is not None else "median"
-    arms = {model.plan.id: arm for arm, model in raced.arms.items()}
-    claims: dict[str, Comparison] = {}
-    for plan_id, arm in arms.items():
-        found = confirm.compare(blocks, arm, estimand, level=1 - 0.05 / max(1, len(arms)))
-        if found is not None:
-            claims[plan_id] = found
-    right = [
-        model for model in raced.arms.values()
-        if model.outputs is not None and model.outputs.ok and not model.outputs.silent
-        and model.plan.id in claims and claims[model.plan.id].verdict == "faster"
-    ]  # fmt: skip
-    winner = min(right, key=lambda model: claims[model.plan.id].ratio, default=None)
-    default = measured(blocks, BASE) or [baseline.pilot.first]
-    won = measured(blocks, arms[winner.plan.id]) if winner is not None else []
-    n_layers = len(layers.groups) if layers is not None else 0
+    """Everything that the session knows, but for its number and its words.
+
+    Args:
+        run: The race and the confirmation.
+        answer: What they say of the winner.
+        models: All that were made.
+        layers: The sensitivity of a means; None where none was measured.
+        rows: The whole models.
+        calibration: What models were made and compared with.
+        tolerance: What the outputs had to keep.
+    """
+    winner = next((model for model in models if answer.changes and model.plan == answer.winner), None)
+    common = {name: getattr(answer, name) for name in Answer.__struct_fields__}
     return QuantizeResult(
-        side=msgspec.structs.replace(side.record, plan=side.plan),
+        **common | {"side": msgspec.structs.replace(answer.side, plan=run.side.plan), "headline": ""},
         tolerance=tolerance.text,
-        winner=winner.plan if winner is not None else side.plan,
-        changes=winner is not None,
-        estimand=WORDS[estimand],
-        default_figures=describe(default, estimand, [baseline.pilot.first]),
-        winner_figures=describe(won, estimand) if won else None,
-        against_default=claims[winner.plan.id] if winner is not None else None,
-        outputs=winner.outputs if winner is not None else None,
         methods=tuple(rows),
         layers=tuple(layer_rows(layers, winner)) if layers is not None else (),
         layers_of=layers.whole.plan if layers is not None else None,
-        front=_front(baseline, raced, claims, winner, n_layers),
+        front=_front(run, models, winner, len(layers.groups) if layers is not None else 0),
         calibration=calibration,
         inputs_needed=ENOUGH_INPUTS if not calibration.source or calibration.checked < ENOUGH_INPUTS else 0,
-        controls=tuple(schedule.controls) if schedule is not None else (),
-        findings=tuple(baseline.findings),
-        saturation=_saturation(winner, baseline.host),
-        notes=(*baseline.work.notes, *baseline.notes, *awake(blocks)),
-        code=""
-        if winner is None
-        else python_lines(
-            winner.plan,
-            f"{side.model.path.stem}-quantized.onnx",
-            baseline.machine.allocators,
-            tuple(baseline.work.custom_ops),
-        ),
+        saturation=_saturation(winner, run.baseline.host),
     )
 
 
@@ -124,28 +77,22 @@ def _saturation(winner: Model | None, host: Host) -> Saturation:
     return "measured" if saturates(host) else "elsewhere"
 
 
-def _front(
-    baseline: Baseline,
-    raced: Raced,
-    claims: Mapping[str, Comparison],
-    winner: Model | None,
-    n_layers: int,
-) -> tuple[FrontRow, ...]:
+def _front(run: Tuning, models: Sequence[Model], winner: Model | None, n_layers: int) -> tuple[FrontRow, ...]:
     """A row for each model, by error; the float model first, which has none."""
-    info = baseline.side.model.info
-    blocks = raced.schedule.blocks if raced.schedule is not None else []
-    estimand = raced.schedule.judgement.estimand if raced.schedule and raced.schedule.judgement else "median"
-    arms = {model.plan.id: arm for arm, model in raced.arms.items()}
+    info, search = run.baseline.side.model.info, run.search
+    estimand = search.judgement.estimand
     rows = [
         FrontRow(
-            plan=baseline.side.plan, error=0.0, ok=True, n_float=n_layers, n_layers=n_layers,
+            plan=run.side.plan, error=0.0, ok=True, n_float=n_layers, n_layers=n_layers,
             size_bytes=info.size_bytes + info.external_bytes, chosen=winner is None,
         )
     ]  # fmt: skip
-    for model in raced.models:
+    for model in models:
         if not math.isfinite(model.error):
             continue  # the row of its means says why
-        trials = measured(blocks, arms[model.plan.id]) if model.plan.id in arms else []
+        arm = model.plan.id
+        blocks = search.confirmation if measured(search.confirmation, arm) else search.race.seen
+        trials = measured(blocks, arm)
         rows.append(
             FrontRow(
                 plan=model.plan,
@@ -156,14 +103,18 @@ def _front(
                 size_bytes=model.size_bytes,
                 outputs=model.outputs,
                 figures=describe(trials, estimand) if trials else None,
-                comparison=claims.get(model.plan.id),
+                comparison=search.comparison(arm) if blocks is search.confirmation else search.raced(arm),
                 chosen=model is winner,
                 failed=model.failed,
             )
         )
-    timed = [row for row in rows if row.comparison is not None or row is rows[0]]
-    best = front([(row.error, row.comparison.ratio if row.comparison else 1.0) for row in timed])
-    on_front = {timed[i].plan.id for i in best}
+    confirmed = [
+        row
+        for row in rows
+        if row is rows[0] or (row.comparison is not None and row.comparison.phase == "confirm")
+    ]
+    best = front([(row.error, row.comparison.ratio if row.comparison else 1.0) for row in confirmed])
+    on_front = {confirmed[i].plan.id for i in best}
     rows = [msgspec.structs.replace(row, pareto=row.plan.id in on_front) for row in rows]
     return tuple(sorted(rows, key=lambda row: (row.error, row.comparison.ratio if row.comparison else 2.0)))
 
@@ -210,32 +161,3 @@ def layer_rows(layers: Sensitivity, winner: Model | None) -> list[LayerRow]:
             )  # fmt: skip
     order = {group.name: place for place, group in enumerate(layers.groups)}
     return sorted(rows, key=lambda row: order[row.name])
-
-
-def as_tuned(result: QuantizeResult) -> TuneResult:
-    """The winner as a bundle takes it."""
-    row = next(row for row in result.front if row.chosen)
-    return TuneResult(
-        side=result.side,
-        objective="latency",
-        estimand=result.estimand,
-        worth_ratio=0.0,
-        winner=result.winner,
-        changes=result.changes,
-        default_figures=result.default_figures,
-        winner_figures=result.winner_figures,
-        against_default=result.against_default,
-        outputs=result.outputs,
-        budget=BudgetReport(budget_s=result.budget_s, trial_s=0.0, promise=""),
-        precision=(
-            PrecisionRow(
-                plan=row.plan,
-                within_ratio=quantising.within(row.outputs) if row.outputs is not None else None,
-                calibrated=True,
-                size_bytes=row.size_bytes,
-                outputs=row.outputs,
-            ),
-        ),
-        calibration=result.calibration,
-        session=result.session,
-    )

@@ -26,7 +26,6 @@ from ortune.records import (
     TuneResult,
 )
 from ortune.rewrites import find as find_rewrite
-from ortune.search import confirm
 from ortune.search.blocks import BASE, awake, failures, measured
 from ortune.search.figures import WORDS, describe
 from ortune.search.guards import case_results, waived
@@ -164,14 +163,7 @@ def _raced(search: Search, plan: Plan) -> Comparison | None:
     entries = search.race.entries.values()
     alone = (e for e in entries if not e.plan.settings and {s.name for s in e.plan.rewrites} == names)
     entry = next(alone, None)
-    if entry is None:
-        return None
-    comparison = confirm.compare(search.race.seen, entry.arm, search.judgement.estimand)
-    return (
-        None
-        if comparison is None
-        else msgspec.structs.replace(comparison, phase="race", verdict="inconclusive")
-    )
+    return search.raced(entry.arm) if entry is not None else None
 
 
 def _stays(search: Search) -> Plan:

@@ -259,6 +259,13 @@ class Tuning:
         self.spent["race"] += self.clock() - began
         self.stopped = self.watch.stop()
 
+    def rank(self, n_blocks: int) -> None:
+        """So many blocks of all plans alike, where more of them than the fastest are to be told apart."""
+        began = self.clock()
+        self.stage(self.search.rank(n_blocks), self._raced)
+        self.spent["race"] += self.clock() - began
+        self.stopped = self.watch.stop()
+
     def explore(self) -> None:
         """As many blocks of the plans as the time holds, most of what leads: without controls nothing is claimed."""
         began, race = self.clock(), self.search.race

@@ -55,6 +55,21 @@ def write_feeds(folder: Path, feeds: dict[str, FeedValue]) -> None:
     (folder / "feeds.json").write_text(text + "\n", encoding="utf-8")
 
 
+LABEL = "label"
+"""Name of what is right for a set of inputs, among its arrays; where a model has no input that is called so."""
+
+
+def write_label(folder: Path, label: Array) -> None:
+    """Writes what is right for the feeds of a folder beside them."""
+    np.save(folder / f"{LABEL}.npy", label, allow_pickle=False)
+
+
+def read_label(folder: Path) -> Array | None:
+    """What is right for the feeds of a folder; None where that is not known."""
+    path = folder / f"{LABEL}.npy"
+    return np.asarray(load_array(path)) if path.is_file() else None
+
+
 def read_feeds(folder: Path) -> dict[str, FeedValue]:
     """Read what ``write_feeds`` wrote.
 

@@ -19,7 +19,7 @@ from onnx import numpy_helper
 from ortune import files
 from ortune.errors import InputError
 from ortune.graph.shapes.symbols import Size, feedable, input_sizes
-from ortune.inputs.feed_files import Array, onnx_type, read_feeds
+from ortune.inputs.feed_files import LABEL, Array, onnx_type, read_feeds
 from ortune.inputs.feeds import MOST_BYTES, FeedValue, numpy_dtype
 from ortune.inputs.semantics import dtype_of, element_type
 from ortune.inputs.value_files import HEADER_ERRORS, load_array
@@ -37,6 +37,13 @@ _LAYOUT = (
 
 _TENSOR_TYPES = frozenset(onnx.TensorProto.DataType.values()) - {onnx.TensorProto.UNDEFINED}
 _OF_TENSORS = ("name", "elem_type", "tensor_values")
+
+
+def labels(path: Path, ir_model: ir.Model, option: str) -> list[Array | None]:
+    """What is right for each of the user's inputs: the array "label" of an .npz; None where it has none."""
+    names = [value.name for value in feedable(ir_model)]
+    found = [raw.get(LABEL) if isinstance(raw, Mapping) else None for _, raw in _raw_sets(path, option)]
+    return [each if isinstance(each, np.ndarray) and LABEL not in names else None for each in found]
 
 
 def load(path: Path, ir_model: ir.Model, option: str = "--inputs") -> list[dict[str, FeedValue]]:
@@ -184,7 +191,7 @@ def _named(
             )
         return dict(zip(names, raw, strict=True))
     missing = [n for n in names if n not in raw]
-    extra = [n for n in raw if n not in names]
+    extra = [n for n in raw if n not in (*names, LABEL)]
     if missing or extra:
         problems = [f"no value for {', '.join(missing)}"] if missing else []
         problems += [f"{', '.join(extra)} is no input"] if extra else []

@@ -5,6 +5,7 @@ are in the names. They import nothing of the package but ``providers``, so any r
 candidate / baseline: below 1 is faster.
 """
 
+from ortune.records.answer import *
 from ortune.records.base import *
 from ortune.records.bench import *
 from ortune.records.bisect import *

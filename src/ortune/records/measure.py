@@ -143,6 +143,20 @@ class NonFiniteOutput(Record, frozen=True, kw_only=True):
     unusable_candidate: int = 0
 
 
+class TaskFigure(Record, frozen=True, kw_only=True):
+    """What a built-in metric says of an output, or of a slice of it.
+
+    Attributes:
+        slice: "class 3", "input 7"; "" for the whole output.
+        base, value: Of the base's outputs and of these; higher is better, and 1 is best.
+    """
+
+    output: str
+    slice: str = ""
+    base: float
+    value: float
+
+
 class OutputDifference(Record, frozen=True, kw_only=True):
     """How far apart the outputs of two plans are.
 
@@ -160,8 +174,9 @@ class OutputDifference(Record, frozen=True, kw_only=True):
         tolerance: The number that the user gave; None for the limits of "the same", and for a budget.
         asked: The budget that the user gave, "cosine>=0.999"; "" for none.
         outputs: Every floating-point output that was compared as values.
-        metric_base, metric: The user's own metric, of the reference and of these outputs; None where none was asked
-            for, and for NaN.
+        metric_base, metric: The metric that was asked for, of the reference and of these outputs; None where none was,
+            and for NaN. Of a built-in one, the output that lost most.
+        task: What a built-in metric says of each output, and of its worst slice.
         accepting_tolerance: One that accepts the difference; None where none does, and where none is needed.
         silent: There are floating-point outputs, and with every input the reference's are nearly zero all over: what is
             computed looks alike, whatever it is.
@@ -184,6 +199,7 @@ class OutputDifference(Record, frozen=True, kw_only=True):
     outputs: tuple[OutputError, ...] = ()
     metric_base: float | None = None
     metric: float | None = None
+    task: tuple[TaskFigure, ...] = ()
     silent: bool = False
     nonfinite: tuple[NonFiniteOutput, ...] = ()
     nonfinite_reference: int = 0

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from typing import Literal
 
+from ortune.records.answer import Answer
 from ortune.records.base import Record
-from ortune.records.compare import Control
 from ortune.records.comparison import Comparison
-from ortune.records.finding import Finding
-from ortune.records.machine import Side
 from ortune.records.measure import Figures, OutputDifference
 from ortune.records.plan import Calibration, Plan
 from ortune.records.tune import PrecisionRow
@@ -55,9 +53,10 @@ class FrontRow(Record, frozen=True, kw_only=True):
         error: The worst slice's relative L2 over all outputs and inputs; 0 for the float model.
         ok: Its outputs keep the tolerance.
         n_float: Layers in float, of ``n_layers``.
-        comparison: Against the float model on fresh blocks; None where it was not raced.
+        comparison: Against the float model: on fresh blocks (phase "confirm"), or over the blocks of the race, which
+            claim nothing; None where it was not raced.
         figures: Over those blocks.
-        pareto: No other raced row has a smaller error and less time.
+        pareto: It is confirmed, and no other confirmed row has a smaller error and less time.
         chosen: It is the winner.
         failed: Why it was not raced; "" where it was.
     """
@@ -76,14 +75,13 @@ class FrontRow(Record, frozen=True, kw_only=True):
     failed: str = ""
 
 
-class QuantizeResult(Record, frozen=True, kw_only=True):
+class QuantizeResult(Answer, frozen=True, kw_only=True):
     """``result`` of ``ortune quantize --json``.
 
     Attributes:
         tolerance: What the outputs had to keep, as it was written.
-        winner: The plan to ship: the fastest of the front that keeps the tolerance and is confirmed to be faster than
-            float; else the plan that runs the model as it is.
-        changes: It is another one than the float model's.
+        winner: The fastest that keeps the tolerance and is confirmed to be faster than float; else the plan that runs
+            the model as it is.
         methods: The whole model by each means, tried once.
         layers: The sensitivity of one means, in the order of the graph; ``layers_of`` is the whole model by it.
         front: What was made on the way, by error; the float model is the first.
@@ -92,16 +90,7 @@ class QuantizeResult(Record, frozen=True, kw_only=True):
         saturation: Where pairs of its products exceed 16 bits, so that outputs differ from processor to processor.
     """
 
-    side: Side
-    headline: str = ""
     tolerance: str
-    winner: Plan
-    changes: bool = False
-    estimand: str = ""
-    default_figures: Figures
-    winner_figures: Figures | None = None
-    against_default: Comparison | None = None
-    outputs: OutputDifference | None = None
     methods: tuple[PrecisionRow, ...] = ()
     layers: tuple[LayerRow, ...] = ()
     layers_of: Plan | None = None
@@ -109,14 +98,5 @@ class QuantizeResult(Record, frozen=True, kw_only=True):
     calibration: Calibration
     inputs_needed: int = 0
     saturation: Saturation = ""
-    controls: tuple[Control, ...] = ()
-    findings: tuple[Finding, ...] = ()
-    notes: tuple[str, ...] = ()
     budget_s: float = 0.0
     no_time: str = ""
-    code: str = ""
-    reproduce: str = ""
-    bundle: str = ""
-    report: str = ""
-    session: str = ""
-    elapsed_s: float = 0.0

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Literal
 
+from ortune.records.answer import Answer
 from ortune.records.base import Record
-from ortune.records.compare import CaseResult, Control
+from ortune.records.compare import CaseResult
 from ortune.records.comparison import Comparison
 from ortune.records.difference import ProfileDifference
-from ortune.records.finding import Finding
-from ortune.records.machine import Adoption, Runtime, Side
+from ortune.records.machine import Adoption, Runtime
 from ortune.records.measure import Figures, OutputDifference
 from ortune.records.plan import Calibration, Plan, ReadBackLevel
 from ortune.records.profile import Headroom, ProfileResult
@@ -178,27 +178,23 @@ class BrowserPlace(Record, frozen=True, kw_only=True):
     outputs: OutputDifference | None = None
 
 
-class TuneResult(Record, frozen=True, kw_only=True):
+class TuneResult(Answer, frozen=True, kw_only=True):
     """``result`` of ``ortune tune --json``; the only thing that report and bundle read.
 
     Attributes:
         default: What all is held against: ``Plan()``, and in a browser the target's execution provider alone.
         wrong_default: What was asked for as the default, where ONNX Runtime's optimiser makes its outputs wrong: it was
             timed, and all is held against ``default``, the highest level whose outputs are right.
-        winner: The plan to ship; the default when that is best.
-        changes: It is another one than what runs today (the default, where ``--current`` was not given).
-        against_default: Confirmation of the winner against the default on fresh blocks; None when it is the default.
-        against_current: The same against what the user runs today, where ``--current`` was given; None when it stays.
-        outputs, cases: Of the winner too.
-        alone: The last check: the winner against what it replaces once more, no two processes alive at once; None
-            where no time was left for it.
+        changes: The winner is another one than what runs today (the default, where ``--current`` was not given).
+        against_current: The confirmation against what the user runs today, where ``--current`` was given; None when it
+            stays.
+        cases: Of the winner.
         fallback: What the bundle runs where the winner cannot, of one that runs on a browser's GPU: the plan on
             WebAssembly that it was raced against. None elsewhere, and where none was measured.
         refused: Who led the race instead.
         fell: Who led the race and failed while it was confirmed, and how; "" where none did.
         left_aside: Who was ahead of all in the race and makes something else worse than is allowed, for those who do
             not mind; "" where none was.
-        headline: The answer in one or two sentences, the same in every format.
         rewritten: The rewrites that made the model that the winner runs, "" where it runs the user's own.
         allowed: Safety classes and guards that were let through: a winner may have a failed guard that is named here.
         caution: What makes the default an easy opponent here (its pool has more threads than CPUs), said before any
@@ -218,45 +214,26 @@ class TuneResult(Record, frozen=True, kw_only=True):
             winner, and where no time was left for it.
     """
 
-    side: Side
     objective: str
-    estimand: str
     worth_ratio: float
-    headline: str = ""
     default: Plan = Plan()
-    winner: Plan
-    changes: bool = False
     fallback: Plan | None = None
     refused: Refused | None = None
     fell: str = ""
     left_aside: str = ""
     current: Plan | None = None
-    default_figures: Figures
     current_figures: Figures | None = None
-    winner_figures: Figures | None = None
-    against_default: Comparison | None = None
     against_current: Comparison | None = None
-    alone: Comparison | None = None
-    outputs: OutputDifference | None = None
     settings: tuple[SettingWorth, ...] = ()
     candidates: tuple[Candidate, ...] = ()
     trade: tuple[TradeRow, ...] = ()
     cases: tuple[CaseResult, ...] = ()
-    controls: tuple[Control, ...] = ()
-    findings: tuple[Finding, ...] = ()
-    notes: tuple[str, ...] = ()
     not_tried: tuple[str, ...] = ()
     budget: BudgetReport
     points: tuple[BlockPoint, ...] = ()
     rewritten: str = ""
     hardware_bound: bool = False
     allowed: tuple[str, ...] = ()
-    code: str = ""
-    reproduce: str = ""
-    bundle: str = ""
-    report: str = ""
-    session: str = ""
-    elapsed_s: float = 0.0
     caution: str = ""
     conditions: str = ""
     smallest_effect_ratio: float | None = None

@@ -43,6 +43,9 @@ MOST_NAMED = 12
 """Layers in float that are named one by one; the page and the JSON have all."""
 
 
+NOTHING_TO_RACE = "no model in fewer bits can be compared with the float model, so nothing is raced"
+
+
 def no_time(n: int, needed_s: float) -> str:
     """That some models were not raced, and with which budget all are."""
     what = "1 model was" if n == 1 else f"{n} models were"
@@ -65,7 +68,7 @@ def headline(result: QuantizeResult) -> str:
 def _why_float(result: QuantizeResult) -> str:
     models = [row for row in result.front if row.n_layers and not _is_float(row)]
     right = [row for row in models if row.ok]
-    if result.no_time and not any(row.comparison for row in models):
+    if result.no_time and not any(map(_is_confirmed, models)):
         return result.no_time
     if not models:
         return "no quantizer made a model that runs"
@@ -76,6 +79,11 @@ def _why_float(result: QuantizeResult) -> str:
 
 def _is_float(row: FrontRow) -> bool:
     return not row.plan.rewrites
+
+
+def _is_confirmed(row: FrontRow) -> bool:
+    """Whether fresh blocks support a row, beside those of the race."""
+    return row.comparison is not None and row.comparison.phase == "confirm"
 
 
 def _winner(result: QuantizeResult) -> FrontRow | None:
@@ -185,11 +193,14 @@ def _front(result: QuantizeResult) -> Table:
         time = Cell(_NOTHING)
         if row.comparison is not None:
             ratio, low, high = sides.as_shown(row.comparison)
-            time = Cell(change(ratio), beneath=span(low, high))
+            # The few blocks of the race tell how far a model got, and claim nothing.
+            time = Cell(change(ratio), beneath=span(low, high) if _is_confirmed(row) else "")
         of = "" if not row.n_layers else f"{row.n_float} of {row.n_layers}"
         said = ["winner"] if row.chosen else ["beyond the tolerance"] if not row.ok else []
         if row.pareto and not row.chosen and row.ok:
             said.append("on the front")
+        if row.comparison is not None and not _is_confirmed(row):
+            said.append("not confirmed")
         size_text = size(row.size_bytes) if row.size_bytes is not None else ""
         rows.append([_name(row), of, _error(row.error), time, size_text, ", ".join(said)])
     note = "error: the worst slice of all outputs and inputs, relative L2"
@@ -240,7 +251,7 @@ def _methods(rows: Sequence[PrecisionRow]) -> Table:
 
 def _chart(result: QuantizeResult) -> Section | None:
     """Error against speed-up, a dot a model; the front is joined."""
-    rows = [row for row in result.front if row.comparison is not None and row.error > 0]
+    rows = [row for row in result.front if _is_confirmed(row) and row.error > 0]
     if not rows:
         return None
     ratios = [row.comparison.ratio for row in rows if row.comparison is not None]

@@ -159,6 +159,12 @@ def alone_ns(trial_ns: float, left_ns: float) -> float:
     return wanted if wanted < ALONE_SHARE * left_ns else 0.0
 
 
+def others(left_ns: float, trial_ns: float, references: int) -> int:
+    """Returns how many plans beside the winner the fewest blocks of a confirmation hold, and the last check."""
+    block_ns = (left_ns - alone_ns(trial_ns, left_ns)) / LEAST_CONFIRM
+    return max(0, int(block_ns / (trial_ns * RACE_TIMES)) - references - 1)
+
+
 def confirm_blocks(left_ns: float, trial_ns: float, references: int) -> int:
     """Blocks of the confirmation: as many as the time left holds, 9 to 24."""
     return max(LEAST_CONFIRM, min(MOST_CONFIRM, int(left_ns / ((references + 1) * trial_ns * RACE_TIMES))))

@@ -47,6 +47,7 @@ def confirm(
     n_blocks: int,
     blocks: list[Block],
     *,
+    others: Sequence[Entry] = (),
     beyond_ns: float = 0.0,
 ) -> Steps[None]:
     """Fresh blocks of baseline, winner (and current), their number fixed beforehand.
@@ -61,9 +62,10 @@ def confirm(
         winner: What is to be confirmed.
         n_blocks: How many.
         blocks: Gets them.
+        others: Further plans of the same blocks, which count without them.
         beyond_ns: By how much the time may be overrun for the ninth block.
     """
-    arms = [BASE, winner.arm, *([CURRENT] if race.with_current else [])]
+    needed = [BASE, winner.arm, *([CURRENT] if race.with_current else [])]
     attempts = 0
     race.took_ns = 0
     while True:
@@ -74,9 +76,12 @@ def confirm(
             break
         if race.took_ns > left.ns + beyond_ns:
             break
-        with_control = [*arms, IDENTICAL] if (attempts + 1) % CONTROL_EVERY == 1 else arms
+        control = [IDENTICAL] if (attempts + 1) % CONTROL_EVERY == 1 else []
+        arms = (*needed, *(entry.arm for entry in others), *control)
         index = len(race.blocks) + len(blocks)
-        block = yield NextBlock(arms=tuple(with_control), index=index, phase="confirm", whole=True)
+        block = yield NextBlock(
+            arms=arms, index=index, phase="confirm", needed=(*needed, *control), whole=True
+        )
         if block is None:
             continue
         attempts += 1

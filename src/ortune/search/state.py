@@ -31,7 +31,7 @@ class Search:
         current: What the user runs today; it stands in every block where ``race.with_current``.
         judgement: What the calibration says; there once it is through.
         ablation: What leaving a setting or rewrite out costs: log ratios by its name.
-        winner: What is confirmed.
+        winner: What is confirmed; ``others`` are further plans of the same blocks, each of them a claim too.
         alone: Blocks of the last check, one process at a time; ``starts`` are the winner's where there was no time
             for these.
     """
@@ -48,6 +48,7 @@ class Search:
     ablation: dict[str, Costs] = field(default_factory=dict)
     controls: list[Control] = field(default_factory=list)
     winner: Entry | None = None
+    others: list[Entry] = field(default_factory=list)
 
     @property
     def blocks(self) -> list[Block]:
@@ -63,6 +64,12 @@ class Search:
         """The first blocks of all plans, of those that the time holds beside these too."""
         yield from self.race.screen(list(self.race.entries.values()))
         yield from try_rest(self.race, waiting)
+
+    def rank(self, n_blocks: int) -> Steps[None]:
+        """So many blocks of every plan alike; none leaves but what fails, and the time may end first."""
+        while waiting := [entry for entry in self.race.live() if len(entry.ratios) < n_blocks]:
+            if not (yield from self.race.round(waiting)):
+                return
 
     def find_winner(self, waiting: Sequence[Entry], cpus: int) -> Steps[None]:
         """Screens, combines what helped, explores numbers near the leader's, and drops what does not pay."""
@@ -105,8 +112,9 @@ class Search:
             arm,
             self.judgement.estimand,
             base=base,
-            # Against the default and against today are two claims: each at half the error (Holm's first step).
-            level=0.975 if self.race.with_current else 0.95,
+            # Against the default and against today are two claims, as each plan beside the winner is one: they share
+            # the error (Holm's first step).
+            level=1 - 0.05 / (self.race.references + len(self.others)),
             delta=self.race.worth,
         )
         if comparison is None:
@@ -114,6 +122,13 @@ class Search:
         against = guards(self.confirmation, self.race.objective, arm=arm, base=base)
         also = beside(self.confirmation, self.judgement.estimand, arm=arm, base=base, alone=self.alone)
         return msgspec.structs.replace(comparison, guards=against, beside=also)
+
+    def raced(self, arm: str) -> Comparison | None:
+        """What the race saw of an arm, which claims nothing; None where too few blocks hold it."""
+        comparison = confirm.compare(self.race.seen, arm, self.judgement.estimand)
+        if comparison is None:
+            return None
+        return msgspec.structs.replace(comparison, phase="race", verdict="inconclusive")
 
     def comparison_alone(self) -> Comparison | None:
         """Compares the confirmed plan with the base by the last check, one process at a time."""

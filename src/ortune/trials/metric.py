@@ -10,19 +10,24 @@ from pathlib import Path
 from ortune.errors import UsageError
 from ortune.records import Runtime
 from ortune.targets.tool import ToolFailed, ToolProcess
+from ortune.trials.task import METRICS
 
 _FUNCTION = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*", re.ASCII)
 
 
 def checked(text: str | None) -> str:
-    """``module:function`` as ``--metric`` gives it; "" for none.
+    """The name of a built-in metric or ``module:function``, as ``--metric`` gives it; "" for none.
 
     Raises:
         UsageError: It is something else.
     """
-    if text is not None and not _FUNCTION.fullmatch(text):
-        do = "write e.g. --metric evaluate:accuracy for accuracy(outputs, inputs) in evaluate.py of this folder"
-        raise UsageError(f"{text!r} is not of the form module:function", where="--metric", do=do)
+    if text is not None and text not in METRICS and not _FUNCTION.fullmatch(text):
+        do = (
+            f"give one of {', '.join(METRICS)}, or e.g. --metric evaluate:accuracy for accuracy(outputs, inputs) in "
+            "evaluate.py of this folder"
+        )
+        what = f"{text!r} is neither a built-in metric nor of the form module:function"
+        raise UsageError(what, where="--metric", do=do)
     return text or ""
 
 

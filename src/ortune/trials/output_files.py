@@ -40,6 +40,22 @@ def read_outputs(folder: Path) -> dict[str, StoredValue]:
         raise unreadable(folder / "outputs.json", error) from error
 
 
+def tensors(folder: Path) -> dict[str, Array]:
+    """The tensors of a folder by name, as numbers.
+
+    Raises:
+        OrtuneError: As ``read_outputs``, and where a file is missing or damaged.
+    """
+    stored = (value for value in read_outputs(folder).values() if value.kind == "tensor")
+    return {
+        value.name: decode(np.asarray(array), value.onnx_type)
+        if family(value.onnx_type) == "float"
+        else np.asarray(array)
+        for value in stored
+        if (array := load_array(value.files[0])) is not None
+    }
+
+
 def load_array(path: Path) -> Array:
     """A ``.npy`` file, mapped rather than read; never a pickle.
 

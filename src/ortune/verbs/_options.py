@@ -296,8 +296,8 @@ Tolerance = Annotated[
 Metric = Annotated[
     str | None,
     Option(
-        "--metric", "MODULE:FUNCTION",
-        "Your own quality metric, higher is better, for --tolerance 'metric>=99%'. Runs your code.", RUN,
+        "--metric", "NAME",
+        "For --tolerance 'metric>=99%': accuracy, boxes, ctc, ranks, perplexity, or your MODULE:FUNCTION.", RUN,
     ),
 ]  # fmt: skip
 NON_FINITE = "non-finite"

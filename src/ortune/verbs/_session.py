@@ -75,7 +75,9 @@ def go_on(opened: Experiment, options: Resuming, sides: Sequence[Resolved], **na
         for runtime in (side.runtime, *side.elsewhere.values())
     ]
     files = [feeds.inputs, feeds.workload, feeds.data, *map(Path, feeds.custom_ops)]
-    files.append(Path(f"{feeds.metric.partition(':')[0].replace('.', '/')}.py") if feeds.metric else None)
+    files.append(
+        Path(f"{feeds.metric.partition(':')[0].replace('.', '/')}.py") if ":" in feeds.metric else None
+    )
     question = (
         __version__,
         PROTOCOL_VERSION,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -13,27 +12,27 @@ import msgspec
 import onnx_ir as ir
 
 from ortune import rewrites, rules
-from ortune.bundle.write import require_replaceable, require_writable, write_bundle
-from ortune.errors import OrtuneError, UsageError
-from ortune.experiment import quantising
+from ortune.bundle.write import require_replaceable, require_writable
+from ortune.errors import UsageError
+from ortune.experiment import precision_race, quantising, tuned
+from ortune.experiment.bundling import with_bundle
 from ortune.experiment.first_run import settle
-from ortune.experiment.fixed_blocks import controlled, held, holds
+from ortune.experiment.fixed_blocks import holds
 from ortune.experiment.opening import Experiment
 from ortune.experiment.precision import Model, Precision, Sensitivity, means
-from ortune.experiment.quantize_result import Raced, as_tuned, make_result
+from ortune.experiment.quantize_result import make_result
+from ortune.experiment.tuning import Tuning
 from ortune.experiment.watcher import Watcher
 from ortune.profiling.layer_times import layer_times
 from ortune.records import (
     Envelope,
-    ErrorInfo,
     Host,
     Plan,
+    PrecisionRow,
     QuantizeResult,
 )
 from ortune.report import quantize_words
-from ortune.search.fixed import Fixed
-from ortune.search.precision import front
-from ortune.trials.rewriting import Models
+from ortune.search.guards import GUARDS
 from ortune.trials.sides import Resolved, SideText, require_unchanged
 from ortune.trials.tolerance import Tolerance as Limit
 from ortune.verbs._options import (
@@ -53,6 +52,7 @@ from ortune.verbs._options import (
     WriteBundle,
     command,
     named,
+    words,
 )
 from ortune.verbs._session import experiment, go_on, keep
 
@@ -60,7 +60,8 @@ FORMATS = ("text", "json", "markdown", "html")
 STOPPING = "stopping after this step, then telling what is known; Ctrl-C again stops at once"
 WITHIN = Limit(text="0.01", number=0.01)
 """What the outputs have to keep where nothing was said."""
-MOST_RACED = 6
+WORTH = 0.01
+"""The smallest gain that is worth a change."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -134,7 +135,7 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[QuantizeRe
             go_on(opened, options, [side], model=side.label)
             session = _Quantization(options, opened, side, plans, model)
             envelope = session.go()
-        return keep(opened, options, session.with_bundle(envelope))
+        return keep(opened, options, envelope)
 
 
 def _nothing_to_quantize(side: Resolved, host: Host) -> UsageError:
@@ -165,20 +166,19 @@ class _Quantization:
         self.options, self.experiment, self.plans, self.model = options, opened, plans, model
         self.watch, self.clock = opened.watch, opened.clock
         self.baseline = opened.base(side)
-        self.models = Models(side, self.baseline.scratch, tuple(options.feeds.custom_ops), self.watch.line)
-        self.rng = random.Random(f"quantize-{options.seed}")
 
     def go(self) -> Envelope[QuantizeResult]:
         """From the first run to the document."""
-        baseline, watch = self.baseline, self.watch
+        baseline, watch, opened = self.baseline, self.watch, self.experiment
         settle(baseline, self.options.budget_s, lambda: self.clock.left_s, watch.line)
         baseline.check.step_down()
         watch.line("timing a few runs, to plan the session")
         baseline.pilot.run("latency", lambda: self.clock.left_s, lambda ns: holds(self.clock, ns))
         inputs = quantising.gather(baseline)
-        self.models.feeds = inputs.calibrating
+        run = self._run()
+        run.models.feeds = inputs.calibrating
         precision = Precision(
-            baseline, self.model, self.models, inputs, self.options.limit, self.experiment.replay, watch,
+            baseline, self.model, run.models, inputs, self.options.limit, opened.replay, watch,
             self.clock, layer_times,
         )  # fmt: skip
         wholes = precision.whole_models(self.plans)
@@ -186,35 +186,52 @@ class _Quantization:
         found = {model.plan.id: model for model in wholes}
         if layers is not None:
             found |= {model.plan.id: model for model in layers.models.values()}
-        raced, schedule, no_time = self._race(list(found.values()))
+        models = list(found.values())
+        precision_race.race(run, models)
         require_unchanged(baseline.side)
+        run.precision, run.calibration = [*precision.rows, *map(_row, models)], inputs.summary
+        answer = tuned.make_result(run)
         result = make_result(
-            baseline,
-            Raced(models=list(found.values()), arms=raced, schedule=schedule),
-            layers,
-            rows=precision.rows,
-            calibration=inputs.told,
+            run, answer, models, layers, rows=precision.rows, calibration=inputs.summary,
             tolerance=self.options.limit,
-            models=self.models,
-        )
+        )  # fmt: skip
+        left_out = len(models) if run.exploring else len(run.entries) - len(run.search.race.entries)
         result = msgspec.structs.replace(
             result,
-            notes=(*result.notes, *self.experiment.played_notes),
+            notes=(*result.notes, *opened.played_notes),
             budget_s=self.options.budget_s,
-            no_time=no_time,
+            no_time=quantize_words.no_time(left_out, run.enough_s) if left_out and run.enough_s else "",
             reproduce=command("quantize", self.options),
-            session=self.experiment.log.id,
-            elapsed_s=self.experiment.elapsed_s,
         )
         result = msgspec.structs.replace(result, headline=quantize_words.headline(result))
-        return self.experiment.document(
+        envelope = opened.document(
             result,
             status="interrupted" if watch.stop() else "ok",
             verdict=result.against_default.verdict
             if result.against_default
             else "inconclusive"
-            if raced
+            if run.search.confirmation
             else "nothing-tested",
+        )
+        if self.options.directory is None or not result.changes:
+            return envelope
+        again = ["ortune", "quantize", *words(self.options)]
+        return with_bundle(
+            run, envelope, answer, self.options.directory, force=self.options.force, again=again
+        )
+
+    def _run(self) -> Tuning:
+        """The race and the confirmation, as those of a tuning."""
+        return Tuning(
+            self.baseline,
+            self.experiment.replay,
+            self.watch,
+            objective="latency",
+            worth=WORTH,
+            # What else becomes worse is told, and refuses nothing: fewer bits were asked for.
+            allowed=GUARDS,
+            budget_s=self.options.budget_s,
+            current=None,
         )
 
     def _layers(self, precision: Precision, wholes: Sequence[Model]) -> Sensitivity | None:
@@ -226,72 +243,16 @@ class _Quantization:
             precision.walk(layers)
         return layers
 
-    def _race(self, models: Sequence[Model]) -> tuple[dict[str, Model], Fixed | None, str]:
-        """The best models beside float in the same blocks: by arm; and why some were left out."""
-        baseline = self.baseline
-        wanted = self._contestants(models)
-        if not wanted or not baseline.check.claims:
-            return {}, None, ""
-        kept, needed_s = held(baseline, list(wanted), self.clock)
-        no_time = (
-            "" if len(kept) == len(wanted) else quantize_words.no_time(len(wanted) - len(kept), needed_s)
-        )
-        if no_time:
-            self.watch.say(no_time)
-        if not kept:
-            return {}, None, no_time
-        baseline.executor.arms = {
-            **baseline.controls(),
-            **{
-                arm: baseline.arm(arm, plan=wanted[arm].plan, model=self.models.made(wanted[arm].plan))
-                for arm in kept
-            },
-        }
-        schedule = controlled(
-            baseline, kept, self.watch, self.experiment.replay, fixed=None, rng=self.rng, clock=self.clock
-        )
-        return {arm: wanted[arm] for arm in kept}, schedule, no_time
 
-    def _contestants(self, models: Sequence[Model]) -> dict[str, Model]:
-        """What may be the answer: the front of error and time; first what keeps the tolerance, the fastest first."""
-        timed = [
-            m for m in models if m.time_ns is not None and m.outputs is not None and m.outputs.comparable
-        ]
-        on_front = [timed[i] for i in front([(m.error, m.time_ns or 0.0) for m in timed])]
-        right = [m for m in timed if m.outputs is not None and m.outputs.ok]
-        right.sort(key=lambda m: m.time_ns or 0.0)
-        order = [*right[:3], *(m for m in on_front if m not in right[:3])]
-        return {f"bits-{m.plan.id}": m for m in order[:MOST_RACED]}
-
-    def with_bundle(self, envelope: Envelope[QuantizeResult]) -> Envelope[QuantizeResult]:
-        """Writes the bundle while the session's files are still there; an answer is not lost because that fails."""
-        from ortune.report.html.pages import render
-
-        result = envelope.result
-        if self.options.directory is None or result.against_default is None:
-            return envelope
-        try:
-            path = write_bundle(
-                as_tuned(result),
-                self.baseline.work,
-                self.baseline.host,
-                model=self.baseline.side.model.path,
-                rewritten=self.models.made(result.winner),
-                feeds=Path(self.baseline.refs[0].path),
-                outputs=self._reference(),
-                report_html=render(envelope),
-                directory=self.options.directory,
-                force=self.options.force,
-            )
-        except OrtuneError as error:
-            lacking = ErrorInfo(code=error.code, what=error.what, where=error.where, do=error.do)
-            return msgspec.structs.replace(envelope, status="error", error=lacking)
-        done = msgspec.structs.replace(result, bundle=str(path), report=str(path / "report.html"))
-        return msgspec.structs.replace(envelope, result=done)
-
-    def _reference(self) -> Path | None:
-        folder = self.baseline.check.reference() / self.baseline.work.cases[0].name
-        return folder if folder.is_dir() else None
+def _row(model: Model) -> PrecisionRow:
+    """A model as a bundle is told of it."""
+    return PrecisionRow(
+        plan=model.plan,
+        within_ratio=quantising.within(model.outputs) if model.outputs is not None else None,
+        calibrated=rewrites.find(model.plan.rewrites[-1].name).calibrated,
+        size_bytes=model.size_bytes,
+        outputs=model.outputs,
+    )
 
 
 def exit_code(envelope: Envelope[QuantizeResult]) -> int:

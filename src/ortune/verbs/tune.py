@@ -367,7 +367,9 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[TuneResult
         if options.directory is not None and ships:
             place = ["--store", str(options.store)] if options.store else []
             again = ["ortune", "tune", *words(options), *place]
-            envelope = with_bundle(run, envelope, options.directory, force=options.force, again=again)
+            envelope = with_bundle(
+                run, envelope, envelope.result, options.directory, force=options.force, again=again
+            )
         return keep(opened, options, envelope)
 
 

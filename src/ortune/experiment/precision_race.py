@@ -1,0 +1,89 @@
+"""Which of the models in fewer bits are raced, and which of those are confirmed: as ``tune`` confirms its plans."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from ortune.experiment.confirming import confirm_winner
+from ortune.experiment.entering import enter
+from ortune.experiment.precision import Model
+from ortune.experiment.tuning import Tuning
+from ortune.records import Plan
+from ortune.report import finding_words, quantize_words
+from ortune.search.halving import Entry
+from ortune.search.precision import front
+from ortune.search.proposals import Proposed
+
+MOST_RACED = 6
+RACE_BLOCKS = 4
+"""Of each model, those of the calibration among them: which points of the front are worth fresh blocks."""
+USUAL = 0.95
+"""How likely a model in fewer bits is to pay: it was seen to run, and how long it takes."""
+
+
+def race(run: Tuning, models: Sequence[Model]) -> None:
+    """Races what may be the answer beside float; then confirms the winner, and with it what else is on the front."""
+    wanted = contestants(models)
+    if not wanted or not run.baseline.check.claims:
+        run.refuse(quantize_words.NOTHING_TO_RACE if not wanted else finding_words.NO_CLAIMS)
+        return
+    by_arm = {model.plan.id: model for model in wanted}
+    proposed = [Proposed(plan=model.plan, origin="fewer bits", prior=USUAL) for model in wanted]
+    if not enter(run, proposed, (), required=Plan()):
+        return
+    for entry in run.entries:
+        entry.outputs = by_arm[entry.arm].outputs
+    if not run.exploring:
+        run.calibrate()
+    if run.exploring:
+        run.explore()
+        return
+    run.rank(RACE_BLOCKS)
+    ranked = [entry for entry in run.search.race.live() if entry.ratios]
+    right = [entry for entry in ranked if is_right(by_arm[entry.arm])]
+    on_front = _on_front(ranked, by_arm)
+    # Where nothing keeps the tolerance, the front is confirmed all the same: it tells what another tolerance brings.
+    run.search.winner = next(iter([*right, *on_front]), None)
+    confirm_winner(run, on_front)
+    _replace_unconfirmed(run, by_arm)
+    if run.search.winner is not None and not right:
+        outputs = by_arm[run.search.winner.arm].outputs
+        run.search.winner.retire("wrong-output", outputs.what if outputs is not None else "")
+
+
+def contestants(models: Sequence[Model]) -> list[Model]:
+    """What may be the answer: the front of error and time; first what keeps the tolerance, the fastest first."""
+    timed = [m for m in models if m.time_ns is not None and m.outputs is not None and m.outputs.comparable]
+    on_front = [timed[i] for i in front([(m.error, m.time_ns or 0.0) for m in timed])]
+    right = sorted(
+        (m for m in timed if m.outputs is not None and m.outputs.ok), key=lambda m: m.time_ns or 0.0
+    )
+    return [*right[:3], *(m for m in on_front if m not in right[:3])][:MOST_RACED]
+
+
+def is_right(model: Model) -> bool:
+    """Whether its outputs keep the tolerance, and are more than nearly nothing."""
+    outputs = model.outputs
+    return outputs is not None and outputs.ok and (not outputs.silent or outputs.metric is not None)
+
+
+def _on_front(ranked: Sequence[Entry], by_arm: Mapping[str, Model]) -> list[Entry]:
+    """What the race saw on the front of error and time, the fastest first; float is a point of it too."""
+    points = [(by_arm[entry.arm].error, entry.middle) for entry in ranked]
+    best = set(front([(0.0, 0.0), *points]))
+    return [entry for place, entry in enumerate(ranked, 1) if place in best]
+
+
+def _replace_unconfirmed(run: Tuning, by_arm: Mapping[str, Model]) -> None:
+    """Where the winner is not confirmed and another right model of the same blocks is, that one wins."""
+    search = run.search
+    if search.winner is None or not search.confirmation:
+        return
+    first = search.comparison(search.winner.arm)
+    if first is not None and first.verdict == "faster":
+        return
+    for entry in search.others:
+        seen = search.comparison(entry.arm) if is_right(by_arm[entry.arm]) else None
+        if seen is not None and seen.verdict == "faster":
+            search.winner, search.alone, search.starts = entry, [], []
+            return

@@ -1,0 +1,114 @@
+"""The built-in metrics: on arrays whose answer is known by hand, and on what a real model gives."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from ortune.errors import UsageError
+from ortune.trials import task, task_metrics
+from ortune.trials.task import Case, figures, worst
+
+
+def test_top1_accuracy_counts_rows_and_tells_a_lost_class() -> None:
+    scores = np.asarray([[0.9, 0.1], [0.2, 0.8], [0.6, 0.4], [0.7, 0.3]])
+    labels = np.asarray([0, 1, 1, 0])
+    assert task_metrics.top1_accuracy(scores, labels) == 0.75
+    assert task_metrics.by_label(scores, labels) == {0: 1.0, 1: 0.5}
+
+
+def test_boxes_count_by_overlap_and_score() -> None:
+    boxes = np.asarray([[0.0, 0.0, 10.0, 10.0, 0.8], [20.0, 0.0, 30.0, 10.0, 0.6]])
+    assert task_metrics.box_agreement(boxes, boxes) == 1.0
+    assert task_metrics.box_agreement(boxes, boxes[:1]) == pytest.approx(2 / 3)
+    moved = boxes + np.asarray([5.0, 0.0, 5.0, 0.0, 0.0])
+    assert task_metrics.box_iou(boxes, moved)[0, 0] == pytest.approx(1 / 3)
+    quiet = boxes * np.asarray([1, 1, 1, 1, 0.5])
+    assert task_metrics.box_agreement(boxes, quiet) == pytest.approx(0.5)
+    assert task_metrics.box_agreement(boxes, boxes[:0]) == 0.0
+    assert task_metrics.box_agreement(boxes[:0], boxes[:0]) == 1.0
+
+
+def test_regions_of_a_map_are_boxes() -> None:
+    scores = np.zeros((20, 20))
+    scores[2:6, 3:9], scores[10:14, 10:15], scores[18, 18] = 0.5, 0.9, 1.0  # the last is a speck
+    found = task_metrics.regions(scores)
+    assert found.tolist() == [[3, 2, 9, 6, 0.5], [10, 10, 15, 14, pytest.approx(0.9)]]
+
+
+def test_ctc_text_and_its_errors() -> None:
+    steps = np.eye(4)[[0, 1, 1, 0, 1, 2, 2, 3, 0]]
+    assert task_metrics.ctc_text(steps) == [1, 1, 2, 3]
+    assert task_metrics.edit_distance([1, 2, 3], [1, 3]) == 1
+    assert task_metrics.edit_distance([], [1, 2]) == 2
+    assert task_metrics.edit_distance(b"kitten", b"sitting") == 3
+    assert task_metrics.character_accuracy([[1, 2], [3]], [[1, 2], [4]]) == pytest.approx(2 / 3)
+    assert task_metrics.character_accuracy([[9, 9, 9, 9]], [[1]]) == 0.0
+
+
+def test_rank_correlation_sees_neighbours_and_no_scale() -> None:
+    vectors = np.random.default_rng(0).standard_normal((12, 8))
+    assert task_metrics.rank_correlation(vectors, 3.0 * vectors) == pytest.approx(1.0)
+    other = np.random.default_rng(1).standard_normal((12, 8))
+    assert abs(task_metrics.rank_correlation(vectors, other)) < 0.5
+
+
+def test_perplexity_of_known_odds() -> None:
+    logits = np.log(np.asarray([[[0.5, 0.25, 0.25], [0.125, 0.125, 0.75], [0.1, 0.2, 0.7]]]))
+    assert task_metrics.perplexity(logits, np.asarray([[0, 1, -1]])) == pytest.approx(
+        1 / math.sqrt(0.5 * 0.125)
+    )
+    assert task_metrics.perplexity(np.zeros((4, 10)), np.arange(4)) == pytest.approx(10.0)
+
+
+def case(base: dict[str, np.ndarray], new: dict[str, np.ndarray], label: np.ndarray | None = None) -> Case:
+    return Case(outputs=new, base=base, inputs={}, label=label)
+
+
+def test_accuracy_with_and_without_labels() -> None:
+    base = np.eye(3)[[0, 1, 2, 0, 1, 0, 0, 0]]
+    new = np.eye(3)[[0, 1, 1, 0, 1, 0, 0, 0]]
+    (whole, *slices) = figures("accuracy", [case({"y": base}, {"y": new})])
+    assert (whole.output, whole.base, whole.value) == ("y", 1.0, 0.875)
+    assert [each.slice for each in slices] == ["class 0"]  # the others have too few rows
+    right = np.asarray([0, 1, 1, 0, 1, 0, 0, 1])
+    (whole, *_) = figures("accuracy", [case({"y": base}, {"y": new}, right)])
+    assert (whole.base, whole.value) == (0.75, 0.875)
+    assert worst([whole]) is whole
+
+
+def test_boxes_beside_scores_are_told_apart_by_class() -> None:
+    boxes = np.asarray([[[0, 0, 8, 8], [10, 0, 18, 8], [20, 0, 28, 8]] * 6], dtype=np.float32)
+    boxes = boxes + 100 * np.repeat(np.arange(6), 3)[None, :, None]
+    scores = np.tile(np.asarray([[0.9, 0.0], [0.0, 0.9], [0.05, 0.1]], np.float32), (6, 1))[None]
+    lost = scores.copy()
+    lost[..., 1] = 0.0  # a column of scores that one scale over boxes and scores would lose
+    same = {"boxes": boxes, "scores": scores}
+    whole, *_ = figures("boxes", [case(same, same)])
+    assert whole.value == 1.0
+    whole, piece = figures("boxes", [case(same, {"boxes": boxes, "scores": lost})])
+    assert whole.value == pytest.approx(2 / 3) and piece.slice == "class 1" and piece.value == 0.0
+    # The same boxes by their middle and size.
+    middles = np.concatenate(
+        [(boxes[..., :2] + boxes[..., 2:]) / 2, boxes[..., 2:] - boxes[..., :2]], axis=-1
+    )
+    whole, *_ = figures("boxes", [case({"b": middles, "scores": scores}, {"b": middles, "scores": scores})])
+    assert whole.value == 1.0
+
+
+def test_outputs_of_another_kind_are_refused_with_what_the_metric_takes() -> None:
+    with pytest.raises(UsageError, match="map of scores"):
+        figures("boxes", [case({"y": np.full((2, 5), 7.0)}, {"y": np.full((2, 5), 7.0)})])
+
+
+def test_perplexity_reads_the_tokens_of_an_input() -> None:
+    tokens = np.asarray([[3, 1, 2, 0]])
+    sure = 20.0 * np.eye(4)[[1, 2, 0, 0]][None]
+    of = Case(outputs={"logits": sure}, base={"logits": sure}, inputs={"input_ids": tokens})
+    (whole,) = figures("perplexity", [of])
+    assert whole.value == pytest.approx(1.0)
+    blind = Case(outputs={"logits": 0 * sure}, base={"logits": sure}, inputs={"input_ids": tokens})
+    assert figures("perplexity", [blind])[0].value == pytest.approx(0.25)
+    assert set(task.METRICS) == {"accuracy", "boxes", "ctc", "ranks", "perplexity"}
