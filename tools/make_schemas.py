@@ -76,11 +76,17 @@ def only_adds(old: Any, new: Any) -> bool:
     if isinstance(old, dict) and isinstance(new, dict):
         old, new = ({k: v for k, v in each.items() if k != "description"} for each in (old, new))
         kept = old.keys() <= new.keys()
-        # A word that no document had so far: what it stands for is new too.
-        return kept and all(
-            set(old[key]) <= set(new[key]) if key == "enum" else only_adds(old[key], new[key]) for key in old
-        )
+        return kept and all(_only_adds_under(key, old[key], new[key]) for key in old)
     return bool(old == new)
+
+
+def _only_adds_under(key: str, old: Any, new: Any) -> bool:
+    """The same for what a key holds."""
+    if key == "enum":  # a word that no document had so far: what it stands for is new too
+        return set(old) <= set(new)
+    if key == "required" and isinstance(old, list):  # the order means nothing
+        return sorted(old) == sorted(new)
+    return only_adds(old, new)
 
 
 def main() -> int:

@@ -215,6 +215,7 @@ class TuneResult(Answer, frozen=True, kw_only=True):
     """
 
     objective: str
+    estimand: str
     worth_ratio: float
     default: Plan = Plan()
     fallback: Plan | None = None
