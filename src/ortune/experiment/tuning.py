@@ -72,6 +72,7 @@ class Tuning:
         budget_s: float,
         current: Plan | None,
         after_s: float = 0.0,
+        models: Models | None = None,
     ) -> None:
         """Takes a baseline that was not run yet.
 
@@ -85,13 +86,16 @@ class Tuning:
             budget_s: For everything.
             current: What the user runs today, None for the default where nothing was said.
             after_s: Of the budget, what is kept for the answer.
+            models: Makes those that rewrites change, where that says less of it.
         """
         self.baseline, self.replay, self.watch = baseline, replay, watch
         self.budget_s = budget_s
         self.delivery_s = replay.once("after", float, lambda: after_s)
         self.why_processes, self.why_s = 0, 0.0
         self.clock, self.log, self.side = replay.clock, baseline.log, baseline.side
-        self.models = Models(self.side, baseline.scratch, tuple(baseline.options.custom_ops), watch.say)
+        self.models = models or Models(
+            self.side, baseline.scratch, tuple(baseline.options.custom_ops), watch.say
+        )
         self.rng = random.Random(f"tune-{baseline.options.seed}")
         self.search = Search(
             default=baseline.side.plan,

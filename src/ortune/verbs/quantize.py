@@ -33,6 +33,7 @@ from ortune.records import (
 )
 from ortune.report import quantize_words
 from ortune.search.guards import GUARDS
+from ortune.trials.rewriting import Models
 from ortune.trials.sides import Resolved, SideText, require_unchanged
 from ortune.trials.tolerance import Tolerance as Limit
 from ortune.verbs._options import (
@@ -222,6 +223,7 @@ class _Quantization:
 
     def _run(self) -> Tuning:
         """The race and the confirmation, as those of a tuning."""
+        side, custom_ops = self.baseline.side, tuple(self.options.feeds.custom_ops)
         return Tuning(
             self.baseline,
             self.experiment.replay,
@@ -232,6 +234,7 @@ class _Quantization:
             allowed=GUARDS,
             budget_s=self.options.budget_s,
             current=None,
+            models=Models(side, self.baseline.scratch, custom_ops, self.watch.line),
         )
 
     def _layers(self, precision: Precision, wholes: Sequence[Model]) -> Sensitivity | None:
