@@ -210,3 +210,29 @@ def test_a_plug_in_for_a_later_onnxruntime_is_a_failure_with_its_reason(
     report = find_target("qnn").discover(probe(older.python))
     assert not report.usable
     assert "onnxruntime 1.22.1 cannot register the library of onnxruntime-qnn 2.7.0" in report.why
+
+
+def test_a_wheel_of_the_users_own_is_adopted(cache: Path, tmp_path: Path) -> None:
+    wheel = tmp_path / "onnxruntime_openvino-1.24.1-cp311-cp311-linux_x86_64.whl"
+    assert recipes(str(wheel)) == ()
+    with pytest.raises(UsageError, match="no readable wheel"):
+        ortune.runtime("add", str(wheel))
+    wheel.write_bytes(b"no wheel")
+    (recipe,) = require_recipes(str(wheel))
+    assert recipe.name == "onnxruntime-openvino==1.24.1+local"
+    assert recipe.requirements[0] == str(wheel) and recipe.version == "1.24.1"
+    # By its name it is found again, and no index is asked for the release in its place.
+    assert require_recipes(recipe.name)[0].requirements[0] == recipe.name
+    with pytest.raises(RuntimeNotFound, match="installation failed"):
+        ortune.runtime("add", str(wheel))
+    assert not any(file.name.endswith("+local-py3.11") for file in cache.iterdir())
+    other = tmp_path / "numpy-2.0.0-cp311-cp311-linux_x86_64.whl"
+    other.write_bytes(b"")
+    assert recipes(str(other)) == ()
+
+
+def test_an_environment_is_used_as_it_is(cache: Path) -> None:
+    with pytest.raises(UsageError, match="used as it is") as caught:
+        ortune.runtime("add", sys.prefix)
+    assert f"--runtime {sys.prefix}" in (caught.value.do or "")
+    assert not cache.exists()

@@ -84,6 +84,7 @@ def require(name: str, say: Callable[[str], None]) -> MadeRuntime:
     """
     wanted, passed_over = packages.usable(name)
     home = folder()
+    name = wanted[0].name if wanted else name  # a wheel's path is none
     place = home / f"{name}-{_PYTHON}"
     existing = _read(place)
     if existing is not None:

@@ -1,6 +1,7 @@
 """The builds of ONNX Runtime, and the converters, that ortune can install: names from a closed list, and versions.
 
-Nothing else is ever handed to an installer: no address, no path, no option. A name comes from the user's own command
+Nothing else is ever handed to an installer but a wheel of ONNX Runtime that the user names by its path: no address, no
+option. A name comes from the user's own command
 line, never from a plan, a bundle or a lock. What each wheel weighs, and its licence, is in ``wheels.json``, which
 ``tools/make_wheels.py`` takes from the package index.
 """
@@ -14,11 +15,13 @@ import platform
 import re
 import sys
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 from ortune.errors import UsageError
 from ortune.fleet.converters import CONVERTERS, Converter
 from ortune.fleet.here import lacking
+from ortune.printable import operand
 from ortune.providers import CPU, Provider, of_target, that
 from ortune.providers.provider import Build
 from ortune.records import AddableRuntime
@@ -27,7 +30,11 @@ RELEASES = ("1.32.0", "1.31.1", "1.30.0", "1.29.0", "1.28.0", "1.27.0")
 """The newest patch of each of the last minor releases that were known when this was written, newest first."""
 
 NUMPY, OLD_NUMPY = "numpy<3", "numpy<2"
-_PACKAGE = re.compile(r"([a-z-]+)==(\d{1,3}(?:\.\d{1,3}){2})")
+LOCAL = "+local"
+"""What the name of a runtime ends with that was made from a wheel of the user's own."""
+
+_PACKAGE = re.compile(r"([a-z-]+)==(\d{1,3}(?:\.\d{1,3}){2})(\+local)?")
+_WHEEL = re.compile(r"(onnxruntime[a-z_]*)-(\d{1,3}(?:\.\d{1,3}){2})-[\w.-]+\.whl")
 _PLAIN_BYTES = 150_000_000
 
 
@@ -96,6 +103,8 @@ def recipes(name: str) -> tuple[Recipe, ...]:
     """What may be installed for a name, the newest first; none for what is no name of a runtime, such as a path."""
     if name in CONVERTERS:
         return _of_converter(CONVERTERS[name])
+    if name.endswith(".whl"):
+        return _of_wheel(Path(name))
     provider = of_target(name)
     if provider.builds:
         return tuple(
@@ -105,7 +114,10 @@ def recipes(name: str) -> tuple[Recipe, ...]:
     build_of = {build.wheel: build for _, build in builds() if not build.beside}
     if match is None or match[1] not in (CPU.wheel, *build_of):
         return ()
-    return (_recipe(name, match[1], match[2], build_of.get(match[1])),)
+    recipe = _recipe(name, match[1], match[2], build_of.get(match[1]))
+    if match[3]:  # made once from a wheel, which no index has
+        recipe = replace(recipe, requirements=(name, *recipe.requirements[1:]))
+    return (recipe,)
 
 
 def require_recipes(name: str) -> tuple[Recipe, ...]:
@@ -118,6 +130,18 @@ def require_recipes(name: str) -> tuple[Recipe, ...]:
             f"no package can be installed for {name}: "
             f"{provider.by_hand or provider.otherwise or f'it is in {brought}'}",
             do="pass an environment that has it: --runtime PATH",
+        )
+    if not choices and name.endswith(".whl"):
+        raise UsageError(
+            "it is no readable wheel of an ONNX Runtime with a version such as 1.31.1",
+            where=name,
+            do="install it in an environment of your own and pass that: --runtime PATH",
+        )
+    if not choices and name and Path(name).is_dir():
+        raise UsageError(
+            "an environment of your own is used as it is, so nothing is added",
+            where=name,
+            do=f"pass it to any verb: --runtime {operand(name)}",
         )
     if not choices:
         names = ", ".join([*dict.fromkeys(provider.target for provider, _ in builds()), *CONVERTERS])
@@ -177,6 +201,15 @@ def builds() -> Iterator[tuple[Provider, Build]]:
     for provider in that(lambda p: p.builds):
         for build in provider.builds:
             yield provider, build
+
+
+def _of_wheel(path: Path) -> tuple[Recipe, ...]:
+    """What is installed from a wheel of the user's own; none for what is no build of ONNX Runtime."""
+    match = _WHEEL.fullmatch(path.name)
+    if match is None or not path.is_file():
+        return ()
+    named = recipes(f"{match[1].replace('_', '-')}=={match[2]}{LOCAL}")
+    return tuple(replace(one, requirements=(str(path.resolve()), *one.requirements[1:])) for one in named)
 
 
 def _of_converter(converter: Converter) -> tuple[Recipe, ...]:
