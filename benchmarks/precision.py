@@ -129,15 +129,18 @@ def own_settings(model: Path, feeds: list[Feeds], folder: Path) -> dict[str, Pat
     prepared, made = folder / "prepared.onnx", {}
     # Symbolic shapes fail on some models; none of these needs them.
     quantization.shape_inference.quant_pre_process(str(model), str(prepared), skip_symbolic_shape=True)
+    # One input at a time: what all of them leave inside a detector is more than memory holds.
+    sparing = {"CalibStridedMinMax": 1}
     u8, s8 = quantization.QuantType.QUInt8, quantization.QuantType.QInt8
     settings: dict[str, Callable[[Path], None]] = {
         "dynamic": lambda out: quantization.quantize_dynamic(str(prepared), str(out), per_channel=True),
         "static U8S8": lambda out: quantization.quantize_static(
-            str(prepared), str(out), Reader(feeds), per_channel=True, activation_type=u8, weight_type=s8
+            str(prepared), str(out), Reader(feeds), per_channel=True, activation_type=u8, weight_type=s8,
+            extra_options=sparing,
         ),
         "static S8S8": lambda out: quantization.quantize_static(
             str(prepared), str(out), Reader(feeds), per_channel=True, activation_type=s8, weight_type=s8,
-            extra_options={"ActivationSymmetric": True},
+            extra_options={"ActivationSymmetric": True, **sparing},
         ),
     }  # fmt: skip
     for name, make in settings.items():

@@ -130,6 +130,16 @@ def test_every_raced_model_has_its_error_and_its_comparison(answer: tuple[Path, 
     assert [row.error for row in result.front] == sorted(row.error for row in result.front)
 
 
+def test_a_second_means_is_decided_layer_by_layer_where_time_is_left(
+    answer: tuple[Path, dict[str, Any]],
+) -> None:
+    _, document = answer
+    partly = {
+        row.plan.rewrites[-1].name for row in result_of(document).front if 0 < row.n_float < row.n_layers
+    }
+    assert partly == {"static-int8", "dynamic-int8"}
+
+
 def test_what_is_chosen_keeps_the_tolerance(answer: tuple[Path, dict[str, Any]]) -> None:
     _, document = answer
     result = result_of(document)

@@ -204,7 +204,7 @@ class Precision:
         self.limit = tolerance.number or tolerance.of_rows
         self.rows: list[PrecisionRow] = []
 
-    def _spent(self, share: float) -> bool:
+    def spent(self, share: float) -> bool:
         """Whether so much of the time after the pilot is over, or a stop was asked for."""
         end_s = self._began_s + share * (self._clock.budget_s - self._began_s)
         return self._watch.stop() or self._clock.spent_s > end_s
@@ -217,7 +217,7 @@ class Precision:
         waiting = list(plans)
         while waiting:
             plan = waiting.pop(0)
-            if self.rows and self._spent(WHOLE_MODELS_SHARE):
+            if self.rows and self.spent(WHOLE_MODELS_SHARE):
                 break
             self._watch.line(f"trying the whole model: {_means(plan)}")
             model, ratio = self._whole(plan)
@@ -331,7 +331,7 @@ class Precision:
             names = tuple(groups[i].name for i in members)
             saved = sum(before[i] - after[i] for i in members) if before else 1.0 * len(members)
             error = whole.error
-            if self._spent(STEPS_SHARE):
+            if self.spent(STEPS_SHARE):
                 asked = False
             else:
                 self._watch.line(f"sensitivity {number + 1} of {len(parts)}: {names[0]}")
@@ -367,7 +367,7 @@ class Precision:
 
     def _measured(self, of: Sensitivity, kept: Kept) -> float | None:
         """Makes and compares the model with these layers in float; None where the time for that is over."""
-        if self._spent(STEPS_SHARE):
+        if self.spent(STEPS_SHARE):
             return None
         self._watch.line(f"measuring a step: {len(kept)} of {len(of.groups)} layers in float")
         plan = kept_plan(of.whole.plan, kept) if kept else of.whole.plan

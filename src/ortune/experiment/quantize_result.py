@@ -36,7 +36,7 @@ def make_result(
     run: Tuning,
     answer: TuneResult,
     models: Sequence[Model],
-    layers: Sensitivity | None,
+    walks: Sequence[Sensitivity],
     *,
     rows: Sequence[PrecisionRow],
     calibration: Calibration,
@@ -48,12 +48,14 @@ def make_result(
         run: The race and the confirmation.
         answer: What they say of the winner.
         models: All that were made.
-        layers: The sensitivity of a means; None where none was measured.
+        walks: The sensitivity of each means that was decided layer by layer; that of the winner is told.
         rows: The whole models.
         calibration: What models were made and compared with.
         tolerance: What the outputs had to keep.
     """
     winner = next((model for model in models if answer.changes and model.plan == answer.winner), None)
+    of_winner = [walk for walk in walks if any(model is winner for model in walk.models.values())]
+    layers = next(iter([*of_winner, *walks]), None)
     common = {name: getattr(answer, name) for name in Answer.__struct_fields__}
     return QuantizeResult(
         **common | {"side": msgspec.structs.replace(answer.side, plan=run.side.plan), "headline": ""},

@@ -33,6 +33,7 @@ from ortune.records import (
 )
 from ortune.report import quantize_words
 from ortune.search.guards import GUARDS
+from ortune.search.phases import SENSITIVITY_SHARE
 from ortune.trials.rewriting import Models
 from ortune.trials.sides import Resolved, SideText, require_unchanged
 from ortune.trials.tolerance import Tolerance as Limit
@@ -61,6 +62,8 @@ FORMATS = ("text", "json", "markdown", "html")
 STOPPING = "stopping after this step, then telling what is known; Ctrl-C again stops at once"
 WITHIN = Limit(text="0.01", number=0.01)
 """What the outputs have to keep where nothing was said."""
+MOST_WALKS = 2
+"""Means that are decided layer by layer."""
 WORTH = 0.01
 """The smallest gain that is worth a change."""
 
@@ -183,17 +186,17 @@ class _Quantization:
             self.clock, layer_times,
         )  # fmt: skip
         wholes = precision.whole_models(self.plans)
-        layers = self._layers(precision, wholes)
+        walks = self._walks(precision, wholes)
         found = {model.plan.id: model for model in wholes}
-        if layers is not None:
-            found |= {model.plan.id: model for model in layers.models.values()}
+        for walk in walks:
+            found |= {model.plan.id: model for model in walk.models.values()}
         models = list(found.values())
         precision_race.race(run, models)
         require_unchanged(baseline.side)
         run.precision, run.calibration = [*precision.rows, *map(_row, models)], inputs.summary
         answer = tuned.make_result(run)
         result = make_result(
-            run, answer, models, layers, rows=precision.rows, calibration=inputs.summary,
+            run, answer, models, walks, rows=precision.rows, calibration=inputs.summary,
             tolerance=self.options.limit,
         )  # fmt: skip
         left_out = len(models) if run.exploring else len(run.entries) - len(run.search.race.entries)
@@ -237,14 +240,20 @@ class _Quantization:
             models=Models(side, self.baseline.scratch, custom_ops, self.watch.line),
         )
 
-    def _layers(self, precision: Precision, wholes: Sequence[Model]) -> Sensitivity | None:
-        """The walk of the fastest means whose whole model can be compared with float."""
-        if not wholes:
-            return None
-        layers = precision.sensitivity(wholes[0])
-        if layers is not None:
-            precision.walk(layers)
-        return layers
+    def _walks(self, precision: Precision, wholes: Sequence[Model]) -> list[Sensitivity]:
+        """The walk of the fastest means, and that of the next of another kind where its questions find time too."""
+        kinds: dict[str, Model] = {}
+        for whole in wholes:
+            kinds.setdefault(whole.plan.rewrites[-1].name, whole)
+        walks: list[Sensitivity] = []
+        for whole in list(kinds.values())[:MOST_WALKS]:
+            if walks and precision.spent(SENSITIVITY_SHARE):
+                break
+            layers = precision.sensitivity(whole)
+            if layers is not None:
+                precision.walk(layers)
+                walks.append(layers)
+        return walks
 
 
 def _row(model: Model) -> PrecisionRow:
