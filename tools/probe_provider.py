@@ -192,11 +192,16 @@ FIRST = {
 BEHIND = {"Relu": "Relu (a)", "Clip": "Clip (a, low, high)"}
 
 
-def activations(opset: int) -> Iterator[Probe]:
-    """An activation behind a node that may take it up: then none is left."""
+def kernels(opset: int) -> Iterator[Probe]:
+    """A Gemm as a layer has it, and an activation behind a node that may take it up: then none is left."""
+    head = f'<ir_version: {IR_VERSION}, opset_import: ["" : {opset}]>'
+    gemm = onnx.parser.parse_model(
+        f"{head} g (float[2,2] x) => (float[2,3] y) <float[2,3] w = {{1,2,3,4,5,6}}, float[3] b = {{1,2,3}}> "
+        "{ y = Gemm (x, w, b) }"
+    )
+    yield Probe(operator="Gemm", kind="float", rank=2, form="constant", model=gemm)
     for operator, second in BEHIND.items():
         for first, text in FIRST.items():
-            head = f'<ir_version: {IR_VERSION}, opset_import: ["" : {opset}]>'
             weight = ", ".join("0.5" for _ in range(16))
             model = onnx.parser.parse_model(
                 f"{head} g (float[1,4,8,8] x) => (float[1,4,h,l] y) <float[4,4,1,1] w = {{{weight}}}, "
@@ -323,7 +328,7 @@ def main() -> None:
     most_cases = int(sys.argv[3]) if len(sys.argv) > 3 else MOST_CASES
     only = sys.argv[4].split(",") if len(sys.argv) > 4 else []
     opset = OPSETS[name]
-    more = activations(opset) if name == "xnnpack" else ()
+    more = kernels(opset) if name == "xnnpack" else ()
     with tempfile.TemporaryDirectory() as folder:
         given: dict[str, Probe] = {}
         for number, probe in enumerate((*probes(most_cases, opset), *casts(opset), *more)):

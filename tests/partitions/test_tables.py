@@ -18,6 +18,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tools"))
 
 import make_mobile_tables
 
+DYNAMIC = "dynamic-shape"
 HELPERS = Path(onnxruntime.__file__).parent / "tools" / "mobile_helpers"
 
 
@@ -55,7 +56,7 @@ def test_every_format_has_a_table_and_others_none() -> None:
     ("provider", "graph", "code"),
     [
         ("qnn", "g (float[1,2,4] x) => (float[1,2,4] y) { y = Relu (x) }", ""),
-        ("qnn", "g (float[n,2,4] x) => (float[n,2,4] y) { y = Relu (x) }", "dynamic-shape"),
+        ("qnn", "g (float[n,2,4] x) => (float[n,2,4] y) { y = Relu (x) }", DYNAMIC),
         ("qnn", "g (float[1,2,4,4] x) => (float[1,2,4,4] y) { y = Erf (x) }", "not-listed"),
         ("webgpu", "g (float[n,2,4] x) => (float[n,2,4] y) { y = Relu (x) }", ""),
         ("webgpu", "g (int64[1,2,4] x) => (int64[1,2,4] y) { y = Add (x, x) }", "refused"),
@@ -64,6 +65,12 @@ def test_every_format_has_a_table_and_others_none() -> None:
         ("webgpu", "g (float[2,4] x) => (double[2,4] y) { y = Cast <to = 11> (x) }", "refused"),
         ("qnn", "g (float[2,4] x) => (int32[2,4] y) { y = Cast <to = 6> (x) }", ""),
         ("qnn", "g (float[2,4] x) => (int64[2,4] y) { y = Cast <to = 7> (x) }", "refused"),
+        ("xnnpack", "g (float[n,1,8,8] x) => (float[n,1,8,8] y) <float[1,1,1,1] w = {1}> { y = Conv (x, w) }", ""),
+        ("xnnpack", "g (float[1,1,8,w] x) => (float[1,1,8,l] y) { y = MaxPool<kernel_shape=[1,2]>(x) }", DYNAMIC),
+        ("xnnpack", "g (float[1,4,8,8] x, float[1,4,1,1] w) => (float[1,1,8,8] y) { y = Conv (x, w) }", "not-constant"),
+        ("xnnpack", "g (float[2,4] x) => (float[2,4] y) { y = Softmax <axis = 0> (x) }", "attribute"),
+        ("xnnpack", "g (float[1,4,8,8] x) => (float[1,4,8,8] y) { y = MaxPool <kernel_shape=[1,1]> (x) }", "attribute"),
+        ("xnnpack", "g (float[1,4,8,8] x) => (float[1,4,8,8] y) { y = Relu (x) }", "neighbour"),
         ("qnn", "g (bool[2,4] x) => (float[2,4] y) { y = Cast <to = 1> (x) }", ""),
     ],
 )  # fmt: skip
@@ -72,3 +79,14 @@ def test_answers_of_providers_that_were_probed(provider: str, graph: str, code: 
     (node,) = model.graph
     found = partition(model, support.find(provider)).left.get(node)
     assert (found.code if found is not None else "") == code
+
+
+@pytest.mark.parametrize(
+    ("first", "taken"),
+    [("Conv (x, w)", True), ("MaxPool <kernel_shape = [2,2]> (x)", True), ("ConvTranspose (x, w)", False)],
+)
+def test_xnnpack_takes_an_activation_up_behind_some_nodes(first: str, taken: bool, tmp_path: Path) -> None:
+    graph = f"g (float[1,1,8,8] x) => (float[1,1,h,l] y) <float[1,1,1,1] w = {{1}}> {{ a = {first} y = Relu (a) }}"
+    found = partition(parsed(graph, tmp_path), support.find("xnnpack"))
+    assert {node.op_type for node in found.left} == (set() if taken else {"Relu"})
+    assert found.release == "1.16.3"

@@ -38,6 +38,10 @@ class NodeFacts:
         self.unit, self.node, self.values = unit, unit.target, values
         self._opset = opset
 
+    def beside(self, unit: Unit) -> NodeFacts:
+        """Another node of the same graph."""
+        return NodeFacts(unit, self.values, self._opset)
+
     @property
     def operator(self) -> str:
         """With its domain, where that is not ONNX's."""

@@ -1,7 +1,8 @@
 """What a provider takes by the answers that it gave itself, node by node: operator, element type and rank.
 
-``tools/probe_provider.py`` asks the real provider: Qualcomm's emulator for QNN, a software adapter for WebGPU. What was
-not asked is decided by what is nearest: another rank of the same type, and for a quantized node the float one.
+``tools/probe_provider.py`` asks the real provider: Qualcomm's emulator for QNN, a software adapter for WebGPU, a build
+for browsers for XNNPACK. What was not asked is decided by what is nearest: another rank of the same type, and for a
+quantized node the float one.
 """
 
 from __future__ import annotations
@@ -51,15 +52,16 @@ def answers(name: str) -> Answers:
 
 def check_qnn(node: NodeFacts) -> Check:
     """What QNN's HTP takes."""
-    yield from _check(node, answers(QNN.target))
+    yield from check_answers(node, answers(QNN.target))
 
 
 def check_webgpu(node: NodeFacts) -> Check:
     """What WebGPU has kernels for."""
-    yield from _check(node, answers(WEBGPU.target))
+    yield from check_answers(node, answers(WEBGPU.target))
 
 
-def _check(node: NodeFacts, told: Answers) -> Check:
+def check_answers(node: NodeFacts, told: Answers) -> Check:
+    """What a provider's answers say of a node."""
     if node.count:
         yield from node.shapes_known(fixed=told.fixed_sizes)
     if node.node.op_type in told.constants:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from ortune.errors import UsageError
 from ortune.model.graphs import subgraphs
-from ortune.partitions import coreml, nnapi, probed
+from ortune.partitions import coreml, nnapi, probed, xnnpack
 from ortune.partitions.facts import Check, NodeFacts, reason
 from ortune.partitions.tables import Table, table
 from ortune.providers import Provider
@@ -73,11 +73,8 @@ FORMATS = (
     Format(name=f"{COREML.target}-neuralnetwork", provider=COREML, check=coreml.check_network),
     Format(name=QNN.target, provider=QNN, check=probed.check_qnn, qdq=True),
     Format(name=WEBGPU.target, provider=WEBGPU, check=probed.check_webgpu),
+    Format(name=XNNPACK.target, provider=XNNPACK, check=xnnpack.check, qdq=True),
 )
-
-
-WITHOUT_TABLE = (XNNPACK.target,)
-"""Providers whose operators are not known here."""
 
 
 def find(name: str) -> Format:
@@ -89,5 +86,5 @@ def find(name: str) -> Format:
     for form in FORMATS:
         if form.name == name:
             return form
-    names = ", ".join([form.name for form in FORMATS] + list(WITHOUT_TABLE))
+    names = ", ".join(form.name for form in FORMATS)
     raise UsageError(f"no operator table for {name!r}", where="--for", do=f"choose from {names}")

@@ -150,7 +150,7 @@ class PartitionResult(Record, frozen=True, kw_only=True):
 
     Attributes:
         inputs: The shapes that were taken for open ones, as ``--shape`` has them.
-        without_table: Providers that were asked for and have none.
+        without_table: Empty since every provider has a table.
         headline: The answer in one sentence.
     """
 

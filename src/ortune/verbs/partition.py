@@ -70,11 +70,10 @@ class Options(Feeding):
     report: Page = None
 
     @cached_property
-    def formats(self) -> tuple[tuple[support.Format, ...], tuple[str, ...]]:
-        """The providers that are asked about, and of these the names of those without a table."""
-        names = tuple(dict.fromkeys(filter(None, (name.strip() for name in self.providers.split(",")))))
-        without = tuple(name for name in names if name in support.WITHOUT_TABLE)
-        return tuple(support.find(name) for name in names if name not in without), without
+    def formats(self) -> tuple[support.Format, ...]:
+        """The providers that are asked about."""
+        names = dict.fromkeys(filter(None, (name.strip() for name in self.providers.split(","))))
+        return tuple(map(support.find, names))
 
 
 def run(options: Options, watcher: Watcher | None = None) -> Envelope[PartitionResult]:
@@ -87,7 +86,7 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[PartitionR
         OrtuneError: The model cannot be opened or optimised, or an option cannot be used.
     """
     watch = watcher or Watcher()
-    formats, without = options.formats
+    formats = options.formats
     with experiment("partition", options, watch) as opened:
         side = opened.resolve(SideText(text=str(options.model), runtime=named(options.runtime)))
         work = opened.base(side).work
@@ -99,7 +98,6 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[PartitionR
         result = PartitionResult(
             providers=tuple(found),
             inputs=models.inputs,
-            without_table=without,
             runtime=side.runtime,
             headline=partition_words.headline(found),
             notes=tuple(models.notes),
