@@ -14,6 +14,7 @@ import onnx
 import onnx_ir as ir
 import onnxruntime as ort
 import pytest
+from onnx import parser
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
@@ -38,6 +39,7 @@ from ortune.model.graphs import nodes
 from ortune.model.open import OpenModel, open_model
 from ortune.model.save import save_model
 from ortune.records import Case, InputChoice, RewriteSpec, Runtime, Workload
+from ortune.rewrites import plain_arithmetic
 from ortune.rewrites._base import Rewrite
 from ortune.rewrites._checks import problem
 from ortune.targets.tool import ToolProcess
@@ -224,3 +226,12 @@ def test_on_real_models(name: str, tmp_path: Path, tool: ToolProcess) -> None:
                 open_model(made.path), [spec], tmp_path / "again", tool
             ).modified
     assert rewrites.rewrite_model(opened, [RewriteSpec(name=OUT)], tmp_path).modified
+
+
+def test_a_match_that_is_a_node_is_its_own_end() -> None:
+    text = """
+        <ir_version: 8, opset_import: ["": 17]>
+        sums (float[8] x, float[8] y) => (float[8] z) { [the_sum] s = Sum(x, y) z = Relu(s) }
+    """
+    model = ir.from_proto(parser.parse_model(text))
+    assert [node.name for node in plain_arithmetic.PATTERN.ends(model)] == ["the_sum"]

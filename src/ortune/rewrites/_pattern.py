@@ -66,7 +66,7 @@ class Pattern(Generic[Match]):
         refuses: Why no match can be replaced in the graph that is looked at; "" where one can.
         repeats: What is replaced may show another match: the model is looked through until none is left.
         counts_replaced: Matches hide each other, so those to propose are counted by replacing them in a copy.
-        end: The node that gives what a match gives.
+        end: The node that gives what a match gives; without it the match itself, where that is a node.
         finish: What is left to do for the model once something was replaced.
     """
 
@@ -81,7 +81,7 @@ class Pattern(Generic[Match]):
     refuses: Callable[[Look], str] = lambda look: ""
     repeats: bool = False
     counts_replaced: bool = False
-    end: Callable[[Match], ir.Node | None] = lambda match: None
+    end: Callable[[Match], ir.Node | None] = lambda match: match if isinstance(match, ir.Node) else None
     finish: Callable[[ir.Model], None] = lambda model: None
 
     def find(self, model: ir.Model, editor: Editor | None = None) -> tuple[list[Match], list[str]]:
