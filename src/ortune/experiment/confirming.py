@@ -88,17 +88,17 @@ def _see_outputs(run: Tuning, winner: Entry) -> None:
     """A plan that ablation made has not run yet: its outputs are checked before it may win."""
     if winner.outputs is not None:
         return
-    run.contestants.ready([winner.arm])
+    run.plan_runs.ready([winner.arm])
     if not winner.live:
         return
-    outcomes = run.contestants([winner.arm], lambda: False)
+    outcomes = run.plan_runs([winner.arm], lambda: False)
     assert outcomes is not None
     outcome = outcomes[0]
     if isinstance(outcome, Failed):
         winner.failures.append(outcome)
         winner.retire("failed", f"{outcome.reason}: {outcome.what}")
     else:
-        winner.outputs = run.contestants.check(winner, outcome)
+        winner.outputs = run.plan_runs.check(winner, outcome)
         if not winner.outputs.ok:
             winner.retire("wrong-output", winner.outputs.what)
     if run.replay.live:

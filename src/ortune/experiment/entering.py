@@ -88,7 +88,7 @@ def _explores(run: Tuning, left_ns: float, wanted: int) -> bool:
 def _add(run: Tuning, entries: Sequence[Entry]) -> None:
     """Enters plans with their models made."""
     for entry in entries:
-        run.contestants.ready([run.search.race.add(entry).arm])
+        run.plan_runs.ready([run.search.race.add(entry).arm])
 
 
 def _entries(run: Tuning, proposed: Sequence[Proposed]) -> list[Entry]:
@@ -116,6 +116,6 @@ def _arms(run: Tuning) -> None:
     baseline = run.baseline
     arms = baseline.controls()
     if run.search.current is not None and run.search.race.with_current:
-        model = run.models.path(run.search.current, run.contestants.rewriting_s(run.search.current))
+        model = run.models.path(run.search.current, run.plan_runs.rewriting_s(run.search.current))
         arms[CURRENT] = baseline.arm(CURRENT, plan=run.search.current, model=model)
     baseline.executor.arms = arms

@@ -142,7 +142,7 @@ class Quantising:
         """One model made and run; what became of it, and what to try instead."""
         baseline, name = self._run.baseline, f"bits-{plan.id}"
         left_s = 1e-9 * (self._limit_ns - self._run.replay.decided())
-        model, failed = self._run.contestants.model_of(
+        model, failed = self._run.plan_runs.model_of(
             plan, max(left_s, patience_s(baseline.pilot.trial_ns, 0))
         )
         if model is None:
@@ -190,7 +190,7 @@ class Quantising:
             self._reference,
             Path(outcome.outputs_path),
             self._inputs.checking,
-            self._run.contestants.tolerance_of(plan),
+            self._run.plan_runs.tolerance_of(plan),
             baseline.check.left_out(plan.rewrites),
         )
         shutil.rmtree(outcome.outputs_path, ignore_errors=True)

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TypeVar
 
 from ortune.experiment.baseline import Baseline
-from ortune.experiment.contestants import Contestants
 from ortune.experiment.driver import drive
+from ortune.experiment.plan_runs import PlanRuns
 from ortune.experiment.replay import Replay
 from ortune.experiment.watcher import Watcher
 from ortune.knobs.cpu.graph_optimization_level import KNOB as LEVEL
@@ -109,7 +109,7 @@ class Tuning:
                 with_current=current not in (None, baseline.side.plan),
             ),
         )
-        self.contestants = Contestants(
+        self.plan_runs = PlanRuns(
             baseline,
             self.search,
             self.models,
@@ -223,11 +223,11 @@ class Tuning:
 
         def again() -> bool:
             plans = sum(entry.live for entry in race.entries.values())
-            dropped, beyond_ns = first_turns.again(self.contestants.typical_ns)
+            dropped, beyond_ns = first_turns.again(self.plan_runs.typical_ns)
             if beyond_ns:
                 self.exploring = True
-                calibrations_ns = budget.calibration_ns(self.contestants.typical_ns, race.references)
-                self.enough_s = self.budget_for_s(1, self.contestants.typical_ns, more_ns=calibrations_ns)
+                calibrations_ns = budget.calibration_ns(self.plan_runs.typical_ns, race.references)
+                self.enough_s = self.budget_for_s(1, self.plan_runs.typical_ns, more_ns=calibrations_ns)
             self.watch.say(repeat_status(plans, len(dropped), beyond_ns, self.enough_s))
             return not self.exploring
 
@@ -291,20 +291,20 @@ class Tuning:
             results.append((yield from steps))
 
         def ran(block: Block) -> None:
-            self.contestants.check_outputs(block)
+            self.plan_runs.check_outputs(block)
             on_block(block)
 
         race = self.search.race
         race.begin(stage())
         drive(
             race,
-            self.contestants,
+            self.plan_runs,
             rng=self.rng,
             # Decisions depend on what is stored with the trials alone, so that they can be taken again.
             clock=self.replay.decided,
             end_ns=self.end_ns,
             stop=self.watch.stop,
-            ready=self.contestants.ready,
+            ready=self.plan_runs.ready,
             on_block=ran,
         )
         return results[0]

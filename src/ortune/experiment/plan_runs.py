@@ -23,7 +23,7 @@ NUMERICS_TOLERANCE = Tolerance(text="0.05", number=0.05)
 """Relative L2 distance of what --allow numerics lets through where no --tolerance is given."""
 
 
-class Contestants:
+class PlanRuns:
     """Runs the plans of a race: the executor of its blocks.
 
     Args:
