@@ -46,7 +46,7 @@ def speed(found: Comparison | None) -> str:
 def raced(name: str, budget_s: float, store: Path) -> Row:
     """What ``tune`` takes of all targets that run here."""
     result = ortune.tune(
-        model_path(name), targets="auto", budget=budget_s, store=store, output=store, force=True, no_why=True
+        model_path(name), targets="auto", budget=budget_s, store=store, output=store, force=True
     ).result
     wins = result.against_default
     return {

@@ -14,6 +14,7 @@ from ortune.bundle import digests
 from ortune.bundle.deploy import deploy_files
 from ortune.bundle.format import SUFFIX, portable_name
 from ortune.bundle.languages import emit_all, languages
+from ortune.bundle.package import MANIFEST, manifest
 from ortune.bundle.settings import portable, resolve
 from ortune.bundle.shared import INDEX, SCHEMA, is_inside
 from ortune.bundle.web import FILES, locations, web_files
@@ -26,7 +27,7 @@ from ortune.records import BundleInfo, Host, TuneResult, Workload
 
 _OWN_NAMES = frozenset({
     INDEX, "report.html", "workload.json", "inputs", "outputs", "feeds.npz", "plain", "custom_ops", "deploy",
-    digests.SUMS,
+    digests.SUMS, MANIFEST,
 })  # fmt: skip
 _COUNTED_NAMES = 10_000
 
@@ -85,6 +86,8 @@ def write_bundle(
             texts = web_files(info, shipped, plain)
         else:
             texts = {**emit_all(info, own_ops), **deploy_files(result, info, used, shipped.ir)}
+            package = manifest(info, own_ops)
+            texts |= {MANIFEST: package} if package else {}
         texts[INDEX] = _json(info)
         texts["workload.json"] = _json(used)
         texts["report.html"] = report_html

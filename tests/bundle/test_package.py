@@ -1,0 +1,77 @@
+"""A bundle as a model package: ONNX Runtime itself opens it and applies its entries."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import msgspec
+import numpy as np
+import onnxruntime as ort
+import pytest
+from emitted_code import owners
+
+from conftest import Bundle, matmul
+from ortune.bundle.package import COMPONENT, MANIFEST, manifest
+from ortune.bundle.settings import resolve
+from ortune.records import BundleInfo, Plan, Value
+
+pytestmark = pytest.mark.skipif(
+    not hasattr(ort, "ModelPackageContext"), reason="this onnxruntime opens no model package"
+)
+
+
+def info(settings: dict[str, Value], **changes: object) -> BundleInfo:
+    plan = Plan(settings=settings, providers=owners(settings))
+    usual = BundleInfo(schema="ortune/bundle/1", model="m.onnx", sha256="", plan=plan, applied=resolve(plan))
+    return msgspec.structs.replace(usual, **changes)
+
+
+def test_onnxruntime_opens_it_with_its_entries(tmp_path: Path, make_bundle: Bundle) -> None:
+    bundle = make_bundle(
+        matmul(tmp_path / "m.onnx"), {"x": np.ones((2, 64), np.float32)}, {"allow_spinning": False}
+    )
+    package = ort.ModelPackageContext(os.fspath(bundle))
+    chosen = package.select_component(COMPONENT, ort.ModelPackageOptions(ort.SessionOptions()))
+    session = chosen.create_session()
+    entry = session.get_session_options().get_session_config_entry("session.intra_op.allow_spinning")
+    assert entry == "0" and session.get_providers() == ["CPUExecutionProvider"]
+    feed = np.ones((2, 64), np.float32)
+    (expected,) = ort.InferenceSession(bundle / "m.onnx").run(None, {"x": feed})
+    np.testing.assert_array_equal(session.run(None, {"x": feed})[0], expected)
+
+
+def test_a_missing_provider_is_an_error_and_no_silent_cpu(tmp_path: Path) -> None:
+    matmul(tmp_path / "m.onnx")
+    (tmp_path / MANIFEST).write_text(manifest(info({"openvino_streams": 1})))
+    package = ort.ModelPackageContext(os.fspath(tmp_path))
+    with pytest.raises(Exception, match="No suitable model variant"):
+        package.select_component(COMPONENT, ort.ModelPackageOptions(ort.SessionOptions()))
+
+
+def test_options_of_a_plug_in_are_there() -> None:
+    (variant,) = json.loads(manifest(info({"webgpu_layout": "nchw"})))["components"][COMPONENT][
+        "variants"
+    ].values()
+    assert variant["ep"] == "WebGpuExecutionProvider"
+    assert variant["executor_info"]["ort"]["provider_options"] == {"preferredLayout": "NCHW"}
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"intra_op_num_threads": 1},
+        {"allocator": "mimalloc"},
+        {"call_style": "io_binding"},
+        {"cuda_tf32": "0"},
+    ],
+    ids=str,
+)
+def test_a_plan_with_more_than_a_package_holds_has_none(settings: dict[str, Value]) -> None:
+    assert manifest(info(settings)) == ""
+
+
+def test_a_model_that_is_bound_to_its_processor_has_none() -> None:
+    assert manifest(info({})) and not manifest(info({}, hardware_bound=True, plain_model="plain/m.onnx"))
+    assert not manifest(info({}), ("custom_ops/0.so",))
