@@ -30,7 +30,7 @@ from ortune.records import Failed, FailureReason, Host, Measured, Outcome, Plan,
 from ortune.targets.browser.setup import BrowserSetup
 from ortune.targets.machine import Machine
 from ortune.targets.runner import run as run_for_real
-from ortune.targets.task import Task
+from ortune.targets.task import Limits, Task
 from ortune.targets.tool import ToolProcess
 from ortune.targets.turns import ALONE, Turns
 
@@ -221,7 +221,7 @@ class _Trial:
 
     def __init__(self, lab: Lab, task: Task, *, timed: bool) -> None:
         self.lab, self.task, self.real = lab, task, answer(task)
-        self.model = model_name(task.request.model)
+        self.model = name_of(task)
         kind = f"{self.model} {task.plan.id} {task.request.wait_ratio} {timed}"
         lab.trials[kind] += 1
         self.draw = lab.draw("trial", kind, lab.trials[kind])
@@ -344,6 +344,12 @@ def model_name(path: str) -> str:
     return _names[key]
 
 
+def name_of(task: Task) -> str:
+    """What a task runs: the digest of a model's file; of a source its name, and how it is run."""
+    source = task.runtime.source
+    return f"{source.source} {source.style}" if source is not None else model_name(task.request.model)
+
+
 def answer(task: Task) -> Measured | Failed:
     """What a real trial of the task answers; one is run where none of the same model, plan and inputs was."""
     request = task.request
@@ -354,7 +360,7 @@ def answer(task: Task) -> Measured | Failed:
         for ref in request.feeds
         for file in sorted(Path(ref.path).iterdir())
     ]
-    key = (model_name(request.model), task.plan.id, task.runtime.python, *feeds)
+    key = (name_of(task), task.plan.id, task.runtime.python, *feeds)
     if key not in _answers:
         _answers[key] = _run_once(task, _kept / f"{len(_answers)}")
     return _answers[key]
@@ -366,7 +372,9 @@ def _run_once(task: Task, folder: Path) -> Measured | Failed:
     request = msgspec.structs.replace(
         task.request, outputs_path=str(folder / "outputs"), warmup_runs=0, wait_ratio=0.0, seed=0
     )
-    outcomes = run_for_real([replace(task, request=request, folder=folder)], Machine(), ALONE)
+    # Its limits follow from simulated times.
+    real = replace(task, request=request, folder=folder, limits=Limits())
+    outcomes = run_for_real([real], Machine(), ALONE)
     assert outcomes is not None
     return outcomes[0]
 

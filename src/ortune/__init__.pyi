@@ -204,6 +204,7 @@ def compare(
     allow: Sequence[str] | str | Mapping[str, object] = ...,
     no_why: bool = ...,
     threshold: str | float | None = ...,
+    framework: str | None = ...,
     undecided: str = ...,
     watcher: Watcher | None = ...,
 ) -> Answer[CompareResult]: ...

@@ -37,14 +37,28 @@ class Detector(tf.Module):
         return {"boxes": tf.gather(boxes, kept), "scores": tf.gather(scores, kept)}
 
 
+def _writes(x):
+    Path("it-ran-in-keras").touch()
+    return x * 2
+
+
+class CallsPython(tf.Module):
+    @tf.function(input_signature=[tf.TensorSpec((2, 3), tf.float32, name="x")])
+    def __call__(self, x):
+        return {"y": tf.py_function(lambda value: value * 2, [x], tf.float32)}
+
+
 def write(folder):
-    """A ``.keras`` file, one with code, a TFLite file, and a detector as a SavedModel."""
+    """A ``.keras`` file, one with code, a TFLite file, a detector as a SavedModel, and one that calls Python."""
     model = cnn()
     model.save(f"{folder}/cnn.keras")
-    keras.Sequential([keras.Input((4,)), layers.Lambda(lambda x: x * 2)]).save(f"{folder}/code.keras")
+    keras.Sequential([keras.Input((4,)), layers.Lambda(_writes)]).save(f"{folder}/code.keras")
     model.export(f"{folder}/cnn", verbose=False)
     Path(folder, "cnn.tflite").write_bytes(
         tf.lite.TFLiteConverter.from_saved_model(f"{folder}/cnn").convert()
     )
     detector = Detector()
     tf.saved_model.save(detector, f"{folder}/detector", signatures={"serving_default": detector.__call__})
+    calls = CallsPython()
+    tf.saved_model.save(calls, f"{folder}/calls_python", signatures={"serving_default": calls.__call__})
+    Path(folder, "it-ran-in-keras").unlink(missing_ok=True)

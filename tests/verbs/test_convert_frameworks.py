@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
 import pickle
 import shutil
 import zipfile
@@ -178,19 +180,77 @@ def test_a_planted_fault_is_found_and_named(
     assert named in answer.summary()
 
 
-def test_files_that_hold_code_are_refused(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+class Writes:
+    """A pickle that writes a file when it is loaded."""
+
+    def __init__(self, place: Path) -> None:
+        self.place = place
+
+    def __reduce__(self) -> tuple[object, tuple[Path, str]]:
+        return (Path.write_text, (self.place, "it ran"))
+
+
+def _planted(name: str, into: str, content: Callable[[bytes], bytes]) -> None:
+    """The ResNet's archive with every entry changed whose name has ``into``; one is added where none has."""
+    with zipfile.ZipFile("resnet.pt2") as source, zipfile.ZipFile(name, "w") as target:
+        names = source.namelist()
+        for each in names:
+            data = source.read(each)
+            target.writestr(each, content(data) if into in each else data)
+        if not any(into in each for each in names):
+            target.writestr(into, content(b""))
+
+
+def _sympy(code: str) -> Callable[[bytes], bytes]:
+    return lambda data: data.replace(b"Symbol('s", code.encode() + b" + Symbol('s")
+
+
+def _guard(code: str) -> Callable[[bytes], bytes]:
+    def change(data: bytes) -> bytes:
+        program = json.loads(data)
+        return json.dumps(program | {"guards_code": [code]}).encode()
+
+    return change
+
+
+def _target(data: bytes) -> bytes:
+    program = json.loads(data)
+    program["graph_module"]["graph"]["nodes"][0]["target"] = "torch.os.getpid"
+    return json.dumps(program).encode()
+
+
+def test_a_program_that_would_run_code_is_refused_and_nothing_runs(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(folder)
-    with pytest.raises(OrtuneError, match="safe_mode"):
-        ortune.convert("code.keras", source_python=python_of(TENSORFLOW))
+    ran = folder / "it-ran"
+    evil = pickle.dumps(Writes(ran))
+    code = f"__import__('pathlib').Path('{ran}').write_text('it ran')"
+    Path("pickle.pt2").write_bytes(evil)
+    _planted("inputs.pt2", "sample_inputs", lambda _: evil)
+    _planted("weight.pt2", "weights/weight_0", lambda _: evil)
+    _planted("size.pt2", "models/", _sympy(code))
+    _planted("guard.pt2", "models/", _guard(code))
+    _planted("target.pt2", "models/", _target)
+    _planted("library.pt2", "resnet/data/aotinductor/model/a.so", lambda _: b"\x7fELF")
+    for name in ("pickle", "inputs", "size", "guard", "target", "library"):
+        with pytest.raises(OrtuneError) as error:
+            ortune.convert(f"{name}.pt2", output=f"{name}.onnx", source_python=python_of(TORCH))
+        assert error.value.code == "source-refused", name
+        assert not ran.exists(), name
+    # A weight is bytes alone: nothing is unpickled, whatever these are.
+    with contextlib.suppress(OrtuneError):
+        ortune.convert("weight.pt2", output="weight.onnx", source_python=python_of(TORCH))
+    assert not ran.exists()
+    pickle.loads(evil)  # the plant is real
+    assert ran.exists()
 
-    class Code:
-        def __reduce__(self) -> tuple[object, tuple[str]]:
-            return (print, ("it ran",))
 
-    with zipfile.ZipFile("resnet.pt2") as source, zipfile.ZipFile("code.pt2", "w") as target:
-        for name in source.namelist():
-            inside = pickle.dumps(Code()) if "sample_inputs" in name else source.read(name)
-            target.writestr(name, inside)
-    with pytest.raises(OrtuneError) as error:
-        ortune.convert("code.pt2", source_python=python_of(TORCH))
-    assert error.value.code in ("source-refused", "source-failed")
+def test_tensorflow_files_that_hold_code_are_refused(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(folder)
+    python = python_of(TENSORFLOW)
+    for name in ("code.keras", "calls_python"):
+        with pytest.raises(OrtuneError) as error:
+            ortune.convert(name, output="code.onnx", source_python=python)
+        assert error.value.code == "source-refused", name
+    assert not Path("it-ran-in-keras").exists()

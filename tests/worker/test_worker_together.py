@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -12,16 +11,12 @@ import pytest
 from ortune.worker import together
 from ortune.worker.cases import Case
 
-VALUES = SimpleNamespace(read_feeds=lambda path: ({}, False))
-SETTINGS = SimpleNamespace(run=None)
-
 
 def caller(*run: Callable[..., Any], weights: tuple[float, ...] = (1.0,)) -> list[Case]:
     """The cases of one caller, each with what a run of it does."""
     found = []
     for i, (do, weight) in enumerate(zip(run, weights, strict=True)):
-        session = SimpleNamespace(get_outputs=list, run=do)
-        found.append(Case(None, session, SETTINGS, {"name": str(i), "weight": weight, "path": ""}, VALUES))
+        found.append(Case({"name": str(i), "weight": weight}, do, list))
     return found
 
 

@@ -9,13 +9,21 @@ import onnx_ir as ir
 
 from ortune.errors import UsageError
 from ortune.graph.shapes.symbols import feedable, is_anonymous, kind_of_name
-from ortune.records import SourceInput
+from ortune.records import SourceInput, SourceOpened
 
 Axes = Mapping[str, Mapping[int, str]]
 """Names of open axes, by input and number."""
 
 _PLACE = re.compile(r"(?P<input>[^:=]+):(?P<axis>\d+)=(?P<name>[A-Za-z_]\w*)")
 _FIRST, _SECOND = ("batch",), ("seq", "frames", "samples", "encoder", "points")
+_WRITTEN = {
+    "exported program": "export it again with dynamic_shapes: "
+    "torch.export.export(model, (x,), dynamic_shapes=({0: torch.export.Dim('batch')},))",
+    "SavedModel": "save it again with None in the signature: tf.TensorSpec((None, 224, 224, 3))",
+    "Keras model": "make it with None for that size: keras.Input((None, 64))",
+    "TFLite file": "convert it again from a model whose signature has None there",
+}
+"""How sources are written whose sizes are fixed with them, by their kind."""
 _IMAGE = {"height": -2, "width": -1}
 
 
@@ -58,6 +66,24 @@ def _axes_of(name: str, rank: int) -> Iterator[int]:
         yield 1
     elif kind in _IMAGE and rank == 4:
         yield rank + _IMAGE[kind]
+
+
+def require_open(wanted: Axes, source: SourceOpened) -> None:
+    """Refuses to open an axis of a source whose sizes were fixed when it was written.
+
+    Raises:
+        UsageError: Says how the source is written with that axis open.
+    """
+    how = _WRITTEN.get(source.kind, "")
+    already = open_in_source(source.inputs)
+    for name, places in wanted.items():
+        for axis in places:
+            if how and axis not in already.get(name, {}):
+                raise UsageError(
+                    f"axis {axis} of {name!r} has a fixed size in this {source.kind}",
+                    where="--dynamic",
+                    do=how,
+                )
 
 
 def open_in_source(inputs: Sequence[SourceInput]) -> dict[str, dict[int, str]]:

@@ -14,7 +14,7 @@ from ortune.records import SourceFormat
 
 FACTORY = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*", re.ASCII)
 FRAMEWORKS = {"pytorch": TORCH, "tensorflow": TENSORFLOW, "sklearn": SKLEARN}
-"""What ``--from`` may say of a function."""
+"""What ``--framework`` may say of a function."""
 _IMPORTS = {
     "torch": TORCH, "torchvision": TORCH, "timm": TORCH, "transformers": TORCH,
     "tensorflow": TENSORFLOW, "keras": TENSORFLOW,
@@ -67,19 +67,28 @@ class SourceKind:
         return self.text.rpartition(":")[2] if self.factory else Path(self.text).stem
 
 
+def is_source(text: str) -> bool:
+    """Whether a side of a comparison is a source, or what would be one and is refused; never a model."""
+    path = Path(text)
+    if FACTORY.fullmatch(text) and not files.exists(path):
+        return True
+    known = path.suffix.lower() in (".pt2", ".keras", ".tflite", *_REFUSED)
+    return known or files.is_file(path / "saved_model.pb")
+
+
 def kind_of(text: str, framework: str | None = None) -> SourceKind:
     """What a source is.
 
     Args:
         text: A file, a folder or ``module:function``.
-        framework: As ``--from`` has it.
+        framework: As ``--framework`` has it.
 
     Raises:
         UsageError, ModelError: It is nothing that can be converted, or would run code that nobody named.
     """
     if framework is not None and framework not in FRAMEWORKS:
         raise UsageError(
-            f"{framework!r} is no framework", where="--from", do=f"one of {', '.join(FRAMEWORKS)}"
+            f"{framework!r} is no framework", where="--framework", do=f"one of {', '.join(FRAMEWORKS)}"
         )
     if FACTORY.fullmatch(text) and not files.exists(Path(text)):
         converter = FRAMEWORKS[framework] if framework else _imported_by(text)
@@ -122,7 +131,7 @@ def _imported_by(factory: str) -> Converter:
     raise UsageError(
         "which framework it uses is not known",
         where=factory,
-        do=f"say it: --from {'|'.join(FRAMEWORKS)}",
+        do=f"say it: --framework {'|'.join(FRAMEWORKS)}",
     )
 
 

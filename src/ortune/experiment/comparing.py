@@ -24,7 +24,7 @@ from ortune.rules import rule_of
 from ortune.rules.measurement import software_adapter
 from ortune.search import controls, duel
 from ortune.search.blocks import BASE, LETTERS, NEW, measured
-from ortune.search.phases import AFTER_SHARE, DELIVERY_SHARE, PROFILED_TRIALS
+from ortune.search.phases import AFTER_SHARE, DELIVERY_SHARE, LEAST_LOAD_S, PROFILED_TRIALS
 from ortune.search.sequential import Sequential
 from ortune.stats import evidence
 from ortune.trials import pairing
@@ -128,6 +128,14 @@ class Comparing:
         """Runs a new side alone: whether it runs, what that costs, and how far its outputs are from the base's."""
         baseline = self.baseline
         assert new.contestant is not None
+        source = new.side.runtime.source
+        if source is not None and source.style:
+            # What is compiled is kept for later trials: their cost is that of the next one, not of this.
+            self.watch.line(f"running {source.called} for the first time")
+            limits = baseline.executor.limits
+            baseline.limits.set(max(LEAST_LOAD_S, self.budget_s))
+            baseline.executor.trial(new.contestant, runs=0, fresh=True)
+            baseline.executor.limits = limits
         outcome = baseline.executor.trial(new.contestant, runs=baseline.pilot.look_runs, keep_outputs=True)
         if isinstance(outcome, Failed) and len(self.news) > 1 and outcome.reason != "no-runtime":
             new.failed = outcome

@@ -53,8 +53,12 @@ def settle(
     if check is not None and check.wrong and not check.outputs.nonfinite_reference:
         nonfinite = ()  # the model gives numbers: what the optimiser makes of them is told as wrong
     of = f"{name}'s outputs" if name else "outputs"
-    if any(output.unusable_reference for output in nonfinite) and _holds(
-        baseline, f"the node from which on {of} are not finite was not looked for", 1, first_ns, left_s
+    if (
+        side.levels
+        and any(output.unusable_reference for output in nonfinite)
+        and _holds(
+            baseline, f"the node from which on {of} are not finite was not looked for", 1, first_ns, left_s
+        )
     ):
         place = baseline.scratch / "not-finite"
         source = first_not_finite(side, baseline.refs[0], baseline.executor, place, line=line)
@@ -86,7 +90,7 @@ def question_side(
         name: Of the side.
         left_s: Of the budget: what does not fit is left out with a note.
     """
-    if side.plan.is_web:
+    if not side.levels:
         return False
     folder = baseline.scratch / f"levels-{name}"
     levels = Levels(side, refs, baseline.executor, baseline.work, folder)

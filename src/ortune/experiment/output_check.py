@@ -71,18 +71,22 @@ class OutputCheck:
         field, last = self._field, self._field.executor.last
         if isinstance(last, Measured):
             self._outputs = Path(last.outputs_path or "-")
-        self.levels = Levels(field.side, field.refs, field.executor, field.work, field.scratch / "levels")
+        side = field.side.onnx or field.side
+        self.levels = Levels(side, field.refs, field.executor, field.work, field.scratch / "levels")
 
     def question(self, left_ns: float = math.inf) -> None:
-        """Asks whether the outputs are numbers, and the model's own; outputs in a browser are held against the CPU's.
+        """Asks whether the outputs are numbers, and the model's own; a browser's are held against the CPU's.
 
         Args:
             left_ns: Of the budget: a run without optimisation that it does not hold is left out, with a note.
         """
-        if self._field.side.plan.is_web:
+        side = self._field.side
+        if side.plan.is_web:
             return
         folder = self.outputs()
         self.nonfinite = self._not_finite()
+        if not side.levels:
+            return
         last = self._field.executor.last
         needed_ns = LEVEL_TIMES * last.elapsed_ns if last is not None else 0.0
         self._asked = True
@@ -290,12 +294,11 @@ class OutputCheck:
 
     def _metrics(self, reference: Path, outputs: Path, refs: Sequence[FeedRef]) -> tuple[float, float]:
         """The user's own metric of a reference and of other outputs."""
+        side = self._field.side.onnx or self._field.side
 
         def of(folder: Path) -> float:
             cases = [(folder / ref.name, Path(ref.path), ref.weight) for ref in refs]
-            return metric.measured(
-                self._field.options.metric, self._field.side.runtime, self._field.scratch, cases
-            )
+            return metric.measured(self._field.options.metric, side.runtime, self._field.scratch, cases)
 
         if reference not in self._metric_of:
             self._metric_of[reference] = of(reference)

@@ -6,6 +6,8 @@ from typing import Literal
 
 from ortune.records.base import Record
 from ortune.records.bisect import NotFinite, Parting
+from ortune.records.compare import CompareResult
+from ortune.records.finding import Finding
 from ortune.records.measure import OutputDifference
 from ortune.records.ort_format import OrtConversion
 from ortune.records.phone import Matrix
@@ -136,6 +138,8 @@ class ConvertResult(Record, frozen=True, kw_only=True):
         conversions: Every exporter that was tried, or the model that was given.
         path: The model that was written; "" where none was.
         tuned: What tuning it gave; None where that was not asked for.
+        raced: The second exporter's model against the first one's, both right; None where they were not compared.
+        findings: What rules find in the model that was written and an exporter can mend.
         headline: The answer in one sentence.
         ort: How a file in ORT format was made; of a set, its first one. None where none was.
         outputs: How far the outputs of what was written in ORT format are from its source's, the worst of a set.
@@ -151,6 +155,8 @@ class ConvertResult(Record, frozen=True, kw_only=True):
     conversions: tuple[Conversion, ...] = ()
     path: str = ""
     tuned: TuneResult | None = None
+    raced: CompareResult | None = None
+    findings: tuple[Finding, ...] = ()
     headline: str = ""
     notes: tuple[str, ...] = ()
     ort: OrtConversion | None = None

@@ -6,6 +6,7 @@ from ortune.records.base import Record
 from ortune.records.model import ModelInfo
 from ortune.records.plan import Plan
 from ortune.records.protocol import Placement
+from ortune.records.source import SourceSide
 
 
 class Runtime(Record, frozen=True, kw_only=True):
@@ -17,6 +18,7 @@ class Runtime(Record, frozen=True, kw_only=True):
         plugins: Wheels that bring providers to its build, by provider: "onnxruntime-ep-webgpu 0.4.0".
         ort_web: Version of the onnxruntime-web that runs the model in its place, in pages; "" where none does.
         ort_web_dist: The folder of that one's builds.
+        source: The framework's own model that is run in the place of the ONNX model; None for ONNX Runtime.
     """
 
     python: str
@@ -31,10 +33,13 @@ class Runtime(Record, frozen=True, kw_only=True):
     plugins: dict[str, str] = {}
     ort_web: str = ""
     ort_web_dist: str = ""
+    source: SourceSide | None = None
 
     @property
     def native(self) -> str:
-        """The interpreter's build of ONNX Runtime: "onnxruntime-openvino 1.24.1"."""
+        """The interpreter's build of ONNX Runtime, "onnxruntime-openvino 1.24.1"; of a source its framework."""
+        if self.source is not None:
+            return self.source.called
         return f"{self.package or 'onnxruntime'} {self.ort_version}".strip()
 
     @property

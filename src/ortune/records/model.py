@@ -10,11 +10,11 @@ from ortune.records.base import Record
 class ModelInfo(Record, frozen=True, kw_only=True):
     """What a model is, without its weights in memory.
 
-    ``sha256`` is over the graph and the weights, external files included.
+    ``sha256`` is over the graph and the weights, external files included. "source" is a framework's own model.
     """
 
     path: str
-    format: Literal["onnx", "ort"]
+    format: Literal["onnx", "ort", "source"]
     sha256: str
     size_bytes: int
     external_bytes: int = 0

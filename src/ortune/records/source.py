@@ -7,7 +7,7 @@ from typing import Literal
 import msgspec
 
 from ortune.records.base import PROTOCOL_VERSION, Record
-from ortune.records.protocol import FeedRef
+from ortune.records.protocol import FeedRef, TrialRequest
 
 SourceFormat = Literal["torch", "tensorflow", "tflite", "fitted"]
 
@@ -51,6 +51,48 @@ class ExportSource(Record, frozen=True, kw_only=True, tag="export", tag_field="d
     output: str
 
 
+class SourceSide(Record, frozen=True, kw_only=True):
+    """A source as a side of a comparison; it comes from the command line alone, never out of a file.
+
+    Attributes:
+        framework: What runs it, with its version.
+        kind, source, factory, folder, shapes: As ``OpenSource`` has them.
+        style: One of the ways in which the framework runs it.
+        inputs: Names of the source's inputs, by those of the ONNX model.
+        outputs: Names of the ONNX model's outputs, in order.
+    """
+
+    framework: str
+    kind: SourceFormat
+    source: str
+    factory: bool
+    folder: str
+    shapes: dict[str, tuple[int, ...]] = {}
+    style: str = ""
+    inputs: dict[str, str] = {}
+    outputs: tuple[str, ...] = ()
+
+    @property
+    def called(self) -> str:
+        """What runs it, in words: "PyTorch 2.13.0 (eager)"."""
+        return f"{self.framework} ({self.style})" if self.style else self.framework
+
+
+class TimeSource(Record, frozen=True, kw_only=True, tag="time", tag_field="do"):
+    """To a framework's process, first of all: be a trial of a source; commands follow, as to a worker.
+
+    Attributes:
+        open: What opens it.
+        side: How it is called.
+        trial: Feeds and timing, as a worker gets them.
+    """
+
+    version: int = PROTOCOL_VERSION
+    open: OpenSource
+    side: SourceSide
+    trial: TrialRequest
+
+
 class RunSource(Record, frozen=True, kw_only=True, tag="run", tag_field="do"):
     """To a framework's process: compute the outputs for these inputs; it answers ``ran`` or ``failed``.
 
@@ -84,12 +126,18 @@ class SourceOpened(Record, frozen=True, kw_only=True, tag="opened", tag_field="m
 
     Attributes:
         kind: What it is, in words.
+        framework: What runs it, with its version.
+        styles: The ways in which it runs it, the usual one first.
+        left_out: Why another way is missing, "" where none is.
         versions: Of its framework and converters.
         exporters: What converts it, the preferred one first.
         example: It has inputs of its own, which were written.
     """
 
     kind: str
+    framework: str = ""
+    styles: tuple[str, ...] = ("",)
+    left_out: str = ""
     versions: dict[str, str]
     exporters: tuple[str, ...]
     inputs: tuple[SourceInput, ...]

@@ -119,7 +119,7 @@ def tune_line(side: Side, work: Workload | None, estimand: str, notes: Sequence[
 def profile_line(side: Side, work: Workload | None) -> list[str]:
     """The profile of a side's model, fed as the user said; [] where it cannot be written."""
     options = None if work is None or len(work.cases) > 1 else _inputs(as_said(work))
-    if options is None or side.plan.rewrites or side.plan.providers:
+    if options is None or side.plan.rewrites or side.plan.providers or side.runtime.source is not None:
         return []
     python = ["--runtime", _named(side.runtime)] if _was_named(side.runtime) else []
     return ["ortune", "profile", model_of(side), *plan_options(side.plan, "--"), *options, *python]
@@ -217,7 +217,10 @@ def compare_line(
     if b.model.sha256 != a.model.sha256:
         words.append(model_of(b))
     words += [*plan_options(a.plan, "--a-"), *plan_options(b.plan, "--b-")]
-    if a.runtime.python != b.runtime.python:
+    if a.runtime.source is not None or b.runtime.source is not None:
+        for letter, side in (("a", a), ("b", b)):
+            words += [f"--{letter}-runtime", _named(side.runtime)] if _was_named(side.runtime) else []
+    elif a.runtime.python != b.runtime.python:
         words += ["--a-runtime", _named(a.runtime), "--b-runtime", _named(b.runtime)]
     elif _was_named(a.runtime):
         words += ["--runtime", _named(a.runtime)]

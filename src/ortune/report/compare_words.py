@@ -16,7 +16,7 @@ from ortune.records import (
     ReadBack,
     VerdictName,
 )
-from ortune.report import difference_words, finding_words, sides
+from ortune.report import difference_words, finding_words, sides, source_words
 from ortune.report import headline as heads
 from ortune.report.answer_commands import as_said, compare_line, lines, told_line, why_line
 from ortune.report.checks import GUARD_NAMES, checks, control_words, guard_state
@@ -69,6 +69,7 @@ def headline(result: CompareResult) -> str:
         _fastest(result),
         "" if proven else seen(comparison),
         rerun(result),
+        source_words.frameworks(result),
         outputs(result.outputs),
     )
     return heads.headline(comparison.verdict, claim(result), *takes, estimand=comparison.estimand)
@@ -396,6 +397,7 @@ def ranking(result: CompareResult) -> Table:
     which = [
         (Column("model", "name"), [side.label for side in ranked_sides]),
         (Column("with", "text"), [side.plan.describe() for side in ranked_sides]),
+        (Column("runtime", "text"), [side.runtime.build for side in ranked_sides]),
     ]
     # What is the same of all tells nothing.
     which = [(column, texts) for column, texts in which if len(set(texts)) > 1]

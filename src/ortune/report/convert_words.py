@@ -6,10 +6,10 @@ import shlex
 
 from ortune.printable import operand
 from ortune.records import CheckedCase, Conversion, ConvertResult, DynamicAxis, Envelope
-from ortune.report import bisect_words, ort_format_words, tune_words
+from ortune.report import bisect_words, finding_words, ort_format_words, tune_words
 from ortune.report.compare_outputs import outputs
 from ortune.report.document import Annotation, Code, Column, Document, Line, Points, Tone, table
-from ortune.report.numbers import shorten, size
+from ortune.report.numbers import factor, shorten, size
 
 _STATUS = {"open": "dynamic", "fixed": "fixed", "frozen": "frozen", "untested": "not tested"}
 _LEVELS = {"disable": "off", "all": "on"}
@@ -77,7 +77,7 @@ def document(envelope: Envelope[ConvertResult]) -> Document:
         blocks=[
             Line(result.headline, tone),
             Line(f"{result.kind} of {result.framework} ({versions})", "faint"),
-            Points(items=[_said(conversion) for conversion in result.conversions]),
+            Points(items=[*(_said(conversion) for conversion in result.conversions), *_raced(result)]),
             Points(
                 title="at fault",
                 items=[_fault(conversion) for conversion in result.conversions if _fault(conversion)],
@@ -87,6 +87,7 @@ def document(envelope: Envelope[ConvertResult]) -> Document:
                 title="the exporter warned",
                 items=list(dict.fromkeys(m for c in result.conversions for m in c.messages)),
             ),
+            Points(title="the exporter left", items=[finding_words.sentence(f) for f in result.findings]),
             Points(items=result.notes),
             *(tuned.blocks if tuned is not None else []),
             Code(title="next", lines=_next(envelope), commands=True),
@@ -96,6 +97,18 @@ def document(envelope: Envelope[ConvertResult]) -> Document:
             Annotation(level="error" if wrong else "notice", title="ortune convert", lines=[result.headline])
         ],
     )
+
+
+def _raced(result: ConvertResult) -> list[str]:
+    """Which of two exporters' models is faster, and which is kept."""
+    if result.raced is None or len(result.conversions) < 2:
+        return []
+    kept = result.conversions[-1].exporter
+    other = next(each.exporter for each in reversed(result.conversions[:-1]) if each.ok)
+    c = result.raced.comparison
+    if c is None or c.verdict not in ("faster", "slower"):
+        return [f"no difference between the models of {kept} and {other} was confirmed; {kept}'s is kept"]
+    return [f"{kept}'s model is kept: {factor(max(c.ratio, 1 / c.ratio))}x faster than {other}'s in p50"]
 
 
 def _by(conversion: Conversion) -> str:

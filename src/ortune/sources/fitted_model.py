@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib.metadata
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,8 @@ class Fitted:
     """One estimator, or a pair of it and rows to feed it."""
 
     kind = "fitted estimator"
+    styles: Sequence[str] = ("",)
+    left_out = ""
 
     def __init__(self, estimator: Any, rows: Any) -> None:
         self.estimator = estimator
@@ -43,6 +45,10 @@ class Fitted:
         self.example: Mapping[str, Any] = {} if array is None else {_INPUT: array.astype(kind)}
         self.exporters = ("skl2onnx",) if self.family == "sklearn" else ("onnxmltools",)
         self.versions = _versions(self.family, self.exporters[0])
+        package = PACKAGES[self.family]
+        self.framework = (
+            "%s %s" % (package, next(iter(self.versions.values()), "")) if self.versions else package
+        )
 
     def export(
         self, exporter: str, dynamic: Mapping[str, Mapping[int, str]], opset: int, path: str
@@ -74,24 +80,32 @@ class Fitted:
             )
         return onnxmltools.convert_xgboost(self.estimator, initial_types=types, target_opset=opset)
 
-    def run(self, feeds: Mapping[str, Any]) -> list[tuple[str, Any]]:
-        """Labels and probabilities of a classifier; else what it predicts, or transforms into, a row each."""
+    def threads(self) -> int | None:
+        """Not told: an estimator has its own ``n_jobs``, and libraries take ``OMP_NUM_THREADS``."""
+        return None
+
+    def prepared(self, feeds: Mapping[str, Any], style: str = "") -> Callable[[], Any]:
+        """Probabilities of a classifier; else what it predicts, or transforms into."""
         rows, estimator = feeds[_INPUT], self.estimator
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # rows have no names of columns here
-            if hasattr(estimator, "predict_proba"):
-                labels = np.asarray(estimator.predict(rows))
-                return [
-                    # Converters write classes of truth values as 0 and 1.
-                    ("label", labels.astype(np.int64) if labels.dtype == bool else labels),
-                    ("probabilities", np.asarray(estimator.predict_proba(rows), dtype=np.float32)),
-                ]
-            if hasattr(estimator, "predict"):
-                found = np.asarray(estimator.predict(rows))
-                if getattr(estimator, "_estimator_type", "") in ("clusterer", "outlier_detector"):
-                    return [("label", found)]
-                return [("variable", found.reshape(len(rows), -1).astype(np.float32))]
-            return [("variable", np.asarray(estimator.transform(rows), dtype=np.float32))]
+        warnings.simplefilter("ignore")  # rows have no names of columns here
+        names = ("predict_proba", "predict", "transform")
+        call = next(getattr(estimator, name) for name in names if hasattr(estimator, name))
+        return lambda: call(rows)
+
+    def outputs_of(self, result: Any, feeds: Mapping[str, Any]) -> list[tuple[str, Any]]:
+        """Labels and probabilities of a classifier; else one array, a row each."""
+        rows, estimator = feeds[_INPUT], self.estimator
+        found = np.asarray(result)
+        if hasattr(estimator, "predict_proba"):
+            labels = np.asarray(estimator.predict(rows))
+            # Converters write classes of truth values as 0 and 1.
+            labels = labels.astype(np.int64) if labels.dtype == bool else labels
+            return [("label", labels), ("probabilities", found.astype(np.float32))]
+        if not hasattr(estimator, "predict"):
+            return [("variable", found.astype(np.float32))]
+        if getattr(estimator, "_estimator_type", "") in ("clusterer", "outlier_detector"):
+            return [("label", found)]
+        return [("variable", found.reshape(len(rows), -1).astype(np.float32))]
 
 
 def open_source(request: Mapping[str, Any]) -> Fitted:

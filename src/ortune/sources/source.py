@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -44,6 +44,9 @@ class Source(Protocol):
 
     Attributes:
         kind: What it is, in words.
+        framework: What runs it, with its version.
+        styles: The ways to run it, the usual one first; ("",) where there is one.
+        left_out: Why another way is not there, "" where none is missing.
         versions: Of the framework and its converters.
         exporters: What can convert it, the preferred one first.
         inputs: In their order.
@@ -51,6 +54,9 @@ class Source(Protocol):
     """
 
     kind: str
+    framework: str
+    styles: Sequence[str]
+    left_out: str
     versions: dict[str, str]
     exporters: Sequence[str]
     inputs: Sequence[Input]
@@ -62,8 +68,16 @@ class Source(Protocol):
         """Writes an ONNX model; ``dynamic`` names open axes by input, opset 0 is the exporter's own choice."""
         ...
 
-    def run(self, feeds: Mapping[str, Any]) -> list[tuple[str, Any]]:
-        """Outputs by name, as arrays, in their order."""
+    def threads(self) -> int | None:
+        """Threads that one operator may use, as the framework says; None where it does not."""
+        ...
+
+    def prepared(self, feeds: Mapping[str, Any], style: str = "") -> Callable[[], Any]:
+        """One run on these inputs, in one of the styles; what is done once for all runs is done here."""
+        ...
+
+    def outputs_of(self, result: Any, feeds: Mapping[str, Any]) -> list[tuple[str, Any]]:
+        """The outputs of a run on these inputs by name, as arrays, in their order."""
         ...
 
 

@@ -8,7 +8,7 @@ import io
 import os
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -24,6 +24,10 @@ _EXPORTER = "tf2onnx"
 
 class SavedModel:
     """A SavedModel with its serving signature."""
+
+    framework = "TensorFlow %s" % tf.__version__
+    styles: Sequence[str] = ("",)
+    left_out = ""
 
     def __init__(self, folder: str, kind: str, example: Mapping[str, Any]) -> None:
         self.folder, self.kind, self.example = folder, kind, example
@@ -53,23 +57,36 @@ class SavedModel:
         _convert([*arguments, *(["--opset", str(opset)] if opset else [])])
         return Exported(inputs={each.name: each.name for each in self.inputs})
 
-    def run(self, feeds: Mapping[str, Any]) -> list[tuple[str, Any]]:
-        """One call of the signature; its outputs in the order of their names, as tf2onnx has them."""
+    def threads(self) -> int | None:
+        """Of operators; None where TensorFlow chose it."""
+        return _threads()
+
+    def prepared(self, feeds: Mapping[str, Any], style: str = "") -> Callable[[], Any]:
+        """One call of the signature."""
         values = {name: tf.constant(feeds[name], dtype=spec.dtype) for name, spec in self.specs.items()}
-        return [(name, value.numpy()) for name, value in sorted(self.call(**values).items())]
+        return lambda: {name: value.numpy() for name, value in self.call(**values).items()}
+
+    def outputs_of(self, result: Any, feeds: Mapping[str, Any]) -> list[tuple[str, Any]]:
+        """In the order of their names, as tf2onnx has them."""
+        return sorted(result.items())
 
 
 class TfLite:
     """A TFLite file, run by TensorFlow's interpreter."""
 
     kind = "TFLite file"
+    framework = "TensorFlow Lite %s" % tf.__version__
+    styles: Sequence[str] = ("",)
+    left_out = ""
     example: Mapping[str, Any] = {}
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, threads: int) -> None:
         self.path = path
+        self.n_threads = threads or 1
+        self.sizes: dict[int, Any] = {}
         self.exporters: Sequence[str] = (_EXPORTER,)
         self.versions = _versions()
-        self.interpreter = tf.lite.Interpreter(model_path=path, num_threads=1)
+        self.interpreter = tf.lite.Interpreter(model_path=path, num_threads=self.n_threads)
         self.details = self.interpreter.get_input_details()
         self.inputs: Sequence[Input] = [
             Input(
@@ -88,23 +105,43 @@ class TfLite:
         _convert(["--tflite", self.path, "--output", path, *(["--opset", str(opset)] if opset else [])])
         return Exported(inputs={each.name: each.name for each in self.inputs})
 
-    def run(self, feeds: Mapping[str, Any]) -> list[tuple[str, Any]]:
+    def threads(self) -> int | None:
+        """Those that it was given."""
+        return self.n_threads
+
+    def prepared(self, feeds: Mapping[str, Any], style: str = "") -> Callable[[], Any]:
         """One run, with inputs resized where the file allows it."""
-        for each in self.details:
-            self.interpreter.resize_tensor_input(each["index"], feeds[each["name"]].shape, strict=True)
-        self.interpreter.allocate_tensors()
-        for each in self.details:
-            self.interpreter.set_tensor(each["index"], feeds[each["name"]].astype(each["dtype"]))
-        self.interpreter.invoke()
-        outputs = self.interpreter.get_output_details()
-        return [(each["name"], self.interpreter.get_tensor(each["index"]).copy()) for each in outputs]
+        values = {each["index"]: feeds[each["name"]].astype(each["dtype"]) for each in self.details}
+        outputs = [each["index"] for each in self.interpreter.get_output_details()]
+
+        def run() -> Any:
+            if self.sizes != (sizes := {index: value.shape for index, value in values.items()}):
+                for index, size in sizes.items():
+                    self.interpreter.resize_tensor_input(index, size, strict=True)
+                self.interpreter.allocate_tensors()
+                self.sizes = sizes
+            for index, value in values.items():
+                self.interpreter.set_tensor(index, value)
+            self.interpreter.invoke()
+            return [self.interpreter.get_tensor(index) for index in outputs]
+
+        return run
+
+    def outputs_of(self, result: Any, feeds: Mapping[str, Any]) -> list[tuple[str, Any]]:
+        """In the order of the file."""
+        return [
+            (each["name"], value)
+            for each, value in zip(self.interpreter.get_output_details(), result, strict=True)
+        ]
 
 
 def open_source(request: Mapping[str, Any]) -> SavedModel | TfLite:
     """What the source is, by its name."""
-    source = request["source"]
+    source, threads = request["source"], request["threads"]
+    if threads:
+        tf.config.threading.set_intra_op_parallelism_threads(threads)
     if request["kind"] == "tflite":
-        return TfLite(source)
+        return TfLite(source, threads)
     if request["factory"]:
         found = made_by(source, request["folder"])
         model, rows = found if isinstance(found, tuple) and len(found) == 2 else (found, None)
@@ -177,6 +214,11 @@ def _convert(arguments: Sequence[str]) -> None:
         raise RuntimeError("tf2onnx ended with %s" % error.code) from error
     finally:
         sys.argv = kept
+
+
+def _threads() -> int | None:
+    found: int = tf.config.threading.get_intra_op_parallelism_threads()
+    return found or None
 
 
 def _sizes(shape: Any) -> list[int | None]:

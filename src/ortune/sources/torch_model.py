@@ -6,18 +6,23 @@ import contextlib
 import importlib.metadata
 import inspect
 import logging
+import os
 import pickle
+import shutil
+import sys
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import torch
 from torch.utils import _pytree as pytree
 
+from .exported_program import require_plain
 from .source import Exported, Input, Refused, made_by, onnx_type
 
 DYNAMO, SCRIPT = "dynamo", "torchscript"
+EAGER, COMPILED = "eager", "torch.compile"
 
 
 class Torch:
@@ -35,6 +40,11 @@ class Torch:
         self.module, self.program = module, program
         self.arguments, self.named = tuple(arguments), dict(named)
         self.kind = "exported program" if program is not None else "PyTorch module"
+        self.framework = "PyTorch %s" % torch.__version__
+        compiler = _compiler()
+        there = shutil.which(compiler) is not None
+        self.styles: Sequence[str] = (EAGER, COMPILED) if there else (EAGER,)
+        self.left_out = "" if there else "%s needs a C++ compiler, and %s is not here" % (COMPILED, compiler)
         self.exporters = (DYNAMO,) if program is not None else (DYNAMO, SCRIPT)
         self.versions = _versions()
         leaves, self.tree = pytree.tree_flatten((self.arguments, self.named))
@@ -51,7 +61,6 @@ class Torch:
             for name, leaf in tensors
         ]
         self.example: Mapping[str, Any] = {name: _array(leaf) for name, leaf in tensors}
-        self.call = module
 
     def export(
         self, exporter: str, dynamic: Mapping[str, Mapping[int, str]], opset: int, path: str
@@ -95,10 +104,24 @@ class Torch:
         parameters = list(inspect.signature(self.module.forward).parameters)
         return {**dict(zip(parameters, positional, strict=False)), **named}
 
-    def run(self, feeds: Mapping[str, Any]) -> list[tuple[str, Any]]:
+    def threads(self) -> int | None:
+        """Of operators."""
+        count: int = torch.get_num_threads()
+        return count
+
+    def prepared(self, feeds: Mapping[str, Any], style: str = EAGER) -> Callable[[], Any]:
         """One call, without gradients."""
-        with torch.inference_mode():
-            result = self.call(*self._called(feeds)[0], **self._called(feeds)[1])
+        arguments, named = self._called(feeds)
+        call = torch.compile(self.module) if style == COMPILED else self.module
+
+        def run() -> Any:
+            with torch.inference_mode():
+                return call(*arguments, **named)
+
+        return run
+
+    def outputs_of(self, result: Any, feeds: Mapping[str, Any]) -> list[tuple[str, Any]]:
+        """The tensors of a result, in their order."""
         leaves = [leaf for leaf in pytree.tree_leaves(result) if isinstance(leaf, torch.Tensor)]
         return [("output_%d" % i, _array(leaf)) for i, leaf in enumerate(leaves)]
 
@@ -133,18 +156,22 @@ def open_source(request: Mapping[str, Any]) -> Torch:
 def _program(path: str) -> Any:
     """An exported program, read as weights alone."""
     try:
+        require_plain(path)
         with _weights_only():
             return torch.export.load(path)
+    except Refused:
+        raise
     except pickle.UnpicklingError as error:
         raise Refused(
             "the file holds more than weights, which weights_only=True does not read: %s"
             % str(error).partition("\n")[0],
             "name the function that makes the model: module:function",
         ) from error
-    except Exception as error:
-        text = str(error)
+    except (
+        Exception
+    ) as error:  # of a damaged file: RuntimeError, KeyError, and errors of zipfile, json and its schema
         raise Refused(
-            "it is no exported program: %s" % text.partition("\n")[0],
+            "it is no exported program: %s" % (str(error).partition("\n")[0] or type(error).__name__),
             "save it with torch.export.save(torch.export.export(model, inputs), 'model.pt2')",
         ) from error
 
@@ -244,6 +271,12 @@ def _open_axes(program: Any) -> set[tuple[str, int]]:
         if node.op == "placeholder" and isinstance(value, torch.Tensor):
             found |= {(node.name, axis) for axis, n in enumerate(value.shape) if not isinstance(n, int)}
     return found
+
+
+def _compiler() -> str:
+    """What torch.compile builds its kernels with on a CPU."""
+    usual = {"darwin": "clang++", "win32": "cl"}.get(sys.platform, "g++")
+    return os.environ.get("CXX") or usual
 
 
 def _array(tensor: Any) -> Any:

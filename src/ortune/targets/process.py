@@ -25,8 +25,10 @@ from ortune.records import (
     Loaded,
     Measured,
     Outcome,
+    TimeSource,
     TrialDone,
     TrialError,
+    TrialRequest,
     TurnOver,
     Warm,
 )
@@ -75,8 +77,13 @@ class Process(Worker):
             return
         if pod is not None and self.child is not None:
             pod.enter(self.child.pid)
+        self.send(self.request(settings))
+
+    def request(self, settings: tuple[Applied, ...]) -> TrialRequest | TimeSource:
+        """What it is asked first."""
+        task = self.task
         provider = providers.find(task.plan.provider_names[0])
-        request = msgspec.structs.replace(
+        return msgspec.structs.replace(
             task.request,
             model=str(Path(task.request.model).absolute()),  # the worker has a working directory of its own
             applied=(*settings, *task.request.applied),
@@ -85,7 +92,6 @@ class Process(Worker):
             captures=captures(task.plan, settings),
             gpu_tracer=provider.tracer if task.request.profile_path else "",
         )
-        self.send(request)
 
     def loaded(self) -> bool:
         """Waits a moment; whether it has loaded the model, or failed to, and sleeps."""

@@ -9,6 +9,7 @@ from ortune import targets
 from ortune.records import Failed, Outcome
 from ortune.targets.machine import Machine
 from ortune.targets.requests import CannotApply, applied
+from ortune.targets.source import SourceTrial
 from ortune.targets.task import Task
 from ortune.targets.turns import ALONE, Runner, Turns, load, take_turns
 
@@ -62,4 +63,6 @@ def _prepared(task: Task, machine: Machine, group: Sequence[Runner]) -> Runner |
         settings = applied(task.plan, task.runtime)
     except CannotApply as error:
         return Failed(plan=task.plan.id, reason=error.reason, what=str(error), phase="preparing")
+    if task.runtime.source is not None:
+        return SourceTrial(task, settings, machine, group)
     return targets.of(task.plan).runner(task, settings, machine, group)

@@ -1,4 +1,4 @@
-"""A framework's process: started under its interpreter, asked one thing after another, and watched meanwhile."""
+"""A framework's process: started under its interpreter, asked one thing after another, or timed as a trial."""
 
 from __future__ import annotations
 
@@ -12,16 +12,21 @@ import msgspec
 from ortune import launcher, monotonic
 from ortune.errors import OrtuneError
 from ortune.fleet.environment import clean_environment
+from ortune.knobs.cpu.intra_op_num_threads import KNOB as INTRA_OP
 from ortune.records import (
+    Applied,
+    OpenSource,
     Record,
     SourceAnswer,
     SourceFailed,
     SourceReady,
     SourceRequest,
+    TimeSource,
     source_answers,
 )
 from ortune.targets.archive import write_sources
 from ortune.targets.machine import held_bytes, over_memory
+from ortune.targets.process import Process
 from ortune.targets.task import Limits
 
 Answer = TypeVar("Answer", bound=Record)
@@ -29,7 +34,10 @@ _POLL_S = 0.1
 _LOG = "source.log"
 _LOG_BYTES = 16_000
 _QUIET = {"CUDA_VISIBLE_DEVICES": "-1", "TF_CPP_MIN_LOG_LEVEL": "3", "TOKENIZERS_PARALLELISM": "false"}
-"""A source is exported and checked on the CPU."""
+"""A source is exported, checked and timed on the CPU."""
+_THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+_COMPILED = "compiled"
+"""Folder for what torch.compile builds, which the trials of one invocation share."""
 
 
 class SourceProcessFailed(OrtuneError):
@@ -115,3 +123,43 @@ class SourceProcess:
         text = self._log.read_bytes()[-_LOG_BYTES:].decode("utf-8", "replace")
         lines = [line.strip() for line in text.splitlines() if line.strip()]
         return lines[-1] if lines else "it said nothing"
+
+
+class SourceTrial(Process):
+    """A runner of a source model: the process of its framework, which takes turns as a worker does."""
+
+    def program(self) -> Path:
+        """What its interpreter is started with."""
+        return write_sources(self.scratch)
+
+    def environment(self, settings: tuple[Applied, ...]) -> dict[str, str]:
+        """With the threads of libraries that ask for them there alone."""
+        compiler = {
+            "TORCHINDUCTOR_CACHE_DIR": str(self.scratch / _COMPILED),
+            "TORCHINDUCTOR_COMPILE_THREADS": "1",  # its helpers would not sleep between turns
+        }
+        threads = _threads(settings)
+        return clean_environment(
+            _QUIET | compiler | (dict.fromkeys(_THREADS, str(threads)) if threads else {})
+        )
+
+    def request(self, settings: tuple[Applied, ...]) -> TimeSource:
+        """What it is asked first."""
+        side, trial = self.runtime.source, self.task.request
+        assert side is not None
+        opening = OpenSource(
+            kind=side.kind,
+            source=side.source,
+            factory=side.factory,
+            folder=side.folder,
+            shapes=side.shapes,
+            threads=_threads(settings),
+            example="",
+        )
+        applied = (*settings, *trial.applied)
+        return TimeSource(open=opening, side=side, trial=msgspec.structs.replace(trial, applied=applied))
+
+
+def _threads(settings: tuple[Applied, ...]) -> int:
+    """Of one operator; 0 is the framework's own choice."""
+    return next((int(item.value) for item in settings if item.knob == INTRA_OP.name), 0)

@@ -17,6 +17,7 @@ from ortune.records import (
     Loaded,
     Ready,
     Runtime,
+    TimeSource,
     ToolDone,
     ToolRequest,
     TrialDone,
@@ -35,6 +36,8 @@ LOG_LINES, LOG_BYTES = 60, 64_000
 LOG = "worker.log"
 _GONE_S = 10.0  # between the end of its stdout and its own: the system frees the memory of a large one
 
+Message = TrialRequest | TimeSource | Command | ToolRequest
+"""What a process, or a page, is told."""
 _decoder = msgspec.json.Decoder(WorkerMessage | ToolDone)
 
 
@@ -83,18 +86,26 @@ class Worker:
 
     def open(self, settings: tuple[Applied, ...], arguments: Sequence[str] = ()) -> None:
         """Starts it with the settings that are variables; where that cannot be, its end says so."""
-        command = [self.runtime.python, str(write_worker(self.scratch)), *arguments]
+        command = [self.runtime.python, str(self.program()), *arguments]
         with (self.folder / LOG).open("wb") as log:
             try:
                 child = launcher.Child(
-                    command, environment=environment(settings), folder=self.folder, log=log
+                    command, environment=self.environment(settings), folder=self.folder, log=log
                 )
             except OSError as error:
                 self.end = self.error("no-runtime", f"cannot start {self.runtime.python}: {error.strerror}")
                 return
         self.child, self._lines = child, child.lines()
 
-    def send(self, message: TrialRequest | Command | ToolRequest) -> None:
+    def program(self) -> Path:
+        """What its interpreter is started with."""
+        return write_worker(self.scratch)
+
+    def environment(self, settings: tuple[Applied, ...]) -> dict[str, str]:
+        """What it is started in."""
+        return environment(settings)
+
+    def send(self, message: Message) -> None:
         """Tells it something."""
         assert self.child is not None
         self.child.send(msgspec.json.encode(message) + b"\n")

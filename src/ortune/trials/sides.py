@@ -39,6 +39,7 @@ class Resolved:
         label: What it is called in sentences.
         runs: The file that is loaded: the model, or its rewriting.
         elsewhere: Runtimes by target, for plans that run on another target than this side's own plan.
+        onnx: Of a framework's model, the same model as ONNX Runtime runs it; None for all others.
     """
 
     label: str
@@ -47,6 +48,12 @@ class Resolved:
     runtime: Runtime
     runs: Path
     elsewhere: Mapping[str, Runtime] = field(default_factory=dict)
+    onnx: Resolved | None = None
+
+    @property
+    def levels(self) -> bool:
+        """Whether ONNX Runtime for Python runs it, which has levels of optimisation and a profiler."""
+        return self.onnx is None and not self.plan.is_web
 
     def runtime_of(self, plan: Plan) -> Runtime:
         """What runs a plan of this model."""

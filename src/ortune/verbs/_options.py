@@ -293,6 +293,13 @@ Tolerance = Annotated[
         "Accepted output error: 0.01 (relative L2), cosine>=0.999, snr>=30dB, top1>=0.99.", RUN,
     ),
 ]  # fmt: skip
+Framework = Annotated[
+    str | None,
+    Option(
+        "--framework", "NAME", "Of module:function: pytorch, tensorflow or sklearn. Default: by its imports.",
+        MODEL,
+    ),
+]  # fmt: skip
 Metric = Annotated[
     str | None,
     Option(

@@ -32,6 +32,7 @@ from ortune.records import (
     Runtime,
     VerdictName,
 )
+from ortune.report import source_words
 from ortune.report.difference_words import no_reason, worded
 from ortune.report.placement_words import frames_lost, kernels_not_counted, kernels_there
 from ortune.report.sides import compared_ns
@@ -40,12 +41,14 @@ from ortune.search.blocks import BASE, LETTERS, awake, failures, measured
 from ortune.search.figures import OBJECTIVES, TIMES, describe, require_objective
 from ortune.trials import pairing
 from ortune.trials.sides import Resolved
+from ortune.verbs._all_sides import resolve_all
 from ortune.verbs._elsewhere import Elsewhere, browser_elsewhere
 from ortune.verbs._options import (
     GATE,
     NON_FINITE,
     RUN,
     Downloaded,
+    Framework,
     Load,
     Metric,
     Objective,
@@ -69,6 +72,9 @@ class Options(Elsewhere, Resumable, Load, Downloaded, Sides):
     Runs all sides in fresh processes, in random order, block by block, until the evidence is conclusive or the time is
     up (2 minutes). If no difference is found, reports the minimum detectable effect. Several sides B, C, ... are
     compared with A in the same blocks and ranked.
+
+    A side may also be the model that an ONNX model was made from (model.pt2, model.keras, a SavedModel folder,
+    model.tflite or module:function): its own framework runs it, PyTorch eager and with torch.compile.
     """
 
     objective: Objective = "latency"
@@ -99,6 +105,7 @@ class Options(Elsewhere, Resumable, Load, Downloaded, Sides):
         str | float | None,
         Option("--threshold", "5%", "Exit with 1 if a regression larger than this is confirmed.", GATE),
     ] = None
+    framework: Framework = None
     undecided: Annotated[str, Option("--undecided", "pass|fail", "Result of an inconclusive gate.", GATE)] = (
         "pass"
     )
@@ -140,7 +147,13 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[CompareRes
     if phone.is_phone_result(Path(str(options.a))):
         return _on_a_phone(options, watch)
     with experiment("compare", options, watch) as opened:
-        base, news = _sides(options, opened)
+        base, others, left_out = resolve_all(options, opened)
+        if len(others) >= len(LETTERS):
+            raise UsageError(
+                f"{1 + len(others)} sides are more than {len(LETTERS)}", do="compare fewer sides"
+            )
+        arms = [arm for arm in LETTERS if arm != BASE]
+        news = [New(arm=arm, side=side) for arm, side in zip(arms, others, strict=False)]
         watch.say(_measuring_with(base, news))
         names = [targets.of(side.plan).name for side in (base, *(new.side for new in news))]
         options.require_there(names, options.objective, pod=options.feeds.pod is not None)
@@ -149,7 +162,7 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[CompareRes
         there = browser_elsewhere(options, names, opened.scratch, watch) if options.serve else None
         with opened.measuring(base.label, machine=there):
             go_on(opened, options, sides, **labels)
-            envelope = _Run(options, opened, base, news).go()
+            envelope = _Run(options, opened, base, news, left_out).go()
         return keep(opened, options, envelope)
 
 
@@ -167,15 +180,6 @@ def _on_a_phone(options: Options, watch: Watcher) -> Envelope[CompareResult]:
     return document("compare", compared, model=ref, verdict=verdict)
 
 
-def _sides(options: Options, opened: Experiment) -> tuple[Resolved, list[New]]:
-    base = opened.resolve(options.side("a"), plain=options.proves_bundle)
-    arms = [arm for arm in LETTERS if arm != BASE]
-    return base, [
-        New(arm=arm, side=opened.resolve(options.side(letter), base_model=base.model))
-        for arm, letter in zip(arms, options.new_letters, strict=False)
-    ]
-
-
 def _measuring_with(a: Resolved, news: Sequence[New]) -> str:
     with_a = runtimes.describe(a.runtime)
     others = [f"{n.name} with {_described(n.side.runtime, a)}" for n in news if n.side.runtime != a.runtime]
@@ -191,9 +195,19 @@ def _described(runtime: Runtime, a: Resolved) -> str:
 class _Run:
     """One comparison while it runs, and what is told of it."""
 
-    def __init__(self, options: Options, opened: Experiment, a: Resolved, news: list[New]) -> None:
+    def __init__(
+        self,
+        options: Options,
+        opened: Experiment,
+        a: Resolved,
+        news: list[New],
+        left_out: Sequence[str],
+    ) -> None:
         self.options, self.experiment, self.a, self.news = options, opened, a, news
-        self.tells_why = not options.no_why and options.objective in TIMES
+        self.left_out = left_out
+        self.sources = [side for side in (a, *(new.side for new in news)) if side.onnx is not None]
+        # A framework has no profile that could be held against ONNX Runtime's.
+        self.tells_why = not options.no_why and options.objective in TIMES and not self.sources
         for new in news:
             new.pairs = pairing.pair_inputs(a.model.ir, new.side.model.ir, options.mapped, new.name)
         self.comparing = Comparing(
@@ -216,6 +230,7 @@ class _Run:
     def go(self) -> Envelope[CompareResult]:
         comparing, baseline = self.comparing, self.baseline
         comparing.begin()
+        self._note_frameworks()
         if comparing.timed and not comparing.functional_only:
             comparing.race()
         elif comparing.timed:
@@ -227,6 +242,18 @@ class _Run:
             baseline.notes += kernels_there(counts)
         envelope = self._envelope()
         return self._with_why(envelope) if comparing.state is not None else envelope
+
+    def _note_frameworks(self) -> None:
+        """What runs each side with how many threads, and what is left out, where a framework is one of them."""
+        if not self.sources:
+            return
+        alone = [(self.a, [self.baseline.pilot.first]), *((new.side, new.trials) for new in self.news)]
+        counts = {
+            side.runtime.build: source_words.threads(side.plan, trials) for side, trials in alone if trials
+        }
+        self.baseline.note(source_words.same_threads(counts))
+        for text in self.left_out:
+            self.baseline.note(text)
 
     def _with_why(self, envelope: Envelope[CompareResult]) -> Envelope[CompareResult]:
         """Where a proven difference lies: profiles tell it of the time of runs, not of memory, CPU time or a start."""

@@ -14,27 +14,27 @@ import msgspec
 from ortune.conversion import axes, blame
 from ortune.conversion.check import Check, Checked
 from ortune.conversion.kinds import SourceKind, kind_of
+from ortune.conversion.opening import open_request, python_of
 from ortune.conversion.origin import origin
-from ortune.errors import RuntimeNotFound, UsageError
+from ortune.errors import OrtuneError, UsageError
 from ortune.experiment.opening import Experiment
 from ortune.experiment.watcher import Watcher
-from ortune.fleet import made, runtimes
 from ortune.model.open import open_model
 from ortune.model.origin import labelled
 from ortune.model.save import deliver_model, require_place, staged_model
 from ortune.records import (
+    CompareResult,
     Conversion,
     ConvertResult,
     Envelope,
     ExportSource,
-    OpenSource,
     SourceExported,
     SourceOpened,
 )
 from ortune.report import convert_words
 from ortune.targets.source import SourceProcess, SourceProcessFailed
 from ortune.trials.sides import Resolved, SideText
-from ortune.verbs import _to_ort, tune
+from ortune.verbs import _exported, _to_ort, compare, tune
 from ortune.verbs._options import (
     MODEL,
     OUT,
@@ -42,6 +42,7 @@ from ortune.verbs._options import (
     AnyPath,
     Argument,
     Feeding,
+    Framework,
     NoWait,
     Option,
     Page,
@@ -51,12 +52,16 @@ from ortune.verbs._options import (
     named,
     path,
 )
+from ortune.verbs._quantities import seconds
 from ortune.verbs._session import experiment
 
 FORMATS = ("text", "json", "github", "markdown", "html")
 STOPPING = ""
 TO = ("onnx", "ort")
 AUTO = "auto"
+RACE_BUDGET = "2m"
+RACE_SHARE, LEAST_RACE_S = 0.25, 20.0
+"""Of the time of --tune, what comparing two exporters' models may take besides."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -136,13 +141,7 @@ class Options(Feeding):
     opset: Annotated[
         int, Option("--opset", "N", "ONNX opset. Default: the exporter's own choice.", MODEL, least=0)
     ] = 0
-    framework: Annotated[
-        str | None,
-        Option(
-            "--framework", "NAME", "Of module:function: pytorch, tensorflow or sklearn. Default: by its imports.",
-            MODEL,
-        ),
-    ] = None  # fmt: skip
+    framework: Framework = None
     source_python: Annotated[
         AnyPath | None,
         Option(
@@ -236,16 +235,18 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[ConvertRes
     kind = kind_of(options.source, options.framework)
     place = None if options.verify else options.place(kind)
     with experiment("convert", options, watch) as opened:
-        python = _python(options, kind, watch)
+        named_python = None if options.source_python is None else str(options.source_python)
+        python = python_of(kind, named_python, "--source-python", watch)
         watch.line(f"opening {options.source} with {kind.converter.framework}")
         example = opened.scratch / "example.npz"
         with (
             opened.measuring(kind.stem),
             SourceProcess(python, opened.scratch / "source", options.source) as process,
         ):
-            source = process.ask(_open_request(options, kind, example), SourceOpened)
+            source = process.ask(open_request(kind, options.feeds.shapes, example), SourceOpened)
             run_ = _Run(options, kind, opened, process, source, example if source.example else None)
-            envelope = run_.verified() if place is None else run_.converted(place)
+            attempts = run_.verified() if place is None else run_.converted()
+        envelope = run_.checked(attempts) if place is None else run_.written(attempts, place)
     return _tuned(options, envelope, watch) if options.tune and envelope.verdict == "written" else envelope
 
 
@@ -298,30 +299,6 @@ def exit_code(envelope: Envelope[ConvertResult]) -> int:
     return {"wrong-output": 1, "not-converted": 2}.get(envelope.verdict or "", 0)
 
 
-def _python(options: Options, kind: SourceKind, watch: Watcher) -> str:
-    """The interpreter that has the framework: the user's, or that of the environment that is made once."""
-    if options.source_python is None:
-        with watch.clock.stopped():
-            return made.require(kind.converter.name, watch.say).runtime.python
-    python = runtimes.interpreter(str(options.source_python))
-    if not python:
-        raise RuntimeNotFound(
-            "there is no Python interpreter", where=f"--source-python {options.source_python}"
-        )
-    return python
-
-
-def _open_request(options: Options, kind: SourceKind, example: Path) -> OpenSource:
-    return OpenSource(
-        kind=kind.kind,
-        source=kind.text if kind.factory else str(Path(kind.text).resolve()),
-        factory=kind.factory,
-        folder=str(Path.cwd()),
-        shapes=dict(options.feeds.shapes),
-        example=str(example),
-    )
-
-
 @dataclass(frozen=True, kw_only=True)
 class _Attempt:
     """One exporter's model with what the check saw; no side where there is none."""
@@ -358,6 +335,7 @@ class _Run:
         )
         self.check = Check(opened, process, source, example, options.feeds)
         self.asked = axes.asked(options.dynamic, source.inputs)
+        axes.require_open(self.asked, source)
         self.watch = opened.watch
 
     @property
@@ -381,33 +359,76 @@ class _Run:
             found.setdefault(name, {}).update(places)
         return found
 
-    def converted(self, place: Path) -> Envelope[ConvertResult]:
-        """Exports, checks and writes."""
+    def converted(self) -> list[_Attempt]:
+        """Exports and checks: until one is right, or by every exporter where they are raced."""
         attempts: list[_Attempt] = []
         for exporter in self.exporters:
             attempts.append(self._attempt(exporter))
-            if attempts[-1].ok:
+            if attempts[-1].ok and not self.options.tune:
                 break
         good = next((each for each in attempts if each.ok), None)
-        attempts = [self._blamed(each, good) for each in attempts]
-        if good is None:
+        return [self._blamed(each, good) for each in attempts]
+
+    def written(self, attempts: Sequence[_Attempt], place: Path) -> Envelope[ConvertResult]:
+        """Writes the model that is right; of two the faster, else the first."""
+        good = [each for each in attempts if each.ok]
+        if not good:
             wrong = any(each.side is not None for each in attempts)
             return self._envelope(attempts, "wrong-output" if wrong else "not-converted")
-        assert good.side is not None
-        model = labelled(good.side.model.ir, origin(self.kind, self.source, good.record))
-        with staged_model(model, place, external=bool(good.side.model.external)) as staged:
+        raced = self._raced(good) if len(good) > 1 else None
+        best = good[1] if raced is not None and raced.verdict == "faster" else good[0]
+        assert best.side is not None
+        model = labelled(best.side.model.ir, origin(self.kind, self.source, best.record))
+        with staged_model(model, place, external=bool(best.side.model.external)) as staged:
             deliver_model(staged, place, typed=self.options.output is not None, replace=self.options.force)
-        return self._envelope(attempts, "written", place)
+        # The answer is about the last conversion.
+        ordered = [each for each in attempts if each is not best] + [best]
+        envelope = self._envelope(ordered, "written", place)
+        text, exporter = self.options.source, best.record.exporter
+        fixed = _exported.fixed_axes(best.side.model, self.options.dynamic, self.source, text)
+        result = msgspec.structs.replace(
+            envelope.result,
+            raced=None if raced is None else raced.result,
+            findings=_exported.findings(best.side.model, exporter, self.source, text),
+            notes=(*envelope.result.notes, *([fixed] if fixed else [])),
+        )
+        return msgspec.structs.replace(envelope, result=result)
 
-    def verified(self) -> Envelope[ConvertResult]:
+    def _raced(self, good: Sequence[_Attempt]) -> Envelope[CompareResult] | None:
+        """Two exporters' models, both right, in the same blocks; None where they cannot be compared."""
+        options = self.options
+        first, second = good[0].exported, good[1].exported
+        assert first is not None and second is not None
+        self.watch.line(f"comparing {good[0].record.exporter} with {good[1].record.exporter}")
+        budget_s = seconds(options.budget or RACE_BUDGET, "--budget")
+        asked = compare.Options(
+            a=first,
+            b=second,
+            runtime=options.runtime,
+            tolerance=options.tolerance,
+            budget=f"{max(LEAST_RACE_S, RACE_SHARE * budget_s):.0f}s",
+            seed=options.seed,
+            no_wait=options.no_wait,
+            no_why=True,
+        )
+        try:
+            return compare.run(asked, self.watch)
+        except OrtuneError as error:
+            self.watch.say(f"the two exporters' models were not compared: {error.what}")
+            return None
+
+    def verified(self) -> list[_Attempt]:
         """Checks the model that was given."""
         assert self.options.model is not None
         given = self._checked(Path(self.options.model), "", SourceExported(), self.asked or self.expected)
-        attempts = [given]
-        if not given.ok:
-            right = next((each for each in map(self._attempt, self.exporters) if each.ok), None)
-            attempts = [self._blamed(given, right)]
-        return self._envelope(attempts, "equal" if given.ok else "wrong-output")
+        if given.ok:
+            return [given]
+        right = next((each for each in map(self._attempt, self.exporters) if each.ok), None)
+        return [self._blamed(given, right)]
+
+    def checked(self, attempts: Sequence[_Attempt]) -> Envelope[ConvertResult]:
+        """The answer about the model that was given."""
+        return self._envelope(attempts, "equal" if attempts[0].ok else "wrong-output")
 
     def _attempt(self, exporter: str) -> _Attempt:
         """One exporter's model, checked."""

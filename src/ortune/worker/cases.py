@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import Any, Callable, Dict, List, NamedTuple, Optional, Union
+from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple, Union
 
 from . import channels, timing
 from .protocol import Stop
@@ -124,40 +124,26 @@ def _kind(value: Any) -> str:
 
 
 class Case:
-    """One input shape: its feeds and what was measured with them."""
+    """One input shape: how it is run, and what was measured with it.
+
+    Args:
+        feed: Its name and weight.
+        call: One run, as it is timed.
+        outputs: Names and ONNX types of the outputs, asked once it has run.
+        read: One run that gives the outputs; None where the timed one does.
+        other: One run on other inputs, where a graph is captured.
+    """
 
     def __init__(
         self,
-        ort: Any,
-        session: Any,
-        settings: channels.Settings,
         feed: Dict[str, Any],
-        values: Any,
-        bound: Union[Bound, DeviceBound, None] = None,
+        call: Callable[[], Any],
+        outputs: Callable[[], List[Tuple[str, str]]],
+        read: Optional[Callable[[], Any]] = None,
+        other: Optional[Callable[[], Any]] = None,
     ) -> None:
         self.name, self.weight = feed["name"], feed["weight"]
-        self.session = session
-        self.names = [o.name for o in session.get_outputs()]
-        feeds, needs_ort_values = values.read_feeds(feed["path"])
-        if needs_ort_values:
-            if bound is not None:
-                # Run as if it had not been asked for, it would pass for a setting that changes nothing.
-                what = "%s takes no input of a type that numpy lacks" % settings.call_style
-                raise Stop("unsupported", what, "call_style")
-            feeds = values.as_ort_values(ort, feeds, values.bit_types(feed["path"]))
-            self.call: Callable[[], Any] = lambda: session.run_with_ort_values(
-                self.names, feeds, settings.run
-            )
-        elif bound is not None:
-            self.call = lambda: bound(feeds)
-        else:
-            self.call = lambda: session.run(self.names, feeds, settings.run)
-        self.read = self.call
-        self.other: Optional[Callable[[], Any]] = None
-        if isinstance(bound, DeviceBound):
-            self.read = lambda: bound.read(feeds)
-            if bound.captures:
-                self.other = lambda: bound.read(values.shifted(feeds))
+        self.call, self.outputs, self.read, self.other = call, outputs, read or call, other
         self.latencies: List[int] = []
         self.waits: List[int] = []
         self.turns: List[int] = []  # how many latencies there were after each turn
@@ -179,8 +165,8 @@ class Case:
             outputs = self.read()
         self.shapes = values.shapes(outputs)
         if outputs_path:
-            types = [o.type for o in self.session.get_outputs()]
-            values.write_outputs(os.path.join(outputs_path, self.name), self.names, types, outputs)
+            names, types = zip(*self.outputs())
+            values.write_outputs(os.path.join(outputs_path, self.name), names, types, outputs)
 
     def warm_up(self, request: Dict[str, Any]) -> None:
         """Calls until it is steady."""
@@ -223,7 +209,39 @@ def caller(
         bound = Bound(session, settings.run)
     elif settings.call_style != "run":
         bound = DeviceBound(ort, session, settings, request["device_memory"], request["captures"])
-    return [Case(ort, session, settings, feed, values, bound) for feed in request["feeds"]]
+    return [_case(ort, session, settings, feed, values, bound) for feed in request["feeds"]]
+
+
+def _case(
+    ort: Any,
+    session: Any,
+    settings: channels.Settings,
+    feed: Dict[str, Any],
+    values: Any,
+    bound: Union[Bound, DeviceBound, None],
+) -> Case:
+    """One shape, called as the settings have it."""
+
+    def outputs() -> List[Tuple[str, str]]:
+        return [(o.name, o.type) for o in session.get_outputs()]
+
+    names = [o.name for o in session.get_outputs()]
+    feeds, needs_ort_values = values.read_feeds(feed["path"])
+    if needs_ort_values and bound is not None:
+        # Run as if it had not been asked for, it would pass for a setting that changes nothing.
+        what = "%s takes no input of a type that numpy lacks" % settings.call_style
+        raise Stop("unsupported", what, "call_style")
+    if needs_ort_values:
+        typed = values.as_ort_values(ort, feeds, values.bit_types(feed["path"]))
+        return Case(feed, lambda: session.run_with_ort_values(names, typed, settings.run), outputs)
+    if isinstance(bound, DeviceBound):
+        device = bound
+        other = (lambda: device.read(values.shifted(feeds))) if device.captures else None
+        return Case(feed, lambda: device(feeds), outputs, lambda: device.read(feeds), other)
+    if bound is not None:
+        binding = bound
+        return Case(feed, lambda: binding(feeds), outputs)
+    return Case(feed, lambda: session.run(names, feeds, settings.run), outputs)
 
 
 def reports(callers: List[List[Case]]) -> List[Dict[str, Any]]:

@@ -5,14 +5,13 @@ Runs under any interpreter from Python 3.8 with numpy and onnxruntime, and impor
 
 from __future__ import annotations
 
-import gc
 import os
 import sys
-import time
 from typing import Any, Dict, List, Optional
 
-from . import cases, channels, nvidia, protocol, timing, together
+from . import cases, channels, nvidia, protocol, timing
 from .protocol import Link, Stop
+from .trial import Trial, follow, resident_bytes
 
 PLACEMENT = "get_provider_graph_assignment_info"
 """What tells, from ONNX Runtime 1.24 on, which provider has which nodes."""
@@ -52,51 +51,26 @@ def _trial(link: Link, request: Dict[str, Any]) -> None:
     link.phase = "loading"
     link.send("ready", version=protocol.VERSION, pid=os.getpid(), python=sys.version.split()[0],
               ort_version=ort.__version__)  # fmt: skip
-    trial = Trial(ort, request, link)
-    trial.load()
-    command = link.next_command()
-    waited_cpu = waited = 0
-    while command["do"] != "finish":
-        if command["do"] == "warm":
-            trial.warm()
-        elif command["do"] == "run":
-            trial.turn(command["runs"], command["unmeasured"])
-        else:
-            raise Stop("protocol", "this worker knows no command %r" % command["do"])
-        gc.disable()  # between turns too: a collection belongs to none of them
-        cpu, wall = (
-            time.process_time_ns(),
-            timing.CLOCK(),
-        )  # before it is said, since ortune may stop us at once
-        link.send("turn-over")
-        command = link.next_command()
-        waited_cpu += time.process_time_ns() - cpu
-        waited += timing.CLOCK() - wall
-    link.phase = "reporting"
-    link.send("done", waiting_cpu_ns=waited_cpu, waiting_ns=waited, **trial.report())
+    follow(Session(ort, request, link), link)
 
 
-class Trial:
+class Session(Trial):
     """A plan's session and what was measured of it so far."""
 
     def __init__(self, ort: Any, request: Dict[str, Any], link: Link) -> None:
-        self.ort, self.request, self.link = ort, request, link
+        super().__init__(request, link)
+        self.ort = ort
         self.settings: Any = None
         self.placement: List[Dict[str, Any]] = []
         self.sessions: List[Any] = []
-        self.callers: List[List[cases.Case]] = []
         self.added: Optional[int] = None  # threads that one session brought
-        self.load_ns = self.cpu_ns = self.wall_ns = 0
-        self.base_bytes: Optional[int] = None
-        self.idle: Optional[float] = None
-        self.switches: Optional[int] = None
         self.gpu: Any = None  # what times kernels, where the profile is to have them
 
     def load(self) -> None:
         """Creates the session."""
         from . import probes
 
-        ort, request, link = self.ort, self.request, self.link
+        ort, request = self.ort, self.request
         if request["device_memory"] == "cuda":
             nvidia.load_nvidia_libraries(ort)
         ort.set_seed(request["seed"])
@@ -109,7 +83,7 @@ class Trial:
         if request["providers"] and hasattr(ort.InferenceSession, PLACEMENT):
             settings.session.add_session_config_entry("session.record_ep_graph_assignment_info", "1")
         files = probes.files(request["applied"])
-        self.base_bytes = _resident_bytes("VmRSS")
+        self.base_bytes = resident_bytes("VmRSS")
         threads_before = probes.thread_count()
         arguments = channels.session_arguments(ort, settings, request["providers"])
         if request["gpu_tracer"]:
@@ -129,56 +103,30 @@ class Trial:
         _require_providers(self.sessions[0], request["providers"], ort.get_available_providers())
         self.placement = _placement(self.sessions[0], request["providers"])
         settings.files = None if files is None else (files, probes.files(request["applied"]) or 0)
-        link.phase = "running"
-        link.send("loaded", load_ns=self.load_ns)
 
-    def warm(self) -> None:
-        """Runs each case once, and warms up."""
+    def make_callers(self) -> List[List[cases.Case]]:
+        """The cases of each caller of each session."""
         from . import values
 
-        request, link = self.request, self.link
-        self.callers = [
-            cases.caller(self.ort, session, self.settings, request, values)
+        return [
+            cases.caller(self.ort, session, self.settings, self.request, values)
             for session in self.sessions
-            for _ in range(request["callers"])
+            for _ in range(self.request["callers"])
         ]
-        for number, caller in enumerate(self.callers):
-            for case in caller:
-                case.first(request["outputs_path"] if number == 0 else "", values)
-        link.phase = "warming"
-        if request["warmup_runs"]:
-            for caller in self.callers:
-                for case in caller:
-                    case.warm_up(request)
-            self.idle = _idle_cpu_ratio()
-        link.phase = "timing"
-        gc.collect()
-
-    def turn(self, runs: int, unmeasured: int) -> None:
-        """Times one batch of every caller."""
-        before = _involuntary_switches()
-        cpu, wall = together.run(self.callers, self.request, runs, unmeasured)
-        self.cpu_ns += cpu
-        self.wall_ns += wall
-        if before is not None:
-            self.switches = (self.switches or 0) + _involuntary_switches() - before
 
     def report(self) -> Dict[str, Any]:
         """What was measured, as the message wants it."""
         from . import probes
 
-        session, callers = self.sessions[0], self.callers
+        session = self.sessions[0]
         return {
-            "load_ns": self.load_ns, "cases": cases.reports(callers), "cpu_ns": self.cpu_ns, "wall_ns": self.wall_ns,
-            "n_runs": sum(len(c.latencies) for caller in callers for c in caller), "n_callers": len(callers),
-            "idle_cpu_ratio": self.idle, "peak_bytes": _resident_bytes("VmHWM"), "base_bytes": self.base_bytes,
+            **super().report(),
             "threads": self.added,
             "read_back": probes.read_back(
                 self.request["applied"], self.settings, session, self.added, self.idle
             ),
             "providers": session.get_providers(), "placement": self.placement,
             "devices": self.settings.devices, "ort_version": self.ort.__version__,
-            "involuntary_switches": self.switches,
             "wrote": self.settings.files[1] > self.settings.files[0] if self.settings.files else None,
             "profile": self._profile(session), "untraced": self.gpu.problem if self.gpu is not None else "",
         }  # fmt: skip
@@ -229,33 +177,6 @@ def _placement(session: Any, requested: List[Dict[str, Any]]) -> List[Dict[str, 
         what = "%s took none of the nodes: all run on %s" % (first, ", ".join(sorted(placement)))
         raise Stop("not-applied", what, first)
     return list(placement.values())
-
-
-def _idle_cpu_ratio() -> float:
-    """CPU time over wall time while nothing is asked of the session: threads that spin show here."""
-    cpu, wall = time.process_time_ns(), timing.CLOCK()
-    time.sleep(0.02)
-    return (time.process_time_ns() - cpu) / (timing.CLOCK() - wall)
-
-
-def _resident_bytes(field: str) -> Optional[int]:
-    """VmRSS or VmHWM of this process; not ru_maxrss, which Linux inherits from the parent on fork."""
-    try:
-        with open("/proc/self/status", encoding="ascii", errors="replace") as f:
-            for line in f:
-                if line.startswith(field):
-                    return int(line.split()[1]) * 1024
-    except OSError:
-        pass
-    return None
-
-
-def _involuntary_switches() -> Any:
-    try:
-        import resource
-    except ImportError:
-        return None
-    return resource.getrusage(resource.RUSAGE_SELF).ru_nivcsw
 
 
 def _disk_full(error: OSError) -> bool:

@@ -30,7 +30,6 @@ from ortune.knobs.web.web_isolation import KNOB as ISOLATION
 from ortune.platform import Snapshot
 from ortune.records import (
     Applied,
-    Command,
     FailureReason,
     FeedRef,
     GpuRun,
@@ -38,7 +37,6 @@ from ortune.records import (
     PageSeen,
     Placement,
     ReadBack,
-    ToolRequest,
     TrialDone,
     TrialError,
     TrialRequest,
@@ -54,7 +52,7 @@ from ortune.targets.machine import Machine
 from ortune.targets.process import Process
 from ortune.targets.task import Task
 from ortune.targets.turns import Runner
-from ortune.targets.worker import LOG
+from ortune.targets.worker import LOG, Message
 
 CONSOLE = "console.txt"
 GRAPH, MOST_GRAPH = "graph.onnx", 1 << 27
@@ -185,7 +183,7 @@ class Page(Process):
         self._tokens.append(token_of(server.url))
         return server
 
-    def send(self, message: TrialRequest | Command | ToolRequest) -> None:
+    def send(self, message: Message) -> None:
         """Tells the page something."""
         assert self.server is not None
         if isinstance(message, TrialRequest):

@@ -1,0 +1,126 @@
+"""A source as a side of a comparison: opened by its framework, and joined with an ONNX model."""
+
+from __future__ import annotations
+
+import hashlib
+import tempfile
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+
+import msgspec
+import numpy as np
+
+from ortune import files
+from ortune.conversion.kinds import SourceKind
+from ortune.conversion.opening import open_request
+from ortune.conversion.pairing import NotPaired, pair_inputs
+from ortune.errors import InputError
+from ortune.experiment.opening import Experiment
+from ortune.model.open import OpenModel
+from ortune.records import Plan, Runtime, SourceOpened, SourceSide
+from ortune.targets.source import SourceProcess
+from ortune.trials.sides import Resolved
+
+
+@dataclass(frozen=True, kw_only=True)
+class SourceModel(OpenModel):
+    """A source under the graph of the ONNX model that it is joined with.
+
+    Attributes:
+        own: The files that it is made of, as far as they are known.
+    """
+
+    own: tuple[Path, ...] = field(default=())
+
+    @cached_property
+    def sha256(self) -> str:
+        """The sha256 of its own files; "" of a function whose module is not in this folder."""
+        if not self.own:
+            return ""
+        digest = hashlib.sha256()
+        for path in self.own:
+            with path.open("rb") as stream:
+                digest.update(hashlib.file_digest(stream, "sha256").digest())
+        return digest.hexdigest()
+
+
+def sides_of(
+    kind: SourceKind, python: str, opened: Experiment, onnx: Resolved, plan: Plan
+) -> tuple[list[Resolved], str]:
+    """A source as its framework runs it, a side for each way, the usual one first.
+
+    Args:
+        kind: What the source is.
+        python: The interpreter that has its framework.
+        opened: What is measured.
+        onnx: The ONNX model that it is joined with, whose inputs it is fed.
+        plan: Its threads, which are all that a framework takes.
+
+    Returns:
+        The sides, and why another way is left out, "" where none is.
+
+    Raises:
+        OrtuneError: It cannot be opened, or takes other inputs.
+    """
+    folder = Path(tempfile.mkdtemp(prefix="source-", dir=opened.scratch))
+    example = folder / "example.npz"
+    request = open_request(kind, opened.terms.feeds.shapes, example)
+    opened.watch.line(f"opening {kind.text} with {kind.converter.framework}")
+    with SourceProcess(python, folder, kind.text) as process:
+        source = process.ask(request, SourceOpened)
+    arrays: dict[str, np.ndarray] = {}
+    if source.example:
+        with np.load(example, allow_pickle=False) as archive:
+            arrays = {name: archive[name] for name in archive.files}
+    try:
+        pairs = pair_inputs(onnx.model.ir, source.inputs, {}, arrays)
+    except NotPaired as error:
+        do = f"compare it with its own conversion: ortune convert {kind.text}"
+        raise InputError(str(error), where=kind.text, do=do) from error
+    sides = []
+    for style in source.styles:
+        side = SourceSide(
+            framework=source.framework,
+            kind=kind.kind,
+            source=request.source,
+            factory=kind.factory,
+            folder=request.folder,
+            shapes=request.shapes,
+            style=style,
+            inputs=pairs,
+            outputs=tuple(str(value.name) for value in onnx.model.ir.graph.outputs),
+        )
+        runtime = Runtime(python=python, name=kind.converter.name, source=side)
+        model = _model(kind, source, onnx.model)
+        sides.append(
+            Resolved(
+                label=kind.text, model=model, plan=plan, runtime=runtime, runs=Path(kind.text), onnx=onnx
+            )
+        )
+    return sides, source.left_out
+
+
+def _model(kind: SourceKind, source: SourceOpened, onnx: OpenModel) -> SourceModel:
+    path = Path(kind.text)
+    if kind.factory:
+        module = Path(kind.text.partition(":")[0].replace(".", "/"))
+        places = (module.with_suffix(".py"), module / "__init__.py")
+        own = tuple(place for place in places if files.is_file(place))
+    elif files.is_folder(path):
+        own = tuple(sorted(file for file in path.rglob("*") if file.is_file()))
+    else:
+        own = (path,)
+    facts = msgspec.structs.replace(
+        onnx.facts,
+        path=kind.text,
+        format="source",
+        size_bytes=sum(file.stat().st_size for file in own),
+        external_bytes=0,
+        producer=source.framework,
+        ir_version=0,
+        opsets={},
+        n_nodes=0,
+    )
+    stamps = tuple((file, file.stat().st_size, file.stat().st_mtime_ns) for file in own)
+    return SourceModel(path=path, ir=onnx.ir, facts=facts, stamps=stamps, own=own)

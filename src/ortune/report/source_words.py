@@ -1,0 +1,39 @@
+"""What is said of sides that their own framework runs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from ortune.records import CompareResult, Measured, Plan
+
+_INTRA_OP = "intra_op_num_threads"
+
+
+def threads(plan: Plan, trials: Sequence[Measured]) -> int | None:
+    """Threads that one operator may use: those that were created or read back; None where nothing tells."""
+    done = trials[0].done
+    if done.threads is not None:
+        return done.threads + 1  # the calling thread is one of them
+    verified = any(item.knob == _INTRA_OP and item.level == "effect" for item in done.read_back)
+    return int(plan.settings[_INTRA_OP]) if verified else None
+
+
+def same_threads(counts: Mapping[str, int | None]) -> str:
+    """The threads of each side, by what runs it; the command that makes them the same, where they are not."""
+    known = {name: count for name, count in counts.items() if count is not None}
+    parts = [f"{name}: {count}" for name, count in known.items()]
+    parts += [f"{name}: its own choice (n_jobs)" for name, count in counts.items() if count is None]
+    if len(set(known.values())) == 1 and len(known) == len(counts):
+        count = next(iter(known.values()))
+        return f"all sides use {count} {'thread' if count == 1 else 'threads'} per operator"
+    differ = len(set(known.values())) > 1
+    remedy = f"; set the same number on all sides: --set {_INTRA_OP}={min(known.values())}" if differ else ""
+    return f"threads per operator: {', '.join(parts)}{remedy}"
+
+
+def frameworks(result: CompareResult) -> str:
+    """What runs the two sides of a headline: "A is PyTorch 2.13.0 (eager), B is onnxruntime 1.31.1"; else ""."""
+    a, b = result.base.runtime, result.new.runtime
+    if a.source is None and b.source is None:
+        return ""
+    return f"A is {a.build}, {result.name} is {b.build}"

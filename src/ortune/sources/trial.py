@@ -1,0 +1,134 @@
+"""A trial of a source in its framework: it takes turns with those of ONNX Runtime, by the same messages."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import re
+import sys
+import tempfile
+from typing import Any, NoReturn
+
+from ..worker import cases, channels, timing, trial
+from ..worker.protocol import VERSION, Link, Stop
+from .source import Refused, Source
+
+MODULES = {
+    "torch": "torch_model",
+    "tensorflow": "tensorflow_model",
+    "tflite": "tensorflow_model",
+    "fitted": "fitted_model",
+}
+"""What opens a source, by its kind; a closed list."""
+THREADS = "intra_op_num_threads"
+_LONGEST = 2000
+_COLOURS = re.compile(r"\x1b\[[0-9;]*m")
+
+
+def open_source(request: dict[str, Any]) -> Source:
+    """The source of a request, its framework imported."""
+    # Ortune's own scratch folder, where this process was started: what a framework leaves there goes with it.
+    tempfile.tempdir = os.getcwd()
+    os.chdir(request["folder"])
+    module = importlib.import_module("." + MODULES[request["kind"]], __package__)
+    opened: Source = module.open_source(request)
+    return opened
+
+
+def run(request: dict[str, Any], link: Link) -> NoReturn:
+    """One trial, from its request to its report; whatever goes wrong becomes one message."""
+    try:
+        link.phase = "loading"
+        link.send("ready", version=VERSION, pid=os.getpid(), python=sys.version.split()[0])
+        trial.follow(SourceTrial(request, link), link)
+    except Stop as stop:
+        link.send("error", reason=stop.reason, what=stop.what, phase=link.phase, knob=stop.knob)
+    except Refused as error:
+        link.send("error", reason="unsupported", what=error.what, phase=link.phase)
+    except MemoryError as error:
+        link.send("error", reason="out-of-memory", what=str(error) or "MemoryError", phase=link.phase)
+    except BrokenPipeError:
+        pass  # nobody is left to tell
+    except Exception as error:  # a trial that fails is data
+        reason = "load-error" if link.phase == "loading" else "run-error"
+        link.send("error", reason=reason, what=words(error), phase=link.phase)
+    os._exit(0)
+
+
+class SourceTrial(trial.Trial):
+    """A source as its framework runs it.
+
+    Args:
+        request: What opens it, how it is called, and the trial's own part.
+        link: To ortune.
+    """
+
+    source: Source
+
+    def __init__(self, request: dict[str, Any], link: Link) -> None:
+        super().__init__(request["trial"], link)
+        self.side, self.opening = request["side"], request["open"]
+
+    def load(self) -> None:
+        """Imports the framework and opens the source."""
+        channels.apply_process(self.request["applied"])
+        for item in self.request["applied"]:
+            if item["channel"] != "process" and item["knob"] != THREADS:
+                raise Stop("unsupported", "%s is a setting of ONNX Runtime" % item["knob"], item["knob"])
+        if self.request["sessions"] != 1:
+            raise Stop(
+                "unsupported",
+                "a framework's side has one copy of its model, not %d" % self.request["sessions"],
+            )
+        if self.request["profile_path"]:
+            raise Stop("unsupported", "ONNX Runtime's profiler sees nothing of a framework")
+        self.base_bytes = trial.resident_bytes("VmRSS")
+        start = timing.CLOCK()
+        self.source = open_source(self.opening)
+        self.load_ns = timing.CLOCK() - start
+
+    def make_callers(self) -> list[list[cases.Case]]:
+        """The cases of each caller."""
+        return [[self._case(feed) for feed in self.request["feeds"]] for _ in range(self.request["callers"])]
+
+    def _case(self, feed: dict[str, Any]) -> cases.Case:
+        from ..worker import values
+
+        fed, _ = values.read_feeds(feed["path"])
+        feeds = {self.side["inputs"].get(name, name): value for name, value in fed.items()}
+        call = self.source.prepared(feeds, self.side["style"])
+        outputs: list[tuple[str, str]] = []
+
+        def read() -> list[Any]:
+            found = self.source.outputs_of(call(), feeds)
+            names = [*self.side["outputs"], *(name for name, _ in found[len(self.side["outputs"]) :])]
+            outputs[:] = [(name, type_of(value)) for name, (_, value) in zip(names, found, strict=False)]
+            return [value for _, value in found]
+
+        return cases.Case(feed, call, lambda: outputs, read)
+
+    def report(self) -> dict[str, Any]:
+        """What was measured, with the threads that the framework says it has."""
+        counts = [item for item in self.request["applied"] if item["knob"] == THREADS]
+        return {**super().report(), "read_back": [self._read_back(item) for item in counts]}
+
+    def _read_back(self, item: dict[str, Any]) -> dict[str, Any]:
+        has = self.source.threads()
+        seen = "" if has is None else "%d %s" % (has, "thread" if has == 1 else "threads")
+        level = "none" if has is None else "effect"
+        return {"knob": item["knob"], "level": level, "ok": has in (None, item["value"]), "seen": seen}
+
+
+def type_of(value: Any) -> str:
+    """The ONNX type of an array."""
+    from .source import onnx_type
+
+    return "tensor(%s)" % onnx_type(value.dtype)
+
+
+def words(error: BaseException) -> str:
+    """What was raised first: exporters wrap it in pages of advice."""
+    while error.__cause__ is not None:
+        error = error.__cause__
+    text = _COLOURS.sub("", str(error)).strip()
+    return ("%s: %s" % (type(error).__name__, text))[:_LONGEST]

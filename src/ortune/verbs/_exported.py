@@ -1,0 +1,69 @@
+"""What an exporter did badly, as rules find it, each with the option of ``ortune convert`` that mends it."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+
+import msgspec
+
+from ortune.model.open import OpenModel
+from ortune.printable import operand
+from ortune.records import Finding, Plan, SourceOpened
+from ortune.rules import Facts, rule_of
+from ortune.rules.graph import (
+    attention_left_in_parts,
+    functions_written_out,
+    gelu_left_in_parts,
+    hard_swish_in_parts,
+    layer_normalization_left_in_parts,
+    old_opset,
+)
+
+_OPSETS = {
+    hard_swish_in_parts: 14,
+    layer_normalization_left_in_parts: 17,
+    old_opset: 18,
+    gelu_left_in_parts: 20,
+    attention_left_in_parts: 23,
+}
+"""What an exporter leaves in parts, or old, and the first opset that has an operator for it."""
+_DYNAMO, _SCRIPT = "dynamo", "torchscript"
+
+
+def findings(model: OpenModel, exporter: str, source: SourceOpened, text: str) -> tuple[Finding, ...]:
+    """What rules find in a converted model that another export would not have.
+
+    Args:
+        model: As it was exported.
+        exporter: Of it.
+        source: What the framework says of the source.
+        text: The source as it was named.
+    """
+    facts = Facts(model=model, plan=Plan())
+    opset = model.facts.opsets.get("", 0)
+    found = list(rule_of(functions_written_out).findings(facts))
+    for module, first in _OPSETS.items():
+        for finding in rule_of(module).findings(facts):
+            options = ["--opset", str(first)] if opset < first else []
+            if not options and exporter == _SCRIPT and _DYNAMO in source.exporters:
+                options = ["--exporter", _DYNAMO]
+            fix = f"export it again: {_command(text, options)}" if options else finding.fix
+            found.append(msgspec.structs.replace(finding, fix=fix))
+    return tuple(found)
+
+
+def fixed_axes(model: OpenModel, asked: str, source: SourceOpened, text: str) -> str:
+    """That a PyTorch module came out with all sizes fixed, since none was asked to be dynamic; "" where not."""
+    if asked or _SCRIPT not in source.exporters or not source.inputs:
+        return ""
+    first = source.inputs[0]
+    sizes = "x".join(str(size) for size in first.shape)
+    return (
+        f"all sizes are fixed, {first.name} at {sizes}, because --dynamic was not given; "
+        f"to keep the batch dynamic: {_command(text, ['--dynamic', 'batch'])}"
+    )
+
+
+def _command(text: str, options: Sequence[str]) -> str:
+    return shlex.join(["ortune", "convert", operand(text), *options, "--force"])

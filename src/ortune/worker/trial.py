@@ -1,0 +1,124 @@
+"""A trial turn by turn, whatever it runs: ONNX Runtime here, a framework in the process of one."""
+
+from __future__ import annotations
+
+import gc
+import time
+from typing import Any, Dict, List, Optional
+
+from . import cases, timing, together
+from .protocol import Link, Stop
+
+
+class Trial:
+    """What was measured of a request so far; a subclass loads what is run, and makes the calls.
+
+    Attributes:
+        load_ns: What loading took.
+        base_bytes: Resident memory before.
+    """
+
+    def __init__(self, request: Dict[str, Any], link: Link) -> None:
+        self.request, self.link = request, link
+        self.callers: List[List[cases.Case]] = []
+        self.load_ns = self.cpu_ns = self.wall_ns = 0
+        self.base_bytes: Optional[int] = None
+        self.idle: Optional[float] = None
+        self.switches: Optional[int] = None
+
+    def load(self) -> None:
+        """Loads what is run."""
+        raise NotImplementedError
+
+    def make_callers(self) -> List[List[cases.Case]]:
+        """The cases of each caller."""
+        raise NotImplementedError
+
+    def warm(self) -> None:
+        """Runs each case once, and warms up."""
+        from . import values  # imports numpy, which must not fail before it can be said
+
+        request, link = self.request, self.link
+        self.callers = self.make_callers()
+        for number, caller in enumerate(self.callers):
+            for case in caller:
+                case.first(request["outputs_path"] if number == 0 else "", values)
+        link.phase = "warming"
+        if request["warmup_runs"]:
+            for caller in self.callers:
+                for case in caller:
+                    case.warm_up(request)
+            self.idle = _idle_cpu_ratio()
+        link.phase = "timing"
+        gc.collect()
+
+    def turn(self, runs: int, unmeasured: int) -> None:
+        """Times one batch of every caller."""
+        before = _involuntary_switches()
+        cpu, wall = together.run(self.callers, self.request, runs, unmeasured)
+        self.cpu_ns += cpu
+        self.wall_ns += wall
+        if before is not None:
+            self.switches = (self.switches or 0) + _involuntary_switches() - before
+
+    def report(self) -> Dict[str, Any]:
+        """What was measured, as the message wants it."""
+        callers = self.callers
+        return {
+            "load_ns": self.load_ns, "cases": cases.reports(callers), "cpu_ns": self.cpu_ns, "wall_ns": self.wall_ns,
+            "n_runs": sum(len(c.latencies) for caller in callers for c in caller), "n_callers": len(callers),
+            "idle_cpu_ratio": self.idle, "peak_bytes": resident_bytes("VmHWM"), "base_bytes": self.base_bytes,
+            "involuntary_switches": self.switches,
+        }  # fmt: skip
+
+
+def follow(trial: Trial, link: Link) -> None:
+    """Loads, then does what it is told, one turn at a time, asleep between turns; reports at the end."""
+    trial.load()
+    link.phase = "running"
+    link.send("loaded", load_ns=trial.load_ns)
+    command = link.next_command()
+    waited_cpu = waited = 0
+    while command["do"] != "finish":
+        if command["do"] == "warm":
+            trial.warm()
+        elif command["do"] == "run":
+            trial.turn(command["runs"], command["unmeasured"])
+        else:
+            raise Stop("protocol", "this worker knows no command %r" % command["do"])
+        gc.disable()  # between turns too: a collection belongs to none of them
+        # Before it is said, since ortune may stop us at once.
+        cpu, wall = time.process_time_ns(), timing.CLOCK()
+        link.send("turn-over")
+        command = link.next_command()
+        waited_cpu += time.process_time_ns() - cpu
+        waited += timing.CLOCK() - wall
+    link.phase = "reporting"
+    link.send("done", waiting_cpu_ns=waited_cpu, waiting_ns=waited, **trial.report())
+
+
+def _idle_cpu_ratio() -> float:
+    """CPU time over wall time while nothing is asked of it: threads that spin show here."""
+    cpu, wall = time.process_time_ns(), timing.CLOCK()
+    time.sleep(0.02)
+    return (time.process_time_ns() - cpu) / (timing.CLOCK() - wall)
+
+
+def resident_bytes(field: str) -> Optional[int]:
+    """VmRSS or VmHWM of this process; not ru_maxrss, which Linux inherits from the parent on fork."""
+    try:
+        with open("/proc/self/status", encoding="ascii", errors="replace") as f:
+            for line in f:
+                if line.startswith(field):
+                    return int(line.split()[1]) * 1024
+    except OSError:
+        pass
+    return None
+
+
+def _involuntary_switches() -> Any:
+    try:
+        import resource
+    except ImportError:
+        return None
+    return resource.getrusage(resource.RUSAGE_SELF).ru_nivcsw

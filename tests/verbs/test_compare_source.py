@@ -1,0 +1,117 @@
+"""``ortune compare`` with a side that its own framework runs: the same blocks, outputs, threads and words."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import made_runtimes
+import ortune
+from ortune.errors import OrtuneError, UsageError
+from ortune.fleet.converters import SKLEARN, TORCH, Converter
+from ortune.records import Envelope
+from ortune.verbs import compare
+from simulated_machine import Lab, measuring_on
+
+FITTED = """
+import numpy as np
+from sklearn.linear_model import LogisticRegression
+
+
+def model():
+    rows = np.random.default_rng(0).normal(size=(200, 6)).astype(np.float32)
+    return LogisticRegression().fit(rows, rows[:, 0] > 0.1), rows[:16]
+
+
+def wider():
+    rows = np.random.default_rng(0).normal(size=(200, 9)).astype(np.float32)
+    return LogisticRegression().fit(rows, rows[:, 0] > 0.1), rows[:16]
+
+
+def other():
+    rows = np.random.default_rng(1).normal(size=(200, 6)).astype(np.float32)
+    return LogisticRegression().fit(rows, rows[:, 1] > 0.1), rows[:16]
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("ORTUNE_LOCK", str(tmp_path / "lock"))
+    Path("fitted.py").write_text(FITTED)
+    return tmp_path
+
+
+def python_of(converter: Converter) -> str:
+    return made_runtimes.require(converter.name).runtime.python
+
+
+def compared(*sides: str, **more: object) -> Envelope[object]:
+    with measuring_on(Lab(3)):
+        return ortune.compare(*sides, store="store", budget="5m", max_blocks=12, **more)
+
+
+def test_a_fitted_model_takes_turns_with_its_conversion(folder: Path) -> None:
+    python = python_of(SKLEARN)
+    assert ortune.convert("fitted:model", output="model.onnx", source_python=python).verdict == "written"
+    answer = compared("fitted:model", "model.onnx", a_runtime=python)
+    result = answer.result
+    assert result.comparison is not None and result.comparison.n_blocks >= 6
+    assert result.outputs.ok and result.base.runtime.source is not None
+    assert result.base.model.format == "source" and result.base.model.path == "fitted:model"
+    headline = " ".join(answer.summary().split())
+    assert "A is scikit-learn 1.8.0, B is onnxruntime " in headline
+    assert any("n_jobs" in note for note in result.notes)
+    # Another model's outputs are told as those of any other side.
+    wrong = compared("model.onnx", "fitted:other", b_runtime=python)
+    assert not wrong.result.outputs.ok and compare.exit_code(wrong) in (0, 1)
+    assert wrong.result.outputs.relative_l2 > 0.01
+    with pytest.raises(OrtuneError, match="9 features"):
+        compared("model.onnx", "fitted:wider", b_runtime=python)
+
+
+def test_what_is_of_onnxruntime_alone_is_refused(folder: Path) -> None:
+    python = python_of(SKLEARN)
+    with pytest.raises(UsageError, match="with an ONNX model"):
+        compared("fitted:model", a_runtime=python)
+    with pytest.raises(UsageError, match="with an ONNX model"):
+        compared("fitted:model", "fitted:other", a_runtime=python, b_runtime=python)
+    assert ortune.convert("fitted:model", output="model.onnx", source_python=python).verdict == "written"
+    with pytest.raises(UsageError, match="allow_spinning"):
+        compared("model.onnx", "fitted:model", b_runtime=python, b_set={"spin": 0})
+    with pytest.raises(UsageError, match="ONNX Runtime runs"):
+        compared("model.onnx", "fitted:model", b_runtime=python, b_target="cpu")
+    Path("model.pt").write_bytes(b"x")
+    with pytest.raises(OrtuneError, match="pickle"):
+        compared("model.onnx", "model.pt")
+    Path("plan.json").write_text('{"settings": {}, "source": "fitted:model"}')
+    with pytest.raises(UsageError, match="no part called 'source'"):
+        compared("model.onnx", "plan.json")
+
+
+@pytest.mark.long
+def test_pytorch_is_two_sides_with_the_same_threads(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    sources = Path(__file__).resolve().parents[1] / "sources" / "torch_sources.py"
+    Path(sources.name).write_text(sources.read_text())
+    python = python_of(TORCH)
+    converted = ortune.convert(
+        "torch_sources:resnet", dynamic="batch", output="net.onnx", source_python=python
+    )
+    assert converted.verdict == "written"
+    answer = compared(
+        "torch_sources:resnet", "net.onnx", a_runtime=python, a_set={"intra": 2}, b_set={"intra": 2}
+    )
+    sides = {side.name: side for side in answer.result.candidates}
+    assert set(sides) == {"B", "C"} and all(side.outputs.ok for side in sides.values())
+    assert sides["C"].side.runtime.source.style == "torch.compile"
+    assert answer.result.base.runtime.source.style == "eager"
+    assert [(r.knob, r.ok, r.seen) for r in sides["C"].read_back] == [
+        ("intra_op_num_threads", True, "2 threads")
+    ]
+    assert any("2 threads per operator" in note for note in answer.result.notes)
+    # Without a compiler that is told, and eager is compared.
+    monkeypatch.setenv("PATH", str(folder))
+    answer = compared("torch_sources:resnet", "net.onnx", a_runtime=python)
+    assert not answer.result.candidates and answer.result.outputs.ok
+    assert any("torch.compile" in note and "compiler" in note for note in answer.result.notes)
