@@ -10,6 +10,7 @@ import onnx
 import pytest
 from onnx import parser
 
+import ortune
 from ortune.errors import UsageError
 from ortune.experiment.across import usable_here
 from ortune.fleet import made
@@ -73,3 +74,16 @@ def test_words_for_many_targets_name_none(targets: str | None) -> None:
 def test_a_target_that_is_none_is_refused() -> None:
     with pytest.raises(UsageError, match="unknown target 'automatic'"):
         _ = Options(model="m.onnx", targets="automatic").others
+
+
+def test_a_target_that_fails_in_its_first_run_is_named_and_the_race_goes_on(
+    side: Resolved, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ORTUNE_LOCK", str(tmp_path / "lock"))
+    make("openvino")  # whose interpreter has no such provider
+    result = ortune.tune(
+        side.model.path, targets="auto", budget="25s", output=tmp_path, store=tmp_path / "store", bundle=False
+    ).result
+    told = [note for note in result.not_tried if "OpenVINO" in note or "openvino" in note]
+    assert told and ("does not run this model" in told[0] or "no time is left" in told[0])
+    assert result.winner.provider_names == ("CPUExecutionProvider",)
