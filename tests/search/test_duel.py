@@ -76,8 +76,9 @@ def fight(
     arms: Sequence[str] = (NEW,),
     stop: Callable[[], bool] = lambda: False,
     on_block: Callable[[duel.Duel], None] = lambda state: None,
+    schedule: Sequential | None = None,
 ) -> duel.Duel:
-    schedule = Sequential(rules, design or duel.design(machine.trial_ns, rules), arms)
+    schedule = schedule or Sequential(rules, design or duel.design(machine.trial_ns, rules), arms)
     drive(
         schedule,
         machine,
@@ -226,6 +227,48 @@ def test_time_that_is_left_is_used_up_to_the_fewest_blocks_of_a_claim(
     assert {c.n_blocks for c in found.values()} == {duel.least_blocks(r.share(len(arms)))}
 
 
+@pytest.mark.parametrize(
+    ("times", "n_blocks", "controls", "verdict"),
+    [(1.5, 6, 2, "faster"), (2.5, 6, 0, "faster"), (6, 2, 0, "inconclusive"), (40, 1, 0, "inconclusive")],
+)
+def test_blocks_that_are_dearer_than_was_said_keep_to_the_budget(
+    times: float, n_blocks: int, controls: int, verdict: str
+) -> None:
+    """First the number of blocks goes, then the controls, then the claim."""
+    machine = Machine(0, {NEW: 0.5}, trial_ns=int(times * TRIAL_NS))
+    r = rules(budget_ns=9 * 4 * TRIAL_NS, threshold_ratio=0.05)
+    plan = duel.design(TRIAL_NS, r)
+    assert plan == duel.Design(sequential=False, n_blocks=9)
+    schedule = Sequential(r, plan)
+    state = fight(machine, r, schedule=schedule)
+    found = duel.conclude(state, r, schedule.design)
+    assert (found.n_blocks, len(state.controls), found.verdict) == (n_blocks, controls, verdict)
+    assert schedule.design.controlled == bool(controls)
+    assert machine.now <= max(r.budget_ns, 4 * machine.trial_ns)
+    assert (duel.gate(state, r, schedule.design).answer == "pass") == bool(controls)
+
+
+def test_a_block_that_alone_took_long_does_not_cost_the_controls() -> None:
+    machine = Machine(0, {NEW: 0.5})
+    r = rules(budget_ns=15 * 4 * TRIAL_NS)
+
+    def hiccup(state: duel.Duel) -> None:
+        machine.now += 5 * 4 * TRIAL_NS if len(state.blocks) == 2 else 0
+
+    schedule = Sequential(r, duel.design(TRIAL_NS, r))
+    state = fight(machine, r, schedule=schedule, on_block=hiccup)
+    assert len(state.controls) == 2 and schedule.design.controlled
+    assert machine.now <= r.budget_ns
+
+
+def test_a_calibration_that_failed_is_not_repeated_without_time_for_it() -> None:
+    machine = Machine(0, {IDENTICAL: 1.5, NEW: 0.5})
+    r = rules(budget_ns=13 * 4 * TRIAL_NS)
+    with pytest.raises(MeasurementError, match="no time is left"):
+        fight(machine, r)
+    assert machine.now == 9 * 4 * TRIAL_NS
+
+
 THREE = (NEW, "new-c", "new-d")
 
 
@@ -242,7 +285,8 @@ def test_a_sequence_that_the_clock_ends_before_it_could_speak_is_told_by_an_exac
     state = fight(machine, r, arms=THREE, on_block=slower)
     found = duel.conclude_all(state, r, plan)
     assert state.ended == "budget"
-    assert [found[arm].n_blocks for arm in THREE] == [9, 9, 9]
+    assert [found[arm].n_blocks for arm in THREE] == [8, 8, 8]
+    assert machine.now <= r.budget_ns
     assert {(c.method, c.verdict) for c in found.values()} == {("sign-flip", "faster")}
 
 

@@ -204,7 +204,7 @@ class Comparing:
             on_block=lambda block: self._on_block(schedule, block),
             calibrated=lambda judgement: self._retime(judgement, schedule),
         )
-        self.state = schedule.state
+        self.state, self.design = schedule.state, schedule.design
         self._start_alone(self.state, self.design)
         require_unchanged(self.a, *(new.side for new in self.news))
 

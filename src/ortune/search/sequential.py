@@ -7,7 +7,10 @@ unless they hold.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Literal
+
+import numpy as np
 
 from ortune.errors import Interrupted
 from ortune.records import Block
@@ -19,8 +22,6 @@ from ortune.search.schedule import NextBlock, Schedule, Standing, Steps
 
 FAILURES_ALLOWED = 1
 """Of a side: the second ends its comparison."""
-REPEATED_WITHIN = 0.8
-"""Of the budget: a calibration that failed later is not repeated."""
 
 
 class Sequential(Schedule):
@@ -28,6 +29,7 @@ class Sequential(Schedule):
 
     Attributes:
         state: What was measured; ``state.ended`` says why it stopped.
+        design: As it was decided beforehand; without controls from where they turn out too dear for the time left.
     """
 
     def __init__(self, rules: Rules, design: Design, arms: Sequence[str] = (NEW,)) -> None:
@@ -64,29 +66,40 @@ class Sequential(Schedule):
         return NextBlock(arms=arms, index=len(self.state.blocks), phase=phase, needed=needed)
 
     def _blocks(self) -> Steps[None]:
-        state, rules, design = self.state, self.rules, self.design
-        for attempt in (1, 2):
+        state = self.state
+        for again in (False, True):
             yield from self._controls()
-            if not state.live or self.judgement is not None or not design.controlled:
+            if not state.live or self.judgement is not None or not self.design.controlled:
                 break
-            spent_ns = rules.budget_ns - self.left.ns
-            if attempt == 2 or spent_ns > REPEATED_WITHIN * rules.budget_ns:
-                raise controls.failed(again=attempt == 2)
+            if again or self._too_dear(0):
+                raise controls.failed(again=again)
         if not state.live:
             state.ended = "failed"
-        elif design.sequential:
+        elif self.design.sequential:
             yield from self._until_decided()
         else:
             yield from self._up_to_the_least()
-            state.ended = "stopped" if self.left.stop and not design.controlled else "blocks"
+            state.ended = "stopped" if self.left.stop and not self.design.controlled else "blocks"
 
     def _controls(self) -> Steps[None]:
-        """A fixed number of blocks with both controls; where these hold, sets estimand, scale and judgement."""
+        """A fixed number of blocks with both controls; where these hold, sets estimand, scale and judgement.
+
+        Blocks may take longer than the pilot let expect. None begins that would end too late; and where the fewest
+        blocks of an exact test do not fit beside the controls, these are left out: the test comes before its checks.
+        """
         state, design = self.state, self.design
         state.calibrations += 1
         first = len(state.blocks)
         wanted = controls.CALIBRATION_BLOCKS if design.sequential else design.n_blocks
-        while sum(not b.dropped for b in state.blocks[first:]) < wanted:
+        while (n := sum(not b.dropped for b in state.blocks[first:])) < wanted:
+            late = self._next_ns(CONTROLS if design.controlled else ()) > self.left.ns
+            if design.controlled and n < self._least and (late or self._too_dear(n)):
+                if state.calibrations > 1:
+                    raise controls.failed(again=False)
+                self.design = design = replace(design, sequential=False, controlled=False)
+                late = self._next_ns() > self.left.ns
+            if late:
+                break
             block = yield self._next("calibration", CONTROLS if design.controlled else ())
             if block is None:
                 if self.left.stop:
@@ -95,10 +108,10 @@ class Sequential(Schedule):
             controls.raise_if_base_fails(state.blocks)
             if not state.live:
                 return
-        blocks = state.blocks[first:]
         if not design.controlled:
             state.estimand = self.rules.estimand or LATENCIES[0]
             return
+        blocks = state.blocks[first:]
         judgement = controls.judge(blocks, self.rules.estimand)
         state.controls = list(judgement.controls)  # of a calibration that was repeated, the fresh one counts
         if not judgement.ok:
@@ -107,9 +120,24 @@ class Sequential(Schedule):
         state.estimand, state.prior_scale = judgement.estimand, judgement.scale
         self.judgement, self.calibration = judgement, blocks
 
+    def _next_ns(self, others: Sequence[str] = ()) -> float:
+        """What the next block may take, as those so far did; 0 before the first."""
+        arms = 1 + len(self.state.live) + len(others)
+        return float(np.median(self.state.block_ns)) * arms / 2 if self.state.block_ns else 0.0
+
+    def _too_dear(self, n_blocks: int) -> bool:
+        """Whether what an exact test needs beside so many blocks does not fit with its controls, however cheap."""
+        arms = 1 + len(self.state.live) + len(CONTROLS)
+        return (self._least - n_blocks) * min(self.state.block_ns, default=0.0) * arms / 2 > self.left.ns
+
+    @property
+    def _least(self) -> int:
+        """The fewest blocks of an exact test."""
+        return min(self.rules.max_blocks, least_blocks(self.rules.share(len(self.state.arms))))
+
     def _until_decided(self) -> Steps[None]:
         state, rules = self.state, self.rules
-        dearest_ns = 0
+        dearest_ns = self._next_ns()
         while not state.ended:
             # A side that is decided stands in no further block: its claim holds from the block that decided it.
             state.live = [arm for arm in state.live if not decided(state, rules, self.design, arm)]
@@ -137,17 +165,16 @@ class Sequential(Schedule):
         When it ends follows from the time that both sides take together, which is the same whichever of them is the
         faster one: the exact test holds.
         """
-        state, rules = self.state, self.rules
+        state = self.state
         if self.design.controlled:
             return
-        least = min(rules.max_blocks, least_blocks(rules.share(len(state.arms))))
         # The dearest so far is what the next one may cost.
         while (
             state.live
-            and sum(not b.dropped for b in state.blocks) < least
-            and len(state.blocks) < 2 * least
+            and sum(not b.dropped for b in state.blocks) < self._least
+            and len(state.blocks) < 2 * self._least
             and not self.left.stop
-            and max(state.block_ns) * (1 + len(state.live)) / 2 <= self.left.ns
+            and max(state.block_ns, default=0.0) * (1 + len(state.live)) / 2 <= self.left.ns
         ):
             if (yield self._next("calibration")) is not None:
                 controls.raise_if_base_fails(state.blocks)
