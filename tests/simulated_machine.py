@@ -59,6 +59,8 @@ class Weather:
         neighbour: Times as long as a run takes while a neighbour is there; 1.0 for none.
         stays_s, away_s: Mean lengths of its visits, and of the time between.
         jumps: Chance of a group in which the clock jumps by half a minute.
+        crowd: Times as long as starts and runs take once others came to stay.
+        crowd_at: The number of the group from which on they are there.
     """
 
     process: float = 0.008
@@ -67,6 +69,8 @@ class Weather:
     stays_s: float = 3.0
     away_s: float = 6.0
     jumps: float = 0.0
+    crowd: float = 1.0
+    crowd_at: int = 0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -146,6 +150,11 @@ class Lab:
         """Numbers that depend on the seed and on what they are drawn for."""
         digest = hashlib.sha256(repr((self.seed, *about)).encode()).digest()
         return np.random.default_rng(np.frombuffer(digest[:16], dtype=np.uint32))
+
+    @property
+    def crowd(self) -> float:
+        """Times as long as the next group takes."""
+        return self.weather.crowd if len(self.groups) >= self.weather.crowd_at else 1.0
 
     def neighbour(self, at_s: float) -> float:
         """Times as long as a run takes then."""
@@ -229,12 +238,12 @@ class _Trial:
         if isinstance(self.real, Measured):
             self.failed = _fault(lab, self.draw, task.plan, self.model)
         late = 10.0 if self.draw.random() < lab.faults.late else 1.0
-        self.start_s = START_S * late * float(np.exp(0.05 * self.draw.standard_normal()))
+        self.start_s = START_S * late * lab.crowd * float(np.exp(0.05 * self.draw.standard_normal()))
         if lab.faults.disk_full_at is not None and len(lab.groups) >= lab.faults.disk_full_at:
             self.failed = "disk-full" if task.request.outputs_path else self.failed
         if self.failed == "timeout":
             self.start_s = min(task.limits.load_s, 600.0)
-        log_ns = np.log(RUN_NS) + log_factor(lab.seed, self.model, task.plan, differ=lab.differ)
+        log_ns = np.log(RUN_NS * lab.crowd) + log_factor(lab.seed, self.model, task.plan, differ=lab.differ)
         log_ns += 0.1 * (self.model == lab.slower_model)
         log_ns -= 0.4 * any(spec.name == lab.faster_rewrite for spec in task.plan.rewrites)
         self.log_ns = float(log_ns + lab.weather.process * self.draw.standard_normal())

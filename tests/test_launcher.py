@@ -82,15 +82,26 @@ def test_a_stop_in_the_midst_of_a_start_leaves_nothing_that_nobody_knows(
     assert gone(other.pid)
 
 
-def test_what_a_process_was_before_it_became_ortune_does_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("before", "counts"),
+    [("sleep 3", False), ("", True)],
+    ids=["a-shell-that-slept", "a-start-beside-others"],
+)
+def test_what_a_process_was_before_it_became_ortune_does_not_count(before: str, counts: bool) -> None:
     """A shell that installs something and then becomes ortune keeps its number, and when that was started."""
-    started_s = time.monotonic() - (time.time() - psutil.Process().create_time())
-    age_s = time.monotonic() - started_s
-    monkeypatch.setattr(launcher, "STARTING_S", 100 * age_s)
-    assert launcher.started_s() == pytest.approx(started_s, abs=age_s / 2)
-    monkeypatch.setattr(launcher, "STARTING_S", age_s / 100)
-    before_s = time.monotonic()
-    assert launcher.started_s() >= before_s
+    python = (
+        "import time, psutil; from ortune import launcher; launcher.STARTING_S = 1.0\n"
+        "while time.process_time() < 2.0: pass\n"
+        "age_s = time.time() - psutil.Process().create_time()\n"
+        "print(age_s, time.monotonic() - launcher.started_s())"
+    )
+    command = [sys.executable, "-c", python]
+    if before:
+        command = ["sh", "-c", f'{before}; exec "$@"', "sh", *command]
+    age_s, counted_s = map(float, launcher.run(command, limit_s=PATIENCE_S).output.split())
+    assert age_s > 2.0
+    assert (counted_s > 0.9 * age_s) == counts
+    assert counts or counted_s < 0.5
 
 
 def test_a_command_that_cannot_be_started() -> None:

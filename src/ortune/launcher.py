@@ -25,7 +25,7 @@ from ortune import monotonic
 OUTPUT_BYTES = 4 << 20
 """Of what a command prints the end is kept, this much of each stream: the last words tell how it ended."""
 STARTING_S = 5.0
-"""What starting an interpreter can take: an older process was something else, a shell say, before it became ortune."""
+"""What a starting interpreter can wait for a disk: a process that slept longer was a shell, say, before it was this."""
 
 
 def started_s() -> float:
@@ -37,7 +37,16 @@ def started_s() -> float:
         age_s = time.clock_gettime(time.CLOCK_BOOTTIME) - int(fields.split()[19]) / os.sysconf("SC_CLK_TCK")
     except (OSError, AttributeError, ValueError, IndexError):
         return now_s
-    return now_s - age_s if 0.0 <= age_s <= STARTING_S else now_s
+    return now_s - age_s if 0.0 <= age_s <= STARTING_S + _awake_s() else now_s
+
+
+def _awake_s() -> float:
+    """How long this process had a CPU or waited for one: beside many others a start takes far longer than alone."""
+    try:
+        ran_ns, waited_ns, _ = map(int, Path("/proc/self/schedstat").read_text(encoding="ascii").split())
+    except (OSError, ValueError):
+        return 0.0
+    return (ran_ns + waited_ns) / 1e9
 
 
 def program(name: str, path: str | None = None) -> str:

@@ -98,7 +98,13 @@ def scenario(seed: int) -> tuple[str, float, Lab]:
 
 
 def run(
-    seed: int, folder: Path, lab: Lab | None = None, resume: str | None = None, *, inputs: int | None = None
+    seed: int,
+    folder: Path,
+    lab: Lab | None = None,
+    resume: str | None = None,
+    *,
+    inputs: int | None = None,
+    budget_s: float | None = None,
 ) -> Session:
     """One session, in a folder of its own or going on in that of another.
 
@@ -109,12 +115,13 @@ def run(
         resume: As ``--resume`` has it.
         inputs: As ``--seed`` has it: of the inputs and the orders; None is ``seed``. What a plan gives for inputs that
             another session had is known.
+        budget_s: In place of the seed's own.
 
     Raises:
         Killed: As the lab's faults have it.
     """
-    verb, budget_s, own = scenario(seed)
-    lab = lab or own
+    verb, usual_s, own = scenario(seed)
+    lab, budget_s = lab or own, budget_s or usual_s
     session = Session(verb=verb, lab=lab, budget_s=budget_s, began_s=lab.now_s)
     model, store = folder / "net.onnx", folder / "store"
     if not model.exists():

@@ -11,7 +11,7 @@ import pytest
 from ortune.store.db import Store
 from ortune.targets.machine import MOST_ALIVE
 from simulated_machine import Faults, Killed, Lab, Weather
-from simulation.sessions import Session, run, scenario
+from simulation.sessions import VERBS, Session, run, scenario
 
 SEEDS = range(50)
 INPUTS = 7
@@ -47,6 +47,17 @@ def require_sound(session: Session, store: Path) -> None:
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_session_keeps_its_promises(seed: int, tmp_path: Path) -> None:
     require_sound(run(seed, tmp_path, inputs=INPUTS), tmp_path / "store")
+
+
+@pytest.mark.parametrize("verb", ["compare", "tune", "diagnose"])
+@pytest.mark.parametrize(("crowd", "crowd_at"), [(3.0, 2), (3.0, 8), (8.0, 5), (8.0, 12), (20.0, 8)])
+@pytest.mark.parametrize("budget_s", [12.0, 60.0])
+def test_a_machine_that_becomes_crowded_costs_blocks_and_no_budget(
+    verb: str, crowd: float, crowd_at: int, budget_s: float, tmp_path: Path
+) -> None:
+    lab = Lab(0, weather=Weather(crowd=crowd, crowd_at=crowd_at))
+    session = run(VERBS.index(verb), tmp_path, lab, inputs=INPUTS, budget_s=budget_s)
+    require_sound(session, tmp_path / "store")
 
 
 @pytest.mark.long

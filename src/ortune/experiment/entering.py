@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ortune.experiment.tuning import Tuning
+from ortune.experiment.tuning import EXPLORED_SCALE, Tuning
 from ortune.knobs.propose import FIRST
 from ortune.records import Plan
 from ortune.search import budget
@@ -13,9 +13,6 @@ from ortune.search.phases import LEAST_SEARCH_SHARE, RACE_TIMES
 from ortune.search.plan_edits import changed, merge
 from ortune.search.progress import explored, forecast
 from ortune.search.proposals import Proposed
-
-EXPLORED_SCALE = 0.05
-"""Of blocks, log units, where no calibration has told: as beside a neighbour."""
 
 
 def enter(run: Tuning, proposed: Sequence[Proposed], refused: Sequence[str], *, required: Plan) -> bool:

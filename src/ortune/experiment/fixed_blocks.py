@@ -5,6 +5,8 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Sequence
 
+import numpy as np
+
 from ortune.experiment.baseline import Baseline
 from ortune.experiment.clock import Clock
 from ortune.experiment.driver import drive
@@ -55,6 +57,16 @@ def held(
         drop(kept)
         needed_ns = fit(baseline, len(kept) + 2, left_ns)
     return kept, spent_s + whole_ns / 1e9
+
+
+def enough_s(schedule: Fixed, began_s: float) -> float:
+    """The budget that holds what this one did not, because trials took longer than the pilot let expect.
+
+    Args:
+        schedule: Which ended without a block after its calibration.
+        began_s: Seconds of the budget that were spent before it.
+    """
+    return began_s + least_trials(len(schedule.arms)) * float(np.median(schedule.costs_ns)) / 1e9
 
 
 def controlled(

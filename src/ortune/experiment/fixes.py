@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from ortune.errors import OrtuneError
 from ortune.experiment.baseline import Baseline
-from ortune.experiment.fixed_blocks import controlled, held
+from ortune.experiment.fixed_blocks import controlled, enough_s, held
 from ortune.experiment.limits import patience_s
 from ortune.experiment.opening import Experiment
 from ortune.records import Block, Comparison, Control, Failed, Finding, OutputDifference, Plan, TriedFix
@@ -166,6 +166,7 @@ class Fixes:
         if not arms:
             return
         executor.arms = {**baseline.controls(), **{arm: executor.arms[arm] for arm in arms}}
+        began_s = self.clock.spent_s
         schedule = controlled(
             baseline,
             arms,
@@ -178,6 +179,9 @@ class Fixes:
         assert schedule.judgement is not None
         self.estimand, self.blocks = schedule.judgement.estimand, schedule.blocks
         self.controls = schedule.controls
+        if not self.blocks and not self.watch.stop():
+            self._no_time = diagnose_words.no_time(enough_s(schedule, began_s))
+            self.watch.say(f"{len(wanted)} of {len(wanted)} fixes: {self._no_time}")
 
     def results(self) -> list[tuple[Fix, TriedFix]]:
         """Each fix with what was measured of it, its command left open; as many claims as fixes, one error."""

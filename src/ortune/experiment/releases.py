@@ -11,7 +11,7 @@ from dataclasses import replace
 from ortune.errors import MeasurementError
 from ortune.experiment.baseline import Baseline
 from ortune.experiment.first_run import settle
-from ortune.experiment.fixed_blocks import controlled, held, holds
+from ortune.experiment.fixed_blocks import controlled, enough_s, held, holds
 from ortune.experiment.opening import Experiment
 from ortune.knobs import version
 from ortune.records import (
@@ -84,6 +84,7 @@ class Releases:
         if not older:
             self.missing[newest] = self.missing[running[0]]
             return
+        began_s = clock.spent_s
         schedule = controlled(
             baseline,
             older,
@@ -97,6 +98,8 @@ class Releases:
         assert schedule.judgement is not None
         self.estimand = schedule.judgement.estimand
         self.blocks, self.controls = schedule.blocks, schedule.controls
+        if not self.blocks and not self.watch.stop():
+            self.missing.update(dict.fromkeys(older, history_words.no_time(enough_s(schedule, began_s))))
 
     def _run_alone(self) -> list[str]:
         """The older releases that run the model, with their outputs checked against those of the newest."""

@@ -28,7 +28,7 @@ from ortune.search.phases import (
     PROFILED_TRIALS,
     WHY_SHARE,
 )
-from ortune.search.progress import nothing_held, race_status, repeat_status
+from ortune.search.progress import explored, nothing_held, race_status, repeat_status
 from ortune.search.schedule import Steps
 from ortune.search.state import Search
 from ortune.trials.rewriting import Models
@@ -189,9 +189,7 @@ class Tuning:
         """What is told without a calibration: by the usual statistic, and nothing of it a claim."""
         race = self.search.race
         race.estimand, race.scale = OBJECTIVES[race.objective] or LATENCIES[0], scale
-        self.search.judgement = controls.Judgement(
-            estimand=race.estimand, controls=(), scale=scale, within=0.0, between=0.0
-        )
+        self.search.judgement = controls.unjudged(OBJECTIVES[race.objective], scale)
 
     def pass_on(self) -> None:
         """What is no trial has ended: the time that it took is known to all decisions from now on."""
@@ -209,6 +207,8 @@ class Tuning:
 
     def calibrate(self) -> None:
         """The controls, and in the same blocks the first turns of the plans to try.
+
+        Where trials take so long that the time ends before them, plans are seen and none is confirmed.
 
         Raises:
             MeasurementError, Interrupted: As ``controls.calibrate``.
@@ -243,13 +243,28 @@ class Tuning:
         self.spent["race"] = int(raced * (self.clock() - began))
         self.spent["calibration"] = self.clock() - began - self.spent["race"]
         race.estimand, race.scale = search.judgement.estimand, search.judgement.scale
+        if not search.judgement.controls:
+            self._cut_short()
         if self.exploring:
             race.kept_ns = 0.0
+        if not search.judgement.ok:
             return
         self.baseline.pilot.retime(search.judgement, measured(blocks, BASE))
         race.earlier = search.calibration
         for block in search.calibration:
             race.rate(block)
+
+    def _cut_short(self) -> None:
+        """Goes on without a claim: trials take longer than the pilot let expect, and the controls did not fit."""
+        race, trial_ns = self.search.race, self.contestants.typical_ns
+        race.scale, self.exploring = EXPLORED_SCALE, True
+        self.enough_s = self.budget_for_s(1, trial_ns)
+        needed_ns = budget.needed_ns(1, trial_ns, race.references)
+        plans = sum(entry.live for entry in race.entries.values())
+        self.forecast = explored(
+            plans, len(self.entries), left_ns=race.left.ns, needed_ns=needed_ns, enough_s=self.enough_s
+        )
+        self.watch.say(self.forecast)
 
     # --- the race
 

@@ -24,6 +24,8 @@ from ortune.search.figures import LATENCIES, PAIRED, WAITED, turns
 from ortune.stats import calibration
 
 CALIBRATION_BLOCKS = 9
+LEAST_BLOCKS = 6
+"""Of a calibration that time cuts short."""
 SPIKE_RATIO = 0.05  # the known wait, as a share of each run
 BASE_FAILURES_ALLOWED = 1
 LEAST_FOR_P10 = 30
@@ -74,6 +76,11 @@ def judge(blocks: Sequence[Block], fixed: str | None) -> Judgement:
     # The median of n rounds varies by pi / 2 n of what one does.
     between = max(0.0, scale**2 - 0.5 * np.pi * within / max(1.0, n_rounds))
     return Judgement(estimand=estimand, controls=tuple(controls), scale=scale, within=within, between=between)
+
+
+def unjudged(fixed: str | None, scale: float = 0.0) -> Judgement:
+    """Without controls: the usual statistic, of whose figures none is a claim."""
+    return Judgement(estimand=fixed or LATENCIES[0], controls=(), scale=scale, within=0.0, between=0.0)
 
 
 def _tellable(blocks: Sequence[Block]) -> Sequence[str]:

@@ -14,6 +14,8 @@ from ortune.search.schedule import NextBlock, Schedule, Standing, Steps
 LEAST_BLOCKS, MOST_BLOCKS = 9, 40
 CONTROLS = 3
 """Trials of a block of the calibration: the base, its double, and the one with a wait."""
+REPEATED = controls.LEAST_BLOCKS * CONTROLS
+"""Trials of the shortest calibration, for which there must be time where the first one failed."""
 
 
 def least_trials(n_arms: int) -> int:
@@ -61,9 +63,15 @@ class Fixed(Schedule):
             self.blocks.append(block)
 
     def _all(self, fixed: str | None) -> Steps[None]:
-        judgement = yield from self.calibrate([BASE], fixed)
+        judgement = yield from self.calibrate([BASE], fixed, again=lambda: not self.late(REPEATED))
+        if not judgement.ok:
+            raise controls.failed(again=False)
         first = len(self.calibration)
-        while len(self.blocks) < self.n_blocks and not self.left.stop:
+        n_arms = len(self.arms)
+        # Without controls nothing is claimed, and so nothing is measured.
+        while len(self.blocks) < self.n_blocks and judgement.controls:
+            if self.left.stop or self.late(n_arms):
+                break
             index = first + len(self.blocks)
             yield NextBlock(arms=self.arms, index=index, phase="confirm", needed=(BASE,), whole=True)
         ratios = log_ratios([*self.calibration, *self.blocks], IDENTICAL, judgement.estimand)

@@ -104,7 +104,6 @@ class Halving(Schedule):
         objective, allowed: What counts, and the guards that may be broken for it.
         default: What all plans are held against.
         estimand, scale: From the calibration; the scale of blocks, log units.
-        kept_ns: Of the time left, what is for later stages: no block is asked for that would reach into it.
         with_current: What the user runs today stands in every block too.
         earlier: The calibration's blocks, in which plans took their turns too.
         first_trial_ns: What a trial costs before the first block has shown it.
@@ -126,12 +125,11 @@ class Halving(Schedule):
     first_trial_ns: float = 0.0
     reserved: int = 0
     took_ns: int = 0
-    _costs: list[float] = field(default_factory=list)
 
     @property
     def trial_ns(self) -> float:
         """The cost of a trial by now, hangs aside: the median of the last ten blocks, and a margin."""
-        recent = self._costs[-10:] or [self.first_trial_ns]
+        recent = self.costs_ns[-10:] or [self.first_trial_ns]
         return NEXT_TIMES * float(np.median(recent))
 
     @property
@@ -222,20 +220,12 @@ class Halving(Schedule):
         self.took_ns = took_ns
         if block.phase == "confirm":
             return  # no plan is ranked on what confirms one
-        self.spent(block, took_ns)
         if block.phase == "race":
             block = without_latencies(block)
             self.blocks.append(block)
         self.see(block)
         if block.phase == "race":
             self.rate(block)
-
-    def spent(self, block: Block, elapsed_ns: int) -> None:
-        """Takes note of what a block's trials took."""
-        # A hang is cut off at many times a trial: counted in, it would make the next one wait as long again.
-        ends = [t.outcome for t in block.trials]
-        hung = [end.elapsed_ns for end in ends if isinstance(end, Failed) and end.reason == "timeout"]
-        self._costs.append((elapsed_ns - sum(hung)) / max(1, len(ends) - len(hung)))
 
     def halve(self, entries: Sequence[Entry], *, last: bool) -> None:
         """Keeps the better half and what is within the noise of the best: two unlucky blocks must not lose a winner.

@@ -11,8 +11,10 @@ from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias, TypeVar
 
+import numpy as np
+
 from ortune.errors import Interrupted
-from ortune.records import Block
+from ortune.records import Block, Failed
 from ortune.search import controls
 from ortune.search.blocks import IDENTICAL, SPIKE
 
@@ -78,9 +80,13 @@ class Schedule(ABC):
         left: As it was last said.
         judgement: What the calibration said, once it is through.
         calibration: Its blocks, those of one that failed among them.
+        costs_ns: What a trial took in each block so far, hangs aside.
+        kept_ns: Of the time left, what is for later stages: no block is asked for that would reach into it.
     """
 
     left = Left(ns=0.0)
+    costs_ns: Sequence[float] = ()
+    kept_ns: float = 0.0
     judgement: controls.Judgement | None = None
     calibration: Sequence[Block] = ()
     _steps: Steps[Any] | None = None
@@ -108,7 +114,17 @@ class Schedule(ABC):
     def tell(self, block: Block, took_ns: int) -> None:
         """Takes note of a block that ran, and of what it took."""
         self._block = block
+        # A hang is cut off at many times a trial: counted in, it would make the next one wait as long again.
+        ends = [t.outcome for t in block.trials]
+        hung = [end.elapsed_ns for end in ends if isinstance(end, Failed) and end.reason == "timeout"]
+        self.costs_ns = [*self.costs_ns, (took_ns - sum(hung)) / max(1, len(ends) - len(hung))]
         self.note(block, took_ns)
+
+    def late(self, n_trials: int) -> bool:
+        """Whether a block of so many trials would end too late, if it took what those so far did."""
+        return (
+            bool(self.costs_ns) and n_trials * float(np.median(self.costs_ns)) > self.left.ns - self.kept_ns
+        )
 
     @abstractmethod
     def note(self, block: Block, took_ns: int) -> None:
@@ -129,10 +145,13 @@ class Schedule(ABC):
     ) -> Steps[controls.Judgement]:
         """Nine blocks of the references and both controls, once repeated where the controls fail.
 
+        Blocks may take longer than the pilot let expect. Then six are enough; with fewer nothing is judged, and the
+        judgement has no controls.
+
         Args:
             references: What stands in every block.
             fixed: The estimand, where the objective says it.
-            also: What takes its turns in the next block too.
+            also: What takes its turns in the next block too, where there is time for it.
             again: Asked before they are repeated: whether there is time for it. Else their judgement is not ``ok``.
 
         Raises:
@@ -140,23 +159,33 @@ class Schedule(ABC):
             Interrupted: A stop was asked for.
         """
         earlier: list[Block] = []
+        failed: controls.Judgement | None = None
         needed = (*references, IDENTICAL, SPIKE)
         for _ in range(2):
             blocks: list[Block] = []
-            while sum(not b.dropped for b in blocks) < controls.CALIBRATION_BLOCKS:
+            while (n := sum(not b.dropped for b in blocks)) < controls.CALIBRATION_BLOCKS:
+                if self.late(len(needed)):
+                    break
+                arms = (*needed, *also())
                 index = len(earlier) + len(blocks)
                 block = yield NextBlock(
-                    arms=(*needed, *also()), index=index, phase="calibration", needed=needed
+                    arms=needed if self.late(len(arms)) else arms,
+                    index=index,
+                    phase="calibration",
+                    needed=needed,
                 )
                 if block is not None:
                     blocks.append(block)
                     controls.raise_if_base_fails([*earlier, *blocks], references)
                 elif self.left.stop:
                     raise Interrupted("stopped before the control checks were done; there is no result yet")
+            if n < controls.LEAST_BLOCKS:
+                self.judgement, self.calibration = failed or controls.unjudged(fixed), [*earlier, *blocks]
+                return self.judgement
             judgement = controls.judge(blocks, fixed)
-            repeats = not earlier
             earlier += blocks if judgement.ok else controls.dropped(blocks)
-            if judgement.ok or (repeats and not again()):
+            if judgement.ok or (failed is None and not again()):
                 self.judgement, self.calibration = judgement, earlier
                 return judgement
+            failed = judgement
         raise controls.failed(again=True)
