@@ -295,3 +295,12 @@ def test_a_diagnosis_goes_on_at_the_level_that_is_right(tmp_path: Path) -> None:
     assert answer.status == "default-wrong"
     assert answer.result.failed
     assert "SES002" not in {finding.code for finding in answer.result.findings}
+
+
+@pytest.mark.parametrize(("wrong", "codes"), [(True, []), (False, ["SES002"])])
+def test_a_limit_that_keeps_outputs_right_is_not_advised_against(
+    tmp_path: Path, wrong: bool, codes: list[str]
+) -> None:
+    model = gemm(tmp_path / "model.onnx", **({} if wrong else {"bias_scale": None}))
+    looked = ortune.look(model, set=["level=basic"], store=tmp_path / "store")
+    assert [finding.code for finding in looked.result.findings if finding.code == "SES002"] == codes

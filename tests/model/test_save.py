@@ -11,7 +11,7 @@ import onnxruntime
 import pytest
 from onnx import helper, numpy_helper
 
-from ortune.errors import ModelError
+from ortune.errors import ModelError, UsageError
 from ortune.model.open import open_model
 from ortune.model.save import deliver_model, save_model, staged_model
 from ortune.temporary import ALIVE
@@ -179,3 +179,31 @@ def test_a_model_with_a_file_of_weights_is_not_written_through_a_link(tmp_path: 
         deliver_model(staged, link, typed=True, replace=True)
     assert link.is_symlink() and onnx.load(real).graph.name == "sizes"
     assert [p.name for p in link.parent.iterdir()] == ["out.onnx"]
+
+
+@pytest.mark.parametrize("output", ["new.onnx", "shared.onnx.data"])
+def test_a_file_of_weights_that_another_model_reads_is_not_replaced(tmp_path: Path, output: str) -> None:
+    """Neither by weights nor by a model, in whichever way it is asked for; what nobody else reads may be replaced."""
+    onnx.save(with_weight(SIZES), tmp_path / "m.onnx")
+    model = open_model(tmp_path / "m.onnx").ir
+    place = tmp_path / output
+    weights = place.with_name(f"{output}.data") if output.endswith(".onnx") else place
+    save_model(model, tmp_path / "other.onnx", inline_limit_bytes=0)
+    other = onnx.load(tmp_path / "other.onnx", load_external_data=False)
+    for tensor in other.graph.initializer:
+        for entry in tensor.external_data:
+            entry.value = weights.name if entry.key == "location" else entry.value
+    onnx.save(other, tmp_path / "other.onnx")
+    (tmp_path / "other.onnx.data").rename(weights)
+    before = weights.read_bytes()
+    with (
+        staged_model(model, place, external=True) as staged,
+        pytest.raises(UsageError, match=r"holds the weights of other\.onnx"),
+    ):
+        deliver_model(staged, place, typed=True, replace=True)
+    assert weights.read_bytes() == before and place.exists() == (place == weights)
+    (tmp_path / "other.onnx").rename(tmp_path / "new.onnx" if place != weights else tmp_path / "other.txt")
+    with staged_model(model, place, external=True) as staged:
+        deliver_model(staged, place, typed=True, replace=True)
+    feeds = {"x": np.ones((2, 600), np.float32)}
+    np.testing.assert_array_equal(outputs(place, feeds)[0], outputs(tmp_path / "m.onnx", feeds)[0])

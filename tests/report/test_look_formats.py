@@ -174,6 +174,27 @@ def test_equal_layers_are_named_with_their_share_and_dominate_the_headline(
     assert ("92 % of the estimated operations" in text) == (share == 0.92 and source == "cost")
 
 
+def test_groups_of_equal_layers_share_a_row() -> None:
+    """As an encoder and a decoder that have two layers of one size each."""
+    encoder, decoder = (
+        RepeatedRegion(
+            copies=2,
+            n_nodes=3,
+            first=first,
+            operators={"Add": 4, "MatMul": 2},
+            share_ratio=share,
+            share_from="cost",
+        )
+        for first, share in (("a", 0.5), ("b", 0.25))
+    )
+    other = msgspec.structs.replace(encoder, copies=3, first="c", share_ratio=0.2)
+    rows = words.structure(looked(regions=(encoder, decoder, other)).result)
+    assert [text for _, text in rows] == [
+        "2 groups of 2 equal blocks of 3 nodes: 4 Add, 2 MatMul; 75 % of the estimated operations",
+        "3 equal blocks of 3 nodes: 4 Add, 2 MatMul; 20 % of the estimated operations",
+    ]
+
+
 def test_what_was_left_out_and_what_was_not_warmed_up_is_said() -> None:
     timing = LookTiming(latency_ns=5e9, n_runs=0, warmed_up=False, first_run_ns=5e9, load_ns=3e9)
     result = looked(timing=timing, profile=None, left_out=("the profile (about 40 s more)",)).result

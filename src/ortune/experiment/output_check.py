@@ -99,6 +99,23 @@ class OutputCheck:
         elif self.level_check is None:
             self.level_check = self.levels.check(folder, self._field.host, self._field.log.folder)
 
+    def wrong_at(self, level: str, left_ns: float = math.inf) -> bool:
+        """Whether the model's outputs are known to be wrong at another level of optimisation than the side's own.
+
+        Args:
+            level: Of the graph optimisations.
+            left_ns: Of the budget; where it does not hold a run, only what an earlier session saw is known.
+        """
+        field, last = self._field, self._field.executor.last
+        if field.side.plan.is_web or level == self.levels.own:
+            return False
+        side = replace(field.side, plan=self.levels.plan(level))
+        levels = Levels(side, field.refs, field.executor, field.work, field.scratch / f"level-{level}")
+        check = levels.known(field.host, field.log.folder)
+        if check is None and last is not None and 2 * LEVEL_TIMES * last.elapsed_ns <= left_ns:
+            check = levels.check(None, field.host, field.log.folder)
+        return check is not None and check.wrong
+
     def checked_level(self) -> LevelCheck | None:
         """How the outputs compare with those of the model without optimisation; None where that tells nothing."""
         if not self._asked:

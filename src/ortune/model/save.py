@@ -17,6 +17,7 @@ import onnx_ir as ir
 from ortune import files, temporary
 from ortune.errors import ModelError, UsageError
 from ortune.model.graphs import MAP_TYPE_PROTO, attribute_tensors, graphs, tensors
+from ortune.model.open import open_model
 
 INLINE_LIMIT_BYTES = 1 << 30
 """Above this the weights go to ``<name>.data`` beside the model; protobuf itself ends at 2 GiB."""
@@ -83,7 +84,8 @@ def deliver_model(staged: Path, place: Path, *, typed: bool, replace: bool) -> N
 
     Raises:
         ModelError: It cannot be put there.
-        UsageError: Something is there that is not to be replaced.
+        UsageError: Something is there that is not to be replaced: without ``replace`` anything, with it what another
+            model reads its weights from.
     """
     with _named_as_unwritable(place):
         # The weights first: without them the model is none.
@@ -94,8 +96,33 @@ def deliver_model(staged: Path, place: Path, *, typed: bool, replace: bool) -> N
                 require_free(target)
             if target.is_symlink() and not typed:
                 raise ModelError("The output is a symbolic link.", where=str(target), do="Use --output.")
+            _require_unread(target, place)
         for part, target in zip(parts, targets, strict=True):
             files.put(part, target, typed=typed)
+
+
+def _require_unread(target: Path, place: Path) -> None:
+    """Refuses to replace a file that a model in its folder reads its weights from, other than the one that is replaced.
+
+    Raises:
+        UsageError: One does.
+    """
+    if not files.exists(target):
+        return
+    replaced, there = target.resolve(), place.resolve()
+    for other in sorted(target.parent.glob("*.onnx")):
+        if other.resolve() in (there, replaced):
+            continue
+        try:
+            tensors_beside = open_model(other).external
+        except ModelError:  # what cannot be opened has lost its weights already, or never had any
+            continue
+        if any(Path(tensor.file.path).resolve() == replaced for tensor in tensors_beside):
+            raise UsageError(
+                f"holds the weights of {other.name} and is not replaced",
+                where=str(target),
+                do="choose another --output",
+            )
 
 
 @contextlib.contextmanager

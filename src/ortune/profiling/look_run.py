@@ -11,6 +11,7 @@ from ortune.experiment.baseline import Baseline
 from ortune.experiment.bench_result import load_words
 from ortune.experiment.first_run import settle
 from ortune.experiment.opening import Experiment
+from ortune.knobs.cpu.graph_optimization_level import KNOB as LEVEL
 from ortune.model.open import OpenModel
 from ortune.profiling.look_contents import contents, with_work
 from ortune.profiling.look_nodes import explained, saving_s
@@ -39,6 +40,7 @@ class FirstLook:
         work: What the model is fed; None while nothing was settled.
         timing, profile, headroom: Of the processes; None where the budget left them out.
         busy: What other programs did meanwhile.
+        wrong_when_optimised: A level of optimisation was asked for, and with all of them outputs are known to be wrong.
         times: Nanoseconds a node of the user's.
         left_out: What the budget did not hold, or what failed.
         needed_s: A budget that holds what was left out for want of time; 0 where it held all.
@@ -60,6 +62,7 @@ class FirstLook:
         self.profile: OperatorProfile | None = None
         self.headroom: Headroom | None = None
         self.busy = ""
+        self.wrong_when_optimised = False
         self.times: dict[str, float] = {}
         self.left_out: list[str] = []
         self.needed_s = 0.0
@@ -92,6 +95,7 @@ class FirstLook:
         first = baseline.executor.last
         assert isinstance(first, Measured)
         self._measure(baseline, side, first)
+        self.wrong_when_optimised = baseline.check.wrong_at(LEVEL.default, self.left_s * 1e9)
 
     def _count(self, work: Workload) -> None:
         if work is not self.work:

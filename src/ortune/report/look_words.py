@@ -133,8 +133,7 @@ def headline(result: LookResult) -> str:
 
 def _regions(result: LookResult) -> list[RepeatedRegion]:
     """Those that have a share worth saying; all where shares are not known."""
-    rows = [r for r in result.regions if r.share_ratio is None or r.share_ratio >= WORTH_SAYING]
-    return rows[:TOP_REGIONS]
+    return [r for r in result.regions if r.share_ratio is None or r.share_ratio >= WORTH_SAYING]
 
 
 def region_words(region: RepeatedRegion) -> str:
@@ -144,15 +143,21 @@ def region_words(region: RepeatedRegion) -> str:
 
 def structure(result: LookResult) -> list[tuple[str, str]]:
     """What the model is made of, as far as parts of it are equal."""
-    rows = []
+    alike: dict[tuple[object, ...], list[RepeatedRegion]] = {}
     for region in _regions(result):
+        key = (region.copies, region.n_nodes, *sorted(region.operators.items()))
+        alike.setdefault(key, []).append(region)
+    rows = []
+    for region, *others in list(alike.values())[:TOP_REGIONS]:
         kinds = [f"{n} {op}" for op, n in region.operators.items()]
         rest = len(kinds) - TOP_OPERATORS
         more = f", {rest} other {'operator' if rest == 1 else 'operators'}" if rest > 0 else ""
-        text = f"{region_words(region)}: {', '.join(kinds[:TOP_OPERATORS])}{more}"
+        groups = f"{1 + len(others)} groups of " if others else ""
+        text = f"{groups}{region_words(region)}: {', '.join(kinds[:TOP_OPERATORS])}{more}"
         if region.share_ratio is not None:
             of = "the time" if region.share_from == "profile" else "the estimated operations"
-            text += f"; {_share(region.share_ratio)} of {of}"
+            share = region.share_ratio + sum(other.share_ratio or 0.0 for other in others)
+            text += f"; {_share(share)} of {of}"
         rows.append(("structure", text))
     return rows
 

@@ -46,6 +46,7 @@ class Facts:
         asked: Options of a session that a program was seen to ask for, by their names in onnxruntime-web.
         native: How far the outputs there are from those of the CPU outside of a browser.
         level_check: The outputs against those of the model without optimisation.
+        wrong_when_optimised: The outputs are known to be wrong with all graph optimisations, which the plan limits.
         nonfinite: Outputs of a run that hold NaN or infinities; ``not_finite`` is where they come from.
         kinds: Times of one process by kind of invented feed.
         rows: Latency at each size of the inputs, as a bench measured it.
@@ -68,6 +69,7 @@ class Facts:
     asked: Mapping[str, str] = field(default_factory=dict)
     native: OutputDifference | None = None
     level_check: LevelCheck | None = None
+    wrong_when_optimised: bool = False
     nonfinite: Sequence[NonFiniteOutput] = ()
     not_finite: NotFinite | None = None
     kinds: Sequence[CaseTimes] = ()

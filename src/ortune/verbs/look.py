@@ -172,6 +172,7 @@ class _Look:
             operators=self.look.profile,
             host=self.experiment.machine.host,
             environment=os.environ,
+            wrong_when_optimised=self.look.wrong_when_optimised,
         )
         return rules.findings(facts, without=("ENV",))
 

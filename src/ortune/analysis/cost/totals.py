@@ -23,8 +23,8 @@ from ortune.model.operators import STANDARD
 from ortune.records import ModelCost, NodeCost
 
 _MOST = (1 << 63) - 1
-_MOST_NAMINGS = 20_000_000
-"""Some fifteen seconds of writing functions out."""
+_MOST_NAMINGS = 500_000
+"""Some four seconds of writing functions out."""
 
 
 def costs(

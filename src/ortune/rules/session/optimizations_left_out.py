@@ -23,7 +23,9 @@ CODE = "SES002"
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """In the settings."""
+    """In the settings, unless they keep outputs right that all optimisations would make wrong."""
+    if facts.wrong_when_optimised:
+        return
     settings, without = facts.plan.settings, facts.plan.settings.get(WITHOUT.name)
     name = WEB_LEVEL.name if facts.plan.is_web else LEVEL.name
     level = settings.get(name, "all")
