@@ -1,7 +1,9 @@
-"""Replaces an Einsum that is a matrix multiplication by MatMul.
+"""Replaces an Einsum by MatMul, Mul and Transpose.
 
-What it is: Einsum of two tensors with one summed index (``bqhd,bkhd->bhqk``) becomes MatMul, with Transposes where the
-    indices have another order. Einsum of one tensor that only permutes its axes becomes Transpose.
+What it is: Einsum of two tensors (``bqhd,bkhd->bhqk``) becomes MatMul, with Transposes where the indices have another
+    order and Reshapes where several indices are summed. Without a summed index it becomes Mul, and where both tensors
+    have the same indices Mul and ReduceSum. Einsum of three or more tensors becomes such products one after another.
+    Einsum of one tensor that only permutes its axes becomes Transpose.
 Why it costs: ONNX Runtime's Einsum parses its equation in every run and executes the same Transpose and MatMul inside.
     It cannot prepack weights, fuse the next operator, or cancel its Transposes with adjacent ones.
 Evidence: Einsum in the optimised graph, and its share of a trace.
@@ -12,8 +14,12 @@ References: ONNX operators, "Einsum" and "MatMul".
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import itertools
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
+import numpy as np
 import onnx_ir as ir
 
 from ortune.graph.attributes import text_of
@@ -22,99 +28,236 @@ from ortune.rewrites._editor import Editor
 from ortune.rewrites._pattern import Look, Pattern
 
 _LEAST_OPSET = 12  # of Einsum
+_AXES_ARE_INPUT = 13  # of Squeeze, Unsqueeze and ReduceSum, from this opset on
 _MULTIPLIED = FLOATS | {ir.DataType[name] for name in ("BFLOAT16", "INT32", "INT64", "UINT32", "UINT64")}
 """Types that MatMul is for."""
 
 
+Dims = Mapping[str, "int | str | None"]
+"""The size of each index of a tensor."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Product:
+    """The product of two tensors, which takes the place of the first of them.
+
+    Attributes:
+        places: Of the two among the tensors that are left, the left factor first.
+        terms: Their indices.
+        kept: The indices of the product.
+        sizes: Of the indices that a Reshape joins or parts.
+    """
+
+    places: tuple[int, int]
+    terms: tuple[str, str]
+    kept: str
+    sizes: Mapping[str, int]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Match:
-    """An Einsum that is a matrix product or a transposition.
+    """An Einsum that other operators can stand for.
 
     Attributes:
         node: The Einsum.
-        terms: The indices of what goes in, the left factor first.
-        inputs: Places of what goes in, in this order.
-        wanted: How the indices of each must stand.
-        product: Those of the product.
-        result: Those of what comes out.
+        term: The indices of its first input.
+        result: Those of its output.
+        products: What is multiplied, one product after another; none of a transposition.
     """
 
     node: ir.Node
-    terms: tuple[str, ...]
-    inputs: tuple[int, ...]
-    wanted: tuple[str, ...]
-    product: str
+    term: str
     result: str
+    products: tuple[_Product, ...] = ()
 
 
 def _match(node: ir.Node, look: Look) -> _Match | str:  # noqa: PLR0911  (one a near miss)
-    """Matches an Einsum that is a matrix product or transposition; else the reason."""
+    """Matches an Einsum of products or a transposition; else the reason."""
     text = text_of(node, "equation", "").replace(" ", "")
     if not text or None in node.inputs:
         return f"Einsum {node.name!r} has no equation attribute"
     left, arrow, result = text.partition("->")
-    terms = tuple(left.split(","))
+    terms = left.split(",")
     said = f"Einsum {node.name!r} ({text})"
     if not arrow or "." in text or any(len(set(t)) != len(t) for t in (*terms, result)):
         return f"{said} has an ellipsis, a repeated index in one tensor, or no output"
     if len(terms) != len(node.inputs) or not set(result) <= set("".join(terms)):
         return f"{said} does not match its inputs"
+    if any(left.count(index) == 1 and index not in result for index in "".join(terms)):
+        return f"{said} sums over a tensor alone"
+    match = _Match(node=node, term=terms[0], result=result)
     if len(terms) == 1:
-        if set(terms[0]) != set(result):
-            return f"{said} sums over a tensor alone"
-        return _Match(node=node, terms=terms, inputs=(0,), wanted=(result,), product=result, result=result)
-    if len(terms) != 2:
-        return f"{said} has more than two inputs"
-    for order in ((0, 1), (1, 0)):
-        a, b = terms[order[0]], terms[order[1]]
-        both = "".join(i for i in result if i in a and i in b)
-        summed = [i for i in a if i in b and i not in result]
-        rows = "".join(i for i in a if i not in b)
-        columns = "".join(i for i in b if i not in a)
-        # Several rows are one matrix after another, where no index is shared besides.
-        if len(summed) != 1 or len(columns) != 1 or not rows or (len(rows) > 1 and both):
-            continue
-        if not set(rows + columns) <= set(result):
-            return f"{said} sums over a tensor alone"
-        sizes = [_size(node.inputs[order[k]], terms[order[k]].index(summed[0]), look) for k in (0, 1)]
-        if sizes[0] is None or sizes[0] != sizes[1]:
-            return f"{said} may broadcast along the summed index"
-        if look.of(node.inputs[0]).dtype not in _MULTIPLIED:
-            return f"{said} has a type that MatMul does not support"
-        wanted = (both + rows + summed[0], both + summed[0] + columns)
-        return _Match(
-            node=node, terms=(a, b), inputs=order, wanted=wanted, product=both + rows + columns, result=result
-        )
-    return f"{said} does not sum over exactly one index, or an input is not a matrix"
+        return match
+    if look.of(node.inputs[0]).dtype not in _MULTIPLIED:
+        return f"{said} has a type that MatMul does not support"
+    dims = [_dims(value, term, look) for value, term in zip(node.inputs, terms, strict=True)]
+    products: list[_Product] = []
+    while len(terms) > 1:
+        product = _product(terms, dims, result)
+        if isinstance(product, str):
+            return f"{said} {product}"
+        products.append(product)
+        first, second = sorted(product.places)
+        terms[first], dims[first] = product.kept, _joint(dims[first], dims[second])
+        del terms[second], dims[second]
+    return replace(match, products=tuple(products))
 
 
-def _size(value: ir.Value | None, axis: int, look: Look) -> int | str | None:
+def _product(terms: Sequence[str], dims: Sequence[Dims], result: str) -> _Product | str:
+    """Returns the product of several tensors to begin with, or why it is none."""
+
+    def cost(pair: tuple[int, int]) -> tuple[bool, int]:
+        # First those that share an index to sum, then those that give the fewest indices.
+        kept = _kept(terms, result, pair)
+        return len(kept) == len({*terms[pair[0]], *terms[pair[1]]}), len(kept)
+
+    i, j = min(itertools.combinations(range(len(terms)), 2), key=cost)
+    kept = _kept(terms, result, (i, j))
+    if any(dims[i].get(index) is None or dims[i].get(index) != dims[j].get(index) for index in terms[i]
+           if index not in kept):  # fmt: skip
+        return "may broadcast along the summed index"
+    if _alone(terms[i], terms[j]) < _alone(terms[j], terms[i]):
+        i, j = j, i
+    sizes = {index: dims[place].get(index) for place in (i, j) for index in terms[place]}
+    joined = _joined(terms[i], terms[j], kept)
+    known = {index: size for index in joined if isinstance(size := sizes[index], int)}
+    if len(known) < len(joined):
+        return "has dynamic sizes in indices that are summed together"
+    return _Product(places=(i, j), terms=(terms[i], terms[j]), kept=kept, sizes=known)
+
+
+def _kept(terms: Sequence[str], result: str, pair: Sequence[int]) -> str:
+    """Returns the indices that a product of two tensors must keep, in the order of the result if it is the last."""
+    if len(terms) == 2:
+        return result
+    others = "".join(term for place, term in enumerate(terms) if place not in pair) + result
+    both = terms[pair[0]] + terms[pair[1]]
+    return "".join(index for index in dict.fromkeys(both) if index in others)
+
+
+def _alone(term: str, other: str) -> int:
+    """Counts the indices that only the first tensor has."""
+    return len(set(term) - set(other))
+
+
+def _joined(a: str, b: str, kept: str) -> set[str]:
+    """Returns the indices that a MatMul needs joined: several that are summed, several of its columns."""
+    summed, columns = set(a) - set(kept), set(b) - set(a)
+    if not summed or set(a) == set(b):
+        return set()
+    return {*(summed if len(summed) > 1 else ()), *(columns if len(columns) > 1 else ())}
+
+
+def _dims(value: ir.Value | None, term: str, look: Look) -> Dims:
     dims = look.of(value).dims
-    return dims[axis] if dims is not None and axis < len(dims) else None
+    return dict(zip(term, dims, strict=True)) if dims is not None and len(dims) == len(term) else {}
 
 
-def _turned(editor: Editor, at: ir.Node, value: ir.Value, has: str, wants: str) -> ir.Value:
-    if has == wants:
+def _joint(one: Dims, other: Dims) -> Dims:
+    """Returns the sizes of a product; one that may be repeated along an index has the size of the other."""
+    joint = {**one, **other}
+    for index in one.keys() & other.keys():
+        if one[index] != other[index]:
+            joint[index] = other[index] if one[index] == 1 else one[index] if other[index] == 1 else None
+    return joint
+
+
+class _Writer:
+    """Puts a product of two tensors before an Einsum."""
+
+    def __init__(self, editor: Editor, node: ir.Node, opset: int) -> None:
+        self._editor, self._at, self._opset = editor, node, opset
+        self._name = node.name or "einsum"
+
+    def turned(self, value: ir.Value, indices: str, wanted: str) -> ir.Value:
+        """Returns a tensor with its indices in another order."""
+        if indices == wanted:
+            return value
+        perm = ir.AttrInt64s("perm", [indices.index(index) for index in wanted])
+        return self._node("Transpose", [value], "transpose", perm)
+
+    def product(self, of: _Product, values: Sequence[ir.Value]) -> ir.Value:
+        """Returns the product of two tensors, the left factor first."""
+        (a, b), kept, sizes = of.terms, of.kept, of.sizes
+        summed = "".join(index for index in a if index not in kept)
+        if not summed or set(a) == set(b):
+            every = kept + summed
+            factors = [self._spread(value, term, every) for value, term in zip(values, of.terms, strict=True)]
+            product = self._node("Mul", factors, "product")
+            axes = list(range(len(kept), len(every)))
+            return self._by_axes("ReduceSum", product, axes) if axes else product
+        both = "".join(index for index in kept if index in a and index in b)
+        rows = "".join(index for index in a if index not in b)
+        columns = "".join(index for index in b if index not in a)
+        left = self._joined(self.turned(values[0], a, both + rows + summed), sizes, both + rows, summed)
+        right = self._right(values[1], b, sizes, (both, summed, columns))
+        if both and len(rows) > 1:
+            right = self._by_axes("Unsqueeze", right, [len(both) + i for i in range(len(rows) - 1)])
+        product = self._node("MatMul", [left, right], "product")
+        if not columns:
+            product = self._by_axes("Squeeze", product, [len(both + rows)])
+        if len(columns) > 1:
+            product = self._reshaped(product, [0] * len(both + rows) + [sizes[index] for index in columns])
+        return self.turned(product, both + rows + columns, kept)
+
+    def _right(
+        self, value: ir.Value, term: str, sizes: Mapping[str, int], order: tuple[str, ...]
+    ) -> ir.Value:
+        """Returns the right factor, its summed indices and its columns each joined to one."""
+        both, summed, columns = order
+        if len(summed) > 1 and len(columns) == 1:
+            # The size of the column may be open: it keeps its place, so that the Reshape can copy it.
+            turned = self.turned(value, term, both + columns + summed)
+            joined = self._joined(turned, sizes, both + columns, summed)
+            return self.turned(joined, both + columns + "*", both + "*" + columns)
+        right = self._joined(self.turned(value, term, both + summed + columns), sizes, both, summed, columns)
+        return right if columns else self._by_axes("Unsqueeze", right, [len(both) + 1])
+
+    def _joined(self, value: ir.Value, sizes: Mapping[str, int], before: str, *groups: str) -> ir.Value:
+        """Returns a tensor with each group of its last indices joined to one."""
+        if all(len(group) <= 1 for group in groups):
+            return value
+        copied = len(before)
+        if len(groups[0]) == 1:
+            copied, groups = copied + 1, groups[1:]
+        joined = [math.prod(sizes[index] for index in group) for group in groups if group]
+        return self._reshaped(value, [0] * copied + joined)
+
+    def _spread(self, value: ir.Value, term: str, every: str) -> ir.Value:
+        """Returns a tensor with all of these indices, of size one where it has none."""
+        turned = self.turned(value, term, "".join(index for index in every if index in term))
+        missing = [place for place, index in enumerate(every) if index not in term]
+        # Mul adds axes before the first by itself.
+        return turned if missing == [*range(len(missing))] else self._by_axes("Unsqueeze", turned, missing)
+
+    def _reshaped(self, value: ir.Value, sizes: Sequence[int]) -> ir.Value:
+        shape = self._editor.constant(self._at, f"{self._name}_shape", np.array(sizes, np.int64))
+        return self._node("Reshape", [value, shape], "reshape")
+
+    def _by_axes(self, operator: str, value: ir.Value, axes: Sequence[int]) -> ir.Value:
+        attributes = [ir.AttrInt64("keepdims", 0)] if operator == "ReduceSum" else []
+        if self._opset < _AXES_ARE_INPUT:
+            return self._node(
+                operator, [value], operator.lower(), ir.AttrInt64s("axes", list(axes)), *attributes
+            )
+        held = self._editor.constant(self._at, f"{self._name}_axes", np.array(axes, np.int64))
+        return self._node(operator, [value, held], operator.lower(), *attributes)
+
+    def _node(self, operator: str, inputs: Sequence[ir.Value], called: str, *attributes: ir.Attr) -> ir.Value:
+        value = self._editor.node(self._at, operator, inputs, attributes, name=f"{self._name}_{called}")
+        value.type = self._at.outputs[0].type
         return value
-    perm = ir.AttrInt64s("perm", [has.index(index) for index in wants])
-    transposed = editor.node(at, "Transpose", [value], [perm], name=f"{at.name or 'einsum'}_transpose")
-    transposed.type = value.type
-    return transposed
 
 
 def _replace(editor: Editor, match: _Match, look: Look) -> None:
-    node = match.node
-    inputs = [value for place in match.inputs if (value := node.inputs[place]) is not None]
-    factors = [
-        _turned(editor, node, value, has, wants)
-        for value, has, wants in zip(inputs, match.terms, match.wanted, strict=True)
-    ]
-    output = factors[0]
-    if len(factors) == 2:
-        output = editor.node(node, "MatMul", factors, name=f"{node.name or 'einsum'}_product")
-        output.type = node.outputs[0].type
-    output = _turned(editor, node, output, match.product, match.result)
-    if output is inputs[0]:
+    node, writer = match.node, _Writer(editor, match.node, look.opset)
+    values = [value for value in node.inputs if value is not None]
+    for product in match.products:
+        i, j = product.places
+        values[min(i, j)] = writer.product(product, (values[i], values[j]))
+        del values[max(i, j)]
+    output = values[0] if match.products else writer.turned(values[0], match.term, match.result)
+    if output is node.inputs[0]:
         output = editor.node(node, "Identity", [output], name=f"{node.name or 'einsum'}_same")
     editor.replace(node.outputs[0], output)
 
@@ -123,8 +266,8 @@ PATTERN = Pattern(
     anchors=("Einsum",),
     match=_match,
     replace=_replace,
-    made="Replaced {n} {Einsum|Einsums} by MatMul or Transpose.",
-    proposed="{n} {Einsum is a matrix multiplication|Einsums are matrix multiplications}",
+    made="Replaced {n} {Einsum|Einsums} by MatMul, Mul or Transpose.",
+    proposed="{n} {Einsum is a product|Einsums are products} of matrices",
     none="the model has no Einsum",
     least_opset=_LEAST_OPSET,
     repeats=True,
@@ -132,6 +275,6 @@ PATTERN = Pattern(
 )
 REWRITE = PATTERN.rewrite(
     name="einsum-to-matmul",
-    summary="replaces an Einsum that is a matrix multiplication by MatMul",
+    summary="replaces an Einsum by MatMul, Mul and Transpose",
     stage=1,
 )
