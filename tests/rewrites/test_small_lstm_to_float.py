@@ -10,15 +10,16 @@ import onnx_ir as ir
 import onnxruntime as ort
 import pytest
 from onnx import TensorProto, helper, numpy_helper
-from onnxruntime.quantization import QuantType, quantize_dynamic
+from onnxruntime.quantization import quantize_dynamic
 
 from ortune import rules
 from ortune.model.open import open_model
 from ortune.rewrites.small_lstm_to_float import REWRITE
 from ortune.rules import Facts
+from rules.rule_examples import OLD_HOST
 
 
-def quantized(folder: Path, *, hidden: int, directions: int, channels: bool, kind: QuantType) -> Path:
+def quantized(folder: Path, *, hidden: int, directions: int, channels: bool) -> Path:
     """An LSTM with states to begin with and its quantized form, as ``float.onnx`` and ``quantized.onnx``."""
     rng = np.random.default_rng(0)
     shapes = {"w": (4 * hidden, 6), "r": (4 * hidden, hidden), "b": (8 * hidden,)}
@@ -39,8 +40,7 @@ def quantized(folder: Path, *, hidden: int, directions: int, channels: bool, kin
     opsets = [helper.make_opsetid("", 17)]
     onnx.save(helper.make_model(graph, opset_imports=opsets, ir_version=8), folder / "float.onnx")
     quantize_dynamic(
-        folder / "float.onnx", folder / "quantized.onnx", op_types_to_quantize=["LSTM"], per_channel=channels,
-        weight_type=kind,
+        folder / "float.onnx", folder / "quantized.onnx", op_types_to_quantize=["LSTM"], per_channel=channels
     )  # fmt: skip
     return folder / "quantized.onnx"
 
@@ -49,10 +49,9 @@ def outputs(path: Path, feeds: dict[str, np.ndarray]) -> list[np.ndarray]:
     return ort.InferenceSession(path, providers=["CPUExecutionProvider"]).run(None, feeds)
 
 
-@pytest.mark.parametrize("kind", [QuantType.QInt8, QuantType.QUInt8])
 @pytest.mark.parametrize(("directions", "channels"), [(1, False), (2, False), (2, True)])
-def test_a_small_one_is_float_again(directions: int, channels: bool, kind: QuantType, tmp_path: Path) -> None:
-    path = quantized(tmp_path, hidden=16, directions=directions, channels=channels, kind=kind)
+def test_a_small_one_is_float_again(directions: int, channels: bool, tmp_path: Path) -> None:
+    path = quantized(tmp_path, hidden=16, directions=directions, channels=channels)
     opened = open_model(path)
     (found,) = rules.find_rule("QNT016").findings(Facts(model=opened))
     assert found.plan is not None and [spec.name for spec in found.plan.rewrites] == [REWRITE.name]
@@ -71,13 +70,26 @@ def test_a_small_one_is_float_again(directions: int, channels: bool, kind: Quant
     for one, before, new in zip(wanted, was, made, strict=True):
         # The rounding of weights stays, that of inputs and states goes.
         assert np.abs(new - one).max() < 0.03
-        assert np.abs(new - before).max() < 0.05
+        if not channels:  # weights of the whole range saturate on x86 without VNNI
+            assert np.abs(new - before).max() < 0.05
     assert not REWRITE.apply(model).modified
 
 
 def test_a_larger_one_stays_and_says_why(tmp_path: Path) -> None:
-    path = quantized(tmp_path, hidden=64, directions=1, channels=False, kind=QuantType.QInt8)
+    path = quantized(tmp_path, hidden=64, directions=1, channels=False)
     opened = open_model(path)
     assert rules.find_rule("QNT016").findings(Facts(model=opened)) == []
     result = REWRITE.apply(opened.ir)
     assert not result.modified and "has a hidden size of 64" in result.reasons[0]
+
+
+def test_one_that_may_saturate_is_named_without_vnni(tmp_path: Path) -> None:
+    path = quantized(tmp_path, hidden=64, directions=1, channels=True)
+    rule = rules.find_rule("QNT009")
+    (found,) = rule.findings(Facts(model=open_model(path), host=OLD_HOST))
+    assert found.where == ("lstm_quant",)
+    quantize_dynamic(
+        tmp_path / "float.onnx", tmp_path / "seven.onnx", op_types_to_quantize=["LSTM"], per_channel=True,
+        reduce_range=True,
+    )  # fmt: skip
+    assert rule.findings(Facts(model=open_model(tmp_path / "seven.onnx"), host=OLD_HOST)) == []

@@ -748,7 +748,7 @@ def test_equations_that_are_products(
 def test_sizes_that_are_open_stay_open(equation: str) -> None:
     sizes = {"b": 2, "q": 3, "k": 5, "x": 3, "y": 5}
     terms = equation.partition("->")[0].split(",")
-    fixed = {index: 4 for index in "dhijoe"}
+    fixed = dict.fromkeys("dhijoe", 4)
     shapes = tuple(tuple({**sizes, **fixed}[index] for index in term) for term in terms)
     proto = einsum(equation, shapes)
     for value, term in zip(proto.graph.input, terms, strict=True):

@@ -1,6 +1,7 @@
 """8-bit multiplications may saturate on this CPU.
 
-What it is: int8 weights that use more than seven bits, with uint8 activations, on an x86 CPU without VNNI or AMX.
+What it is: int8 weights that use more than seven bits, with uint8 activations, on an x86 CPU without VNNI or AMX. Also
+    those of an LSTM that is quantized dynamically.
 Why it costs: such a CPU adds pairs of 8-bit products in 16 bits, which can saturate. Outputs are then wrong by more
     than quantization explains, without an error. Int8 activations avoid this, but need an extra pass.
 Evidence: the weights, and the CPU's instruction sets.
@@ -18,6 +19,8 @@ from collections.abc import Iterator
 import numpy as np
 import onnx_ir as ir
 
+from ortune.graph.constants import stored
+from ortune.graph.nodes import operator
 from ortune.knobs.cpu.x64_quant_precision import KNOB
 from ortune.model.graphs import nodes
 from ortune.providers import CPU
@@ -40,7 +43,7 @@ def find(facts: Facts) -> Iterator[Finding]:
         return
     if facts.plan.settings.get(KNOB.name):
         return
-    products = [node for node in nodes(facts.model.ir) if _wide(quantized_weights(node))]
+    products = [node for node in nodes(facts.model.ir) if any(map(_wide, _weights(node)))]
     if products:
         yield Finding(
             code=CODE,
@@ -48,6 +51,12 @@ def find(facts: Facts) -> Iterator[Finding]:
             where=tuple(map(name_of, products)),
             fix="quantize again with reduce_range=True",
         )
+
+
+def _weights(node: ir.Node) -> list[ir.TensorProtocol | None]:
+    if operator(node) == "com.microsoft:DynamicQuantizeLSTM":
+        return [stored(value) for value in node.inputs[1:3]]
+    return [quantized_weights(node)]
 
 
 def _saturates(host: Host | None) -> bool:
