@@ -196,6 +196,78 @@ def torch_rnn(w: Writer) -> Step:
     return step
 
 
+def reset_first_gru(w: Writer) -> Step:
+    """``linear_before_reset=0``: the state is reset before its product, two products a gate."""
+    h, n = w.hidden, w.fed
+    held = [(w.weight(n, h), w.weight(h, h), w.weight(h)) for _ in range(3)]
+    one = w.held(np.array(1, np.float32))
+
+    def gate(w: Writer, x: str, state: str, place: int) -> str:
+        wx, wh, bias = held[place]
+        return w.one("Add", w.one("MatMul", state, wh), w.one("Gemm", x, wx, bias))
+
+    def step(w: Writer, x: str, state: State) -> State:
+        z, r = (w.one("Sigmoid", gate(w, x, state[0], place)) for place in (0, 1))
+        new = w.one("Tanh", gate(w, x, w.one("Mul", r, state[0]), 2))
+        return (w.one("Add", w.one("Mul", z, state[0]), w.one("Mul", w.one("Sub", one, z), new)),)
+
+    return step
+
+
+def joined_gru(w: Writer) -> Step:
+    """``tf.compat.v1.nn.rnn_cell.GRUCell``: input and state joined for both gates, and again behind the reset."""
+    h, n = w.hidden, w.fed
+    gates, bias, candidate, other = w.weight(n + h, 2 * h), w.weight(2 * h), w.weight(n + h, h), w.weight(h)
+    one = w.held(np.array(1, np.float32))
+
+    def step(w: Writer, x: str, state: State) -> State:
+        total = w.one("Add", w.one("MatMul", w.one("Concat", x, state[0], axis=1), gates), bias)
+        r, u = w.split(w.one("Sigmoid", total), 2)
+        both = w.one("Concat", x, w.one("Mul", r, state[0]), axis=1)
+        new = w.one("Tanh", w.one("Add", w.one("MatMul", both, candidate), other))
+        return (w.one("Add", w.one("Mul", u, state[0]), w.one("Mul", w.one("Sub", one, u), new)),)
+
+    return step
+
+
+def hard_lstm(w: Writer) -> Step:
+    """Keras with ``recurrent_activation="hard_sigmoid"``, its gates spelled out with a slope of 0.2."""
+    h, n = w.hidden, w.fed
+    wx, wh, bias = w.weight(n, 4 * h), w.weight(h, 4 * h), w.weight(4 * h)
+    slope, offset, low, high = (w.held(np.array(a, np.float32)) for a in (0.2, 0.5, 0, 1))
+
+    def hard(w: Writer, x: str) -> str:
+        line = w.one("Add", w.one("Mul", x, slope), offset)
+        if w.opset < 11:
+            return w.one("Clip", line, min=0.0, max=1.0)
+        return w.one("Clip", line, low, high)
+
+    def step(w: Writer, x: str, state: State) -> State:
+        total = w.one("Add", w.one("Gemm", x, wx, bias), w.one("MatMul", state[0], wh))
+        i, f, c, o = w.split(total, 4)
+        i, f, o = (hard(w, each) for each in (i, f, o))
+        return _gates_of_lstm(w, i, f, w.one("Tanh", c), o, state[1])
+
+    return step
+
+
+def hard_gru(w: Writer) -> Step:
+    """``HardSigmoid`` with a slope of a sixth, and the state reset before its product."""
+    h, n = w.hidden, w.fed
+    wx, wzr, wh, bias = w.weight(n, 3 * h), w.weight(h, 2 * h), w.weight(h, h), w.weight(3 * h)
+
+    def step(w: Writer, x: str, state: State) -> State:
+        xz, xr, xn = w.split(w.one("Gemm", x, wx, bias), 3)
+        hz, hr = w.split(w.one("MatMul", state[0], wzr), 2)
+        z, r = (
+            w.one("HardSigmoid", w.one("Add", a, b), alpha=1 / 6, beta=0.5) for a, b in ((xz, hz), (xr, hr))
+        )
+        new = w.one("Tanh", w.one("Add", xn, w.one("MatMul", w.one("Mul", state[0], r), wh)))
+        return (w.one("Add", new, w.one("Mul", z, w.one("Sub", state[0], new))),)
+
+    return step
+
+
 CELLS: dict[str, tuple[str, Callable[[Writer], Step]]] = {
     "torch": ("LSTM", torch_lstm),
     "sliced": ("LSTM", sliced_lstm),
@@ -205,6 +277,10 @@ CELLS: dict[str, tuple[str, Callable[[Writer], Step]]] = {
     "torch gru": ("GRU", torch_gru),
     "other gru": ("GRU", other_gru),
     "torch rnn": ("RNN", torch_rnn),
+    "reset first gru": ("GRU", reset_first_gru),
+    "joined gru": ("GRU", joined_gru),
+    "hard lstm": ("LSTM", hard_lstm),
+    "hard gru": ("GRU", hard_gru),
 }
 
 

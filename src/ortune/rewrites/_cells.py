@@ -9,21 +9,21 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import onnx_ir as ir
 
 from ortune.graph.attributes import float_of, int_of, ints_of
-from ortune.graph.constants import Array, constant, one_number
+from ortune.graph.constants import Array, constant, one_number, scalar
 from ortune.graph.nodes import input_of, is_op
 from ortune.rewrites._pattern import Look
-from ortune.rewrites._probe import ELEMENTWISE, FUNCTIONS
+from ortune.rewrites._probe import ELEMENTWISE, FUNCTIONS, limits
 
 Values = np.ndarray
 
-_POINTS = 64
-_NEAR = 1e-9
+_POINTS = 128
+_NEAR = 1e-6  # slopes of gates are rounded to float32
 _DEPTH = 64  # nodes within a step
 _AXES = 2  # of what a step computes: rows of a batch, and numbers
 
@@ -75,6 +75,11 @@ class Curve:
 
 
 Part = Linear | Curve | float
+
+
+def _clipped(part: Part, low: float, high: float) -> Curve:
+    """Cuts a part off below and above."""
+    return Curve("Min", (Curve("Max", (part, low)), high))
 
 
 def _equal(one: Values | None, other: Values | None) -> bool:
@@ -139,11 +144,28 @@ class Step:
                 self.fed[node] = None
             return part or Linear({value: None})
         self.nodes[node] = None
-        if part is None and is_op(node, *ELEMENTWISE):
-            inputs = [self.part(operand, depth) for operand in node.inputs]
-            parts = tuple(part for part in inputs if part is not None)
-            return Curve(node.op_type, parts) if len(parts) == len(inputs) else None
-        return part
+        return self._curve(node, depth) if part is None else part
+
+    def _curve(self, node: ir.Node, depth: int) -> Part | None:
+        """Returns what a node computes element by element; None for other nodes."""
+        if is_op(node, "HardSigmoid"):
+            line = self.part(node.inputs[0], depth)
+            slope, offset = float_of(node, "alpha", 0.2), float_of(node, "beta", 0.5)
+            if line is None:
+                return None
+            return _clipped(Curve("Add", (Curve("Mul", (line, slope)), offset)), 0.0, 1.0)
+        bounds = limits(node)
+        if bounds is not None:
+            operands = [
+                value for value in node.inputs[: 1 if node.op_type == "Clip" else 2] if scalar(value) is None
+            ]
+            inner = self.part(operands[0], depth) if len(operands) == 1 else None
+            return None if inner is None else _clipped(inner, *bounds)
+        if not is_op(node, *ELEMENTWISE):
+            return None
+        inputs = [self.part(operand, depth) for operand in node.inputs]
+        parts = tuple(part for part in inputs if part is not None)
+        return Curve(node.op_type, parts) if len(parts) == len(inputs) else None
 
     def _linear(self, node: ir.Node, value: ir.Value, depth: int) -> Part | None:
         if is_op(node, "Gemm", "MatMul"):
@@ -166,7 +188,7 @@ class Step:
         weight = weight_of(node)
         if weight is None:
             return None
-        product = self._factor(node.inputs[0], weight[1], depth)
+        product = self._factor(node.inputs[0], weight[1])
         if product is None or input_of(node, 2) is None:
             return product
         bias = self.part(node.inputs[2], depth)
@@ -175,20 +197,18 @@ class Step:
         beta = float_of(node, "beta", 1.0)
         return _sum(product, bias, 1.0) if isinstance(bias, Linear) and beta == 1.0 else None
 
-    def _factor(self, value: ir.Value | None, matrix: Values, depth: int) -> Linear | None:
+    def _factor(self, value: ir.Value | None, matrix: Values) -> Linear | None:
         """Multiplies a value by a matrix; each part of a Concat takes its own rows."""
         if value is None:
             return None
         value = self._source(value)
         node = value.producer()
-        if (
-            node is None
-            or not is_op(node, "Concat")
-            or self.state not in map(source_of, filter(None, node.inputs))
-        ):
-            return None if self._own(value) else Linear({value: matrix})
-        if int_of(node, "axis", 0) not in (1, -1):
-            return None
+        if node is not None and self._joins(node):
+            return self._factors(node, matrix) if int_of(node, "axis", 0) in (1, -1) else None
+        return None if self._own(value) and not self._is_reset(value) else Linear({value: matrix})
+
+    def _factors(self, node: ir.Node, matrix: Values) -> Linear | None:
+        """Multiplies each part of a Concat by its own rows of a matrix."""
         self.nodes[node] = None
         widths = [self._width(operand) for operand in node.inputs]
         open_ones = [i for i, width in enumerate(widths) if width is None]
@@ -202,8 +222,29 @@ class Step:
             source = None if operand is None else self._source(operand)
             if source is None or source in parts or end > matrix.shape[0]:
                 return None
+            if self._own(source) and not self._is_reset(source):
+                return None
             parts[source], start = matrix[start:end], end
         return Linear(parts) if start == matrix.shape[0] else None
+
+    def _joins(self, node: ir.Node) -> bool:
+        """Whether a node is a Concat of the state, or of the state behind its reset, and others."""
+        sources = [source_of(value) for value in node.inputs if value is not None]
+        return is_op(node, "Concat") and any(
+            value is self.state or (self._own(value) and self._is_reset(value)) for value in sources
+        )
+
+    def _is_reset(self, value: ir.Value) -> bool:
+        """Whether a value is a gate times the state; its nodes count as those of the step."""
+        part = self.part(value)
+        return (
+            isinstance(part, Curve)
+            and part.operator == "Mul"
+            and any(
+                isinstance(factor, Linear) and factor.is_value and self.state in factor.parts
+                for factor in part.inputs
+            )
+        )
 
     def _width(self, value: ir.Value | None) -> int | None:
         dims = self._look.of(value).dims
@@ -340,6 +381,8 @@ class Cell:
         x: What the step is fed.
         state: The state before it.
         memory: The second state before it; None where there is none, or where it is zero.
+        reset: The state behind its reset, of a GRU that multiplies it by weights; None where the product is reset.
+        hard: The slope and the offset of HardSigmoid, where gates have that; None where they have Sigmoid.
     """
 
     kind: str
@@ -347,10 +390,16 @@ class Cell:
     x: ir.Value
     state: ir.Value
     memory: ir.Value | None = None
+    reset: ir.Value | None = None
+    hard: tuple[float, float] | None = None
 
     def same(self, other: Cell) -> bool:
         """Whether both are the same function."""
         named = {self.x: other.x, self.state: other.state}
+        if (self.reset is None) != (other.reset is None) or self.hard != other.hard:
+            return False
+        if self.reset is not None and other.reset is not None:
+            named[self.reset] = other.reset
         return self.kind == other.kind and all(
             one.equals(two, named) for one, two in zip(self.gates, other.gates, strict=True)
         )
@@ -366,48 +415,73 @@ class _Atoms:
         if isinstance(part, float):
             return np.asarray(part)
         if isinstance(part, Curve):
-            function = FUNCTIONS[part.operator]
+            function = _FUNCTIONS[part.operator]
             return np.asarray(function(*(self.value(operand) for operand in part.inputs)), np.float64)
         for form, numbers in self.pairs:
             if form.same(part):
                 return numbers
-        numbers = np.random.default_rng(len(self.pairs)).normal(0.0, 1.5, _POINTS)
+        # Half of the numbers are far enough from zero for gates that end there.
+        numbers = np.random.default_rng(len(self.pairs)).normal(0.0, [1.5, 6.0] * (_POINTS // 2))
         self.pairs.append((part, numbers))
         return numbers
+
+
+_FUNCTIONS: dict[str, Callable[..., Array]] = {**FUNCTIONS, "Min": np.minimum}
+
+Gate = Callable[[Array], Array]
 
 
 def _sigmoid(x: Array) -> Array:
     return 1 / (1 + np.exp(-x))
 
 
-def lstm_memory(gates: Sequence[Array], memory: Array) -> Array:
+def _gate(hard: tuple[float, float] | None) -> Gate:
+    """Returns the function of gates: Sigmoid, or HardSigmoid with a slope and an offset."""
+    if hard is None:
+        return _sigmoid
+    slope, offset = hard
+    return lambda x: np.clip(slope * x + offset, 0.0, 1.0)
+
+
+_HARD: tuple[tuple[float, float] | None, ...] = (None, (0.2, 0.5), (1 / 6, 0.5), (0.25, 0.5), (1.0, 0.0))
+"""Gates to try: Sigmoid, then HardSigmoid as Keras, as PyTorch and as others have it."""
+
+
+def lstm_memory(gates: Sequence[Array], memory: Array, gate: Gate) -> Array:
     """Computes the cell state of an LSTM from its gates in ONNX's order (i, o, f, c) and the previous one."""
     i, _, f, c = gates
-    new_memory: Array = _sigmoid(f) * memory + _sigmoid(i) * np.tanh(c)
+    new_memory: Array = gate(f) * memory + gate(i) * np.tanh(c)
     return new_memory
 
 
-def _lstm(gates: Sequence[Array], memory: Array, _: Array) -> Array:
-    new_state: Array = _sigmoid(gates[1]) * np.tanh(lstm_memory(gates, memory))
+def _lstm(gates: Sequence[Array], memory: Array, _: Array, gate: Gate) -> Array:
+    new_state: Array = gate(gates[1]) * np.tanh(lstm_memory(gates, memory, gate))
     return new_state
 
 
-def _gru(gates: Sequence[Array], _: Array, state: Array) -> Array:
+def _gru(gates: Sequence[Array], _: Array, state: Array, gate: Gate) -> Array:
     z, r, fed, recurrent = gates
-    new_state: Array = (1 - _sigmoid(z)) * np.tanh(fed + _sigmoid(r) * recurrent) + _sigmoid(z) * state
+    new_state: Array = (1 - gate(z)) * np.tanh(fed + gate(r) * recurrent) + gate(z) * state
     return new_state
 
 
-def _rnn(gates: Sequence[Array], _: Array, __: Array) -> Array:
+def _gru_reset_first(gates: Sequence[Array], _: Array, state: Array, gate: Gate) -> Array:
+    z, new = gates
+    new_state: Array = (1 - gate(z)) * np.tanh(new) + gate(z) * state
+    return new_state
+
+
+def _rnn(gates: Sequence[Array], _: Array, __: Array, ___: Gate) -> Array:
     new_state: Array = np.tanh(gates[0])
     return new_state
 
 
-_CELLS: dict[str, tuple[int, Callable[[Sequence[Array], Array, Array], Array]]] = {
-    "LSTM": (4, _lstm),
-    "GRU": (4, _gru),
-    "RNN": (1, _rnn),
-}
+_CELLS: tuple[tuple[str, int, Callable[[Sequence[Array], Array, Array, Gate], Array]], ...] = (
+    ("LSTM", 4, _lstm),
+    ("GRU", 4, _gru),
+    ("GRU", 2, _gru_reset_first),
+    ("RNN", 1, _rnn),
+)
 
 
 def cell_of(step: Step, end: ir.Value) -> Cell | None:
@@ -420,33 +494,64 @@ def cell_of(step: Step, end: ir.Value) -> Cell | None:
         result = atoms.value(part)
         gates = [atom for atom in atoms.pairs if not atom[0].is_value]
         values = {next(iter(form.parts)): numbers for form, numbers in atoms.pairs if form.is_value}
-        for kind, (count, function) in _CELLS.items():
+        for (kind, count, function), hard in itertools.product(_CELLS, _HARD):
             memory = next(iter(values), None) if kind == "LSTM" else None
             if len(gates) != count or len(values) > 1 or (kind == "GRU" and step.state not in values):
                 continue
             before = np.zeros(()) if memory is None else values[memory]
             state = values.get(step.state, np.zeros(()))
             for order in itertools.permutations(gates):
-                candidate = function([numbers for _, numbers in order], before, state)
-                x = _fed(kind, [form for form, _ in order], step.state)
-                if (
-                    x is not None
-                    and not step.level(x)
-                    and np.allclose(candidate, result, rtol=_NEAR, atol=_NEAR)
-                ):
-                    forms = tuple(form for form, _ in order)
-                    return Cell(kind=kind, gates=forms, x=x, state=step.state, memory=memory)
+                candidate = function([numbers for _, numbers in order], before, state, _gate(hard))
+                if not np.allclose(candidate, result, rtol=_NEAR, atol=_NEAR):
+                    continue
+                cell = _cell(step, kind, tuple(form for form, _ in order), hard)
+                if cell is not None:
+                    return replace(cell, memory=memory)
     return None
 
 
-def _fed(kind: str, gates: Sequence[Linear], state: ir.Value) -> ir.Value | None:
+def _cell(step: Step, kind: str, gates: tuple[Linear, ...], hard: tuple[float, float] | None) -> Cell | None:
+    """Returns the cell with these gates; None if they do not share one input beside the state."""
+    reset = None
+    if kind == "GRU" and len(gates) == 2:
+        z, new = gates
+        reset = next((value for value in new.parts if step.level(value) and value is not step.state), None)
+        r = None if reset is None else _reset_gate(step, reset, hard)
+        if r is None:
+            return None
+        gates = (z, r, new)
+    x = _fed(kind, gates, step.state, reset)
+    if x is None or step.level(x):
+        return None
+    return Cell(kind=kind, gates=gates, x=x, state=step.state, reset=reset, hard=hard)
+
+
+def _reset_gate(step: Step, reset: ir.Value, hard: tuple[float, float] | None) -> Linear | None:
+    """Returns the form of the gate that a value is the state times of; None if it is something else."""
+    part, atoms = step.part(reset), _Atoms()
+    if part is None:
+        return None
+    product = atoms.value(part)
+    gates = [(form, numbers) for form, numbers in atoms.pairs if not form.is_value]
+    states = [numbers for form, numbers in atoms.pairs if form.is_value and step.state in form.parts]
+    if len(gates) != 1 or len(states) != 1 or len(atoms.pairs) != 2:
+        return None
+    (form, numbers), (state,) = gates[0], states
+    return form if np.allclose(product, _gate(hard)(numbers) * state, rtol=_NEAR, atol=_NEAR) else None
+
+
+def _fed(kind: str, gates: Sequence[Linear], state: ir.Value, reset: ir.Value | None) -> ir.Value | None:
     """Returns the input that all gates share beside the state; None if they have no single one."""
     of_x, of_state = list(gates), list(gates)
-    if kind == "GRU":
+    if reset is not None:
+        of_state = list(gates[:2])
+        if state in gates[2].parts:
+            return None
+    elif kind == "GRU":
         of_x, of_state = list(gates[:3]), [*gates[:2], gates[3]]
         if state in gates[2].parts or len(gates[3].parts) != 1:
             return None
-    others = {value for form in gates for value in form.parts if value is not state}
+    others = {value for form in gates for value in form.parts if value is not state and value is not reset}
     (x,) = others if len(others) == 1 else (None,)
     if x is None or any(x not in form.parts for form in of_x):
         return None
@@ -463,4 +568,5 @@ def is_memory(step: Step, cell: Cell, value: ir.Value) -> bool:
         actual = atoms.value(part)
         gates = [atoms.value(gate) for gate in cell.gates]
         memory = np.zeros(()) if cell.memory is None else atoms.value(Linear({cell.memory: None}))
-        return bool(np.allclose(actual, lstm_memory(gates, memory), rtol=_NEAR, atol=_NEAR))
+        wanted = lstm_memory(gates, memory, _gate(cell.hard))
+        return bool(np.allclose(actual, wanted, rtol=_NEAR, atol=_NEAR))

@@ -49,13 +49,17 @@ def recurrences(scope: Scope, look: Look) -> Iterator[Recurrence | str]:
         if weight is not None:
             products[weight[0]].append(node)
     gone: set[ir.Node] = set()
+    reasons: list[tuple[str, ir.Node]] = []
     for value, group in products.items():
         if len(group) >= LEAST_STEPS and not gone.intersection(group):
             recurrence = _recurrence(scope, value, group, look)
             if isinstance(recurrence, Recurrence):
                 gone.update(recurrence.nodes)
-            if recurrence:
                 yield recurrence
+            elif recurrence:
+                reasons.append((recurrence, group[-1]))
+    # A cell has several weights, and is found by one of them.
+    yield from (reason for reason, node in reasons if node not in gone)
 
 
 def _recurrence(scope: Scope, weight: ir.Value, products: Sequence[ir.Node], look: Look) -> Recurrence | str:

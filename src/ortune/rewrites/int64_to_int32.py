@@ -4,7 +4,8 @@ What it is: exporters make token ids, positions and masks int64. Arithmetic and 
     in between, become int32 where constants, narrow types and axis sizes bound every value. Inputs and outputs keep
     their type, with a Cast after or before them.
 Why it costs: shaders have no 64-bit integers. On WebGPU such a node runs on the CPU, and each copy from the GPU waits
-    for all work queued there. WebNN and phones leave them to the CPU too.
+    for all work queued there. WebNN and phones leave them to the CPU too. On a CPU they take twice the bytes, which
+    counts for large tensors (rule PRC007).
 Evidence: nodes with int64 inputs placed on the CPU, and copies around them.
 Fix and its safety: exact for every input that the model accepts. For an input that it rejects (an index out of
     bounds), the lower 32 bits are used. Shape computations stay int64, because ONNX Runtime runs them on the CPU in
@@ -84,6 +85,11 @@ def _wide_values(node: ir.Node) -> list[ir.Value | None]:
     operands = [node.inputs[place] for place in wide_inputs(node)]
     fed = [value for value in operands if constant(value) is None]
     return fed if node.op_type != "Cast" else list(node.outputs)
+
+
+def narrowable(model: ir.Model) -> list[ir.Node]:
+    """Lists the nodes that would compute in int32, without those that only move values."""
+    return [node for node in _chosen(model)[0] if node.op_type in COMPUTING]
 
 
 def _groups(able: Sequence[ir.Node]) -> list[ir.Node]:

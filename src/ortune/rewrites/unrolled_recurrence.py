@@ -118,8 +118,14 @@ class _Writer:
         attributes: list[ir.Attr] = [ir.AttrInt64("hidden_size", _hidden(cells[0]))]
         if self.places[0] > self.places[-1]:
             attributes.append(ir.AttrString("direction", "reverse"))
+        first = recurrence.cells[0]
         if recurrence.kind == "GRU":
-            attributes.append(ir.AttrInt64("linear_before_reset", 1))
+            attributes.append(ir.AttrInt64("linear_before_reset", int(first.reset is None)))
+        if first.hard is not None:
+            others = ["Tanh", "Tanh"] if recurrence.kind == "LSTM" else ["Tanh"]
+            attributes.append(ir.AttrStrings("activations", ["HardSigmoid", *others]))
+            attributes.append(ir.AttrFloat32s("activation_alpha", [first.hard[0]]))
+            attributes.append(ir.AttrFloat32s("activation_beta", [first.hard[1]]))
         inputs = [x, *self._weights(), *([None, *before] if any(before) else [])]
         outputs = self.editor.outputs(
             self.at,
@@ -192,15 +198,21 @@ class _Writer:
     def _weights(self) -> list[ir.Value]:
         """The weights of the input, those of the state, and the biases of both."""
         cell = self.recurrence.cells[0]
-        fed, recurrent = cell.gates, cell.gates
-        if cell.kind == "GRU":
+        fed, recurrent, reset = cell.gates, cell.gates, cell.state
+        if cell.reset is not None:
+            reset = cell.reset
+        elif cell.kind == "GRU":
             fed, recurrent = cell.gates[:3], (*cell.gates[:2], cell.gates[3])
         hidden = _hidden(cell)
         w = np.concatenate([_matrix(form.parts[cell.x]).T for form in fed])
-        r = np.concatenate([_matrix(form.parts[cell.state]).T for form in recurrent])
+        states = [cell.state] * len(recurrent)
+        states[-1] = reset
+        r = np.concatenate(
+            [_matrix(form.parts[state]).T for form, state in zip(recurrent, states, strict=True)]
+        )
         biases = [np.zeros(hidden) if form.bias is None else form.bias for form in fed]
         others = [np.zeros(hidden)] * len(fed)
-        if cell.kind == "GRU" and recurrent[2].bias is not None:
+        if cell.kind == "GRU" and cell.reset is None and recurrent[2].bias is not None:
             others[2] = recurrent[2].bias
         b = np.concatenate([*biases, *others])
         named = (("input_weights", w), ("state_weights", r), ("biases", b))
@@ -250,7 +262,7 @@ def _matrix(matrix: np.ndarray | None) -> np.ndarray:
 
 
 def _hidden(cell: Cell) -> int:
-    matrix = cell.gates[-1].parts[cell.state]
+    matrix = cell.gates[0].parts[cell.state]
     return int(_matrix(matrix).shape[1])
 
 
