@@ -19,6 +19,7 @@ from written_out_steps import CELLS, written_out
 
 from ortune.records import Plan, ProviderSpec
 from ortune.records.base import Value
+from ortune.rules import all_rules
 
 Plant = Callable[[onnx.ModelProto], bool]
 Pattern = Callable[[str, str], Sequence[onnx.NodeProto]]
@@ -919,6 +920,258 @@ DEFECTS |= {
 }
 DEFECTS |= {f"casts, form {i}": Defect(code="PRC004", plant=_form(text)) for i, text in enumerate(CASTS, 1)}
 DEFECTS |= {f"unrolled: {cell}": Defect(code="GRA010", plant=_unrolled_cell(cell)) for cell in CELLS}
+
+
+# --- defects beside the model ----------------------------------------------------------------------------------------
+
+
+def _beside(text: str, least: int = 13, **values: Any) -> Plant:
+    """Lines "a = Op b c" beside the model, from an input ``x`` to an output ``y``; ``values`` are constants.
+
+    Args:
+        text: The nodes; an attribute stands behind the operator, as "Op:name=1".
+        least: The version of the operators that they belong to.
+        values: By the names in the text; a tuple of sizes, or of a type and sizes, stands for an input.
+    """
+
+    def plant(model: onnx.ModelProto) -> bool:
+        if _opset(model) < least:
+            return False
+        for name, value in values.items():
+            if isinstance(value, tuple):
+                kind, sizes = value if isinstance(value[0], str) else ("FLOAT", value)
+                tensor = helper.make_tensor_value_info(
+                    f"planted_{name}", TensorProto.DataType.Value(kind), sizes
+                )
+                model.graph.input.append(tensor)
+            else:
+                _give(model, **{f"planted_{name}": value})
+        for line in text.split("; "):
+            outputs, _, right = line.partition(" = ")
+            kind, *given = right.split()
+            kind, *attributes = kind.split(":")
+            pairs = {name: _number(number) for name, _, number in (a.partition("=") for a in attributes)}
+            inputs = ["" if each == "-" else f"planted_{each}" for each in given]
+            model.graph.node.append(
+                helper.make_node(kind, inputs, [f"planted_{each}" for each in outputs.split()], **pairs)
+            )
+        model.graph.output.append(helper.make_empty_tensor_value_info("planted_y"))
+        return True
+
+    return plant
+
+
+def _number(text: str) -> int | float | str | list[int]:
+    if "->" in text:
+        return text
+    if "," in text:
+        return [int(each) for each in text.split(",") if each]
+    try:
+        return float(text) if "." in text else int(text)
+    except ValueError:
+        return text
+
+
+def _random(*shape: int, kind: type = np.float32) -> np.ndarray:
+    values = np.random.default_rng(len(shape)).standard_normal(shape) * 40
+    return values.astype(kind) if kind is np.float32 else values.clip(-60, 60).astype(kind)
+
+
+_ZERO, _MIDDLE = np.uint8(128), np.int8(0)
+_PAIR = {
+    "sx": np.float32(0.5),
+    "zx": _ZERO,
+    "sw": np.float32(0.25),
+    "zw": _MIDDLE,
+    "sy": np.float32(1.5),
+    "zy": _ZERO,
+}
+_AROUND = "q = QuantizeLinear x sx zx; d = DequantizeLinear q sx zx; dw = DequantizeLinear w sw zw; "
+_CLOSED = "; c = QuantizeLinear p sy zy; y = DequantizeLinear c sy zy"
+_SQUARE = {"x": (8, 16), "w": _random(16, 16, kind=np.int8), **_PAIR}
+_IMAGE = {"x": (1, 16, 8, 8), "w": _random(16, 16, 3, 3, kind=np.int8), **_PAIR}
+
+
+def _unlike(*shape: int) -> np.ndarray:
+    """Weights of channels of which one in four has next to nothing."""
+    weights = _random(*shape, kind=np.int8)
+    weights[::4] = np.sign(weights[::4])
+    weights[1] = 127
+    return weights
+
+
+def _lstm(hidden: int) -> Plant:
+    """An LSTM that is quantized dynamically, beside the model."""
+
+    def plant(model: onnx.ModelProto) -> bool:
+        inputs = "x w r - - - - - s z s z"
+        text = f"y = DynamicQuantizeLSTM:hidden_size={hidden} {inputs}"
+        planted = _beside(
+            text, x=(5, 1, 4), w=_random(1, 4, 4 * hidden, kind=np.int8), s=np.ones(1, np.float32),
+            r=_random(1, hidden, 4 * hidden, kind=np.int8), z=np.zeros(1, np.int8),
+        )(model)  # fmt: skip
+        if planted:
+            model.graph.node[-1].domain = "com.microsoft"
+            if all(each.domain != "com.microsoft" for each in model.opset_import):
+                model.opset_import.append(helper.make_opsetid("com.microsoft", 1))
+        return planted
+
+    return plant
+
+
+def _list_in_a_loop(model: onnx.ModelProto) -> bool:
+    if _opset(model) < 13:
+        return False
+    rule = all_rules()["GRA024"].bad
+    assert rule is not None
+    made = rule().graph
+    names = {value for node in made.node for value in (*node.input, *node.output) if value}
+    called = {name: f"planted_{name}" for name in (*names, *(value.name for value in made.input))}
+    for node in made.node:
+        node.name = f"planted_{node.name}"
+        for values in (node.input, node.output):
+            values[:] = [called.get(v, v) for v in values]
+        for inner in (n for a in node.attribute for n in a.g.node):
+            inner.input[:] = [called["x"] if v == "x" else v for v in inner.input]
+    for each in (*made.input, *made.output):
+        each.name = called[each.name]
+    model.graph.node.extend(made.node)
+    model.graph.input.extend(made.input)
+    model.graph.output.extend(made.output)
+    return True
+
+
+def _threads_of_the_model(model: onnx.ModelProto) -> bool:
+    helper.set_model_props(model, {"ort_config": '{"session_options": {"intra_op_num_threads": 512}}'})
+    return True
+
+
+_ROWS = {
+    "x": (6, 4),
+    "zeros": np.zeros((8, 4), np.float32),
+    "shape": np.array([6, 4]),
+    "column": np.array([6, 1]),
+}
+_INDEX = np.arange(6)
+BESIDE: dict[str, tuple[str, Sequence[Plant]]] = {
+    "a bias with another scale": (
+        "QNT011",
+        (
+            _beside(f"{_AROUND}db = DequantizeLinear b sb; p = Gemm d dw db{_CLOSED}", **_SQUARE,
+                    b=np.arange(16, dtype=np.int32), sb=np.float32(0.01)),
+            _beside(f"{_AROUND}db = DequantizeLinear b sb; p = Conv:pads=1,1,1,1 d dw db{_CLOSED}", **_IMAGE,
+                    b=np.arange(16, dtype=np.int32), sb=np.float32(0.01)),
+            _beside(f"{_AROUND}f = Flatten d; db = DequantizeLinear b sb; p = Gemm:transB=1 f dw db{_CLOSED}",
+                    **_SQUARE, b=np.arange(16, dtype=np.int32), sb=np.float32(0.01)),
+        ),
+    ),
+    "a Gemm with alpha": (
+        "QNT010",
+        (
+            _beside(f"{_AROUND}db = DequantizeLinear b sb; p = Gemm:alpha=2.0 d dw db{_CLOSED}", **_SQUARE,
+                    b=np.arange(16, dtype=np.int32), sb=np.float32(0.125)),
+        ),
+    ),
+    "a bias at its ends": (
+        "QNT012",
+        (
+            _beside(f"{_AROUND}db = DequantizeLinear b sb; p = Gemm d dw db{_CLOSED}", **_SQUARE,
+                    b=np.full(16, 2**31 - 1, np.int32), sb=np.float32(0.125)),
+            _beside(f"{_AROUND}db = DequantizeLinear b sb; p = Conv d dw db{_CLOSED}", **_IMAGE,
+                    b=np.full(16, -(2**31) + 1, np.int32), sb=np.float32(0.125)),
+        ),
+    ),
+    "unlike channels under one scale": (
+        "QNT014",
+        (
+            _beside(f"{_AROUND}p = Conv d dw{_CLOSED}", **{**_IMAGE, "w": _unlike(16, 16, 3, 3)}),
+            _beside(f"{_AROUND}p = MatMul d dw{_CLOSED}", **{**_SQUARE, "w": _unlike(16, 16).T.copy()}),
+            _beside(f"{_AROUND}p = Gemm:transB=1 d dw{_CLOSED}", **{**_SQUARE, "w": _unlike(16, 16)}),
+            _beside("q s z = DynamicQuantizeLinear x; y = ConvInteger q w z", x=(1, 16, 8, 8),
+                    w=_unlike(16, 16, 3, 3)),
+        ),
+    ),
+    "weights dequantized at each call": (
+        "QNT013",
+        (
+            _beside("dw = DequantizeLinear w sw zw; y = Conv x dw", x=(1, 16, 8, 8),
+                    w=_random(16, 16, 3, 3, kind=np.int8), sw=np.float32(0.25), zw=_MIDDLE),
+            _beside("dw = DequantizeLinear w sw; y = ConvTranspose x dw", x=(1, 16, 8, 8),
+                    w=_random(16, 8, 2, 2, kind=np.int8), sw=np.float32(0.25)),
+        ),
+    ),
+    "a small LSTM quantized in every step": ("QNT016", (_lstm(8), _lstm(32))),
+    "a weight of minus infinity": (
+        "PRC006",
+        (
+            _beside("y = Mul x low", x=(4, 8), low=np.float32(-np.inf)),
+            _beside("m = Sub one x; y = Mul low m", x=(4, 8), low=np.float32(-np.inf), one=np.float32(1)),
+        ),
+    ),
+    "large tensors in int64": (
+        "PRC007",
+        (
+            _beside("i = Cast:to=7 x; p = CumSum i axis; t = Transpose:perm=1,0 p; l = Less p t; y = Cast:to=1 l",
+                    x=("BOOL", (1, 512)), axis=np.array(1)),
+            _beside("i = Cast:to=7 x; l = Less i wide; y = Cast:to=1 l", x=("INT32", (512, 512)),
+                    wide=np.array(3)),
+        ),
+    ),
+    "rows scattered by elements": (
+        "GRA023",
+        (
+            _beside("u = Unsqueeze index one; e = Expand u shape; y = ScatterElements:axis=0 zeros e x", **_ROWS,
+                    index=("INT64", (6,)), one=np.array([1])),
+            _beside("u = Reshape index column; e = Expand u shape; y = ScatterElements:axis=0 zeros e x", **_ROWS,
+                    index=("INT64", (6,))),
+            _beside("e = Tile index times; y = ScatterElements zeros e x", **_ROWS, index=("INT64", (6, 1)),
+                    times=np.array([1, 4])),
+        ),
+    ),
+    "a list that grows in a loop": ("GRA024", (_list_in_a_loop,)),
+    "a spectrum of an odd length": (
+        "GRA025",
+        (
+            _beside("y = STFT x step - length", 17, x=(1, 400, 1), step=np.array(50), length=np.array(100)),
+            _beside("y = STFT x step window", 17, x=(1, 400, 1), step=np.array(50),
+                    window=np.ones(100, np.float32)),
+            _beside("y = DFT:axis=1 x length", 17, x=(1, 100, 1), length=np.array(100)),
+        ),
+    ),
+    "boxes without a threshold": (
+        "GRA026",
+        (
+            _beside("y = NonMaxSuppression boxes x most overlap", x=(1, 2, 16), boxes=_random(1, 16, 4),
+                    most=np.array([8]), overlap=np.float32([0.5])),
+            _beside("y = NonMaxSuppression:center_point_box=1 x scores most", x=(1, 16, 4),
+                    scores=_random(1, 2, 16), most=np.array([8])),
+        ),
+    ),
+    "convolutions of one dimension": (
+        "LAY006",
+        (
+            _beside("h = Conv x w; y = Conv h w", x=(1, 16, 64), w=_random(16, 16, 3)),
+            _beside("h = Conv:pads=1,1 x w b; r = Relu h; y = Conv:strides=2, r w", x=(1, 16, 64),
+                    w=_random(16, 16, 3), b=_random(16)),
+        ),
+    ),
+    "an Einsum that is a product": (
+        "GRA027",
+        tuple(
+            _beside(f"y = Einsum:equation={equation} x {' '.join(f'w{i}' for i in range(len(shapes)))}", x=(2, 3, 4),
+                    **{f"w{i}": _random(*shape) for i, shape in enumerate(shapes)})
+            for equation, shapes in (
+                ("abc,cd->abd", ((4, 5),)), ("abc,acd->abd", ((2, 4, 5),)), ("abc,adc->adb", ((2, 5, 4),)),
+                ("abc,abc->ab", ((2, 3, 4),)), ("abc,bcd->ad", ((3, 4, 5),)), ("abc,cd,de->abe", ((4, 5), (5, 6))),
+                ("abc,ad,dc->ab", ((2, 5), (5, 4))), ("abc,cd,d->ab", ((4, 5), (5,))),
+            )
+        ),
+    ),
+    "threads of the model beyond the CPUs": ("SES003", (_threads_of_the_model,)),
+}  # fmt: skip
+for title, (code, forms) in BESIDE.items():
+    for number, form in enumerate(forms, 1):
+        DEFECTS[f"{title}, form {number}" if len(forms) > 1 else title] = Defect(code=code, plant=form)
 
 
 # --- spellings -------------------------------------------------------------------------------------------------------

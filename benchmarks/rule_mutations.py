@@ -1,6 +1,6 @@
 """Plants defects in real models without any, and counts which of them the rules find from the file alone.
 
-    python benchmarks/rule_mutations.py [MODEL ...]
+    python benchmarks/rule_mutations.py [MODEL ...] [--only CODE ...]
 
 Each defect is planted wherever a model has room for it, and each such model is written in ten ways: operands in another
 order, constants as nodes or as initializers, other versions of the operators, names, declared sizes. A defect is found
@@ -10,6 +10,7 @@ printed, to be looked at by hand. Nothing is run.
 
 from __future__ import annotations
 
+import argparse
 import sys
 from collections import Counter
 from collections.abc import Sequence
@@ -36,11 +37,17 @@ HEALTHY = (
 )  # fmt: skip
 
 
-def main(names: Sequence[str]) -> None:
-    """Prints what was found, defect by defect, and what fires on the untouched models."""
+def main(names: Sequence[str], only: Sequence[str]) -> None:
+    """Prints what was found, defect by defect, and what fires on the untouched models.
+
+    Args:
+        names: Of the models.
+        only: Codes of the rules whose defects are planted, and which alone are asked of the untouched models.
+    """
     # With the instructions that some defects are slow on, whatever this machine has.
     host = msgspec.structs.replace(Machine().host, features=("avx2", "avx512_vnni"))
-    asked = [rule for rule in Selection(preview=True).rules() if rule.family in ABOUT_MODELS]
+    asked = [rule for rule in Selection(preview=True, select=only).rules() if rule.family in ABOUT_MODELS]
+    defects = {title: defect for title, defect in DEFECTS.items() if not only or defect.code in only}
     planted, found = Counter[str](), Counter[str]()
     wrong, missed, untouched = list[str](), list[str](), 0
     with TemporaryDirectory() as folder:
@@ -55,7 +62,7 @@ def main(names: Sequence[str]) -> None:
                     for code, (severity, what) in fired.items()
                     if severity != "note"
                 ]
-            for title, defect in DEFECTS.items():
+            for title, defect in defects.items():
                 model = onnx.ModelProto()
                 model.CopyFrom(healthy)
                 if not defect.plant(model):
@@ -107,4 +114,10 @@ def codes(
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:] or HEALTHY)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("models", nargs="*", default=list(HEALTHY))
+    parser.add_argument("--only", nargs="+", default=[], metavar="CODE")
+    options = parser.parse_args()
+    main(options.models, options.only)

@@ -43,6 +43,18 @@ def only_user(value: ir.Value) -> ir.Node | None:
     return user if producer is None or user.graph is producer.graph else None
 
 
+def source_of(value: ir.Value) -> ir.Value:
+    """Follows Identity nodes, which ONNX Runtime removes, to the value that they copy."""
+    while (node := value.producer()) is not None and is_op(node, "Identity") and node.inputs[0] is not None:
+        value = node.inputs[0]
+    return value
+
+
+def maker_of(value: ir.Value | None) -> ir.Node | None:
+    """Returns the node that makes a value, or what it is a copy of; None for inputs and weights."""
+    return None if value is None else source_of(value).producer()
+
+
 def other_input(node: ir.Node, value: ir.Value) -> ir.Value | None:
     """Returns the other input of a two-input node; None if both are the same value."""
     inputs = list(node.inputs)

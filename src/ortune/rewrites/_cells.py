@@ -16,7 +16,7 @@ import onnx_ir as ir
 
 from ortune.graph.attributes import float_of, int_of, ints_of
 from ortune.graph.constants import Array, constant, one_number, scalar
-from ortune.graph.nodes import input_of, is_op
+from ortune.graph.nodes import input_of, is_op, source_of
 from ortune.rewrites._pattern import Look
 from ortune.rewrites._probe import ELEMENTWISE, FUNCTIONS, limits
 
@@ -262,13 +262,6 @@ class Step:
         if self._width(key) not in (None, width):
             return None
         return Linear({**form.parts, key: np.eye(width, dtype=arrays[0].dtype)}, form.bias)
-
-
-def source_of(value: ir.Value) -> ir.Value:
-    """Follows Identity nodes to the copied value."""
-    while (node := value.producer()) is not None and is_op(node, "Identity") and node.inputs[0] is not None:
-        value = node.inputs[0]
-    return value
 
 
 def weight_of(node: ir.Node) -> tuple[ir.Value, Values] | None:

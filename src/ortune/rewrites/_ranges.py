@@ -113,7 +113,7 @@ def _range(  # noqa: PLR0911  (one a kind)
     node: ir.Node, ranges: Mapping[ir.Value, Range], values: Values
 ) -> Range | None:
     if node.op_type == "Cast":
-        return _of_cast(node, ranges)
+        return _of_cast(node, ranges, values)
     if node.op_type == "Clip":
         return _of_clip(node, ranges)
     if node.op_type in _PICKED:
@@ -131,10 +131,10 @@ def _range(  # noqa: PLR0911  (one a kind)
     return rule(node, operands) if operands else None
 
 
-def _of_cast(node: ir.Node, ranges: Mapping[ir.Value, Range]) -> Range | None:
+def _of_cast(node: ir.Node, ranges: Mapping[ir.Value, Range], values: Values) -> Range | None:
     if int_of(node, "to", 0) != _WIDE.value or node.inputs[0] is None:
         return None
-    return range_of(node.inputs[0], ranges) or _OF_TYPE.get(node.inputs[0].dtype or _WIDE)
+    return range_of(node.inputs[0], ranges) or _OF_TYPE.get(values.of(node.inputs[0]).dtype or _WIDE)
 
 
 def _of_clip(node: ir.Node, ranges: Mapping[ir.Value, Range]) -> Range | None:

@@ -11,8 +11,8 @@ import onnx_ir as ir
 
 from ortune.graph.attributes import int_of, ints_of
 from ortune.graph.constants import constant
-from ortune.graph.nodes import Scope, input_of, is_op
-from ortune.rewrites._cells import Cell, Step, cell_of, is_memory, source_of, weight_of
+from ortune.graph.nodes import Scope, input_of, is_op, source_of
+from ortune.rewrites._cells import Cell, Step, cell_of, is_memory, weight_of
 from ortune.rewrites._pattern import Look
 
 LEAST_STEPS = 8

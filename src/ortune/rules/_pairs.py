@@ -11,7 +11,7 @@ import numpy as np
 import onnx_ir as ir
 
 from ortune.graph.constants import constant
-from ortune.graph.nodes import is_op, only_user
+from ortune.graph.nodes import is_op, maker_of, only_user
 from ortune.model.graphs import nodes, op_set
 from ortune.providers import CPU
 from ortune.records import Finding, Host
@@ -53,8 +53,14 @@ def in_float(
 
 def dequantized(value: ir.Value | None) -> bool:
     """Whether a DequantizeLinear makes a value."""
-    maker = value.producer() if value is not None else None
-    return maker is not None and is_op(maker, "DequantizeLinear")
+    return is_op(maker_of(value), "DequantizeLinear")
+
+
+def dequantizer(value: ir.Value | None) -> ir.Node | None:
+    """The DequantizeLinear that a value comes from, as ONNX Runtime moves it down to who reads the value."""
+    while (maker := maker_of(value)) is not None and is_op(maker, *_PASSED_DOWN):
+        value = maker.inputs[0]
+    return maker if is_op(maker, "DequantizeLinear") else None
 
 
 def closing(node: ir.Node) -> tuple[ir.Node | None, str]:
@@ -80,13 +86,9 @@ def closing(node: ir.Node) -> tuple[ir.Node | None, str]:
 
 def open_input(value: ir.Value | None) -> str:
     """Why a value is not from a DequantizeLinear; "" where it is, or may come to be."""
-    maker = value.producer() if value is not None else None
-    first = maker
-    while maker is not None and is_op(maker, *_PASSED_DOWN):
-        passed = maker.inputs[0]
-        maker = passed.producer() if passed is not None else None
-    if maker is not None and is_op(maker, "DequantizeLinear"):
+    if dequantizer(value) is not None:
         return ""
+    first = maker_of(value)
     source = "it is a graph input" if first is None else f"{first.op_type} produces it"
     return f"its input is not quantized: {source}"
 

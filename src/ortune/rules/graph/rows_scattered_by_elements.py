@@ -18,7 +18,7 @@ import onnx_ir as ir
 
 from ortune.graph.attributes import int_of
 from ortune.graph.constants import constant
-from ortune.graph.nodes import input_of, is_op
+from ortune.graph.nodes import input_of, is_op, maker_of, source_of
 from ortune.model.graphs import nodes
 from ortune.records import Finding
 from ortune.rules._words import name_of, subject
@@ -54,12 +54,11 @@ def find(facts: Facts) -> Iterator[Finding]:
 
 def _of_rows(node: ir.Node) -> bool:
     """Whether the indices are a column that was repeated along the rows."""
-    value = input_of(node, 1)
-    maker = value.producer() if value is not None else None
+    maker = maker_of(input_of(node, 1))
     if int_of(node, "axis", 0) != 0 or maker is None or not is_op(maker, "Expand", "Tile"):
         return False
-    column = maker.inputs[0]
-    before = column.producer() if column is not None else None
+    column = source_of(maker.inputs[0]) if maker.inputs[0] is not None else None
+    before = maker_of(column)
     if column is not None and column.shape is not None:
         return len(column.shape) > 1 and all(dim == 1 for dim in column.shape[1:])
     if before is not None and is_op(before, "Reshape"):

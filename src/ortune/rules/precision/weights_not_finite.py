@@ -17,6 +17,7 @@ import onnx
 import onnx_ir as ir
 
 from ortune.graph.constants import constant_tensor
+from ortune.graph.nodes import is_op, source_of
 from ortune.model.graphs import nodes, op_set
 from ortune.model.tensors import not_finite
 from ortune.records import Finding
@@ -58,9 +59,9 @@ def find(facts: Facts) -> Iterator[Finding]:
     functions = facts.model.ir.functions
     read: dict[ir.Value, list[ir.Node]] = {}
     for node in nodes(facts.model.ir):
-        for value in node.inputs:
+        for value in () if is_op(node, "Identity") else node.inputs:
             if value is not None:
-                read.setdefault(value, []).append(node)
+                read.setdefault(source_of(value), []).append(node)
     for value, readers in read.items():
         tensor = constant_tensor(value)
         if tensor is None or tensor.size > _MOST:

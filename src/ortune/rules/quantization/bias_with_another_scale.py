@@ -19,9 +19,10 @@ import numpy as np
 import onnx_ir as ir
 
 from ortune.graph.constants import constant
-from ortune.graph.nodes import input_of, is_op
+from ortune.graph.nodes import input_of, is_op, maker_of
 from ortune.model.graphs import nodes
 from ortune.records import Finding
+from ortune.rules._pairs import dequantizer
 from ortune.rules._words import counted, name_of
 from ortune.rules.facts import Facts
 
@@ -67,7 +68,8 @@ def find(facts: Facts) -> Iterator[Finding]:
 
 def _is_off(node: ir.Node) -> bool:
     """Whether a product's three scales are known and do not fit."""
-    x, weight, bias = (_scale(input_of(node, place)) for place in range(3))
+    x = _scale(dequantizer(input_of(node, 0)))
+    weight, bias = (_scale(maker_of(input_of(node, place))) for place in (1, 2))
     if x is None or weight is None or bias is None or x.size != 1:
         return False
     wanted = x.reshape(()) * weight.reshape(-1)
@@ -75,7 +77,6 @@ def _is_off(node: ir.Node) -> bool:
     return len(sizes) < 2 and not np.allclose(bias.reshape(-1), wanted, rtol=_NEAR, atol=0.0)
 
 
-def _scale(value: ir.Value | None) -> np.ndarray | None:
-    """The scale by which DequantizeLinear made a value; None of others."""
-    maker = value.producer() if value is not None else None
+def _scale(maker: ir.Node | None) -> np.ndarray | None:
+    """The scale of a DequantizeLinear; None of other nodes."""
     return constant(maker.inputs[1]) if maker is not None and is_op(maker, "DequantizeLinear") else None

@@ -19,7 +19,7 @@ import onnx_ir as ir
 
 from ortune.graph.attributes import int_of
 from ortune.graph.constants import constant, one_number
-from ortune.graph.nodes import input_of, is_op
+from ortune.graph.nodes import input_of, is_op, maker_of, source_of
 from ortune.model.graphs import nodes
 from ortune.records import Finding
 from ortune.rules._words import counted, name_of
@@ -80,13 +80,13 @@ def _weights(node: ir.Node) -> np.ndarray | None:
         value, scale = input_of(node, at), None if scale_at is None else input_of(node, scale_at)
         zero = input_of(node, zero_at)
     elif is_op(node, "Conv", "Gemm", "MatMul"):
-        maker = node.inputs[1].producer() if node.inputs[1] is not None else None
+        maker = maker_of(node.inputs[1])
         if maker is None or not is_op(maker, "DequantizeLinear"):
             return None
         value, scale, zero = (input_of(maker, place) for place in range(3))
     else:
         return None
-    numbers = constant(value, most=_MOST)
+    numbers = constant(source_of(value), most=_MOST) if value is not None else None
     if numbers is None or numbers.dtype not in (np.int8, np.uint8) or numbers.ndim < 2:
         return None
     if (scale is not None and one_number(scale) is None) or (zero is not None and one_number(zero) is None):

@@ -19,7 +19,7 @@ import onnx_ir as ir
 
 from ortune.graph.attributes import int_of
 from ortune.graph.constants import constant_tensor
-from ortune.graph.nodes import holds, is_op, only_user
+from ortune.graph.nodes import holds, is_op, only_user, source_of
 from ortune.knobs.cpu.disable_quant_qdq import KNOB
 from ortune.model.graphs import nodes
 from ortune.providers import CPU
@@ -65,7 +65,8 @@ def find(facts: Facts) -> Iterator[Finding]:
 
 def _is_alone(node: ir.Node) -> bool:
     """Whether a node makes weights for products that are computed in float."""
-    tensor = constant_tensor(node.inputs[0])
+    weights = node.inputs[0]
+    tensor = constant_tensor(source_of(weights)) if weights is not None else None
     readers = [use.node for use in node.outputs[0].uses()]
     if tensor is None or tensor.dtype not in (ir.DataType.INT8, ir.DataType.UINT8) or not readers:
         return False
