@@ -1061,8 +1061,10 @@ BESIDE: dict[str, tuple[str, Sequence[Plant]]] = {
                     b=np.arange(16, dtype=np.int32), sb=np.float32(0.01)),
             _beside(f"{_AROUND}db = DequantizeLinear b sb; p = Conv:pads=1,1,1,1 d dw db{_CLOSED}", **_IMAGE,
                     b=np.arange(16, dtype=np.int32), sb=np.float32(0.01)),
-            _beside(f"{_AROUND}f = Flatten d; db = DequantizeLinear b sb; p = Gemm:transB=1 f dw db{_CLOSED}",
-                    **_SQUARE, b=np.arange(16, dtype=np.int32), sb=np.float32(0.01)),
+            _beside(
+                f"{_AROUND}f = Identity d; g = Reshape f rows; db = DequantizeLinear b sb; p = Gemm g dw db{_CLOSED}",
+                **_SQUARE, b=np.arange(16, dtype=np.int32), sb=np.float32(0.01), rows=np.array([8, 16]),
+            ),
         ),
     ),
     "a Gemm with alpha": (
@@ -1070,6 +1072,13 @@ BESIDE: dict[str, tuple[str, Sequence[Plant]]] = {
         (
             _beside(f"{_AROUND}db = DequantizeLinear b sb; p = Gemm:alpha=2.0 d dw db{_CLOSED}", **_SQUARE,
                     b=np.arange(16, dtype=np.int32), sb=np.float32(0.125)),
+        ),
+    ),
+    "a product behind a Flatten": (
+        "QNT010",
+        (
+            _beside(f"{_AROUND}f = Flatten d; p = MatMul f dw{_CLOSED}", **_SQUARE),
+            _beside(f"{_AROUND}f = Flatten:axis=-1 d; p = Gemm:transB=1 f dw{_CLOSED}", **_SQUARE),
         ),
     ),
     "a bias at its ends": (

@@ -88,6 +88,8 @@ CLOSED = "o = QuantizeLinear (p, s, z)\n y = DequantizeLinear (o, s, z)"
     [
         ("QNT010", PAIR, "db = DequantizeLinear (b, sb)\n p = Gemm <alpha = 2.0> (dx, dw, db)", CLOSED, True),
         ("QNT010", PAIR, "db = DequantizeLinear (b, sb)\n p = Gemm (dx, dw, db)", CLOSED, False),
+        ("QNT010", f"{PAIR}\n f = Flatten (dx)", "p = MatMul (f, dw)", CLOSED, True),
+        ("QNT010", f"{PAIR}\n f = Transpose (dx)\n g = Transpose (f)", "p = MatMul (g, dw)", CLOSED, False),
         ("QNT013", "", "p = MatMul (x, dw)", "r = Relu (p)\n y = Neg (r)", True),
         ("QNT013", "", "p = MatMul (x, dw)", "a = Add (p, v)\n r = Relu (a)\n y = Neg (r)", True),
         ("QNT013", "", "p = MatMul (x, dw)", "y = Tanh (p)", False),
@@ -101,3 +103,19 @@ def test_quantized_products_are_named_where_they_stay_in_float(
     left = optimised(tmp_path / "m.onnx")
     assert bool(left["Gemm"] + left["MatMul"] + left["FusedGemm"]) == stays
     assert bool(rules.find_rule(code).findings(Facts(model=open_model(tmp_path / "m.onnx")))) == stays
+
+
+@pytest.mark.parametrize(("scale", "off"), [("0.001", True), ("0.25", False)])
+@pytest.mark.parametrize(
+    "between", ["", "f = Reshape (dx, shape)", "i = Identity (dx)\n f = Reshape (i, shape)"]
+)
+def test_a_bias_is_held_against_the_input_that_is_fused(
+    between: str, scale: str, off: bool, tmp_path: Path
+) -> None:
+    x = "f" if between else "dx"
+    product = f"{between}\n db = DequantizeLinear (b, sb)\n p = Gemm ({x}, dw, db)"
+    text = QUANTIZED.replace("BEFORE", PAIR).replace("PRODUCT", product).replace("BEHIND", CLOSED)
+    text = text.replace("float sb = {0.25}", f"float sb = {{{scale}}}, int64[2] shape = {{8,2}}")
+    onnx.save(onnx.parser.parse_model(text), tmp_path / "m.onnx")
+    assert optimised(tmp_path / "m.onnx")["QGemm"] == 1
+    assert bool(rules.find_rule("QNT011").findings(Facts(model=open_model(tmp_path / "m.onnx")))) == off

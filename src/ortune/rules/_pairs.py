@@ -1,6 +1,6 @@
 """Pairs of QuantizeLinear and DequantizeLinear around a product, and what keeps them from being made one with it.
 
-What is said here of ONNX Runtime was seen in the graphs that 1.31 optimises.
+What is said here of ONNX Runtime was seen in the graphs that 1.32 optimises.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ PASSED = op_set("Cast Dropout Expand Identity MaxPool Reshape Slice Squeeze Tran
 """Operators over which ONNX Runtime moves a QuantizeLinear up and a DequantizeLinear down; Cast and Expand where they
 change nothing, which is not looked into."""
 _SIGNED = "int8 and read by several nodes"
-_PASSED_DOWN = PASSED | op_set("Flatten Pad")
+_PASSED_DOWN = PASSED | op_set("Pad")
 
 
 def in_float(
