@@ -129,7 +129,8 @@ def test_the_closed_list_is_that_of_the_settings() -> None:
         "disabled_optimizers": "A;B",
         "web_force_cpu_nodes": "A;B",
         "web_free_dimensions": "batch=1;seq=2",
-        **{f"trt_profile_{name}": "x:1x3,y:2" for name in ("min", "opt", "max")},
+        "webgpu_force_cpu_nodes": "A\nB",
+        **{f"{own}_profile_{name}": "x:1x3,y:2" for own in ("trt", "rtx") for name in ("min", "opt", "max")},
     }
     for name, knob in knobs.all_knobs().items():
         values: list[Value] = {

@@ -296,3 +296,15 @@ def test_python_captures_with_its_buffers() -> None:
     settings: dict[str, Value] = {"webgpu_graph_capture": "1", "call_style": "device_binding"}
     text = emitted(settings, owners(settings), files=("load.py",))["load.py"]
     assert "'enableGraphCapture': '1'" in text and "DEVICE_MEMORY = 'webgpu'" in text
+
+
+@pytest.mark.parametrize("file", sorted({*LANGUAGES, "load.mjs"}))
+def test_the_cpu_is_taken_only_by_a_call_of_its_own(file: str) -> None:
+    settings: dict[str, Value] = {"openvino_streams": 1}
+    text = emitted(settings, owners(settings), bound=True, files=(file,))[file]
+    name = {"load.cpp": "load_on_cpu", "load.rs": "load_on_cpu", "Load.cs": "SessionOnCpu"}.get(
+        file, "loadOnCpu"
+    )
+    (place,) = re.findall(rf"(?s){name}\(.*?\n *}}\n", text)
+    assert "plain/net.onnx" in place and "OpenVINO" not in place
+    assert name not in emitted({"intra_op_num_threads": 1}, files=(file,))[file]

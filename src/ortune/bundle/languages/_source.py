@@ -156,6 +156,8 @@ class Language:
             "comment": comment,
             "info": info,
             "claim": claim(info),
+            "untouched": info.plain_model or info.model,
+            "beside_cpu": any(name != CPU.name for name in info.plan.provider_names),
             "plain_model": info.plain_model if info.hardware_bound else "",
             "machine": MACHINES.get(host.machine, host.machine) if host else "",
             "cpu": host.cpu if host else "",
