@@ -6,7 +6,7 @@ PROVIDER = Provider(
     name="DnnlExecutionProvider",
     target="dnnl",
     aliases=("onednn",),
-    otherwise="no wheel has it: build ONNX Runtime with --use_dnnl",
+    otherwise="build ONNX Runtime with --use_dnnl",
     options=frozenset({"num_of_threads"}),
     bindings=Bindings(rust="OneDNN"),
     hardware="cpu",
