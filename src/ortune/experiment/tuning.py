@@ -256,7 +256,7 @@ class Tuning:
 
     def _cut_short(self) -> None:
         """Goes on without a claim: trials take longer than the pilot let expect, and the controls did not fit."""
-        race, trial_ns = self.search.race, self.contestants.typical_ns
+        race, trial_ns = self.search.race, self.plan_runs.typical_ns
         race.scale, self.exploring = EXPLORED_SCALE, True
         self.enough_s = self.budget_for_s(1, trial_ns)
         needed_ns = budget.needed_ns(1, trial_ns, race.references)
