@@ -1,11 +1,12 @@
 """Does precision layer by layer pay, on real inputs? Run by hand, on a quiet machine; some minutes a model.
 
-    python benchmarks/precision.py [--budget 300] [magika ppocrv4-rec ...]
+    python benchmarks/precision.py [--budget 300] [--page] [magika ppocrv4-rec ...]
 
 `ortune quantize` makes a model of each. Everything else is other code than its own: inputs are made here (files of this
 machine, rendered text), of which a part is never shown to it; ONNX Runtime's own quantizers are called with each single
 setting that they are known for; all models then run in one process, in turns of random order, and are compared with the
-float model by numpy alone. Rows are kept in a file: what was measured before is not measured again.
+float model by numpy alone. Rows are kept in a file: what was measured before is not measured again. With --page the row
+of magika becomes the worked example of docs/precision.md.
 
 The goals: at least 1.5x within 1 % in the geometric mean over models of 1 ms and more, never below ONNX Runtime's own
 best single setting that keeps the same error, and no model slower than float.
@@ -25,6 +26,7 @@ import time
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnxruntime as ort
@@ -34,6 +36,9 @@ from common import model_path
 
 Feeds = dict[str, np.ndarray]
 KEPT = Path(__file__).resolve().parent / "rows" / "precision.jsonl"
+PAGE = Path(__file__).resolve().parents[1] / "docs" / "precision.md"
+BEGIN, END = "<!-- example: benchmarks/precision.py --page -->", "<!-- end of the example -->"
+EXAMPLE = "magika"
 SHOWN, HELD_OUT = 48, 24
 ROUNDS, TURN_S = 12, 0.25
 rng = random.Random(5)
@@ -112,16 +117,26 @@ MODELS: dict[str, tuple[Callable[[int], Iterator[Feeds]], list[str], bool]] = {
     "ppocrv4-det": (text_pages, ["--shape", "x:1x3x320x320"], False),
 }
 """Of each its inputs, its shape, and whether the task is the largest of several scores."""
+WITHIN, TOP1, LEAST_NS = 0.01, 0.99, 1e6
 
 
 class Reader(quantization.CalibrationDataReader):  # type: ignore[misc]
     """Inputs for ONNX Runtime's own quantizer."""
 
     def __init__(self, feeds: list[Feeds]) -> None:
-        self._left = list(feeds)
+        self._feeds, self._next, self._end = feeds, 0, len(feeds)
+
+    def __len__(self) -> int:
+        return len(self._feeds)
+
+    def set_range(self, start_index: int, end_index: int) -> None:
+        self._next, self._end = start_index, end_index
 
     def get_next(self) -> Feeds | None:
-        return self._left.pop(0) if self._left else None
+        if self._next >= self._end:
+            return None
+        self._next += 1
+        return self._feeds[self._next - 1]
 
 
 def own_settings(model: Path, feeds: list[Feeds], folder: Path) -> dict[str, Path]:
@@ -129,20 +144,22 @@ def own_settings(model: Path, feeds: list[Feeds], folder: Path) -> dict[str, Pat
     prepared, made = folder / "prepared.onnx", {}
     # Symbolic shapes fail on some models; none of these needs them.
     quantization.shape_inference.quant_pre_process(str(model), str(prepared), skip_symbolic_shape=True)
-    # One input at a time: what all of them leave inside a detector is more than memory holds.
-    sparing = {"CalibStridedMinMax": 1}
     u8, s8 = quantization.QuantType.QUInt8, quantization.QuantType.QInt8
+
+    def static(activations: quantization.QuantType, per_channel: bool) -> Callable[[Path], None]:
+        # One input at a time: what all of them leave inside a detector is more than memory holds.
+        extra = {"CalibStridedMinMax": 1, "ActivationSymmetric": activations == s8}
+        return lambda out: quantization.quantize_static(
+            str(prepared), str(out), Reader(feeds), per_channel=per_channel, activation_type=activations,
+            weight_type=s8, extra_options=extra,
+        )  # fmt: skip
+
     settings: dict[str, Callable[[Path], None]] = {
         "dynamic": lambda out: quantization.quantize_dynamic(str(prepared), str(out), per_channel=True),
-        "static U8S8": lambda out: quantization.quantize_static(
-            str(prepared), str(out), Reader(feeds), per_channel=True, activation_type=u8, weight_type=s8,
-            extra_options=sparing,
-        ),
-        "static S8S8": lambda out: quantization.quantize_static(
-            str(prepared), str(out), Reader(feeds), per_channel=True, activation_type=s8, weight_type=s8,
-            extra_options={"ActivationSymmetric": True, **sparing},
-        ),
-    }  # fmt: skip
+        "static U8S8 by channel": static(u8, True),
+        "static S8S8 by channel": static(s8, True),
+        "static U8S8 by tensor": static(u8, False),
+    }
     for name, make in settings.items():
         out = folder / f"{name.replace(' ', '-')}.onnx"
         with contextlib.suppress(Exception):  # what it cannot make has no row
@@ -225,6 +242,15 @@ def one(name: str, budget: float) -> dict[str, object]:
         reference = [session.run(None, values) for values in held_out]
         times = timed(models, held_out[0])
         row["headline"] = result["headline"]
+        row["command"] = (
+            f"ortune quantize {name}.onnx --data data --tolerance '{tolerance}' {' '.join(shape)}".strip()
+        )
+        row["inputs"], row["checked"] = result["calibration"]["inputs"], result["calibration"]["checked"]
+        row["kept"] = [
+            {key: layer[key] for key in ("name", "error_ratio", "time_ratio", "reason")}
+            for layer in result["layers"]
+            if layer["n_kept"]
+        ]
         row["models"] = {
             label: {
                 "ns": 1e9 * statistics.median(times[label]),
@@ -236,6 +262,73 @@ def one(name: str, budget: float) -> dict[str, object]:
     return row
 
 
+def table(row: dict[str, Any]) -> list[str]:
+    """The lines of a row's models."""
+    lines = []
+    for label, seen in row.get("models", {}).items():
+        speed = f"{seen['ns'] / 1e6:.3g} ms ({1 / seen['ratio']:.2f}x)"
+        lines.append(
+            f"| {row['model']} | {label} | {speed} | {seen['relative_l2']:.2g} | {seen['top1']:.4f} |"
+        )
+    return lines
+
+
+def goals(rows: list[dict[str, Any]]) -> list[str]:
+    """What the rows say of the goals, a sentence each."""
+    speeds, below, slower = [], [], []
+    for row in rows:
+        models, scores = row.get("models", {}), MODELS[row["model"]][2]
+        if not models:
+            continue
+
+        def right(seen: dict[str, float], scores: bool = scores) -> bool:
+            return seen["top1"] >= TOP1 if scores else max(seen["relative_l2"], seen["slice_l2"]) <= WITHIN
+
+        mine = models.get("ortune", models["float"])
+        own = min((s["ratio"] for n, s in models.items() if n != "ortune" and right(s)), default=1.0)
+        if models["float"]["ns"] >= LEAST_NS:
+            speeds.append(1 / mine["ratio"] if right(mine) else 1.0)
+        below += [row["model"]] if mine["ratio"] > 1.02 * own else []
+        slower += [row["model"]] if mine["ratio"] > 1.02 else []
+    mean = statistics.geometric_mean(speeds) if speeds else 1.0
+    return [
+        f"geometric mean over {len(speeds)} models of 1 ms and more: {mean:.2f}x",
+        f"slower than ONNX Runtime's best single setting of the same error: {', '.join(below) or 'none'}",
+        f"slower than float: {', '.join(slower) or 'none'}",
+    ]
+
+
+def write_page(row: dict[str, Any]) -> None:
+    """Puts a row into the page as its worked example."""
+    kept = [
+        f"- `{layer['name']}`: {layer['reason']}"
+        + (f", {layer['error_ratio']:.0%} of the error" if layer["error_ratio"] is not None else "")
+        + (f", {layer['time_ratio']:.0%} of the time" if layer["time_ratio"] is not None else "")
+        for layer in row["kept"]
+    ]
+    lines = [
+        BEGIN,
+        "## 5. An example",
+        "",
+        f"`{row['model']}`, measured {row['date']} with onnxruntime {row['ort']}: {SHOWN} inputs in `data/`, of which "
+        f"{row['inputs']} calibrate and {row['checked']} show the error.",
+        "",
+        f"```\n{row['command']}\n```",
+        "",
+        f"> {row['headline']}",
+        "",
+        *(["Kept in float:", "", *kept, ""] if kept else []),
+        f"All models on {HELD_OUT} further inputs, in one process, in turns of random order:",
+        "",
+        "| model | run | time | error (L2) | top-1 |\n|---|---|---|---|---|",
+        *table(row),
+        END,
+    ]
+    before, _, rest = PAGE.read_text(encoding="utf-8").partition(BEGIN)
+    after = rest.partition(END)[2].strip()
+    PAGE.write_text("\n".join([before.rstrip(), "", *lines, after]).rstrip() + "\n", encoding="utf-8")
+
+
 def main() -> int:
     """Measures what has no row yet, and prints all rows as Markdown."""
     parser = argparse.ArgumentParser(
@@ -244,6 +337,7 @@ def main() -> int:
     parser.add_argument("models", nargs="*", default=list(MODELS))
     parser.add_argument("--budget", type=float, default=300.0)
     parser.add_argument("--rows", type=Path, default=KEPT)
+    parser.add_argument("--page", action="store_true", help="write the worked example into docs/precision.md")
     asked = parser.parse_args()
     kept = [json.loads(line) for line in asked.rows.read_text().splitlines()] if asked.rows.is_file() else []
     for name in asked.models:
@@ -259,9 +353,10 @@ def main() -> int:
     for row in kept:
         if "failed" in row:
             print(f"| {row['model']} | {row['failed']} | | | |")
-        for label, seen in row.get("models", {}).items():
-            speed = f"{seen['ns'] / 1e6:.3g} ms ({1 / seen['ratio']:.2f}x)"
-            print(f"| {row['model']} | {label} | {speed} | {seen['relative_l2']:.2g} | {seen['top1']:.4f} |")
+        print("\n".join(table(row)))
+    print("\n".join(["", *goals(kept)]))
+    if asked.page:
+        write_page(next(row for row in reversed(kept) if row["model"] == EXAMPLE and "models" in row))
     return 0
 
 
