@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import base64
+import hashlib
+import os
 import re
 import subprocess
+import zipfile
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -92,6 +95,32 @@ def test_the_gradle_project_is_whole(tmp_path: Path) -> None:
     assert "apple/Bench.swift" not in files
     nnapi = dict(phone.benches(matrix("cpu", "nnapi"), "1.31.0"))
     assert "onnxruntime-android:1.31.0" in nnapi["android/build.gradle"]
+
+
+def test_gradlew_runs_the_pinned_gradle_and_no_other(tmp_path: Path) -> None:
+    """The script runs what the properties pin: here a distribution whose gradle prints its words."""
+    needs("curl")
+    needs("unzip")
+    written(tmp_path, ["cpu", "nnapi"])
+    distribution = tmp_path / "gradle-8.9-bin.zip"
+    with zipfile.ZipFile(distribution, "w") as file:
+        file.writestr("gradle-8.9/bin/gradle", '#!/bin/sh\necho "$(basename "$PWD")" "$@"\n')
+    properties = tmp_path / "android/gradle/wrapper/gradle-wrapper.properties"
+    text = properties.read_text()
+    assert re.search(r"^distributionUrl=https\\://services\.gradle\.org/\S+-bin\.zip$", text, re.M)
+    (pinned,) = re.findall(r"^distributionSha256Sum=([0-9a-f]{64})$", text, re.M)
+    text = re.sub(r"(?m)^distributionUrl=.*$", lambda _: f"distributionUrl={distribution.as_uri()}", text)
+    properties.write_text(text)
+    command = ["sh", tmp_path / "android/gradlew", "connectedAndroidTest"]
+    own = {**os.environ, "GRADLE_USER_HOME": str(tmp_path / "home")}
+    refused = subprocess.run(command, env=own, capture_output=True, text=True, timeout=60, check=False)
+    assert refused.returncode == 1 and "nothing was run" in refused.stderr and not refused.stdout
+    digest = hashlib.sha256(distribution.read_bytes()).hexdigest()
+    properties.write_text(text.replace(pinned, digest))
+    for _ in range(2):  # the second time without a download
+        done = subprocess.run(command, env=own, capture_output=True, text=True, timeout=60, check=True)
+        assert done.stdout == "android connectedAndroidTest\n"
+        distribution.unlink(missing_ok=True)
 
 
 def test_the_swift_bench_calls_what_there_is(tmp_path: Path) -> None:

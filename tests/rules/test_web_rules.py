@@ -54,7 +54,7 @@ def test_products_in_ort_format_run_on_the_cpu(tmp_path: Path) -> None:
     (fused,), (plain_products,) = convert(model, "all"), convert(model, "basic")
     found = found_in(fused, "web-webgpu")["WEB002"]
     assert "3 FusedGemm" in found.what and "extended or all" in found.what
-    assert "ort-format:level=basic" in found.fix
+    assert "ortune convert model.onnx --to ort --for web-webgpu" in found.fix
     assert set(found_in(plain_products, "web-webgpu")) == {"WEB003"}
 
 

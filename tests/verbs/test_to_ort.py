@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import msgspec
 import numpy as np
 import onnx
+import onnx.parser
 import onnxruntime as ort
 import pytest
 from onnx import TensorProto, helper
@@ -117,6 +119,41 @@ def test_an_aware_file_keeps_what_nnapi_takes(here: Path) -> None:
     assert code == 0 and "except for the nodes that nnapi takes" in " ".join(looked.split())
 
 
+def test_an_aware_file_keeps_what_xnnpack_takes(here: Path) -> None:
+    converted(partly_taken(here / "m.onnx"), "--for", "xnnpack", "--aware")
+    kinds = [node.op_type for node in open_model(here / "m.ort").ir.graph]
+    assert kinds == ["Conv", "Relu", "Reshape", "FusedConv"]
+    np.testing.assert_allclose(ran(here / "m.ort"), ran(here / "m.onnx"), rtol=1e-4, atol=1e-5)
+
+
+CHOICE = """
+<ir_version: 8, opset_import: ["" : 17]>
+choice (float[1,1,28,28] Input3) => (float[1,1,28,28] y)
+<float[1,1,1,1] w = {2}, float s = {0.1}, uint8 z = {128}, uint8[1,1,1,1] k = {130}>
+{
+    a = Conv (Input3, w)
+    b = Greater (a, Input3)
+    q = QuantizeLinear (a, s, z)
+    d = DequantizeLinear (q, s, z)
+    e = DequantizeLinear (k, s, z)
+    f = Where (b, d, e)
+    g = QuantizeLinear (f, s, z)
+    y = DequantizeLinear (g, s, z)
+}
+"""
+
+
+def test_an_aware_file_keeps_what_qnn_takes(here: Path) -> None:
+    """QNN takes the convolution; the quantized Where is left to the CPU, which has one operator for it."""
+    onnx.save(onnx.parser.parse_model(CHOICE), here / "m.onnx")
+    converted(here / "m.onnx", "--for", "qnn", "--aware")
+    nodes = [(node.domain, node.op_type) for node in open_model(here / "m.ort").ir.graph]
+    assert ("", "Conv") in nodes and ("com.microsoft", "QLinearWhere") in nodes
+    np.testing.assert_allclose(ran(here / "m.ort"), ran(here / "m.onnx"), rtol=1e-4, atol=1e-5)
+    text, _ = converted(mnist(here / "n.onnx"), "--for", "qnn", "--aware")
+    assert "qnn takes every node" in text and not (here / "n.ort").exists()
+
+
 def test_an_aware_file_that_gains_nothing_is_not_written(here: Path) -> None:
     text, _ = converted(mnist(here / "m.onnx"), "--for", "nnapi", "--aware")
     assert "nnapi takes every node" in text and "not written" in text
@@ -138,7 +175,8 @@ def test_the_set_has_each_file_with_its_benches(here: Path) -> None:
     assert {p.name for p in assets.iterdir()} == {"cpu.ort", "nnapi-basic.ort", value.file}
     assert not [p for p in folder.iterdir() if p.name.startswith(".")]
     np.testing.assert_allclose(ran(folder / "cpu.ort"), ran(folder / "nnapi-basic.ort"), rtol=1e-4, atol=1e-5)
-    assert "connectedAndroidTest" in text and "phone.json" in text
+    assert "m-nnapi/android/gradlew connectedAndroidTest" in text and "phone.json" in text
+    assert os.access(folder / "android/gradlew", os.X_OK)
     _, said = converted(here / "m.onnx", "--for", "nnapi", "--matrix", code=2)
     assert "already exists and is not replaced" in " ".join(said.split())
     converted(here / "m.onnx", "--for", "nnapi", "--matrix", "--force")
@@ -157,7 +195,8 @@ def test_force_replaces_no_other_folder(here: Path) -> None:
         ((), "--for cpu-arm64"),
         (("--for", "gpu"), "no place"),
         (("--for", "nnapi", "--level", "most"), "allowed: basic"),
-        (("--for", "cpu-arm64", "--aware"), "no operator table"),
+        (("--for", "cpu-arm64", "--aware"), "no provider to keep nodes for"),
+        (("--for", "web-webgpu", "--aware"), "gets no copies between GPU and CPU"),
         (("--for", "web-webgpu", "--matrix"), "no set for web-webgpu"),
         (("--for", "nnapi", "--matrix", "--level", "basic"), "leave it out"),
         (("--for", "nnapi", "-o", "m2.onnx"), "m2.ort"),

@@ -33,6 +33,16 @@ _SWIFT_KINDS = {
 _LINE = 96
 
 _PROPERTIES = "android.useAndroidX=true\n"
+GRADLEW = "android/gradlew"
+"""A script; the other files are read alone."""
+_GRADLE, _GRADLE_SHA256 = "8.9", "d725d707bfabd4dfdc958c624003b3c80accc03f7037b5122c4b1d0ef15cecab"
+_WRAPPER = f"""distributionBase=GRADLE_USER_HOME
+distributionPath=wrapper/dists
+distributionUrl=https\\://services.gradle.org/distributions/gradle-{_GRADLE}-bin.zip
+distributionSha256Sum={_GRADLE_SHA256}
+zipStoreBase=GRADLE_USER_HOME
+zipStorePath=wrapper/dists
+"""
 _MANIFEST = '<manifest xmlns:android="http://schemas.android.com/apk/res/android" />\n'
 _TEST_MANIFEST = """<manifest xmlns:android="http://schemas.android.com/apk/res/android">
     <application>
@@ -66,6 +76,9 @@ def benches(matrix: Matrix, ort_version: str) -> Iterator[tuple[str, str]]:
         yield "android/build.gradle", gradle
         yield "android/settings.gradle", env.get_template("phone/settings.gradle.j2").render()
         yield "android/gradle.properties", _PROPERTIES
+        yield "android/gradle/wrapper/gradle-wrapper.properties", _WRAPPER
+        yield GRADLEW, env.get_template("phone/gradlew.j2").render()
+        yield "android/README.md", env.get_template("phone/README.md.j2").render(matrix=matrix)
         yield "android/src/main/AndroidManifest.xml", _MANIFEST
         yield f"{TESTS}/AndroidManifest.xml", _TEST_MANIFEST
     if used <= {*APPLE} and all(value.type in _SWIFT_KINDS for value in matrix.inputs):

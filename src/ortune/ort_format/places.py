@@ -162,6 +162,10 @@ def _require_aware(choice: Choice) -> None:
     if choice.place.takes_fusions:
         do = "leave --aware out: level all optimizes every node"
         raise UsageError(f"{choice.place.name} has no provider to keep nodes for", where="--aware", do=do)
+    if not choice.place.provider.standard_operators:
+        what = f"an .ort gets no copies between GPU and CPU, so a file with nodes on both fails on {choice.place.name}"
+        do = "ship the .onnx: ONNX Runtime fuses the nodes that the GPU leaves when it loads the file"
+        raise UsageError(what, where="--aware", do=do)
     if choice.level == "basic" or choice.style == "runtime":
         what = "a provider-aware file has its other nodes fused at once"
         raise UsageError(what, where="--aware", do="use --level extended or all, and --style fixed")

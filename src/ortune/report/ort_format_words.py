@@ -221,6 +221,6 @@ def _next(result: ConvertResult) -> list[str]:
     lines = []
     if result.matrix.place in (NNAPI.target, XNNPACK.target, QNN.target):
         project = shlex.quote(f"{result.path}/android")
-        lines.append(f"gradle -p {project} connectedAndroidTest")
+        lines.append(f"{project}/gradlew connectedAndroidTest")
         lines.append(f'ortune compare "$(find {project}/build -name phone.json)"')
     return [*lines, shlex.join(["ortune", "compare", operand(first), *map(operand, others)])]

@@ -9,7 +9,13 @@ from ortune.knobs.web.web_build import KNOB as BUILD
 from ortune.knobs.web.web_build import build_of
 from ortune.model.graphs import nodes
 from ortune.providers import targets
+from ortune.providers.coreml import PROVIDER as COREML
+from ortune.providers.nnapi import PROVIDER as NNAPI
+from ortune.providers.qnn import PROVIDER as QNN
+from ortune.providers.web_wasm import PROVIDER as WEB_WASM
+from ortune.providers.web_webgpu import PROVIDER as WEB_WEBGPU
 from ortune.providers.webgpu import PROVIDER as WEBGPU
+from ortune.providers.xnnpack import PROVIDER as XNNPACK
 from ortune.rules.facts import Facts
 
 GPU = targets(lambda p: WEBGPU.name in p.profiled_as)
@@ -20,7 +26,14 @@ NATIVE = ("asyncify", "jspi")
 
 JSEP = "jsep"
 
-BACK = "ship the original .onnx, or convert it again: ortune rewrite model.onnx ort-format:level=basic"
+_PLACES = tuple(p.target for p in (NNAPI, COREML, XNNPACK, QNN, WEB_WASM))
+"""Targets that ``ortune convert --to ort`` has a place of its own for; what it makes for WebGPU is plain ONNX."""
+
+
+def back(facts: Facts) -> str:
+    """How to have a file whose operators the target knows."""
+    place = facts.target if facts.target in _PLACES else WEB_WEBGPU.target
+    return f"ship the original .onnx, or convert it again: ortune convert model.onnx --to ort --for {place}"
 
 
 def build_run(facts: Facts) -> str:

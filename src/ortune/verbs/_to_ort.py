@@ -87,12 +87,6 @@ def choice_of(
                 raise UsageError(
                     "a set has files of every level", where=option, do="leave it out with --matrix"
                 )
-    if aware and place.name not in _tables():
-        raise UsageError(
-            f"which nodes {place.name} takes is not known: it has no operator table",
-            where="--aware",
-            do=f"leave it out, or use --for {' | '.join(name for name in _tables() if name in places.PLACES)}",
-        )
     return places.choose(place, level=level, style=style, needed=needed, aware=aware, force=force)
 
 
@@ -198,6 +192,7 @@ class _Run:
             place = folder / name
             place.parent.mkdir(parents=True, exist_ok=True)
             place.write_text(text, encoding="utf-8")
+            place.chmod(0o755 if name == phone.GRADLEW else 0o644)
         assets = folder / phone.SETS
         if assets.parent.is_dir():
             assets.mkdir(exist_ok=True)

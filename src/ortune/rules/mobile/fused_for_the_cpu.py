@@ -1,13 +1,14 @@
 """Operators were fused for the CPU before the model was saved.
 
-What it is: FusedConv, FusedGemm, FusedMatMul or the blocked layout (NCHWc) in a file for NNAPI, Core ML, QNN or
+What it is: FusedConv, FusedGemm, FusedMatMul or the blocked layout (NCHWc) in a file for NNAPI, CoreML, QNN or
     XNNPACK. ONNX Runtime creates them from the level extended upwards when it saves a model.
 Why it costs: these providers support only standard ONNX operators. Fused nodes stay on the CPU, and split the graph
     into parts with copies between them.
 Evidence: the operators.
-Fix and its safety: advice: ship the .onnx that the file was converted from, or save it at the level basic. In ORT
-    format, use the style "runtime", which fuses on the phone what no accelerator has taken.
-Example: ``ortune rewrite model.onnx ort-format:level=basic``
+Fix and its safety: advice: ship the .onnx that the file was converted from, or convert it again for the place where it
+    runs: ``ortune convert --to ort --for nnapi`` takes the level basic. With ``--style runtime`` the phone's CPU fuses
+    what no accelerator has taken, and with ``--aware`` those nodes are fused in the file.
+Example: ``ortune convert model.onnx --to ort --for nnapi``
 References: microsoft/onnxruntime#9054, #13709; ONNX Runtime documentation, "ORT model format" (runtime optimizations).
 """
 
@@ -19,7 +20,7 @@ from ortune.analysis.ort_files import FUSED_PRODUCTS, is_blocked, is_fused
 from ortune.model.graphs import nodes
 from ortune.providers.nnapi import PROVIDER as NNAPI
 from ortune.records import Finding
-from ortune.rules._browsers import BACK
+from ortune.rules._browsers import back
 from ortune.rules._words import counted, name_of
 from ortune.rules.facts import Facts
 
@@ -58,5 +59,5 @@ def find(facts: Facts) -> Iterator[Finding]:
             code=CODE,
             what=f"operators fused for the CPU before saving stay on the CPU: {counted(fused)}",
             where=tuple(map(name_of, fused)),
-            fix=BACK,
+            fix=back(facts),
         )

@@ -18,7 +18,7 @@ from ortune.analysis.ort_files import is_blocked
 from ortune.model.graphs import nodes
 from ortune.providers.web_wasm import PROVIDER as WEB_WASM
 from ortune.records import Finding
-from ortune.rules._browsers import BACK
+from ortune.rules._browsers import back
 from ortune.rules._words import counted, name_of
 from ortune.rules.facts import Facts
 
@@ -54,5 +54,5 @@ def find(facts: Facts) -> Iterator[Finding]:
             severity="error",
             what=f"session creation fails in a browser because the file is optimised for x86 CPUs: {counted(blocked)}",
             where=tuple(map(name_of, blocked)),
-            fix=BACK,
+            fix=back(facts),
         )

@@ -7,7 +7,7 @@ Why it costs: WebGPU has no kernel for them. In an .onnx, each silently runs in 
 Evidence: the operators.
 Fix and its safety: advice: ship the original .onnx, which the page optimises for its own provider; or convert it at
     the level basic.
-Example: ``ortune rewrite model.onnx ort-format:level=basic``
+Example: ``ortune convert model.onnx --to ort --for web-webgpu``
 References: microsoft/onnxruntime#24475, #23072, #9054.
 """
 
@@ -19,7 +19,7 @@ from ortune.analysis.ort_files import FUSED_PRODUCTS, is_fused, saved_at
 from ortune.model.graphs import nodes
 from ortune.providers.web_webgpu import PROVIDER as WEB_WEBGPU
 from ortune.records import Finding
-from ortune.rules._browsers import BACK, GPU
+from ortune.rules._browsers import GPU, back
 from ortune.rules._words import name_of, subject
 from ortune.rules.facts import Facts
 
@@ -54,5 +54,5 @@ def find(facts: Facts) -> Iterator[Finding]:
             code=CODE,
             what=f"{subject(products, 'runs', 'run')} on the CPU because the file was optimised for it (level {level})",
             where=tuple(map(name_of, products)),
-            fix=BACK,
+            fix=back(facts),
         )

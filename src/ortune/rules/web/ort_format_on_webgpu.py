@@ -8,7 +8,7 @@ Why it costs: with FusedConv in the file (from the level extended), session crea
 Evidence: the format and the operators.
 Fix and its safety: advice: ship the .onnx for WebGPU. If it must be an .ort, use the level basic, with every node on
     the GPU, and compare the outputs.
-Example: ``ortune rewrite model.onnx ort-format:level=basic``
+Example: ``ortune convert model.onnx --to ort --for web-webgpu``
 References: microsoft/onnxruntime#24475, #23072.
 """
 
@@ -19,7 +19,7 @@ from collections.abc import Iterator
 from ortune.analysis.ort_files import FUSED_CONV, is_fused, saved_at
 from ortune.model.graphs import nodes
 from ortune.records import Finding
-from ortune.rules._browsers import BACK, GPU
+from ortune.rules._browsers import GPU, back
 from ortune.rules._words import counted, name_of
 from ortune.rules.facts import Facts
 
@@ -38,7 +38,7 @@ def find(facts: Facts) -> Iterator[Finding]:
             severity="error",
             what=f"session creation fails on WebGPU: ORT format with CPU fusions (level {level}): {counted(fused)}",
             where=tuple(map(name_of, fused)),
-            fix=BACK,
+            fix=back(facts),
         )
     else:
         yield Finding(
