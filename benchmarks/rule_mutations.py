@@ -110,7 +110,11 @@ def codes(
     else:
         onnx.save(model, path)
     facts = Facts(model=open_model(path), plan=defect.plan, target=defect.target, host=host)
-    return {f.code: (f.severity, f.what) for f in rules.found_by(asked, facts)}
+    fired: dict[str, tuple[str, str]] = {}
+    for f in rules.found_by(asked, facts):  # a rule may have several findings
+        severity, what = fired.get(f.code, (f.severity, ""))
+        fired[f.code] = severity if f.severity == "note" else f.severity, f"{what}; {f.what}".strip("; ")
+    return fired
 
 
 if __name__ == "__main__":
