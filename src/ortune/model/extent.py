@@ -61,6 +61,12 @@ def copies(model: ir.Model) -> dict[ir.OperatorIdentifier, int]:
     return times_written
 
 
+def written_nodes(model: ir.Model) -> int:
+    """Nodes once functions are written out, as ONNX Runtime runs them."""
+    bodies = sum(times * len([*model.functions[name].all_nodes()]) for name, times in copies(model).items())
+    return len([*model.graph.all_nodes()]) + bodies
+
+
 def _calls(
     graph: ir.Graph | ir.Function, functions: Mapping[ir.OperatorIdentifier, ir.Function]
 ) -> Counter[ir.OperatorIdentifier]:

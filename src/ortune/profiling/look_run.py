@@ -12,6 +12,7 @@ from ortune.experiment.bench_result import load_words
 from ortune.experiment.first_run import settle
 from ortune.experiment.opening import Experiment
 from ortune.knobs.cpu.graph_optimization_level import KNOB as LEVEL
+from ortune.model.extent import written_nodes
 from ortune.model.open import OpenModel
 from ortune.profiling.look_contents import contents, with_work
 from ortune.profiling.look_nodes import explained, saving_s
@@ -158,7 +159,7 @@ class FirstLook:
         base = baseline.arm(BASE)
         feeds = tuple(FeedRef(name=ref.name, path=ref.path) for ref in base.feeds[:1])
         arm = Arm(name="profiled", plan=base.plan, model=base.model, runtime=base.runtime, feeds=feeds)
-        fits = PROFILED_EVENTS // max(1, self.result.model.n_nodes)
+        fits = PROFILED_EVENTS // max(1, written_nodes(self.model.ir))
         # No more than the time allows, in two processes that take turns.
         time_ns = min(TIMED_NS, max(0.0, self.left_s) * 1e9 / 4)
         runs = max(3, min(ENOUGH_RUNS, fits, int(time_ns / self.timing.latency_ns)))

@@ -14,6 +14,7 @@ import numpy as np
 from ortune.errors import MeasurementError, StoreError
 from ortune.experiment.baseline import Baseline
 from ortune.experiment.replay import Replay
+from ortune.model.extent import written_nodes
 from ortune.records import FeedRef, GpuRun, Measured, Outcome, Sensors
 from ortune.search.blocks import BASE
 from ortune.search.figures import compared, figure
@@ -116,7 +117,7 @@ def runs_within(baseline: Baseline, latency_ns: float, most_ns: float, time_ns: 
     last = baseline.executor.last
     start_ns = baseline.pilot.start_ns or (last.elapsed_ns if last is not None else 0.0)
     fit = (most_ns - start_ns) / 2 / latency_ns - WARMUP_RUNS
-    runs = runs_for(latency_ns, baseline.side.model.info.n_nodes, time_ns)
+    runs = runs_for(latency_ns, written_nodes(baseline.side.model.ir), time_ns)
     return runs if fit >= runs else int(fit) if fit >= FEWEST_RUNS else 0
 
 
