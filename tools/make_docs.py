@@ -21,16 +21,21 @@ HEAD = """# Settings
 Every setting that `--set`, `--a-set`, `--b-set` and a plan file know. This page is generated from the
 descriptions in `src/ortune/knobs/`; to add one, see [add-a-knob.md](add-a-knob.md).
 
-A setting that is left out means ONNX Runtime's own default. After each trial a setting is *read back*:
-`effect` means that what it does was seen (threads counted, a library mapped), `echo` that ONNX Runtime
-returned the value and knows the key, `none` that it was set and could not be verified.
+A setting that is omitted keeps ONNX Runtime's own default. After each trial a setting is *read back*. `effect`: its
+effect was observed (threads counted, a library mapped). `echo`: ONNX Runtime returned the value and knows the key.
+`none`: it was set but could not be verified.
 
-The last line of each section says how the setting reaches ONNX Runtime. The *channel* is the way: an option of the
-session (`session_option`), an entry of its configuration (`session_config`), an option of a run (`run_config`), the
-allocator or the thread pool that all sessions of a process share (`env_allocator`, `global_pool`), an environment
-variable (`env`), a library loaded before the program (`preload`), the process itself (`process`), or how the program
-calls the session (`call_style`). In a browser they are onnxruntime-web's `ort.env` (`web_env`), an option of
-`InferenceSession.create` (`web_session`), and the page itself (`web_page`). The *key* is the setting's own name there.
+The last line of each section shows how the setting reaches ONNX Runtime. The *channel* is one of these:
+
+- of a session: an option (`session_option`) or a configuration entry (`session_config`)
+- of a run: a configuration entry (`run_config`)
+- of all sessions of a process: the allocator (`env_allocator`) or the thread pool (`global_pool`)
+- of the process: an environment variable (`env`), a preloaded library (`preload`), the process itself (`process`), or
+  how the program calls the session (`call_style`)
+- of a page: onnxruntime-web's `ort.env` (`web_env`), an option of `InferenceSession.create` (`web_session`), or the
+  page itself (`web_page`)
+
+The *key* is the setting's own name there.
 
 | setting | short | values | default | |
 |---|---|---|---|---|

@@ -187,7 +187,7 @@ GROUPS: dict[str, tuple[Term, ...]] = {
         ),
         Term(
             word="mapping",
-            meaning="The nodes of an optimized graph with the original nodes that they came from.",
+            meaning="The nodes of an optimised graph with the original nodes that they came from.",
             name="analysis.mapping:Mapping",
         ),
         Term(

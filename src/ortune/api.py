@@ -69,7 +69,9 @@ def _require_known(verb: str, named: Iterable[str], names: Collection[str]) -> N
         if name not in names:
             near = difflib.get_close_matches(name, names, n=2)
             hint = (
-                f"did you mean {' or '.join(map(repr, near))}?" if near else f"help(ortune.{verb}) lists all"
+                f"did you mean {' or '.join(map(repr, near))}?"
+                if near
+                else f"help(ortune.{verb}) lists all options"
             )
             raise TypeError(f"ortune.{verb}() has no argument {name!r}; {hint}")
 

@@ -235,7 +235,7 @@ def test_what_vanishes_says_why() -> None:
     found = mapped(text, {"w": f32(8, 8)}).mapping
     assert found.vanished == ("/t/Transpose", "/i/Identity", "/r/Dropout")
     assert found.why["/t/Transpose"].startswith("computed once")
-    assert found.why["/i/Identity"] == found.why["/r/Dropout"] == "hands its input on, and nothing else"
+    assert found.why["/i/Identity"] == found.why["/r/Dropout"] == "passes its input through"
     assert ("/a/MatMul", "/b/MatMul") in found.of.values()
     assert ("/c/Tanh", "/d/Tanh") in found.of.values()
     assert ("/e/Add",) in found.of.values()

@@ -7,24 +7,11 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+from language import RETIRED, breaches, prose
+
 ROOT = Path(__file__).resolve().parents[2]
 
-RETIRED = {
-    r"\bdear(er|est)\b": "more or most expensive",
-    r"fastest tenth": "p10",
-    r"middle half of the (trials|processes)": "IQR",
-    r"would have been seen": "minimum detectable effect",
-    r"(an|the) identical plan (looked|did not look|must look) identical": "A/A check",
-    r"\ba known wait (of|\.)": "positive control",
-    r"the default stays": "no gain confirmed",
-    r"no time for": "not tested",
-    r"did not fit the budget": "not tested within the budget",
-    r"read back: (effect|echo)|[Ss]et, not verified": "verified, accepted, not verified",
-    r"(x|its|their|the) floor": "roofline bound",
-    r"the machine has phases": "performance drifted",
-    r"\bcontestants?\b": "configuration",
-}
-PAGES = [*sorted((ROOT / "docs").rglob("*.md")), ROOT / "README.md"]
+PAGES = [*sorted((ROOT / "docs").rglob("*.md")), ROOT / "README.md", ROOT / "CHANGELOG.md"]
 PLACEHOLDER = re.compile(r"\{[^{}]*\}")
 """Of the page of messages: names of code, which nobody reads as a sentence."""
 SPOKEN = [*sorted((ROOT / "src" / "ortune").rglob("*.py"))]
@@ -61,3 +48,28 @@ def test_no_retired_word_is_said() -> None:
         (where, text, better) for where, text in found for p, better in patterns.items() if p.search(text)
     ]
     assert said == []
+
+
+def test_sentences_of_the_pages_keep_the_rules() -> None:
+    """Words, spelling and length; the page of messages has a test of its own."""
+    broken = [
+        f"{path.relative_to(ROOT)}:{line}: {breach}: {sentence}"
+        for path in PAGES
+        if path.stem != "messages"
+        for line, sentence in prose(path)
+        for breach in breaches(sentence)
+    ]
+    assert broken == []
+
+
+def test_the_rules_find_what_they_are_for() -> None:
+    assert list(breaches("it is held against the optimizer of 1 blocks, so that 3ms pass")) != []
+    assert [b.partition(":")[0] for b in breaches("the optimizer is quantised")] == [
+        "'optimizer'",
+        "'quantised'",
+    ]
+    assert (
+        list(breaches("`optimizer` of the graph optimization level, an initializer, LayerNormalization"))
+        == []
+    )
+    assert list(breaches("word " * 31)) == ["31 words"]

@@ -50,7 +50,9 @@ def test_what_was_installed_is_raced_and_named_and_nothing_is_installed(side: Re
     make("openvino")
     found = usable_here(side, said.append)
     assert [*found.elsewhere] == ["openvino"]
-    assert said == ["openvino is raced too, with onnxruntime-openvino 1.24.1; to leave it out: --targets cpu"]
+    assert said == [
+        "openvino is also compared, with onnxruntime-openvino 1.24.1; to exclude it: --targets cpu"
+    ]
     # Who names a runtime means that one, and who names a provider wants it in every plan.
     assert usable_here(side, said.append, alone=True).elsewhere == {}
     on_openvino = msgspec.structs.replace(

@@ -146,7 +146,7 @@ def test_a_side_that_the_budget_does_not_question_is_named(tmp_path: Path) -> No
         assert not first_run.question_side(baseline, side, baseline.refs, say, "B", lambda: 0.0)
 
     (note,) = asked(gemm(tmp_path / "m.onnx"), look=other).notes
-    assert note.startswith("B's outputs were not compared with those of the model without optimisation: ")
+    assert note.startswith("outputs of B with and without graph optimisation were not compared: ")
 
 
 def test_a_comparison_names_the_wrong_side_whichever_it_is(tmp_path: Path) -> None:

@@ -239,7 +239,7 @@ def test_what_is_wrong_with_the_data_names_the_option(tmp_path: Path) -> None:
         ("ShapeInferenceError in node (named) of another operator", (), "MatMul"),
         ("invalid: MatMul_7_quant is of tensor(int8)", (), "MatMul"),
         ("invalid: MatMul_7_quant is of tensor(int8)", ("MatMul",), ""),
-        ("cut off, not done after 18 s of loading", (), ""),
+        ("timed out after 18 s of loading", (), ""),
     ],
 )
 def test_the_operator_that_an_error_names(said: str, but: tuple[str, ...], kind: str, tmp_path: Path) -> None:

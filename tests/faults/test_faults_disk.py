@@ -69,7 +69,8 @@ def test_an_output_whose_disk_fills_up_goes_to_stdout(box: Box) -> None:
     assert done.code == 2
     assert done.document["result"]["categories"]
     assert (
-        "ortune: /dev/full: cannot be written: No space left on device; the result went to stdout" in done.err
+        "ortune: /dev/full: cannot be written: No space left on device; the result was printed instead"
+        in done.err
     )
 
 
@@ -167,14 +168,14 @@ def test_a_store_that_is_no_database(box: Box) -> None:
 def test_a_home_that_cannot_be_written(box: Box) -> None:
     done = box.here("look", "m.onnx", "--json", env={"HOME": str(box.folder / "m.onnx")})
     assert (done.code, done.document["status"]) == (0, "ok"), done.err
-    assert "nothing will be kept" in done.err
+    assert "results are not stored" in done.err
     assert done.document["result"]["session"] == ""
 
 
 def test_a_lock_that_cannot_be_had(box: Box) -> None:
     done = box.here("look", "m.onnx", env={"ORTUNE_LOCK": str(box.folder / "m.onnx" / "lock")})
     assert done.code == 0, done.err
-    assert "another ortune may measure at the same time" in done.err
+    assert "another ortune may disturb this measurement" in done.err
 
 
 def test_a_store_on_a_full_disk(box: Box, small_disk: Path) -> None:
@@ -187,7 +188,7 @@ def test_a_store_that_fills_up_in_the_middle(box: Box, small_disk: Path) -> None
     fill(small_disk, leave=96 << 10)
     done = box.compare(*QUICK, "--store", str(small_disk))
     assert (done.code, done.document["verdict"]) == (1, "wrong-output"), done.err
-    assert "can no longer be written" in done.err
+    assert "results are no longer stored" in done.err
 
 
 @pytest.mark.parametrize(

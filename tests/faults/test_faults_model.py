@@ -105,4 +105,4 @@ def test_a_model_that_is_replaced_while_it_is_measured(box: Box) -> None:
     (box.folder / "next.onnx").replace(box.folder / "m.onnx")
     error = refused(running.wait(), 3, "model-changed")
     assert error["where"] == "m.onnx"
-    assert "changed while" in error["what"]
+    assert "changed during" in error["what"]

@@ -50,7 +50,7 @@ def test_ctrl_c_before_the_controls_are_through(box: Box) -> None:
     running.until(lambda: box.events("block"))
     running.signal(signal.SIGINT)
     assert "before the control checks" in stopped(running)["what"]
-    assert "Ctrl-C again stops at once" in running.err
+    assert "Ctrl-C again stops immediately" in running.err
 
 
 @pytest.mark.xdist_group("measuring")  # it waits for controls that hold

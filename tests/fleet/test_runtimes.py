@@ -197,7 +197,7 @@ def test_no_place_has_it_and_each_says_why(empty_venv, tmp_path, monkeypatch):
     monkeypatch.setattr(sys, "executable", str(empty_venv / "bin/python"))
     with pytest.raises(RuntimeNotFound) as caught:
         runtimes.find_runtime()
-    assert f"$VIRTUAL_ENV ({tmp_path}/gone): {tmp_path}/gone is no Python interpreter" in caught.value.what
+    assert f"$VIRTUAL_ENV ({tmp_path}/gone): {tmp_path}/gone is not a Python interpreter" in caught.value.what
     assert "ortune's own" in caught.value.what
     assert "onnxruntime is not installed" in caught.value.what
     assert caught.value.do.startswith("pip install onnxruntime, ")

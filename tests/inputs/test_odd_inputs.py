@@ -87,8 +87,8 @@ ODD: dict[str, tuple[Callable[[Path], None], str]] = {
     "bytes": (array(np.array([[b"\xff", b"a", b"b"]])), "not strings"),
     "text": (array(np.array([["a", "b", "c"]])), "it is string"),
     "another rank": (array(np.zeros(3, np.float32)), "does not fit"),
-    "no array": (archive(x=b"1 2 3"), "'x' is no array"),
-    "a note beside it": (archive(**{"x.npy": b"", "readme.txt": b"hello"}), "cannot be read|is no array"),
+    "no array": (archive(x=b"1 2 3"), "'x' is not an array"),
+    "a note beside it": (archive(**{"x.npy": b"", "readme.txt": b"hello"}), "cannot be read|is not an array"),
     "an empty archive": (archive(), "no value for x"),
     "half of a header": (archive(**{"x.npy": b"\x93NUMPY\x01\x00"}), "cannot be read"),
     "a header of nonsense": (

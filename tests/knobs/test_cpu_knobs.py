@@ -117,7 +117,7 @@ def test_threads_of_both_pools_are_counted(bench: Bench) -> None:
 @LINUX
 def test_inter_op_threads_mean_nothing_in_sequential_mode(bench: Bench) -> None:
     found = bench.levels(intra_op_num_threads=2, inter_op_num_threads=4)
-    assert found["intra_op_num_threads"] == ("effect", "1 threads added")
+    assert found["intra_op_num_threads"] == ("effect", "1 thread added")
     assert found["inter_op_num_threads"][0] == "echo"
 
 

@@ -144,7 +144,7 @@ def test_what_is_left_out_has_its_reason() -> None:
     assert {"allocator": "mimalloc", "enable_cpu_mem_arena": False} in settings_of(found)
     assert "allocator=jemalloc: the library is not installed here" in left_out
     assert "spin_duration_us needs onnxruntime 1.26; this is 1.22.1" in left_out
-    assert "gelu_approximation=1 changes the outputs within the tolerance: --allow numerics" in left_out
+    assert "gelu_approximation=1 changes outputs within the tolerance: --allow numerics" in left_out
     assert len(left_out) == len(set(left_out))
 
 

@@ -354,7 +354,7 @@ def test_what_is_no_pair_is_refused(tmp_path: Path, profiled: tuple[Path, Envelo
         ortune.profile(plan, against=model)
     assert f"--against {plan}" in refused.value.do
     plan.write_text('{"setings": {}}')
-    with pytest.raises(UsageError, match="no part called 'setings'"):
+    with pytest.raises(UsageError, match="no field 'setings'"):
         ortune.profile(model, against=plan)
 
 

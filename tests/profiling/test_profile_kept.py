@@ -66,7 +66,7 @@ def test_a_session_is_told_as_it_was(store: Path) -> None:
         assert text.endswith(markdown.render(profile_words.document(document))) and "not measured now" in text
         assert f"ortune report {session.id} --store {store} -v" in text
         is_trace = document.result.side is None
-        assert ("from a trace, which does not say where and when" in text) == is_trace
+        assert ("from a trace, which does not record where and when" in text) == is_trace
         assert msgspec.json.decode(msgspec.json.encode(envelope))["result"]["sessions"][0]["document"]
 
 

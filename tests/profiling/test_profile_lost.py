@@ -77,7 +77,7 @@ def test_a_comma_too_many_loses_nothing(tmp_path: Path) -> None:
     )
     result, first = told(tmp_path / "t.json", lines)
     assert first == [
-        f"the trace is damaged: {RUNS} events are not JSON (a comma too many), and were read without the comma"
+        f"the trace is damaged: {RUNS} events are not JSON (an extra comma), and were read without the comma"
     ]
     assert shares(result)["kernels"] == pytest.approx(2620 / 2644)
     assert result.nodes[0].name == "mid" and result.headroom is not None
@@ -131,12 +131,12 @@ def test_a_run_whose_event_is_lost(tmp_path: Path) -> None:
     (third, *_) = [i for i, line in enumerate(lines) if '"model_run"' in line][2:]
     result, first = told(tmp_path / "t.json", lines[:third] + lines[third + 1 :])
     assert first == [
-        "the trace is damaged: 5 executions of nodes are left out: the run around them was not recorded to its end"
+        "the trace is damaged: 5 executions of nodes are left out: the run around them was not recorded completely"
     ]
     assert shares(result)["unexplained"] == 0
     lines = [line for line in lines if '"model_run"' not in line]
     result, first = told(tmp_path / "none.json", lines)
-    assert first == ["the trace lacks the events of its runs: only the executor's part of each run is shown"]
+    assert first == ["the trace lacks events inside its runs: only the executor's part of each run is shown"]
     assert result.trace.n_runs == RUNS and result.nodes[0].calls == 1
     lines = [line for line in lines if "SequentialExecutor" not in line]
     result, first = told(tmp_path / "neither.json", lines)

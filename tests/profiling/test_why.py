@@ -37,7 +37,7 @@ def test_no_process_is_begun_in_less_time_than_the_one_before_took(tmp_path: Pat
     )  # fmt: skip
     assert len(said) == found.a_processes == found.b_processes == 2
     with pytest.raises(
-        MeasurementError, match="a profile of both takes 2 s"
+        MeasurementError, match="profiling both takes 2 s"
     ):  # nor the first, in less than it takes
         why(
             baseline, (side, side), (arm, arm), (1e5, 1e5), None, said.append, each_s=2.0, left_s=lambda: 1.0

@@ -265,7 +265,7 @@ def bare() -> ProfileResult:
             n_runs=0,
             complete=False,
             n_unreadable=1,
-            missing=("no run was recorded to its end",),
+            missing=("no run was recorded completely",),
         ),
         n_runs=0,
         wall_ns=0.0,

@@ -81,7 +81,7 @@ def usual() -> TuneResult:
                 without_low=1.05,
                 without_high=1.09,
                 kept=True,
-                summary="threads that work on one operator",
+                summary="threads per operator",
                 read_back="effect",
                 shown=True,
             ),

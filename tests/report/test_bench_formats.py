@@ -61,7 +61,7 @@ def document(*rows: BenchRow, status: str = "ok", **changes: object) -> Envelope
         read_back=(ReadBack(knob="allow_spinning", level="effect", ok=True, seen="idle CPU 0.01"),),
         findings=(Finding(code="MSR010", what="latency depends on the input", fix="give --inputs"),),
         notes=("a note",),
-        remarks=("busy machine: some task waited for a CPU 40 % of the time",),
+        remarks=("busy machine: tasks waited for a CPU 40 % of the time",),
         failures=(Failed(plan="0" * 12, reason="crash", what="killed by SIGSEGV"),),
         reproduce="ortune bench a.onnx --set spin=0",
     )
@@ -84,7 +84,7 @@ def shown(envelope: Envelope, width: int) -> str:
         (123456.0, 123455.9, 123456.1, ("123.5 us", "123.4 to 123.5 us")),
         (4e6, None, 9.31e6, ("4 ms", "10 ms or less")),
         (4e6, 0.93e6, None, ("4.0 ms", "0.9 ms or more")),
-        (4e6, None, None, ("4.0 ms", "no bound: too few processes for this variation")),
+        (4e6, None, None, ("4.0 ms", "no bound: too few processes for this much variation")),
         (5e6, 5e6, 5e6, ("5.00 ms", "5.00 to 5.00 ms")),
     ],
 )
@@ -114,7 +114,7 @@ def test_terminal_fits_its_width_and_loses_nothing(rows: tuple[BenchRow, ...], w
     facts(flat, "allow_spinning=0", "0.01")
     for part in (
         "no load: not an SLO",
-        "busy machine: some task waited",
+        "busy machine: tasks waited",
         "MSR010 latency depends on the input -> give --inputs",
         "one process (crash): killed by SIGSEGV",
         "logits 1x10; best 1, indices",

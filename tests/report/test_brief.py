@@ -223,10 +223,10 @@ def test_the_latency_stays_a_median_beside_what_was_compared(estimand: str, name
     [
         ({"outputs": None}, "outputs", "not compared"),
         ({"outputs": OutputDifference(ok=True, compared_as="moments")}, "outputs", "not deterministic"),
-        ({"hardware_bound": True}, "hardware", "specific to this kind of CPU"),
+        ({"hardware_bound": True}, "hardware", "specific to this CPU type"),
         ({"winner": DENORMAL}, "safety class", "set_denormal_as_zero: numerics"),
         ({"winner": FIXED}, "safety class", "fixed-dimensions: behaviour"),
-        ({"winner": Plan(settings={"of-tomorrow": 1})}, "safety class", "of-tomorrow: not known here"),
+        ({"winner": Plan(settings={"of-tomorrow": 1})}, "safety class", "of-tomorrow: unknown"),
     ],
 )  # fmt: skip
 def test_what_needs_a_look_is_marked(change: dict[str, object], name: str, part: str) -> None:
@@ -254,7 +254,7 @@ MISSED = tuple(
     ("controls", "level", "told"),
     [
         (golden.CONTROLS, "fine", "confirmed on 16 fresh blocks; controls passed"),
-        (MISSED, "look", "did not show in its 9 blocks"),
+        (MISSED, "look", "went undetected in its 9 blocks"),
         ((), "look", "controls not run"),
     ],
 )
@@ -349,13 +349,13 @@ def test_text_fits_its_width_and_loses_nothing(kind: str, width: int) -> None:
 
 def test_next_step_can_be_typed() -> None:
     unproven = made(golden.compared(comparison=golden.comparison(verdict="inconclusive", guards=())))
-    assert unproven.next_steps[0] == "keep what runs"
+    assert unproven.next_steps[0] == "keep the current configuration"
     same = golden.compared(
         base=golden.side("a.onnx"),
         new=golden.side("a.onnx", allow_spinning=False),
         comparison=golden.comparison(verdict="inconclusive", guards=()),
     )
-    assert made(same).next_steps == ("keep what runs",)  # its inputs are not known
+    assert made(same).next_steps == ("keep the current configuration",)  # its inputs are not known
     known = msgspec.structs.replace(same, workload=golden_tune.workload())
     line = "ortune compare a.onnx --b-set allow_spinning=0 --shape input_ids:1x128 --shape pixels:1x3x224x224"
     assert f"{line} --gap 30ms --budget 10m" in made(known).next_steps[1]
@@ -394,7 +394,7 @@ def test_a_guard_that_was_let_through_is_a_look_and_no_stop() -> None:
 @pytest.mark.parametrize(
     ("rewrite", "other_model", "level", "part"),
     [
-        ("ort-optimized-model", False, "look", "specific to this kind of CPU"),
+        ("ort-optimized-model", False, "look", "specific to this CPU type"),
         ("fixed-dimensions", False, "fine", "the model file is not specific"),
         ("of-tomorrow", False, "look", "is unknown"),
         ("", True, "look", "is unknown"),

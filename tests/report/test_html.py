@@ -98,7 +98,7 @@ def test_first_screen_answers_how_much_how_sure_what_to_paste(rendered: dict[str
 def test_default_best_says_so_first(rendered: dict[str, str]) -> None:
     text = Page(rendered["default-best"]).text
     assert "Keep the default inconclusive: no gain confirmed among 7 configurations" in text
-    assert "Nothing: the default is what you have." in text
+    assert "Nothing to change: you already run the default." in text
     assert "Block by block" not in text
 
 
@@ -108,7 +108,7 @@ def test_current_is_what_the_verdict_is_against(rendered: dict[str, str]) -> Non
     facts(text, "178 ms", "12.1 ms", "10.3 ms")
     facts(text, "1.17x", "1.14-1.21", "16 blocks")
     best = Page(rendered["current-best"]).text
-    assert "Keep what you have" in best
+    assert "Keep the current configuration" in best
     facts(best, "17.2x", "16.4-18.2", "16 blocks")
 
 
@@ -117,7 +117,7 @@ def test_where_the_time_goes_stands_side_by_side_with_why_the_winner_won(rendere
     seen = Page(part)
     assert (
         "Why: under the profiler a run takes 2.00 ms less (12.0 ms -> 10.0 ms): 1.90 ms of it waiting for other "
-        "threads; most of all in /layer/MatMul: 1.90 ms." in seen.text
+        "threads; mainly in /layer/MatMul: 1.90 ms." in seen.text
     )
     assert "default 12.0 ms" in seen.text and "winner 10.0 ms" in seen.text
     assert part.count("box c-thread-wait") == part.count("box c-kernels") == 2

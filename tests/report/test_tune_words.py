@@ -139,9 +139,9 @@ def test_a_challenger_that_does_not_confirm_is_told_and_claims_nothing() -> None
 
 
 def test_a_leader_that_failed_while_it_was_confirmed_is_not_told_as_a_default_that_is_best() -> None:
-    fell = "intra_op_num_threads=2 failed 2 times while it was confirmed: crash: killed by SIGSEGV"
+    fell = "intra_op_num_threads=2 failed 2 times during confirmation: crash: killed by SIGSEGV"
     text = words.headline(golden_tune.default_best(fell=fell).result)
-    assert f"the race's leader fell: {fell}" in text
+    assert f"the leader failed: {fell}" in text
     assert "keep" not in text
 
 
@@ -158,9 +158,7 @@ def test_a_challenger_stopped_by_a_guard_names_the_guard_and_the_way_out() -> No
 
 def test_what_was_far_ahead_and_not_allowed_stands_in_the_answer_itself() -> None:
     """Of a speech model OpenVINO took 59 % less and twice the memory, which only the long form told."""
-    aside = (
-        "OpenVINO was ahead of the default in the race (-59 % in 2 blocks) and was left aside: --allow memory"
-    )
+    aside = "OpenVINO was faster than the default (-59 % in 2 blocks) but was rejected: --allow memory"
     found = golden_tune.default_best(left_aside=aside)
     assert aside in " ".join(golden.printed(words.document(found), 100).split())
     assert aside not in golden.printed(words.document(golden_tune.default_best()), 100)
@@ -227,7 +225,9 @@ def test_nothing_tried_claims_nothing() -> None:
 def untested(kind: str = "default") -> Envelope:
     """A tuning whose time was over after calibrating."""
     left = tuple(
-        msgspec.structs.replace(c, fate="not-tried", why="the budget did not hold it", ratio=None, n_blocks=0)
+        msgspec.structs.replace(
+            c, fate="not-tried", why="not tested: the budget ended", ratio=None, n_blocks=0
+        )
         for c in golden_tune.candidates()
         if c.fate not in ("default", "current")
     )
@@ -242,7 +242,7 @@ def untested(kind: str = "default") -> Envelope:
 def test_nothing_tested_is_never_keep_the_default(kind: str) -> None:
     envelope = untested(kind)
     text = words.headline(envelope.result)
-    facts(text, "nothing tested: the time was over before any other configuration ran", "--budget 360s")
+    facts(text, "nothing tested: the budget ended before any other configuration ran", "--budget 360s")
     found = brief.make(envelope, {}, spins=lambda plan: True)
     assert found is not None
     assert found.decision == "unproven" and found.answer.startswith("nothing tested")
@@ -251,7 +251,12 @@ def test_nothing_tested_is_never_keep_the_default(kind: str) -> None:
     large = tune_page.title(envelope.result)
     assert large == "Nothing tested"
     page_text = pages.render(envelope)
-    for claim in ("Keep the default", "keep the default", "Keep what you have", "no gain confirmed"):
+    for claim in (
+        "Keep the default",
+        "keep the default",
+        "Keep the current configuration",
+        "no gain confirmed",
+    ):
         assert claim not in text + page_text
     session = StoredSession(id="x", verb="tune", state="done", document=envelope)
     assert "nothing better found" not in history.rows([session])[0]
@@ -290,7 +295,7 @@ def test_configurations_that_all_failed_are_no_proof() -> None:
 
 def test_what_would_have_been_seen_falls_back_on_the_known_wait() -> None:
     found = golden_tune.default_best(smallest_effect_ratio=None).result
-    assert "the positive control, a wait of +5.0 %, was detected" in words.headline(found)
+    assert "an artificial +5.0 % slowdown was detected" in words.headline(found)
     missed = Control(name="spike-in", ok=True, n_blocks=9, expected_ratio=1.05, detected=False)
     quiet = msgspec.structs.replace(found, controls=(missed,))
     assert "the minimum detectable effect is not known" in words.headline(quiet)

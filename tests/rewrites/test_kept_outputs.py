@@ -149,7 +149,7 @@ def model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "heads.onnx"
 
 
-NOTE = "left out on request, so compared with nothing: shared, last"
+NOTE = "excluded on request, so not compared: shared, last"
 
 
 def test_by_hand_it_is_written_and_what_stays_is_compared(model: Path, tmp_path: Path) -> None:

@@ -118,7 +118,7 @@ def test_what_is_kept_and_what_is_fused(tmp_path: Path) -> None:
     ("operators", "why"),
     [
         (("Conv", "Relu", "MaxPool"), "does not change the 2 nodes"),
-        (("Softmax",), "takes no node"),
+        (("Softmax",), "supports no node"),
         (("Conv", "Relu", "MaxPool", "Reshape", "Gemm"), "takes every node"),
     ],
 )

@@ -57,7 +57,7 @@ def opened(model: onnx.ModelProto, folder: Path) -> OpenModel:
 
 
 def seen(facts: Facts) -> dict[str, Finding]:
-    """What stands out, by name."""
+    """Findings, by name."""
     return {found.name: found for found in rules.findings(facts)}
 
 
@@ -304,8 +304,8 @@ def test_waiting_that_a_neighbour_causes_is_no_fault_of_the_threads() -> None:
         return "thread-wait" in seen(replace(facts, profile=run))
 
     assert beside("")
-    assert not beside("the CPUs were waited for 98 % of the time", **{"thread-wait": 0.05})
-    assert beside("the CPUs were waited for 98 % of the time", **{"thread-wait": 0.15})
+    assert not beside("CPU contention 98 %", **{"thread-wait": 0.05})
+    assert beside("CPU contention 98 %", **{"thread-wait": 0.15})
 
 
 def test_runs_that_a_neighbour_made_slow_are_no_fault_of_uneven_parts() -> None:
@@ -318,7 +318,7 @@ def test_runs_that_a_neighbour_made_slow_are_no_fault_of_uneven_parts() -> None:
         return bool(rule.findings(replace(facts, profile=run)))
 
     assert beside("")
-    assert not beside("the CPUs were waited for 98 % of the time")
+    assert not beside("CPU contention 98 %")
 
 
 def test_how_far_a_node_is_from_its_roofline_is_the_most_where_others_had_the_cpus() -> None:
@@ -326,7 +326,7 @@ def test_how_far_a_node_is_from_its_roofline_is_the_most_where_others_had_the_cp
     assert facts.profile is not None
     (quiet,) = rules.find_rule("GRA006").findings(facts)
     assert "takes 10x its" in quiet.what
-    head = Headroom(settings_ratio=0.0, busy="the CPUs were waited for 98 % of the time")
+    head = Headroom(settings_ratio=0.0, busy="CPU contention 98 %")
     run = msgspec.structs.replace(facts.profile, headroom=head)
     (busy,) = rules.find_rule("GRA006").findings(replace(facts, profile=run))
     assert "takes up to 10x its" in busy.what and "waited for 98 %" in busy.what

@@ -128,7 +128,7 @@ def test_a_better_value_beside_the_leader_is_found() -> None:
     (leader,) = screened(run, {"dynamic_block_base": 4})
     best = run.go(explore(run, leader, Plan(), 2))
     assert best.plan.settings == {"dynamic_block_base": 8}
-    assert best.origin == "beside the leader: dynamic_block_base=8"
+    assert best.origin == "near the leader: dynamic_block_base=8"
     assert len(best.ratios) == 4
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from pathlib import Path
 
@@ -107,6 +108,16 @@ def test_a_session_that_is_killed_goes_on_and_measures_nothing_twice(seed: int, 
         assert session.error == "invalid"  # as often as two identical plans differ by chance
         return
     before = kinds[: len(kinds) - kinds[::-1].index("resumed")].count("outcome")
-    played = [int(note.split()[6]) for note in session.envelope.result.notes if "were played back" in note]
+    played = [
+        int(
+            re.search(
+                r"(\d+) trials "
+                r"reused",
+                note,
+            )[1]
+        )
+        for note in session.envelope.result.notes
+        if "trials reused" in note
+    ]
     # A block that was cut is measured again: it holds as many trials as may live at once.
     assert played and before - MOST_ALIVE <= played[0] <= before

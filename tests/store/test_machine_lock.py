@@ -31,11 +31,11 @@ def busy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 def test_who_since_when_and_how_long() -> None:
     holder = msgspec.json.encode(Holder(what="tune m.onnx", pid=7, since_s=100.0, budget_s=120.0))
-    said = "ortune tune m.onnx (pid 7) is measuring on this machine, for"
-    assert holder_words(holder, 130.0) == f"{said} 30 s now, 90 s of its budget left"
-    assert holder_words(holder, 230.0) == f"{said} 130 s now, its budget is over"
+    said = "ortune tune m.onnx (pid 7) has been measuring on this machine for"
+    assert holder_words(holder, 130.0) == f"{said} 30 s, 90 s of its budget left"
+    assert holder_words(holder, 230.0) == f"{said} 130 s, its budget is over"
     without = msgspec.json.encode(Holder(what="tune m.onnx", pid=7, since_s=100.0))
-    assert holder_words(without, 130.0) == f"{said} 30 s now"
+    assert holder_words(without, 130.0) == f"{said} 30 s"
     assert holder_words(b"ortune tune", 130.0) == "another ortune is measuring on this machine"
 
 
@@ -72,4 +72,4 @@ def test_where_nothing_can_be_locked_it_is_said(tmp_path: Path, monkeypatch: pyt
     monkeypatch.setattr(fcntl, "flock", refuse)
     said: list[str] = []
     with measuring("tune m.onnx", wait=True, say=said.append):
-        assert "another ortune may measure at the same time" in said[0]
+        assert "another ortune may disturb this measurement" in said[0]

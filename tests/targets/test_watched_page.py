@@ -246,7 +246,7 @@ def test_weights_beside_a_model_are_read_out_of_the_page_too(tmp_path: Path) -> 
         and "404" in gone.model.error
     )
     assert all(not session.model.sha256 for session in (without, outside, gone))
-    assert "weights beside it" in markdown.render(diagnose_words.document(answer))
+    assert "with external data" in markdown.render(diagnose_words.document(answer))
 
 
 def test_what_the_server_does_wrong_is_told_once(tmp_path: Path) -> None:
@@ -283,7 +283,7 @@ def test_nothing_is_said_of_a_page_that_ended_before_it_was_asked() -> None:
     page = WatchedPage(url="http://x.test/", seen=seen, watched_ns=10**9, trouble=("the page crashed",))
     assert dict(page_words._page(page)) == {"trouble": "the page crashed"}
     told = page_words.headline(msgspec.structs.replace(page, sessions=(PageSession(),)))
-    assert told.endswith("the page ended meanwhile; no findings")
+    assert told.endswith("the page closed meanwhile; no findings")
     assert plan_of({}, {"wasm.numThreads": "4"}, isolated=None, file="").settings == {"web_threads": 4}
 
 
@@ -350,7 +350,7 @@ def test_samples_in_webassembly_and_what_it_calls_are_the_models() -> None:
         ({}, "a model or a page"),
         ({"model": "m.onnx", "page": "http://127.0.0.1:1/"}, "a model or a page"),
         ({"page": "http://127.0.0.1:1/", "set": ["web_threads=2"]}, "has no effect on a page"),
-        ({"page": "http://127.0.0.1:1/", "watch": "2h"}, "not a duration to observe"),
+        ({"page": "http://127.0.0.1:1/", "watch": "2h"}, "not a valid duration to observe"),
         ({"page": "file:///etc/passwd"}, "not a URL"),
     ],
 )

@@ -255,7 +255,7 @@ def test_other_layouts(tmp_path: Path, joint: str, around: str) -> None:
         (b"\x08\x07\x12\0onnx", "not a text file"),
         (b"hello\n", "holds no profile"),
         (b'{"a": 1}\n', "not an ONNX Runtime profile"),
-        (b'[{"ph":"X","cat":"cpu_op","name":"aten::add","ts":1,"dur":2}]', "another tool's"),
+        (b'[{"ph":"X","cat":"cpu_op","name":"aten::add","ts":1,"dur":2}]', "another tool"),
     ],
 )
 def test_what_is_no_trace_is_refused_with_the_reason(tmp_path: Path, data: bytes, what: str) -> None:

@@ -69,7 +69,7 @@ def test_the_answers_are_those_of_the_file(name: str) -> None:
 def test_events_runs_and_threads(name: str, traces: dict[str, Trace]) -> None:
     trace, answer = traces[name], expected(name)
     assert (trace.n_events, trace.n_unreadable, trace.complete) == (answer["events"], 0, answer["complete"])
-    assert any("cut off" in text for text in trace.missing) == (not answer["complete"])
+    assert any("truncated" in text for text in trace.missing) == (not answer["complete"])
     if name in HOSTS:
         assert trace.run_ns.tolist() == answer["runs_ns"]
         assert len(trace) == answer["nodes"]

@@ -52,13 +52,14 @@ def test_fewer_threads_than_cpus_leave_most_to_settings() -> None:
     alone = Conditions(slowdown=1.0, threads=1, cpus=16)
     seen = found([node("a", 920, 837.2)], alone, kernels=920, thread_wait=50, between_nodes=30)
     assert seen.sentence == (
-        "8 % of the run is outside the kernels (thread wait 5, overhead 3); in them more threads may win "
-        "(1 of 16 CPUs is used); the kernels run at 91 % of one thread's peak: only more threads, int8 or another "
+        "8 % of the run is outside the kernels (thread wait 5, overhead 3); more threads may speed "
+        "them up (1 of 16 CPUs is used); the kernels run at 91 % of one thread's peak: only more threads, int8 "
+        "or another "
         "engine will help"
     )
     four = found([node("a", 995, 500)], Conditions(slowdown=1.0, threads=4, cpus=16), kernels=995).sentence
     assert (
-        "next to nothing of the run is outside the kernels; in them more threads may win (4 of 16 CPUs are used)"
+        "almost nothing of the run is outside the kernels; more threads may speed them up (4 of 16 CPUs are used)"
         in four
     )
     assert "50 % of 4 threads' peak: more threads, fusions" in four and "this machine" not in four
@@ -68,9 +69,9 @@ def test_fewer_threads_than_cpus_leave_most_to_settings() -> None:
     ("slowdown", "words"),
     [
         (1.05, "8 % of the run is outside the kernels (overhead 8);"),
-        (1.16, "(overhead 8; what the profiler itself costs is in it);"),
-        (1.29, "(overhead 8; what the profiler itself costs is in it);"),
-        (None, "(overhead 8; what the profiler itself costs is in it, and not known);"),
+        (1.16, "(overhead 8; this includes the profiler overhead);"),
+        (1.29, "(overhead 8; this includes the profiler overhead);"),
+        (None, "(overhead 8; this includes an unknown profiler overhead);"),
     ],
 )
 def test_the_profilers_own_cost_is_told(slowdown: float | None, words: str) -> None:
@@ -84,8 +85,8 @@ def test_a_run_that_is_mostly_the_profilers_tells_no_percentage() -> None:
     seen = found([node("a", 400, 390)], at, kernels=400, between_nodes=600)
     assert (seen.settings_ratio, seen.kernels_ratio, seen.parts) == (None, None, {})
     assert seen.sentence == (
-        "the profiler itself makes this run, at its fastest, take 5.9 times as long, so its parts do not tell what "
-        "settings can win: only ortune tune does"
+        "the profiler slows this run by a factor of 5.9x, so its parts do not show what settings can gain; "
+        "run ortune tune"
     )
 
 
@@ -103,8 +104,8 @@ def test_far_from_the_peak_settings_may_reach_into_kernels() -> None:
     )
     assert seen.sentence == (
         "10 % of the run is outside the kernels (overhead 10); the kernels run at 20 % of this machine's peak: "
-        "threads, fusions, layout or another engine may help; most expensive: slow (Conv, 75 % of what is lost), "
-        "quick (MatMul, 25 % of what is lost)"
+        "threads, fusions, layout or another engine may help; most expensive: slow (Conv, 75 % of the lost time), "
+        "quick (MatMul, 25 % of the lost time)"
     )
 
 
@@ -113,8 +114,7 @@ def test_without_floors_nothing_is_said_of_kernels() -> None:
     assert seen.kernels_ratio is None
     assert seen.covered_ratio == 0.0
     assert seen.sentence == (
-        "next to nothing of the run is outside the kernels; how near the kernels are to this machine's peak is not "
-        "known"
+        "almost nothing of the run is outside the kernels; kernel efficiency relative to this machine's peak is unknown"
     )
 
 
@@ -153,18 +153,15 @@ def test_where_kernels_are_the_smaller_part(where: CategoryName, remedy: str) ->
 
 def test_bound_by_memory_or_in_int8_already() -> None:
     assert "memory bandwidth: only smaller weights" in found([node("a", 1000, 900, bound="memory")]).sentence
-    assert "in int8 already" in found([node("a", 1000, 900, op_type="QLinearConv")]).sentence
+    assert "already in int8" in found([node("a", 1000, 900, op_type="QLinearConv")]).sentence
 
 
 def test_where_nodes_are_too_short_overhead_bounds_them() -> None:
     short = [node(f"n{i}", 90, 1, bound="overhead", calls=0.02) for i in range(9)]
     seen = found([*short, node("a", 100, 90)], kernels=910, between_nodes=90)
     assert seen.overhead_ratio == pytest.approx(810 / 910)
-    assert "0 executions of 4.5 us, too short for any peak to matter" in seen.sentence
-    assert (
-        "overhead for each node bounds them" in seen.sentence
-        and "% of this machine's peak" not in seen.sentence
-    )
+    assert "0 executions of 4.5 us, too short to reach any peak" in seen.sentence
+    assert "per-node overhead dominates" in seen.sentence and "% of this machine's peak" not in seen.sentence
     few = found([short[0], node("a", 900, 810)], kernels=990)
     assert "% of this machine's peak" in few.sentence and few.overhead_ratio == pytest.approx(90 / 990)
 
@@ -216,7 +213,7 @@ def test_nodes_faster_than_their_floor_say_nothing_of_the_peak() -> None:
 def test_a_peak_that_all_kernels_exceed_is_said_to_be_too_low() -> None:
     seen = found([node("a", 500e3, 900e3)], kernels=900)
     assert seen.kernels_ratio is None and seen.sentence.endswith(
-        "peak is not known: they are faster than the stored one (ortune doctor measures it again)"
+        "peak is unknown: they exceed the stored peak (measure it again with ortune doctor)"
     )
 
 
@@ -258,10 +255,10 @@ def test_the_fast_end_is_what_counts() -> None:
 
 def test_where_the_cpus_were_wanted_by_others_the_nearness_is_no_figure() -> None:
     """Two busy processes beside made 60 % of 93 %, at the fast end too."""
-    at = dataclasses.replace(AT, busy="the CPUs were waited for 80 % of the time, load 6.1", plain_ns=900.0)
+    at = dataclasses.replace(AT, busy="CPU contention 80 %, load 6.1", plain_ns=900.0)
     seen = found([node("a", 1000, 570)], at, kernels=1000)
     assert seen.kernels_ratio is None and seen.plain_kernels_ratio == 0.0
-    assert "peak is not known: the CPUs were waited for 80 % of the time, load 6.1" in seen.sentence
+    assert "peak is unknown: CPU contention 80 %, load 6.1" in seen.sentence
     slowed = dataclasses.replace(at, slowdown=2.0, plain_ns=1000.0)
     assert "peak" not in headroom([], [node("a", 900, 450)], 2000.0, slowed).sentence
 
@@ -276,7 +273,7 @@ def test_a_peak_that_was_measured_once_and_that_many_nodes_exceed_bounds_none(
     at = dataclasses.replace(AT, peak_doubted=doubted)
     seen = found([node("fast", faster_ns, 3000), node("slow", 1000 - faster_ns, 700)], at, kernels=1000)
     assert (seen.kernels_ratio is not None) == known
-    assert ("faster than the stored one (ortune doctor measures it again)" in seen.sentence) == (not known)
+    assert ("they exceed the stored peak" in seen.sentence) == (not known)
 
 
 def test_kernels_take_no_longer_than_the_run_without_the_profiler() -> None:
@@ -293,17 +290,15 @@ def test_a_peak_of_another_version_and_one_that_is_missing_are_told() -> None:
     at = dataclasses.replace(AT, peak_of="measured with onnxruntime 1.2.3")
     assert "peak (measured with onnxruntime 1.2.3):" in found([node("a", 990, 900)], at).sentence
     at = dataclasses.replace(AT, no_peak="no time was left")
-    assert found([node("a", 990, None)], at).sentence.endswith("peak is not known: no time was left")
+    assert found([node("a", 990, None)], at).sentence.endswith("peak is unknown: no time was left")
 
 
 def test_a_run_that_is_mostly_the_profilers_still_bounds_its_kernels() -> None:
     at = dataclasses.replace(AT, slowdown=2.0, plain_ns=1000.0)
     seen = headroom([], [node("a", 900, 450)], 2000.0, at)
-    assert seen.sentence.endswith(
-        "only ortune tune does; its kernels run at 45 % or more of this machine's peak"
-    )
+    assert seen.sentence.endswith("run ortune tune; its kernels run at 45 % or more of this machine's peak")
     assert "peak" not in headroom([], [node("a", 900, 90)], 2000.0, at).sentence
-    busy = dataclasses.replace(at, busy="the CPUs were waited for 80 % of the time")
+    busy = dataclasses.replace(at, busy="CPU contention 80 %")
     assert headroom([], [node("a", 900, None)], 2000.0, busy).sentence.startswith(
-        "the profiler, or that the CPUs were waited for 80 % of the time, makes this run, at its fastest, take 2.0 "
+        "the profiler and other programs (CPU contention 80 %) slow this run by a factor of 2.0x"
     )

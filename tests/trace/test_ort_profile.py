@@ -317,7 +317,7 @@ def test_calls_of_the_host_to_a_device_are_no_kernels(tmp_path: Path) -> None:
     ]
     trace = read_profile(profile(tmp_path / "p.json", node("a", "Conv", 10, 20), *calls, run(5, 40), program))
     assert list(trace.kernels.name) == ["Conv2dMM"] and trace.kernels.row.tolist() == [0]
-    assert [text for text in trace.missing if "3 calls of the host" in text]
+    assert [text for text in trace.missing if "3 host calls" in text]
 
 
 def test_kernels_that_were_matched_to_no_node_are_not_the_one_before(tmp_path: Path) -> None:
@@ -367,10 +367,10 @@ def test_only_events_of_the_host_reach_the_limit(tmp_path: Path, monkeypatch: py
     monkeypatch.setattr("ortune.trace.builder.MOST_EVENTS", 3)
     kernels = [event(f"k{i}", 50 + i, 1, cat="Kernel", thread=-1) for i in range(3)]
     few = read_profile(profile(tmp_path / "p.json", node("a", "Add", 1, 5), run(0, 9), *kernels))
-    assert few.n_events == 5 and not any("events of the host" in text for text in few.missing)
+    assert few.n_events == 5 and not any("host events" in text for text in few.missing)
     many = [node("a", "Add", 1, 5), event("a_fence_after", 6, 1), run(0, 9)]
     found = read_profile(profile(tmp_path / "q.json", *many)).missing
-    assert any("after 3 events of the host" in text for text in found)
+    assert any("after 3 host events" in text for text in found)
 
 
 @pytest.mark.parametrize("cut", [False, True])

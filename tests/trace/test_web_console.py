@@ -186,7 +186,9 @@ def test_a_log_without_a_profile_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_log_of_marks_alone_tells_of_its_runs_and_what_to_log_instead(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="trace marks alone: 3 runs, p50 4 ms, and nothing") as caught:
+    with pytest.raises(
+        UsageError, match="trace marks alone: 3 runs, p50 4 ms, without any details"
+    ) as caught:
         read(tmp_path / "log", *marks(0.1), *marks(0.1), *marks(1))
     assert "enableProfiling: true" in caught.value.do and "endProfiling()" in caught.value.do
     assert "profiling = {mode: 'default'}" in caught.value.do

@@ -82,12 +82,16 @@ def test_outputs_meet_by_name_then_by_order_and_kind(make) -> None:
         (
             (1, 3, 640, 640),
             (1, 3, 384, 640),
-            "do other work: input 'x' is 1x3x640x640 in A, and 1x3x384x640 in C",
+            "do different amounts of work: input 'x' is 1x3x640x640 in A, and 1x3x384x640 in C",
         ),
-        ((1, 3, 64, 64), (8, 3, 64, 64), "do other work: input 'x' is 1x3x64x64 in A, and 8x3x64x64 in C"),
-        ((1, 128), (1, 512), "do other work"),
+        (
+            (1, 3, 64, 64),
+            (8, 3, 64, 64),
+            "do different amounts of work: input 'x' is 1x3x64x64 in A, and 8x3x64x64 in C",
+        ),
+        ((1, 128), (1, 512), "do different amounts of work"),
         (("n", 3, 64, 64), ("n", 3, 32, 32), "is ?x3x64x64 in A, and ?x3x32x32 in C"),
-        ((1, 3, 64, 32), (1, 64, 32, 3), "take their input in other layouts"),
+        ((1, 3, 64, 32), (1, 64, 32, 3), "take their input in different layouts"),
     ],
 )
 @pytest.mark.parametrize("name", ["x", "image"])

@@ -41,7 +41,7 @@ def test_a_metric_below_its_limit_refuses(tmp_path: Path) -> None:
     evaluate("return float(np.abs(outputs['y']).max() > 0)")
     answer = ortune.rewrite("m.onnx", *NAMES, metric="evaluate:score", tolerance="metric>=1.5")
     assert answer.verdict == "wrong-output"
-    assert "the metric is 1, and 1 for the base; at least 1.5" in answer.result.outputs.what
+    assert "the metric is 1 against 1 of the base; limit 1.5" in answer.result.outputs.what
     assert not list(tmp_path.glob("*rewritten*"))
     evaluate("return float('nan')")
     answer = ortune.rewrite("m.onnx", *NAMES, metric="evaluate:score", tolerance="metric>=0")
@@ -50,7 +50,11 @@ def test_a_metric_below_its_limit_refuses(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("body", "said"),
-    [("return 'good'", "no number"), ("return outputs['z']", "KeyError"), ("import nowhere", "nowhere")],
+    [
+        ("return 'good'", "instead of a number"),
+        ("return outputs['z']", "KeyError"),
+        ("import nowhere", "nowhere"),
+    ],
 )
 def test_a_metric_that_fails_is_the_users_to_mend(body: str, said: str) -> None:
     evaluate(body)

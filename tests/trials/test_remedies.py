@@ -69,12 +69,12 @@ def model_of_kind(kind: str, folder: Path) -> Path:
 @pytest.mark.parametrize(
     ("kind", "told"),
     [
-        ("vanished", "put the file back"),
-        ("data vanished", "put the file back"),
+        ("vanished", "restore the file"),
+        ("data vanished", "restore the file"),
         ("unknown", "--custom-ops"),
         ("foreign", "--custom-ops"),
         ("invalid", "export the model again"),
-        ("no kernel", "for these types"),
+        ("no kernel", "with these types"),
     ],
 )
 def test_of_a_model_that_does_not_load(kind: str, told: str, tmp_path: Path) -> None:
@@ -92,10 +92,10 @@ def test_of_a_model_that_does_not_load(kind: str, told: str, tmp_path: Path) -> 
         ("CUDAExecutionProvider fell back to CPUExecutionProvider", "onnxruntime that has it", "value"),
         (
             "A fell back to B: this build has it, and it did not start",
-            "other values",
+            "change them",
             "onnxruntime that has it",
         ),
-        ("A took none of the nodes: all run on B", "takes no node", "onnxruntime that has it"),
+        ("A took none of the nodes: all run on B", "supports no node", "onnxruntime that has it"),
     ],
 )
 def test_of_what_was_not_applied(what: str, told: str, not_told: str) -> None:
@@ -161,10 +161,10 @@ def onnx_ir_of(text: str, folder: Path):  # type: ignore[no-untyped-def]
 
 def test_a_tool_that_fails_advises_what_was_asked_of_it() -> None:
     rewrite = ToolFailed("no operator to quantise", task="static-int8", where="m", reason="unsupported")
-    assert rewrite.do == "Leave the rewrite out for this model."
+    assert rewrite.do == "Omit the rewrite for this model."
     assert "--inputs" in ToolFailed("no", task="static-int8", where="m", reason="input-error").do
     assert "rewrite" not in ToolFailed("no", task="levels", where="m", reason="load-error").do
-    assert "quiet" in ToolFailed("no", task="levels", where="m", reason="timeout").do
+    assert "idle" in ToolFailed("no", task="levels", where="m", reason="timeout").do
     assert "memory" in ToolFailed("no", task="levels", where="m", reason="out-of-memory").do
 
 

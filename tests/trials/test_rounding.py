@@ -30,7 +30,7 @@ def test_a_difference_that_passes_is_held_to_what_rounding_moves() -> None:
     assert tightened(apart(2e-5), [apart(1e-7), apart(3e-6)]).ok
     assert tightened(apart(2e-5), [apart(0.0)]).ok  # which tells nothing of its rounding
     refused = tightened(apart(2e-5), [apart(1e-7)])
-    assert "rounding moves it by 1e-07" in refused.what
+    assert "rounding alone causes 1e-07" in refused.what
     assert refused.accepting_tolerance == 5e-5
 
 
@@ -139,5 +139,5 @@ def test_half_precision_within_the_bounds_is_still_no_rounding(
     found = answer.result
     assert 1e-5 < found.outputs.relative_l2 < 1e-4
     assert not found.outputs.ok
-    assert "where rounding moves" in found.outputs.what
+    assert "rounding alone causes" in found.outputs.what
     assert [node.name for node in found.partings[0].b][:1] == ["to_half"]

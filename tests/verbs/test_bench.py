@@ -266,8 +266,8 @@ def test_failures_that_others_lie_between_end_nothing(
 def test_the_own_load_is_not_called_a_busy_machine() -> None:
     done = TrialDone(load_ns=1, cases=(), cpu_ns=1, wall_ns=1, n_runs=1, threads=1)
     waiting = Measured(plan="p", done=done, elapsed_ns=10**9, sensors=Sensors(psi_cpu_some_us=900_000))
-    assert remarks([waiting], 2, own=2) == ["busy machine: some task waited for a CPU 90 % of the time"]
-    own = "some task waited for a CPU 90 % of the time, the process's own 9 threads on 2 CPUs included"
+    assert remarks([waiting], 2, own=2) == ["busy machine: tasks waited for a CPU 90 % of the time"]
+    own = "tasks waited for a CPU 90 % of the time, including the process's own 9 threads on 2 CPUs"
     assert remarks([waiting], 2, own=9) == [own]
     loaded = msgspec.structs.replace(waiting, sensors=Sensors(load1=9.0, cpu_over_wall=2.0))
     assert remarks([loaded], 2, own=9) == []

@@ -248,9 +248,9 @@ def test_a_project_says_what_it_wants_and_what_is_typed_comes_first(folder: Path
     [
         ('ignore = ["GRA99"]', "unknown rule 'GRA99'"),
         ('fail-on = "loud"', "'loud' is not a severity"),
-        ('ignore = "GRA002"', "ignore is a list of texts"),
+        ('ignore = "GRA002"', "ignore is a list of strings"),
         ("preview = 1", "preview is true or false"),
-        ('ignor = ["GRA002"]', "what can be said: select, ignore"),
+        ('ignor = ["GRA002"]', "valid keys: select, ignore"),
     ],
 )
 def test_what_is_wrong_in_a_project_s_file_is_told_with_the_file(folder: Path, line: str, told: str) -> None:
@@ -420,5 +420,5 @@ def test_explain_searches_all_texts_whatever_a_type_is_called() -> None:
     assert set(both) < set(ortune.explain(search="gelu").result.rules)
     with pytest.raises(UsageError):
         ortune.explain(search="no-such-word-anywhere")
-    with pytest.raises(UsageError, match="a code and a search"):
+    with pytest.raises(UsageError, match="a code and --search"):
         ortune.explain("GRA002", search="gelu")

@@ -106,7 +106,7 @@ def test_every_side_has_a_letter_and_what_alters_it() -> None:
         (["m.onnx"], {"d_set": "intra=1"}, "D is used, but B is neither"),
         (["m.onnx", "b.onnx"], {"d_target": "cpu"}, "D is used, but C is neither"),
         (["m.onnx"], {"c_ort_web": "1.22.0"}, "--c-ort-web: C is used, but B is neither"),
-        ([f"{i}.onnx" for i in range(9)], {}, "9 sides are more than 8"),
+        ([f"{i}.onnx" for i in range(9)], {}, "9 sides; a comparison supports at most 8"),
     ],
 )
 def test_a_side_that_is_left_out_is_one_clear_error(

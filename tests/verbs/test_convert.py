@@ -70,7 +70,7 @@ def test_options_that_contradict() -> None:
         convert.Options(source="a:b", verify=True)
     with pytest.raises(UsageError, match="--verify"):
         convert.Options(source="a:b", model="m.onnx")
-    with pytest.raises(UsageError, match="is no format"):
+    with pytest.raises(UsageError, match="is not a supported format"):
         convert.Options(source="a:b", to="tflite")
 
 

@@ -86,7 +86,7 @@ def test_what_pays_comes_first_in_words_and_in_the_document(found: Envelope[Diag
     assert f"x in {of} (95 % interval " in page.splitlines()[0] + page.splitlines()[2]
     assert "faster: " in page.splitlines()[0] + page.splitlines()[2]
     assert f"| {of} |" in page
-    assert "all together" in page and "its fix pays" in page
+    assert "all together" in page and "its fix helps" in page
     told = ortune.report(result.session, store=found.store).summary()
     assert diagnose_words.headline(result) in " ".join(told.split())
 
@@ -99,7 +99,7 @@ def test_a_budget_that_holds_no_race_is_kept_and_said(tmp_path: Path) -> None:
     assert found.status == "ok" and found.result.tried
     assert all(each.comparison is None for each in found.result.tried)
     assert all("--budget" in each.failed for each in found.result.tried)
-    assert any("not measured within the budget" in line for line in said)
+    assert any("not measured: budget too small" in line for line in said)
     assert not any("calibrating" in line or "blocks of" in line for line in said)
 
 

@@ -65,7 +65,7 @@ def test_every_suggestion_is_taken(verb: str) -> None:
         ("bench", "--input 'my inputs.npz'", "--inputs 'my inputs.npz'"),
         ("compare", "--iterations 100", "--budget 2m"),
         ("bench", "--iterations 100", "--runs 100"),
-        ("bench", "--warmup 5", "warmed up before it is timed"),
+        ("bench", "--warmup 5", "warmed up automatically"),
         ("tune", "--bf16", "ortune compare model.onnx converted.onnx"),
         ("tune", "--fp16", "--allow numerics"),
         ("compare", "--fp16", "--b-rewrite float32-to-float16"),

@@ -189,8 +189,8 @@ def test_invented_inputs_are_not_final(tmp_path: Path) -> None:
     model(tmp_path / "m.onnx")
     code, out, _ = quantize(tmp_path, "--budget", "60s", "--no-bundle")
     assert code == 0
-    assert out.splitlines()[0].startswith("NOT FINAL (invented inputs): ")
-    assert "59 real ones would do" in " ".join(out.split())
+    assert out.splitlines()[0].startswith("NOT FINAL (synthetic inputs): ")
+    assert "at least 59 real ones" in " ".join(out.split())
 
 
 def test_a_model_without_layers_is_refused_with_the_reason(tmp_path: Path) -> None:

@@ -48,7 +48,7 @@ def test_two_releases_in_the_same_blocks(tmp_path: Path) -> None:
 
 
 def test_one_release_has_no_history(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="not a history"):
+    with pytest.raises(UsageError, match="at least two releases"):
         ortune.history(tmp_path / "m.onnx", release=["1.22.1"])
     with pytest.raises(UsageError, match="no runtime is called"):
         ortune.history(tmp_path / "m.onnx", release=["1.22.1", "latest"])

@@ -96,7 +96,7 @@ def test_a_real_session_is_told_again_exactly_with_its_date_and_machine(tmp_path
     text = " ".join(run(store, session["id"]).stdout.split())
     assert "outputs differ: B's outputs are wrong" in text and "nothing was timed" in text
     assert f"session {session['id']}; not measured now" in text
-    assert "do not change over: the outputs are wrong" in run(store, "--brief").stdout
+    assert "do not switch: the outputs are wrong" in run(store, "--brief").stdout
 
 
 def test_brief_in_every_format(tmp_path: Path) -> None:
@@ -381,7 +381,7 @@ def test_doctor_keeps_its_document_for_telling_it_again(tmp_path: Path) -> None:
     with Store(tmp_path) as store:
         log = store.begin("doctor", "doctor key", HEADER)
         log.add("result", document.result.noise)
-        assert "did not keep its document" in told(tmp_path).sessions[0].trouble
+        assert "its result was not stored" in told(tmp_path).sessions[0].trouble
         log.add("document", document)
     assert told(tmp_path, log.id).sessions[0].document == document
 

@@ -78,4 +78,4 @@ def test_a_session_that_cannot_be_read_is_not_said_to_be_missing(tmp_path: Path)
     newer = msgspec.structs.replace(golden_tune.tuned(), schema="ortune/tune/2")
     session, path, _ = delivered(tmp_path, newer, rewritten=False)
     found = told(tmp_path / "store", path)
-    assert found.id == "" and f"{session}, is in this store and cannot be told" in found.trouble
+    assert found.id == "" and f"{session}, is in this store but has no readable result" in found.trouble

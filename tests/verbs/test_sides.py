@@ -137,7 +137,7 @@ def test_a_model_that_changed_is_noticed(tmp_path: Path) -> None:
     side = resolve(SideText(text=str(path)), common=Plan(), scratch=tmp_path)
     require_unchanged(side)
     shutil.copy(model(tmp_path / "other.onnx", "Sigmoid"), path)
-    with pytest.raises(MeasurementError, match="changed while"):
+    with pytest.raises(MeasurementError, match="changed during"):
         require_unchanged(side)
 
 

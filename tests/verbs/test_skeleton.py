@@ -59,7 +59,7 @@ def test_operators_that_follow_values_are_told(tmp_path: Path) -> None:
     onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), "m.onnx")
     answer = ortune.skeleton("m.onnx")
     assert answer.result.by_values == {"NonZero": 1}
-    assert "1 NonZero: what they do follows the values" in " ".join(answer.summary().split())
+    assert "1 NonZero: their work depends on values" in " ".join(answer.summary().split())
 
 
 def test_operators_of_the_owner_are_renamed_and_not_run(tmp_path: Path) -> None:

@@ -83,7 +83,7 @@ def test_texts_are_bound_to_no_device(tmp_path: Path) -> None:
     (case,) = caller(
         model(tmp_path / "m.onnx", TensorProto.STRING), [np.array([["a", "b", "c"]], dtype=object)]
     )
-    with pytest.raises(Stop, match="x cannot be bound to memory of a device") as stop:
+    with pytest.raises(Stop, match="x cannot be bound to device memory") as stop:
         case.call()
     assert (stop.value.reason, stop.value.knob) == ("unsupported", "call_style")
 

@@ -40,9 +40,9 @@ def test_the_device_is_the_one_named_or_the_usual_one(
 
 
 def test_a_device_that_is_not_there_is_refused_with_those_that_are() -> None:
-    with pytest.raises(plugins.Unusable, match="a-wheel 1 offers no device NPU here: CPU, GPU"):
+    with pytest.raises(plugins.Unusable, match="a-wheel 1 found no device NPU: CPU, GPU"):
         plugins._device(WEBGPU, "a-wheel 1", "NPU")
-    with pytest.raises(plugins.Unusable, match="offers no device here"):
+    with pytest.raises(plugins.Unusable, match="found no device"):
         plugins._device([], "a-wheel 1", "")
 
 

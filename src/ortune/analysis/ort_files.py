@@ -90,7 +90,7 @@ def _rejections(model: ir.Model, version: str, own: Counter[str]) -> Iterator[Re
         )
     if any(is_blocked(node) for node in nodes(model)):
         yield Rejection(
-            where="processors other than the one it was made on",
+            where="processors other than the one it was converted on",
             why="its convolutions are laid out in blocks as wide as that processor's vectors",
         )
     if any(is_fused(node, FUSED_CONV) for node in nodes(model)):

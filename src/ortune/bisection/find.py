@@ -55,7 +55,7 @@ class Side:
         return Running(graph=self.model.ir, plan=self.plan_off, runtime=self.runtime, feed=self.feed)
 
     def as_optimised(self, scratch: Path, custom_ops: tuple[str, ...], limits: Limits) -> Running:
-        """Runs the graph that ONNX Runtime optimized.
+        """Runs the graph that ONNX Runtime optimised.
 
         Raises:
             ToolFailed: It cannot be saved: a provider compiled parts of it, say.

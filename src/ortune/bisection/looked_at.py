@@ -87,7 +87,7 @@ class Eyes:
         values: dict[str, Seen] = {}
         parts = _parts(running)
         for i, names in enumerate(parts):
-            self._line(f"looking at the values of {what}: part {i + 1} of {len(parts)}")
+            self._line(f"reading the values of {what}: part {i + 1} of {len(parts)}")
             values |= self._part(running, names)
         return values
 

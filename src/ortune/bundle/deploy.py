@@ -256,7 +256,8 @@ def _value(setting: Applied) -> str:
     text = as_text(setting.value)
     if not re.fullmatch(r"[\w.=:,/+-]*", text, flags=re.ASCII):
         raise UsageError(
-            f"{setting.key}={text!r} cannot be written for containers: only letters, digits and . = : , / + - _ can",
+            f"{setting.key}={text!r} cannot be used in containers: only letters, digits and . = : , / + - _ are "
+            "allowed",
             where=f"setting {setting.knob}",
             do="set another value, or --no-bundle",
         )

@@ -44,17 +44,17 @@ def require_intact(folder: Path, info: BundleInfo) -> None:
         digests = _listed(files.read(folder / SUMS).decode())
     except (OSError, UnicodeDecodeError, ValueError) as error:
         raise UsageError(
-            f"cannot be read: {error}", where=str(folder / SUMS), do="make the bundle again"
+            f"cannot be read: {error}", where=str(folder / SUMS), do="create the bundle again"
         ) from error
     needed = [INDEX, info.model, *filter(None, [info.plain_model])]
     unlisted = [name for name in needed if name not in digests]
     changed = [name for name in _read_by_ortune(digests) if not _same(folder / name, digests[name])]
     for names, what in (
         (unlisted, "is not listed in it"),
-        (changed, "was changed since the bundle was made"),
+        (changed, "was changed after the bundle was created"),
     ):
         if names:
-            raise UsageError(f"{names[0]} {what}", where=str(folder / SUMS), do="make the bundle again")
+            raise UsageError(f"{names[0]} {what}", where=str(folder / SUMS), do="create the bundle again")
 
 
 def _read_by_ortune(names: Iterable[str]) -> list[str]:

@@ -35,7 +35,7 @@ HELP = {"-h", "--help", "--version"}
 
 app = typer.Typer(
     name="ortune",
-    help="Finds out where every millisecond of an ONNX model goes, and proves what makes it faster.",
+    help="Shows where every millisecond of an ONNX model goes, and finds the fastest correct way to run it.",
     add_completion=False,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},

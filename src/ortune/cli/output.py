@@ -81,7 +81,7 @@ def write_text(text: str, output: str | None, *, safe: bool = False) -> None:
         files.write(Path(output), text if safe else lines(text), typed=True)
     except OSError as error:
         write_text(text, None, safe=safe)  # what was measured is not lost for the want of a writable folder
-        what = f"cannot be written: {error.strerror}; the result went to stdout instead"
+        what = f"cannot be written: {error.strerror}; the result was printed instead"
         write_error(UsageError(what, where=output, do="choose another --output"))
         raise typer.Exit(UsageError.exit_code) from error
 

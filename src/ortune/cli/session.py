@@ -79,7 +79,7 @@ class StopRequest:
         if self.asked or number in AT_ONCE:
             self._ended = Stopped("stopped before a result")
         elif not self.heard:
-            self._ended = Stopped("stopped before anything was compared; nothing is claimed")
+            self._ended = Stopped("stopped before anything was compared; no verdict")
         if self._ended is not None:
             self._interrupt(self._ended)
             return

@@ -203,6 +203,6 @@ def _answer(formats: tuple[str, ...], own_output: bool) -> list[inspect.Paramete
         "--json", help="One JSON document on stdout; the same as --format json.", rich_help_panel=OUT
     )
     parameters.append(_parameter("as_json", bool, False, shown))
-    help_ = "Show all that supports the answer: what was tried, checks, notes."
+    help_ = "Show all details: what was tested, checks, notes."
     shown = typer.Option("--verbose", "-v", help=help_, rich_help_panel=OUT)
     return [*parameters, _parameter("verbose", bool, False, shown)]

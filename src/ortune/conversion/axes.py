@@ -43,15 +43,15 @@ def asked(text: str, inputs: Sequence[SourceInput]) -> dict[str, dict[int, str]]
         if place is not None:
             mine = next((source for source in inputs if source.name == place["input"]), None)
             if mine is None or int(place["axis"]) >= len(mine.shape):
-                raise UsageError(f"no input has that axis; the inputs are {names}", where=f"--dynamic {part}")
+                raise UsageError(f"no input has this axis; the inputs are {names}", where=f"--dynamic {part}")
             axes_of_inputs.setdefault(mine.name, {})[int(place["axis"])] = place["name"]
             continue
         where = [(source.name, axis) for source in inputs for axis in _axes_of(part, len(source.shape))]
         if not where:
             raise UsageError(
-                f"{part!r} is no name of an axis that these inputs have",
+                f"{part!r} is not an axis name of these inputs",
                 where="--dynamic",
-                do=f"batch, seq, height, width, or in full: {inputs[0].name if inputs else 'INPUT'}:0={part}",
+                do=f"use batch, seq, height or width, or in full: {inputs[0].name if inputs else 'INPUT'}:0={part}",
             )
         for name, axis in where:
             axes_of_inputs.setdefault(name, {})[axis] = part

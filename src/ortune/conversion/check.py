@@ -280,7 +280,7 @@ class Check:
                 )
                 return frozen, group
         if not sizes:
-            what = f"the source itself takes no other size of {name}"
+            what = f"the source itself accepts no other size of {name}"
             return msgspec.structs.replace(untested, what=what), None
         return msgspec.structs.replace(untested, status="open", sizes=tuple(sizes)), None
 

@@ -37,12 +37,12 @@ def fault_of(
     output, kind, what = _first(case.outputs, source, model)
     if frozen and kind in ("values", "output-shape"):
         kind = "frozen-branch" if kind == "values" else "frozen-size"
-        what += "; a size, or a branch on it, was frozen when the model was traced"
+        what += "; a size, or a branch that depends on it, was frozen during tracing"
     elif kind == "values" and right:
         kind = "frozen-branch"
         what += (
-            f"; {right} of {of} sets of inputs give the source's outputs, so a branch on values may have been frozen "
-            "when the model was traced"
+            f"; {right} of {of} sets of inputs match the source's outputs, so a branch on values may have been "
+            "frozen during tracing"
         )
     return ConversionFault(kind=kind, output=output, case=case.name, what=_at(case, what))
 
@@ -73,7 +73,9 @@ def _first(difference: OutputDifference, source: Path, model: Path) -> tuple[str
             continue
         order = _turned(old, new)
         if order is not None:
-            what = f"output {name!r} is the source's with its axes in another order (Transpose perm={list(order)})"
+            what = (
+                f"output {name!r} equals the source's with its axes reordered (Transpose perm={list(order)})"
+            )
             return name, "axes-swapped", what
         if old.shape != new.shape:
             shapes = f"{_text(new.shape)}, and {_text(old.shape)} in the source"

@@ -26,21 +26,23 @@ _OF_FACTORY: dict[str, SourceFormat] = {
     SKLEARN.name: "fitted",
 }
 _REFUSED = {
-    ".pt": "a .pt file is a pickle, which runs code when it is loaded",
-    ".pth": "a .pth file is a pickle, which runs code when it is loaded",
-    ".bin": "a .bin file of weights has no model in it",
-    ".safetensors": "a .safetensors file has weights alone, and no model",
-    ".pkl": "a pickle runs code when it is loaded",
-    ".pickle": "a pickle runs code when it is loaded",
-    ".joblib": "a joblib file is a pickle, which runs code when it is loaded",
+    ".pt": "a .pt file is a pickle, which executes code when loaded",
+    ".pth": "a .pth file is a pickle, which executes code when loaded",
+    ".bin": "a .bin file contains weights only",
+    ".safetensors": "a .safetensors file contains weights only",
+    ".pkl": "a pickle executes code when loaded",
+    ".pickle": "a pickle executes code when loaded",
+    ".joblib": "a joblib file is a pickle, which executes code when loaded",
     ".h5": "an HDF5 file of Keras may hold code, and safe_mode does not cover all of it",
     ".hdf5": "an HDF5 file of Keras may hold code, and safe_mode does not cover all of it",
 }
 _INSTEAD = {
     ".h5": "save it again with model.save('model.keras')",
     ".hdf5": "save it again with model.save('model.keras')",
-    ".pt": "save it with torch.export.save(torch.export.export(model, inputs), 'model.pt2'), or name the function "
-    "that makes the model: module:function",
+    ".pt": (
+        "save it with torch.export.save(torch.export.export(model, inputs), 'model.pt2'), or pass the "
+        "function that creates the model: module:function"
+    ),
 }
 _BY_FUNCTION = "name the function that makes the model: ortune convert module:function"
 
@@ -88,19 +90,19 @@ def kind_of(text: str, framework: str | None = None) -> SourceKind:
     """
     if framework is not None and framework not in FRAMEWORKS:
         raise UsageError(
-            f"{framework!r} is no framework", where="--framework", do=f"one of {', '.join(FRAMEWORKS)}"
+            f"{framework!r} is not a supported framework",
+            where="--framework",
+            do=f"one of {', '.join(FRAMEWORKS)}",
         )
     if FACTORY.fullmatch(text) and not files.exists(Path(text)):
         converter = FRAMEWORKS[framework] if framework else _imported_by(text)
         return SourceKind(text=text, kind=_OF_FACTORY[converter.name], converter=converter, factory=True)
     path, ending = Path(text), Path(text).suffix.lower()
     if not files.exists(path):
-        raise ModelError(
-            "There is no such file.", where=text, do="Give a file, a folder, or module:function."
-        )
+        raise ModelError("No such file.", where=text, do="Pass a file, a folder, or module:function.")
     if ending in _REFUSED:
         raise ModelError(
-            f"It is not read: {_REFUSED[ending]}.", where=text, do=f"{_INSTEAD.get(ending, _BY_FUNCTION)}.",
+            f"This file is not loaded: {_REFUSED[ending]}.", where=text, do=f"{_INSTEAD.get(ending, _BY_FUNCTION)}.",
             code="unsafe-source",
         )  # fmt: skip
     if ending == ".pt2":
@@ -110,9 +112,9 @@ def kind_of(text: str, framework: str | None = None) -> SourceKind:
     if ending == ".keras" or files.is_file(path / "saved_model.pb"):
         return SourceKind(text=text, kind="tensorflow", converter=TENSORFLOW)
     raise ModelError(
-        "It is no source that can be converted.",
+        "This source cannot be converted.",
         where=text,
-        do="Give a .pt2, .keras or .tflite file, a SavedModel folder, or module:function.",
+        do="Pass a .pt2, .keras or .tflite file, a SavedModel folder, or module:function.",
     )
 
 
@@ -124,14 +126,14 @@ def _imported_by(factory: str) -> Converter:
             try:
                 tree = ast.parse(files.read(place))
             except (SyntaxError, ValueError) as error:
-                raise UsageError(f"it is no Python module: {error}", where=str(place)) from error
+                raise UsageError(f"not a Python module: {error}", where=str(place)) from error
             known = [_IMPORTS[name] for name in _roots(tree) if name in _IMPORTS]
             if len({each.name for each in known}) == 1:
                 return known[0]
     raise UsageError(
-        "which framework it uses is not known",
+        "the framework could not be detected",
         where=factory,
-        do=f"say it: --framework {'|'.join(FRAMEWORKS)}",
+        do=f"pass it with --framework {'|'.join(FRAMEWORKS)}",
     )
 
 

@@ -75,11 +75,11 @@ def usable_here(
                 try:
                     one = made.require(addition.name, say)
                 except RuntimeNotFound as error:
-                    say(f"{addition.name} is not raced: {error.what}")
+                    say(f"{addition.name} is skipped: {error.what}")
                     continue
                 runtimes |= {} if one.emulated else {one.name: one.runtime}
     for name, runtime in runtimes.items():
-        say(f"{name} is raced too, with {runtime.native}; to leave it out: --targets {CPU.target}")
+        say(f"{name} is also compared, with {runtime.native}; to exclude it: --targets {CPU.target}")
     return replace(side, elsewhere=runtimes)
 
 
@@ -128,7 +128,7 @@ def propose_elsewhere(
     refused: list[str] = []
     for name in names:
         if spare_ns is not None and spare_ns() < FIRST_RUN_TRIALS * baseline.pilot.trial_ns:
-            refused.append(f"{name}: no time is left to try it (--targets {CPU.target},{name} insists)")
+            refused.append(f"{name} was not tested: no time left (--targets {CPU.target},{name} forces it)")
             continue
         plan = Plan(providers=targets.find(name).providers)
         outcome = baseline.executor.trial(baseline.arm(name, plan=plan), runs=0)
@@ -201,7 +201,7 @@ def with_runtime(result: TuneResult, side: Resolved) -> TuneResult:
     adoption = None if runtime.ort_web_dist else made.adoption(runtime, side.runtime)
     code = result.code
     if adoption is not None:
-        place = f"  (in the place of {adoption.instead_of})" if adoption.instead_of else ""
+        place = f"  (instead of {adoption.instead_of})" if adoption.instead_of else ""
         code = f"# pip install {' '.join(adoption.requirements)}{place}\n{code}"
     if result.winner.provider_names[0] in runtime.plugins:
         code = f"# the provider's own wheel is registered first, as load.py of the bundle and ortune.load do\n{code}"

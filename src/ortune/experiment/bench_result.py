@@ -177,18 +177,17 @@ def _notes(work: Workload, trials: Sequence[CaseTrial], baseline: Baseline) -> l
     """Threads that sessions add up to, and processes that never became steady."""
     notes = []
     if len({case.weight for case in work.cases}) > 1:
-        notes.append(
-            "the weights of the shapes are not used: each shape has processes and figures of its own"
-        )
+        notes.append("shape weights are ignored: each shape is measured in its own processes")
     cpus, threads = baseline.host.effective_cpus, own_threads(work, baseline.side.plan, trials)
     apart = work.sessions > 1 and POOL.name not in baseline.side.plan.settings
     if apart and threads > max(cpus, work.sessions * work.callers):
         notes.append(
-            f"{work.sessions} sessions have a pool each: {threads} threads on {cpus} CPUs (--shared-pool makes one)"
+            f"{work.sessions} sessions have one thread pool each, {threads} threads on {cpus} CPUs "
+            "(--shared-pool shares one)"
         )
     unsteady = sum(not t.trial.done.cases[0].steady for t in trials)
     if unsteady:
-        notes.append(f"{unsteady} of {len(trials)} processes were not steady when their warm-up ended")
+        notes.append(f"{unsteady} of {len(trials)} processes were still warming up when timing began")
     return notes
 
 
@@ -209,7 +208,7 @@ def remarks(trials: Sequence[Measured], cpus: int, own: int = 1) -> list[str]:
         cpus: CPUs that a process can really use.
         own: Threads of the process itself that may want one. More than there are CPUs wait for each other.
     """
-    crowd = f"the process's own {own} threads on {cpus} CPUs included" if own > cpus else ""
+    crowd = f"including the process's own {own} threads on {cpus} CPUs" if own > cpus else ""
     notes = []
     sensors: list[Sensors] = [t.sensors for t in trials]
     elapsed_s = sum(t.elapsed_ns for t in trials) / 1e9
@@ -220,7 +219,7 @@ def remarks(trials: Sequence[Measured], cpus: int, own: int = 1) -> list[str]:
     ]
     if waits and float(np.median(waits)) >= BUSY_SHARE:
         share = 100 * float(np.median(waits))
-        waited = f"some task waited for a CPU {share:.0f} % of the time"
+        waited = f"tasks waited for a CPU {share:.0f} % of the time"
         notes.append(f"{waited}, {crowd}" if crowd else f"busy machine: {waited}")
     others = [s.load1 - (s.cpu_over_wall or 0.0) for s in sensors if s.load1 is not None]
     if not waits and not crowd and others and float(np.median(others)) >= BUSY_SHARE * cpus:
@@ -229,11 +228,11 @@ def remarks(trials: Sequence[Measured], cpus: int, own: int = 1) -> list[str]:
     periods = sum(s.nr_periods or 0 for s in sensors)
     throttled = sum(s.nr_throttled or 0 for s in sensors)
     if periods and throttled > THROTTLED_SHARE * periods:
-        notes.append(f"the CPU quota throttled {100 * throttled / periods:.0f} % of its periods")
+        notes.append(f"CPU quota throttled in {100 * throttled / periods:.0f} % of its periods")
     steal = sum(s.steal_ticks or 0 for s in sensors) * TICK_S / max(elapsed_s, 1e-9)
     if steal > STEAL_SHARE:
-        notes.append(f"the hypervisor took {100 * steal:.0f} % of a CPU")
+        notes.append(f"CPU steal by the hypervisor {100 * steal:.0f} %")
     heat = sum(s.thermal_throttles or 0 for s in sensors)
     if heat:
-        notes.append(f"heat lowered the clock {heat} times")
+        notes.append(f"thermal throttling: {heat} times")
     return notes

@@ -75,9 +75,9 @@ def with_bundle(
         except OSError as error:
             lacking = ErrorInfo(
                 code=UsageError.default_code,
-                what=f"the bundle is whole, but for the model's place in its page: {error.strerror}",
+                what=f"the bundle is complete, but its HTML page lacks the model's path: {error.strerror}",
                 where=str(report),
-                do="paste the lines of this answer rather than the page's",
+                do="use the code printed here instead of the page's",
             )
     result = msgspec.structs.replace(result, bundle=str(path), report=str(report))
     envelope = msgspec.structs.replace(envelope, result=result)
@@ -95,7 +95,7 @@ def _later(run: Tuning, again: Sequence[str]) -> str:
     if not run.log.id or run.log.trouble:
         return ""
     resume = shlex.join([*again, "--resume", run.log.id])
-    return f"what was measured is stored: {resume} --output FOLDER writes it"
+    return f"the measurements are stored; to write the bundle: {resume} --output FOLDER"
 
 
 def _model_settings(plan: Plan) -> tuple[str, ...]:

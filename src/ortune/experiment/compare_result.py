@@ -125,7 +125,7 @@ def rank(raced: Raced, news: Sequence[New]) -> list[ComparedSide]:
 def _failed(state: duel.Duel, news: Sequence[New]) -> MeasurementError:
     arm, failed = next(iter(state.failed.items()))
     new = next(side for side in news if side.arm == arm)
-    what = f"{new.name} failed again and again: {failed.what}"
+    what = f"{new.name} failed repeatedly: {failed.what}"
     return MeasurementError(what, where=new.side.label, code=failed.reason)
 
 

@@ -52,7 +52,7 @@ def _confirm(run: Tuning, leader: Entry, others: Sequence[Entry]) -> None:
     if run.watch.stop():
         n = budget.LEAST_CONFIRM
         seconds = n * (race.references + 1 + len(search.others)) * per_trial / 1e9
-        run.watch.say(f"confirming the best so far with nine blocks: about {seconds:.0f} s")
+        run.watch.say(f"confirming the best so far with nine blocks, about {seconds:.0f} s")
     name = winner.plan.describe()
     beyond_ns = 1e9 * (BEYOND_TIMES - 1) * run.budget_s
     run.stage(
@@ -64,7 +64,7 @@ def _confirm(run: Tuning, leader: Entry, others: Sequence[Entry]) -> None:
         first = len(race.blocks) + len(search.confirmation)
         run.stage(
             confirm.alone(race, winner, first, per_trial, search.alone),
-            lambda block: run.ended(block, "one process at a time, once more"),
+            lambda block: run.ended(block, "repeating with one process at a time"),
         )
     if winner.live and not search.alone and not run.watch.stop():
         search.starts = run.baseline.starts(run.baseline.executor.arms[winner.arm])[0]

@@ -46,7 +46,7 @@ def settle(
     baseline.settle(limit_s)
     first = baseline.executor.last
     first_ns = first.elapsed_ns if first is not None else 0
-    line("comparing the outputs with those without optimisation")
+    line("comparing outputs with and without graph optimisation")
     baseline.check.question(left_s() * 1e9)
     side, source = baseline.side, None
     check, nonfinite = baseline.check.level_check, baseline.check.nonfinite
@@ -57,7 +57,7 @@ def settle(
         side.levels
         and any(output.unusable_reference for output in nonfinite)
         and _holds(
-            baseline, f"the node from which on {of} are not finite was not looked for", 1, first_ns, left_s
+            baseline, f"no time to locate the first node with non-finite values in {of}", 1, first_ns, left_s
         )
     ):
         place = baseline.scratch / "not-finite"
@@ -97,7 +97,7 @@ def question_side(
     last = baseline.executor.last
     side_ns = last.elapsed_ns if last is not None else 0
     check = levels.known(baseline.host, baseline.log.folder)
-    what = f"{name}'s outputs were not compared with those of the model without optimisation"
+    what = f"outputs of {name} with and without graph optimisation were not compared"
     if check is None and _holds(baseline, what, SIDE_RUNS, side_ns, left_s):
         check = levels.check(None, baseline.host, baseline.log.folder)
     if check is None or not check.wrong:
@@ -119,7 +119,7 @@ def _wrong(
 ) -> list[Finding]:
     """What is said of a wrong level, with the node from which on it is, which is asked once and kept."""
     of = f"{name}'s outputs" if name else "outputs"
-    what = f"the node from which on {of} are wrong was not looked for"
+    what = f"no time to locate the first wrong node of {of}"
     if not check.node_asked and _holds(baseline, what, NODE_RUNS, run_ns, left_s):
         node = first_decisive(
             side,
@@ -142,7 +142,7 @@ def _holds(baseline: Baseline, what: str, n_runs: int, run_ns: float, left_s: Ca
     needed_s = LEVEL_TIMES * n_runs * run_ns / 1e9
     if needed_s <= left_s():
         return True
-    baseline.note(f"{what}: the budget does not hold the {needed_s:.2g} s that it takes")
+    baseline.note(f"{what}: that takes {needed_s:.2g} s, more than the budget allows")
     return False
 
 

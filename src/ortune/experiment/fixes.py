@@ -120,7 +120,7 @@ class Fixes:
             return None
         change = together([fix.change for fix in fixes], Plan())
         if change is None:
-            self.watch.say("the fixes contradict each other, so they are measured one by one alone")
+            self.watch.say("the fixes conflict, so each is measured alone")
             return None
         codes = [code for fix in fixes for code in fix.codes]
         return Fix(arm=TOGETHER, plan=merge(self.baseline.side.plan, change), change=change, codes=codes)
@@ -128,7 +128,7 @@ class Fixes:
     def _try(self, fix: Fix) -> None:
         """Makes the changed model and runs it once: it must run, and give the same."""
         baseline = self.baseline
-        self.watch.line(f"trying the fix of {', '.join(fix.codes)}")
+        self.watch.line(f"testing the fix of {', '.join(fix.codes)}")
         try:
             limit_s = patience_s(baseline.pilot.trial_ns, max(0.0, self.clock.left_s * 1e9))
             model = self.models.path(fix.plan, limit_s) if fix.plan.rewrites else None

@@ -105,7 +105,7 @@ class Experiment:
     def played_notes(self) -> list[str]:
         """That the session went on with an earlier one; [] where it did not."""
         played = self.replay.played
-        return [f"went on with an earlier session: {played} trials were played back"] if played else []
+        return [f"resumed an earlier session: {played} trials reused"] if played else []
 
     def resolve(self, side: SideText, *, runs: bool = True, **more: Any) -> Resolved:
         """Opens what a side names, with what all sides of the verb have in common.
@@ -208,7 +208,7 @@ class Experiment:
         """
         store = self._store
         if store is None:
-            do = "name it with --store PATH"
+            do = "pass its location with --store PATH"
             raise UsageError("there is no stored session to resume", where="--resume", do=do)
         damaged = ""
         for head in store.sessions(f"{self.verb} {key}"):
@@ -243,7 +243,7 @@ class Experiment:
             if self.terms.folder is not None:
                 raise
             self._unwritable = True
-            self.watch.say(f"nothing will be kept: {error.where} {error.what}")
+            self.watch.say(f"results are not stored: {error.where} {error.what}")
 
     def base(
         self,

@@ -93,8 +93,8 @@ class OutputCheck:
         self.level_check = self.levels.known(self._field.host, self._field.log.folder)
         if self.level_check is None and needed_ns > left_ns:
             self._field.note(
-                "outputs were not compared with those of the model without optimisation: the budget does not hold "
-                f"the {needed_ns / 1e9:.0f} s that it takes"
+                "outputs with and without graph optimisation were not compared: that takes "
+                f"{needed_ns / 1e9:.0f} s, more than the budget allows"
             )
         elif self.level_check is None:
             self.level_check = self.levels.check(folder, self._field.host, self._field.log.folder)
@@ -174,8 +174,8 @@ class OutputCheck:
             ops = sorted({op for _, op in outputs.random_ops(self._field.side.model.ir)})
             cause = f" ({', '.join(ops)})" if ops else ""
             self._field.note(
-                f"the model differs from itself from run to run{cause}: "
-                "outputs are compared by shape, finiteness and moments"
+                f"outputs vary from run to run{cause}, so only shape, "
+                "finiteness, mean and standard deviation are compared"
             )
 
     def difference(
@@ -226,8 +226,8 @@ class OutputCheck:
         better = rounding.forgiven(difference, own)
         moves = rounding.moves(own)
         note = (
-            "these inputs make the outputs sensitive: with the optimiser off, or inputs one step of rounding away, "
-            f"they move by {moves:.2g} (relative L2), so up to {rounding.FORGIVEN * moves:.2g} is taken for rounding"
+            "outputs are sensitive to rounding: without graph optimisation, or with inputs one rounding step away, "
+            f"they change by {moves:.2g} (relative L2); differences up to {rounding.FORGIVEN * moves:.2g} are accepted"
         )
         if better.ok and note not in self._field.notes:
             self._field.notes.append(note)
@@ -256,7 +256,7 @@ class OutputCheck:
         """The model's outputs that these rewrites leave out on request; a note says so."""
         names = [str(value.name) for value in self._field.side.model.ir.graph.outputs]
         gone = rewrites.left_out(rewritten, names)
-        note = f"left out on request, so compared with nothing: {', '.join(n for n in names if n in gone)}"
+        note = f"excluded on request, so not compared: {', '.join(n for n in names if n in gone)}"
         if gone and note not in self._field.notes:
             self._field.notes.append(note)
         return gone

@@ -68,13 +68,13 @@ def read(path: Path) -> PhoneResult:
     Raises:
         UsageError: It cannot be read, or makes no sense.
     """
-    do = "run the bench again and copy its phone.json whole"
+    do = "run the phone bench again and copy its complete phone.json"
     try:
         if path.stat().st_size > MOST_BYTES:
-            raise UsageError("is too large for a bench's result", where=str(path), do=do)
+            raise UsageError("is too large for a result of the phone bench", where=str(path), do=do)
         result = read_json(path.read_bytes(), PhoneResult)
     except (OSError, msgspec.MsgspecError) as error:
-        raise UsageError(f"is no result of a bench: {error}", where=str(path), do=do) from error
+        raise UsageError(f"is not a result of the phone bench: {error}", where=str(path), do=do) from error
     names = [entry.name for entry in result.matrix.entries]
     trials = [trial for block in result.blocks for trial in block.trials]
     sound = (
@@ -84,9 +84,7 @@ def read(path: Path) -> PhoneResult:
         and all(trial.entry in names and _is_sound(trial) for trial in trials)
     )
     if not sound:
-        raise UsageError(
-            "is a damaged result: its files and times do not fit each other", where=str(path), do=do
-        )
+        raise UsageError("is damaged: its files and times do not match", where=str(path), do=do)
     return result
 
 
@@ -110,7 +108,8 @@ def compared(result: PhoneResult, scratch: Path) -> CompareResult:
     if len(running) < 2 or not result.blocks:
         errors = "; ".join(f"{entry.name}: {entry.error}" for entry in result.entries if entry.error)
         raise MeasurementError(
-            f"fewer than two files ran on {result.device}", do=f"The bench said: {errors}" if errors else ""
+            f"fewer than two files ran on {result.device}",
+            do=f"The bench reported: {errors}" if errors else "",
         )
     base, *news = running
     arms = dict(zip([arm for arm in LETTERS if arm != BASE], news, strict=False))
@@ -149,10 +148,10 @@ def compared(result: PhoneResult, scratch: Path) -> CompareResult:
 
 
 def _notes(result: PhoneResult, blocks: Sequence[Block]) -> list[str]:
-    notes = [f"measured on {result.device}, in one process: its sessions took turns"]
+    notes = [f"measured on {result.device}, in one process with alternating sessions"]
     hot = sum(block.dropped == HOT for block in blocks)
     if hot:
-        notes.append(f"{hot} of {len(blocks)} blocks do not count: {HOT}")
+        notes.append(f"{hot} of {len(blocks)} blocks were excluded: {HOT}")
     notes += [f"{entry.name} did not run: {entry.error}" for entry in result.entries if entry.error]
     return notes + [f"not in the set: {text}" for text in result.matrix.left_out]
 

@@ -44,7 +44,7 @@ def require_page(objective: str, trial: Measured, name: str) -> None:
     """UsageError where a page's objective is asked of a process."""
     if objective in OF_PAGES and trial.done.page is None:
         raise UsageError(
-            f"is of a page, and {name} is none",
+            f"applies to web pages, and {name} is not one",
             where=f"--objective {objective}",
             do=f"--target {WASM.target}, or another objective",
         )
@@ -109,8 +109,8 @@ class Pilot:
         if objective == "first-result" and (page := self.first.done.page) is not None:
             speed = f"{8e3 * page.download_bytes / max(1, page.download_ns):.3g} Mbit/s"
             self._field.note(
-                f"the download: {page.download_bytes / 2**20:.3g} MiB, not compressed, at {speed} "
-                f"take {page.download_ns / 1e9:.3g} s"
+                f"download: {page.download_bytes / 2**20:.3g} MiB uncompressed at {speed} "
+                f"takes {page.download_ns / 1e9:.3g} s"
             )
         self._field.executor.timing = timing.timing_for(self.first, at_least_runs=self._least_runs)
         self._turns = self._field.executor.timing.turns
@@ -119,9 +119,7 @@ class Pilot:
             1 if objective in FROM_START else self._field.machine.most_alive(self.first.done.peak_bytes)
         )
         if self._field.executor.most_alive == 1 and objective not in FROM_START:
-            self._field.note(
-                "memory does not hold two of its processes at once: trials run one after another"
-            )
+            self._field.note("two processes do not fit in memory, so trials run one at a time")
         turns_ns = (self.look_runs + warmup) * run_ns(self.first)
         elapsed_ns = self.first.elapsed_ns
         if in_wasm and self._field.machine.remote is None and isinstance(loaded, Measured):
@@ -249,9 +247,7 @@ class Pilot:
         """
         kinds_ns = feed_kinds.kinds_ns(self._field.executor.timing.runs, self.start_ns, self._run_ns)
         if kinds_ns > most_ns and not self._field.work.inputs_path:
-            self._field.note(
-                "whether latency depends on the values of the inputs was not asked: the budget does not hold it"
-            )
+            self._field.note("not tested whether latency depends on input values: no time left in the budget")
             return
 
         def timed(*, again: bool) -> tuple[CaseTimes, ...]:

@@ -72,7 +72,7 @@ class PlanRuns:
             entry = self.search.race.entries[arm]
             model, failed = self.model_of(entry.plan)
             if model is None:
-                entry.retire("not-tried", f"its model could not be made: {failed}")
+                entry.retire("not-tried", f"the model could not be rewritten: {failed}")
             else:
                 self.baseline.executor.arms[arm] = self.baseline.arm(arm, plan=entry.plan, model=model)
             if entry.plan.rewrites:

@@ -219,7 +219,7 @@ class Precision:
             plan = waiting.pop(0)
             if self.rows and self.spent(WHOLE_MODELS_SHARE):
                 break
-            self._watch.line(f"trying the whole model: {_means(plan)}")
+            self._watch.line(f"testing the whole model: {_means(plan)}")
             model, ratio = self._whole(plan)
             self.rows.append(
                 PrecisionRow(
@@ -369,7 +369,7 @@ class Precision:
         """Makes and compares the model with these layers in float; None where the time for that is over."""
         if self.spent(STEPS_SHARE):
             return None
-        self._watch.line(f"measuring a step: {len(kept)} of {len(of.groups)} layers in float")
+        self._watch.line(f"measuring with {len(kept)} of {len(of.groups)} layers in float")
         plan = kept_plan(of.whole.plan, kept) if kept else of.whole.plan
         path, failed = self._path(plan)
         found = self.outputs_of(plan)

@@ -157,7 +157,7 @@ def _row(run: Tuning, everywhere: Plan, target: str, objective: str) -> tuple[Re
             return ()
         row = rewrites.pipeline(model.ir, workload=work, objective=objective, target=target)
         if objective in TIMES:
-            run.watch.line("optimising the graph with each rewrite left out")
+            run.watch.line("optimising the graph without each rewrite in turn")
             row = needed(run.baseline, run.models, row, everywhere, run.spare_ns(ROW_SHARE) / 1e9)
         return row
 

@@ -1,4 +1,4 @@
-"""Fewer bits: a handful of quantised models made and tried once each; those that are right and not slower are raced."""
+"""Fewer bits: a handful of quantized models made and tried once each; those that are right and not slower are raced."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from ortune.search.phases import QUANTIZE_SHARE
 from ortune.search.proposals import Proposed
 
 CLASSES = (0.001, 0.01, 0.05)
-"""Relative L2 distances by which quantised models are told apart."""
+"""Relative L2 distances by which quantized models are told apart."""
 INVENTED = 8  # sets of inputs to calibrate on, where the user gave none
 INVENTED_CHECKED = 4  # and further ones, to see the error
 HELD_OUT = 4  # of so many sets of the user's one is kept for the error
@@ -44,13 +44,13 @@ MOST_CHECKED = 16
 MOST_TRIED = 9
 MOST_LEFT_OUT = 3  # operators that errors name, one after another
 PRIOR_FASTER, FASTER = 0.95, 0.9  # of a plan that was seen below this ratio: it is raced first
-SILENT = "the outputs are nearly zero with these inputs, so its error is not known (--data names real inputs)"
+SILENT = "outputs are nearly zero for these inputs, so the error is unknown (pass real inputs with --data)"
 NOT_SLOWER = 1.05  # a single observation that is above it is believed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Inputs:
-    """What quantised models are calibrated on, and what their error is seen on."""
+    """What quantized models are calibrated on, and what their error is seen on."""
 
     calibrating: tuple[FeedRef, ...]
     checking: tuple[FeedRef, ...]
@@ -101,7 +101,7 @@ def is_quantising(plan: Plan) -> bool:
 
 
 class Quantising:
-    """The quantised models of one tuning."""
+    """The quantized models of one tuning."""
 
     def __init__(self, run: Tuning, inputs: Inputs) -> None:
         self._run, self._inputs = run, inputs
@@ -111,10 +111,10 @@ class Quantising:
         self.rows: list[PrecisionRow] = []
 
     def chosen(self, proposed: Sequence[Proposed]) -> list[Proposed]:
-        """What to race: of the quantised models those that were right and not slower; all else as it was."""
+        """What to race: of the quantized models those that were right and not slower; all else as it was."""
         waiting = _proposed_widest_first([p for p in proposed if is_quantising(p.plan)])
         if waiting:
-            self._run.watch.say(f"trying {len(waiting)} models of fewer bits")
+            self._run.watch.say(f"testing {len(waiting)} lower-precision models")
         raced: list[Proposed] = []
         while waiting and len(self.rows) < MOST_TRIED:
             proposal = waiting.pop(0)
@@ -122,7 +122,7 @@ class Quantising:
                 continue
             self._seen.add(proposal.plan.id)
             if self.rows and self._run.replay.decided() > self._limit_ns:
-                self._add(proposal.plan, why="no time was left to try it")
+                self._add(proposal.plan, why="not tested: no time left")
                 continue
             row, again = self._tried(proposal.plan)
             self.rows.append(row)
@@ -169,7 +169,7 @@ class Quantising:
             # A detector gives nothing for noise, and so does whatever is left of it.
             return msgspec.structs.replace(row, within_ratio=None, why=SILENT), []
         if self._run.search.race.objective in TIMES and ratio is not None and ratio > NOT_SLOWER:
-            why = f"slower than the default in a first look ({1 / ratio:.2g}x)"
+            why = f"slower than the default in the first screening ({1 / ratio:.2g}x)"
             return msgspec.structs.replace(row, why=why), []
         return row, []
 
@@ -205,20 +205,20 @@ class Quantising:
         if not kind:
             return []
         again = without_operator(plan, kind)
-        return [(again, f"without {kind}, which an error names")] if again is not None else []
+        return [(again, f"without {kind}, named in an error")] if again is not None else []
 
     def _nearer(self, plan: Plan) -> list[tuple[Plan, str]]:
-        """What may bring the outputs nearer: the ends left as they are, then ranges without the rarest values."""
+        """What may bring the outputs nearer: the ends left as they are, then ranges without outliers (percentile)."""
         spec = plan.rewrites[-1]
         if "ends" not in _leave(spec):
             return [
                 (
                     _changed(plan, leave="+".join([*_leave(spec), "ends"])),
-                    "without the first and last product",
+                    "without the first and last MatMul, Gemm or Conv",
                 )
             ]
         if spec.name == "static-int8" and "calibration" not in spec.params:
-            return [(_changed(plan, calibration="percentile"), "ranges without the rarest values")]
+            return [(_changed(plan, calibration="percentile"), "ranges without outliers (percentile)")]
         return []
 
 
@@ -229,7 +229,7 @@ def named_operator(model: ir.Model, said: str, but: Sequence[str] = ()) -> str:
     for word in re.findall(r"[^\s'\"(),:]+", said):
         if word in kinds or word in by_name:
             return word if word in kinds else by_name[word]
-        # As nodes without a name are called, and what the quantisers put around them.
+        # As nodes without a name are called, and what the quantizers put around them.
         for kind in sorted(kinds, key=len, reverse=True):
             if word.startswith(f"{kind}_"):
                 return kind

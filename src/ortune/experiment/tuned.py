@@ -209,19 +209,18 @@ def _decide(
     alone = search.comparison_alone()
     fell = failures(search.alone, search.winner.arm)
     if fell:
-        why = f"{plan.describe()} failed where no other process was alive ({fell[-1].reason}): {name} stays"
+        why = f"{plan.describe()} failed when run alone ({fell[-1].reason}): {name} is kept"
     elif deciding.verdict == "faster" and alone is not None and alone.ratio_low > 1:
-        why = f"{plan.describe()} is faster taking turns and slower alone: {name} stays"
+        why = f"{plan.describe()} is faster beside other processes and slower alone: {name} is kept"
     elif deciding.verdict != "faster":
-        why = f"{plan.describe()} led the race and did not confirm: {name} stays"
+        why = f"{plan.describe()} looked fastest but was not confirmed: {name} is kept"
     elif deciding.ratio > 1 - race.worth:
         why = (
-            f"{plan.describe()} gains less than the {100 * race.worth:g} % that are worth a change "
-            f"(--worth): {name} stays"
+            f"{plan.describe()} gains less than the required {100 * race.worth:g} % (--worth): {name} is kept"
         )
     elif failed:
         names, allow = ", ".join(failed), " ".join(f"--allow {figure}" for figure in failed)
-        why = f"{plan.describe()} is better and makes {names} worse: {name} stays ({allow})"
+        why = f"{plan.describe()} is better but worsens {names}: {name} is kept ({allow})"
     else:
         return plan, None
     figures = describe(measured(search.confirmation, search.winner.arm), search.judgement.estimand)
@@ -237,8 +236,8 @@ def _phases(estimand: str, block_points: Sequence[BlockPoint]) -> list[str]:
     if high < PHASES * low:
         return []
     return [
-        f"the default itself took {low:.3g} to {high:.3g} ms in this session: its performance drifted, and "
-        "what is best may differ between them; ortune compare proves a bundle again, whenever you like"
+        f"warning: the default's own latency drifted between {low:.3g} and {high:.3g} ms in this session; "
+        "confirm the bundle again with ortune compare"
     ]
 
 
@@ -264,7 +263,7 @@ def _guarded(search: Search) -> str:
         return ""
     best = min(rejected, key=lambda e: e.middle)
     ahead = f"{100 * np.expm1(best.middle):+.0f} % in {len(best.ratios)} blocks"
-    return f"{best.plan.describe()} was ahead of the default in the race ({ahead}) and was left aside: {best.why}"
+    return f"{best.plan.describe()} was faster than the default ({ahead}) but was rejected: {best.why}"
 
 
 def code_without_bundle(
@@ -296,7 +295,7 @@ def code_rewritten(
     names = ", ".join(spec.name for spec in plan.rewrites)
     lines = _lines(plan, model, allocators, custom_ops)
     if plan.is_web:
-        return f"// the model as rewritten ({names}), which a bundle holds\n{lines}"
+        return f"// load the rewritten model of the bundle ({names})\n{lines}"
     return f"# the model as rewritten ({names}), which a bundle holds\n{lines}"
 
 
@@ -314,8 +313,8 @@ def _caution(run: Tuning) -> str:
         return ""
     usable = "1 CPU" if host.effective_cpus == 1 else f"{host.effective_cpus} CPUs"
     return (
-        f"the default starts {host.cores} threads where {usable} may be used, so beating it is no "
-        "feat (--current names what you run today)"
+        f"the default starts {host.cores} threads but only {usable} CPUs are usable, so it is a weak baseline "
+        "(pass what you run today with --current)"
     )
 
 
@@ -326,7 +325,7 @@ def _throttled(blocks: Sequence[Block]) -> list[str]:
     throttled = sum(s.nr_throttled or 0 for s in sensors)
     if throttled <= 0.01 * periods:
         return []
-    return [f"the CPU quota throttled {100 * throttled / periods:.0f} % of the periods while measuring"]
+    return [f"CPU quota throttled in {100 * throttled / periods:.0f} % of its periods during the measurement"]
 
 
 def _conditions(search: Search) -> str:

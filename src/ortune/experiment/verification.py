@@ -92,7 +92,7 @@ class NewModelFailed(MeasurementError):
     def __init__(self, outcome: Failed) -> None:
         super().__init__(
             f"The new model does not run: {failures.describe(outcome)}",
-            do="Nothing was written. Leave out one rewrite after another to see which it is.",
+            do="Nothing was written. Omit one rewrite at a time to find the faulty one.",
             code=outcome.reason,
         )
         self.of_the_machine = outcome.reason in _OF_THE_MACHINE

@@ -20,13 +20,13 @@ def lacking(provider: Provider, build: Build) -> str:
         return f"{systems(provider)} only"
     gpus = host().gpus
     if build.vendor and build.vendor not in cpu_vendor() and not any(build.vendor in gpu for gpu in gpus):
-        return f"it takes hardware of {build.vendor} alone, and none is here"
+        return f"it needs hardware from {build.vendor}, and none was found"
     if build.cuda:
         return lacking_driver(build.cuda)
     if provider.vendor and provider.hardware == "gpu" and not any(provider.vendor in gpu for gpu in gpus):
-        return f"no GPU of {provider.vendor} is here"
+        return f"no {provider.vendor} GPU was found"
     if provider.hardware == "gpu" and not gpus and os.environ.get(SOFTWARE_GPU) != "1":
-        return f"no GPU is here; to try one of software, which shows nothing of speed: {SOFTWARE_GPU}=1"
+        return f"no GPU was found; {SOFTWARE_GPU}=1 allows a software GPU, whose times mean nothing"
     return ""
 
 
@@ -34,10 +34,10 @@ def lacking_driver(cuda: int) -> str:
     """Why the driver of NVIDIA is not for a major version of CUDA; "" where it is."""
     driver = cuda_driver()
     if driver is None:
-        return "no driver of NVIDIA is here: libcuda.so.1 is missing"
+        return "no NVIDIA driver was found: libcuda.so.1 is missing"
     newest = ".".join(map(str, driver))
     return (
-        f"the driver of NVIDIA is for CUDA {newest}, and CUDA {cuda} is needed" if driver < (cuda, 0) else ""
+        f"the NVIDIA driver supports CUDA {newest}, and CUDA {cuda} is needed" if driver < (cuda, 0) else ""
     )
 
 

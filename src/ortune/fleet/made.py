@@ -117,7 +117,7 @@ def _make(wanted: Recipe, place: Path, passed_over: Sequence[str], say: Callable
     home = place.parent
     for reason in passed_over:
         say(f"passed over: {reason}")
-    say(f"making the runtime {wanted.name} once, {wanted.kind}: {wanted.cost}; in {place}")
+    say(f"installing the runtime {wanted.name} ({wanted.kind}) once, {wanted.cost}, in {place}")
     part = home / f"{_PART}{os.getpid()}-{wanted.name}"
     try:
         _install(wanted, part)
@@ -148,7 +148,7 @@ def find(named: str | None, say: Callable[[str], None]) -> Runtime:
         RuntimeNotFound: It cannot be made, is not usable, or none was found.
     """
     if named in CONVERTERS:
-        do = "name an environment that has onnxruntime, or leave --runtime out"
+        do = "pass an environment with onnxruntime, or omit --runtime"
         raise UsageError("it converts models and has no onnxruntime", where=f"--runtime {named}", do=do)
     if named is not None and recipes(named):
         return require(named, say).runtime
@@ -252,7 +252,7 @@ def _failed(wanted: Recipe, output: str) -> RuntimeNotFound:
         )
     lines = [line.strip() for line in output.splitlines() if line.strip()]
     errors = [line for line in lines if line.lower().startswith("error")] or lines[-1:] or ["no message"]
-    do = "mend that, and try again"
+    do = "fix that, and try again"
     if "space" in output.lower():
         do = "free space, and try again"
     elif "venv" in output or "ensurepip" in output:
@@ -277,7 +277,7 @@ def _described(wanted: Recipe, part: Path, place: Path) -> MadeRuntime:
         if provider.name not in answer.session_providers:
             why = answer.error or answer.log or "the session fell back to the CPU"
             raise _Unusable(
-                f"it was made and has no usable {provider.name}: {why}", where=f"--runtime {wanted.name}"
+                f"it was installed but {provider.name} is not usable: {why}", where=f"--runtime {wanted.name}"
             )
         emulated = provider.emulated_by(answer.devices)
     return _about(wanted, part, place, probed, emulated)

@@ -66,7 +66,7 @@ class Recipe:
         """What is made, in a few words."""
         if self.converter is not None:
             return self.converter.what
-        return "a plug-in beside a plain onnxruntime" if self.build and self.build.beside else "a whole build"
+        return "a plug-in for a standard onnxruntime" if self.build and self.build.beside else "a whole build"
 
     @property
     def download_bytes(self) -> int:

@@ -77,7 +77,7 @@ def look() -> None:
     if importlib.util.find_spec("onnxruntime.capi.build_and_package_info") is not None:
         build = importlib.import_module("onnxruntime.capi.build_and_package_info")
         say(package=build.package_name)
-    say(stage="look for providers in wheels of their own")
+    say(stage="look for plug-in providers")
     say(plugins={name: wheel for name, (wheel, _) in plugins.wheels().items()})
 
 

@@ -57,9 +57,9 @@ def find_runtime(python: str | None = None) -> Runtime:
             return runtime
         looked.append(runtime)
     reasons = "; ".join(f"{runtime.origin} ({runtime.python}): {runtime.error}" for runtime in looked)
-    do = "pip install onnxruntime, or name the interpreter that has it: --runtime PATH"
+    do = "pip install onnxruntime, or pass an interpreter that has it: --runtime PATH"
     if local := not_started(looked):
-        do = f"the {local} of this folder is not started unasked; to measure with it: --runtime {local}"
+        do = f"{local} in this folder is used only on request: --runtime {local}"
     raise RuntimeNotFound(f"no interpreter with a usable onnxruntime was found. Looked at {reasons}", do=do)
 
 
@@ -145,7 +145,7 @@ def _identity(python: str) -> tuple[str, str]:
 
 def _probe_place(place: Place) -> Runtime:
     if not place.python:
-        what = "holds no Python interpreter" if Path(place.named).is_dir() else "is no Python interpreter"
+        what = "holds no Python interpreter" if Path(place.named).is_dir() else "is not a Python interpreter"
         return Runtime(python=place.named, origin=place.origin, error=f"{place.named} {what}")
     look = ask(place.python, "look")
     return Runtime(
@@ -205,9 +205,9 @@ def _numpy_clash(look: Answer) -> str:
 def _do(runtime: Runtime) -> str:
     install = f"{runtime.python} -m pip install"
     if runtime.error == "onnxruntime is not installed":
-        return f"{install} onnxruntime, or name another interpreter"
+        return f"{install} onnxruntime, or pass another interpreter"
     if runtime.error == "numpy is not installed":
-        return f"{install} numpy, or name another interpreter"
+        return f"{install} numpy, or pass another interpreter"
     if runtime.python_version:
-        return f"make `{runtime.python} -c 'import onnxruntime'` work, or name another interpreter"
-    return "name a Python interpreter or the folder of a virtual environment that has onnxruntime"
+        return f"make `{runtime.python} -c 'import onnxruntime'` work, or pass another interpreter"
+    return "pass a Python interpreter, or a virtual environment, with onnxruntime"

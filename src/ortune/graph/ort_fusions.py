@@ -146,7 +146,7 @@ _QUOTIENT = either(
 
 
 def layer_normalization_ending(end: ir.Node, opset: int) -> Unfused | None:
-    """Matches a layer normalization by its division and says why it is not fused; None where there is none.
+    """Matches a layer normalisation by its division and says why it is not fused; None where there is none.
 
     Args:
         end: Of any operator.

@@ -105,7 +105,7 @@ def _from_numpy(path: Path, where: str) -> Mapping[str, FeedValue] | list[FeedVa
     others = [name for name, value in arrays.items() if not isinstance(value, np.ndarray)]
     if others:
         raise InputError(
-            f"{', '.join(map(repr, others))} is no array",
+            f"{', '.join(map(repr, others))} is not an array",
             where=where,
             do="save plain arrays with numpy.savez",
         )
@@ -194,7 +194,7 @@ def _named(
     extra = [n for n in raw if n not in (*names, LABEL)]
     if missing or extra:
         problems = [f"no value for {', '.join(missing)}"] if missing else []
-        problems += [f"{', '.join(extra)} is no input"] if extra else []
+        problems += [f"{', '.join(extra)} is not an input"] if extra else []
         raise InputError(
             "; ".join(problems),
             where=where,

@@ -131,7 +131,7 @@ def check_conflicts(settings: dict[str, Value], where: str = "--set") -> dict[st
         for other in find(name).conflicts:
             if other in settings:
                 raise UsageError(
-                    f"{name} and {other} exclude each other", where=where, do="leave one of them out"
+                    f"{name} and {other} are mutually exclusive", where=where, do="omit one of them"
                 )
     return settings
 

@@ -21,9 +21,9 @@ _HOST_OF_A_GPU = 0.3
 """What is left of the prior of a setting of threads or the host's memory, where a GPU computes."""
 
 _CHANGES: Mapping[str, str] = {
-    "numerics": "changes the outputs within the tolerance",
+    "numerics": "changes outputs within the tolerance",
     "behaviour": "changes how the process behaves",
-    "advice": "needs your hands",
+    "advice": "needs manual work",
 }
 
 

@@ -100,7 +100,7 @@ def take(
         where, do = "--dim", "give one size a dimension"
         if inputs.inputs is not None:
             where, do = f"--inputs {inputs.inputs}", "give one test_data_set_N or an .npz"
-        raise UsageError("a lock has one set of shapes", where=where, do=do)
+        raise UsageError("a lock records one set of shapes", where=where, do=do)
     work, refs, trial = _fed(side, model, work, scratch, watch, machine)
     random = tuple(sorted({op for _, op in random_ops(model.ir)}))
     folder = Path(trial.outputs_path) / work.cases[0].name

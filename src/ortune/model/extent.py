@@ -96,9 +96,9 @@ class _Extent:
                 height = max(height, levels + 1)
         if depth + height > _MOST_CALLS:
             raise ModelError(
-                f"Its functions and subgraphs lie more than {_MOST_CALLS} levels deep in each other.",
+                f"Its functions and subgraphs are nested more than {_MOST_CALLS} levels deep in each other.",
                 where=self._where,
-                do="Export the model again; nothing real nests so deep.",
+                do="Export the model again; real models do not nest this deep.",
             )
         return visits, height
 

@@ -65,7 +65,7 @@ class Flatbuffer:
         return ModelError(
             f"The ORT-format file is truncated or damaged: {what}.",
             where=f"{self.where}, byte {at}",
-            do="Convert the .onnx again (python -m onnxruntime.tools.convert_onnx_models_to_ort), "
+            do="Convert the .onnx again (ortune convert MODEL.onnx --to ort --for PLACE), "
             "or download the file again.",
         )
 

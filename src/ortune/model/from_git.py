@@ -75,7 +75,7 @@ def _write(top: Path, commit: str, name: PurePosixPath, out: Path, where: str) -
         oid = _git(top, "rev-parse", "--verify", "--quiet", blob, where=where)
         if oid.code == 0:
             raise UsageError(
-                f"{name} is in that revision, and its content is not here",
+                f"{name} is in that revision, but its content is missing locally",
                 where=where,
                 do=f"git cat-file blob {shlex.quote(blob)} > FILE fetches it, and take that file",
             )

@@ -63,7 +63,7 @@ def read_proto(path: Path) -> tuple[onnx.ModelProto, WeightFiles]:
     _refuse_other_formats(buffer, where)
     if len(buffer) > wire.MAX_PROTOBUF_BYTES:
         raise ModelError(
-            f"The file has {len(buffer)} bytes, and protobuf, so also ONNX Runtime, reads at most 2 GiB.",
+            f"The file has {len(buffer)} bytes; protobuf and ONNX Runtime read at most 2 GiB.",
             where=where,
             do="Save the model with external data (onnx.save(..., save_as_external_data=True)).",
         )

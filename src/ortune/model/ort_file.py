@@ -51,7 +51,7 @@ def read_ort(path: Path) -> tuple[ir.Model, WeightFiles]:
         raise ModelError(
             "The ORT-format file contains no model.",
             where=where,
-            do="Convert the .onnx again (python -m onnxruntime.tools.convert_onnx_models_to_ort).",
+            do="Convert the .onnx again (ortune convert MODEL.onnx --to ort --for PLACE).",
         )
     try:
         proto = _model(table, graph)
@@ -171,7 +171,7 @@ def _tensor(table: Table, tensor: onnx.TensorProto) -> None:
         tensor.string_data.extend(table.byte_strings(5))
         return
     if table.int64(6, default=-1) >= 0:
-        raise table.damaged(f"tensor {tensor.name!r} lies in the data file of a training checkpoint")
+        raise table.damaged(f"tensor {tensor.name!r} is stored in the data file of a training checkpoint")
     at, length = table.data(4) or (0, 0)
     if length < wire.THRESHOLD:
         tensor.raw_data = table.raw(4)

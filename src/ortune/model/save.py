@@ -68,7 +68,7 @@ def staged_model(model: ir.Model | Path, place: Path, *, external: bool) -> Iter
             raise ModelError(
                 "The output is a symbolic link, which a model with external data cannot replace.",
                 where=str(place),
-                do=f"Give the place that it leads to: --output {shlex.quote(str(place.resolve()))}",
+                do=f"Pass its target instead: --output {shlex.quote(str(place.resolve()))}",
             )
         yield staged
 

@@ -153,7 +153,7 @@ class WeightFiles:
         entries = {entry.key: entry.value for entry in proto.external_data}
         need = payload_bytes(proto, str(self._path))
         if need is None:
-            raise self._error(f"Tensor {name!r} holds strings, which cannot lie in external data.")
+            raise self._error(f"Tensor {name!r} contains strings, which external data does not support.")
         file = self._file(entries.get("location", ""), name)
         offset = self._number(entries, "offset", 0, name)
         length = self._number(entries, "length", need, name)
@@ -164,7 +164,7 @@ class WeightFiles:
             )
         if offset + need > file.size_bytes:
             raise self._error(
-                f"Tensor {name!r} lies at bytes {offset} to {offset + need} of {file.path.name!r}, "
+                f"Tensor {name!r} is at bytes {offset} to {offset + need} of {file.path.name!r}, "
                 f"which has only {file.size_bytes} bytes.",
                 do=f"Download {file.path.name!r} again: it is truncated or belongs to another export.",
             )
@@ -188,11 +188,11 @@ class WeightFiles:
 
     def _checked_path(self, location: str, name: str) -> Path:
         if not location:
-            raise self._error(f"Tensor {name!r} lies in external data without a file name.")
+            raise self._error(f"Tensor {name!r} refers to external data without a file name.")
         if "\0" in location or Path(location).is_absolute() or PureWindowsPath(location).drive:
             raise self._error(
-                f"Tensor {name!r} lies in {location!r}, an absolute path, which ONNX Runtime refuses.",
-                do="Save the model again with a data file beside it, named without a folder.",
+                f"Tensor {name!r} is stored in {location!r}, an absolute path, which ONNX Runtime refuses.",
+                do="Save the model again with the data file in the same folder, referenced by its plain name.",
             )
         path = self._path.parent / location
         # ONNX Runtime's rule: links are followed, and the end must lie in the folder of the model's path or,
@@ -200,12 +200,12 @@ class WeightFiles:
         folders = (self._path.parent.resolve(), self._path.resolve().parent)
         if not any(path.resolve().is_relative_to(folder) for folder in folders):
             raise self._error(
-                f"Tensor {name!r} lies in {location!r}, outside the model's folder, which ONNX Runtime refuses.",
-                do="Put the data file beside the model, and save the model again with its plain name.",
+                f"Tensor {name!r} is stored in {location!r}, outside the model's folder, which ONNX Runtime refuses.",
+                do="Move the data file into the model folder, and save the model again with its plain name.",
             )
         if not path.is_file():
             raise self._error(
-                f"The external data file {location!r} (tensor {name!r}) is not beside the model.",
+                f"The external data file {location!r} (tensor {name!r}) is missing next to the model.",
                 do=f"Copy or download {location!r} into {self._path.parent}; the model is useless without it.",
             )
         return path

@@ -74,7 +74,7 @@ def aware_model(
         n_rest_after=len(order) - len(kept),
     )
     if not kept:
-        return None, _refused(record, f"{provider} takes no node: level {level} gives the same file")
+        return None, _refused(record, f"{provider} supports no node: level {level} gives the same file")
     if len(kept) == len(order):
         return None, _refused(record, f"{provider} takes every node: level basic gives the same file")
     rest = rest_of(basic, kept)

@@ -100,9 +100,7 @@ def find(name: str) -> Place:
         UsageError: There is none.
     """
     if name not in PLACES:
-        raise UsageError(
-            f"{name!r} is no place to run a file", where="--for", do=f"one of {', '.join(PLACES)}"
-        )
+        raise UsageError(f"{name!r} is not a known place", where="--for", do=f"one of {', '.join(PLACES)}")
     return PLACES[name]
 
 
@@ -160,7 +158,7 @@ def choose(
 
 def _require_aware(choice: Choice) -> None:
     if choice.place.takes_fusions:
-        do = "leave --aware out: level all optimizes every node"
+        do = "leave --aware out: level all optimises every node"
         raise UsageError(f"{choice.place.name} has no provider to keep nodes for", where="--aware", do=do)
     if not choice.place.provider.standard_operators:
         what = f"an .ort gets no copies between GPU and CPU, so a file with nodes on both fails on {choice.place.name}"
@@ -179,7 +177,7 @@ def _wrong(choice: Choice) -> str:
     if choice.style == "runtime":
         if place.provider.standard_operators:
             return ""
-        return f"optimizations stored for load time are made for the CPU's kernels, and {place.name} runs on the GPU"
+        return f"optimisations stored for load time fit the CPU's kernels, and {place.name} runs on the GPU"
     if place.provider.standard_operators:
         return (
             f"it replaces ONNX operators with onnxruntime's own, such as FusedConv, which {place.name} does not know: "

@@ -38,7 +38,7 @@ def layer_times(baseline: Baseline, plan: Plan, path: Path) -> tuple[dict[str, f
     try:
         processes = profile(baseline, arms, runs_for(latency_ns, n_nodes, TIMED_NS), keep)
     except OrtuneError as error:
-        baseline.note(f"the time of layers is not known: {error.what}")
+        baseline.note(f"layer times are unknown: {error.what}")
         return {}, {}
     finally:
         for place in keep:

@@ -42,7 +42,7 @@ def explained(
     A node that stands for several of the user's gives each an equal part of its time.
     """
     node_origins, peak = Origins(), load_peak(host, store, side.runtime.ort_version)
-    no_peak = "no time was left to find what its nodes do" if hurried else ""
+    no_peak = "no time left to map its nodes" if hurried else ""
     if not hurried:
         node_origins = origins(side, work, scratch, trace)
     nodes = [

@@ -55,7 +55,7 @@ _LEADS = 0.9
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Origins:
-    """Facts about the optimized graph that the trace does not contain.
+    """Facts about the optimised graph that the trace does not contain.
 
     Attributes:
         of: Nodes of the user's model by node of the optimised graph.
@@ -108,9 +108,9 @@ def origins(
         if "compiled nodes" in error.what:
             provider = short(side.plan.provider_names[0])
             return Origins(
-                trouble=f"{provider} compiles its part of the graph to one node: what is in it is not timed"
+                trouble=f"{provider} compiles its subgraph into one node, so its operators are not timed individually"
             )
-        return Origins(trouble=f"where nodes come from is not known: {error.what}")
+        return Origins(trouble=f"optimised nodes could not be mapped to your nodes: {error.what}")
 
 
 def counterparts_of(a: Resolved, b: Resolved) -> dict[str, str] | None:
@@ -127,7 +127,7 @@ def _optimised(side: Resolved, custom_ops: tuple[str, ...], scratch: Path) -> ir
     target = targets.of(plan)
     if not target.of_runtime:
         if not target.provider.cpu_kernels:
-            raise ModelError("the browser did not give the graph that it runs on the GPU")
+            raise ModelError("the browser did not return the graph that runs on the GPU")
         # In WebAssembly the CPU's optimiser makes the same graph, but for the layouts that a processor's own code has.
         plan, level = Plan(), IN_WASM
     folder = scratch / f"optimised-{side.plan.id}-{side.model.info.sha256[:8]}"

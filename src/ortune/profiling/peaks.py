@@ -21,7 +21,7 @@ from ortune.targets.task import Limits
 from ortune.targets.tool import ToolProcess
 
 FILE = "peaks.json"
-NOT_MEASURED = "it was not measured yet (ortune doctor does)"
+NOT_MEASURED = "not measured yet (run ortune doctor)"
 _LIMIT_S = 120.0
 _RATES = (
     7  # that one process measures: four by ONNX Runtime, numpy's product, the streams, what stays in caches
@@ -302,7 +302,7 @@ def _keep(
     """Adds the peak to the file, replacing an older one; where that cannot be, says so."""
     path = _path(store_folder)
     if path is None:
-        say("the peaks are not kept: no home folder is known")
+        say("the peaks are not stored: the home folder is unknown")
         return
     entry = _Stored(
         cpu=host.cpu,
@@ -316,4 +316,4 @@ def _keep(
         files.private_folder(path.parent, own=store_folder is None)
         files.write(path, text, private=True)
     except OSError as error:
-        say(f"the peaks are not kept: {path} cannot be written ({error.strerror})")
+        say(f"the peaks are not stored: {path} cannot be written ({error.strerror})")

@@ -30,7 +30,7 @@ from ortune.trials.failures import describe
 TIMED_NS = 2_000_000_000  # of profiled runs in a process
 MOST_RUNS = 200
 FEWEST_RUNS = 5
-NOT_HELD = "not profiled: the budget does not hold it"
+NOT_HELD = "not profiled: no time left in the budget"
 WARMUP_RUNS = 4  # of each process, the first run among them
 ROUNDS, LEAST_OF_TURN = 8, 3  # turns of each process, fewer where they would have fewer runs than that
 ENOUGH_RUNS, LONGER = 40, 5
@@ -89,7 +89,7 @@ class Seen:
         if waited is None or waited < BUSY:
             return ""
         load = f", load {self.sensors.load1:.1f}" if self.sensors.load1 is not None else ""
-        return f"the CPUs were waited for {100 * waited:.0f} % of the time{load}"
+        return f"CPU contention {100 * waited:.0f} %{load}"
 
 
 def profiled_arm(baseline: Baseline, base: Arm) -> Arm:
@@ -222,7 +222,7 @@ def profile_once(
                 raise StoreError(
                     f"the trace of an interrupted session cannot be read: {error}",
                     where=record.trace,
-                    do="leave --resume out",
+                    do="omit --resume",
                 ) from error
         processes.append(_read(arm, record.outcome, record.plain, path))
     return processes
@@ -265,7 +265,7 @@ def _read(arm: Arm, outcome: Measured, plain: Outcome | None, path: Path) -> Pro
     """
     graph, trace = _graph_beside(path), read_trace(path)
     if not trace.n_runs:
-        raise MeasurementError("recorded no run in its profile", where=str(arm.model), code="profile")
+        raise MeasurementError("its profile contains no run", where=str(arm.model), code="profile")
     latencies = np.asarray(outcome.done.cases[0].latency_ns, dtype=np.float64)
     before = 1 + outcome.done.cases[0].warmup_runs
     warmup = warmup_runs(trace.run_ns)

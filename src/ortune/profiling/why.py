@@ -60,7 +60,7 @@ def why(
         if took_s > left_s():
             break
         began = monotonic.now_s()
-        line(f"looking where the time went, process {turn + 1} of {processes}")
+        line(f"profiling, process {turn + 1} of {processes}")
         keep = [baseline.scratch / f"why-{number}-{turn}.json" for number in range(2)]
         pair = profile(baseline, [profiled_arm(baseline, arm) for arm in arms], runs, keep)
         for mine, process, path in zip(processes_of, pair, keep, strict=True):
@@ -68,9 +68,7 @@ def why(
             path.unlink(missing_ok=True)
         took_s = monotonic.now_s() - began
     if not processes_of[0]:
-        raise MeasurementError(
-            f"{max(0.0, left_s()):.0f} s are left, and a profile of both takes {took_s:.0f} s"
-        )
+        raise MeasurementError(f"profiling both takes {took_s:.0f} s and {max(0.0, left_s()):.0f} s are left")
     graphs = [_origins(baseline, side, mine[0]) for side, mine in zip(sides, processes_of, strict=True)]
     # Of several shapes the latencies are those of the mix, and the first alone is profiled.
     mix = len(baseline.work.cases) > 1

@@ -14,7 +14,7 @@ PROVIDER = Provider(
             wheel="onnxruntime-gpu",
             releases=(("1.31.1", ""),),
             about_bytes=2_900_000_000,
-            what="kernels for GPUs of NVIDIA, with CUDA 13 and cuDNN 9",
+            what="kernels for NVIDIA GPUs, with CUDA 13 and cuDNN 9",
             brings=(
                 "nvidia-cublas==13.10.0.20",
                 "nvidia-cuda-cupti==13.5.25",  # times kernels for profile

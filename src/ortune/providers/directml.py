@@ -12,7 +12,7 @@ PROVIDER = Provider(
             wheel="onnxruntime-directml",
             releases=(("1.24.4", ""),),
             about_bytes=160_000_000,
-            what="kernels for GPUs of any maker, by Direct3D 12; not run on this system",
+            what="kernels for GPUs of any vendor, through Direct3D 12; untested by ortune",
         ),
     ),
     options=frozenset(

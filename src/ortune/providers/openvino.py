@@ -15,7 +15,7 @@ PROVIDER = Provider(
             releases=(("1.8.1", "2026.4.1"),),
             beside="1.32.0",
             about_bytes=320_000_000,
-            what="OpenVINO 2026.4's kernels, for CPUs, GPUs and NPUs of Intel alone",
+            what="OpenVINO 2026.4 kernels, for Intel CPUs, GPUs and NPUs only",
             vendor="Intel",
         ),
         Build(
@@ -23,8 +23,7 @@ PROVIDER = Provider(
             releases=(("1.24.1", "2025.4.1"), ("1.23.0", "2025.3.0"), ("1.22.0", "2025.1.0")),
             library="openvino",
             about_bytes=370_000_000,
-            what="OpenVINO 2025.4's kernels for CPUs of Intel and AMD; on some models half the time, on others "
-            "nothing",
+            what="OpenVINO 2025.4 kernels for Intel and AMD CPUs; half the latency on some models, no gain on others",
         ),
     ),
     options=frozenset(

@@ -14,8 +14,10 @@ PROVIDER = Provider(
             beside="1.32.0",
             about_bytes=410_000_000,
             emulated_on=("x86_64", "AMD64"),
-            what="NPUs of Qualcomm, and their emulator on x86-64: right results, no speed; Qualcomm's own licence "
-            "holds for its libraries",
+            what=(
+                "Qualcomm NPUs, and their x86-64 emulator: correct outputs, meaningless times; its libraries "
+                "have Qualcomm's licence"
+            ),
         ),
     ),
     systems=DESKTOP,

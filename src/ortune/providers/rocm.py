@@ -6,7 +6,7 @@ PROVIDER = Provider(
     name="ROCMExecutionProvider",
     target="rocm",
     wheel="onnxruntime-rocm",
-    otherwise="releases since 1.23 no longer have it: use MIGraphX",
+    otherwise="removed in release 1.23; use MIGraphX",
     options=frozenset(
         {
             "device_id",

@@ -9,8 +9,8 @@ PROVIDER = Provider(
     wheel="onnxruntime-gpu",
     systems=DESKTOP,
     by_hand=(
-        "TensorRT 10 is no wheel of the package index but a script that fetches it from NVIDIA: in an environment of "
-        "your own, pip install 'onnxruntime-gpu[cuda,cudnn]==1.31.1' 'tensorrt-cu13<11', then --runtime PATH"
+        "TensorRT 10 is not on the package index as a wheel; its package downloads it from NVIDIA. In your own "
+        "environment: pip install 'onnxruntime-gpu[cuda,cudnn]==1.31.1' 'tensorrt-cu13<11', then --runtime PATH"
     ),
     ships=True,
     options=frozenset(

@@ -19,7 +19,7 @@ PROVIDER = Provider(
     float16=True,
     int32=True,
     web_builds=("jsep", "asyncify", "jspi"),
-    question="navigator.gpu?.requestAdapter().then((found) => (found ? '' : 'the browser gives no WebGPU adapter'))"
+    question="navigator.gpu?.requestAdapter().then((found) => (found ? '' : 'the browser provides no WebGPU adapter'))"
     " ?? 'the browser has no WebGPU'",
     browser_flags=("--enable-unsafe-webgpu",),  # else a software adapter is not given
 )

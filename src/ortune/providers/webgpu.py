@@ -14,7 +14,7 @@ PROVIDER = Provider(
             releases=(("0.4.0", ""),),
             beside="1.32.0",
             about_bytes=170_000_000,
-            what="kernels for GPUs of any maker, by Vulkan, Direct3D 12 or Metal",
+            what="kernels for GPUs of any vendor, through Vulkan, Direct3D 12 or Metal",
         ),
     ),
     options=frozenset(

@@ -25,7 +25,7 @@ class BundleInfo(Record, frozen=True, kw_only=True):
         ort_version: ONNX Runtime that it was tuned with.
         fallback: Of a bundle for pages: the plan on WebAssembly for a device that cannot run ``plan``, measured in the
             same session; without rewrites it runs ``plain_model`` where there is one.
-        calibration: What the model's ranges were taken from, where it is a quantised one.
+        calibration: What the model's ranges were taken from, where it is a quantized one.
         requirements: What must be installed to run it, where that is not the user's own ONNX Runtime.
         source: What the model was converted from by ``ortune convert``; None where the model does not say.
         session: Id of the stored session that made it, which begins with its date; "" where none was stored.

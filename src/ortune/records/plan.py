@@ -33,7 +33,7 @@ class RewriteSpec(Record, frozen=True, kw_only=True):
 
 
 class Calibration(Record, frozen=True, kw_only=True):
-    """What the ranges of a quantised model were taken from.
+    """What the ranges of a quantized model were taken from.
 
     Attributes:
         inputs: Sets of inputs that it was calibrated on.

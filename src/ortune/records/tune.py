@@ -116,7 +116,7 @@ class TradeRow(Record, frozen=True, kw_only=True):
 
 
 class PrecisionRow(Record, frozen=True, kw_only=True):
-    """One quantised model that was tried: error, size and speed side by side.
+    """One quantized model that was tried: error, size and speed side by side.
 
     Attributes:
         within_ratio: The strictest of 0.1 %, 1 % and 5 % (relative L2) that its outputs keep; None beyond all, 0 for
@@ -205,7 +205,7 @@ class TuneResult(Answer, frozen=True, kw_only=True):
         placement: Which nodes each execution provider has with the winner; empty for the CPU's alone.
         adoption: What it takes to run with that; None where it is the user's own.
         precision: What fewer bits bring, where they were allowed (--tolerance, --allow numerics).
-        calibration: What the quantised models were calibrated on; None where none was.
+        calibration: What the quantized models were calibrated on; None where none was.
         headroom: Where something is to be won, from a profile of the default before the race.
         default_profile: That profile's categories and most expensive nodes; None where there is none.
         places: Where else in the browser the model runs (--target web), WebAssembly first; () where that was not asked.

@@ -128,7 +128,7 @@ def _scaled(item: Estimate, units: tuple[tuple[float, str], ...]) -> tuple[str, 
     if item.single:
         return shown, SINGLE
     if low is None and high is None:
-        return shown, "no bound: too few processes for this variation"
+        return shown, "no bound: too few processes for this much variation"
     if low is None or high is None:
         bound, more = (low, "more") if high is None else (high, "less")
         assert bound is not None

@@ -36,17 +36,17 @@ def headline(result: BisectResult) -> str:
         return f"nothing to find: {outputs(result.outputs)}"
     if not result.partings:
         return (
-            "no node was found: looked at one by one, the values of both sides are equal within rounding, or were not "
-            "matched"
+            "no node was found: compared one by one, the values of both sides are equal within rounding or were "
+            "not matched"
         )
     first = result.partings[0]
     apart = _apart(first.value)
     if result.wrong:
         place = next(filter(None, (first.at, first.at_b)))
-        return f"{_side(result)} is wrong from {_short(place)} on: {apart}"
+        return f"{_side(result)} is wrong from {_short(place)} onwards: {apart}"
     if _grows(first):
-        return f"the values break at {_place(first)}: {apart}, after {_error(first.before)} in what goes in"
-    return f"the values part at {_place(first)}: {apart}, with inputs that are equal"
+        return f"the values break at {_place(first)}: {apart}, after {_error(first.before)} at its inputs"
+    return f"the values diverge at {_place(first)}: {apart}, with equal inputs"
 
 
 def _side(result: BisectResult) -> str:
@@ -62,12 +62,12 @@ def parted(parting: Parting) -> str:
     """A place where values part, and what is not the same there."""
     operators = [Counter(node.operator for node in nodes) for nodes in (parting.a, parting.b)]
     missing = [
-        f"{', '.join((mine - theirs).elements())} is in {side} alone"
+        f"{', '.join((mine - theirs).elements())} exists only in {side}"
         for side, mine, theirs in zip("AB", operators, reversed(operators), strict=True)
         if parting.a and parting.b and 0 < (mine - theirs).total() <= MOST_NODES
     ]
     what = [*missing, *map(change, parting.changes), *map(weight_fault, parting.weights)]
-    return "; ".join([f"the values part at {_place(parting)}: {_apart(parting.value)}", *what])
+    return "; ".join([f"the values diverge at {_place(parting)}: {_apart(parting.value)}", *what])
 
 
 def _grows(parting: Parting) -> bool:
@@ -90,7 +90,7 @@ def notes(result: BisectResult) -> list[str]:
     """What a reader must know of how it was found."""
     rows = []
     if result.graphs == "files":
-        rows.append("compared with optimisation disabled, where every node of the files runs")
+        rows.append("compared with optimisation disabled, so every node of the files runs")
     if result.graphs == "optimised":
         rows.append("equal with optimisation disabled, so the optimised graphs were compared")
     if result.judged_by == "float64":
@@ -98,7 +98,7 @@ def notes(result: BisectResult) -> list[str]:
     if result.judged_by == "optimiser-off":
         rows.append(f"{result.wrong} is wrong: the other side matches the unoptimised model")
     if result.bodies:
-        rows.append("bodies of If, Loop and Scan are not compared inside: such a node counts as one step")
+        rows.append("bodies of If, Loop and Scan are not compared; such a node counts as one step")
     return rows
 
 
@@ -135,7 +135,7 @@ def _apart(pair: ValuePair) -> str:
     if pair.shape_b is not None:
         return f"other shapes, {_shape(pair.shape)} in A and {_shape(pair.shape_b)} in B"
     if pair.relative_l2 is None:
-        return "values that are not finite, or no longer zero"
+        return "values that are non-finite, or no longer zero"
     if pair.steps is not None:
         return f"{steps(pair.steps)} (relative L2 {pair.relative_l2:.2g})"
     if pair.slice is not None and pair.slice.relative_l2 > 4 * pair.relative_l2 > 0:
@@ -174,7 +174,7 @@ def change(node: NodeChange) -> str:
     """What two nodes have that is not the same."""
     if node.part == "weight":
         how = (
-            "has another shape, or values that are not finite"
+            "has another shape, or non-finite values"
             if node.relative_l2 is None
             else f"differs: relative L2 {node.relative_l2:.2g}"
         )
@@ -192,7 +192,7 @@ def not_finite(place: NotFinite) -> str:
     if not place.weight:
         return what
     weight = counted_not_finite(place.weight_n_nan, place.weight_n_inf)
-    return f"{what}, from weight {shorten(place.weight, 60)} ({place.weight_type}), which holds {weight}"
+    return f"{what}, from weight {shorten(place.weight, 60)} ({place.weight_type}), which contains {weight}"
 
 
 def counted_not_finite(n_nan: int, n_inf: int) -> str:
@@ -272,9 +272,7 @@ def document(envelope: Envelope[BisectResult]) -> Document:
             Pairs(rows=rows),
             *([_steps(result)] if result.partings else []),
             Points(title="further nodes where values differ", items=further),
-            Points(
-                title="first values that are not finite", items=[not_finite(n) for n in result.not_finite]
-            ),
+            Points(title="first non-finite values", items=[not_finite(n) for n in result.not_finite]),
             Points(title="how", items=result.notes),
         ],
         annotations=[

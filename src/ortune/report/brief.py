@@ -41,8 +41,11 @@ from ortune.report.tune_words import times
 
 LOAD_PER_S = 100.0
 UNSURE: dict[str | None, str] = {
-    "nothing-tested": "nothing tested: keep what runs, or tune with a larger budget",
-    "not-shown": "inconclusive: no gain confirmed, and one may have been missed; keep what runs, or measure longer",
+    "nothing-tested": "nothing tested: keep the current configuration, or tune with a larger budget",
+    "not-shown": (
+        "inconclusive: no gain confirmed, but one may have been missed; keep the current "
+        "configuration, or measure longer"
+    ),
 }
 """Of a tuning that changes nothing, where that is not known to be right."""
 LONGER_S = 600
@@ -131,21 +134,21 @@ def _answer(both: Answer, decision: Decision) -> str:
     compared = both.comparison
     if decision == "ship" and compared is not None:
         gain = f"{times(1 / compared.ratio)} in {sides.statistic(compared.estimand)}"
-        return f"{heads.word('faster', compared.estimand)}: {gain}, confirmed; switch over"
+        return f"{heads.word('faster', compared.estimand)}: {gain}, confirmed; switch to it"
     if decision == "stop":
         wrong = "the outputs are wrong" if compared is None else "the outputs differ beyond the tolerance"
         failed = both.outputs is not None and not both.outputs.ok
-        return f"do not change over: {wrong if failed else 'a guard failed'}"
+        return f"do not switch: {wrong if failed else 'a guard failed'}"
     if decision == "unproven":
-        unproven = "inconclusive: no gain is confirmed; keep what runs, or measure longer"
+        unproven = "inconclusive: no gain confirmed; keep the current configuration, or measure longer"
         if both.settled and not both.controls:
             unproven = f"{unproven} (controls not run)"
         return UNSURE.get(both.standing, unproven)
     if compared is not None and compared.verdict == "slower":
-        return "slower: the change costs time; keep what runs"
+        return "slower: keep the current configuration"
     if compared is not None and compared.verdict == "equivalent":
-        return f"{heads.word('equivalent')}: keep what runs"
-    return "inconclusive: no gain confirmed; keep what runs"
+        return f"{heads.word('equivalent')}: keep the current configuration"
+    return "inconclusive: no gain confirmed; keep the current configuration"
 
 
 def _evidence(both: Answer) -> str:
@@ -249,22 +252,22 @@ def _next(both: Answer, decision: Decision, work: Workload | None, enough_s: flo
     new = both.new
     if decision == "unproven" and new is None:
         longer = with_budget(both.reproduce, enough_s or LONGER_S)
-        return ("keep what runs", *([f"to find out: {shlex.join(longer)}"] if longer else []))
+        return ("keep the current configuration", *([f"to find out: {shlex.join(longer)}"] if longer else []))
     if decision == "ship" and both.bundle:
         return (f"ship the bundle {both.bundle}", *_proof_line(both, work))
     if decision == "ship" and new is not None:
         line = tune_line(new, work, both.estimand, both.notes)
         bundle = (f"a bundle to ship, with code: {shlex.join(line)}",) if line else ()
-        return (f"change over to B: {new.label}, {plan_words(new.plan)}", *bundle)
+        return (f"switch to B: {new.label}, {plan_words(new.plan)}", *bundle)
     if decision == "unproven" and new is not None:
         line = compare_line(both.base, new, work, both.estimand, both.notes)
         return (
-            "keep what runs",
+            "keep the current configuration",
             *([f"to find out: {shlex.join([*line, '--budget', '10m'])}"] if line else []),
         )
     if decision == "keep" and new is None:
         return ("nothing to do; measure again when the model, machine or ONNX Runtime changes",)
-    return ("keep what runs",)
+    return ("keep the current configuration",)
 
 
 def _proof_line(both: Answer, work: Workload | None) -> tuple[str, ...]:

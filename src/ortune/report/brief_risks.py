@@ -64,7 +64,11 @@ def _proof(both: Answer) -> BriefRisk:
         level: Level = "look" if doubts else "fine"
         return _risk("proof", level, "; ".join([f"{how} on {where}", *(doubts or ["controls passed"])]))
     if not both.settled:
-        return _risk("proof", "look", f"not confirmed: race data of {where}, which flatters the winner")
+        return _risk(
+            "proof",
+            "look",
+            f"not confirmed: only exploratory data of {where}, which overestimates the winner",
+        )
     words = {
         "slower": "confirmed slower",
         "equivalent": "confirmed equivalent",
@@ -100,7 +104,7 @@ def _safety(both: Answer, safety: Mapping[str, str]) -> BriefRisk:
             changed.append((name, "" if name in plan.settings else " left out"))
     classes: dict[str, list[str]] = {}
     for name, how in changed:
-        classes.setdefault(safety.get(name, "not known here"), []).append(f"{name}{how}")
+        classes.setdefault(safety.get(name, "unknown"), []).append(f"{name}{how}")
     if before.providers != plan.providers:
         # Another provider has other kernels, whose sums come in another order.
         classes.setdefault("numerics", []).append("execution provider")
@@ -110,7 +114,7 @@ def _safety(both: Answer, safety: Mapping[str, str]) -> BriefRisk:
         return _risk("safety class", "fine", "exact: no setting may change results beyond rounding")
     meaning = {
         "numerics": "may change results within the tolerance",
-        "behaviour": "changes how the process or the model behaves beyond speed",
+        "behaviour": "changes more than speed: the behaviour of the process or the model",
         "advice": "needs manual work",
     }
     parts = [
@@ -143,13 +147,13 @@ def _hardware(both: Answer, safety: Mapping[str, str], bound: Collection[str]) -
         # The file that runs today, and rewrites that bind to nothing.
         is_bound = False if both.new.model.sha256 == both.base.model.sha256 else None
     if is_bound is None:
-        what = f"whether the model file is specific to a kind of CPU is unknown; {limits}"
+        what = f"whether the model file is specific to one CPU type is unknown; {limits}"
         return _risk("hardware", "look", what)
     if is_bound:
         plain = "; the bundle also contains the portable one" if both.bundle else ""
-        return _risk("hardware", "look", f"the model file is specific to this kind of CPU{plain}")
+        return _risk("hardware", "look", f"the model file is specific to this CPU type{plain}")
     if both.hardware_bound is None:
-        return _risk("hardware", "fine", f"the model file is not specific to a kind of CPU; {limits}")
+        return _risk("hardware", "fine", f"the model file is not specific to one CPU type; {limits}")
     return _risk("hardware", "fine", f"the model runs anywhere; {limits}")
 
 

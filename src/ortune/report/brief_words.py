@@ -23,7 +23,7 @@ RISK_TONES: dict[str, Tone] = {"fine": "", "look": "look", "stop": "stop"}
 def load_words(brief: Brief) -> str:
     """The load that is reckoned for: "200 requests/s", "100 requests/s (an example; --load says yours)"."""
     text = f"{brief.load_per_s:g} requests/s"
-    return text if brief.load_given else f"{text} (example; set yours with --load)"
+    return text if brief.load_given else f"{text} (an example; set yours with --load)"
 
 
 def cpu_words(brief: Brief) -> str:

@@ -101,7 +101,7 @@ def _verification(path: str, new: str, verification: Verification) -> str:
     """What running the fixed model has shown, or what would show it."""
     distance = verification.outputs
     if distance is not None:
-        moved = "" if distance.ok else ", as these fixes may"
+        moved = "" if distance.ok else ", which these fixes may do"
         return f"verified with {verification.runtime}: {outputs(distance)}{moved}"
     compare = shlex.join(["ortune", "compare", operand(path), operand(new)])
     if verification.reason == "no-runtime":
@@ -188,7 +188,7 @@ def _rule(code: str, name: str, title: str) -> dict[str, object]:
         "name": name,
         "shortDescription": {"text": title},
         "fullDescription": {"text": f"{title}."},
-        "help": {"text": f"ortune explain {code} explains why it costs and what to do."},
+        "help": {"text": f"Run ortune explain {code} for the cost and the fix."},
     }
 
 

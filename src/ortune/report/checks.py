@@ -18,7 +18,7 @@ def checks(
     """One line, "checks: passed" or what did not pass; beneath it what is wrong with the measurement itself.
 
     Args:
-        controls: A/A checks and positive control.
+        controls: A/A checks and sensitivity check.
         comparison: Whose guards count; None where nothing was compared.
         findings: Of them, those about the measurement.
         more: What else limits the claim, "" for nothing.
@@ -38,11 +38,12 @@ def trouble(control: Control) -> str:
     """What is wrong with a control: it failed, or the wait did not show; "" where it passed."""
     if control.name == "spike-in":
         if not control.ok:
-            return f"the positive control, a wait of {change(control.expected_ratio or 1)}, was MISSED"
+            return f"sensitivity check FAILED: an artificial {change(control.expected_ratio or 1)} slowdown was missed"
         if control.detected is False and control.expected_ratio:
-            wait = f"a wait of {percent(control.expected_ratio - 1)}"
+            slowdown = f"an artificial {percent(control.expected_ratio - 1)} slowdown"
             n = control.n_blocks
-            return f"the positive control, {wait}, did not show in its {n} blocks; a change as small may be missed"
+            text = f"sensitivity check failed: {slowdown} went undetected in its {n} blocks"
+            return f"{text}; real changes that small may be missed"
         return ""
     return (
         ""
@@ -89,11 +90,11 @@ def control_words(controls: Sequence[Control]) -> list[str]:
     for control in controls:
         if control.name == "spike-in" and control.expected_ratio and control.ratio is not None:
             interval = f" ({span(control.ratio_low or 0.0, control.ratio_high)})"
-            note = "" if control.detected else f", which does not show in its {control.n_blocks} blocks"
+            note = "" if control.detected else f", undetected in its {control.n_blocks} blocks"
             missed = "" if control.ok else ", MISSED"
             measured = f"{change(control.ratio)}{interval}{note}{missed}"
             parts.append(
-                f"positive control: a wait of {change(control.expected_ratio)} measured as {measured}"
+                f"sensitivity check: an artificial {change(control.expected_ratio)} slowdown measured as {measured}"
             )
         elif control.p is not None:
             late = " over the whole run" if control.name == "identical-late" else ""

@@ -14,7 +14,7 @@ def gate(result: CompareResult) -> list[str]:
     provable = result.gate.provable_ratio
     lines = []
     if provable is not None:
-        lines.append(f"this runner can confirm a change of {percent(provable)} in the time given")
+        lines.append(f"this runner can confirm a change of {percent(provable)} in this time")
     sides = [(c.name, c.gate, c.comparison, c.outputs) for c in result.candidates]
     for name, side_gate, comparison, compared in sides or [
         (result.name, result.gate, result.comparison, result.outputs)

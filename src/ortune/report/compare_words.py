@@ -123,7 +123,7 @@ def _looks(name: str, c: Comparison) -> str:
     """What was seen and is not confirmed: "B looks 1.73x slower than A in p50 (+73.0 %)"."""
     of, ratio = sides.statistic(c.estimand), sides.as_shown(c)[0]
     if sides.kind(c.estimand) in ("memory", "cpu"):
-        return f"{name} seems to need {change(ratio)} {of} against A"
+        return f"{name} looks like it needs {change(ratio)} {of} against A"
     started = "to start " if sides.kind(c.estimand) == "cold" else ""
     what = "" if started else f" in {of}"
     return f"{name} looks {speed(c.ratio)} {started}than A{what} ({change(ratio)})"
@@ -210,13 +210,13 @@ def blocks_within(
     if not controlled:
         count = "one block" if n_blocks == 1 else f"{n_blocks} blocks"
         blocks = f"{count}, {'controls not run' if n_blocks >= least else f'too few for a claim ({least} needed)'},"
-    return f"one trial {trial_ns / 1e9:.2f} s, {turns}; {blocks} in {budget_s:.0f} s"
+    return f"each trial takes {trial_ns / 1e9:.2f} s, {turns}; {blocks} in {budget_s:.0f} s"
 
 
 def progress(n_blocks: int, standing: Sequence[tuple[str, float, float, float]], *, controlled: bool) -> str:
     """Where a comparison stands: of each side its ratio to A and both limits; nothing of any while it calibrates."""
     if not standing:
-        what = "calibrating (A/A check and positive control)" if controlled else "controls not run"
+        what = "calibrating (A/A check and sensitivity check)" if controlled else "controls not run"
         return f"block {n_blocks}: {what}"
     sides = (f"{name} against A {change(ratio)} ({span(low, high)})" for name, ratio, low, high in standing)
     return f"block {n_blocks}: {', '.join(sides)}"

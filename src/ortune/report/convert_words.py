@@ -20,7 +20,7 @@ def headline(result: ConvertResult, verdict: str) -> str:
     """The answer in one sentence."""
     last = result.conversions[-1] if result.conversions else None
     if verdict == "not-converted" or last is None:
-        why = _first_line(last.failed) if last is not None else "there is no exporter for it"
+        why = _first_line(last.failed) if last is not None else "no exporter supports it"
         return f"not converted: {why}"
     if verdict == "wrong-output":
         wrong = next(conversion for conversion in result.conversions if conversion.fault is not None)

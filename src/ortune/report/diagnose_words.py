@@ -43,7 +43,7 @@ NOT_TIMED = "runs, outputs right; not timed"
 
 def no_time(needed_s: float) -> str:
     """Why a fix was not measured: the budget does not hold it, and which one does."""
-    return f"not measured within the budget ({enough(needed_s)} does)"
+    return f"not measured: budget too small ({enough(needed_s)} does)"
 
 
 def not_made(why: str) -> str:
@@ -78,9 +78,9 @@ def headline(result: DiagnoseResult) -> str:
         outcome = "the one fix measured" if n == 1 else f"the best of {n} fixes measured"
         return _said(result, nearest, nearest.comparison, f"{outcome}, of {of}")
     if not result.findings:
-        return heads.headline("nothing-tested", "nothing stands out", "ortune tune tries every setting")
+        return heads.headline("nothing-tested", "no findings", "ortune tune tests every setting")
     return heads.headline(
-        "nothing-tested", f"{number}, no fix could be measured", next(iter(_steps(result)), ("", ""))[0]
+        "nothing-tested", f"{number}, but no fix could be measured", next(iter(_steps(result)), ("", ""))[0]
     )
 
 
@@ -109,8 +109,8 @@ def _steps(result: DiagnoseResult) -> Iterator[tuple[str, str]]:
                 f"measure the fix of {of}, which is not exact: {shlex.join(again)} {option}",
             )
     for finding in _by_hand(result)[:MOST_BY_HAND]:
-        yield f"{finding.code} has a fix by hand", f"{finding.code}: {finding.fix}"
-    yield "ortune tune tries every setting", f"try every setting and rewrite: {result.tune}"
+        yield f"{finding.code} needs a manual fix", f"{finding.code}: {finding.fix}"
+    yield "ortune tune tests every setting", f"test every setting and rewrite: {result.tune}"
 
 
 def _by_hand(result: DiagnoseResult) -> list[Finding]:
@@ -155,7 +155,7 @@ def document(envelope: Envelope[DiagnoseResult]) -> Document:
     faster = [fix for fix in result.tried if fix.comparison and fix.comparison.verdict == "faster"]
     pays = {code for fix in faster for code in fix.codes}
     blocks.append(
-        Points(title="what stands out", items=[_told(f, result, pays) for f in result.findings], marked=True)
+        Points(title="findings", items=[_told(f, result, pays) for f in result.findings], marked=True)
     )
     if _best(result) is None and result.findings and not finding_words.functional_only(result.findings):
         steps = [whole for _, whole in _steps(result)]
@@ -197,14 +197,12 @@ def _told(finding: Finding, result: DiagnoseResult, pays: set[str]) -> str:
     share = f"; {share}" if share and share not in finding.what else ""
     fix = ""
     if finding.code in pays:
-        fix = " -> its fix pays"
+        fix = " -> its fix helps"
     elif finding.verified is not None:
         fix = f" -> its fix was measured: {_VERDICTS.get(finding.verified.verdict, 'inconclusive')}"
     elif finding.code in result.not_tried:
         ground = finding_words.estimate(finding)
-        fix = (
-            f"{f'; {ground}' if ground else ''} -> its fix is not exact: --allow {finding.safety} measures it"
-        )
+        fix = f"{f'; {ground}' if ground else ''} -> its fix is not exact; measure it with --allow {finding.safety}"
     elif finding.fix:
         fix = f" -> {finding.fix}"
     return f"{finding.code} {finding.what}{finding_words.places(finding)}{share}{fix}"
@@ -215,7 +213,7 @@ def _details(result: DiagnoseResult) -> Iterator[tuple[str, str]]:
         yield "statistic", result.estimand
     if result.controls:
         troubled = "; ".join(text for text in map(trouble, result.controls) if text)
-        yield "checks", troubled or "passed: A/A check, positive control"
+        yield "checks", troubled or "passed: A/A check, sensitivity check"
     for text in result.notes:
         yield "note", text
 

@@ -102,7 +102,7 @@ def _alone(difference: ProfileDifference) -> str:
     # What ONNX Runtime inserted follows from what the user changed.
     row = next((row for row in sure if not row.name.startswith("inserted: ")), sure[0])
     first = f"{shorten(row.name, NAME)} ({_owner(row)})"
-    return f"; {f'of single nodes {len(sure)} differ, above all' if len(sure) > 1 else 'one node differs:'} {first}"
+    return f"; {f'{len(sure)} nodes differ, mainly' if len(sure) > 1 else 'one node differs:'} {first}"
 
 
 def _owner(row: DifferenceRow) -> str:
@@ -338,9 +338,7 @@ def notes(difference: ProfileDifference) -> list[tuple[str, str]]:
         ),
     ]
     if difference.same_ns:
-        rows.append(
-            ("within noise", f"the nodes not listed differ by {_signed(difference.same_ns)} together")
-        )
+        rows.append(("within noise", f"nodes not listed differ by {_signed(difference.same_ns)} together"))
     if difference.rest_ns:
         rows.append(("the rest", f"further nodes differ by {_signed(difference.rest_ns)} together"))
     rows.append(("matched", _matched(difference)))
@@ -355,10 +353,10 @@ def _profiled(difference: ProfileDifference) -> str:
     if n != difference.b_processes:
         processes = f"{n} processes of A, {difference.b_processes} of B"
     if difference.low_ns is None:
-        return f"{processes}: too few for intervals, so noise and change cannot be separated"
+        return f"{processes}: too few for intervals, so noise cannot be separated from change"
     if _over_runs(difference):
-        return f"{processes}: intervals are over its runs, and processes may differ by more"
-    return f"{processes}; intervals are over processes, and wider with more rows"
+        return f"{processes}: intervals are over its runs; processes may differ by more"
+    return f"{processes}; intervals are over processes, and wider the more rows there are"
 
 
 def _matched(difference: ProfileDifference) -> str:
@@ -367,7 +365,7 @@ def _matched(difference: ProfileDifference) -> str:
     if difference.by_name:
         parts.append(f"{difference.by_name} by name")
     if difference.by_order:
-        parts.append(f"{difference.by_order} by operator and order only, which is a guess")
+        parts.append(f"{difference.by_order} matched by operator and order only, which is a guess")
     if not parts:
         return ""
     they = "this node stands" if difference.by_name + difference.by_order == 1 else "these nodes stand"

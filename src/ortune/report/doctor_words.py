@@ -57,10 +57,10 @@ def _cpus(count: int) -> str:
 
 def _seen(noise: NoiseReport) -> str:
     if noise.status == "invalid":
-        return "nothing can be measured here now: the A/A check or the positive control failed twice"
+        return "nothing can be measured now: the A/A check or the sensitivity check failed twice"
     shown = [r for r in noise.table if r.smallest_effect_ratio is not None]
     if not shown:
-        return "too few blocks fit into any of these times, so no difference can be detected"
+        return "no difference can be detected: too few blocks fit into any of these times"
     row = min(shown, key=lambda r: abs(r.minutes - USUAL_MINUTES))
     time = f"{row.minutes:g} minute{'s' if row.minutes != 1 else ''}"
     return f"a comparison of {time} shows a difference of {_effect(row.smallest_effect_ratio)} and more"
@@ -94,8 +94,8 @@ def _not_started(result: DoctorResult) -> str:
     if not result.not_started:
         return ""
     return (
-        f"{result.not_started} of this folder was not started, as it may have come with somebody's files; "
-        f"to use it: --runtime {result.not_started}"
+        f"{result.not_started} in this folder was not started, because it may come from an untrusted source; to "
+        f"use it: --runtime {result.not_started}"
     )
 
 
@@ -104,7 +104,7 @@ def _effects(noise: NoiseReport) -> Table:
     return table(
         [Column("minutes"), Column("blocks"), Column("smallest effect")],
         rows,
-        title="what a comparison of that length can show (4 times out of 5)",
+        title="detectable difference by comparison length (80 % power)",
         dense=True,
     )
 
@@ -125,7 +125,7 @@ def _peaks(peak: MachinePeak) -> Table:
     return table(
         [Column("threads"), Column("float32 GFLOP/s"), Column("int8 GOP/s"), Column("memory GB/s")],
         rows,
-        title=f"the most that this machine does (single observations, {taken})",
+        title=f"peak of this machine (single observations, {taken})",
         notes=[*([words] if cached else []), peak.how],
         dense=True,
     )
@@ -161,7 +161,7 @@ def _machine(host: Host) -> list[str]:
         f"{host.cores} cores, {host.logical} hardware threads, affinity {host.affinity}, {quota}: "
         f"{host.effective_cpus} effective CPUs",
         f"memory {memory(host.memory_bytes)}{limit}",
-        "instruction sets: " + (", ".join(host.features) or "none that matter"),
+        "instruction sets: " + (", ".join(host.features) or "none relevant"),
     ]
     return lines + [f"GPU: {gpu}" for gpu in host.gpus]
 
@@ -187,9 +187,7 @@ def _runtime(report: RuntimeReport) -> list[str]:
 
 def _noise(noise: NoiseReport) -> list[str]:
     if noise.status == "invalid":
-        return [
-            "something on this machine changes faster than a comparison can follow: quiet it and try again"
-        ]
+        return ["the machine is too unsteady for a comparison; stop other programs and try again"]
     return [
         f"measured with {noise.model}: {duration(noise.latency_ns)} a run, {noise.trial_s:.2f} s a trial",
         f"two trials of one block differ by {percent(noise.block_scale)} (robust scale)",

@@ -9,8 +9,8 @@ from ortune.report.document import Block, Code, Column, Document, Line, Pairs, T
 
 TIERS = {
     "stable": "",
-    "preview": "in preview: documented, not reproduced here; asked with --preview or by its code",
-    "if-measured": "seldom pays where it fires; asked by its code, and by verbs that measure its fix",
+    "preview": "in preview: documented but not reproduced by a test; enabled with --preview or by its code",
+    "if-measured": "its fix seldom helps; enabled by its code, and in commands that measure the fix",
 }
 
 
@@ -27,7 +27,7 @@ def document(envelope: Envelope[ExplainResult]) -> Document:
     columns = [
         Column("code", "label"),
         Column("rule", "text"),
-        Column("what it finds", "text"),
+        Column("description", "text"),
         Column("", "label"),
     ]
     rows = [(r.code, r.name, r.title, _state(r)) for r in result.rules]
@@ -35,7 +35,7 @@ def document(envelope: Envelope[ExplainResult]) -> Document:
         title="ortune explain",
         blocks=[
             table(columns, rows, dense=True),
-            Line("ortune explain CODE says more; ortune check asks those marked with its name.", "faint"),
+            Line("ortune explain CODE shows details; ortune check uses those marked with its name.", "faint"),
         ],
     )
 
@@ -59,7 +59,7 @@ def _hits(result: ExplainResult) -> Document:
 
 
 def _table(entries: Sequence[Described], title: str) -> Table:
-    columns = [Column("", "label"), Column("name", "text"), Column("what it is", "text")]
+    columns = [Column("", "label"), Column("name", "text"), Column("description", "text")]
     return table(columns, [(e.code or e.kind, e.name, e.title) for e in entries], title=title, dense=True)
 
 
@@ -74,5 +74,5 @@ def _whole(rule: Described) -> list[Block]:
         blocks.append(Line(TIERS[rule.tier]))
     blocks.append(Pairs(rows=list(rule.sections), stacked=True))
     if rule.bad:
-        blocks.append(Code(title="a model that it fires on", lines=rule.bad.strip().splitlines()))
+        blocks.append(Code(title="a model with this finding", lines=rule.bad.strip().splitlines()))
     return blocks

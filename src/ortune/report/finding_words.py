@@ -21,7 +21,7 @@ from ortune.report.answer_commands import plan_options
 from ortune.report.document import Annotation, Document, Line
 from ortune.report.numbers import factor, shorten
 
-NO_CLAIMS = "the outputs are not finite (--allow non-finite measures them all the same)"
+NO_CLAIMS = "the outputs are not finite (measure anyway with --allow non-finite)"
 NAMED = 3
 GROUNDS = 2
 LONGEST_NAME = 60

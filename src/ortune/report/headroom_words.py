@@ -64,11 +64,12 @@ def _whose(headroom: Headroom) -> str:
 
 
 def _disturbed(headroom: Headroom) -> str:
-    what = f"the profiler, or that {headroom.busy}, makes" if headroom.busy else "the profiler itself makes"
-    longer = f"{headroom.slowdown_ratio or 0.0:.1f} times as long"
+    what = f"the profiler and other programs ({headroom.busy})" if headroom.busy else "the profiler"
+    slower = "slow" if headroom.busy else "slows"
+    factor = f"{headroom.slowdown_ratio or 0.0:.1f}x"
     return (
-        f"{what} this run, at its fastest, take {longer}, so its parts do not tell what settings can win: "
-        "only ortune tune does"
+        f"{what} {slower} this run by a factor of {factor}, so its parts do not show what settings can gain; "
+        "run ortune tune"
     )
 
 
@@ -86,16 +87,16 @@ def _outside(headroom: Headroom, outside: float) -> str:
     # Beside other programs the mean run, which tables show, has other parts than the one that nothing disturbs.
     run = "the run at its fastest" if headroom.busy else "the run"
     used = "is" if headroom.threads == 1 else "are"
-    more = f"; in them more threads may win ({headroom.threads} of {headroom.cpus} CPUs {used} used)"
+    more = f"; more threads may speed them up ({headroom.threads} of {headroom.cpus} CPUs {used} used)"
     more = more if _limited(headroom) else ""
     if outside < 0.005:
-        return f"next to nothing of {run} is outside the kernels{more}"
+        return f"almost nothing of {run} is outside the kernels{more}"
     shown = ", ".join(f"{word} {percent}" for word, percent in _whole(_by_word(headroom.parts), outside))
     own = ""
     if headroom.slowdown_ratio is None:
-        own = "; what the profiler itself costs is in it, and not known"
+        own = "; this includes an unknown profiler overhead"
     elif headroom.slowdown_ratio > COSTS:
-        own = "; what the profiler itself costs is in it"
+        own = "; this includes the profiler overhead"
     return f"{round(100 * outside)} % of {run} is outside the kernels ({shown}{own}){more}"
 
 
@@ -119,8 +120,7 @@ def _whole(words: Mapping[str, float], settings: float) -> Iterator[tuple[str, i
 
 def _device(share: float) -> str:
     return (
-        f"{round(100 * share)} % of the run waits for the device: only faster kernels there, or fewer of them, make it "
-        "shorter"
+        f"{round(100 * share)} % of the run waits for the device, so only faster or fewer kernels there help"
     )
 
 
@@ -131,17 +131,16 @@ def _kernels(headroom: Headroom) -> str:
         remedy = _REMEDIES[max(words, key=words.__getitem__)]
         return f"less than half of the run is kernels: {remedy} before faster kernels do"
     if headroom.kernels_ratio is None:
-        faster = "they are faster than the stored one (ortune doctor measures it again)"
+        faster = "they exceed the stored peak (measure it again with ortune doctor)"
         why = headroom.no_peak or headroom.busy or (faster if headroom.beyond_peak else "")
-        return f"how near the kernels are to {whose} peak is not known{f': {why}' if why else ''}"
+        return f"kernel efficiency relative to {whose} peak is unknown{f': {why}' if why else ''}"
     if covered < COVERED:
-        return f"how near the kernels are to {whose} peak is known for only {round(100 * covered)} % of their time"
+        return f"kernel efficiency relative to {whose} peak is known for only {round(100 * covered)} % of their time"
     if headroom.overhead_ratio > MOSTLY:
         each_us = headroom.overhead_ns / headroom.overhead_calls / 1000
         return (
             f"most of the kernels' time goes to {headroom.overhead_calls:.0f} executions of {each_us:.1f} us, "
-            "too short for any peak to matter: overhead for each node bounds them, and fewer nodes or larger batches "
-            "help"
+            "too short to reach any peak: per-node overhead dominates, and fewer nodes or larger batches help"
         )
     what = "memory bandwidth" if headroom.memory_bound else "peak"
     partly = f" in the {round(100 * covered)} % of their time that is known" if covered < PROVEN else ""
@@ -159,7 +158,7 @@ def _next(headroom: Headroom, ratio: float) -> str:
         most = "threads, " if not _limited(headroom) and headroom.threads != 1 else more
         dearest = ", ".join(
             f"{shorten(n.name, LONGEST) or 'a node without a name'} "
-            f"({n.op_type}, {round(100 * n.share_ratio)} % of what is lost)"
+            f"({n.op_type}, {round(100 * n.share_ratio)} % of the lost time)"
             for n in headroom.dearest
         )
         return f": {most}fusions, layout or another engine may help; most expensive: {dearest}"
@@ -169,5 +168,5 @@ def _next(headroom: Headroom, ratio: float) -> str:
     if headroom.memory_bound:
         return f": {only}smaller weights (int8, 4 bits) or a larger batch {help_}"
     if headroom.int8:
-        return f", in int8 already: {only}a smaller model or another machine {help_}"
+        return f", already in int8: {only}a smaller model or another machine {help_}"
     return f": {only}int8 or another engine {help_}"

@@ -34,9 +34,7 @@ from ortune.report.sides import beside as figure_beside
 from ortune.report.sides import value as figure_value
 from ortune.report.stored_words import STATES, machine, when
 
-NO_CLAIM = (
-    "measured apart, so no difference between sessions is a claim: each result holds within its own blocks"
-)
+NO_CLAIM = "measured separately, so differences between sessions are no claim; each result holds within its own blocks"
 UNKNOWN = "not known"
 MOST_ROWS = 8  # operators of profiles side by side
 STANDING = {"nothing-tested": "nothing was tested", "not-shown": "no improvement found"}
@@ -55,7 +53,7 @@ def side_by_side(sessions: Sequence[StoredSession]) -> History:
     warnings = [f"{_and(breaking)} {differ}: {NOT_COMPARABLE}"] if breaking else []
     unknown = [s.id or s.label for s in sessions if s.document is None]
     if unknown:
-        warnings.append(f"no finished document, so little is known of {', '.join(unknown)}: {NOT_COMPARABLE}")
+        warnings.append(f"no finished result of {', '.join(unknown)}: {NOT_COMPARABLE}")
     return History(
         contrasts=tuple(contrasts),
         comparable=not warnings,

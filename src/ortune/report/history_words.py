@@ -11,13 +11,13 @@ from ortune.report.document import Block, Code, Column, Document, Line, Pairs, T
 from ortune.report.numbers import change, duration, enough, memory, span
 
 _NOTHING = "-"
-NO_BLOCK = "none of its blocks counts"
+NO_BLOCK = "no usable block"
 """Why a release that ran was not measured."""
 
 
 def no_time(needed_s: float) -> str:
     """Why a release that ran was not compared, and with which budget all are."""
-    return f"not compared within the budget ({enough(needed_s)} does)"
+    return f"not compared: budget too small ({enough(needed_s)} does)"
 
 
 def headline(result: HistoryResult) -> str:

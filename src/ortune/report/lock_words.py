@@ -103,7 +103,7 @@ def uncompared(missing: Uncompared, was: Snapshot, now: Snapshot) -> str:
         case "processor":
             why = "the processor differs"
         case "architecture":
-            return "another architecture has other kernels and may use other operators"
+            return "another architecture has other kernels and may use different operators"
         case "untold-then":
             why = "the profile of the locked run has none"
         case "untold-now":
@@ -143,7 +143,7 @@ _SENTENCES = {
     "level": "level {name} (not the one in use): operators changed, {was} -> {now} nodes",
     "placement": "{name} has {now} nodes, had {was}",
     "settings": "{name} {was} -> {now}",
-    "shapes": "fed {name} as {now}, locked as {was}",
+    "shapes": "input {name} is {now}, locked as {was}",
     "producer": "exporter {was} -> {now}",
     "not-compared": "{now}",
 }

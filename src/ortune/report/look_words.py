@@ -23,7 +23,7 @@ ROUGH_SLOWDOWN = 1.3
 
 
 LATENCY, PROFILE = "a warmed-up latency", "the profile"
-NAMES = "mapping of optimized nodes to your node names"
+NAMES = "mapping of optimised nodes to your node names"
 
 
 def no_time_for(what: str, more_s: float) -> str:
@@ -68,7 +68,7 @@ def flops_note(cost: ModelCost) -> str:
     unknown = uncounted(cost)
     notes = [f"not counted: {unknown}"] if unknown else []
     notes += cost.notes[:1]
-    notes += [f"and {len(cost.notes) - 1} more such"] if len(cost.notes) > 1 else []
+    notes += [f"and {len(cost.notes) - 1} more notes like this"] if len(cost.notes) > 1 else []
     return "; ".join(notes)
 
 
@@ -174,7 +174,7 @@ def timing(result: LookResult) -> list[tuple[str, str]]:
     also += [result.runtime.build] if result.runtime else []
     rows = [("besides", ", ".join(also))]
     if result.busy:
-        rows.append(("busy", f"this machine was, so times are too long: {result.busy}"))
+        rows.append(("busy", f"warning: machine busy ({result.busy}); times are inflated"))
     if result.headroom is not None:
         rows.append(("headroom", result.headroom.sentence))
     rows += [] if plan == "default" else [("with", plan)]
@@ -258,7 +258,7 @@ def document(envelope: Envelope[LookResult]) -> Document:
     return Document(
         blocks=[
             Line(headline(result), "strong"),
-            Points(title="what stands out", items=findings(result), marked=True),
+            Points(title="findings", items=findings(result), marked=True),
             Pairs(
                 title=envelope.model.path if envelope.model else "",
                 rows=[
@@ -276,6 +276,6 @@ def document(envelope: Envelope[LookResult]) -> Document:
             Line(left_out(result), "look"),
             Code(title="next", lines=result.next_commands, commands=True),
         ],
-        support=[Points(title="what else stands out", items=lesser(result), marked=True)],
+        support=[Points(title="other findings", items=lesser(result), marked=True)],
         dense=True,
     )

@@ -32,7 +32,7 @@ def about(file: OrtFile) -> list[tuple[str, str]]:
     """What a file in ORT format was made for: titles and sentences."""
     read_by = f", read by {file.read_by}" if file.read_by else ""
     saved = _counted(file.saved_optimisations)
-    later = f"; stores optimizations for load time, which make {saved}" if saved else ""
+    later = f"; stores optimisations for load time, which make {saved}" if saved else ""
     rows = [("ORT format", f"version {file.version or 'missing'}{read_by}")]
     plain = f", except for the nodes that {file.kept_for} takes" if file.kept_for else ""
     rows.append(("optimized", f"level {file.level}{plain}, style {file.style}{later}"))
@@ -51,7 +51,7 @@ def levels(comparison: LevelComparison) -> list[Block]:
         table(
             [Column("places"), Column("source nodes", "text"), *(Column(name, "text") for name in names[1:])],
             [*rows, totals],
-            title=f"what each optimization level does to {source.n_nodes} nodes",
+            title=f"what each optimisation level does to {source.n_nodes} nodes",
         )
     ]
     if more > 0:
@@ -123,7 +123,11 @@ def conversion(record: OrtConversion) -> list[Block]:
     rows += [row for row in about(record.file) if row[0] != "optimized" or record.file.saved_optimisations]
     if record.file.style == "runtime":
         rows.append(
-            ("load with", "session.enable_saved_runtime_optimizations=1, or what is stored is not applied")
+            (
+                "load with",
+                "session.enable_saved_runtime_optimizations=1, otherwise the stored optimisations are "
+                "not applied",
+            )
         )
     if record.needed_path:
         rows.append(("reduced build", f"--include_ops_by_config {record.needed_path}"))
@@ -143,8 +147,8 @@ def aware(file: AwareFile) -> str:
 
 
 def needed(record: OrtConversion) -> Points:
-    """What a reduced build needs."""
-    return Points(title="a reduced build needs", items=record.needed)
+    """The operators for a reduced build."""
+    return Points(title="operators for a reduced build", items=record.needed)
 
 
 def headline(result: ConvertResult, verdict: str) -> str:
@@ -200,7 +204,7 @@ def _files(matrix: Matrix, records: Sequence[OrtConversion]) -> Block:
     """The files of a set, and how each is loaded."""
     rows = []
     for entry, record in zip(matrix.entries, records, strict=True):
-        kept = f"{record.aware.n_kept} nodes kept plain" if record.aware else ""
+        kept = f"{record.aware.n_kept} nodes kept unoptimised" if record.aware else ""
         own = _counted(record.file.own_operators)
         rows.append(
             (entry.file, entry.provider, record.level, "; ".join(filter(None, (kept, own))) or "plain ONNX")

@@ -26,8 +26,7 @@ def headline(page: WatchedPage) -> str:
     n, runs = len(page.sessions), sum(session.runs.n for session in page.sessions)
     findings = {(f.code, f.what) for session in page.sessions for f in session.findings}
     failed = sum(bool(session.error) for session in page.sessions)
-    quiet = "no findings" if failed or page.trouble else "nothing stands out"
-    stands_out = f"{len(findings)} finding{'s' * (len(findings) != 1)}" if findings else quiet
+    stands_out = f"{len(findings)} finding{'s' * (len(findings) != 1)}" if findings else "no findings"
     return (
         f"{n} session{'s' * (n != 1)}{f' ({failed} failed)' if failed else ''} and {runs} run{'s' * (runs != 1)} of "
         f"onnxruntime-web {watched}; {_share(page)}; {stands_out}"
@@ -41,16 +40,14 @@ def document(envelope: Envelope[DiagnoseResult]) -> Document:
     page = result.page
     blocks: list[Block] = [*stopped(envelope), Line(headline(page), "unsure")]
     if not page.sessions:
-        trouble = " What the page said as it went wrong stands below." if page.trouble else ""
+        trouble = " The page's own error messages follow below." if page.trouble else ""
         blocks.append(
             Line(
-                "Nothing was made while it was watched, or a bundler has made something else of onnxruntime-web's "
-                f"classes. Where a click begins it: --headful, and --watch 60s.{trouble}"
+                "No session was created while the page was observed, or a bundler has renamed the classes of "
+                f"onnxruntime-web. If a click starts it, use --headful and --watch 60s.{trouble}"
             )
         )
-    blocks.append(
-        Points(title="what stands out", items=[_told(f, page) for f in result.findings], marked=True)
-    )
+    blocks.append(Points(title="findings", items=[_told(f, page) for f in result.findings], marked=True))
     blocks += [
         Pairs(title=f"session {i}{', in a worker' if s.worker else ''}", rows=list(_session(s, page.seen)))
         for i, s in enumerate(page.sessions, 1)
@@ -87,7 +84,7 @@ def _session(session: PageSession, page: PageSeen) -> Iterator[tuple[str, str]]:
             for w in model.weights
         ]
         more = f" and {len(files) - NAMED} more" if len(files) > NAMED else ""
-        yield "weights beside it", f"{', '.join(files[:NAMED])}{more}"
+        yield "with external data", f"{', '.join(files[:NAMED])}{more}"
     if model.error:
         yield "model not read", model.error
     if session.error:
@@ -115,7 +112,10 @@ def _session(session: PageSession, page: PageSeen) -> Iterator[tuple[str, str]]:
         if tensors:
             yield what, _tensors(tensors)
     if session.create_ns:
-        yield "created in", f"{duration(session.create_ns)}, with ONNX Runtime's log on (one observation)"
+        yield (
+            "created in",
+            f"{duration(session.create_ns)}, with ONNX Runtime's log enabled (one observation)",
+        )
     yield from _runs(session, page)
 
 
@@ -163,7 +163,7 @@ def _tensors(tensors: Sequence[PageTensor]) -> str:
 
 def _share(page: WatchedPage) -> str:
     if not page.main_thread_ns:
-        return "the main thread was not sampled" if page.seen.browser else "the page ended meanwhile"
+        return "the main thread was not sampled" if page.seen.browser else "the page closed meanwhile"
     share = percent(page.model_thread_ns / page.main_thread_ns, 0)
     return f"WebAssembly takes {share} of the main thread's busy time"
 
@@ -172,7 +172,7 @@ def _page(page: WatchedPage) -> Iterator[tuple[str, str]]:
     environment = page.seen
     if environment.browser:  # a page that crashed tells nothing of itself any more
         yield "browser", f"{environment.browser}, {environment.cpus} processors"
-        yield "cross-origin isolated", "yes" if environment.isolated else "no: WebAssembly has one thread"
+        yield "cross-origin isolated", "yes" if environment.isolated else "no, so WebAssembly has one thread"
     if environment.adapter:
         yield (
             "WebGPU adapter",

@@ -40,7 +40,7 @@ VERDICTS: dict[PartitionVerdict, str] = {
     "good": "worth using",
     "maybe": "measure it on the phone",
     "poor": "the CPU is likely faster",
-    "none": "nothing is taken",
+    "none": "no node is supported",
 }
 TONES: dict[PartitionVerdict, Tone] = {"good": "good", "maybe": "unsure", "poor": "bad", "none": "bad"}
 ORDER: tuple[PartitionVerdict, ...] = ("good", "maybe", "poor", "none")
@@ -71,8 +71,8 @@ def _shown(provider: ProviderPartition) -> PartitionState:
 
 def _taken(state: PartitionState) -> str:
     if not state.regions:
-        return "takes no node"
-    return f"takes {percent(state.work_ratio, 0)} of the work in {_counted(state.regions, 'region')}"
+        return "supports no node"
+    return f"supports {percent(state.work_ratio, 0)} of the work in {_counted(state.regions, 'region')}"
 
 
 def _counted(n: int, word: str) -> str:
@@ -81,7 +81,7 @@ def _counted(n: int, word: str) -> str:
 
 def not_asked(provider: str, what: str) -> str:
     """That the provider itself gave no answer."""
-    return f"{NAMES[provider]} itself could not be asked: {what.splitlines()[0]}"
+    return f"{NAMES[provider]} could not be queried: {what.splitlines()[0]}"
 
 
 def document(envelope: Envelope[PartitionResult]) -> Document:
@@ -133,7 +133,7 @@ def sentence(provider: ProviderPartition) -> str:
             how = (
                 "with fixed shapes" if state.name == "fixed-shapes" else f"after {_rewrites(state.rewrites)}"
             )
-            parts.append(f"{_taken(state).removeprefix('takes ')} {how} ({VERDICTS[state.verdict]})")
+            parts.append(f"{_taken(state).removeprefix('supports ')} {how} ({VERDICTS[state.verdict]})")
         before = state
     return f"{NAMES[provider.provider]} {', '.join(parts)}"
 
@@ -200,7 +200,7 @@ def _provider(provider: ProviderPartition) -> list[Block]:
 def _agreement(agreed: ProviderAgreement) -> str:
     """How far the table and the provider agree, and on which operators they do not."""
     ratio = percent(agreed.n_equal / agreed.n_nodes if agreed.n_nodes else 1.0)
-    text = f"{agreed.asked} itself agrees on {agreed.n_equal} of {agreed.n_nodes} nodes ({ratio})"
+    text = f"{agreed.asked} confirms {agreed.n_equal} of {agreed.n_nodes} nodes ({ratio})"
     parts = [
         f"{n} {op[1:]} that it {'takes' if op[0] == '+' else 'leaves'}" for op, n in agreed.differing.items()
     ]
@@ -247,7 +247,7 @@ def _details(provider: ProviderPartition) -> list[Block]:
             notes=[f"and {_counted(more, 'region')} more"] if more else [],
         ),
         table(
-            (Column("left to the CPU", "label"), Column("nodes"), Column("reason", "text")),
+            (Column("on the CPU", "label"), Column("nodes"), Column("reason", "text")),
             [(left.op_type, str(len(left.nodes)), why(left.reason)) for left in provider.left[:SHOWN_LEFT]],
             notes=[f"and {len(provider.left) - SHOWN_LEFT} more kinds"] if len(provider.left) > SHOWN_LEFT else [],
         ),
@@ -275,7 +275,7 @@ def _drawing(provider: ProviderPartition) -> Block:
                     about=f"region {number + 1}: {len(region.nodes)} nodes, {percent(region.work_ratio, 0)}",
                 )
             )
-    alt = f"{provider.n_nodes} nodes in the order in which they run, {len(provider.regions)} regions"
+    alt = f"{provider.n_nodes} nodes in execution order, {len(provider.regions)} regions"
     ticks = ((0.0, "first node"), (1.0, "last node"))
     return Chart(alt=alt, marks=tuple(marks), height_px=56, x=Axis(ticks=ticks))
 
@@ -298,7 +298,7 @@ def _commands(path: str, result: PartitionResult) -> list[str]:
 
 _WHY = {
     "not-listed": "not in its operator list",
-    "fused-operator": "made by ONNX Runtime's optimiser, not an ONNX operator",
+    "fused-operator": "created by ONNX Runtime's optimiser, not an ONNX operator",
     "old-opset": "operator version too old: {}",
     "behind-stop": "behind {}, where it stops",
     "unknown-shape": "shape of {} unknown",
@@ -311,7 +311,7 @@ _WHY = {
     "inputs": "unsupported inputs: {}",
     "outputs": "unsupported outputs: {}",
     "quantized-form": "quantized form: {}",
-    "alone": "alone it would only copy",
+    "alone": "on its own it would only copy",
     "refused": "refused by the provider",
 }
 """What is said of a reason; of others their detail."""

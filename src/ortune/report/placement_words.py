@@ -75,7 +75,7 @@ STATES = {
     "functional-only": "functional only: its GPU is emulated, so times mean nothing",
     "failed": "does not run this model",
     "absent": "not offered",
-    "not-tried": "not tested within the budget",
+    "not-tried": "not tested: budget too small",
 }
 
 

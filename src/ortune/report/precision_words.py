@@ -8,7 +8,7 @@ from ortune.records import Calibration, OutputDifference, Plan, PrecisionRow
 from ortune.report.document import Cell, Column, Table, table
 from ortune.report.numbers import change, percent, size, span, three
 
-HEADS = ("time in the race", "size", "relative L2", "cosine", "top-1")
+HEADS = ("time (exploratory)", "size", "relative L2", "cosine", "top-1")
 
 
 def side_by_side(precision: Sequence[PrecisionRow]) -> Table:
@@ -50,7 +50,7 @@ def model(plan: Plan) -> str:
 
 
 def error(outputs: OutputDifference) -> str:
-    """How far the outputs of a quantised model are from those of the original."""
+    """How far the outputs of a quantized model are from those of the original."""
     parts = [f"outputs {three(100 * outputs.relative_l2)} % away (relative L2)"]
     if outputs.top1 is not None:
         parts.append(f"top-1 agreement {percent(outputs.top1)}")
@@ -58,7 +58,7 @@ def error(outputs: OutputDifference) -> str:
 
 
 def rests_on(calibration: Calibration, row: PrecisionRow) -> str:
-    """What a quantised model was calibrated and checked on; what rests on invented inputs is not final."""
+    """What a quantized model was calibrated and checked on; what rests on invented inputs is not final."""
     checked = _sets(calibration.checked)
     if not calibration.source:
         what = (

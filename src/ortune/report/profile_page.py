@@ -69,7 +69,7 @@ def _facts(envelope: Envelope[ProfileResult]) -> list[tuple[str, str]]:
     if result.slowdown_ratio is not None:
         rows.append(("with the profiler", f"{result.slowdown_ratio:.2f}x the time without"))
     if result.memory is not None:
-        rows.append(("memory at most", memory(words.memory_total(result.memory))))
+        rows.append(("peak memory", memory(words.memory_total(result.memory))))
     if result.side is not None:
         rows.append(("plan", result.side.plan.describe()))
         rows.append(("ONNX Runtime", result.side.runtime.build))

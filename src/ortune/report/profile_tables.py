@@ -15,9 +15,9 @@ CATEGORIES: dict[CategoryName, str] = {
     "device-wait": "waiting for the device",
     "casts-and-layout": "casts and layout changes",
     "shape-arithmetic": "shape arithmetic",
-    "control-flow": "control flow itself",
+    "control-flow": "control flow",
     "between-nodes": "overhead between nodes",
-    "device-idle": "the device idle, between kernels",
+    "device-idle": "device idle between kernels",
     "outside-run": "outside the run",
     "unexplained": "unexplained",
 }

@@ -51,7 +51,7 @@ LESS = 0.1
 """Share of what slow runs take longer from which on it is said that other parts of them took less."""
 NAME = 48
 SAID_FIRST = (
-    "the events of its runs",
+    "events inside its runs",
     "runs of another model",
     "events of another process",
     "where runs begin",
@@ -89,8 +89,8 @@ def subject(result: ProfileResult) -> str:
     return result.side.label if result.side else result.trace.path or "profile"
 
 
-MEASURING_PEAK = "measuring what this machine can do at most, once: about ten seconds"
-PEAK_DOUBTED = "nodes are faster than the stored peak of this machine allows: measuring it again"
+MEASURING_PEAK = "measuring this machine's peak once, about ten seconds"
+PEAK_DOUBTED = "nodes exceed the stored peak of this machine; measuring it again"
 
 
 def no_peak(why: str, *, again: bool) -> str:
@@ -100,7 +100,7 @@ def no_peak(why: str, *, again: bool) -> str:
 
 def too_many_runs(steady: int, last: int) -> str:
     """That the end of a long trace is told alone."""
-    return f"of {steady:,} steady runs only the last {last:,} are shown"
+    return f"only the last {last:,} of {steady:,} steady runs are shown"
 
 
 def headline(result: ProfileResult) -> str:
@@ -118,12 +118,14 @@ def _doubt(result: ProfileResult) -> str:
 def run_sentence(result: ProfileResult) -> str:
     """The mean steady run, and its largest owners."""
     if not result.n_runs:
-        return "no run was recorded to its end, so there are no times per run"
+        return "no run was recorded completely, so there are no times per run"
     if not result.wall_ns:
-        return "by the clock of this profile its runs took no time, so there are no times per run"
+        return (
+            "the clock of this profile is too coarse: its runs measure as 0 ms, so there are no times per run"
+        )
     runs = "one run" if result.n_runs == 1 else f"mean of {result.n_runs} steady runs"
     if any(AS_ONE_RUN in text for text in result.trace.missing):
-        runs = "all that was recorded, as one run"
+        runs = "everything recorded, as one run"
     text = f"{_doubt(result)}{duration(result.wall_ns)} a run, profiled ({runs})"
     largest = max(result.categories, key=lambda c: c.ns, default=None)
     if largest is not None and largest.ns > 0:
@@ -368,7 +370,7 @@ def memory_line(result: ProfileResult) -> str:
             owners.append(f"{words} {size(size_bytes)}{_largest(m, called) if words == VALUES else ''}")
     text += f": {', '.join(owners)}" if owners else _largest(m, called)
     untouched = memory_total(m) - (m.resident_bytes or memory_total(m))
-    text += f"; {size(untouched)} of it was never used" if untouched > 0 else ""
+    text += f"; {size(untouched)} of it never used" if untouched > 0 else ""
     text += f"; the arena holds {size(m.held_bytes)}" if m.held_bytes is not None else ""
     return f"{text} ({memory_source(m)})"
 
@@ -415,7 +417,7 @@ def page_parts(run: PageParts) -> str:
         return f"{name} {duration(ns)}" if ns > 0 else f"{name} too small to measure"
 
     operators = "queueing operators" if run.queued else "operators"
-    rest = "waiting for the GPU and the rest" if run.queued else "rest"
+    rest = "waiting for the GPU, and other time" if run.queued else "rest"
     parts = [
         part("preparing inputs", run.inputs_ns),
         part(operators, run.operators_ns),
@@ -469,7 +471,7 @@ def slowdown(result: ProfileResult) -> str:
     if ratio >= ROUGH_SLOWDOWN:
         return f"runs take {ratio:.2f}x the time of those without it, so small nodes appear too expensive"
     if abs(ratio - 1) <= SLOWDOWN_WORTH_SAYING:
-        return "runs take as long as those without it, to 3 %"
+        return "runs take as long as without it, within 3 %"
     return f"runs take {ratio:.2f}x the time of those without it (another process)"
 
 
@@ -479,7 +481,7 @@ def interference(result: ProfileResult) -> str:
     if result.fast_ns is not None and result.wall_ns:
         beyond = max(0.0, 1 - result.fast_ns / result.wall_ns)
         parts.append(
-            f"{percent(beyond, 0)} of the mean run is interference: at their fast end its parts take "
+            f"{percent(beyond, 0)} of the mean run is interference; without it a run takes "
             f"{duration(result.fast_ns)}"
         )
     if result.sensors is not None and result.sensors.load1 is not None:
@@ -518,7 +520,7 @@ def _damage(trace: TraceInfo, which: str) -> list[str]:
         sentences.append(f"{which} was truncated; the readable part is shown")
     if n := trace.n_mended:
         sentences.append(
-            f"{which} is damaged: {n:,} {'event is' if n == 1 else 'events are'} not JSON (a comma too many), and "
+            f"{which} is damaged: {n:,} {'event is' if n == 1 else 'events are'} not JSON (an extra comma), and "
             f"{'was' if n == 1 else 'were'} read without the comma"
         )
     if n := trace.left_out_runs:
@@ -534,7 +536,7 @@ def _damage(trace: TraceInfo, which: str) -> list[str]:
     if n := trace.n_outside:
         sentences.append(
             f"{which} is damaged: {n:,} {'execution of a node is' if n == 1 else 'executions of nodes are'} left out: "
-            "the run around them was not recorded to its end"
+            "the run around them was not recorded completely"
         )
     lacks = [text for text in trace.missing if text.startswith(SAID_FIRST)]
     return [*sentences, *(f"{which} lacks {text}" for text in lacks)]
@@ -592,7 +594,7 @@ def document(envelope: Envelope[ProfileResult]) -> Document:
         blocks=[
             *_against(result),
             Line(run_sentence(result), "" if result.against else "strong"),
-            Points(title="what stands out", items=_first_findings(result), marked=True),
+            Points(title="findings", items=_first_findings(result), marked=True),
             _categories(result),
             Pairs(rows=page),
             nodes(result, FEW_NODES),
@@ -602,7 +604,7 @@ def document(envelope: Envelope[ProfileResult]) -> Document:
             Code(title="next", lines=next_commands(envelope), commands=True),
         ],
         support=[
-            Points(title="what else stands out", items=findings(result)[FEW_FINDINGS:], marked=True),
+            Points(title="other findings", items=findings(result)[FEW_FINDINGS:], marked=True),
             nodes(result, after=FEW_NODES),
             layers(result),
             Pairs(rows=[(name, text) for name, text in facts if text]),

@@ -43,7 +43,7 @@ MOST_NAMED = 12
 """Layers in float that are named one by one; the page and the JSON have all."""
 
 
-NOTHING_TO_RACE = "no model in fewer bits can be compared with the float model, so nothing is raced"
+NOTHING_TO_RACE = "no quantized model can be compared with the float model, so nothing was timed"
 
 
 def no_time(n: int, needed_s: float) -> str:
@@ -54,7 +54,7 @@ def no_time(n: int, needed_s: float) -> str:
 
 def headline(result: QuantizeResult) -> str:
     """What the winner gains and costs, or why float stays."""
-    unsure = f"{NOT_FINAL} (invented inputs): " if not result.calibration.source else ""
+    unsure = f"{NOT_FINAL} (synthetic inputs): " if not result.calibration.source else ""
     comparison, row = result.against_default, _winner(result)
     if comparison is None or row is None:
         raced = any(each.comparison is not None for each in result.front)
@@ -71,10 +71,10 @@ def _why_float(result: QuantizeResult) -> str:
     if result.no_time and not any(map(_is_confirmed, models)):
         return result.no_time
     if not models:
-        return "no quantizer made a model that runs"
+        return "no quantized model runs"
     if not right:
-        return f"no model in fewer bits keeps the tolerance {result.tolerance}"
-    return "no model in fewer bits that keeps the tolerance is confirmed to be faster"
+        return f"no quantized model keeps the tolerance {result.tolerance}"
+    return "no quantized model within the tolerance is confirmed to be faster"
 
 
 def _is_float(row: FrontRow) -> bool:
@@ -96,7 +96,7 @@ def _error(error: float) -> str:
 
 def _n_float(row: FrontRow) -> str:
     if not row.n_float:
-        return "all layers in fewer bits"
+        return "all layers quantized"
     return f"{row.n_float} of {row.n_layers} layers kept in float"
 
 
@@ -104,16 +104,27 @@ def rests_on(calibration: Calibration, needed: int) -> str:
     """How many inputs the answer rests on, and how many a final one needs."""
     seen = f"error measured on {_sets(calibration.checked)}"
     if not calibration.source:
-        return f"{NOT_FINAL}: calibrated and compared on invented inputs; {needed} real ones would do (--data FOLDER)"
+        return (
+            f"{NOT_FINAL}: calibrated and compared on synthetic inputs; pass at least {needed} real ones "
+            "with --data FOLDER"
+        )
     text = f"calibrated on {_sets(calibration.inputs)} of {calibration.source}, {seen} that were held out"
-    return f"{text}; {needed} would show that at most 5 % of others exceed the tolerance" if needed else text
+    return (
+        f"{text}; {needed} are needed to show that at most 5 % of inputs exceed the tolerance"
+        if needed
+        else text
+    )
 
 
 SATURATION = {
-    "measured": "this processor has no VNNI: pairs of 8-bit products saturate, which the error includes; elsewhere it "
-    "is smaller",
-    "elsewhere": "on x86 processors without VNNI pairs of 8-bit products saturate, so outputs differ there; the "
-    "portable variant has weights of 7 bits (range=7)",
+    "measured": (
+        "this processor has no VNNI, so sums of 8-bit products saturate; the error includes that and is "
+        "smaller elsewhere"
+    ),
+    "elsewhere": (
+        "on x86 processors without VNNI, sums of 8-bit products saturate and outputs differ; for these "
+        "use 7-bit weights (range=7)"
+    ),
 }
 
 
@@ -128,13 +139,13 @@ def kept_line(row: LayerRow) -> str:
         name = f"{row.n_kept} of {len(row.members)} like {row.name}"
     parts = []
     if row.reason == "not-quantized":
-        parts.append("ONNX Runtime's quantizer does not take it")
+        parts.append("ONNX Runtime's quantizer does not support it")
     if row.error_ratio is not None:
         parts.append(f"{percent(row.error_ratio, 0)} of the error")
     if row.time_ratio is not None:
         parts.append(f"{percent(row.time_ratio, 0)} of the time")
     if row.reason == "no-gain":
-        parts.append("fewer bits do not make it faster")
+        parts.append("quantization does not make it faster")
     return f"{name}: {', '.join(parts)}" if parts else name
 
 
@@ -198,12 +209,12 @@ def _front(result: QuantizeResult) -> Table:
         of = "" if not row.n_layers else f"{row.n_float} of {row.n_layers}"
         said = ["winner"] if row.chosen else ["beyond the tolerance"] if not row.ok else []
         if row.pareto and not row.chosen and row.ok:
-            said.append("on the front")
+            said.append("Pareto-optimal")
         if row.comparison is not None and not _is_confirmed(row):
             said.append("not confirmed")
         size_text = size(row.size_bytes) if row.size_bytes is not None else ""
         rows.append([_name(row), of, _error(row.error), time, size_text, ", ".join(said)])
-    note = "error: the worst slice of all outputs and inputs, relative L2"
+    note = "error: worst slice over all outputs and inputs, relative L2"
     return table(columns, rows, notes=[note] if len(rows) > 1 else [], dense=True)
 
 

@@ -61,7 +61,7 @@ def _issue(issue: IssueReport) -> Document:
     blocks: list[Block] = [
         Line(f"{issue.path}: {issue.skeleton.path} beside it, {issue.skeleton.headline}", "strong"),
         Points(title="where it is not the original", items=skeleton_words.differences(issue.skeleton)),
-        Line(f"describe in {issue.path} what happens, read both before you send them", "faint"),
+        Line(f"describe the problem in {issue.path}, and read both files before you send them", "faint"),
     ]
     return Document(title="ortune report", blocks=blocks)
 

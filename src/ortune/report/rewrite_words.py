@@ -12,7 +12,7 @@ from ortune.report.document import Annotation, Code, Document, Line, Pairs, Poin
 from ortune.report.numbers import shorten
 
 AFTER_OTHERS = "applies only after the previous rewrites"
-CLEAN_UP = "prepares for later rewrites; alone it gains nothing, because ONNX Runtime does the same"
+CLEAN_UP = "prepares for later rewrites; alone it brings nothing, because ONNX Runtime does the same"
 MOST_OPERATORS = 10
 MOST_REASONS = 3
 
@@ -24,7 +24,7 @@ def not_installed(package: str) -> str:
 
 def unseen_feature(feature: str) -> str:
     """Why a rewrite is not said to fit before a page has run."""
-    return f"useful where the browser's GPU has {feature}, which is seen once a page runs: ortune tune"
+    return f"useful where the browser's GPU has {feature}, known only once a page runs; use ortune tune"
 
 
 def may_differ(random: Collection[str], by_values: Collection[str]) -> str:
@@ -36,13 +36,13 @@ def may_differ(random: Collection[str], by_values: Collection[str]) -> str:
     """
     if random:
         return (
-            f"the model draws random numbers ({', '.join(sorted(random))}), so its outputs differ from run to run "
-            "whatever is rewritten, and may in length too"
+            f"the model draws random numbers ({', '.join(sorted(random))}), so its outputs differ from run to "
+            "run in any case, possibly in length too"
         )
     if by_values:
         return (
-            f"how long outputs are hangs on values ({', '.join(sorted(by_values))}), so what differs by rounding alone "
-            "may come out a step longer or shorter; other inputs (--inputs, --seed) tell whether it always does"
+            f"output lengths depend on values ({', '.join(sorted(by_values))}), so rounding alone may change a "
+            "length by one step; try other inputs (--inputs, --seed)"
         )
     return ""
 
@@ -148,7 +148,7 @@ def document(envelope: Envelope[RewritingResult]) -> Document:
     if result.settings:
         rows.append(("set with it", ", ".join(f"{name}={value}" for name, value in result.settings.items())))
     if result.hardware_bound:
-        rows.append(("bound to", "this kind of CPU and this build of ONNX Runtime"))
+        rows.append(("bound to", "this CPU type and this build of ONNX Runtime"))
     wrong = envelope.verdict == "wrong-output"
     tone: Tone = "bad" if wrong else "good" if result.path else "unsure"
     return Document(

@@ -14,6 +14,6 @@ def document(envelope: Envelope[BenchResult]) -> Document:
     bench, host = bench_words.document(envelope), envelope.host
     if host is None:
         return bench
-    where = f"in {host.cpu}, {host.logical} logical processors, which somebody opened"
+    where = f"in {host.cpu}, {host.logical} logical processors"
     n = next((i for i, block in enumerate(bench.blocks) if not isinstance(block, Line)), len(bench.blocks))
     return replace(bench, blocks=[*bench.blocks[:n], Line(where), *bench.blocks[n:]])

@@ -22,9 +22,9 @@ def headline(result: SkeletonResult) -> str:
     if result.same:
         return f"{what}: findings and profile are the original's"
     if result.profile is None:
-        return f"{what}; not proven: it could not be profiled beside the original"
+        return f"{what}; not proven: it could not be profiled together with the original"
     if _too_busy(result.profile) and result.places_before == result.places_after and result.profile.placed:
-        return f"{what}: findings and nodes are the original's; the machine was too busy to tell where the time goes"
+        return f"{what}: findings and nodes are the original's; the machine was too busy to compare where the time goes"
     return f"{what}; it differs from the original in {_where(result)}"
 
 
@@ -57,22 +57,22 @@ def differences(result: SkeletonResult) -> list[str]:
         ]
     if profile is not None and not profile.alike:
         codes.append(
-            f"{percent(profile.moved_ratio)} of the time lies in other operators, where the original beside itself has "
+            f"{percent(profile.moved_ratio)} of the time is in other operators; a second run of the original has "
             f"{percent(profile.again_ratio)}"
-            + (": the machine was too busy to tell; try again" if _too_busy(profile) else "")
+            + (": inconclusive, the machine was too busy; try again" if _too_busy(profile) else "")
         )
     if result.by_values:
         codes.append(
-            f"{_counted(result.by_values)}: what they do follows the values, which are others here; take their "
-            "time from the original"
+            f"{_counted(result.by_values)}: their work depends on values, which differ here; use their time in "
+            "the original"
         )
     if result.own_operators:
         codes.append(
-            f"{_counted(result.own_operators)}: operators of the owner's own, renamed; without their library it does "
-            "not load"
+            f"{_counted(result.own_operators)}: custom operators, renamed; without their library the skeleton "
+            "does not load"
         )
     if result.not_profiled:
-        codes.append("not profiled: original or skeleton does not run here")
+        codes.append("not profiled: the original or the skeleton does not run here")
     return codes
 
 
@@ -80,7 +80,7 @@ _FILE = frozenset({"SES001", "SES003", "SES004"})
 
 
 def _cause(code: str) -> str:
-    return " (of the file: metadata, its size, weights beside it)" if code in _FILE else ""
+    return " (of the file itself: metadata, size, external data)" if code in _FILE else ""
 
 
 def _changed(before: Mapping[str, int], after: Mapping[str, int]) -> list[tuple[str, int, int]]:
@@ -111,14 +111,14 @@ def _blocks(result: SkeletonResult) -> list[Block]:
     again = " ".join(f"--shape {text}" for text in result.inputs)
     rows = [
         ("nodes", f"{result.n_nodes:,}"),
-        ("values of a seed", f"{result.n_rebuilt:,} tensors and lists; {result.n_kept:,} small ones stay"),
+        ("values of a seed", f"{result.n_rebuilt:,} tensors and lists; {result.n_kept:,} small ones kept"),
         ("findings", _counted(result.places_after) or "none"),
     ]
     if profile is not None:
         rows += [
             (
                 "profile",
-                f"{percent(profile.moved_ratio)} of the time in other operators; the original beside itself "
+                f"{percent(profile.moved_ratio)} of the time in other operators; a second run of the original "
                 f"{percent(profile.again_ratio)} (one observation of each)",
             ),
             (
@@ -175,7 +175,7 @@ def issue(envelope: Envelope[SkeletonResult]) -> str:
                 Line("(What you did, what you expected, what happened instead.)"),
                 Pairs(title="Machine", rows=[(name, text) for name, text in machine if text.strip()]),
                 Line(
-                    f"{PurePath(result.path).name}, beside this report, is the model without weights, names and "
+                    f"{PurePath(result.path).name}, next to this report, is the model without weights, names and "
                     f"metadata: {result.headline}."
                 ),
                 *_blocks(result),

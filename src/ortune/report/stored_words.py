@@ -11,7 +11,7 @@ STATES = {
     "unfinished": "unfinished: interrupted, or still running",
     "unreadable": "cannot be read",
 }
-PLACES = {True: "this machine", False: "ANOTHER machine than this one", None: ""}
+PLACES = {True: "this machine", False: "ANOTHER machine, not this one", None: ""}
 
 
 def when(session: StoredSession) -> str:
@@ -32,7 +32,7 @@ def machine(host: Host | None) -> str:
 def provenance(session: StoredSession) -> str:
     """The line above everything told again: when, where, with what; never as if it were new."""
     if is_trace(session):
-        parts = [f"read {when(session)} from a trace, which does not say where and when it was measured"]
+        parts = [f"read {when(session)} from a trace, which does not record where and when it was measured"]
     else:
         began = (
             f"measured {when(session)}"
@@ -63,7 +63,7 @@ def summary(session: StoredSession) -> str:
     if session.state == "unfinished":
         n = sum(s.figures.n_trials for s in session.so_far if s.figures)
         if not n:
-            return f"{state}; nothing measured yet that could be told"
+            return f"{state}; no results yet"
         what = "one configuration" if len(session.so_far) == 1 else f"{len(session.so_far)} configurations"
         return f"{state}; {n} trials of {what} measured"
     return "; ".join(p for p in (state, session.headline or session.verdict) if p)
@@ -92,6 +92,6 @@ def so_far_row(item: SoFar) -> tuple[str, ...]:
 
 SO_FAR_HEADS = ("plan", "trials", "p50", "IQR", "CPU per run", "peak memory")
 SO_FAR_NOTE = (
-    "the session did not end, so nothing is claimed: medians over the trials measured by then, not compared "
-    "block by block"
+    "the session did not end, so there is no verdict; medians of the trials measured so far, not compared block "
+    "by block"
 )

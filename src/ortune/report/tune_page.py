@@ -30,7 +30,7 @@ def document(envelope: Envelope[TuneResult]) -> Document:
         blocks=[
             Line(result.headline or words.headline(result), "strong"),
             *(Line(text, "look") for text in words.limits(result)),
-            Section(title="What to paste", blocks=_paste(result)),
+            Section(title="Code to paste", blocks=_paste(result)),
             Section(
                 title="Next", blocks=[Code(title="", lines=words.next_commands(envelope), commands=True)]
             ),
@@ -60,7 +60,7 @@ def _paste(result: TuneResult) -> list[Block]:
     code = words.code_lines(result.code) if words.replaces(result) else []
     return [
         Code(title="", lines=code),
-        Line("" if code else f"Nothing: {default} is what you have."),
+        Line("" if code else f"Nothing to change: you already run {default}."),
         Line(f"The bundle, ready to ship: {result.bundle}" if result.bundle else "", "faint"),
     ]
 
@@ -75,7 +75,7 @@ def _large(result: TuneResult, claim: Comparison | None) -> tuple[str, str]:
     if result.wrong_default is not None and result.winner == result.default:
         return "", f"Set {result.default.describe()}"
     if words.stays_best(result):
-        return "", "Keep what you have" if words.today(result) else "Keep the default"
+        return "", "Keep the current configuration" if words.today(result) else "Keep the default"
     text = heads.word(verdict, result.estimand, result.worth_ratio)
     return "", text[:1].upper() + text[1:]
 

@@ -18,7 +18,7 @@ def won(difference: ProfileDifference) -> str:
     more = difference.b_wall_ns - difference.a_wall_ns
     both = f"{duration(difference.a_wall_ns)} -> {duration(difference.b_wall_ns)}"
     if differences.no_difference(difference) or more >= 0:
-        return f"Under the profiler the two differ by no more than noise ({both}), so it does not tell why."
+        return f"The reason is unknown: profiles of both differ by no more than noise ({both})."
     least = LEAST_PART * abs(more)
     fell = [row for row in difference.categories if row.difference_ns <= -least]
     parts = [f"{duration(-row.difference_ns)} of it {category_words(row.name)}" for row in fell[:2]]
@@ -26,9 +26,7 @@ def won(difference: ProfileDifference) -> str:
     if node is not None:
         kind = f" ({node.op_type})" if differences.beneath(node) else ""
         gone = ", which is gone" if node.b_ns is None else ""
-        parts.append(
-            f"most of all in {shorten(node.name, NAME)}{kind}: {duration(-node.difference_ns)}{gone}"
-        )
+        parts.append(f"mainly in {shorten(node.name, NAME)}{kind}: {duration(-node.difference_ns)}{gone}")
     rose = next((row for row in difference.categories if row.difference_ns >= least), None)
     if rose is not None:
         parts.append(f"{category_words(rose.name)} takes {duration(rose.difference_ns)} more")
@@ -48,7 +46,7 @@ def left(result: TuneResult) -> list[tuple[str, str]]:
         text = f"{nearest.plan.describe()}: {words.times(1 / nearest.ratio)} of the default's speed{interval}"
         rows.append(("nearest", f"{text}, race data"))
     if result.headroom is not None:
-        rows.append(("what is left to win", result.headroom.sentence))
+        rows.append(("remaining potential", result.headroom.sentence))
     untested = [c for c in result.candidates if c.fate == "not-tried"]
     if untested:
         names = ", ".join(c.plan.describe() for c in untested[: words.NAMED])

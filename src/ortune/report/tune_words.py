@@ -124,7 +124,7 @@ def _wrong_default(result: TuneResult) -> str:
 
 
 def fewer_bits(result: TuneResult) -> PrecisionRow | None:
-    """What is known of the winner's quantised model, where it runs one."""
+    """What is known of the winner's quantized model, where it runs one."""
     specs = result.winner.rewrites
     return next((r for r in result.precision if r.within_ratio != 0 and r.plan.rewrites[-1] in specs), None)
 
@@ -170,7 +170,7 @@ def bounds(comparison: Comparison) -> str:
 
 
 def _final(result: TuneResult) -> list[str]:
-    """What a quantised winner rests on: with invented inputs it is not final."""
+    """What a quantized winner rests on: with invented inputs it is not final."""
     row = fewer_bits(result)
     return [precision_words.rests_on(result.calibration, row)] if row and result.calibration else []
 
@@ -201,7 +201,7 @@ def _gain(result: TuneResult) -> list[str]:
     """What the winner gains over what runs, and what it is."""
     claim = deciding(result)
     if claim is None:
-        return [f"{result.winner.describe()} led the race, and nothing was confirmed", *_runs_now(result)]
+        return [f"{result.winner.describe()} looked fastest, but nothing was confirmed", *_runs_now(result)]
     now = today(result) is not None
     base, arrow, new = both_values(result).partition(" -> ")
     both = f"{'today ' if now else ''}{base} -> {new}" if arrow else "against today" if now else ""
@@ -321,7 +321,7 @@ def _stays(result: TuneResult) -> list[str]:
     refused, n = result.refused, _tried_words(result)
     rest = [*_runs_now(result, keep=stays_best(result)), _seen(result)]
     if refused is None or result.fell:
-        fell = f"the race's leader fell: {result.fell}" if result.fell else ""
+        fell = f"the leader failed: {result.fell}" if result.fell else ""
         return [f"no gain confirmed among {n}", fell, *rest]
     if refused.comparison.verdict == "faster":
         return [
@@ -360,7 +360,7 @@ def _untested_words(result: TuneResult) -> str:
     if not result.budget.n_trials and result.budget.promise:
         why = result.budget.promise
     elif _left_out(result.candidates) or not result.budget.n_trials:
-        why = "the time was over before any other configuration ran"
+        why = "the budget ended before any other configuration ran"
     elif not_made := [c.why for c in result.candidates if c.fate == "not-tried" and c.why]:
         why = not_made[0]
     return why
@@ -394,7 +394,7 @@ def _left_out(candidates: Sequence[Candidate]) -> list[Candidate]:
 def _leader(result: TuneResult) -> str:
     """What led the race and is not shipped."""
     name = result.refused.plan.describe() if result.refused else ""
-    return name if name and len(name) <= LONGEST_LEADER else "the race's leader"
+    return name if name and len(name) <= LONGEST_LEADER else "the leader"
 
 
 def _tried_words(result: TuneResult) -> str:
@@ -427,7 +427,7 @@ def _detectable(result: TuneResult) -> str:
         return f"minimum detectable effect {percent(share)}"
     for control in result.controls:
         if control.name == "spike-in" and control.detected and control.expected_ratio:
-            return f"the positive control, a wait of {change(control.expected_ratio)}, was detected"
+            return f"an artificial {change(control.expected_ratio)} slowdown was detected"
     return ""
 
 
@@ -537,7 +537,7 @@ def details(result: TuneResult) -> list[tuple[str, str]]:
 
 def _level(item: SettingWorth) -> str:
     if not item.value and item.read_back == "effect":
-        return "; it is in the model's file"
+        return "; stored in the model file"
     return f"; {VERIFIED[item.read_back]}"
 
 
@@ -629,7 +629,7 @@ def bundle_headline(info: BundleInfo) -> str:
     """What a bundle says of itself."""
     proof = info.proof
     if proof is None:
-        return f"{info.plan.describe()}; the bundle holds no proof"
+        return f"{info.plan.describe()}; the bundle contains no proof"
     said = heads.measured(proof, blocks_words(proof))
     return heads.headline(proof.verdict, said, f"with {info.plan.describe()}", estimand=proof.estimand)
 
@@ -709,7 +709,7 @@ def _checks(result: TuneResult) -> list[Line]:
 def untested(result: TuneResult) -> str:
     """How much was not tested, and where it is listed."""
     counts = (
-        (_left_out(result.candidates), "for want of time"),
+        (_left_out(result.candidates), "for lack of time"),
         (result.not_tried, "not possible or allowed here"),
     )
     parts = [f"{len(plans)} {why}" for plans, why in counts if plans]

@@ -85,7 +85,7 @@ def parse(text: str) -> RewriteSpec:
             )
         if key.strip() in params:
             raise UsageError(
-                f"parameter {key.strip()!r} is given twice", where=f"--rewrite {text}", do="pass it once"
+                f"parameter {key.strip()!r} is set twice", where=f"--rewrite {text}", do="pass it once"
             )
         params[key.strip()] = value
     return RewriteSpec(name=rewrite.name, params=rewrite.canonical(params))

@@ -118,7 +118,7 @@ def _batch_normalization(node: ir.Node) -> Affine | None:
 
 
 def _is_matrix(x: ir.Value, y: ir.Value) -> bool:
-    """Whether the channel axis of a batch normalization (axis 1) is also its last, by shape or by a Gemm."""
+    """Whether the channel axis of a batch normalisation (axis 1) is also its last, by shape or by a Gemm."""
     if x.shape is not None:
         return len(x.shape) == 2
     source, user = x.producer(), only_user(y)

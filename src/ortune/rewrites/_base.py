@@ -105,7 +105,7 @@ class Rewrite:
         targets: Where it can improve anything, by the names of targets; empty means everywhere.
         adapter_feature: What a browser's GPU must have, as its adapter names it; proposed only where a page told so.
         stage: Its place in a row of rewrites: what others build on comes first. Before ``CLEAN_UP`` is what makes
-            constants of what is fed, and sizes known; quantisers build on this too.
+            constants of what is fed, and sizes known; quantizers build on this too.
         change: The change in memory.
         family: Of rewrites of one family a plan has one: they do the same to a model in other ways.
         calibrated: Its task needs inputs to run the model on.

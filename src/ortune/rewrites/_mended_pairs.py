@@ -53,7 +53,7 @@ def mend_pairs(quantized: ir.Model, floats: ir.Model) -> tuple[str, ...]:
     said = []
     if outputs:
         names = ", ".join(repr(name) for name in outputs)
-        said.append(f"{names} stays in float: in 8 bits all of its values would share one scale")
+        said.append(f"{names} stays in float, because in 8 bits all of its values would share one scale")
     if pairs:
         said.append(
             f"{_counted(pairs, 'pair')} of QuantizeLinear and DequantizeLinear without an integer kernel removed"

@@ -18,7 +18,7 @@ FAMILY = "fewer bits"
 PRODUCTS = ("Conv", "ConvTranspose", "MatMul", "Gemm")
 RECURRENT = ("LSTM",)
 LEAST_BYTES = 16 << 10
-"""Weights that are worth quantising at all: below it a model's time is that of its calls."""
+"""Weights that are worth quantizing at all: below it a model's time is that of its calls."""
 
 SHARE = 4
 """Of so many weights of products one must be such that a rewrite changes it, or trying it is not worth the time."""

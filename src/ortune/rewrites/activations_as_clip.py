@@ -62,7 +62,7 @@ PATTERN = Pattern(
     replace=_replace,
     made="Wrote {n} {activation|activations} with Clip.",
     proposed="{n} HardSigmoid or HardSwish {node|nodes} can be a Clip from 0 to 6",
-    none="no HardSigmoid or HardSwish is in the model",
+    none="the model has no HardSigmoid or HardSwish",
     least_opset=_LEAST_OPSET,
 )
 REWRITE = PATTERN.rewrite(

@@ -146,7 +146,7 @@ def _change(model: ir.Model, params: Mapping[str, str]) -> RewriteResult:
         before = count
         count += sum(_replace(editor, _chains(scope)) for scope, _ in scopes_of(model))
     if not count:
-        why = "no per-channel scale or shift lies between two convolutions"
+        why = "no per-channel scale or shift is between two convolutions"
         return unchanged(why)
     what = f"Replaced scales and shifts by {count} depthwise 1x1 convolution{'s' if count > 1 else ''}."
     return RewriteResult(modified=True, what=what)

@@ -39,7 +39,7 @@ _FOLDED = op_set(
     "Range Reciprocal ReduceMax ReduceMean ReduceMin ReduceProd ReduceSum Relu Reshape Round ScatterElements ScatterND "
     "Sigmoid Sign Sin Slice Softmax Split Sqrt Squeeze Sub Sum Tanh Tile Transpose Trilu Unsqueeze Where Xor"
 )
-"""What is computed here: others are rare among constants, draw random numbers, or are what quantisers leave."""
+"""What is computed here: others are rare among constants, draw random numbers, or are what quantizers leave."""
 _LEAST_OPSET = 8  # arithmetic before broadcasts otherwise
 _SOFTMAX_OF_ONE_AXIS = 13  # from this opset on; the reference knows no other
 _MOST_NUMBERS = 1 << 26  # of a result

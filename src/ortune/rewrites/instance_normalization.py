@@ -58,7 +58,7 @@ class _Match:
 
 
 def _starts(mean: ir.Node) -> Iterator[ir.Value]:
-    """Lists the values that a mean may normalize: its input, or what that is the square of."""
+    """Lists the values that a mean may normalise: its input, or what that is the square of."""
     value = mean.inputs[0]
     if value is None:
         return
@@ -127,7 +127,7 @@ def _factors(values: Probes, plain: Probes) -> tuple[Array, Array] | None:
 
 
 def _match(mean: ir.Node, look: Look) -> _Match | str:
-    """Matches the instance normalization that begins with a mean; else the reason of a near miss, or ""."""
+    """Matches the instance normalisation that begins with a mean; else the reason of a near miss, or ""."""
     why = ""
     for x in _starts(mean):
         dims = look.of(x).dims

@@ -72,7 +72,7 @@ class _Match:
 
 
 def written_otherwise(mean: ir.Node, look: Look) -> tuple[ir.Node, tuple[str, ...]] | None:
-    """Finds a layer normalization written without some operators that ONNX Runtime's fusion needs.
+    """Finds a layer normalisation written without some operators that ONNX Runtime's fusion needs.
 
     None where it is none, or has them all, so that ONNX Runtime may make one operator of it.
     """
@@ -86,7 +86,7 @@ def written_otherwise(mean: ir.Node, look: Look) -> tuple[ir.Node, tuple[str, ..
 
 
 def _starts(node: ir.Node) -> Iterator[ir.Value]:
-    """Lists the values that a mean may normalize: its input, or what that is the square of."""
+    """Lists the values that a mean may normalise: its input, or what that is the square of."""
     value = node.inputs[0]
     if value is None:
         return
@@ -168,7 +168,7 @@ def _factors(values: Probes, plain: Probes, axis: int) -> tuple[Array, Array] | 
 
 
 def _match(mean: ir.Node, look: Look) -> _Match | str:
-    """Matches the layer normalization that begins with a mean; else the reason of a near miss, or ""."""
+    """Matches the layer normalisation that begins with a mean; else the reason of a near miss, or ""."""
     axis, why = reduced_axis(mean), ""
     for x in _starts(mean) if axis is not None else ():
         assert axis is not None

@@ -1,7 +1,7 @@
 """Unrolls a short Loop into copies of its body.
 
-What it is: a Loop with a small constant trip count, whose body never stops early, becomes that many copies of its
-    body, each fed with the results of the one before. Scan outputs are joined by Concat.
+What it is: a Loop with a small constant trip count, whose body never stops early, becomes copies of its body. Each
+    copy reads the results of the one before. Scan outputs are joined by Concat.
 Why it costs: every iteration sets up an executor and copies the carried values. Nothing is fused or laid out across
     iterations, and what depends only on the iteration number is recomputed every time.
 Evidence: a Loop with a constant trip count and a body of few nodes; its time compared with that of the nodes in it.

@@ -1,7 +1,7 @@
 """Merges several small matrix multiplications of one row into one.
 
-What it is: MatMul or Gemm nodes with the same single-row input and small constant weights (the heads of a classifier,
-    the gates of a cell) become one with concatenated weights, followed by Split.
+What it is: MatMul or Gemm nodes with the same single-row input and small constant weights become one with
+    concatenated weights, followed by Split. Heads of a classifier and gates of a cell are written so.
 Why it costs: a multiplication of that size takes less time than launching it. For one row the Split copies a few
     numbers. For more rows it copies the whole result, which was slower than what it saved.
 Evidence: several multiplications of one single-row tensor, with up to 65,536 weights each.

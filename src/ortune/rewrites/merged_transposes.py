@@ -4,7 +4,7 @@ What it is: values with the same Transpose that pass through operators independe
     activations, Pad, Slice, Softmax and reductions along known axes, added or removed axes of size one) until one
     operator combines them. All are computed in the original order, followed by one Transpose, or by none where the
     moved axes are dropped.
-Why it costs: each Transpose reads and writes its tensor. ONNX Runtime's optimizer cancels a Transpose with its
+Why it costs: each Transpose reads and writes its tensor. ONNX Runtime's optimiser cancels a Transpose with its
     inverse, and merges two that meet directly. It leaves those with an operator in between, because no single step
     removes one. Before a matrix multiplication the remaining one may be absorbed.
 Evidence: Transposes with the same permutation before two inputs of an Add, Mul or Concat in the optimised graph.

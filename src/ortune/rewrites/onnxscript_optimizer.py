@@ -1,4 +1,4 @@
-"""Runs onnxscript's optimizer, if it is installed in the measured environment.
+"""Runs onnxscript's optimiser, if it is installed in the measured environment.
 
 What it is: ``onnxscript.optimizer.optimize``, which torch's newer exporter applies to its output: functions inlined,
     constants and shapes folded, redundant Casts, Reshapes and Transposes removed. ortune never installs it.
@@ -13,4 +13,4 @@ from __future__ import annotations
 
 from ortune.rewrites._others import by_package
 
-REWRITE = by_package("onnxscript-optimizer", "onnxscript", "runs the optimizer of onnxscript")
+REWRITE = by_package("onnxscript-optimizer", "onnxscript", "runs the optimiser of onnxscript")

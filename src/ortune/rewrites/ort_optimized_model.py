@@ -8,8 +8,8 @@ Why it costs: at every start the graph is resolved, folded, fused and laid out a
 Evidence: session creation time, with and without.
 Fix and its safety: exact, but bound to the hardware and the build: at level ``all`` convolutions use blocks as wide as
     this CPU's vectors, and at ``extended`` an older build may not know the fused operators. Keep the original. Folded
-    constants are stored, so the file can be several times larger. The configuration must disable the optimizer
-    (``graph_optimization_level=disable``), or nothing is saved. Single optimizers are therefore disabled here
+    constants are stored, so the file can be several times larger. The configuration must disable the optimiser
+    (``graph_optimization_level=disable``), or nothing is saved. Single optimisers are therefore disabled here
     (``without``) and not by a setting.
 Example: ``--rewrite ort-optimized-model:level=extended``
 References: ONNX Runtime documentation, "Graph Optimizations", online and offline mode.
@@ -60,7 +60,7 @@ REWRITE = Rewrite(
         Param(
             name="without",
             kind="text",
-            summary="optimizers to disable, joined by + (for example SkipLayerNormFusion)",
+            summary="optimisers to disable, joined by + (for example SkipLayerNormFusion)",
         ),
     ),
     settings={"graph_optimization_level": "disable"},

@@ -145,7 +145,7 @@ PATTERN = Pattern(
     replace=_replace,
     made="Wrote {n} Pad {node|nodes} as Slice and Concat.",
     proposed="{n} Pad {node|nodes} can be Slice and Concat",
-    none="no Pad is in the model",
+    none="the model has no Pad",
     least_opset=_LEAST_OPSET,
 )
 REWRITE = PATTERN.rewrite(

@@ -54,7 +54,7 @@ PATTERN = Pattern(
     replace=_replace,
     made="Wrote {n} Sum or Neg {node|nodes} as Add and Mul.",
     proposed="{n} Sum or Neg {node|nodes} can be Add and Mul",
-    none="no Sum or Neg is in the model",
+    none="the model has no Sum or Neg",
     least_opset=_LEAST_OPSET,
 )
 REWRITE = PATTERN.rewrite(

@@ -1,9 +1,9 @@
-"""Runs ONNX Runtime's transformer optimizer, which fuses more than the session does.
+"""Runs ONNX Runtime's transformer optimiser, which fuses more than the session does.
 
 What it is: ``onnxruntime.transformers.optimizer`` on the graph with its constants folded: attention,
     LayerNormalization with the Add before it, and Gelu with the bias before it each become one operator of
     ``com.microsoft``. Model type, number of heads and hidden size are read from the graph.
-Why it costs: unfused, each of these is several passes over the tensors. The session's own optimizer matches fewer
+Why it costs: unfused, each of these is several passes over the tensors. The session's own optimiser matches fewer
     forms, and does not fuse attention without a mask or with past keys.
 Evidence: Softmax between two MatMul, with Transposes around, in the optimised graph.
 Fix and its safety: exact: normalisations, Gelu, attention and their sums are reassociated. A row whose mask excludes
@@ -73,7 +73,7 @@ def _proposes(model: ir.Model, workload: Workload | None) -> Sequence[Proposed]:
 
 REWRITE = Rewrite(
     name=NAME,
-    summary="runs ONNX Runtime's transformer optimizer (attention, normalisation, Gelu)",
+    summary="runs ONNX Runtime's transformer optimiser (attention, normalisation, Gelu)",
     safety="exact",
     stage=6,
     params=(
@@ -82,7 +82,7 @@ REWRITE = Rewrite(
             kind="choice",
             default="bert",
             choices=("bert", "vit", "gpt2"),
-            summary="model type of the optimizer (default: read from the graph)",
+            summary="model type of the optimiser (default: read from the graph)",
         ),
         Param(name="heads", kind="int", default="0", summary="number of attention heads (0: detected)"),
         Param(

@@ -83,9 +83,7 @@ def awake(blocks: Sequence[Block]) -> list[str]:
     share = float(np.median(shares)) if shares else 0.0
     if share < AWAKE_SHARE:
         return []
-    return [
-        f"trials that waited for their turn kept {100 * share:.0f} % of a CPU busy, which disturbed the others"
-    ]
+    return [f"waiting trials kept {100 * share:.0f} % of a CPU busy and disturbed the others"]
 
 
 def recorded_waits(blocks: Sequence[Block], arm: str, estimand: str) -> np.ndarray:

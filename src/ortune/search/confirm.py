@@ -88,7 +88,7 @@ def confirm(
         blocks.append(block)
         failed = failures(blocks, winner.arm)
         if len(failed) >= FAILURES_RETIRE:
-            why = f"failed {len(failed)} times while it was confirmed: {failed[-1].reason}: {failed[-1].what}"
+            why = f"failed {len(failed)} times during confirmation: {failed[-1].reason}: {failed[-1].what}"
             winner.retire("failed", why)
             break
 

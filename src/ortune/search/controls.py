@@ -110,10 +110,10 @@ def dropped(blocks: Sequence[Block]) -> list[Block]:
 
 def failed(*, again: bool) -> MeasurementError:
     """The error after a failed calibration: ``again``, the second, or the only one that the budget holds."""
-    which = "the A/A check (an identical plan) or the positive control (a known wait) failed"
+    which = "the A/A check (identical configurations) or the sensitivity check (a known slowdown) failed"
     do = "stop other programs (ortune doctor shows the load), and try again"
     if again:
-        return MeasurementError(f"no verdict: twice, {which}", do=do, code=INVALID)
+        return MeasurementError(f"no verdict: {which} twice", do=do, code=INVALID)
     what = f"no verdict: {which}, and no time is left to repeat it"
     return MeasurementError(what, do=f"{do}, with a larger --budget", code=INVALID)
 

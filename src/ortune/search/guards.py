@@ -94,9 +94,7 @@ def broken(
         limit = calibration.guard_limit(name, peak)
         if np.quantile(ratios, 0.25) > np.log(limit):
             worse = 100 * np.expm1(np.median(ratios))
-            return (
-                f"{NAMES[name]} {worse:+.0f} %, where {100 * (limit - 1):+.0f} % is allowed (--allow {name})"
-            )
+            return f"{NAMES[name]} {worse:+.0f} %, limit {100 * (limit - 1):+.0f} % (--allow {name})"
     return ""
 
 

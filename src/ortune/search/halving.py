@@ -29,7 +29,7 @@ AT_ONCE = ("unsupported", "unknown-key", "timeout")
 """Reasons that retire a plan at its first failure: what cannot be another time, and a hang, whose limit is thirty
 times a usual trial: a second one would eat the budget."""
 EVIDENCE_LIMIT = float(np.log(20.0))
-GUARDED = "makes something else worse"
+GUARDED = "worsens another metric"
 USUAL_GAIN = 0.05
 """Of a plan that pays, as a log ratio."""
 PLANS_DIFFER = 0.03
@@ -242,12 +242,12 @@ class Halving(Schedule):
             if entry.live and behind and idle:
                 entry.retire("retired", f"no better than the default in {len(entry.ratios)} blocks")
             elif entry.live and place >= keep and behind and not last:
-                entry.retire("retired", f"not among the better half after {len(entry.ratios)} blocks")
+                entry.retire("retired", f"in the slower half after {len(entry.ratios)} blocks")
             elif entry.live and len(entry.ratios) >= ROUNDS[1] and entry.middle > np.log1p(self.worth):
                 entry.retire("retired", f"slower than the default in {len(entry.ratios)} blocks")
 
     def refuse(self, entry: Entry) -> bool:
-        """Retires a plan that makes something else worse than its guard allows; whether it did."""
+        """Retires a plan that worsens another metric than its guard allows; whether it did."""
         reference = CURRENT if self.with_current else BASE
         allowed = (*self.allowed, *waived(entry.plan, self.default))
         why = broken(self.seen, self.objective, allowed, arm=entry.arm, base=reference)

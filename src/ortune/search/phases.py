@@ -41,17 +41,17 @@ def _phase(name: str, verbs: str, amount: float, unit: str, what: str) -> float:
 EVERY = "all that run a model"
 
 LEAST_LOAD_S = _phase(
-    "first run", EVERY, 60.0, "s", "a first run, or a rewrite, may take so long in any budget"
+    "first run", EVERY, 60.0, "s", "a first run or a rewrite may take this long in any budget"
 )
 LEVEL_TIMES = _phase(
-    "run without optimization",
+    "run without optimisation",
     EVERY,
     1.5,
     "times the first run",
     "the reference that outputs are compared with",
 )
 LOOK_SHARE = _phase(
-    "pilot", EVERY, 0.1, "of the time left", "the most that one step takes; trials are made shorter for it"
+    "pilot", EVERY, 0.1, "of the time left", "maximum for one step; trials are shortened for it"
 )
 LEAST_LOOK_S = _phase(
     "inputs of other values",
@@ -68,21 +68,21 @@ PROFILE_BEFORE_RACE_SHARE = _phase(
     "of the default, before the race: findings and headroom come from it",
 )
 PROFILE_BEFORE_FIXES_SHARE = _phase(
-    "profile", "diagnose", 0.3, "of the time left", "all of it where no fix can be raced"
+    "profile", "diagnose", 0.3, "of the time left", "all of it if no fix can be measured"
 )
 IN_BROWSERS_SHARE = _phase(
     "other places in a browser",
     "tune",
     0.3,
     "of the time left",
-    "a GPU that is software may need minutes for one run",
+    "a software GPU may need minutes per run",
 )
 ROW_SHARE = _phase(
     "rewrites that change nothing",
     "tune",
     0.1,
     "of the time left",
-    "found by comparing optimized graphs",
+    "found by comparing optimised graphs",
 )
 QUANTIZE_SHARE = _phase(
     "quantized models",
@@ -92,25 +92,25 @@ QUANTIZE_SHARE = _phase(
     "made, and outputs compared; the rest is raced",
 )
 WHOLE_MODELS_SHARE = _phase(
-    "whole models in fewer bits",
+    "whole models at lower precision",
     "quantize",
     0.2,
     "of the time after the pilot",
-    "each means once; the first in any case",
+    "each method once; the first in any case",
 )
 MAKING_SHARE = _phase(
-    "one model in fewer bits",
+    "one model at lower precision",
     "quantize",
     0.4,
     "of the time left",
-    "calibrating runs the float model on every input",
+    "calibration runs the float model on every input",
 )
 SENSITIVITY_SHARE = _phase(
     "sensitivity",
     "quantize",
     0.4,
     "of the time after the pilot",
-    "so many questions of layers as fit until then",
+    "as many per-layer measurements as fit until then",
 )
 STEPS_SHARE = _phase(
     "steps towards float", "quantize", 0.55, "of the time after the pilot", "the rest is raced"
@@ -120,13 +120,17 @@ LEAST_SEARCH_SHARE = _phase(
     "the rest is for what the first blocks suggest",
 )  # fmt: skip
 TRY_SHARE = _phase(
-    "first blocks", "tune", 0.75, "of the race", "of each plan; what then leads needs time to be built upon"
+    "first blocks",
+    "tune",
+    0.75,
+    "of the race",
+    "of each configuration; the leader then needs time for refinement",
 )
 CONFIRM_SHARE = _phase(
     "confirmation", "tune", 0.3, "of the race and confirmation", "fresh blocks of the winner"
 )
 ALONE_SHARE = _phase(
-    "last check", "tune", 0.3, "of the confirmation", "winner and default once more, one process at a time"
+    "last check", "tune", 0.3, "of the confirmation", "winner and default again, one process at a time"
 )
 WHY_SHARE = _phase("reason", "tune", 0.1, "of the time left", "profiles of winner and default")
 AFTER_SHARE = _phase(
@@ -134,15 +138,17 @@ AFTER_SHARE = _phase(
     "compare",
     0.2,
     "of the budget",
-    "the most kept for what follows the last block",
+    "maximum kept for what follows the last block",
 )
 DELIVERY_SHARE = _phase(
-    "answer", "compare, tune", 0.5, "of the time until the first process", "to word it, draw it and store it"
+    "answer",
+    "compare, tune",
+    0.5,
+    "of the time until the first process",
+    "to write, draw and store the result",
 )
-HANG_SHARE = _phase(
-    "hang", EVERY, 0.25, "of the time left", "the most that one hang, or one slow rewrite, takes"
-)
-LEAST_PATIENCE_S = _phase("hang", EVERY, 2.0, "s", "never less than a sound plan on a busy machine needs")
+HANG_SHARE = _phase("hang", EVERY, 0.25, "of the time left", "maximum for one hang or one slow rewrite")
+LEAST_PATIENCE_S = _phase("hang", EVERY, 2.0, "s", "never less than a configuration needs on a busy machine")
 PROFILED_TRIALS = _phase(
     "profile of two plans", "compare, tune", 4.6, "times a trial", "each with and without the profiler"
 )
@@ -151,7 +157,7 @@ NEXT_TIMES = _phase(
     "compare, tune",
     1.2,
     "times the recent ones",
-    "no block begins that would then end too late",
+    "no block starts that would end too late",
 )
 RACE_TIMES = _phase(
     "trials of a race", "tune", 1.06, "times the pilot's", "new plans load more slowly, and disks are busy"
@@ -163,6 +169,4 @@ FIXED_TIMES = _phase(
     "times the pilot's",
     "to fit the promised blocks",
 )
-BEYOND_TIMES = _phase(
-    "confirmation", "tune", 1.1, "times the budget", "the most that one which has begun may take it to"
-)
+BEYOND_TIMES = _phase("confirmation", "tune", 1.1, "times the budget", "maximum for a block that has started")

@@ -27,40 +27,40 @@ def forecast(
     confirmed = detect.smallest_effect(USUAL_SCALE, budget.LEAST_CONFIRM, method="wilcoxon")
     left_ns = max(0.0, budget_s * 1e9 - spent_ns)
     text = (
-        f"one trial {trial_ns / 1e9:.2f} s (loading it {load_ns / 1e9:.2f}); the {left_ns / 1e9:.0f} s that are left "
-        f"hold {int(left_ns / trial_ns)} trials: enough for {split.plans} of {wanted} plans, "
-        f"and on a quiet machine to confirm one to about ±{100 * confirmed:.0f} %"
+        f"each trial takes {trial_ns / 1e9:.2f} s ({load_ns / 1e9:.2f} s to load); {left_ns / 1e9:.0f} s are left for "
+        f"{int(left_ns / trial_ns)} trials, enough for {split.plans} of {wanted} configurations "
+        f"and to confirm one to about ±{100 * confirmed:.0f} % on a quiet machine"
     )
     if split.plans == wanted:
         return text
-    return f"{text}; for all {wanted}: --budget {enough_s}s"
+    return f"{text}; to test all {wanted}: --budget {enough_s}s"
 
 
 def nothing_held(trial_ns: float, budget_s: float, enough_s: int) -> str:
     """That the time holds no block of anything but the default, and which budget holds a search."""
     return (
-        f"one trial takes {trial_ns / 1e9:.1f} s: the {budget_s:.0f} s budget holds not even one other "
-        f"plan (--budget {enough_s}s does)"
+        f"{budget_s:.0f} s is too short to test even one change: each trial takes {trial_ns / 1e9:.1f} s "
+        f"(--budget {enough_s}s is enough)"
     )
 
 
 def explored(plans: int, wanted: int, *, left_ns: float, needed_ns: float, enough_s: int) -> str:
     """That plans are seen and none is confirmed, with the arithmetic."""
-    n = f"{plans} of {wanted} plans" if wanted > 1 else "the one plan"
+    n = f"{plans} of {wanted} plans" if wanted > 1 else "the one configuration"
     return (
-        f"{left_ns / 1e9:.0f} s are left, and to confirm one plan takes {needed_ns / 1e9:.0f} s: "
-        f"{n} measured without a claim (--budget {enough_s}s confirms one)"
+        f"{left_ns / 1e9:.0f} s are left, and confirming a change takes {needed_ns / 1e9:.0f} s: "
+        f"{n} measured as exploratory (--budget {enough_s}s is enough to confirm one)"
     )
 
 
 def repeat_status(plans: int, dropped: int, beyond_ns: float, enough_s: int) -> str:
     """What it takes that the controls are repeated, out of the race; or that there is no time for it."""
-    text = "the A/A check or the positive control failed"
+    text = "the A/A check or the sensitivity check failed"
     if beyond_ns:
-        more = f"to repeat both and confirm a plan takes {beyond_ns / 1e9:.0f} s more than are left"
-        return f"{text}: {more}, so plans are measured without a claim (--budget {enough_s}s holds it)"
+        more = f"repeating both and confirming a change would take {beyond_ns / 1e9:.0f} s too long"
+        return f"{text}: {more}, so the rest is exploratory (--budget {enough_s}s is enough)"
     if dropped:
-        return f"{text}; both are repeated, and the budget then holds {plans - dropped} of the {plans} plans"
+        return f"{text}; both are repeated, which leaves time for {plans - dropped} of {plans} configurations"
     return f"{text}; both are repeated"
 
 
@@ -70,7 +70,7 @@ def race_status(race: Halving) -> str:
     if not ranked:
         return f"racing {len(race.entries)} plans"
     first, *others = (_standing(entry) for entry in ranked[:SHOWN])
-    lines = [f"racing {len(ranked)} of {len(race.entries)} plans; leader {first}"]
+    lines = [f"comparing {len(ranked)} of {len(race.entries)} configurations; leader {first}"]
     return "\n".join([*lines, *(f"  {i}. {text}" for i, text in enumerate(others, 2))])
 
 

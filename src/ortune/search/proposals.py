@@ -155,7 +155,7 @@ def _joined(rewritten: Sequence[Proposed], settings: Sequence[Proposal]) -> list
     if plan is None or plan == model.plan:
         return []
     prior = min(model.prior + setting.prior, JOINED_MOST)
-    return [Proposed(plan=plan, origin="the likeliest of rewrites and settings together", prior=prior)]
+    return [Proposed(plan=plan, origin="the most promising rewrites and settings together", prior=prior)]
 
 
 def grounded(spec: RewriteSpec, row: Sequence[RewriteSpec]) -> tuple[RewriteSpec, ...]:
@@ -217,10 +217,10 @@ def _for_load(work: Workload, host: Host, scope: Scope) -> tuple[list[Proposed],
         return [], []
     cpus = host.effective_cpus
     tries: list[tuple[dict[str, Value], str]] = [
-        ({THREADS.name: max(1, cpus // together)}, "CPUs divided among the callers"),
+        ({THREADS.name: max(1, cpus // together)}, "CPUs divided among callers"),
         (
             {THREADS.name: max(1, cpus // together), SPINNING.name: False},
-            "divided, and not spinning",
+            "divided, without spinning",
         ),
     ]
     if work.sessions > 1:

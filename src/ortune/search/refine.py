@@ -83,9 +83,9 @@ def explore(race: Halving, leader: Entry, required: Plan, cpus: int) -> Steps[En
         for other in neighbours(knobs.find(name), value, cpus):
             plan = msgspec.structs.replace(leader.plan, settings={**leader.plan.settings, name: other})
             if plan.id not in race.entries:
-                near.append(race.add(Entry(plan=plan, origin=f"beside the leader: {name}={other}")))
+                near.append(race.add(Entry(plan=plan, origin=f"near the leader: {name}={other}")))
     for entry in near[budget.FIELD - 1 :]:
-        entry.retire("not-tried", "more neighbours of the leader than one block holds")
+        entry.retire("not-tried", "the leader has more neighbours than fit in one block")
     return (yield from _raced_with(race, leader, [e for e in near if e.live], required))
 
 
@@ -179,7 +179,9 @@ def ablate(race: Halving, winner: Entry, required: Plan) -> Steps[tuple[Entry, d
     if all(keep.values()):
         return winner, costs
     plan = only(winner.plan, {name for name, kept in keep.items() if kept}, required)
-    ablated = race.entries.get(plan.id) or Entry(plan=plan, origin="the winner without what does not pay")
+    ablated = race.entries.get(plan.id) or Entry(
+        plan=plan, origin="the winner without settings that bring nothing"
+    )
     if not any(keep.values()) or (
         list(keep.values()).count(False) > 1 and not (yield from _as_fast(race, ablated, winner))
     ):
@@ -191,7 +193,7 @@ def ablate(race: Halving, winner: Entry, required: Plan) -> Steps[tuple[Entry, d
     ablated = race.add(ablated)
     if not _revive(ablated):
         return winner, costs
-    winner.retire("pruned", "some of its settings do not pay")
+    winner.retire("pruned", "some of its settings bring nothing")
     return ablated, costs
 
 
@@ -207,7 +209,9 @@ def _as_fast(race: Halving, ablated: Entry, winner: Entry) -> Steps[bool]:
     if ablated.live and len(shared) >= 2 and float(np.median(shared)) <= PAYS * np.log1p(race.worth):
         return True
     if ablated.live:
-        ablated.retire("retired", "slower than the winner whole" if len(shared) else "the budget ended first")
+        ablated.retire(
+            "retired", "slower than the complete winner" if len(shared) else "the budget ended first"
+        )
     return False
 
 

@@ -67,7 +67,7 @@ def settings(search: Search, winner: Plan, trials: Sequence[Measured]) -> tuple[
                 without_high=high,
                 kept=kept,
                 shown=shown,
-                why="" if kept else "left out: it does not pay",
+                why="" if kept else "removed: it brings nothing",
                 summary=_summary(name),
                 read_back=read_back.get(name, "none"),
             )
@@ -124,9 +124,9 @@ def candidates(
         elif refused is not None and entry.plan == refused.plan:
             status, why = "retired", refused.why
         elif status is None and not entry.ratios:
-            status, why = "not-tried", "the budget did not hold it"
+            status, why = "not-tried", "not tested: the budget ended"
         elif status is None:
-            status, why = "retired", "seen, and not confirmed" if exploring else "another plan was faster"
+            status, why = "retired", "seen but not confirmed" if exploring else "another plan was faster"
         interval = pairs.wilcoxon_interval(np.asarray(entry.ratios)) if len(entry.ratios) >= 2 else None
         rows.append(
             Candidate(

@@ -34,7 +34,7 @@ class Fitted:
         )
         if not self.family:
             raise Refused(
-                "the function returned a %s, which is no estimator of %s"
+                "the function returned a %s, which is not an estimator of %s"
                 % (type(estimator).__name__, ", ".join(PACKAGES.values())),
                 "return a fitted estimator, or (estimator, rows)",
             )

@@ -90,7 +90,7 @@ def made_by(factory: str, folder: str) -> Any:
     except (ImportError, AttributeError) as error:
         raise Refused(
             "%s cannot be imported: %s" % (factory, error),
-            "name an environment that has what it imports: --source-python PATH",
+            "pass an environment with these packages: --source-python PATH",
         ) from error
     return function()
 

@@ -146,7 +146,7 @@ def open_source(request: Mapping[str, Any]) -> SavedModel | TfLite:
         found = made_by(source, request["folder"])
         model, rows = found if isinstance(found, tuple) and len(found) == 2 else (found, None)
         if not hasattr(model, "export"):
-            what = "the function returned a %s, which is no Keras model" % type(model).__name__
+            what = "the function returned a %s, which is not a Keras model" % type(model).__name__
             raise Refused(what, "return the model, or (model, example inputs)")
         return _of_keras(model, rows)
     if os.path.isfile(source):
@@ -164,8 +164,8 @@ def _keras_file(path: str) -> Any:
         text = str(error)
         if "safe_mode" in text or "Lambda" in text or "unsafe" in text.lower():
             raise Refused(
-                "the file holds code, such as a Lambda layer, which safe_mode does not load",
-                "name the function that makes the model: module:function",
+                "the file contains code, such as a Lambda layer, which safe_mode refuses",
+                "pass the function that creates the model: module:function",
             ) from error
         raise
 
@@ -197,8 +197,8 @@ def _require_plain(folder: str) -> None:
         found = sorted({node.op for node in nodes} & RUN_CODE)
         if found:
             raise Refused(
-                "the SavedModel has operators that call Python or reach for files: %s" % ", ".join(found),
-                "name the function that makes the model: module:function",
+                "the SavedModel has operators that call Python or access files: %s" % ", ".join(found),
+                "pass the function that creates the model: module:function",
             )
 
 

@@ -146,7 +146,7 @@ def open_source(request: Mapping[str, Any]) -> Torch:
     module, *rest = found if isinstance(found, tuple) else (found,)
     if not isinstance(module, torch.nn.Module):
         raise Refused(
-            "the function returned a %s, which is no torch.nn.Module" % type(module).__name__,
+            "the function returned a %s, which is not a torch.nn.Module" % type(module).__name__,
             "return the module, or (module, example inputs)",
         )
     arguments, named = _example(module, rest, request["shapes"])
@@ -163,15 +163,15 @@ def _program(path: str) -> Any:
         raise
     except pickle.UnpicklingError as error:
         raise Refused(
-            "the file holds more than weights, which weights_only=True does not read: %s"
+            "the file contains more than weights, which weights_only=True refuses: %s"
             % str(error).partition("\n")[0],
-            "name the function that makes the model: module:function",
+            "pass the function that creates the model: module:function",
         ) from error
     except (
         Exception
     ) as error:  # of a damaged file: RuntimeError, KeyError, and errors of zipfile, json and its schema
         raise Refused(
-            "it is no exported program: %s" % (str(error).partition("\n")[0] or type(error).__name__),
+            "it is not an exported program: %s" % (str(error).partition("\n")[0] or type(error).__name__),
             "save it with torch.export.save(torch.export.export(model, inputs), 'model.pt2')",
         ) from error
 
@@ -204,7 +204,7 @@ def _of_program(program: Any) -> Torch:
     if program.example_inputs is None:
         raise Refused(
             "the exported program has no example inputs",
-            "save it again with torch.export.save, which keeps them",
+            "save it again with torch.export.save, which stores them",
         )
     arguments, named = program.example_inputs
     return Torch(program.module(), arguments, named, program)
@@ -229,8 +229,8 @@ def _example(
     missing = [name for name in parameters if name not in shapes]
     if missing:
         raise Refused(
-            "the function returned no example inputs, and the shape of %r is not known" % missing[0],
-            "return (module, (inputs,)) from it, or give --shape %s:1x3x224x224" % missing[0],
+            "the function returned no example inputs, and the shape of %r is unknown" % missing[0],
+            "return (module, (inputs,)) from it, or pass --shape %s:1x3x224x224" % missing[0],
         )
     return tuple(_made(name, shapes[name]) for name in parameters), {}
 

@@ -265,9 +265,7 @@ class SessionLog:
             action()
         except (OSError, sqlite3.Error) as error:
             where = self._store.folder if self._store else ""
-            self.trouble = (
-                f"the store {where} can no longer be written ({error}): results are shown but not kept"
-            )
+            self.trouble = f"results are no longer stored: {where} cannot be written ({error})"
 
 
 def _file_system(folder: Path) -> str:

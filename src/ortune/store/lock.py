@@ -71,7 +71,7 @@ def measuring(
     try:
         fd = _open(lock_path())
     except OSError as error:
-        say(f"{lock_path()} cannot be opened ({error.strerror}): another ortune may measure at the same time")
+        say(f"{lock_path()} cannot be opened ({error.strerror}); another ortune may disturb this measurement")
         yield
         return
     try:
@@ -91,7 +91,7 @@ def measuring(
                 time.sleep(POLL_S)
             except OSError as error:  # a file system without locks
                 say(
-                    f"{lock_path()} cannot be locked ({error.strerror}): another ortune may measure at the same time"
+                    f"{lock_path()} cannot be locked ({error.strerror}); another ortune may disturb this measurement"
                 )
                 break
         with contextlib.suppress(OSError):  # a full disk: the lock holds, only its holder stays unnamed
@@ -110,7 +110,7 @@ def holder_words(text: bytes, now_s: float) -> str:
     except (msgspec.MsgspecError, UnicodeDecodeError):
         return "another ortune is measuring on this machine"
     gone_s = max(0.0, now_s - holder.since_s)
-    words = f"ortune {holder.what} (pid {holder.pid}) is measuring on this machine, for {gone_s:.0f} s now"
+    words = f"ortune {holder.what} (pid {holder.pid}) has been measuring on this machine for {gone_s:.0f} s"
     if holder.budget_s is None:
         return words
     left_s = holder.budget_s - gone_s

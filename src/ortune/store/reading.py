@@ -52,8 +52,8 @@ class ReadOnlyStore(Store):
                 raise UsageError(
                     "nothing is stored yet",
                     where=str(self.folder),
-                    do="ortune tune MODEL and ortune compare A B keep what they measure; --store PATH reads another "
-                    "place",
+                    do="ortune tune MODEL and ortune compare A B store their results; --store PATH selects another "
+                    "store",
                 )
             uri = f"{path.absolute().as_uri()}?mode=ro"
             self._db = sqlite3.connect(uri, uri=True, timeout=30, isolation_level=None)

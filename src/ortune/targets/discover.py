@@ -12,7 +12,7 @@ from ortune.fleet.probe import Answer, absent, use
 from ortune.providers import CPU, Provider, find
 from ortune.records import ProviderReport, Runtime
 
-NO_DEVICE = "no device of its kind here"
+NO_DEVICE = "no such device was found"
 
 
 def tried(provider: str, runtime: Runtime) -> ProviderReport:
@@ -32,7 +32,7 @@ def tried(provider: str, runtime: Runtime) -> ProviderReport:
         why = [
             *([f"plug-in {wheel}, for {', '.join(answer.devices or ())}"] if wheel else []),
             *([f"only after onnxruntime.preload_dlls(): {_library(answer)}"] if answer.preloaded else []),
-            *(["its device is emulated on the CPU: right results, no speed"] if software else []),
+            *(["its device is emulated on the CPU: correct outputs, meaningless times"] if software else []),
         ]
         return ProviderReport(
             name=provider, in_build=in_build, usable=True, why="; ".join(why), emulated=software

@@ -152,7 +152,10 @@ def over_memory(
         allowed = min(allowed, limit_bytes)
     if not allowed or held_bytes <= allowed:
         return ""
-    return f"held {held_bytes / 2**30:.1f} GiB of {allowed / 2**30:.1f} GiB allowed; ended before the system would"
+    return (
+        f"used {held_bytes / 2**30:.1f} of {allowed / 2**30:.1f} GiB allowed; stopped before the system ran "
+        "out of memory"
+    )
 
 
 def held_bytes(pid: int) -> int:

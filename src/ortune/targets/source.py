@@ -122,7 +122,7 @@ class SourceProcess:
     def _last_words(self) -> str:
         text = self._log.read_bytes()[-_LOG_BYTES:].decode("utf-8", "replace")
         lines = [line.strip() for line in text.splitlines() if line.strip()]
-        return lines[-1] if lines else "it said nothing"
+        return lines[-1] if lines else "it printed nothing"
 
 
 class SourceTrial(Process):

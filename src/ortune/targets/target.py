@@ -61,7 +61,7 @@ class Target:
         """One sentence on how to get the provider that a build lacks, on that ``platform.system()``."""
         p = self.provider
         if not p.wheel:
-            return f"not in this build, and in no wheel: {p.otherwise}"
+            return f"not in this build, and no wheel has it: {p.otherwise}"
         if system not in p.systems:
             return f"not in this build: {systems(p)} only"
         if p.builds:
@@ -70,7 +70,7 @@ class Target:
         if p.by_hand:
             return f"not in this build: {p.by_hand}"
         note = f" ({p.otherwise})" if p.otherwise else ""
-        return f"not in this build: pip install {p.wheel} in an environment of its own{note}"
+        return f"not in this build: pip install {p.wheel} in a separate environment{note}"
 
     def runner(
         self, task: Task, settings: tuple[Applied, ...], machine: Machine, group: Sequence[Runner]

@@ -29,15 +29,15 @@ from ortune.targets.worker import Worker
 _DO: Mapping[FailureReason, str] = {
     "no-runtime": "Check --runtime: it must have onnxruntime installed.",
     "disk-full": "Free space there, or set TMPDIR to a folder with more.",
-    "out-of-memory": "Free memory, or leave the rewrite out.",
-    "input-error": "Give inputs that the model takes (--inputs, --shape, --dim), or leave the rewrite out.",
-    "run-error": "Give inputs that the model takes (--inputs, --shape, --dim), or leave the rewrite out.",
+    "out-of-memory": "Free memory, or omit the rewrite.",
+    "input-error": "Pass inputs that the model accepts (--inputs, --shape, --dim), or omit the rewrite.",
+    "run-error": "Pass inputs that the model accepts (--inputs, --shape, --dim), or omit the rewrite.",
 }
 _LOOKING = ("levels", "graphs", "peaks")
 """Tasks that no rewrite needs."""
 _DO_LOOKING: Mapping[FailureReason, str] = {
-    "out-of-memory": "Free memory, and run it again.",
-    "timeout": "Run it again when the machine is quiet.",
+    "out-of-memory": "Free memory, and try again.",
+    "timeout": "Try again when the machine is idle.",
 }
 
 
@@ -48,10 +48,10 @@ class ToolFailed(OrtuneError):
     default_code = "tool"
 
     def __init__(self, what: str, *, task: str, where: str, reason: FailureReason) -> None:
-        do = _DO.get(reason, "Leave the rewrite out for this model.")
+        do = _DO.get(reason, "Omit the rewrite for this model.")
         if task in _LOOKING and "rewrite" in do:
             do = _DO_LOOKING.get(
-                reason, "Load it alone with the same onnxruntime to see whether the fault is the model's."
+                reason, "Load the model alone with the same onnxruntime to see whether it fails there too."
             )
         super().__init__(what, where=where, do=do, code=f"tool-{reason}")
         self.reason: FailureReason = reason

@@ -162,10 +162,10 @@ class Worker:
         try:
             message = _decoder.decode(line)
         except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-            return self.error("protocol", f"the worker said something unreadable: {error}")
+            return self.error("protocol", f"the worker sent an unreadable message: {error}")
         if isinstance(message, Ready):
             if message.version != PROTOCOL_VERSION:
-                spoken = f"the worker speaks version {message.version}, ortune {PROTOCOL_VERSION}"
+                spoken = f"the worker uses protocol version {message.version}, ortune uses {PROTOCOL_VERSION}"
                 return self.error("protocol", spoken)
             self.phase = "loading"
         elif isinstance(message, Loaded) and self.phase != "running":
@@ -178,7 +178,7 @@ class Worker:
             return self.error("out-of-memory", what)
         limit = self.limits.run_s if self.phase == "running" else self.limits.load_s
         if self._in_phase_s + monotonic.now_s() - self._since > limit:
-            return self.error("timeout", f"cut off, not done after {limit:.0f} s of {self.phase}")
+            return self.error("timeout", f"timed out after {limit:.0f} s of {self.phase}")
         return None
 
     def _memory_trouble(self) -> str:
@@ -190,10 +190,10 @@ class Worker:
         assert self.child is not None
         code = self.child.ended_within(_GONE_S)
         if code is None:
-            return self.error("protocol", f"closed its stdout and went on while {self.phase}")
+            return self.error("protocol", f"closed its stdout without ending while {self.phase}")
         if code == 0 or (self._chatter and code > 0):
             said = f" but {self._chatter.decode('utf-8', 'replace').strip()!r}" if self._chatter else ""
-            what = f"exited with code {code} and said nothing{said} while {self.phase}"
+            what = f"exited with code {code} without a message{said} while {self.phase}"
             return self.error("protocol", what)
         if code > 0:
             return self.error("crash", f"exited with code {code} while {self.phase}")

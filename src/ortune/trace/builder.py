@@ -314,10 +314,10 @@ class TraceBuilder:
 
     def _missing(self, columns: dict[str, Numbers], n_runs: int, n_others: int) -> Iterator[str]:
         if not len(columns["start"]):
-            yield "no node: the model ran not once while it was profiled"
+            yield "no node: the model did not run while it was profiled"
         else:
             if not n_runs:
-                yield "no run was recorded to its end"
+                yield "no run was recorded completely"
             elif not self._runs:
                 yield "the events of its runs: only the executor's part of each run is shown"
             if (columns["wait"] == ABSENT).all():
@@ -333,9 +333,9 @@ class TraceBuilder:
         if self._n_foreign:
             yield f"events of another process ({self._n_foreign:,}): one process's are read"
         if self._n_host >= MOST_EVENTS:
-            yield f"what came after {MOST_EVENTS:,} events of the host: ONNX Runtime records no more"
+            yield f"everything after {MOST_EVENTS:,} host events, the limit of ONNX Runtime"
         if not self.complete:
-            yield "its end: it was cut off and is read as far as it goes"
+            yield "its end: the file is truncated"
 
 
 def _key(event: Event) -> NodeKey:

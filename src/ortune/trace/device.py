@@ -97,7 +97,7 @@ class DeviceEvents:
     def missing(self, kernels: Kernels) -> Iterator[str]:
         """Returns what is missing from the kernels, in sentences."""
         if self.n_calls:
-            yield f"when the device worked on what {self.n_calls} calls of the host started: such calls are not kernels"
+            yield f"device times of {self.n_calls} host calls, which are not kernels"
         # Copies of inputs and outputs belong to the run, and to no node of it.
         lost = int(((kernels.row == NO_PARENT) & (kernels.bytes == ABSENT)).sum())
         if lost:

@@ -51,7 +51,7 @@ def read_profile(path: Path) -> Trace:
         raise UsageError(f"cannot be read: {error.strerror}", where=str(path)) from error
     builder = reading.builder
     if not builder.n_known:
-        what = "it holds no trace event" if not builder.n_events else "its events are another tool's"
+        what = "it holds no trace event" if not builder.n_events else "its events are from another tool"
         raise UsageError(
             f"is not an ONNX Runtime profile: {what}",
             where=str(path),

@@ -84,7 +84,7 @@ def _chosen(trace: Trace, most: int) -> tuple[Numbers, Numbers, range, str]:
     rows = np.flatnonzero(trace.run >= runs.start)
     if fits:
         part = f"the last {fits:,} of {trace.n_runs:,} runs" if fits > 1 else "the last run"
-        part = "all runs, without what is in none" if fits == trace.n_runs else part
+        part = "all runs, without events outside runs" if fits == trace.n_runs else part
         return rows, np.flatnonzero(kernel_run >= runs.start), runs, part
     rows = rows[np.argsort(trace.start_ns[rows], kind="stable")][: most - 1]
     return rows, all_kernels[:0], runs, f"the first {len(rows):,} executions of the last run"

@@ -117,8 +117,8 @@ def read_console(path: Path) -> Trace:
         if log.runs:
             middle_ms = median(run.whole_ns for run in log.runs) / 1e6
             what = (
-                f"holds onnxruntime-web's trace marks alone: {len(log.runs)} runs, p50 {middle_ms:.3g} ms, and nothing "
-                "of what is inside them"
+                f"holds onnxruntime-web's trace marks alone: {len(log.runs)} runs, p50 {middle_ms:.3g} ms, "
+                "without any details inside them"
             )
         raise UsageError(what, where=str(path), do=HOW)
     builder.n_unreadable += log.n_unreadable

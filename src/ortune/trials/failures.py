@@ -64,7 +64,7 @@ def describe(outcome: Failed) -> str:
 def remedy(outcome: Failed, *, in_page: bool = False) -> str:
     """What the user can do about a failure, of a process or of a page."""
     if outcome.phase == "preparing":
-        return "leave that setting out, or give it what it needs"
+        return "omit that setting, or provide what it needs"
     if in_page and outcome.reason in _IN_PAGE:
         return _IN_PAGE[outcome.reason]
     load = next(
@@ -74,71 +74,75 @@ def remedy(outcome: Failed, *, in_page: bool = False) -> str:
     return {
         "load-error": load,
         "unsupported": load,
-        "run-error": "give it other inputs (--inputs, --shape, --dim)",
-        "input-error": "give it other inputs (--inputs, --shape, --dim)",
-        "timeout": "give smaller inputs (--shape, --dim) or a larger --budget",
-        "out-of-memory": "give smaller inputs (--shape, --dim) or run where there is more memory",
+        "run-error": "pass other inputs (--inputs, --shape, --dim)",
+        "input-error": "pass other inputs (--inputs, --shape, --dim)",
+        "timeout": "pass smaller inputs (--shape, --dim) or a larger --budget",
+        "out-of-memory": "pass smaller inputs (--shape, --dim) or use a machine with more memory",
         "disk-full": "free space in the temporary folder, or set TMPDIR",
-        "hidden": "leave the page in front and the screen awake, and measure again",
+        "hidden": "keep the page in the foreground and the screen on, and measure again",
         "not-applied": refused,
-        "unknown-key": "leave it out, or use an onnxruntime that knows it (--runtime)",
-        "protocol": "see what that interpreter prints by itself; the worker's stdout is ortune's alone",
-    }.get(outcome.reason, "run it alone with the same onnxruntime to see whether the crash is its own")
+        "unknown-key": "omit it, or use an onnxruntime that supports it (--runtime)",
+        "protocol": "check what that interpreter prints on its own: nothing else may write to the worker's stdout",
+    }.get(
+        outcome.reason,
+        "run it alone with the same onnxruntime to see whether the crash is unrelated to ortune",
+    )
 
 
 _NOT_LOADED = (
     # A file that was there when the model was opened.
     (
         r"no.?such.?file|file doesn't exist|does not exist|cannot get file size",
-        "put the file back, and run it again",
+        "restore the file, and try again",
     ),
     (
         r"not a registered function|no op registered|no schema registered|unregistered|not registered",
-        "name the operator's library with --custom-ops LIB, or use a newer onnxruntime (--runtime)",
+        "pass the operator's library with --custom-ops LIB, or use a newer onnxruntime (--runtime)",
     ),
     (
         r"could not find an implementation|not.?implemented",
-        "use an onnxruntime that computes this operator for these types (--runtime), or export the model with others",
+        "use an onnxruntime that supports this operator with these types (--runtime), or export the model with "
+        "other types",
     ),
     # ONNX Runtime knows the operator, and refuses what it is given: other dimensions decide that, as in the branch of
     # an If that is made for another rank.
     (
         r"InferenceError",
-        "export the model for these shapes, or leave its dimensions free (no --dim, --shape)",
+        "export the model for these shapes, or omit --dim and --shape",
     ),
     (
         r"custom.?op|dlopen|shared object|LoadLibrary",
-        "name a library that this onnxruntime loads with --custom-ops LIB",
+        "pass a library that this onnxruntime can load with --custom-ops LIB",
     ),
-    (r"permission denied", "make the file readable, and run it again"),
+    (r"permission denied", "make the file readable, and try again"),
     (
         r"invalid model|invalid.?graph|invalid.?protobuf|protobuf parsing|type error",
         "export the model again; onnx.checker.check_model shows what is wrong with it",
     ),
     (
         r"cannot be fed|cannot feed",
-        "use an onnxruntime that feeds this type (--runtime), or export the model with another",
+        "use an onnxruntime that accepts this type (--runtime), or export the model with another type",
     ),
 )
 """What helps where ONNX Runtime does not load a model, by what it says."""
-_NOT_LOADED_ELSE = "load it alone with the same onnxruntime to see whether the fault is the model's"
-_LACKS_IT = "leave it out, or use an onnxruntime that has it (--runtime); ortune doctor lists them"
+_NOT_LOADED_ELSE = "load the model alone with the same onnxruntime to see whether it fails there too"
+_LACKS_IT = "omit it, or use an onnxruntime that has it (--runtime); ortune doctor lists them"
 _NOT_APPLIED = (
     ("has no attribute", _LACKS_IT),
     (
         "this build has it",
-        "leave its options out or give them other values; its libraries or devices may be missing too",
+        "omit its options or change them; its libraries or devices may also be missing",
     ),
-    ("took none of the nodes", "leave it out: it takes no node of this model"),
-    ("was refused", "leave it out, or give it another value"),
-    ("did not arrive", "leave it out, or give it another value"),
+    ("took none of the nodes", "omit it: it supports no node of this model"),
+    ("was refused", "omit it, or use another value"),
+    ("did not arrive", "omit it, or use another value"),
 )
 """What helps where a setting or a provider was not applied, by what was said of it."""
-_LACKING = "name a browser or an onnxruntime-web that has what is missing: --browser PATH, --headful, --ort-web VERSION"
+_LACKING = "use a browser or an onnxruntime-web that has it: --browser PATH, --headful, --ort-web VERSION"
 _IN_PAGE = {
     "load-error": _LACKING,
     "unsupported": _LACKING,
-    "not-applied": f"leave it out, or {_LACKING}",
-    "crash": "start the browser by hand to see whether the crash is its own, or name another: --browser PATH",
+    "not-applied": f"omit it, or {_LACKING}",
+    "crash": "start the browser by hand to see whether it crashes there too, or use another: --browser PATH",
 }
 """What helps a page, where that is something else than for a process."""

@@ -58,6 +58,6 @@ def settle_workload(
         better = alternatives(model, work, last)
         if better is None:
             break
-        say(f"those inputs do not run ({last.splitlines()[0][:100]}); trying others")
+        say(f"these inputs failed ({last.splitlines()[0][:100]}); trying others")
         work = better
     raise cannot_feed(model, work, last)

@@ -19,7 +19,7 @@ class InputOptions:
         sessions, callers: Sessions in one process, and threads that call each.
         pod: The container that is emulated, None for none.
         allow_nonfinite: Outputs may be NaN or infinite.
-        data: Further inputs of the user's, to calibrate quantised models on and to see their error.
+        data: Further inputs of the user's, to calibrate quantized models on and to see their error.
     """
 
     shapes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)

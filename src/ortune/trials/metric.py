@@ -54,8 +54,8 @@ def measured(
         raise UsageError(
             f"the metric failed: {error.what}",
             where=f"--metric {function}",
-            do="it must be a module of this folder or of the runtime's packages, take outputs and inputs as "
-            "dictionaries of arrays by name, and return a number (higher is better)",
+            do="use a module in this folder or in the runtime's packages; the function takes outputs and inputs as "
+            "dictionaries of arrays by name and returns a number (higher is better)",
         ) from error
     values = json.loads(target.read_text(encoding="utf-8"))
     total = sum(weight for _, _, weight in cases)

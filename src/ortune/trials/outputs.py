@@ -246,7 +246,7 @@ def _compare_output(
     if {old.kind, new.kind} == {"json", "tensor"}:
         _compare_maps_with_tensor(report, way, pair, tol)
     elif old.kind != new.kind:
-        report.fail(f"output {name!r} is {_of_kind(new)}, where it was {_of_kind(old)}")
+        report.fail(f"output {name!r} is {_of_kind(new)}, expected {_of_kind(old)}")
     elif len(old.files) != len(new.files):
         report.fail(f"output {name!r} has {len(new.files)} elements, not {len(old.files)}")
     elif old.kind in ("json", "map-list"):
@@ -271,9 +271,7 @@ def _compare_maps_with_tensor(
     name, maps = pair[0].name, next(stored for stored in pair if stored.kind == "json")
     columns = columns_of(load_json(maps.files[0]), report.labels.get(name, ()))
     if columns is None:
-        report.fail(
-            f"output {name!r} is a tensor on one side, and maps that are no table of classes on the other"
-        )
+        report.fail(f"output {name!r} is a tensor on one side, and maps without a class table on the other")
         return
     old, new = (columns if stored is maps else load_array(stored.files[0]) for stored in pair)
     if old.size == new.size and 1 in columns.shape:
@@ -344,13 +342,13 @@ def _compare_maps(
     report.count_nonfinite(name, values, ("double", "double"))
     if way == "moments":
         if np.isfinite(values[0]).all() and not np.isfinite(values[1]).all():
-            report.fail(f"output {name!r} has values that are not finite, and had none")
+            report.fail(f"output {name!r} has non-finite values and the reference has none")
         return
     if (error := _distance(report, name, iter([values]), limits)) is not None:
         _judge(report, error, limits)
     for key in old.keys() - set(numbers):
         if old[key] != new[key]:
-            report.fail(f"output {name!r} is {new[key]!r} at {key}, where it was {old[key]!r}", wrong=False)
+            report.fail(f"output {name!r} is {new[key]!r} at {key}, expected {old[key]!r}", wrong=False)
 
 
 def _compare_floats(
@@ -411,7 +409,7 @@ def _distance(
         same = (old[rest] == new[rest]) | (np.isnan(old[rest]) & np.isnan(new[rest]))
         if not same.all():
             at = int(np.flatnonzero(rest)[np.flatnonzero(~same)[0]])
-            report.fail(f"output {label!r} is {new[at]} at element {start + at}, where it was {old[at]}")
+            report.fail(f"output {label!r} is {new[at]} at element {start + at}, expected {old[at]}")
             return None
         start += old.size
         if finite.any():
@@ -490,7 +488,7 @@ def _compare_equal(report: _Found, label: str, arrays: tuple[Array, Array]) -> N
         if differ.size and not what:
             at = int(differ[0])
             was, now = (f"{x!r}" if old.dtype.kind == "U" else f"{x}" for x in (str(old[at]), str(new[at])))
-            what = f"output {label!r} is {now} at element {start + at}, where it was {was}"
+            what = f"output {label!r} is {now} at element {start + at}, expected {was}"
         differing += differ.size
         start += old.size
     if what:
@@ -521,7 +519,7 @@ def _compare_indices(report: _Found, label: str, arrays: tuple[Array, Array], ty
     elif differ > allowed:
         report.differ(
             f"output {label!r}: {differ} of {count} indices differ, limit {allowed} "
-            f"(shape {list(new.shape)}, {list(old.shape)} before)",
+            f"(shape {list(new.shape)}, {list(old.shape)} in the reference)",
             differ,
             count,
         )
@@ -548,7 +546,7 @@ def _compare_set(
         report.fail(f"output {label!r} has rows of {new.shape[-1]} values, not {width}")
         return
     if is_float and np.isnan(new).any() and not np.isnan(old).any():
-        report.fail(f"output {label!r} has NaN, and had none")
+        report.fail(f"output {label!r} has NaN values and the reference has none")
         return
     old, new = (a.reshape(-1, width) if width else a.reshape(0, 1) for a in (old, new))
     rows = max(len(old), len(new))
@@ -560,7 +558,7 @@ def _compare_set(
     if unmatched > allowed:
         report.differ(
             f"output {label!r}: {unmatched} of {rows} rows have no counterpart, limit {allowed} "
-            f"({len(new)} rows, {len(old)} before)",
+            f"({len(new)} rows, {len(old)} in the reference)",
             unmatched,
             rows,
         )
@@ -574,13 +572,13 @@ def _compare_moments(report: _Found, label: str, arrays: tuple[Array, Array], ty
     """
     old, new = arrays
     if old.shape != new.shape and not old.size / 4 <= new.size <= old.size * 4:
-        report.fail(f"output {label!r} has shape {list(new.shape)}, not near {list(old.shape)}")
+        report.fail(f"output {label!r} has shape {list(new.shape)}, expected about {list(old.shape)}")
         return
     if old.dtype.kind == "U" or min(old.size, new.size) == 0:
         return
     was, now = (moments(a, t) for a, t in zip(arrays, types, strict=True))
     if now[2] > 0 and was[2] == 0:
-        report.fail(f"output {label!r} has {now[2]} values that are not finite, and had none")
+        report.fail(f"output {label!r} has {now[2]} non-finite values and the reference has none")
     if min(old.size, new.size) < FEWEST_FOR_MOMENTS:
         return
     spread = max(was[1], now[1])
@@ -590,6 +588,6 @@ def _compare_moments(report: _Found, label: str, arrays: tuple[Array, Array], ty
         report.fail(what, wrong=False)
     elif spread > room and spread > 2.0 * min(was[1], now[1]):
         report.fail(
-            f"output {label!r} has standard deviation {now[1]:.3g}, was {was[1]:.3g}, limit a factor of 2",
+            f"output {label!r} has standard deviation {now[1]:.3g}, expected {was[1]:.3g} within a factor of 2",
             wrong=False,
         )

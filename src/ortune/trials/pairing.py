@@ -111,11 +111,11 @@ def other_work(a: onnx_ir.Value, b: onnx_ir.Value, name: str) -> InputError:
     sizes = f"input {a.name!r} is {_sizes(a)} in A, and {there}{_sizes(b)} in {name}"
     of_a, of_b = list(a.shape or ()), list(b.shape or ())
     if of_a[:1] + of_a[2:] + of_a[1:2] == of_b or of_b[:1] + of_b[2:] + of_b[1:2] == of_a:
-        what = f"A and {name} take their input in other layouts: {sizes}"
-        return InputError(what, do="compare models of one layout")
+        what = f"A and {name} take their input in different layouts: {sizes}"
+        return InputError(what, do="compare models with the same layout")
     return InputError(
-        f"A and {name} do other work: {sizes}",
-        do="compare models made for one size, or time each by itself with ortune bench",
+        f"A and {name} do different amounts of work: {sizes}",
+        do="compare models with equal input sizes, or measure each with ortune bench",
     )
 
 
@@ -192,7 +192,8 @@ def feeds_for(
             if isinstance(value, np.ndarray) and not _takes(sizes[ours], value.shape):
                 fixed, theirs = ("x".join(map(_size, shape)) for shape in (sizes[ours] or (), value.shape))
                 raise InputError(
-                    f"A and {name} would do other work: input {ours!r} is {theirs} for A, and {fixed} in {name}",
+                    f"A and {name} would do different amounts of work: input {ours!r} is {theirs} for A, and "
+                    f"{fixed} in {name}",
                     do=f"choose A's sizes: --shape {source}:{fixed.replace('?', '1')}",
                 )
             if isinstance(value, np.ndarray) and feed_files.onnx_type(value) != wanted:

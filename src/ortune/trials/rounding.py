@@ -221,8 +221,9 @@ def tightened(difference: OutputDifference, own: Sequence[OutputDifference]) -> 
             continue
         if output.relative_l2 > DOUBTED * output.limit and mine < NEARLY * output.relative_l2:
             what = (
-                f"output {output.name!r} differs: relative L2 distance {output.relative_l2:.2g}, where rounding moves "
-                f"it by {mine:.2g}"
+                f"output {output.name!r} differs: relative L2 distance {output.relative_l2:.2g}, and rounding "
+                "alone causes "
+                f"{mine:.2g}"
             )
             return msgspec.structs.replace(
                 difference,

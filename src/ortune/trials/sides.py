@@ -200,7 +200,7 @@ def _require_holdable(model: OpenModel) -> None:
         raise ModelError(
             f"The model has {gib}.",
             where=str(model.path),
-            do="Run it where there is more, or quantize its weights.",
+            do="Use a machine with more memory, or quantize its weights.",
         )
 
 
@@ -254,7 +254,7 @@ def require_unchanged(*sides: Resolved) -> None:
         file = side.model.changed()
         if file is not None:
             raise MeasurementError(
-                "the file changed while its model was measured: no verdict",
+                "no verdict: the file changed during the measurement",
                 where=str(file),
                 do="run again when no other program writes to it",
                 code="model-changed",
@@ -278,9 +278,7 @@ def read_plan(path: Path) -> Plan:
         raise UsageError(f"is not a plan: {error}", where=str(path), do=example) from error
     if unknown:
         fields = ", ".join(Plan.__struct_fields__)
-        raise UsageError(
-            f"has no part called {unknown[0]!r}; a plan has {fields}", where=str(path), do=example
-        )
+        raise UsageError(f"has no field {unknown[0]!r}; a plan has {fields}", where=str(path), do=example)
     return canonical(plan, str(path))
 
 
@@ -299,7 +297,7 @@ def canonical(plan: Plan, where: str = "the plan") -> Plan:
             raise UsageError(
                 f"{refused} of {spec.name} cannot be set by a plan",
                 where="providers of the plan",
-                do=f"leave it out; a plan can set: {options}",
+                do=f"omit it; a plan can set: {options}",
             )
     pairs = [f"{name}={value}" for name, value in plan.settings.items()]
     return msgspec.structs.replace(plan, settings=knobs.parse_settings(pairs, where))

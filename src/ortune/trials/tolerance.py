@@ -25,7 +25,7 @@ _HOW = {
 }
 UNASKED_OF_ROWS = 0.09
 """A budget that says nothing of distances holds rows to ten times this of the largest value: zeros are beyond it."""
-_DO = "write e.g. 0.01, l2<=1%, cosine>=0.999, snr>=30dB or top1>=0.99; several with a comma between"
+_DO = "use e.g. 0.01, l2<=1%, cosine>=0.999, snr>=30dB or top1>=0.99; separate several by commas"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,7 +97,7 @@ def _budget(text: str) -> Tolerance:
         if name == "metric" and unit == "%":
             limits["metric_of_base"] = limits.pop("metric")
         elif name in ("cosine", "top1") and limits[name] > 1.0:
-            raise UsageError(f"{part.strip()!r} asks for more than 1", where="--tolerance", do=_DO)
+            raise UsageError(f"{part.strip()!r} requires more than 1", where="--tolerance", do=_DO)
     return Tolerance(
         text=text,
         relative_l2=limits.get("l2"),
@@ -203,9 +203,9 @@ def _missed(differences: Sequence[OutputDifference], asked: Tolerance) -> Iterat
                 far = f"relative L2 {worst.relative_l2:.2g} in row {worst.first} of axis {worst.axis}"
                 yield f"output {name!r} differs: {far}, limit {limit:.2g}"
         if asked.snr_db is not None and output.snr_db is not None and output.snr_db < asked.snr_db:
-            yield f"output {name!r} differs: SNR {output.snr_db:.1f} dB, at least {asked.snr_db:g} dB is asked for"
+            yield f"output {name!r} differs: SNR {output.snr_db:.1f} dB, limit {asked.snr_db:g} dB"
         if asked.cosine is not None and output.cosine is not None and output.cosine < asked.cosine:
-            yield f"output {name!r} differs: cosine {output.cosine:.6g}, at least {asked.cosine:g} is asked for"
+            yield f"output {name!r} differs: cosine {output.cosine:.6g}, limit {asked.cosine:g}"
     if asked.top1 is None:
         return
     shares = top1_by_output(differences)
@@ -213,7 +213,7 @@ def _missed(differences: Sequence[OutputDifference], asked: Tolerance) -> Iterat
         yield "no output has rows of scores (two or three dimensions), so there is no top-1 agreement"
     for name, share in shares.items():
         if share < asked.top1:
-            yield f"output {name!r}: the largest element is the same in {share:.4g} of the rows, not {asked.top1:g}"
+            yield f"output {name!r}: top-1 agreement {share:.4g}, limit {asked.top1:g}"
 
 
 def top1_by_output(differences: Sequence[OutputDifference]) -> dict[str, float]:
@@ -233,4 +233,4 @@ def _missed_metric(asked: Tolerance, metrics: tuple[float, float] | None) -> str
     least = asked.metric if asked.metric_of_base is None else base - (1.0 - asked.metric_of_base) * abs(base)
     if least is None or new >= least:
         return ""
-    return f"the metric is {new:.6g}, and {base:.6g} for the base; at least {least:.6g} is asked for"
+    return f"the metric is {new:.6g} against {base:.6g} of the base; limit {least:.6g}"

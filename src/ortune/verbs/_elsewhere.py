@@ -76,20 +76,26 @@ class Elsewhere(Listening):
                 ):
                     flag = option.spelling.flag
                     raise UsageError(
-                        "is of a browser elsewhere, and none is asked for", where=flag, do="add --serve"
+                        "needs --serve (a browser on another device)", where=flag, do="add --serve"
                     )
             return
         native = next((name for name in targets if not of_target(name).in_page), "")  # "web" is several
         if native:
-            what = f"a browser elsewhere does not run the target {native}"
+            what = f"a browser on another device cannot run the target {native}"
             raise UsageError(
-                what, where="--serve", do=f"--target {WASM.target} or another of a browser, for all sides"
+                what,
+                where="--serve",
+                do=f"use --target {WASM.target} or another browser target for all sides",
             )
         if objective in UNKNOWN_THERE:
-            what = f"a browser elsewhere does not tell {objective}"
+            what = f"a browser on another device cannot measure {objective}"
             raise UsageError(what, where="--objective", do="latency, p95, throughput or main-thread")
         if pod:
-            raise UsageError("no pod is emulated elsewhere", where="--serve", do="omit --cpus and --memory")
+            raise UsageError(
+                "CPU and memory limits are not supported on another device",
+                where="--serve",
+                do="omit --cpus and --memory",
+            )
 
 
 @contextlib.contextmanager
@@ -113,12 +119,12 @@ def browser_elsewhere(
 
     limit_s = seconds(options.open_within, "--open-within")
     with _listening(options, scratch, watch) as remote:
-        watch.say(f"open this on the other device, and keep it in sight: {remote.url}")
+        watch.say(f"open this on the other device, and keep it in the foreground: {remote.url}")
         watch.draw(qr.drawn(remote.url))
         if not remote.wait(limit_s, watch.stop):
             if watch.stop():
                 raise Interrupted("stopped before a browser connected; there is no result")
-            do = "open the address sooner, or ask for more time with --open-within"
+            do = "open the address sooner, or allow more time with --open-within"
             raise MeasurementError(f"no browser connected within {limit_s:.0f} s", do=do)
         watch.begin()
         assert remote.hello is not None
@@ -134,10 +140,10 @@ def _require_able(targets: Sequence[str], hello: Hello, watch: Watcher) -> None:
     """
     from ortune.targets.browser.remote import browser_name
 
-    watch.say(f"{browser_name(hello.agent)} is here, with {hello.cores} logical processors")
+    watch.say(f"{browser_name(hello.agent)} connected, with {hello.cores} logical processors")
     if hello.secure and hello.isolated:
         return
-    what = "the address is not secure for that browser: only single-thread wasm can be measured"
+    what = "that browser treats the address as insecure, so only single-threaded wasm can be measured"
     if any(target != WASM.target for target in targets):
         raise UsageError(
             what, where="--target", do=f"serve by HTTPS, through adb reverse, or --target {WASM.target}"
@@ -156,14 +162,14 @@ def _listening(options: Listening, scratch: Path, watch: Watcher) -> Iterator[Re
     except ValueError:
         what = f"{options.address!r} is not an IPv4 address"
         raise UsageError(
-            what, where="--address", do="give this machine's own, such as 192.168.1.20"
+            what, where="--address", do="use this machine's own address, such as 192.168.1.20"
         ) from None
     if address.is_unspecified:
-        what = "0.0.0.0 is every address of this machine, and a browser can open none of that name"
-        raise UsageError(what, where="--address", do="give the one that the other device reaches")
+        what = "0.0.0.0 means every address of this machine and cannot be opened in a browser"
+        raise UsageError(what, where="--address", do="use the address that the other device can reach")
     if bool(options.cert) != bool(options.key):
         missing = "--key" if options.cert else "--cert"
-        raise UsageError("a certificate needs a key", where=missing, do="give both, or neither")
+        raise UsageError("a certificate needs a key", where=missing, do="pass both, or neither")
     tls = None
     if options.cert or not address.is_loopback:
         tls = _context(options, str(address), scratch, watch)

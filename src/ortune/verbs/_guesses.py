@@ -65,7 +65,7 @@ GUESSES = (
     ),
     Guess(
         flags="inter-op inter-threads inter-op-threads",
-        instead=("--set inter={}",), sample="2", takes=_COUNT, note="used with --set mode=parallel alone",
+        instead=("--set inter={}",), sample="2", takes=_COUNT, note="used only with --set mode=parallel",
     ),
     Guess(
         flags="opt-level optimization-level optimisation-level graph-optimization",
@@ -75,15 +75,15 @@ GUESSES = (
     Guess(flags="no-spin", instead=("--set spin=0",)),
     Guess(
         flags="batch batch-size bs",
-        instead=("--dim batch={}",), sample="8", takes=_COUNT, note="by the model's own name of that dimension",
+        instead=("--dim batch={}",), sample="8", takes=_COUNT, note="by the dimension's name in the model",
     ),
     Guess(
         flags="seq seq-len seq-length sequence sequence-length",
-        instead=("--dim seq={}",), sample="128", takes=_COUNT, note="by the model's own name of that dimension",
+        instead=("--dim seq={}",), sample="128", takes=_COUNT, note="by the dimension's name in the model",
     ),
     Guess(
         flags="shapes input-shape input-shapes input-size size",
-        instead=("--shape input:{}",), sample="1x3x224x224", takes=_SHAPE, note="by the input's own name",
+        instead=("--shape input:{}",), sample="1x3x224x224", takes=_SHAPE, note="by the input's name in the model",
     ),
     Guess(
         flags="provider providers ep eps execution-provider execution-providers backend device accelerator",
@@ -102,7 +102,8 @@ GUESSES = (
     ),
     Guess(
         flags="bf16 bfloat16", instead=(),
-        note="ortune makes no bfloat16 models: convert it, then ortune compare model.onnx converted.onnx",
+        note=("ortune does not convert to bfloat16; convert it yourself, then run ortune compare model.onnx "
+            "converted.onnx"),
     ),
     Guess(
         flags="int8 uint8 quantize quantise quantized quantization",
@@ -116,12 +117,12 @@ GUESSES = (
     Guess(
         flags="iterations iters iter num-runs n-runs runs repeat repeats reps loops times",
         instead=("--runs {}", "--budget 2m"), sample="100", takes=_COUNT,
-        note="as many runs as the noise asks for are made within it",
+        note="the number of runs follows from the noise",
     ),
     Guess(
         flags="warmup warm-up warmups warmup-runs warmup-iters",
         instead=("--budget 2m",),
-        note="every process is warmed up before it is timed; more time is all that can be given",
+        note="every process is warmed up automatically",
     ),
     Guess(
         flags="duration time max-time timeout time-limit",

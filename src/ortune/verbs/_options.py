@@ -373,7 +373,7 @@ class Feeding:
             raise UsageError(
                 f"the workload file already sets {fixed[0]} says",
                 where="--workload",
-                do="give one of them",
+                do="pass one of them",
             )
         tolerance, metric = parse(given("tolerance")), checked(given("metric"))
         if bool(metric) != bool(tolerance and tolerance.of_metric):

@@ -158,7 +158,7 @@ class Sides(TwoSides):
         positions = self.positions
         if len(positions) > len(LETTERS):
             raise UsageError(
-                f"{len(positions)} sides are more than {len(LETTERS)}, which is what a comparison holds",
+                f"{len(positions)} sides; a comparison supports at most {len(LETTERS)}",
                 where=str(positions[len(LETTERS)]),
                 do="compare fewer sides",
             )
@@ -168,7 +168,7 @@ class Sides(TwoSides):
         left_out = [letter for letter in letters if letter not in named_ones + altered]
         if left_out and len(letters) > 1:
             raise UsageError(
-                f"{letters[-1].upper()} is used, but {left_out[0].upper()} is neither named nor altered",
+                f"{letters[-1].upper()} is used, but {left_out[0].upper()} is neither passed nor changed",
                 where=f"--{altered[-1]}-{self.alters(altered[-1]).replace('_', '-')}",
                 do="use the letters in order",
             )

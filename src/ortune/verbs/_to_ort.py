@@ -75,7 +75,7 @@ def choice_of(
     """
     if not runs_on:
         raise UsageError(
-            "where the file is to run is not said",
+            "the place where the file will run is missing",
             where="--to ort",
             do=f"add --for {' | '.join(places.PLACES)}",
         )
@@ -85,7 +85,7 @@ def choice_of(
         for option, value in (("--aware", aware), ("--level", level), ("--style", style)):
             if value:
                 raise UsageError(
-                    "a set has files of every level", where=option, do="leave it out with --matrix"
+                    "--matrix writes files of every level", where=option, do="omit it with --matrix"
                 )
     return places.choose(place, level=level, style=style, needed=needed, aware=aware, force=force)
 
@@ -103,9 +103,9 @@ def run(wish: Wish, opened: Experiment) -> Envelope[ConvertResult]:
     source = Path(wish.source)
     if source.suffix not in (".onnx", ".ort") and not files.is_file(source):
         raise UsageError(
-            f"{wish.source} is no ONNX model",
+            f"{wish.source} is not an ONNX model",
             where="--to ort",
-            do="convert it to ONNX first (leave --to out), then that file to ORT format",
+            do="convert it to ONNX first (omit --to), then convert that file to ORT format",
         )
     side = opened.resolve(SideText(text=wish.source, runtime=wish.runtime))
     require_convertible(side.model)
@@ -135,7 +135,7 @@ class _Run:
         place = self.wish.output or Path(f"{self.model.path.stem}.ort")
         if place.suffix != ".ort":
             raise UsageError(
-                "would hold a model in ORT format", where=str(place), do=f"call it {place.stem}.ort"
+                "would contain a model in ORT format", where=str(place), do=f"name it {place.stem}.ort"
             )
         require_place(place, replace=self.wish.replace)
         folder = self.baseline.scratch / "to-ort"

@@ -53,7 +53,7 @@ def _opened(model: PageModel, path: Path | None, until: float) -> tuple[PageMode
     if path is None:
         return model, None
     if monotonic.now_s() > until:
-        return msgspec.structs.replace(model, error="there was no time left to read it"), None
+        return msgspec.structs.replace(model, error="no time left to read it"), None
     try:
         opened = open_model(path, called=model.url or "model")
         info = opened.info

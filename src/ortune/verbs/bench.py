@@ -55,7 +55,7 @@ FAILURES = 2  # of a shape one after the other, before it is given up
 
 
 FORMATS = ("text", "json", "markdown", "html")
-STOPPING = "stopping after this process, then telling what is known; Ctrl-C again stops at once"
+STOPPING = "stopping after this process; results so far will be shown. Ctrl-C again stops immediately"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -158,7 +158,7 @@ def _put(settings: dict[str, Value], name: str, value: Value, flag: str) -> None
     against = next((other for other in knobs.find(name).conflicts if other in settings), None)
     if against is not None:
         what = f"cannot be combined with the setting {against}"
-        raise UsageError(what, where=flag, do="leave one of them out")
+        raise UsageError(what, where=flag, do="omit one of them")
     settings[name] = value
 
 
@@ -256,7 +256,7 @@ class _Run:
             instead = "" if asked else ", so no figure has an interval"
             self.watch.say(
                 f"{self.options.processes or LEAST_PROCESSES} processes take about {math.ceil(needed_s)} s, "
-                f"more than the budget holds{instead}"
+                f"more than the budget allows{instead}"
             )
         return timings, costs
 

@@ -157,7 +157,9 @@ class Options(Configured):
             raise UsageError("nothing is fixed", where="--unsafe-fixes", do="add --fix, or --diff")
         if self.output and (self.in_place or len(self.models) > 1):
             raise UsageError(
-                "one file cannot hold it", where="--output", do="leave it out: each goes to NAME.fixed.onnx"
+                "one output file cannot hold several models",
+                where="--output",
+                do=("omit it; each model is written to NAME.fixed.onnx"),
             )
         return None if self.output is None else Path(self.output)
 
@@ -320,9 +322,7 @@ class _Check:
         typed = opened.path if self.options.in_place else self.options.destination
         place = typed or usual / f"{opened.path.stem}.fixed.onnx"
         if opened.external and self.options.in_place:
-            raise UsageError(
-                "weights in files of their own are not replaced", where=text, do="omit --in-place"
-            )
+            raise UsageError("external data files are not replaced", where=text, do="omit --in-place")
         moves = any(rewrites.find(spec.name).safety != "exact" for spec in fixed.rewrites)
         with staged_model(last.ir, place, external=bool(opened.external)) as staged:
             with exclusive(f"check --fix {text}", self.watch, wait=True):
@@ -370,7 +370,7 @@ def _section(path: Path, keys: Sequence[str]) -> Mapping[str, Any] | None:
         kind = CONFIGURED.get(key)
         understood = kind is not None and isinstance(value, kind)
         if not understood or (isinstance(value, list) and not all(isinstance(item, str) for item in value)):
-            wanted = {list: "a list of texts", bool: "true or false", str: "a text"}
-            allowed = f"{key} is {wanted[kind]}" if kind else f"what can be said: {', '.join(CONFIGURED)}"
+            wanted = {list: "a list of strings", bool: "true or false", str: "a text"}
+            allowed = f"{key} is {wanted[kind]}" if kind else f"valid keys: {', '.join(CONFIGURED)}"
             raise UsageError(f"{key} = {value!r} is not understood", where=str(path), do=allowed)
     return dict(said)

@@ -62,7 +62,7 @@ from ortune.verbs._session import experiment, go_on, keep
 from ortune.verbs._sides import Sides
 
 FORMATS = ("text", "json", "github", "markdown", "html")
-STOPPING = "stopping after this trial, then telling what is known; Ctrl-C again stops at once"
+STOPPING = "stopping after this trial; results so far will be shown. Ctrl-C again stops immediately"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -169,7 +169,7 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[CompareRes
 def _on_a_phone(options: Options, watch: Watcher) -> Envelope[CompareResult]:
     """What a bench on a phone measured: nothing is run here."""
     if options.b is not None:
-        what = "a phone's result holds all sides that were measured"
+        what = "the result of a phone already contains all measured sides"
         raise UsageError(what, where=str(options.b), do=command("compare", replace(options, b=None, more=())))
     result = phone.read(Path(str(options.a)))
     watch.say(f"measured on {result.device} with onnxruntime {result.ort_version}")

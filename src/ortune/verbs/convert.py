@@ -66,12 +66,12 @@ RACE_SHARE, LEAST_RACE_S = 0.25, 20.0
 
 @dataclass(frozen=True, kw_only=True)
 class Options(Feeding):
-    """A PyTorch, TensorFlow, Keras, TFLite, scikit-learn, LightGBM or XGBoost model as ONNX, with its outputs checked.
+    """Convert a PyTorch, TensorFlow, Keras, TFLite, scikit-learn, LightGBM or XGBoost model to ONNX, and check it.
 
-    Exports with the framework's maintained converter, in an environment of its own, and compares the outputs of source
-    and ONNX model on several inputs, at other sizes of each dynamic axis, with ONNX Runtime's optimizer on and off.
-    Nothing is written unless they match. ``--verify`` checks somebody else's conversion. ``--to ort`` makes a file in
-    ORT format of an ONNX model, for the place that ``--for`` names.
+    Exports with the framework's maintained converter in a separate environment. Compares the outputs of source and
+    ONNX model on several inputs, at several sizes of each dynamic axis, with ONNX Runtime's optimiser on and off, and
+    writes the model only if they match. ``--verify`` checks an existing conversion. ``--to ort`` converts an ONNX
+    model to ORT format for the device or browser given with ``--for``.
     """
 
     source: Annotated[
@@ -87,38 +87,47 @@ class Options(Feeding):
         Option(
             "--for",
             "PLACE",
-            "Where an .ort is to run: cpu-arm64, cpu-amd64, nnapi, coreml, xnnpack, qnn, web-webgpu or web-wasm.",
+            "Where the .ort will run: cpu-arm64, cpu-amd64, nnapi, coreml, xnnpack, qnn, web-webgpu or web-wasm.",
             OUT,
         ),
     ] = ""
     level: Annotated[
-        str, Option("--level", "LEVEL", "Of an .ort: basic, extended or all. Default: what fits --for.", OUT)
+        str,
+        Option(
+            "--level",
+            "LEVEL",
+            "Optimisation level of the .ort: basic, extended or all. Default: the one that suits --for.",
+            OUT,
+        ),
     ] = ""
     style: Annotated[
         str,
         Option(
             "--style",
             "STYLE",
-            "Of an .ort: fixed, or runtime (the CPU's fusions are made when it is loaded).",
+            "Style of the .ort: fixed, or runtime (CPU fusions are applied at load time).",
             OUT,
         ),
     ] = ""
     needed: Annotated[
         str,
         Option(
-            "--needed", "operators|types", "With an .ort, the list that a reduced build is made from.", OUT
+            "--needed",
+            "operators|types",
+            "Also write the operator list for a reduced build of ONNX Runtime.",
+            OUT,
         ),
     ] = ""
     aware: Annotated[
         bool,
-        Option("--aware", "", "Keep the nodes that the provider takes plain; fuse all others.", OUT),
+        Option("--aware", "", "Keep nodes that the provider supports unfused; optimise all others.", OUT),
     ] = False
     matrix: Annotated[
         bool,
         Option(
             "--matrix",
             "",
-            "A folder: .ort files for the CPU, the provider and both, with benches for phones.",
+            "Write a folder of .ort files (CPU, provider, both) with benchmark apps for phones.",
             OUT,
         ),
     ] = False
@@ -146,7 +155,7 @@ class Options(Feeding):
         AnyPath | None,
         Option(
             "--source-python", "PATH",
-            "Interpreter or venv with the framework and its converter. Default: one that ortune makes once.", MODEL,
+            "Interpreter or venv with the framework and its converter. Default: one that ortune installs once.", MODEL,
         ),
     ] = None  # fmt: skip
     data: Annotated[
@@ -157,10 +166,10 @@ class Options(Feeding):
     ] = None
     tune: Annotated[
         bool,
-        Option("--tune", "", "Tune the new model at once; its bundle says where the model came from.", RUN),
+        Option("--tune", "", "Tune the new model; its bundle records the source.", RUN),
     ] = False
     budget: Annotated[
-        str, Option("--budget", "2m", "Time for all measuring of --tune. Default: as for ortune tune.", RUN)
+        str, Option("--budget", "2m", "Total time for --tune. Default: as for ortune tune.", RUN)
     ] = ""
     runtime: RuntimeOption = None
     tolerance: Tolerance = None
@@ -168,11 +177,17 @@ class Options(Feeding):
     no_wait: NoWait = False
     force: Annotated[
         bool,
-        Option("--force", "", "Replace the file that is there; write an .ort that does not fit --for.", OUT),
+        Option("--force", "", "Overwrite an existing file; write an .ort that does not suit --for.", OUT),
     ] = False
     output: Annotated[
         AnyPath | None,
-        Option("--output", "FILE", "The new model; default is NAME.onnx or NAME.ort, here.", OUT, short="-o"),
+        Option(
+            "--output",
+            "FILE",
+            "The new model. Default: NAME.onnx or NAME.ort in the current folder.",
+            OUT,
+            short="-o",
+        ),
     ] = None
     report: Page = None
 
@@ -183,27 +198,31 @@ class Options(Feeding):
     def consistent(self) -> bool:
         """UsageError where options contradict each other."""
         if self.to not in TO:
-            raise UsageError(f"{self.to!r} is no format", where="--to", do=f"one of {', '.join(TO)}")
+            raise UsageError(
+                f"{self.to!r} is not a supported format", where="--to", do=f"one of {', '.join(TO)}"
+            )
         if self.to != "ort":
             for name in ("runs_on", "level", "style", "needed", "aware", "matrix"):
                 if getattr(self, name):
                     option = "--for" if name == "runs_on" else f"--{name}"
-                    raise UsageError("is for files in ORT format", where=option, do="add --to ort")
+                    raise UsageError("applies to files in ORT format only", where=option, do="add --to ort")
         elif self.verify or self.model is not None or self.dynamic:
             raise UsageError(
-                "a file in ORT format is made of one .onnx", where="--to ort", do="leave the rest out"
+                "a file in ORT format is converted from one .onnx file",
+                where="--to ort",
+                do="omit the others",
             )
         if self.verify != (self.model is not None):
             raise UsageError(
                 "--verify checks a model against its source"
                 if self.verify
-                else "a model to check needs --verify",
+                else "checking a model needs --verify",
                 do=f"ortune convert --verify {self.source} MODEL.onnx",
             )
         if (self.tune and self.verify) or (self.budget and not self.tune):
             raise UsageError(
-                "only a model that is converted is tuned", where="--tune" if self.tune else "--budget",
-                do="leave --verify out" if self.tune else "add --tune",
+                "--tune works only for a new conversion", where="--tune" if self.tune else "--budget",
+                do="omit --verify" if self.tune else "add --tune",
             )  # fmt: skip
         return True
 
@@ -345,7 +364,7 @@ class _Run:
             return self.source.exporters
         if self.options.exporter not in self.source.exporters:
             raise UsageError(
-                f"{self.options.exporter!r} does not convert a {self.source.kind}",
+                f"{self.options.exporter!r} does not support a {self.source.kind}",
                 where="--exporter",
                 do=f"one of {', '.join(self.source.exporters)}",
             )
@@ -443,7 +462,7 @@ class _Run:
         except SourceProcessFailed as error:
             if error.reason not in ("failed", "refused"):
                 raise
-            self.watch.say(f"{exporter} did not convert it: {_first_line(error.what)}")
+            self.watch.say(f"{exporter} failed: {_first_line(error.what)}")
             return _Attempt(record=Conversion(exporter=exporter, failed=error.what))
 
     def _checked(self, place: Path, exporter: str, exported: SourceExported, expected: axes.Axes) -> _Attempt:
@@ -471,7 +490,7 @@ class _Run:
         feed = attempt.checked.feed if attempt.checked else None
         if fault is None or right is None or right.side is None or attempt.side is None or feed is None:
             return attempt
-        self.watch.line("looking for the node at fault")
+        self.watch.line("locating the first wrong node")
         node, overflow = blame.node_at_fault(
             right.side,
             attempt.side,

@@ -59,7 +59,7 @@ from ortune.verbs._session import experiment, go_on, keep
 from ortune.verbs._watched import watched
 
 FORMATS = ("text", "json", "github", "markdown", "html")
-STOPPING = "stopping after this block, then telling what is known; Ctrl-C again stops at once"
+STOPPING = "stopping after this block; results so far will be shown. Ctrl-C again stops immediately"
 
 SEVERITIES = ("error", "warning", "note")
 OF_A_PAGE = ("page", "watch", "browser", "headful", "fail_on", "report", "store")
@@ -132,14 +132,14 @@ class Options(Resumable, Load, OnePlan):
         for option in option_fields(type(self)) if self.page else ():
             if isinstance(option.spelling, Option) and option.name not in OF_A_PAGE and option.given(self):
                 raise UsageError(
-                    "has no effect on a page", where=option.spelling.flag.partition("/")[0], do="leave it out"
+                    "has no effect on a page", where=option.spelling.flag.partition("/")[0], do="omit it"
                 )
         time_s = seconds(self.watch, "--watch")
         if not 0 < time_s <= LONGEST_WATCH_S:
             raise UsageError(
-                f"{self.watch} is not a duration to observe a page",
+                f"{self.watch} is not a valid duration to observe a page",
                 where="--watch",
-                do="e.g. 15s; an hour at most",
+                do="use e.g. 15s; the maximum is one hour",
             )
         return time_s
 

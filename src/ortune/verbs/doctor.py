@@ -62,7 +62,7 @@ BLOCKS_A_MINUTE = 30  # what compare allows itself: 60 in its two minutes
 
 
 FORMATS = ("text", "json", "markdown", "html")
-STOPPING = "stopping after this trial; Ctrl-C again stops at once"
+STOPPING = "stopping after this trial. Ctrl-C again stops immediately"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,7 +70,7 @@ class Options(InBrowser, Stored):
     """What can this machine run, and how small a difference can it detect?
 
     Lists the ONNX Runtime builds, why execution providers are missing, and what slows the machine down. Measures the
-    controls (A/A check and positive control) and the machine's peak (arithmetic and memory bandwidth).
+    controls (A/A check and sensitivity check) and the machine's peak (arithmetic and memory bandwidth).
     """
 
     model: Annotated[
@@ -101,11 +101,11 @@ def run(options: Options | None = None, watcher: Watcher | None = None) -> Envel
     """
     o, watch = options or Options(), watcher or Watcher()
     if o.model is not None and not o.measure:
-        what = "is what the noise would be measured with, and nothing is measured"
-        raise UsageError(what, where=str(o.model), do="leave it or --no-measure out")
+        what = "is the model for measuring noise, and --no-measure measures nothing"
+        raise UsageError(what, where=str(o.model), do="omit it or --no-measure")
     if o.resume is not None and not o.measure:
-        what = "goes on with what was measured, and nothing is measured"
-        raise UsageError(what, where="--resume", do="leave it or --no-measure out")
+        what = "resumes a measurement, and --no-measure measures nothing"
+        raise UsageError(what, where="--resume", do="omit it or --no-measure")
     with experiment("doctor", o, watch) as opened:
         return _examined(o, opened)
 

@@ -43,7 +43,7 @@ class Options:
     search: Annotated[
         str | None,
         Option(
-            "--search", "TEXT", "List rules, rewrites and settings whose text holds all these words.", RUN
+            "--search", "TEXT", "List rules, rewrites and settings whose text contains all these words.", RUN
         ),
     ] = None
     report: Page = None
@@ -57,7 +57,7 @@ def run(options: Options | None = None, watcher: Watcher | None = None) -> Envel
     """
     o = options or Options()
     if o.code and o.search:
-        raise UsageError("a code and a search are given", where="--search", do="give one of them")
+        raise UsageError("a code and --search cannot be combined", where="--search", do="pass one of them")
     if o.search:
         return document("explain", ExplainResult(rules=_hits(o.search), whole=False, search=o.search))
     if not o.code:

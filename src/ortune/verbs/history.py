@@ -32,7 +32,7 @@ from ortune.verbs._options import (
 from ortune.verbs._session import experiment, go_on, keep
 
 FORMATS = ("text", "json", "markdown", "html")
-STOPPING = "stopping after this block, then telling what is known; Ctrl-C again stops at once"
+STOPPING = "stopping after this block; results so far will be shown. Ctrl-C again stops immediately"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,7 +58,7 @@ class Options(Resumable):
         """The releases to run, newest first."""
         if len(self.release) == 1:
             raise UsageError(
-                "one release is not a history", where="--release", do="pass two or more releases"
+                "a history needs at least two releases", where="--release", do="pass two or more releases"
             )
         require_objective(self.objective)
         releases = sorted(dict.fromkeys(self.release or RELEASES), key=version, reverse=True)
@@ -122,5 +122,7 @@ def _runtimes(options: Options, watch: Watcher) -> tuple[dict[str, Runtime], dic
             watch.say(str(error))
     if len(runtimes) < 2:
         why = next(iter(missing.values()))
-        raise RuntimeNotFound(f"a history needs two releases: {why}", do="ortune runtime add, with a network")
+        raise RuntimeNotFound(
+            f"a history needs two releases: {why}", do="run ortune runtime add with network access"
+        )
     return runtimes, missing

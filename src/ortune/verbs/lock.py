@@ -96,7 +96,7 @@ class Options(OnePlan):
                 do="add --check to compare with it, or --output FILE to write it",
             )
         if self.strict and not self.check:
-            raise UsageError("nothing is checked", where="--strict", do="add --check")
+            raise UsageError("it has an effect only with --check", where="--strict", do="add --check")
         return path(self.file if self.check else self.output) or default_path(str(self.model))
 
     @property

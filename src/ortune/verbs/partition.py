@@ -50,10 +50,11 @@ _BASIC = RewriteSpec(name="ort-optimized-model", params={"level": "basic"})
 
 @dataclass(frozen=True, kw_only=True)
 class Options(Feeding):
-    """Which nodes a phone's accelerator takes, in how many regions, and what splits the model.
+    """Which nodes does a phone's accelerator support, and in how many regions?
 
-    Each node is held against the operators and demands of the execution provider, and the regions are those that ONNX
-    Runtime makes: as the model is, with its input shapes fixed, and after rewrites. Nothing is measured.
+    Checks each node against the operators and constraints of the execution provider and computes the regions that
+    ONNX Runtime would create: for the unchanged model, with fixed input shapes, and after rewrites. Names the nodes
+    that split the model. Nothing is measured.
     """
 
     model: Annotated[AnyPath, Argument("MODEL", "model.onnx, model.ort, NAME.ortune or model.onnx@revision.")]
@@ -62,7 +63,7 @@ class Options(Feeding):
         Option(
             "--for",
             "PROVIDER,...",
-            "nnapi, coreml (MLProgram), coreml-neuralnetwork, xnnpack, qnn or webgpu; several joined by commas.",
+            "nnapi, coreml (MLProgram), coreml-neuralnetwork, xnnpack, qnn or webgpu; separate several by commas.",
             MODEL,
         ),
     ] = "nnapi,coreml,coreml-neuralnetwork"

@@ -59,7 +59,7 @@ from ortune.verbs._options import (
 from ortune.verbs._session import experiment, go_on, keep
 
 FORMATS = ("text", "json", "markdown", "html")
-STOPPING = "stopping after this step, then telling what is known; Ctrl-C again stops at once"
+STOPPING = "stopping after this step; results so far will be shown. Ctrl-C again stops immediately"
 WITHIN = Limit(text="0.01", number=0.01)
 """What the outputs have to keep where nothing was said."""
 MOST_WALKS = 2
@@ -70,10 +70,10 @@ WORTH = 0.01
 
 @dataclass(frozen=True, kw_only=True)
 class Options(Resumable, Load):
-    """Which layers of a model may have fewer bits, and how much faster is it then?
+    """Which layers can be quantized, and how much faster is the model then?
 
-    Quantizes the whole model by each means, measures what every layer costs in error and saves in time, and keeps in
-    float what costs too much. The best models between float and fewer bits are raced; the fastest that keeps the
+    Quantizes the whole model with each method, measures the error and time saving of every layer, and keeps layers in
+    float where the error is too high. The best candidates are compared with the float model; the fastest within the
     tolerance is written as NAME.ortune.
     """
 
@@ -85,13 +85,13 @@ class Options(Resumable, Load):
         Option(
             "--data",
             "PATH",
-            "Real inputs to calibrate on and to see the error: a folder of .npz or test_data_set_*.",
+            "Real inputs for calibration and for the error: a folder of .npz or test_data_set_*.",
             MODEL,
         ),
     ] = None
     tolerance: Tolerance = None
     metric: Metric = None
-    budget: Annotated[str | float, Option("--budget", "5m", "Time for all measuring.", RUN)] = "5m"
+    budget: Annotated[str | float, Option("--budget", "5m", "Total time for measurements.", RUN)] = "5m"
     force: ReplaceBundle = False
     bundle: WriteBundle = True
     output: BundleFolder = "."
@@ -123,7 +123,7 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[QuantizeRe
     watch = watcher or Watcher()
     if options.force and not options.bundle:
         raise UsageError(
-            "no bundle is written that could replace one", where="--force", do="leave it or --no-bundle out"
+            "no bundle is written, so --force has no effect", where="--force", do="omit it or --no-bundle"
         )
     if options.directory is not None:
         require_writable(options.directory)
@@ -148,14 +148,12 @@ def _nothing_to_quantize(side: Resolved, host: Host) -> UsageError:
     reasons = dict.fromkeys(why for each in family if each.refuses for why in each.refuses(side.model.ir))
     facts = rules.Facts(model=side.model, plan=side.plan, host=host)
     wrong = rules.found_by(rules.Selection(select=("QNT",), ignore=("QNT001",)).rules(), facts)
-    do = "ortune tune finds what else makes it faster"
+    do = "run ortune tune to find what else makes it faster"
     if wrong:
-        do = (
-            f"quantize its float model with this verb; ortune explain {wrong[0].code} says what is wrong here"
-        )
+        do = f"run ortune quantize on the float model instead; ortune explain {wrong[0].code} explains the fault"
     return UsageError(
         "; ".join([*reasons, *(f"{each.code} {each.what}" for each in wrong)])
-        or "no layer has weights that are worth fewer bits",
+        or "no layer has weights worth quantizing",
         where=str(side.model.path),
         do=do,
     )

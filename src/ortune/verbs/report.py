@@ -32,7 +32,7 @@ from ortune.verbs._options import OUT, AnyPath, Argument, Option, Page, StoreFol
 LAST = 20
 ISSUE = "issue.md"
 _SCHEMA = re.compile(r"ortune/([a-z][a-z-]*)/1")
-NOT_KEPT = "it ended, but the ortune that measured it did not keep its document"
+NOT_KEPT = "it ended, but its result was not stored"
 _PER_S = {"": 1.0, "s": 1.0, "m": 1 / 60, "min": 1 / 60, "h": 1 / 3600, "d": 1 / 86400}
 
 
@@ -52,7 +52,7 @@ class Options:
         Argument(
             "[SESSION|MODEL|BUNDLE]...",
             "Id of a session or its beginning, newest, a model (its newest session), or a folder NAME.ortune. "
-            "None lists what is stored.",
+            "Without an argument: the list of stored sessions.",
         ),
     ] = ()
     brief: Annotated[
@@ -103,7 +103,7 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[ReportResu
         )
     if options.last != LAST and (options.sessions or options.brief or options.issue is not None):
         raise UsageError(
-            "only a list is as long as that", where="--last", do="leave it out, or name no session"
+            "--last applies only to the list of sessions", where="--last", do="omit it, or pass no session"
         )
     if options.issue is not None:
         return _envelope(_issue(options, Path(options.issue), watcher))
@@ -269,7 +269,7 @@ class _Reader:
         if session is not None and session.document is not None:
             return msgspec.structs.replace(session, bundle=info)
         origin = f"the session that made it, {info.session}," if info.session else "the session that made it"
-        lost = "is not in this store" if session is None else "is in this store and cannot be told"
+        lost = "is not in this store" if session is None else "is in this store but has no readable result"
         return StoredSession(
             id="",
             verb="tune",
@@ -281,7 +281,7 @@ class _Reader:
             here=self._is_here(info.host),
             build=_build(info),
             bundle=info,
-            trouble=f"{origin} {lost}: only what the bundle says of itself is known",
+            trouble=f"{origin} {lost}, so only the bundle's own data is shown",
         )
 
     def _of_id(self, session: str) -> StoredSession | None:
@@ -332,11 +332,11 @@ def _brief(options: Options, reader: _Reader) -> ReportResult:
     if session.document is not None:
         page = brief.make(session.document, _safety(), options.load_per_s, spins=spins, bound=_bound())
     if page is None:
-        why = "did not end" if session.state == "unfinished" else "compares nothing that is stored here"
+        why = "did not end" if session.state == "unfinished" else "has no stored comparison"
         raise UsageError(
             f"the session {why}, so there is nothing to decide on",
             where=session.id or session.label,
-            do="name a session of ortune tune or ortune compare; ortune report lists them",
+            do="pass a session of ortune tune or ortune compare; ortune report lists them",
         )
     return ReportResult(kind="brief", sessions=(session,), brief=page)
 

@@ -91,7 +91,7 @@ class Options(OnePlan):
         specs = (*self.common.rewrites, *(rewrites.parse(text) for text in self.names))
         for option, is_set in (("--output", self.output is not None), ("--force", self.force)):
             if is_set and not specs:
-                what = "no rewrite is named, so no model is written"
+                what = "no rewrite was passed, so no model is written"
                 raise UsageError(
                     what, where=option, do="pass a rewrite; ortune rewrite MODEL lists those that apply"
                 )
@@ -117,7 +117,7 @@ class Options(OnePlan):
         if (self.ending == rewrites.ORT) != (place.suffix == rewrites.ORT):
             kind = "ORT format" if self.ending == rewrites.ORT else "ONNX format"
             raise UsageError(
-                f"would hold a model in {kind}", where=str(place), do=f"call it {place.stem}{self.ending}"
+                f"would contain a model in {kind}", where=str(place), do=f"call it {place.stem}{self.ending}"
             )
         require_place(place, replace=self.force)
         return place

@@ -20,7 +20,7 @@ STOPPING = ""
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    """Manage ONNX Runtime builds of other providers or releases, each in its own environment.
+    """Manage ONNX Runtime builds with other providers or releases, each in its own environment.
 
     Use them with ``--runtime NAME``. Your own environments are never changed.
     """

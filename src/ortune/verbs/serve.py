@@ -16,7 +16,7 @@ from ortune.verbs._elsewhere import Listening, browser_elsewhere
 from ortune.verbs._options import OneBench, Target
 
 FORMATS = ("text", "json", "markdown", "html")
-STOPPING = "stopping after this process, then telling what is known; Ctrl-C again stops at once"
+STOPPING = "stopping after this process; results so far will be shown. Ctrl-C again stops immediately"
 
 
 @dataclass(frozen=True, kw_only=True)

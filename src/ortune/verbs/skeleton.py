@@ -58,8 +58,8 @@ TOO_MUCH = 0.1
 class Options(OnePlan):
     """Write a small copy of a model without weights, names and metadata, to share with others.
 
-    Graph, shapes and types stay; weights are random. Findings and operator times are compared with the original, and
-    differences are reported.
+    Graph, shapes and types are kept; weights are random. Findings and operator times are compared with the
+    original, and differences are reported.
     """
 
     model: Annotated[AnyPath, Argument("MODEL", "model.onnx, or model.onnx@git-revision.")]
@@ -115,7 +115,7 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[SkeletonRe
                 where=str(side.model.path),
                 do="Pass the .onnx that it was converted from.",
             )
-        watch.line("taking the weights out")
+        watch.line("removing the weights")
         skeleton_model = skeleton(side.model.path)
         data = skeleton_model.proto.SerializeToString(deterministic=True)
         (scratch / USUAL).write_bytes(data)

@@ -91,7 +91,8 @@ BUDGET, BROWSER_BUDGET = "3m", "10m"
 """A page takes 4 to 6 s to load onnxruntime-web, to warm up and to end, where a process takes half a second: four
 minutes held no plan at all of three of five models."""
 STOPPING = (
-    "stopping the race; the best plan so far is then confirmed with nine blocks; Ctrl-C again stops at once"
+    "stopping the search; the best configuration so far is confirmed with nine blocks. Ctrl-C again "
+    "stops immediately"
 )
 
 
@@ -123,9 +124,8 @@ class Options(Elsewhere, Resumable, Load, Downloaded, OnePlan):
         Option(
             "--targets",
             "T[,T]",
-            "Execution providers to compare in the same blocks, e.g. cpu,openvino; missing ones are installed. auto "
-            "(the "
-            "default): all that run here; all: what can be installed too.",
+            "Execution providers to compare in the same blocks, e.g. cpu,openvino; missing ones are installed. "
+            "auto (default): all that run here; all: also those that can be installed.",
             MODEL,
         ),
     ] = None
@@ -200,7 +200,7 @@ class Options(Elsewhere, Resumable, Load, Downloaded, OnePlan):
         if self.targets is None or self.targets in (AUTO, ALL):
             return ()
         if self.target != CPU.target:
-            raise UsageError("--target says where all plans run", where="--targets", do="give one of them")
+            raise UsageError("--target says where all plans run", where="--targets", do="pass one of them")
         names = dict.fromkeys(name.strip() for name in self.targets.split(","))
         for name in names:
             if not targets.find(name).provider.ships:
@@ -254,7 +254,7 @@ class Options(Elsewhere, Resumable, Load, Downloaded, OnePlan):
 
     @property
     def _fewer_bits(self) -> bool:
-        """Whether a quantised model was let through, or asked for by its name."""
+        """Whether a quantized model was let through, or asked for by its name."""
         named = [*self.allow, *(spec.name for spec in self.pinned)]
         named_rewrites = (rewrites.all_rewrites()[name] for name in named if name in rewrites.all_rewrites())
         return "numerics" in named or any(rewrite.family == rewrites.FAMILY for rewrite in named_rewrites)
@@ -270,9 +270,9 @@ class Options(Elsewhere, Resumable, Load, Downloaded, OnePlan):
             return self
         if self.budget != "" or self.force:
             raise UsageError(
-                f"--quick is --budget {QUICK_BUDGET} without a bundle",
+                f"--quick means --budget {QUICK_BUDGET} without a bundle",
                 where="--quick",
-                do="leave out --quick, or --budget and --force",
+                do="omit --quick, or --budget and --force",
             )
         return replace(self, quick=False, budget=QUICK_BUDGET, bundle=False)
 
@@ -296,7 +296,7 @@ class Options(Elsewhere, Resumable, Load, Downloaded, OnePlan):
             raise UsageError(
                 "no bundle is written, so --force has no effect",
                 where="--force",
-                do="leave it or --no-bundle out",
+                do="omit it or --no-bundle",
             )
         self.require_there([self.target, *self.others], self.objective, pod=self.feeds.pod is not None)
         allowed = {"numerics", "behaviour", NON_FINITE, *GUARDS, *knobs.all_knobs(), *rewrites.all_rewrites()}
@@ -409,7 +409,7 @@ def _tune(
     short: ProfileResult | None = None
     places: tuple[BrowserPlace, ...] = ()
     if options.target == targets.WEB:
-        watch.line("trying what else the browser offers")
+        watch.line("testing other backends of the browser")
         places = look_in_browser(run, races=enough)
     if not baseline.check.claims:
         run.refuse(finding_words.NO_CLAIMS)

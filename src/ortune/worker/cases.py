@@ -93,7 +93,7 @@ class DeviceBound:
         texts = [name for name, value in feeds.items() if _kind(value) in "OUS"]
         others = [name for name, kind in named.items() if not kind.startswith("tensor(") or "string" in kind]
         if texts or others:
-            what = "%s cannot be bound to memory of a device" % (texts + others)[0]
+            what = "%s cannot be bound to device memory" % (texts + others)[0]
             raise Stop("unsupported", what, "call_style")
         binding, make = self.session.io_binding(), self.ort.OrtValue.ortvalue_from_numpy
         inputs = {name: make(value, self.memory, 0) for name, value in feeds.items()}
@@ -229,7 +229,7 @@ def _case(
     feeds, needs_ort_values = values.read_feeds(feed["path"])
     if needs_ort_values and bound is not None:
         # Run as if it had not been asked for, it would pass for a setting that changes nothing.
-        what = "%s takes no input of a type that numpy lacks" % settings.call_style
+        what = "%s does not support inputs of a type that numpy lacks" % settings.call_style
         raise Stop("unsupported", what, "call_style")
     if needs_ort_values:
         typed = values.as_ort_values(ort, feeds, values.bit_types(feed["path"]))

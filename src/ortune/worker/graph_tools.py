@@ -76,7 +76,7 @@ def imported(name: str, ort: Any) -> Any:
         missing = (error.name or name).split(".")[0]
         raise Stop(
             "unsupported",
-            "this needs the package %s in the environment of onnxruntime %s: pip install %s there"
+            "the package %s is missing in the environment of onnxruntime %s: pip install %s there"
             % (missing, ort.__version__, missing),
         ) from error
 
@@ -87,7 +87,7 @@ def _finished(ort: Any, onnx: Any, original: Any, output: Any, request: Dict[str
     before, after = _contents(original.graph), _contents(output.graph)
     _save(ort, onnx, original if before == after else output, request)
     version = getattr(imported(tool, ort), "__version__", "")
-    return "Simplified by %s %s: %d nodes of %d." % (
+    return "Simplified by %s %s to %d of %d nodes." % (
         tool,
         version,
         len(output.graph.node),

@@ -31,7 +31,7 @@ def measure(request: Dict[str, Any]) -> str:
         try:
             numbers.append(float(value))
         except (TypeError, ValueError) as error:
-            raise Stop("run-error", "it returned a %s, which is no number" % type(value).__name__) from error
+            raise Stop("run-error", "it returned a %s instead of a number" % type(value).__name__) from error
     with open(request["output"], "w", encoding="utf-8") as f:
         json.dump(numbers, f)
     return "Measured the outputs of %d inputs." % len(numbers)

@@ -64,7 +64,7 @@ def convert(ort: Any, request: Dict[str, Any]) -> str:
         lists = [name for name in os.listdir(folder) if name.endswith(CONFIG)]
         if needed and len(lists) == 1:
             os.replace(os.path.join(folder, lists[0]), request["output"] + CONFIG)
-    return "Wrote ORT format as onnxruntime %s optimises it for the CPU at level %s, style %s%s." % (
+    return "Wrote the ORT-format model as onnxruntime %s optimises it for the CPU: level %s, style %s%s." % (
         ort.__version__,
         params["level"],
         params["style"],

@@ -78,7 +78,7 @@ def attached(ort: Any, session_options: Any, providers: List[Any]) -> List[str]:
         if device is None:
             if number:
                 raise Unusable(
-                    "%s is of no wheel of its own, and %s is: not both in one session" % (name, specs[0][0])
+                    "%s is built in and %s is a plug-in: one session cannot use both" % (name, specs[0][0])
                 )
             return []
         kind = kind or kinds(device)
@@ -122,7 +122,7 @@ def devices(ort: Any, provider: str, wheel: str, package: str) -> List[Any]:
 
 def _device(offered: List[Any], wheel: str, wanted: str) -> Any:
     if not offered:
-        raise Unusable("%s offers no device here" % wheel)
+        raise Unusable("%s found no device" % wheel)
     usual = USUAL_DEVICE.get(offered[0].ep_name, "")
     for kind in filter(None, (wanted or usual,)):
         for device in offered:
@@ -130,7 +130,7 @@ def _device(offered: List[Any], wheel: str, wanted: str) -> Any:
                 return device
     if wanted:
         there = ", ".join(sorted({kind for device in offered for kind in kinds(device)}))
-        raise Unusable("%s offers no device %s here: %s" % (wheel, wanted, there))
+        raise Unusable("%s found no device %s: %s" % (wheel, wanted, there))
     return next((device for device in offered if device.device.type.name != "CPU"), offered[0])
 
 

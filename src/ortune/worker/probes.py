@@ -135,7 +135,8 @@ def _effect(
     if probe == "pool" and settings.pool_threads is not None:
         # The caller is one of the pool, so n threads are n - 1 new ones, and the session adds none.
         right = settings.pool_threads == int(value) - 1 and not added
-        return "effect", right, "%d threads in the pool, %d added" % (settings.pool_threads, added or 0)
+        threads = "thread" if settings.pool_threads == 1 else "threads"
+        return "effect", right, "%d %s in the pool, %d added" % (settings.pool_threads, threads, added or 0)
     if probe == "idle" and idle_cpu_ratio is not None and idle_cpu_ratio < QUIET:
         # A busy neighbour makes threads look idle, never the other way round: seen is proof only for "off".
         return ("effect", True, "idle CPU %.2f" % idle_cpu_ratio) if _stops(item) else None
@@ -181,7 +182,7 @@ def _threads(key: str, session: Any, added: Optional[int]) -> Optional[Found]:
     if not intra or not inter or (key == "inter_op_num_threads" and not parallel):
         return None  # something was left to ONNX Runtime, so the sum is not known; or there is no such pool
     # The calling thread is one of each pool, so n threads add n - 1.
-    return "effect", added == intra - 1 + inter - 1, "%d threads added" % added
+    return "effect", added == intra - 1 + inter - 1, "%d thread%s added" % (added, "" if added == 1 else "s")
 
 
 def _mapped(library: str) -> Optional[Found]:

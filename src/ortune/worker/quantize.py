@@ -1,4 +1,4 @@
-"""ONNX Runtime's own quantisers and its converter to float16, from one file to another.
+"""ONNX Runtime's own quantizers and its converter to float16, from one file to another.
 
 They need the package onnx beside onnxruntime.
 """
@@ -22,7 +22,7 @@ ENDS = "ends"
 
 
 def dynamic(ort: Any, request: Dict[str, Any]) -> str:
-    """Weights of products in 8 bits, activations quantised anew at each run."""
+    """Weights of products in 8 bits, activations quantized anew at each run."""
     quantization, onnx = _libraries(ort)
     prepared = _prepared(quantization, onnx, request)
     model = _named(onnx, prepared)
@@ -42,7 +42,7 @@ def dynamic(ort: Any, request: Dict[str, Any]) -> str:
         extra_options={"MatMulConstBOnly": True},
     )
     _require_quantized(onnx, request["output"])
-    return "Quantised the weights of MatMul, Gemm and LSTM to int8 (dynamic, %s by the %s%s)." % (
+    return "Quantized the weights of MatMul, Gemm and LSTM to int8 (dynamic, %s by the %s%s)." % (
         params["weights"],
         params["scales"],
         _words(params["leave"]),
@@ -82,7 +82,7 @@ def static(ort: Any, request: Dict[str, Any]) -> str:
         extra_options={"ActivationSymmetric": params["activations"] == "s8", "CalibStridedMinMax": 1},
     )
     _require_quantized(onnx, request["output"])
-    return "Quantised weights and activations to int8 (QDQ, %s activations, %s over %d inputs%s)." % (
+    return "Quantized weights and activations to int8 (QDQ, %s activations, %s over %d inputs%s)." % (
         params["activations"],
         params["calibration"],
         len(feeds),
@@ -114,7 +114,7 @@ def weights(ort: Any, request: Dict[str, Any]) -> str:
         node.op_type == "MatMulNBits"
         for node in onnx.load(request["output"], load_external_data=False).graph.node
     ):
-        raise Stop("unsupported", "the quantizer found no weights that it could store in fewer bits")
+        raise Stop("unsupported", "the quantizer found no weights to quantize")
     return "Stored the weights of MatMul in %s bits (blocks of %s, products of %s%s)." % (
         params["bits"],
         params["block"],
@@ -151,7 +151,10 @@ def float16(ort: Any, request: Dict[str, Any]) -> str:
         said = "%s: %s" % (type(error).__name__, str(error)[:500])
         raise Stop("unsupported", "the converter to float16 cannot take this model: %s" % said) from error
     if not any(onnx.TensorProto.FLOAT16 in _stored_types(graph) for graph in _graphs(converted.graph)):
-        what = "the converter found no weights that it could make float16; those that may be fed stay as they are"
+        what = (
+            "the converter found no weights to convert to float16; initializers that are also graph inputs "
+            "stay in float32"
+        )
         raise Stop("unsupported", what)
     outside = _large(request["model"])
     onnx.save(converted, request["output"], save_as_external_data=outside, location=request["external_name"])
@@ -181,8 +184,8 @@ class _Cut(logging.Handler):
 
     def words(self) -> str:
         """What to add to a sentence."""
-        large = "; beyond 65504 and cut there: numbers of %d weights" % self._large
-        small = "; nearer to 0 than 6e-8 and made that: numbers of %d weights" % self._small
+        large = "; magnitudes above 65504 were clipped in %d weights" % self._large
+        small = "; magnitudes below 6e-8 were raised to 6e-8 in %d weights" % self._small
         return (large if self._large else "") + (small if self._small else "")
 
 
@@ -234,13 +237,13 @@ def _libraries(ort: Any) -> Any:
 
 
 def _prepared(quantization: Any, onnx: Any, request: Dict[str, Any]) -> str:
-    """The model with shapes inferred and plain fusions done, as the quantisers want it."""
+    """The model with shapes inferred and plain fusions done, as the quantizers want it."""
     process = importlib.import_module("onnxruntime.quantization.shape_inference").quant_pre_process
     path: str = request["output"] + ".prepared.onnx"
     logging.disable(logging.WARNING)
     source, large = request["model"], _large(request["model"])
     failed: List[str] = []
-    # Symbolic shapes need sympy and fail on some models; without them fewer tensors are quantised.
+    # Symbolic shapes need sympy and fail on some models; without them fewer tensors are quantized.
     for without in ((), ("skip_symbolic_shape",), ("skip_symbolic_shape", "skip_onnx_shape")):
         try:
             process(
@@ -315,7 +318,7 @@ def _give_names(graph: Any) -> bool:
 
 
 def _store_constants(graph: Any) -> None:
-    """Weights that exporters wrote as Constant nodes, among the initializers, where the quantiser looks for them."""
+    """Weights that exporters wrote as Constant nodes, among the initializers, where the quantizer looks for them."""
     given_out = {value.name for value in graph.output}
     for node in [n for n in graph.node if n.op_type == "Constant" and n.attribute[0].name == "value"]:
         if node.output[0] in given_out:
@@ -332,7 +335,7 @@ def _left_out(model: Any, leave: str, kinds: Sequence[str]) -> List[str]:
     products = [node.name for node in model.graph.node if node.op_type in kinds]
     if ENDS in words and products:
         names += [products[0], products[-1]]
-    # The quantisers make a MatMul and an Add of a Gemm before they look for what to leave out.
+    # The quantizers make a MatMul and an Add of a Gemm before they look for what to leave out.
     return names + [name + "_MatMul" for name in names]
 
 
@@ -360,9 +363,7 @@ def _reader(quantization: Any, feeds: List[Dict[str, Any]]) -> Any:
                 return None
             arrays, needs_ort_values = values.read_feeds(feeds[self._next]["path"])
             if needs_ort_values:
-                raise Stop(
-                    "unsupported", "the calibration feeds only what numpy holds, and no bfloat16 or float8"
-                )
+                raise Stop("unsupported", "calibration supports numpy types only, not bfloat16 or float8")
             self._next += 1
             return arrays
 
@@ -383,7 +384,7 @@ def _large(path: str) -> bool:
 
 
 def _require_quantized(onnx: Any, path: str) -> None:
-    """That something was quantised at all: the quantisers write a model either way."""
+    """That something was quantized at all: the quantizers write a model either way."""
     operators = {node.op_type for node in onnx.load(path, load_external_data=False).graph.node}
     if not operators & {"QuantizeLinear", "DequantizeLinear", "DynamicQuantizeLinear", "DynamicQuantizeLSTM"}:
         raise Stop("unsupported", "the quantizer found no supported operator in this model")

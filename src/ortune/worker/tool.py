@@ -163,7 +163,7 @@ def _peaks(ort: Any, request: Dict[str, Any]) -> str:
 
 
 def _quantize(kind: str) -> Callable[[Any, Dict[str, Any]], str]:
-    """One of ONNX Runtime's quantisers; see ``quantize``, which imports them when it is asked."""
+    """One of ONNX Runtime's quantizers; see ``quantize``, which imports them when it is asked."""
 
     def task(ort: Any, request: Dict[str, Any]) -> str:
         from . import quantize

@@ -79,13 +79,14 @@ def as_ort_values(ort: Any, feeds: Dict[str, Any], bits: Dict[str, int]) -> Dict
             make = getattr(ort.OrtValue, "ortvalue_from_numpy_with_onnx_type", None)
             if make is None:
                 raise Stop(
-                    "unsupported", "onnxruntime %s cannot feed the type of input %r" % (ort.__version__, name)
+                    "unsupported",
+                    "onnxruntime %s does not accept the type of input %r" % (ort.__version__, name),
                 )
             values[name] = make(value, bits[name])
         elif isinstance(value, np.ndarray):
             values[name] = ort.OrtValue.ortvalue_from_numpy(value)
         else:
-            raise Stop("unsupported", "input %r cannot be fed beside a bfloat16 or float8 input" % name)
+            raise Stop("unsupported", "input %r cannot be combined with a bfloat16 or float8 input" % name)
     return values
 
 

@@ -26,7 +26,7 @@ from ortune.graph.shapes.single_nodes import Dims
 from ortune.model.graphs import name_of, op_set, own_name, subgraphs, type_text
 from ortune.records import NodeCost
 
-FOLDED = "fed by constants alone: not counted, it can be worked out once"
+FOLDED = "depends on constants only, so it is computed once and not counted"
 _WORTH_TELLING = 1.1
 """So many times its own channels, a convolution is said to run on more."""
 _LOOSE = "bytes of strings, sequences and values of unknown type are not counted"

@@ -1,4 +1,4 @@
-"""Pooling, normalization and softmax.
+"""Pooling, normalisation and softmax.
 
 A fused operator counts what its parts would: LayerNormalization as mean (1), subtract (1), square (1), mean (1), divide
 (1), scale (1), bias (1) for each element. What is done once per row (a square root) is not counted.
@@ -25,7 +25,7 @@ def _window(call: Call) -> int:
 
 
 def embed_layer_norm(call: Call) -> Count:
-    """Rows of two or three tables are added and normalized; only the rows taken are read."""
+    """Rows of two or three tables are added and normalised; only the rows taken are read."""
     elements, itemsize = call.n_out(), (call.input_bits[2] or 0) / 8
     tables = 2 + call.has(4)
     read = tables * elements * itemsize + sum(call.bytes_in(i) for i in (0, 1, 5, 6, 7))

@@ -18,7 +18,7 @@ NOT_FOUND = "not found in the optimised graph"
 
 
 def originals(original: ir.Model, optimised: ir.Model) -> Mapping:
-    """Maps the nodes of an optimized graph to the original nodes that they came from."""
+    """Maps the nodes of an optimised graph to the original nodes that they came from."""
     old, new = ModelView(original), ModelView(optimised)
     carried = CarriedValues(old, new)
     segments = Segments(old, carried)
@@ -135,15 +135,15 @@ class _Ending:
         if self._is_never_taken(step.body):
             return "in a branch that is never taken"
         if step in self._carried.taken:
-            return "its condition is constant: one branch has taken its place"
+            return "its condition is constant, so one branch replaced it"
         if step.op_type in NOTHING:
-            return "hands its input on, and nothing else"
+            return "passes its input through"
         if self._segments.is_static(step) and step not in self._origins.left_out:
             return "computed once, when the session is created"
         if step not in self._needed:
             return "no output depends on it"
         moves = step in self._origins.left_out or step.op_type in VIEWS
-        return "removed, cancelled or moved: it only moves or converts" if moves else NOT_FOUND
+        return "removed, cancelled or moved (data movement only)" if moves else NOT_FOUND
 
     def _is_never_taken(self, body: Body) -> bool:
         while body.parent is not None:

@@ -18,7 +18,7 @@ _MOST_STEPS_BACK = 8
 
 
 class CarriedValues:
-    """Finds, for each value of an optimized graph, the original value that it carries.
+    """Finds, for each value of an optimised graph, the original value that it carries.
 
     Attributes:
         of: Optimised value to the value of the user's model that it carries.
@@ -51,11 +51,11 @@ class CarriedValues:
             self._same[value] = into
 
     def carried(self) -> set[Value]:
-        """Returns every original value that the optimized graph still contains."""
+        """Returns every original value that the optimised graph still contains."""
         return {self.same(value) for value in self.of.values()}
 
     def get(self, value: Value | None) -> Value | None:
-        """Returns the original value that an optimized value carries; None if unknown."""
+        """Returns the original value that an optimised value carries; None if unknown."""
         carried = self.of.get(value) if value is not None else None
         return None if carried is None else self.same(carried)
 

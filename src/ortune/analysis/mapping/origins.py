@@ -34,7 +34,7 @@ _MOST_TOGETHER = 1000
 
 
 class Origins:
-    """Assigns the original steps to the steps of the optimized graph.
+    """Assigns the original steps to the steps of the optimised graph.
 
     A step that makes a value which is known stands for all that makes this value out of other known ones. A step that
     makes none helps those that read what it makes; with them it shares what they stand for.
@@ -121,7 +121,7 @@ class Origins:
         for operator in {step.op_type for step in steps}:
             mine = [s for s in steps if s.op_type == operator and not (settled and s is owner)]
             theirs = ordered(s for s in segment if s.op_type == operator and s not in assigned)
-            # Equal counts of one operator are paired in order: the optimizer keeps the order of nodes that it copies.
+            # Equal counts of one operator are paired in order: the optimiser keeps the order of nodes that it copies.
             if len(mine) == len(theirs):
                 assigned.update(zip(theirs, mine, strict=True))
         bare = [step for step in steps if step not in assigned.values()]

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Mapping:
-    """The nodes of an optimized graph with the original nodes that they came from.
+    """The nodes of an optimised graph with the original nodes that they came from.
 
     Names are those of a profile, without ``_kernel_time``. A node without a name has there its operator and ONNX
     Runtime's number of it, ``Conv_12``. That number is known for nodes that came through as they are; others are

@@ -37,7 +37,7 @@ class Segments:
         self._merge_twins(original)
 
     def segment(self, targets: Iterable[Value]) -> set[Step]:
-        """Returns the steps between the targets and the nearest values that the optimized graph contains."""
+        """Returns the steps between the targets and the nearest values that the optimised graph contains."""
         steps: set[Step] = set()
         waiting = [value.step for value in targets]
         while waiting:
@@ -80,7 +80,7 @@ class Segments:
                         self._carried.merge(value, into)
 
     def holds(self, step: Step) -> bool:
-        """Whether the optimized graph contains an output of a step."""
+        """Whether the optimised graph contains an output of a step."""
         return any(self._carried.same(value) in self.boundary for value in step.outputs)
 
     def _key(self, step: Step) -> tuple[object, ...]:

@@ -1,6 +1,6 @@
 """Whether the GPU may add in float16.
 
-What it is: products on the GPU are accumulated in float16 in place of float32.
+What it is: products on the GPU are accumulated in float16 instead of float32.
 Why it costs: float16 sums are faster and lose digits.
 Evidence: latency, and the outputs' distance from the CPU's.
 Fix and its safety: on where outputs stay within the tolerance; numerics.

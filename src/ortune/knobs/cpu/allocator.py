@@ -26,7 +26,7 @@ KNOB = Knob(
     together=(
         Together(
             setting="enable_cpu_mem_arena=0",
-            origin="an allocator in the place of the arena",
+            origin="an allocator instead of the arena",
             # The arena hides what a faster malloc could do. Just below the allocator's own prior: what fails alone need
             # not be tried with more.
             priors={"latency": 0.29, "memory": 0.29},

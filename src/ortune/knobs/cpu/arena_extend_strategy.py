@@ -1,7 +1,7 @@
 """How the CPU arena grows.
 
 What it is: power_of_two takes each new region twice as large as the last; same_as_requested takes what is needed. It
-    needs an arena registered with the environment, which the session is told to use.
+    needs an arena registered with the environment, which the session must be configured to use.
 Why it costs: doubling takes up to twice the memory that is used; exact regions call the system more often while the
     first runs find out what they need.
 Evidence: peak memory; latency of the first runs.

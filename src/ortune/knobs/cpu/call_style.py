@@ -5,7 +5,8 @@ What it is: run takes and returns numpy arrays; io_binding keeps one binding for
     into and reads from, and device_resident leaves inputs and outputs on the device.
 Why it costs: each plain run looks names up, checks and wraps every array; for a model of microseconds that is more
     than its operators. Bound outputs keep their memory only in a model whose shapes are all fixed: elsewhere binding
-    them anew takes longer than plain runs do. On a GPU a plain run also allocates there, and waits for each copy.
+    them for every run takes longer than plain runs. On a GPU a plain run also allocates there, and waits for each
+    copy.
 Evidence: time of a run less the time of its operators; on a GPU the copies in a profile.
 Fix and its safety: keep the binding, as ``run()`` of a bundle's load.py does; exact. device_resident is for programs
     whose data is on the GPU anyway, and is never proposed: it does less than the others.

@@ -1,6 +1,6 @@
 """Whether weights get memory of their own instead of pieces of the arena.
 
-What it is: initializers are allocated directly, so that the arena holds activations alone.
+What it is: initializers are allocated directly, and the arena holds only activations.
 Why it costs: an arena that grows in powers of two holds far more than the weights need.
 Evidence: peak memory.
 Fix and its safety: on where memory counts; exact.

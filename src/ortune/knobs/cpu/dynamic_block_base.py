@@ -1,7 +1,7 @@
 """How finely parallel work is cut for threads of unequal speed.
 
-What it is: with a value n above 0 the pool hands out blocks that shrink as the work runs out, so that a thread that
-    was held up does not keep the others waiting.
+What it is: with a value n above 0 the pool hands out blocks that shrink towards the end, so a delayed thread does not
+    keep the others waiting.
 Why it costs: equal blocks make the slowest thread decide; finer blocks cost more hand-overs.
 Evidence: spread of latency inside a process, thread wait in the profile.
 Fix and its safety: 4 is the usual value where latency varies; exact.
@@ -19,7 +19,7 @@ KNOB = Knob(
     kind="int",
     minimum=0,
     default="0 (equal blocks)",
-    summary="blocks that shrink as the work runs out",
+    summary="work blocks that shrink towards the end",
     tries=("4",),
     prior=OFTEN,
     priors={"p95": 0.4},

@@ -17,5 +17,5 @@ KNOB = Knob(
     key="enable_mem_reuse",
     kind="bool",
     default="on",
-    summary="tensors take over memory that is free again",
+    summary="tensors reuse freed memory",
 )

@@ -24,7 +24,7 @@ KNOB = Knob(
         ("memory_efficient", "MEMORY_EFFICIENT"),
     ),
     default="default",
-    summary="order of the operators that are ready",
+    summary="execution order of ready operators",
     tries=("priority_based",),
     prior=SELDOM,
     applies=lambda model: model.branches > 1,

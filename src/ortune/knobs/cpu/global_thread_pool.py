@@ -1,8 +1,8 @@
 """One thread pool for every session of the process.
 
-What it is: the number of threads of a pool that is made once; sessions are told not to make their own.
-Why it costs: a pool for each session means more threads than CPUs as soon as two models share a process, and pools
-    that spin take the CPUs from each other.
+What it is: the number of threads of a pool that is made once; sessions must be configured without their own.
+Why it costs: with one pool per session, two models in a process have more threads than CPUs, and spinning pools take
+    CPUs from each other.
 Evidence: threads counted when the pool is made, and none added by the session.
 Fix and its safety: for processes with several sessions; behaviour: every session must then be told to use it, and
     one left at the default fails.
@@ -20,7 +20,7 @@ KNOB = Knob(
     key="intra_op_num_threads",
     kind="int",
     minimum=1,
-    default="a pool for each session",
+    default="one pool per session",
     probe="pool",
     conflicts=(
         "allow_spinning",
@@ -34,6 +34,6 @@ KNOB = Knob(
         "spin_duration_us",
     ),
     safety="behaviour",
-    summary="threads of one pool for all sessions",
+    summary="threads of one pool shared by all sessions",
     threads="intra",
 )

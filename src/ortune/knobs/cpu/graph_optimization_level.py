@@ -2,7 +2,7 @@
 
 What it is: off, basic (folding, redundant nodes), extended (fusions), layout (also NCHWc) or all.
 Why it costs: lower levels keep nodes that could be fused; but a fused kernel can be slower than the nodes that it
-    replaced, so that the highest level is not always the fastest.
+    replaced, so the highest level is not always the fastest.
 Evidence: operators of the optimised graph by level; latency by level.
 Fix and its safety: the level that is measured to be fastest; exact (sums may be reassociated).
 Example: ``--set level=basic``
@@ -45,7 +45,7 @@ KNOB = Knob(
         ("all", "ORT_ENABLE_ALL"),
     ),
     default="all",
-    summary="how much the graph is rewritten at session creation",
+    summary="graph optimisation level at session creation",
     worth=_worth,
     priors={
         "latency": {"basic": 0.4, "extended": 0.35, "layout": 0.1, "disable": 0.0},

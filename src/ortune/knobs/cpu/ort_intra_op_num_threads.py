@@ -22,6 +22,6 @@ KNOB = Knob(
     default="the machine's physical cores",
     probe="threads",
     conflicts=("intra_op_num_threads", "intra_op_thread_affinities"),
-    summary="size of the default thread pool, by variable",
+    summary="size of the default thread pool, by environment variable",
     threads="intra",
 )

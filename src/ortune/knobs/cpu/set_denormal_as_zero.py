@@ -20,7 +20,7 @@ KNOB = Knob(
     default="off",
     probe="denormal",
     safety="numerics",
-    summary="denormal floats count as zero",
+    summary="denormal floats are treated as zero",
     tries=("1",),
     prior=SELDOM,
 )

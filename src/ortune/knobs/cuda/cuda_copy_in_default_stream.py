@@ -2,7 +2,7 @@
 
 What it is: with 0 copies to and from the GPU have a stream of their own.
 Why it costs: copies in the same stream wait for kernels; in another they can overlap them, but results have been
-    wrong where synchronization lacked.
+    wrong where synchronisation lacked.
 Evidence: latency of models with copies between devices.
 Fix and its safety: leave it at 1, as ONNX Runtime advises; behaviour.
 Example: ``--target cuda --set cuda_copy_in_default_stream=0``

@@ -2,7 +2,7 @@
 
 What it is: the first runs record every kernel launch; later runs start the whole graph with one call.
 Why it costs: launching a kernel costs the host several microseconds, which a model of many short kernels waits for.
-Evidence: latency; ``profile`` tells how long the GPU computes and how long launches take. Outputs are compared on
+Evidence: latency; ``profile`` shows how long the GPU computes and how long launches take. Outputs are compared on
     inputs that changed after the capture.
 Fix and its safety: capture where all shapes are fixed, all nodes run on the GPU and there is no control flow;
     exact. Inputs and outputs must keep their addresses, so it needs ``call=device_binding``, and one thread calls

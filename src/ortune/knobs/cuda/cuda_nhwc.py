@@ -1,6 +1,6 @@
 """Whether convolutions run with channels last.
 
-What it is: ONNX Runtime moves Conv, pooling and normalization into NHWC, and transposes at the borders of that
+What it is: ONNX Runtime moves Conv, pooling and normalisation into NHWC, and transposes at the borders of that
     part.
 Why it costs: tensor cores read channels last: cuDNN otherwise transposes inside each convolution.
 Evidence: latency, and Transpose nodes in the profile.
@@ -22,7 +22,7 @@ KNOB = Knob(
     choices=("0", "1"),
     default="0",
     safety="numerics",
-    summary="convolutions with channels last",
+    summary="convolutions with channels last (NHWC)",
     tries=("1",),
     prior=OFTEN,
     applies=lambda model: model.has("Conv", "ConvTranspose"),

@@ -1,8 +1,8 @@
 """Which kernels attention may use.
 
-What it is: a sum of 1 flash attention, 2 memory-efficient attention, 4 TensorRT's fused one, 8 cuDNN's flash
-    attention, 16 plain products, 32 TensorRT's flash attention, 64 its cross attention, 128 its causal attention,
-    256 lean attention.
+What it is: a sum of these numbers: 1 flash attention, 2 memory-efficient attention, 4 TensorRT's fused one, 8 cuDNN's
+    flash attention, 16 plain products. From TensorRT also 32 flash, 64 cross and 128 causal attention; 256 is lean
+    attention.
 Why it costs: which is fastest depends on lengths, heads and the GPU; by default ONNX Runtime chooses by rules.
 Evidence: latency of models with fused attention (MultiHeadAttention, GroupQueryAttention).
 Fix and its safety: the sum that is measured to be fastest; numerics.

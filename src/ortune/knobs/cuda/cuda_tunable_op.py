@@ -22,5 +22,5 @@ KNOB = Knob(
     choices=("0", "1"),
     default="0",
     safety="numerics",
-    summary="matrix products in the variant that was timed fastest",
+    summary="matrix products in the fastest measured variant",
 )

@@ -1,6 +1,6 @@
 """Whether NNAPI may use its own reference kernels on the CPU.
 
-What it is: with 1 nodes that no driver takes stay with ONNX Runtime.
+What it is: with the value 1, nodes that no driver supports stay with ONNX Runtime.
 Why it costs: NNAPI's reference kernels are several times slower than ONNX Runtime's.
 Evidence: placement: ``ortune partition`` shows the regions; latency on the device.
 Fix and its safety: on; exact. It needs Android 10, and fails where a driver refuses a node that it had accepted.

@@ -25,7 +25,7 @@ KNOB = Knob(
     default="off",
     probe="folder",
     safety="behaviour",
-    summary="whether the compiled model is kept on disk",
+    summary="compiled model cached on disk",
     tries=("1",),
     priors={"cold-start": 0.6, "latency": 0.0, "memory": 0.0},
 )

@@ -23,7 +23,7 @@ KNOB = Knob(
     spelled=(("0", "NO"), ("1", "YES")),
     default="OpenVINO's choice, by the system",
     safety="behaviour",
-    summary="threads of OpenVINO tied to cores",
+    summary="OpenVINO threads pinned to cores",
     tries=("1",),
     prior=SELDOM,
 )

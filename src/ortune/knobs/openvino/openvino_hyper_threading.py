@@ -22,7 +22,7 @@ KNOB = Knob(
     choices=("0", "1"),
     spelled=(("0", "NO"), ("1", "YES")),
     default="OpenVINO's choice, by its hint",
-    summary="both hardware threads of a core",
+    summary="use both hardware threads of a core",
     tries=("1",),
     prior=SELDOM,
 )

@@ -27,7 +27,7 @@ KNOB = Knob(
     ),
     default="latency",
     conflicts=("openvino_streams",),
-    summary="what OpenVINO sets its streams and threads up for",
+    summary="what OpenVINO optimises streams and threads for",
     tries=("throughput",),
     priors={"latency": 0.0, "throughput": 0.2},
 )

@@ -22,7 +22,7 @@ KNOB = Knob(
     minimum=1,
     maximum=MOST_THREADS,
     default="1",
-    summary="requests that OpenVINO computes at the same time",
+    summary="requests that OpenVINO processes concurrently",
     tries=("{cpus}", "{cpus/2}"),
     priors={"latency": 0.0, "throughput": 0.3},
 )

@@ -1,7 +1,7 @@
 """How many streams an engine may use beside its own.
 
 What it is: branches that do not depend on each other run at once; -1 lets TensorRT choose, 0 is none.
-Why it costs: more streams take memory and synchronization; fewer leave branches waiting.
+Why it costs: more streams take memory and synchronisation; fewer leave branches waiting.
 Evidence: latency of models with branches, and the GPU's memory.
 Fix and its safety: 0 where memory counts, else the value that is measured to be faster; exact.
 Example: ``--target tensorrt --set trt_auxiliary_streams=0``
@@ -21,7 +21,7 @@ KNOB = Knob(
     minimum=-1,
     maximum=64,
     default="-1: TensorRT's choice",
-    summary="streams beside the engine's own",
+    summary="additional streams of an engine",
     tries=("0",),
     prior=SELDOM,
 )

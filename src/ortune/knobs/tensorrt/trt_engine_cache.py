@@ -21,5 +21,5 @@ KNOB = Knob(
     choices=("0", "1"),
     default="0",
     safety="behaviour",
-    summary="engines kept on disk",
+    summary="engines cached on disk",
 )

@@ -1,6 +1,6 @@
-"""Whether normalization stays in float32 while the rest is float16.
+"""Whether normalisation stays in float32 while the rest is float16.
 
-What it is: the Pow and ReduceMean of a layer normalization keep float32.
+What it is: the Pow and ReduceMean of a layer normalisation keep float32.
 Why it costs: their sums overflow or lose digits in float16.
 Evidence: the outputs' distance from the CPU's with ``trt_fp16=1``.
 Fix and its safety: on where float16 outputs are too far off; numerics.
@@ -21,7 +21,7 @@ KNOB = Knob(
     choices=("0", "1"),
     default="0",
     safety="numerics",
-    summary="normalization in float32 beside float16",
+    summary="normalisation in float32 with float16 elsewhere",
     tries=("1",),
     prior=SELDOM,
     applies=lambda model: model.layer_norm,

@@ -1,7 +1,7 @@
 """The fewest nodes that TensorRT takes as a part.
 
 What it is: smaller parts stay with CUDA or the CPU.
-Why it costs: each part is an engine with borders that cost copies and synchronization; a part of two nodes seldom
+Why it costs: each part is an engine with borders that cost copies and synchronisation; a part of two nodes seldom
     pays.
 Evidence: number of parts, and latency.
 Fix and its safety: larger where a model falls into many parts; numerics.
@@ -22,7 +22,7 @@ KNOB = Knob(
     maximum=100000,
     default="1",
     safety="numerics",
-    summary="fewest nodes in a part of TensorRT",
+    summary="smallest TensorRT subgraph, in nodes",
     tries=("5",),
     prior=SELDOM,
 )

@@ -21,5 +21,5 @@ KNOB = Knob(
     choices=("0", "1"),
     default="0",
     safety="behaviour",
-    summary="timings of kernels kept on disk",
+    summary="kernel timings cached on disk",
 )

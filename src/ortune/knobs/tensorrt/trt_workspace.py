@@ -21,5 +21,5 @@ KNOB = Knob(
     maximum=1 << 50,
     default="0: no limit",
     safety="numerics",
-    summary="scratch memory of TensorRT, in bytes",
+    summary="workspace of TensorRT, in bytes",
 )

@@ -25,5 +25,5 @@ KNOB = Knob(
     parts="list",
     joined_by=";",
     default="none",
-    summary="nodes that run on the CPU although the GPU could",
+    summary="nodes forced to the CPU",
 )

@@ -1,8 +1,8 @@
 """Sizes of symbolic dimensions, said when the session is made.
 
 What it is: ``batch=1;seq=128`` makes these dimensions numbers, by the name that the model gives them.
-Why it costs: with open sizes shape arithmetic stays in the graph, memory is not planned ahead, WebNN leaves nodes to
-    the CPU, and WebGPU cannot capture the graph.
+Why it costs: with dynamic dimensions shape arithmetic stays in the graph, memory is not planned ahead, WebNN leaves
+    nodes to the CPU, and WebGPU cannot capture the graph.
 Evidence: shape operators in the optimised graph; nodes that WebNN leaves out.
 Fix and its safety: the sizes that are used; behaviour: the session refuses all others. A name that the model does not
     have is ignored without a word.
@@ -22,7 +22,7 @@ KNOB = Knob(
     pattern=r"[^;=\x00-\x1f]+=[1-9][0-9]{0,8}(;[^;=\x00-\x1f]+=[1-9][0-9]{0,8})*",
     parts="numbers",
     joined_by=";",
-    default="open, as the model has them",
+    default="dynamic, as in the model",
     safety="behaviour",
     summary="numbers for symbolic dimensions",
 )

@@ -20,5 +20,5 @@ KNOB = Knob(
     kind="bool",
     default="on: ortune serves its page with the headers",
     safety="behaviour",
-    summary="the page is served with the headers that threads require",
+    summary="page served with the headers that threads require",
 )

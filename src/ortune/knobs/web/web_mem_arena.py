@@ -2,7 +2,7 @@
 
 What it is: memory of WebAssembly is taken in large regions and handed out again from there.
 Why it costs: WebAssembly's memory never shrinks, so what the arena holds is the page's for good; without it each run
-    allocates anew.
+    allocates again.
 Evidence: latency; the size of the memory, which is 4 GiB at most.
 Fix and its safety: on where it is measured to be faster; exact. Natively it is on unless said otherwise,
     here it is off.
@@ -18,7 +18,7 @@ KNOB = Knob(
     key="enableCpuMemArena",
     kind="bool",
     default="off",
-    summary="memory of a run is kept for the next",
+    summary="memory of a run is kept for the next one",
     tries=("1",),
     prior=SELDOM,
 )

@@ -24,7 +24,7 @@ KNOB = Knob(
     choices=("low-power", "high-performance"),
     default="the browser's choice",
     safety="behaviour",
-    summary="which of two GPUs is asked for",
+    summary="which of two GPUs is requested",
     tries=("high-performance",),
     prior=SELDOM,
 )

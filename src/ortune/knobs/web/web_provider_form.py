@@ -2,8 +2,8 @@
 
 What it is: ``executionProviders`` takes a name, ``'webgpu'``, or an object, ``{ name: 'webgpu' }``, which may hold
     options.
-Why it costs: nothing in time. With the native builds of 1.30 a session that captures its graph and names its provider
-    by text fails when it runs, or gives the outputs of its first run for ever.
+Why it costs: nothing in time. With the native builds of 1.30, a session with graph capture and the provider as a
+    string fails when it runs, or always returns the outputs of its first run.
 Evidence: outputs that do not follow the inputs.
 Fix and its safety: object, always; exact.
 Example: ``--target web-webgpu --set web_provider_form=object``
@@ -19,5 +19,5 @@ KNOB = Knob(
     kind="choice",
     choices=("object", "string"),
     default="object",
-    summary="the provider as an object or as a name alone",
+    summary="the provider as an object or as a name",
 )

@@ -21,6 +21,6 @@ KNOB = Knob(
     kind="text",
     pattern="[^;\\x00-\\x1f]+(\\n[^;\\x00-\\x1f]+)*",
     default="none",
-    summary="nodes that run on the CPU although the GPU could",
+    summary="nodes forced to the CPU",
     joined_by="\n",
 )

@@ -5,7 +5,7 @@ Why it costs: the attention scores (tokens by tokens per head) are written to me
 Evidence: a Softmax between two MatMul, the operators between them, and what keeps the rewrite from applying. ONNX
     Runtime itself fuses few of these forms at session creation.
 Fix and its safety: exact: the rewrite ``attention``, where heads are split and merged as exporters write it. Otherwise
-    advice: ONNX Runtime's offline transformer optimizer, or an export with the Attention operator (opset 23).
+    advice: ONNX Runtime's offline transformer optimiser, or an export with the Attention operator (opset 23).
 Example: ``python -m onnxruntime.transformers.optimizer --input model.onnx --output fused.onnx --model_type bert``
 References: microsoft/onnxruntime#21208, #15225, #10359, #10339.
 """

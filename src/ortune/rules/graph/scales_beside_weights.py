@@ -1,7 +1,7 @@
 """A scale or shift could be folded into adjacent weights.
 
-What it is: Mul, Add, Sub or Div by a constant before or after a layer with constant weights (Conv, Gemm, MatMul), or
-    BatchNormalization before one, in a form that ONNX Runtime does not fold.
+What it is: Mul, Add, Sub or Div by a constant next to a layer with constant weights (Conv, Gemm, MatMul), or
+    BatchNormalization before one. ONNX Runtime does not fold this form.
 Why it costs: each reads and writes the whole tensor, although it could be folded into weights and bias. Next to a
     convolution it also interrupts the blocked layout (NCHWc): the tensor is converted out of it and back.
 Evidence: the nodes. Each form stays in the graph that ONNX Runtime 1.31 optimises: all forms before a layer; after a

@@ -4,7 +4,7 @@ What it is: a two-dimensional Conv with 16 or more input channels whose number i
 Why it costs: kernels in the blocked layout (NCHWc) need input channels in multiples of four. Such a convolution runs
     in the plain layout, and its neighbours' tensors are converted before and after it. Output channels are padded.
 Evidence: the shapes of the weights. ONNX Runtime 1.31 keeps a Conv with 17, 18 or 33 input channels in the plain
-    layout, and one with 16, 20, 24, 32, 36 or 48 in the blocked layout.
+    layout. With 16, 20, 24, 32, 36 or 48 channels it uses the blocked layout.
 Fix and its safety: advice: use multiples of 8 or 16 channels when a model is designed or pruned.
 Example: 17 channels, which are common in pruned models
 References: ONNX Runtime source, the NCHWc transformer; microsoft/onnxruntime#20218.

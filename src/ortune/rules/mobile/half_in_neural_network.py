@@ -57,7 +57,7 @@ def find(facts: Facts) -> Iterator[Finding]:
     if nodes:
         yield Finding(
             code=CODE,
-            what=f"CoreML's default format NeuralNetwork takes no float16: {counted(nodes)}",
+            what=f"CoreML's default format NeuralNetwork does not support float16: {counted(nodes)}",
             where=tuple(map(name_of, nodes)),
             fix="set the provider option ModelFormat=MLProgram",
         )

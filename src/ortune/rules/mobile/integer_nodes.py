@@ -4,8 +4,8 @@ What it is: nodes on int64 or int32 tensors, where the execution provider takes 
     indices, masks.
 Why it costs: such a node stays on the CPU, and splits the model where it is between nodes that are taken.
 Evidence: element types, and the provider's demands on them.
-Fix and its safety: advice: fix the input shapes, so that shape arithmetic is folded (``fixed-dimensions``), and cast
-    what remains to float32 in the model's code.
+Fix and its safety: advice: fix the input shapes, which folds shape arithmetic (``fixed-dimensions``), and cast what
+    remains to float32 in the model's code.
 Example: ``ortune rewrite model.onnx fixed-dimensions:batch=1 constant-folding``
 References: microsoft/onnxruntime#12654; NNAPI execution provider, supported operators.
 """

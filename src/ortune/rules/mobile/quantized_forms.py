@@ -58,7 +58,7 @@ def find(facts: Facts) -> Iterator[Finding]:
     if nodes:
         yield Finding(
             code=CODE,
-            what=f"{facts.provider.target} does not take this quantized form: {counted(nodes)}",
+            what=f"{facts.provider.target} does not support this form of quantization: {counted(nodes)}",
             where=tuple(map(name_of, nodes)),
             fix="quantize with unsigned activations and symmetric weights for NNAPI; give CoreML the float32 model",
         )

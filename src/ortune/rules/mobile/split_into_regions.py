@@ -58,7 +58,10 @@ def find(facts: Facts) -> Iterator[Finding]:
     left = list(partition.left)
     yield Finding(
         code=CODE,
-        what=f"{facts.provider.target} takes it in {len(partition.regions)} regions; left to the CPU: {counted(left)}",
+        what=(
+            f"{facts.provider.target} splits the model into {len(partition.regions)} regions; on the CPU: "
+            f"{counted(left)}"
+        ),
         where=tuple(map(name_of, left)),
         fix=f"find what splits it: ortune partition MODEL --for {partition.format.name}",
     )

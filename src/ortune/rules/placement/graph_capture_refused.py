@@ -1,7 +1,7 @@
 """Graph capture is requested, but the model does not allow it.
 
-What it is: enable_cuda_graph, enableGraphCapture or another provider's option for it, with a model that has control
-    flow or dynamic dimensions, with nodes on the CPU, or with several threads that call the session.
+What it is: enable_cuda_graph, enableGraphCapture or another provider's option for it, with a model that has
+    control flow or dynamic dimensions. Nodes on the CPU and several threads that call the session also prevent it.
 Why it costs: with control flow or nodes on the CPU, session creation or the capture fails. With dynamic dimensions, a
     graph is captured for one shape only. Threads that call one session would replay into the same buffers.
 Evidence: the option of the provider, or of the session in a browser; operators and inputs by name; where nodes ran in

@@ -1,9 +1,9 @@
 """Convolutions between quantized values run in float32.
 
 What it is: Conv whose weights come from DequantizeLinear, but whose input does not, or whose output does not go to a
-    single QuantizeLinear (directly, or through Relu, Clip or data movement). A Relu or Clip in between is absorbed
-    only if QuantizeLinear clips at the same values. A Relu before a symmetric QuantizeLinear therefore stays. On x86,
-    an int8 input or output with several readers also prevents the fusion; all others become uint8 there.
+    single QuantizeLinear. Relu, Clip and data movement may be in between. A Relu or Clip in between is absorbed only
+    if QuantizeLinear clips at the same values. A Relu before a symmetric QuantizeLinear therefore stays. On x86, an
+    int8 input or output with several readers also prevents the fusion; all others become uint8 there.
 Why it costs: ONNX Runtime creates QLinearConv only from the whole group. Otherwise the values are widened and the
     convolution runs in float32, which adds the cost of quantization to that of the float model.
 Evidence: the nodes around each convolution. They stay in the graph that ONNX Runtime 1.31 optimises.

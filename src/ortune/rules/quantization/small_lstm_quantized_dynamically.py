@@ -3,8 +3,9 @@
 What it is: DynamicQuantizeLSTM with a hidden size of 32 or less, the result of dynamic quantization of an LSTM.
 Why it costs: every step looks for the range of the state, quantizes it and makes the product float again. For a few
     elements this takes longer than the 8-bit product saves.
-Evidence: the hidden size. In CPU time of one AVX2 core without VNNI, ONNX Runtime 1.32 took 1.2 to 1.3 times as long
-    as the float32 LSTM at hidden sizes 8 to 32 and batch 1, and less from 64 on. There this rule reports nothing.
+Evidence: the hidden size. On one AVX2 core without VNNI (CPU time), ONNX Runtime 1.32 took 1.2 to 1.3 times as long
+    as the float32 LSTM at hidden sizes 8 to 32 and batch 1. From 64 on it took less, and there this rule reports
+    nothing.
 Fix and its safety: numerics: the rewrite ``small-lstm-to-float``, which keeps the weights and omits the rounding of
     inputs and states.
 Example: ``quantize_dynamic(..., op_types_to_quantize=["MatMul"])`` leaves LSTMs in float32

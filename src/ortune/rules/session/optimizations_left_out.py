@@ -1,6 +1,6 @@
 """A setting disables graph optimisations.
 
-What it is: graph_optimization_level below "all", or a list of disabled optimizers.
+What it is: graph_optimization_level below "all", or a list of disabled optimisers.
 Why it costs: operators that are not fused run separately. Many models take twice the time, and quantized ones far
     more, because their 8-bit kernels come with the level "extended".
 Evidence: the settings.
@@ -41,6 +41,6 @@ def find(facts: Facts) -> Iterator[Finding]:
         yield Finding(
             code=CODE,
             severity="note",
-            what=f"optimizers are disabled: {str(without).replace(';', ', ')}",
+            what=f"optimisers are disabled: {str(without).replace(';', ', ')}",
             fix=f"measure without the setting {WITHOUT.name}",
         )

@@ -1,9 +1,9 @@
 """A page loads a WebGPU build but runs on the CPU.
 
 What it is: the builds jsep, asyncify or jspi of onnxruntime-web with the WebAssembly provider.
-Why it costs: 28, 27 or 17 MB are downloaded and compiled before the first run, where 14 MB suffice (1.30), and CPU
-    kernels are up to 20 % slower in them. After a thousand runs, V8 compiles functions of jsep 1.30 again, which takes
-    up to 20 s and 2.5 GB (measured in Chromium).
+Why it costs: 28, 27 or 17 MB are downloaded and compiled before the first run, where 14 MB suffice (1.30). CPU
+    kernels are up to 20 % slower in the larger builds. After a thousand runs, V8 compiles functions of jsep 1.30
+    again, which takes up to 20 s and 2.5 GB (measured in Chromium).
 Evidence: the build (jsep unless another is chosen) and the target. Not reported for a file that is not run.
 Fix and its safety: advice: ``import 'onnxruntime-web/wasm'``, which has the same kernels.
 Example: ``--target web-wasm --set web_build=wasm``

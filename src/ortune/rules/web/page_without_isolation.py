@@ -1,7 +1,7 @@
 """A page runs WebAssembly with one thread because it is not cross-origin isolated.
 
-What it is: a page without the headers that threads require, on a machine with several CPUs, that runs a model with
-    WebAssembly and does not set the number of threads.
+What it is: a page without the headers that threads require runs a model with WebAssembly, on a machine with several
+    CPUs, and does not set the number of threads.
 Why it costs: onnxruntime-web uses half of the CPUs, at most 4, where threads are allowed. Browsers allow shared memory
     only to isolated pages; elsewhere it silently uses one thread.
 Evidence: ``crossOriginIsolated`` and the session's providers in the observed page.

@@ -18,7 +18,7 @@ def create(address: str, scratch: Path) -> tuple[Path, Path]:
     """
     program = launcher.program("openssl")
     if not program:
-        what = f"browsers need HTTPS at {address}, and there is no openssl to make a certificate with"
+        what = f"browsers need HTTPS at {address}, and openssl is missing to create a certificate"
         raise UsageError(what, where="--address", do="install openssl, or pass --cert and --key")
     cert, key = scratch / "serve.crt", scratch / "serve.key"
     command = [

@@ -75,8 +75,8 @@ def inputs_of(folder: Path) -> list[tuple[dict[str, Any], bytes]]:
 def _require_fetchable(file: Path) -> None:
     if file.is_file() and (size := file.stat().st_size) >= MOST_FILE:
         raise CannotServe(
-            f"{file.name} has {size / 2**30:.1f} GiB, and a page can fetch no file of 2 GiB: use weights of "
-            "fewer bits, or keep them in several files"
+            f"{file.name} has {size / 2**30:.1f} GiB, and a page cannot fetch 2 GiB or more: quantize the weights, "
+            "or split them over several files"
         )
 
 
@@ -96,7 +96,7 @@ def _read(path: Path, changed_ns: int, size: int) -> Given:
         if uses_external_data(tensor):
             name = ExternalDataInfo(tensor).location
             if not (path.parent / name).resolve().is_relative_to(path.parent.resolve()):
-                raise CannotServe(f"its weights lie outside of its folder: {name}")
+                raise CannotServe(f"its external data is outside the model folder: {name}")
             external[name] = None
     outputs: dict[str, tuple[str, list[int] | None]] = {}
     for value in proto.graph.output:

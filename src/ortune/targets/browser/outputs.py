@@ -72,24 +72,24 @@ class Outputs:
         try:
             output = msgspec.json.decode(about, type=_About)
         except (msgspec.MsgspecError, UnicodeEncodeError) as error:
-            raise Unlike(f"what the page says of an output is unreadable: {error}") from None
+            raise Unlike(f"the page sent an unreadable description of an output: {error}") from None
         if self._folder is None or output.case >= len(self._cases):
-            raise Unlike("the page sent an output that nobody asked for")
+            raise Unlike("the page sent an output that was not requested")
         name, declared = repr(output.name[:100]), self._declared
         if declared is not None and (output.index >= len(declared) or output.name not in declared):
-            raise Unlike(f"the page sent output {output.index}, {name}, and the model has no such")
+            raise Unlike(f"the page sent output {output.index}, {name}, which the model does not have")
         kind = declared[output.name][0] if declared is not None else ""
         if kind and kind != output.onnx_type:
-            raise Unlike(f"the page sent output {name} as {output.onnx_type[:40]!r}, and it is {kind}")
+            raise Unlike(f"the page sent output {name} as {output.onnx_type[:40]!r}, expected {kind}")
         if output.onnx_type not in (*DTYPES, "string"):
             raise Unlike(
-                f"the page sent output {name} as {output.onnx_type[:40]!r}, which none is in JavaScript"
+                f"the page sent output {name} as {output.onnx_type[:40]!r}, which is not a JavaScript type"
             )
         if output.index in self._kept[output.case] or len(self._kept[output.case]) >= MOST_OUTPUTS:
-            raise Unlike(f"the page sent output {output.index}, {name}, once more")
+            raise Unlike(f"the page sent output {output.index}, {name}, twice")
         most = self._most_bytes(output)
         if size > most:
-            raise Unlike(f"the page sent {size} bytes as output {name}, which has {most} at most")
+            raise Unlike(f"the page sent {size} bytes as output {name}, more than its {most}")
         return output
 
     def keep(self, about: str, body: bytes) -> None:
@@ -103,7 +103,7 @@ class Outputs:
         assert self._folder is not None
         array = _strings(body) if output.onnx_type == "string" else _numbers(body, DTYPES[output.onnx_type])
         if array is None or array.size != math.prod(output.dims):
-            raise Unlike(f"the bytes of output {output.name[:100]!r} are not what the page says of them")
+            raise Unlike(f"the bytes of output {output.name[:100]!r} do not match their description")
         folder = self._folder / self._cases[output.case]
         folder.mkdir(parents=True, exist_ok=True)
         file = f"{output.index}.npy"

@@ -276,7 +276,7 @@ class Page(Process):
         try:
             about = msgspec.json.decode(line, type=_Told).about
         except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-            self._refuse("protocol", f"the page said something unreadable: {error}")
+            self._refuse("protocol", f"the page sent an unreadable message: {error}")
             return
         self.about = about or self.about
         self._lines.put(self._without_tokens(line.decode()).encode())
@@ -470,7 +470,9 @@ class Page(Process):
         """
         request = self.task.request
         if request.custom_ops or request.sessions > 1 or request.callers > 1:
-            raise CannotServe("custom operators, several sessions and callers are nothing for a page")
+            raise CannotServe(
+                "custom operators, several sessions and several callers are not supported in a page"
+            )
         page_settings = in_page(self.provider, (*self.settings, *request.applied))
         isolated = [setting.value for setting in self.settings if setting.knob == ISOLATION.name]
         if self.machine.remote and isolated and not _truth(isolated[-1]):
@@ -616,18 +618,18 @@ def untrue(done: TrialDone, asked: Sequence[FeedRef]) -> tuple[FailureReason, st
     runs = sum(map(len, times))
     cases = [(case.case, case.weight) for case in done.cases]
     if cases != [(ref.name, ref.weight) for ref in asked] or done.n_runs != runs:
-        return "protocol", "the page told of other cases or runs than it was asked for"
+        return "protocol", "the page reported other cases or runs than requested"
     if any(sum(case.turn_runs) != len(case.latency_ns) for case in done.cases if case.turn_runs):
-        return "protocol", "the page told of turns of other runs than it had"
+        return "protocol", "the page reported turns of other runs than requested"
     if any(len(case.waits_ns) not in (0, len(case.latency_ns)) for case in done.cases):
-        return "protocol", "the page told of waits of other runs than it had"
+        return "protocol", "the page reported waits of other runs than requested"
     figures = [done.load_ns, done.cpu_ns, done.wall_ns]
     figures += [n for case in done.cases for n in (case.first_ns, case.warmup_runs, *case.turn_runs)]
     figures += [ns for case in done.cases for ns in (*case.latency_ns, *case.waits_ns)]
     if not all(0 <= n <= _MOST_NS for n in figures):
-        return "protocol", "the page told of times below zero, or of years"
+        return "protocol", "the page reported impossible times"
     if runs and not (done.wall_ns and all(map(any, times))):
-        return "unsupported", "the browser's clock is too coarse for this model: its runs took no time by it"
+        return "unsupported", "the browser's clock is too coarse for this model: its runs measure as 0 ms"
     return None
 
 

@@ -171,7 +171,7 @@ class Remote:
             self._touch()
             away = not self._connected
         if away:
-            self._say(f"the browser is gone; open the page there again within {AWAY_S:.0f} s")
+            self._say(f"the browser disconnected; open the page there again within {AWAY_S:.0f} s")
 
     def hide(self, url: str) -> None:
         """Has it close a page."""
@@ -184,7 +184,7 @@ class Remote:
         with self._changed:
             had = self._pages.get(_path(url), "")
             if had and self._connected and had != self._loaded:
-                return "the browser went away, and came back with nothing of it"
+                return "the browser disconnected and lost its state"
             # Behind a screen that was locked a page goes on where it was, once it is looked at again.
             if not self._connected and monotonic.now_s() > self._away_since + AWAY_S:
                 left = "the browser went away and" if had else "no browser came, or it"

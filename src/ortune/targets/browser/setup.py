@@ -172,7 +172,7 @@ def _fetch(version: str, folder: Path) -> None:
             raise RuntimeNotFound(
                 f"npm could not fetch onnxruntime-web {version}: "
                 f"{_reason((done.log or done.output).decode('utf-8', 'replace'))}",
-                do="check the network, or name a copy that is here: --ort-web node_modules/onnxruntime-web",
+                do="check the network, or pass a local copy: --ort-web node_modules/onnxruntime-web",
             )
         unpacked = place / "made"
         (unpacked / "dist").mkdir(parents=True)

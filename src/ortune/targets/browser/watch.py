@@ -267,7 +267,7 @@ class _Watch:
                     do="start its server, or correct the URL",
                 ) from None
             if not loaded:
-                self.trouble.append(f"it had not loaded after {monotonic.now_s() - began:.0f} s")
+                self.trouble.append(f"it did not load within {monotonic.now_s() - began:.0f} s")
             tools.deadline = self.until
             end = min(monotonic.now_s() + watch_s, self.until)
             while monotonic.now_s() < end and not stop() and not self.over:
@@ -444,21 +444,21 @@ class _Watch:
             DevToolsError: It cannot be read; the words say why.
         """
         if before + size > MOST_MODEL:
-            raise DevToolsError(f"more than {MOST_MODEL >> 20} MiB are not read")
+            raise DevToolsError(f"larger than {MOST_MODEL >> 20} MiB, so not read")
         kept = f'globalThis[Symbol.for("{self.mark}")]'
         opened = f"{kept}.open({session.number}, {part}, {size})"
         file = msgspec.convert(self._answer(tools, opened, session.context), _Open)
         if not file.size:
-            raise DevToolsError("its bytes are not in the page any more")
+            raise DevToolsError("its bytes are no longer in the page")
         if before + file.size > MOST_MODEL:
-            raise DevToolsError(f"more than {MOST_MODEL >> 20} MiB are not read")
+            raise DevToolsError(f"larger than {MOST_MODEL >> 20} MiB, so not read")
         path.parent.mkdir(parents=True, exist_ok=True)
         with path.open("wb") as out:
             for at in range(0, file.size, _PIECE):
                 piece = f"{kept}.piece({session.number}, {part}, {at}, {_PIECE})"
                 data = base64.b64decode(self._answer(tools, piece, session.context))
                 if len(data) != min(_PIECE, file.size - at):
-                    raise DevToolsError("its bytes are not in the page any more")
+                    raise DevToolsError("its bytes are no longer in the page")
                 out.write(data)
         return file.url, file.size
 
@@ -466,7 +466,7 @@ class _Watch:
         """What the page answers while its models are read; where it does not, others are left half of the time."""
         left_s = self.until - monotonic.now_s()
         if left_s <= 0:
-            raise DevToolsError("there was no time left to read it")
+            raise DevToolsError("no time left to read it")
         return tools.evaluate(question, left_s / 2, context=context)
 
 
@@ -571,7 +571,7 @@ def _record(session: _Session, model: PageModel, about: _About, loaded: Sequence
             n_reads=session.n_reads,
             error=session.run_error,
         ),
-        error=session.error or ("" if created else "it had not ended when the watch did"),
+        error=session.error or ("" if created else "still running when the observation ended"),
     )
 
 

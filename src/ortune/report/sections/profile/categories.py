@@ -9,19 +9,19 @@ from ortune.report.sections._stack import stack
 
 ORDER = 20
 TITLE = "Where the time goes"
-NOTE = (
-    "The mean steady run under the profiler. Every nanosecond is in one category, so the shares sum to 100 %."
-)
+NOTE = "The mean steady run under the profiler. All time belongs to exactly one category, so the shares sum to 100 %."
 MEANINGS = {
     "kernels": "what the operators compute",
     "thread-wait": "the thread that runs a node distributes work to the pool, or waits for it",
     "device-copies": "values copied between devices",
-    "device-wait": "before and after the executor, in a run with nodes on a device: inputs on their way there, waiting "
-    "until it is done, outputs on their way back",
+    "device-wait": (
+        "before and after the executor in a run with device nodes: copying inputs, waiting for the "
+        "device, copying outputs"
+    ),
     "casts-and-layout": "casts, transposes, reordering for blocked layouts, quantizing and dequantizing",
     "shape-arithmetic": "nodes that only compute shapes and indices",
     "control-flow": "If, Loop and Scan themselves, without the nodes of their bodies",
-    "between-nodes": "inside the run and in no node: the executor, allocation, the profiler's own writing",
+    "between-nodes": "inside the run but in no node: the executor, allocation, the profiler's own writing",
     "device-idle": "between the kernels on the device, which waits for the host",
     "outside-run": "around ONNX Runtime's run: the language binding, copies of inputs and outputs",
     "unexplained": "the remainder; negative where the parts sum to more than the whole",

@@ -1,4 +1,4 @@
-"""What stands out, before where the time goes: the cause is what a reader came for."""
+"""Findings, before where the time goes: the cause is what a reader came for."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from ortune.report import profile_words as words
 from ortune.report.document import Block, Points
 
 ORDER = 15
-TITLE = "What stands out"
+TITLE = "Findings"
 NOTE = "Largest first."
 
 

@@ -12,7 +12,7 @@ from ortune.report.numbers import duration
 
 ORDER = 60
 TITLE = "Layers"
-NOTE = "The hierarchy that names of nodes hold: width is time, and what is below a layer lies within it."
+NOTE = "The hierarchy in the node names. Width is time; lower rows are parts of the layer above."
 ROW_PX = 24
 NARROWEST = 0.002
 MOST = 80
@@ -91,9 +91,9 @@ def _table(places: Sequence[Place], result: ProfileResult) -> Fold:
         if i in listed
     ]
     rest = len(places) - len(listed)
-    notes = [f"{rest} more: the JSON document holds them."] if rest else []
+    notes = [f"{rest} more are in the JSON document."] if rest else []
     if result.layers_left_out:
         notes.append(
-            f"The {result.layers_left_out} deepest and cheapest are left out everywhere; the nodes are all there."
+            f"The {result.layers_left_out} deepest and cheapest layers are omitted; all nodes are included."
         )
     return Fold(title="The same as a table", blocks=[table(COLUMNS, rows, notes=notes)])

@@ -16,7 +16,7 @@ NOTE = "Bytes in use after each node of one run, from left to right, and bytes t
 HEIGHT_PX = 170
 STEPS = 300
 """A chart holds so many steps at most: of what lies in one step, the largest."""
-COLUMNS = (Column("value, or what else", "name"), Column("size"))
+COLUMNS = (Column("value or other use", "name"), Column("size"))
 
 
 def blocks(envelope: Envelope[ProfileResult]) -> list[Block]:

@@ -12,9 +12,9 @@ from ortune.report.numbers import duration
 ORDER = 50
 TITLE = "Nodes"
 NOTE = (
-    "The user's own node; hover over the name for its name in the optimised graph. Bound: the least "
-    "time this machine needs for the node's work; x: how many times that it takes where nothing disturbs it; lost: the "
-    "time beyond. Bound by overhead: starting the node is most of what it costs. A column's head sorts."
+    "Nodes by your own names; hover for the name in the optimised graph. Bound: the least time this machine "
+    "needs for the node's work. x: its undisturbed time in multiples of the bound; lost: the time beyond. "
+    "Overhead: starting the node is most of its cost. Click a column head to sort."
 )
 MOST = 200
 UNMAPPED = 200
@@ -57,7 +57,7 @@ def blocks(envelope: Envelope[ProfileResult]) -> list[Block]:
             sortable=True,
         ),
         Fold(
-            title=f"{len(result.unmapped)} nodes of the optimised graph whose origin in the model is not known",
+            title=f"{len(result.unmapped)} nodes of the optimised graph of unknown origin in the model",
             blocks=[Line(", ".join(result.unmapped[:UNMAPPED]), "faint")],
         ),
     ]

@@ -14,10 +14,9 @@ from ortune.report.numbers import duration, three
 ORDER = 70
 TITLE = "Roofline"
 NOTE = (
-    "Each dot is a node: across, operations for each byte that it moves; up, operations a second. The line is what "
-    "this machine can do at most: memory on the slope, arithmetic on the level. A dot far below it could be faster; "
-    "one above the slope has its values in a cache. Each as it is where nothing disturbs it. "
-    "Larger: more time."
+    "Each dot is a node, without interference. Horizontal: operations per byte moved; vertical: operations per "
+    "second. The line is the peak of this machine: memory bandwidth on the slope, arithmetic on the plateau. A "
+    "dot far below could be faster; one above the slope has its values in a cache. Larger dots take more time."
 )
 HEIGHT_PX = 340
 MOST = 300
@@ -43,7 +42,7 @@ def blocks(envelope: Envelope[ProfileResult]) -> list[Block]:
     left_out = len(result.nodes) - len(dots)
     return [
         Chart(
-            title="FLOP/s (up), by FLOP for each byte moved (across); the larger a dot, the more time",
+            title="FLOP/s (vertical) by FLOP per byte moved (horizontal); larger dots take more time",
             alt=f"{len(dots)} nodes; the most expensive, {words.name_of(dots[0])}, does {operations(rates[0])}/s",
             # The large ones first, so that none is hidden; their numbers on top of all.
             marks=(

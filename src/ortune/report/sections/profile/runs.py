@@ -11,8 +11,8 @@ from ortune.report.numbers import duration, percent
 ORDER = 90
 TITLE = "Run by run"
 NOTE = (
-    "One dot a run, in order, by ONNX Runtime's own clock. Shaded: runs at the start that are left out, as they may be "
-    "warming up; they count nowhere else on this page."
+    "One dot per run, in order, by ONNX Runtime's own clock. Shaded: possible warm-up runs at the start, which "
+    "are excluded everywhere else on this page."
 )
 HEIGHT_PX = 150
 MOST = 1200

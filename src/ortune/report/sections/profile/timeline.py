@@ -27,7 +27,7 @@ NOT_KEPT = "The timeline was not kept with this session; ortune profile TRACE --
 TOOLS = {
     "chrome": ("Perfetto", "every run, thread by thread", "run.trace.json"),
     "speedscope": ("speedscope", "flame graphs", "run.speedscope.json"),
-    "model-explorer": ("Model Explorer", "the model's graph, coloured by time", "run.node-data.json"),
+    "model-explorer": ("Model Explorer", "the model graph, coloured by time", "run.node-data.json"),
 }
 """Exports that show more than a page: the tool, what it shows, and a file for it."""
 

@@ -13,7 +13,7 @@ from ortune.report.sections.tune import _points as points
 ORDER = 30
 TITLE = "Block by block"
 NOTE = (
-    "Each block ran both sides next to each other in random order, so their ratio is free of what slowed both. "
+    "Each block ran both sides alternately in random order, so slowdowns that affect both cancel out. "
     "Band: the interval. Above the line at 1x the winner is better."
 )
 HEIGHT_PX = 150

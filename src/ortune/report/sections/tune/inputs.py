@@ -8,13 +8,13 @@ from ortune.report.numbers import duration
 
 ORDER = 100
 TITLE = "Inputs used"
-NOTE = "Latency can depend on shapes and values. What is marked as a guess deserves a look."
+NOTE = "Latency can depend on shapes and values. Check what is marked as a guess."
 ORIGINS = {
-    "model": "the model says so",
+    "model": "declared in the model",
     "constraint": "follows from the graph",
     "name": "taken from its name",
     "trial": "found by trying",
-    "user": "given by you",
+    "user": "provided by you",
 }
 COLUMNS = (
     Column("input", "name"),

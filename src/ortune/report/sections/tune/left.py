@@ -8,8 +8,8 @@ from ortune.report import tune_words as words
 from ortune.report.document import Block, Pairs
 
 ORDER = 2
-TITLE = "What else there is"
-NOTE = "No change is proposed. What came nearest, what no setting reaches, and what was not tested yet."
+TITLE = "Remaining options"
+NOTE = "No change is proposed. The closest candidates, what no setting can improve, and what was not tested."
 
 
 def blocks(envelope: Envelope[TuneResult]) -> list[Block]:

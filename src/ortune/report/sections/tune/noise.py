@@ -14,16 +14,16 @@ from ortune.report.sections.tune import _points as points
 ORDER = 90
 TITLE = "Controls and noise"
 NOTE = (
-    "A/A check: an identical plan must not differ. Positive control: a known wait must be found. The figure is the "
-    "untouched default through the whole session: a level that moves is the machine, not the model."
+    "A/A check: identical configurations must not differ. Sensitivity check: a known slowdown must be detected. "
+    "The figure shows the untouched default over the whole session; a drift comes from the machine, not the model."
 )
 HEIGHT_PX = 130
 CONTROL_NAMES = {
     "identical": "A/A check",
-    "spike-in": "positive control",
+    "spike-in": "sensitivity check",
     "identical-late": "A/A check, whole run",
 }
-COLUMNS = (Column("control", "text"), Column("answer", "label"), Column("what was seen", "text"))
+COLUMNS = (Column("control", "text"), Column("answer", "label"), Column("observed", "text"))
 
 
 def blocks(envelope: Envelope[TuneResult]) -> list[Block]:
@@ -38,7 +38,7 @@ def blocks(envelope: Envelope[TuneResult]) -> list[Block]:
     return [
         table(COLUMNS, [_row(control) for control in result.controls]),
         *chart,
-        Line(f"Smallest gain that was looked for: {100 * result.worth_ratio:.1f} %. {lost}"),
+        Line(f"Smallest gain of interest: {100 * result.worth_ratio:.1f} %. {lost}"),
     ]
 
 
@@ -71,7 +71,7 @@ def _drift(result: TuneResult) -> list[Chart]:
     )
     return [
         Chart(
-            title="The default, one dot a block, through the session",
+            title="The default, one dot per block, over the session",
             alt=alt,
             marks=(*marks, *in_order(values, "default")),
             height_px=HEIGHT_PX,

@@ -7,7 +7,7 @@ from ortune.report.document import Block, Pairs, Points
 
 ORDER = 10
 TITLE = "Findings and notes"
-NOTE = "What the run noticed about the model and the machine, and what to do about it."
+NOTE = "What was noticed about the model and the machine, and what to do."
 PLACES = 20
 
 
@@ -17,8 +17,8 @@ def blocks(envelope: Envelope[TuneResult]) -> list[Block]:
     notes = [*([result.left_aside] if result.left_aside else []), *result.notes]
     if result.hardware_bound:
         notes.append(
-            "The winner runs a model that holds what was optimised for this CPU. On other hardware the bundle "
-            "uses the plain model beside it."
+            "The winner runs a model optimised for this CPU. On other hardware the bundle uses the portable "
+            "model it also contains."
         )
     rows = [row for finding in result.findings for row in _rows(finding)]
     return [Pairs(rows=rows, stacked=True), Points(items=notes, marked=True)]

@@ -11,10 +11,10 @@ from ortune.report.chart import Axis, Interval, bounds_of, factor_axis
 from ortune.report.document import Block, Cell, Column, Points, Row, Tone, table
 
 ORDER = 80
-TITLE = "Every plan tried"
+TITLE = "All tested configurations"
 NOTE = (
-    "Against the default. Filled and solid: confirmed on fresh blocks. Hollow and dotted: race data, exploratory: "
-    "the best of many looks better than it is. Retired means not worth more time, never slower."
+    "Against the default. Filled and solid: confirmed on fresh blocks. Hollow and dotted: exploratory, and the "
+    "best of many looks better than it is. Retired means not worth more time, not slower."
 )
 STOPPED = ("failed", "wrong-output", "not-tried")
 WITHOUT = (Column("plan", "name"), Column("fate", "label"), Column("why", "text"))
@@ -36,7 +36,7 @@ def blocks(envelope: Envelope[TuneResult]) -> list[Block]:
     columns = [
         Column("plan", "name"),
         Column("", "chart", axis=axis, ends=("more", "less") if less else ("slower", "faster")),
-        Column("against the default, and fate", "text"),
+        Column("against the default, and outcome", "text"),
     ]
     reasons: list[Row] = [
         [Cell(c.plan.describe(), c.origin), words.FATES[c.fate], c.why or "no reason was recorded"]

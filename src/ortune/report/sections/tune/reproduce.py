@@ -10,7 +10,7 @@ from ortune.report.tune_words import code_lines, spent
 
 ORDER = 110
 TITLE = "Reproduce"
-NOTE = "A number belongs to a machine, a build and a model. Compare only where these agree."
+NOTE = "Results hold for one machine, build and model. Compare only results where these agree."
 
 
 def blocks(envelope: Envelope[TuneResult]) -> list[Block]:

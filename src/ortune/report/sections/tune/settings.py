@@ -10,12 +10,12 @@ from ortune.report.document import Block, Cell, Column, table
 ORDER = 40
 TITLE = "The winner's settings"
 NOTE = (
-    "The winner was run again without each setting: right of 1x, leaving it out costs time. "
-    "Race data, so exploratory; the whole was confirmed, not its parts."
+    "The winner was run again without each setting. Right of 1x: omitting it costs time. Exploratory: the whole "
+    "was confirmed, not its parts."
 )
 LEVELS = {
     "effect": "verified: its effect was seen",
-    "echo": "accepted: the library knows it",
+    "echo": "accepted: the library supports it",
     "none": "not verified",
 }
 

@@ -11,7 +11,7 @@ from ortune.report.numbers import duration
 
 ORDER = 70
 TITLE = "By input shape"
-NOTE = "The verdict is over the weighted mix; this is how each shape fares. No claim is attached to a single row."
+NOTE = "The verdict is for the weighted mix. Single rows are descriptions, not claims."
 
 
 def blocks(envelope: Envelope[TuneResult]) -> list[Block]:

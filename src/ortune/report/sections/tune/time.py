@@ -18,10 +18,7 @@ from ortune.report.tune_words import today
 
 ORDER = 5
 TITLE = "Where the time goes"
-NOTE = (
-    "The mean run under ONNX Runtime's profiler, which makes it longer than the runs that were raced. "
-    "Bars are to one scale."
-)
+NOTE = "The mean run under ONNX Runtime's profiler, so it is longer than the measured runs. All bars have one scale."
 MOST_NODES = 10
 
 

@@ -11,8 +11,8 @@ from ortune.report.document import Block, Cell, Column, table
 ORDER = 60
 TITLE = "Trade-offs"
 NOTE = (
-    "The best plan by each figure. Only the objective's own row was confirmed on fresh blocks; the others are "
-    "race data: tune with that objective before relying on them."
+    "The best configuration by each figure. Only the objective's own row was confirmed on fresh blocks; the "
+    "others are exploratory. Tune with that objective before relying on them."
 )
 
 
