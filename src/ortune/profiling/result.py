@@ -142,6 +142,7 @@ def result_of(
             lost_runs=lost_runs,
             left_out_runs=trace.n_left_out,
             missing=trace.missing,
+            lacks=trace.lacks,
         ),
         n_runs=len(attribution.wall_ns),
         wall_ns=attribution.mean_wall_ns,

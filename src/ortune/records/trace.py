@@ -2,7 +2,24 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from ortune.records.base import Record
+
+TraceLackCode = Literal["end", "inner-events", "other-models", "other-processes", "runs"]
+
+
+class TraceLack(Record, frozen=True, kw_only=True):
+    """Something that a trace does not hold, and that decides what its figures mean.
+
+    Attributes:
+        code: "end": it was cut off. "inner-events": of its runs only the executor's part is there. "other-models" and
+            "other-processes": they were recorded too, and are left out. "runs": all of it counts as one.
+        what: The same in words.
+    """
+
+    code: TraceLackCode
+    what: str
 
 
 class TraceInfo(Record, frozen=True, kw_only=True):
@@ -18,6 +35,7 @@ class TraceInfo(Record, frozen=True, kw_only=True):
         lost_runs: Of the runs that are told so many lost events: what lies between their nodes is unexplained.
         left_out_runs: Runs that are left out because they lost events.
         missing: What it does not hold, in sentences.
+        lacks: Those of them that decide what its figures mean.
     """
 
     path: str
@@ -32,3 +50,4 @@ class TraceInfo(Record, frozen=True, kw_only=True):
     lost_runs: int = 0
     left_out_runs: int = 0
     missing: tuple[str, ...] = ()
+    lacks: tuple[TraceLack, ...] = ()

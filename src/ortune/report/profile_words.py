@@ -50,16 +50,7 @@ TOP_OWNERS = 3
 LESS = 0.1
 """Share of what slow runs take longer from which on it is said that other parts of them took less."""
 NAME = 48
-SAID_FIRST = (
-    "events inside its runs",
-    "runs of another model",
-    "events of another process",
-    "where runs begin",
-)
-"""How those things begin that a trace does not hold and that decide what its figures mean."""
 ROUGH_SLOWDOWN = 1.3
-AS_ONE_RUN = "counted as one run"
-"""What a trace says that holds no run."""
 SOURCES = {
     "profile": "figures of the allocator",
     "liveness": "estimated from sizes and lifetimes, because the profile has no allocator figures",
@@ -124,7 +115,7 @@ def run_sentence(result: ProfileResult) -> str:
             "the clock of this profile is too coarse: its runs measure as 0 ms, so there are no times per run"
         )
     runs = "one run" if result.n_runs == 1 else f"mean of {result.n_runs} steady runs"
-    if any(AS_ONE_RUN in text for text in result.trace.missing):
+    if any(lack.code == "runs" for lack in result.trace.lacks):
         runs = "everything recorded, as one run"
     text = f"{_doubt(result)}{duration(result.wall_ns)} a run, profiled ({runs})"
     largest = max(result.categories, key=lambda c: c.ns, default=None)
@@ -491,9 +482,8 @@ def interference(result: ProfileResult) -> str:
 
 def trace_notes(result: ProfileResult) -> list[str]:
     """What the trace does not hold."""
-    return [
-        text for text in result.trace.missing if "cut off" not in text and not text.startswith(SAID_FIRST)
-    ]
+    said_first = {lack.what for lack in result.trace.lacks}
+    return [text for text in result.trace.missing if text not in said_first]
 
 
 def damage(result: ProfileResult) -> list[str]:
@@ -538,8 +528,7 @@ def _damage(trace: TraceInfo, which: str) -> list[str]:
             f"{which} is damaged: {n:,} {'execution of a node is' if n == 1 else 'executions of nodes are'} left out: "
             "the run around them was not recorded completely"
         )
-    lacks = [text for text in trace.missing if text.startswith(SAID_FIRST)]
-    return [*sentences, *(f"{which} lacks {text}" for text in lacks)]
+    return [*sentences, *(f"{which} lacks {lack.what}" for lack in trace.lacks if lack.code != "end")]
 
 
 def uncounted(result: ProfileResult) -> str:

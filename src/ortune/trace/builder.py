@@ -9,6 +9,7 @@ from typing import Generic, TypeVar
 
 import numpy as np
 
+from ortune.records import TraceLack
 from ortune.trace.device import DeviceEvents
 from ortune.trace.events import HOST, KERNEL_TIME, Event, Helper, waiting
 from ortune.trace.lost import Losses, fewer_nodes, renumbered, runs_of_one_model
@@ -254,6 +255,7 @@ class TraceBuilder:
         for (node, inputs, outputs), times in self._shapes.items():
             executions[node][_text(inputs), _text(outputs)] = times
         first = [next(iter(counts)) for counts in executions]
+        absent = list(self._missing(columns, len(runs), n_others))
         return Trace(
             format=form,
             name=name,
@@ -293,7 +295,12 @@ class TraceBuilder:
             lost=self._losses.within(run_start, run_ns) | fewer,
             complete=self.complete,
             pieces=tuple(sorted(self._pieces.values(), reverse=True)),
-            missing=(*self._missing(columns, len(runs), n_others), *self.device.missing(kernels), *missing),
+            missing=(
+                *(lack.what if isinstance(lack, TraceLack) else lack for lack in absent),
+                *self.device.missing(kernels),
+                *missing,
+            ),
+            lacks=tuple(lack for lack in absent if isinstance(lack, TraceLack)),
         )
 
     def _executed(self) -> list[tuple[int, int, int]]:
@@ -312,14 +319,15 @@ class TraceBuilder:
         last = round(self._latest * 1000)
         return [run for run in self._runs if run[0] + run[1] <= last]
 
-    def _missing(self, columns: dict[str, Numbers], n_runs: int, n_others: int) -> Iterator[str]:
+    def _missing(self, columns: dict[str, Numbers], n_runs: int, n_others: int) -> Iterator[str | TraceLack]:
         if not len(columns["start"]):
             yield "no node: the model did not run while it was profiled"
         else:
             if not n_runs:
                 yield "no run was recorded completely"
             elif not self._runs:
-                yield "the events of its runs: only the executor's part of each run is shown"
+                what = "events inside its runs: only the executor's part of each run is shown"
+                yield TraceLack(code="inner-events", what=what)
             if (columns["wait"] == ABSENT).all():
                 yield "no thread statistics: waiting cannot be told from work"
             if (columns["in_use"] == ABSENT).all():
@@ -329,13 +337,15 @@ class TraceBuilder:
         if self.n_damaged:
             yield f"some arguments of {self.n_damaged} events, which are not as ONNX Runtime writes them"
         if n_others:
-            yield f"runs of another model in the same file ({n_others:,}): those of the model that ran last are read"
+            what = f"runs of another model in the same file ({n_others:,}): those of the model that ran last are read"
+            yield TraceLack(code="other-models", what=what)
         if self._n_foreign:
-            yield f"events of another process ({self._n_foreign:,}): one process's are read"
+            what = f"events of another process ({self._n_foreign:,}): one process's are read"
+            yield TraceLack(code="other-processes", what=what)
         if self._n_host >= MOST_EVENTS:
             yield f"everything after {MOST_EVENTS:,} host events, the limit of ONNX Runtime"
         if not self.complete:
-            yield "its end: the file is truncated"
+            yield TraceLack(code="end", what="its end: the file is truncated")
 
 
 def _key(event: Event) -> NodeKey:

@@ -11,6 +11,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ortune.records import TraceLack
+
 NO_RUN = -1
 NO_PARENT = -1
 ABSENT = -1
@@ -22,6 +24,7 @@ CONTROL_FLOW = frozenset(
 """Operators that run graphs of their own: the time of such a node contains that of the nodes in its bodies."""
 
 _LONGEST_NS = 1 << 60
+_NO_RUNS = TraceLack(code="runs", what="where runs begin and end: everything recorded is counted as one run")
 
 Codes = np.ndarray[Any, np.dtype[np.int32]]
 Numbers = np.ndarray[Any, np.dtype[np.int64]]
@@ -143,7 +146,7 @@ class Trace:
         n_left_out: Runs that are left out because they lost events.
         n_outside: Executions in no run that was recorded to its end.
         complete: The file's end was read.
-        missing: What the file does not hold, in sentences.
+        missing: What the file does not hold, in sentences; ``lacks`` are those that decide what its figures mean.
         page_runs: What onnxruntime-web's own marks tell of each run in a page, in order; () where it was not asked for
             them.
     """
@@ -183,6 +186,7 @@ class Trace:
     n_outside: int = 0
     pieces: tuple[int, ...] = ()
     missing: tuple[str, ...] = ()
+    lacks: tuple[TraceLack, ...] = ()
     page_runs: tuple[PageRun, ...] = ()
 
     def __len__(self) -> int:
@@ -292,5 +296,6 @@ def as_one_run(trace: Trace) -> Trace:
         n_outside=0,
         # What lies between several runs is nobody's overhead.
         lost=np.array([several or bool(trace.n_unreadable)]),
-        missing=(*trace.missing, "where runs begin and end: everything recorded is counted as one run"),
+        missing=(*trace.missing, _NO_RUNS.what),
+        lacks=(*trace.lacks, _NO_RUNS),
     )
