@@ -31,10 +31,12 @@ def one(model: Path, other: Path, folder: Path, **options: object) -> dict[str, 
     """One comparison as a row."""
     began = time.monotonic()
     try:
-        result = ortune.compare(model, other, store=folder / "store", **options).result
+        document = ortune.compare(model, other, store=folder / "store", **options)
     except MeasurementError as error:
         return {"verdict": "invalid", "what": error.what, "seconds": time.monotonic() - began}
-    c = result.comparison
+    c = document.result.comparison
+    if c is None:  # No block fitted into the budget.
+        return {"verdict": document.verdict, "blocks": 0, "seconds": time.monotonic() - began}
     return {
         "verdict": c.verdict,
         "ratio": c.ratio,
