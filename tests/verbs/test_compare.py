@@ -165,6 +165,21 @@ def test_the_gate_passes_what_is_faster(tmp_path: Path) -> None:
     assert document["result"]["gate"]["answer"] == "pass"
 
 
+def test_a_budget_that_holds_no_block_is_no_verdict_on_the_outputs(tmp_path: Path) -> None:
+    model = str(dense(tmp_path / "a.onnx"))
+    words = ("compare", model, "--budget", "0.01s", "--store", str(tmp_path / "store"))
+    code, out, said = program([*words])
+    text = " ".join(out.split())
+    assert "outputs identical" in said and code == 0
+    assert text.startswith(
+        "inconclusive: nothing was timed, since no block fitted into the budget; rerun with"
+    )
+    assert "wrong" not in text
+    code, document, _ = compare(tmp_path, model, "--threshold", "5%", "--budget", "0.01s")
+    assert (code, document["verdict"]) == (3, "inconclusive")
+    assert document["result"]["comparison"] is None and document["result"]["enough_s"] > 0.01
+
+
 def test_wrong_outputs_fail_the_gate_without_timing(tmp_path: Path) -> None:
     a, b = dense(tmp_path / "a.onnx"), dense(tmp_path / "b.onnx", scale=2.0)
     code, document, _ = compare(tmp_path, str(a), str(b), "--threshold", "5%")

@@ -78,6 +78,7 @@ class Comparing:
         self.design: duel.Design | None = None
         self.starts: list[Measured] = []
         self.before_ns = 0  # until the first block
+        self.trial_ns = 0.0  # as the sides alone let expect
 
     # --- each side alone
 
@@ -184,6 +185,7 @@ class Comparing:
         alone_ns = float(np.mean([pilot.first.elapsed_ns, *(new.trials[0].elapsed_ns for new in timed)]))
         baseline.limits.expect(max(pilot.trial_ns, *(new.trials[0].elapsed_ns for new in timed)))
         trial_ns = pilot.trial_ns * max(1.0, alone_ns / pilot.first.elapsed_ns)
+        self.trial_ns = trial_ns
         self._keep_time(trial_ns, len(timed))
         self.design = self._design(trial_ns, len(timed))
         executor.arms = {
@@ -282,7 +284,7 @@ class Comparing:
     def enough_s(self) -> float | None:
         """A budget that holds the fewest blocks of a claim with their controls; None where none is needed, or helps."""
         state, design = self.state, self.design
-        if state is None or design is None or not state.block_ns:
+        if state is None or design is None:
             return None
         least = duel.least_blocks(self.rules.share(len(state.arms)))
         if self.rules.max_blocks < least:
@@ -290,6 +292,6 @@ class Comparing:
         fewest = min((len(state.ratios(arm)) for arm in state.arms if arm not in state.failed), default=0)
         if design.controlled and fewest >= least:
             return None
-        trial_ns = float(np.median(state.block_ns)) / 2
+        trial_ns = float(np.median(state.block_ns)) / 2 if state.block_ns else self.trial_ns
         arms = 1 + len(state.arms) + len(duel.CONTROLS)
         return 1e-9 * (self.before_ns + least * arms * trial_ns) + self.after_s

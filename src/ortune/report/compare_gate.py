@@ -6,6 +6,8 @@ from ortune.records import CompareResult, Comparison, Gate, OutputDifference
 from ortune.report.compare_outputs import beyond
 from ortune.report.numbers import enough, percent
 
+NO_BLOCK = "nothing was timed, since no block fitted into the budget"
+
 
 def gate(result: CompareResult) -> list[str]:
     """What this runner can prove, and the gate's answer; empty without a gate."""
@@ -31,10 +33,13 @@ def _gate_answer(name: str, g: Gate, comparison: Comparison | None, outputs: Out
     limit = percent(g.threshold_ratio)
     if outputs is None:
         return f"FAIL, {name} does not run"
-    if comparison is None:
-        return f"FAIL, {name}'s outputs are wrong" if not outputs.ok else f"FAIL, {name} failed repeatedly"
+    if not outputs.comparable:
+        return f"FAIL, {name}'s outputs are wrong"
     if not outputs.ok:
         return f"FAIL, {name}'s outputs differ from A's, {beyond(outputs)}"
+    if comparison is None:
+        late = g.answer == "no-answer"
+        return f"NO ANSWER at {limit}, {NO_BLOCK} (exit 3)" if late else f"FAIL, {name} failed repeatedly"
     if g.answer == "no-answer":
         return f"NO ANSWER at {limit}, {_no_answer(g, comparison)} (exit 3)"
     return {

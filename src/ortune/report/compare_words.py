@@ -20,7 +20,7 @@ from ortune.report import difference_words, finding_words, sides, source_words
 from ortune.report import headline as heads
 from ortune.report.answer_commands import as_said, compare_line, lines, told_line, why_line
 from ortune.report.checks import GUARD_NAMES, checks, control_words, guard_state
-from ortune.report.compare_gate import gate
+from ortune.report.compare_gate import NO_BLOCK, gate
 from ortune.report.compare_outputs import by_output, outputs, outputs_cell
 from ortune.report.document import (
     Annotation,
@@ -61,6 +61,8 @@ def headline(result: CompareResult) -> str:
         return heads.headline("wrong-output", _wrong(result))
     if comparison is None and finding_words.functional_only(result.findings):
         return heads.headline("functional-only", "nothing was timed", outputs(result.outputs))
+    if comparison is None and result.outputs.comparable:
+        return heads.headline("inconclusive", NO_BLOCK, rerun(result), outputs(result.outputs))
     if comparison is None:
         wrong = f"{result.name}'s outputs are wrong, {result.outputs.what}"
         return heads.headline("wrong-output", wrong, "nothing was timed")
@@ -79,7 +81,8 @@ def rerun(result: CompareResult) -> str:
     """That controls were not run, and which budget holds a claim with them; "" where this one did."""
     if not result.enough_s:
         return ""
-    controls = "" if result.comparison and no_interval(result.comparison) else "controls not run, "
+    timed = result.comparison is not None and not no_interval(result.comparison)
+    controls = "controls not run, " if timed else ""
     return f"{controls}rerun with {enough(result.enough_s)}"
 
 
@@ -465,7 +468,10 @@ def cases(rows: Sequence[CaseResult], base: str, new: str, change_head: str) -> 
 
 def _annotations(result: CompareResult) -> list[Annotation]:
     """One for the answer, one a finding."""
-    level: Level = "error" if result.comparison is None else "notice" if result.outputs.ok else "warning"
+    timed = result.comparison is not None
+    level: Level = (
+        "notice" if timed and result.outputs.ok else "warning" if result.outputs.comparable else "error"
+    )
     gates = [g for g in (result.gate, *(c.gate for c in result.candidates)) if g is not None]
     if gates:
         answers = {g.undecided_counts_as if g.answer == "undecided" else g.answer for g in gates}

@@ -214,7 +214,9 @@ def _row(session: StoredSession) -> tuple[str, ...]:
     if both.new is None:
         return (*head, base, "", STANDING.get(both.standing or "best", "nothing better found"))
     if both.comparison is None:
-        return (*head, base, value(both.new_figures, both.estimand), "wrong outputs: not timed")
+        comparable = both.outputs is None or both.outputs.comparable
+        why = "not timed" if comparable else "wrong outputs: not timed"
+        return (*head, base, value(both.new_figures, both.estimand), why)
     new = figure_beside(both.base_figures, both.new_figures, both.comparison)
     standing = "" if both.controls else ", controls not run"
     standing = standing if both.settled else ", not confirmed"

@@ -34,6 +34,7 @@ from ortune.records import (
 )
 from ortune.report import source_words
 from ortune.report.difference_words import no_reason, worded
+from ortune.report.finding_words import functional_only
 from ortune.report.placement_words import frames_lost, kernels_not_counted, kernels_there
 from ortune.report.sides import compared_ns
 from ortune.search import duel
@@ -377,7 +378,9 @@ def _verdict(result: CompareResult) -> VerdictName:
         return "wrong-output"
     if result.comparison is not None:
         return result.comparison.verdict
-    return "functional-only" if result.outputs.comparable else "wrong-output"
+    if not result.outputs.comparable:
+        return "wrong-output"
+    return "functional-only" if functional_only(result.findings) else "inconclusive"
 
 
 def exit_code(envelope: Envelope[CompareResult]) -> int:
