@@ -17,7 +17,16 @@ from onnx import TensorProto, helper, numpy_helper
 from ortune import rewrites
 from ortune.errors import InputError
 from ortune.experiment.baseline import Baseline
-from ortune.experiment.quantising import Inputs, Quantising, gather, named_operator, table, within
+from ortune.experiment.precision import means
+from ortune.experiment.quantising import (
+    Inputs,
+    Quantising,
+    gather,
+    named_operator,
+    table,
+    unsaturated,
+    within,
+)
 from ortune.experiment.replay import Replay
 from ortune.experiment.scratch import scratch_folder
 from ortune.experiment.tuning import Tuning
@@ -25,7 +34,7 @@ from ortune.experiment.watcher import Watcher
 from ortune.inputs import user_feeds
 from ortune.inputs.value_files import VERSION
 from ortune.model.open import open_model
-from ortune.records import Calibration, Candidate, OutputDifference, Plan, PrecisionRow, RewriteSpec
+from ortune.records import Calibration, Candidate, Host, OutputDifference, Plan, PrecisionRow, RewriteSpec
 from ortune.report import precision_words
 from ortune.report.document import Document
 from ortune.report.terminal import plain
@@ -247,3 +256,28 @@ def test_the_operator_that_an_error_names(said: str, but: tuple[str, ...], kind:
     proto.graph.node[0].name = "named"
     onnx.save(proto, tmp_path / "n.onnx")
     assert named_operator(open_model(tmp_path / "n.onnx").ir, said, but) == kind
+
+
+def test_an_lstm_gets_seven_bits_where_eight_saturate(tmp_path: Path) -> None:
+    rng = np.random.default_rng(5)
+    shapes = {"w": (1, 256, 64), "r": (1, 256, 64)}
+    weights = [
+        numpy_helper.from_array(rng.standard_normal(s).astype(np.float32), n) for n, s in shapes.items()
+    ]
+    node = helper.make_node("LSTM", ["x", "w", "r"], ["y"], "lstm", hidden_size=64)
+    x = helper.make_tensor_value_info("x", TensorProto.FLOAT, [4, 1, 64])
+    y = helper.make_tensor_value_info("y", TensorProto.FLOAT, None)
+    graph = helper.make_graph([node], "one", [x], [y], weights)
+    proto = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    onnx.save(proto, tmp_path / "lstm.onnx")
+    model = open_model(tmp_path / "lstm.onnx").ir
+    saturating = Host(
+        system="Linux", machine="x86_64", cpu="Box", cores=2, logical=2, affinity=2, effective_cpus=2,
+        memory_bytes=1 << 34, features=("avx2", "fma"),
+    )  # fmt: skip
+    vnni = msgspec.structs.replace(saturating, features=("avx2", "avx512_vnni"))
+    made = {host.features[1]: means(model, Plan(), host)[0] for host in (saturating, vnni)}
+    assert [plan.rewrites[-1].params for plan in made["fma"]] == [{"range": "7", "scales": "channel"}]
+    assert [plan.rewrites[-1].params for plan in made["avx512_vnni"]] == [{"scales": "channel"}]
+    spec = RewriteSpec(name="dynamic-int8", params={"scales": "channel"})
+    assert unsaturated(spec, model, vnni) == spec != unsaturated(spec, model, saturating)

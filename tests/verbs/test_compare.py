@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import onnx
+import onnx.parser
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
@@ -178,6 +179,27 @@ def test_a_budget_that_holds_no_block_is_no_verdict_on_the_outputs(tmp_path: Pat
     code, document, _ = compare(tmp_path, model, "--threshold", "5%", "--budget", "0.01s")
     assert (code, document["verdict"]) == (3, "inconclusive")
     assert document["result"]["comparison"] is None and document["result"]["enough_s"] > 0.01
+
+
+def test_memory_is_compared_with_guessed_sizes_in_turn(tmp_path: Path) -> None:
+    path = str(tmp_path / "m.onnx")
+    text = (
+        '<ir_version: 8, opset_import: ["" : 17]> m (float[1,f,80] x) => (float[1,f,80] y) { y = Relu (x) }'
+    )
+    onnx.save(onnx.parser.parse_model(text), path)
+    asked = {
+        "a guess": ["--objective", "memory"],
+        "sizes of the user's": ["--objective", "memory", "--dim", "f=7"],
+        "another question": [],
+    }
+    documents = {
+        name: compare(tmp_path, path, "--budget", "0.01s", *words)[1] for name, words in asked.items()
+    }
+    cases = {name: document["workload"]["cases"] for name, document in documents.items()}
+    sizes = [case["dims"]["f"] for case in cases["a guess"]]
+    assert len(sizes) == 3 and sizes[0] * 2 == sizes[1] and sizes[1] * 2 == sizes[2]
+    assert any("sizes are fed in turn" in note for note in documents["a guess"]["result"]["notes"])
+    assert len(cases["sizes of the user's"]) == len(cases["another question"]) == 1
 
 
 def test_wrong_outputs_fail_the_gate_without_timing(tmp_path: Path) -> None:

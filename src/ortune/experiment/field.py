@@ -11,6 +11,7 @@ from ortune import targets
 from ortune.errors import MeasurementError
 from ortune.experiment.limits import Limits
 from ortune.inputs import workload
+from ortune.inputs.trial_fixes import sizes_in_turn
 from ortune.records import FeedRef, Finding, Host, Measured, Outcome, Plan, Workload
 from ortune.report.answer_commands import IN_A_POD
 from ortune.rules import Facts
@@ -100,12 +101,34 @@ class Field:
             # A page sends them, which takes time: the one that is timed does it.
             keep_outputs=not self.side.plan.is_web,
         )
+        if self.options.in_turn:
+            self._vary_sizes()
         self.say(workload.describe(self.work))
         if self.options.save_workload:
             workload.save(self.options.save_workload, self.work)
         self.refs = feeding.write_case_feeds(model, self.work, self.scratch / "feeds")
         if isinstance(self.executor.last, Measured):
             self.executor.most_alive = self.machine.most_alive(self.executor.last.done.peak_bytes)
+
+    def _vary_sizes(self) -> None:
+        """Feeds several sizes in turn where sizes were guessed: memory that grows with a change shows only then."""
+        model, first = self.side.model.ir, self.executor.last
+        tries = sizes_in_turn(model, self.work)
+        for number, work in enumerate(tries):
+            refs = feeding.write_case_feeds(model, work, self.scratch / f"in-turn-{number}")
+            keep = not self.side.plan.is_web
+            if isinstance(
+                self.executor.trial(self.arm(BASE, refs=refs), runs=0, keep_outputs=keep), Measured
+            ):
+                self.work = work
+                sizes = "; ".join(case.name for case in work.cases)
+                self.note(
+                    f"memory grows when input sizes change, so {len(work.cases)} sizes are fed in turn: {sizes}"
+                )
+                return
+        self.executor.last = first
+        if tries:
+            self.note("the model runs at no other size than this one, so memory is measured at one size")
 
     def arm(
         self,

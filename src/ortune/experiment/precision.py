@@ -15,7 +15,14 @@ from ortune import rewrites
 from ortune.errors import OrtuneError
 from ortune.experiment.baseline import Baseline
 from ortune.experiment.clock import Clock
-from ortune.experiment.quantising import Inputs, model_bytes, named_operator, widest_first, without_operator
+from ortune.experiment.quantising import (
+    Inputs,
+    model_bytes,
+    named_operator,
+    unsaturated,
+    widest_first,
+    without_operator,
+)
 from ortune.experiment.replay import Replay
 from ortune.experiment.watcher import Watcher
 from ortune.graph.groups import LayerGroup, group_of_nodes, layer_groups
@@ -23,7 +30,7 @@ from ortune.model.graphs import name_of
 from ortune.model.open import open_model
 from ortune.providers import CPU
 from ortune.records import Host, Measured, OutputDifference, Plan, PrecisionRow, RewriteSpec
-from ortune.rules.environment.no_int8_dot_product import lacks_it
+from ortune.rules.environment.no_int8_dot_product import saturates
 from ortune.search.figures import figure
 from ortune.search.phases import (
     LEAST_LOAD_S,
@@ -109,7 +116,7 @@ def means(model: ir.Model, side: Plan, host: Host) -> tuple[list[Plan], ir.Model
         if _weights(copy) > _weights(model):
             model, ground = copy, [*ground, spec]
     found = [
-        Plan(rewrites=(*ground, spec), settings=side.settings)
+        Plan(rewrites=(*ground, unsaturated(spec, model, host)), settings=side.settings)
         for spec, _ in rewrites.proposals(model, ("numerics",), objective="latency", target=CPU.target)
         if rewrites.find(spec.name).family == rewrites.FAMILY
     ]
@@ -128,11 +135,6 @@ def _reached(model: ir.Model, plan: Plan) -> int:
         "weight-only-bits": ("MatMul",),
     }
     return rewrites.weight_bytes(model, *reach.get(plan.rewrites[-1].name, ()))
-
-
-def saturates(host: Host) -> bool:
-    """Whether a processor adds pairs of products of uint8 and int8 in 16 bits."""
-    return lacks_it(host) and host.machine.lower() in ("x86_64", "amd64")
 
 
 def _seven_bits(plan: Plan) -> Plan | None:

@@ -92,15 +92,18 @@ def _proposed(
     run.pass_on()
     rewritable = model.info.format != "ort"
     rewritten = (
-        rewrites.proposals(
-            model.ir,
-            allow,
-            workload=baseline.work,
-            objective=objective,
-            target=target,
-            packages=baseline.side.runtime.packages,
-            features=gpu_features(first),
-        )
+        [
+            (quantising.unsaturated(spec, model.ir, baseline.host), reason)
+            for spec, reason in rewrites.proposals(
+                model.ir,
+                allow,
+                workload=baseline.work,
+                objective=objective,
+                target=target,
+                packages=baseline.side.runtime.packages,
+                features=gpu_features(first),
+            )
+        ]
         if rewritable
         else []
     )

@@ -17,6 +17,7 @@ from ortune.experiment.baseline import Baseline
 from ortune.experiment.limits import patience_s
 from ortune.experiment.pilot import PILOT_RUNS
 from ortune.experiment.tuning import Tuning
+from ortune.graph.nodes import holds
 from ortune.inputs import feed_files, user_feeds, workload
 from ortune.inputs.feeds import FeedValue
 from ortune.model.graphs import nodes
@@ -24,6 +25,7 @@ from ortune.records import (
     Calibration,
     Candidate,
     FeedRef,
+    Host,
     Measured,
     OutputDifference,
     Plan,
@@ -31,6 +33,7 @@ from ortune.records import (
     RewriteSpec,
 )
 from ortune.rewrites import FAMILY
+from ortune.rules.environment.no_int8_dot_product import saturates
 from ortune.search.figures import TIMES, figure
 from ortune.search.phases import QUANTIZE_SHARE
 from ortune.search.proposals import Proposed
@@ -55,6 +58,13 @@ class Inputs:
     calibrating: tuple[FeedRef, ...]
     checking: tuple[FeedRef, ...]
     summary: Calibration
+
+
+def unsaturated(spec: RewriteSpec, model: ir.Model, host: Host) -> RewriteSpec:
+    """A rewrite with weights of 7 bits where an LSTM of 8 would be wrong on this processor, else as it is."""
+    if spec.name != "dynamic-int8" or not saturates(host) or not holds(model, *rewrites.RECURRENT):
+        return spec
+    return RewriteSpec(name=spec.name, params={**spec.params, "range": "7"})
 
 
 def gather(baseline: Baseline) -> Inputs:

@@ -24,11 +24,13 @@ from ortune.graph.constants import constant
 from ortune.graph.nodes import holds, is_op, only_user, scopes_of
 from ortune.graph.shapes.known import Dims, Known, known_values
 from ortune.graph.shapes.nearby import reduced_axes
+from ortune.model.graphs import name_of, nodes
 from ortune.records import Workload
 from ortune.rewrites._base import CLEAN_UP, Proposed, Rewrite, RewriteResult, unchanged
 from ortune.rewrites._editor import Editor, name_conflict, takes_name
 
 _LEAST_OPSET = 6  # the type of a Cast is a word before
+_PIECES = ("Concat", "Split")
 _VIEWS = ("Reshape", "Flatten", "Squeeze", "Unsqueeze")
 _D = ir.DataType
 _HOLDS: dict[ir.DataType, tuple[ir.DataType, ...]] = {
@@ -53,6 +55,7 @@ class _Pairs:
         self.model, self.editor = model, Editor(model)
         self.values: Mapping[ir.Value, Known] = {}
         self.counts: Counter[str] = Counter()
+        self.merged: list[tuple[str, str]] = []  # names and operators of the second node of each pair
         self.reasons: dict[str, None] = {}
 
     def run(self) -> None:
@@ -79,6 +82,7 @@ class _Pairs:
         for old, new in pairs:
             self.editor.replace(old, new)
         self.counts[node.op_type] += 1
+        self.merged.append((name_of(node), node.op_type))
 
     def transposes(self, node: ir.Node) -> None:
         """Merges two consecutive Transpose nodes."""
@@ -235,6 +239,13 @@ def _merge(model: ir.Model) -> _Pairs:
     pairs = _Pairs(model)
     pairs.run()
     return pairs
+
+
+def joined_and_split(model: ir.Model) -> list[tuple[str, str]]:
+    """Names and operators of each Concat and Split that the rewrite would merge or remove; the model stays as it is."""
+    if not any(_before(node, *_PIECES) for node in nodes(model) if is_op(node, *_PIECES)):
+        return []
+    return [entry for entry in dict.fromkeys(_merge(model.clone()).merged) if entry[1] in _PIECES]
 
 
 def _change(model: ir.Model, params: Mapping[str, str]) -> RewriteResult:

@@ -18,6 +18,7 @@ class InputOptions:
         kept: Shapes of an earlier run, which count where nothing else is said and the model takes them.
         sessions, callers: Sessions in one process, and threads that call each.
         pod: The container that is emulated, None for none.
+        in_turn: Sizes that were guessed are varied from call to call: an arena grows when sizes change.
         allow_nonfinite: Outputs may be NaN or infinite.
         data: Further inputs of the user's, to calibrate quantized models on and to see their error.
     """
@@ -38,3 +39,4 @@ class InputOptions:
     metric: str = ""
     data: Path | None = None
     allow_nonfinite: bool = False
+    in_turn: bool = False

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Protocol, TypeVar
 
@@ -36,8 +37,9 @@ class Resuming(Protocol):
 
 def terms(options: Feeding) -> Terms:
     """What options say of how their verb measures."""
+    by_memory = getattr(options, "objective", "") == "memory"
     return Terms(
-        feeds=options.feeds,
+        feeds=replace(options.feeds, in_turn=True) if by_memory else options.feeds,
         common=options.common if isinstance(options, OnePlan) else Plan(),
         browser=getattr(options, "in_browser", None),
         wait=not getattr(options, "no_wait", False),

@@ -16,6 +16,7 @@ from ortune.errors import ModelError, OrtuneError, UsageError
 from ortune.experiment import verification
 from ortune.experiment.baseline import Baseline
 from ortune.experiment.opening import Experiment
+from ortune.experiment.quantising import unsaturated
 from ortune.experiment.watcher import Watcher
 from ortune.fleet import runtimes
 from ortune.model.open import OpenModel, open_model
@@ -167,8 +168,9 @@ def _listed(baseline: Baseline) -> RewritingResult:
     for spec, reason in rewrites.proposals(
         model, ("numerics", "behaviour"), workload=work, target=target, packages=packages
     ):
-        safety = rewrites.find(spec.name).safety
-        called.append(CalledFor(rewrite=spec, safety=safety, reason=reason, in_row=spec in row))
+        safety, in_row = rewrites.find(spec.name).safety, spec in row
+        fitting = unsaturated(spec, model, baseline.host)
+        called.append(CalledFor(rewrite=fitting, safety=safety, reason=reason, in_row=in_row))
     listed = [entry.rewrite for entry in called]
     # What one rewrite leaves another may take up, which alone would find nothing.
     called += [

@@ -26,6 +26,11 @@ def lacks_it(host: Host | None) -> bool:
     return host is not None and bool(host.features) and not DOT_PRODUCTS & set(host.features)
 
 
+def saturates(host: Host | None) -> bool:
+    """Whether a processor adds pairs of products of uint8 and int8 in 16 bits."""
+    return host is not None and lacks_it(host) and host.machine.lower() in ("x86_64", "amd64")
+
+
 def find(facts: Facts) -> Iterator[Finding]:
     """Where the processor's features are known."""
     if facts.host is not None and lacks_it(facts.host):

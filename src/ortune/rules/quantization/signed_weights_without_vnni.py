@@ -24,9 +24,9 @@ from ortune.graph.nodes import operator
 from ortune.knobs.cpu.x64_quant_precision import KNOB
 from ortune.model.graphs import nodes
 from ortune.providers import CPU
-from ortune.records import Finding, Host
+from ortune.records import Finding
 from ortune.rules._words import counted, name_of
-from ortune.rules.environment.no_int8_dot_product import lacks_it
+from ortune.rules.environment.no_int8_dot_product import saturates
 from ortune.rules.facts import Facts
 from ortune.rules.quantization.unsigned_weights import quantized_weights
 
@@ -39,7 +39,7 @@ _LOOKED_AT = 1 << 16  # numbers of a weight: one beyond seven bits is enough, an
 
 def find(facts: Facts) -> Iterator[Finding]:
     """Everywhere in the model, where the processor is of that kind and nothing is set against it."""
-    if facts.model is None or facts.target != CPU.target or not _saturates(facts.host):
+    if facts.model is None or facts.target != CPU.target or not saturates(facts.host):
         return
     if facts.plan.settings.get(KNOB.name):
         return
@@ -57,10 +57,6 @@ def _weights(node: ir.Node) -> list[ir.TensorProtocol | None]:
     if operator(node) == "com.microsoft:DynamicQuantizeLSTM":
         return [stored(value) for value in node.inputs[1:3]]
     return [quantized_weights(node)]
-
-
-def _saturates(host: Host | None) -> bool:
-    return host is not None and lacks_it(host) and host.machine.lower() in ("x86_64", "amd64")
 
 
 def _wide(weights: ir.TensorProtocol | None) -> bool:
