@@ -428,8 +428,9 @@ def tools_of(lab: Lab) -> Iterator[None]:
         )
         if key not in _tools:
             folder = _kept / f"tool-{len(_tools)}"
-            made = folder / (target.name if not models else "graphs")
-            (made if models else folder).mkdir(parents=True, exist_ok=True)  # one that failed is tried again
+            many = bool(models) or target.is_dir()
+            made = folder / ("graphs" if many else target.name)
+            (made if many else folder).mkdir(parents=True, exist_ok=True)  # one that failed is tried again
             _tools[key] = made, _use_tool(tool, task, source, made, params)
         made, what = _tools[key]
         if made.is_dir():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import json
 import os
 import re
 import subprocess
@@ -20,6 +21,7 @@ from compiling import needs, run
 
 from ortune.bundle import phone
 from ortune.records import Matrix, MatrixEntry, MatrixInput, PhoneResult
+from within import program
 
 NAME = 'mo"del \\ü.onnx'
 
@@ -84,6 +86,13 @@ def test_the_android_bench_runs_and_its_result_is_read(tmp_path: Path) -> None:
         for trial in block.trials:
             assert len(trial.turn_runs) == 6 and sum(trial.turn_runs) == len(trial.latency_ns)
             assert trial.warmup_runs >= 3 and min(trial.latency_ns) >= 0
+    code, told, said = program(["compare", str(place / "phone.json"), "--json"])
+    if code == 0:  # three short blocks of a busy machine may fail the A/A check, which is then what is said
+        read = json.loads(told)["result"]
+        assert (read["base"]["label"], read["new"]["label"]) == ("cpu-file", "nnapi-file")
+        assert any("qnn-file did not run" in note for note in read["notes"])
+    else:
+        assert code == 3 and "two sessions of cpu-file differ" in " ".join(said.split())
 
 
 def test_the_gradle_project_is_whole(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ import made_runtimes
 import ortune
 import zoo
 from ortune.cli import main
-from ortune.errors import UsageError
+from ortune.errors import OrtuneError, UsageError
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "targets"))
 
@@ -100,6 +100,60 @@ def test_the_page_draws_the_regions(split: Path, tmp_path: Path, capsys: pytest.
     )
     assert "region 2: 2 nodes" in page.read_text()
     assert "NNAPI" in capsys.readouterr().out
+
+
+OWN = """
+<ir_version: 8, opset_import: ["" : 17, "own.operators" : 1]>
+own (float[1,4,8,8] x) => (float[1,4,8,8] y)
+<float[4,4,1,1] w = {1,2,3,4,5,6,7,8,9,1,2,3,4,5,6,7}>
+{
+    a = Conv (x, w)
+    b = com.microsoft.Inverse (a)
+    y = Relu (b)
+}
+"""
+
+
+def test_an_operator_that_no_provider_knows_is_left_with_its_reason(tmp_path: Path) -> None:
+    text = OWN.replace('"own.operators"', '"com.microsoft"')
+    onnx.save(onnx.parser.parse_model(text), tmp_path / "own.onnx")
+    answer = ortune.partition(
+        tmp_path / "own.onnx", providers="nnapi,coreml,coreml-neuralnetwork,xnnpack,qnn"
+    )
+    for provider in answer.result.providers:
+        left = {each.op_type: each.reason.code for each in provider.left}
+        assert left["com.microsoft:Inverse"] == "fused-operator", provider.provider
+        assert [region.operators for region in provider.regions] == [{"Conv": 1}]
+
+
+def test_an_operator_that_onnxruntime_does_not_know_is_one_error(tmp_path: Path) -> None:
+    onnx.save(
+        onnx.parser.parse_model(OWN.replace("com.microsoft.Inverse", "own.operators.Frobnicate")),
+        tmp_path / "own.onnx",
+    )
+    with pytest.raises(OrtuneError, match=r"Frobnicate|own\.operators"):
+        ortune.partition(tmp_path / "own.onnx", providers="nnapi")
+
+
+THRICE = """
+<ir_version: 8, opset_import: ["" : 17]>
+thrice (float[1,4,8,8] x) => (float[1,4,8,8] y)
+<float[4,4,1,1] w = {1,2,3,4,5,6,7,8,9,1,2,3,4,5,6,7}>
+{
+    a = Conv (x, w)
+    b = Mod <fmod = 1> (a, a)
+    c = Conv (b, w)
+    d = Mod <fmod = 1> (c, c)
+    y = Conv (d, w)
+}
+"""
+
+
+def test_the_verdict_of_xnnpack_is_about_cpu_kernels(tmp_path: Path) -> None:
+    onnx.save(onnx.parser.parse_model(THRICE), tmp_path / "poor.onnx")
+    text = " ".join(ortune.partition(tmp_path / "poor.onnx", providers="xnnpack,nnapi").summary().split())
+    assert "XNNPACK supports" in text and "ONNX Runtime's kernels are likely as fast" in text
+    assert text.count("the CPU is likely faster") == 1
 
 
 def test_a_provider_that_is_none_is_refused(split: Path) -> None:

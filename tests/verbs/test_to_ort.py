@@ -14,10 +14,13 @@ import onnxruntime as ort
 import pytest
 from onnx import TensorProto, helper
 
+import ortune
 from mobile_models import mnist
 from ortune.model.open import open_model
 from ortune.ort_format import places
 from ortune.records import Matrix
+from ortune.report import markdown, set_words
+from simulated_machine import Lab, measuring_on
 from within import program
 
 
@@ -161,7 +164,7 @@ def test_an_aware_file_that_gains_nothing_is_not_written(here: Path) -> None:
 
 
 def test_the_set_has_each_file_with_its_benches(here: Path) -> None:
-    text, _ = converted(mnist(here / "m.onnx"), "--for", "nnapi", "--matrix")
+    text, _ = converted(mnist(here / "m.onnx"), "--for", "nnapi", "--matrix", "--budget", "0")
     folder = here / "m-nnapi"
     matrix = msgspec.json.decode((folder / "matrix.json").read_bytes(), type=Matrix)
     assert [(e.name, e.provider, e.level) for e in matrix.entries] == [
@@ -179,7 +182,25 @@ def test_the_set_has_each_file_with_its_benches(here: Path) -> None:
     assert os.access(folder / "android/gradlew", os.X_OK)
     _, said = converted(here / "m.onnx", "--for", "nnapi", "--matrix", code=2)
     assert "already exists and is not replaced" in " ".join(said.split())
-    converted(here / "m.onnx", "--for", "nnapi", "--matrix", "--force")
+    readme = (folder / "README.md").read_text()
+    assert "cpu.ort" in readme and "connectedAndroidTest" in readme and "of this machine" not in readme
+    converted(here / "m.onnx", "--for", "nnapi", "--matrix", "--budget", "0", "--force")
+
+
+def test_the_files_of_the_set_are_compared_on_this_cpu(here: Path) -> None:
+    with measuring_on(Lab(3, differ=False)):
+        answer = ortune.convert(mnist(here / "m.onnx"), to="ort", runs_on="nnapi", matrix=True, budget="60s")
+    on_cpu = answer.result.on_cpu
+    assert on_cpu is not None and on_cpu.comparison is not None
+    assert (on_cpu.base.label, on_cpu.comparison.verdict) == ("cpu.ort", "equivalent")
+    for text in (answer.summary(), (here / "m-nnapi/README.md").read_text()):
+        assert "all files on the CPU of this machine" in text and "against cpu.ort" in text
+        assert "no difference (within 1 %)" in text
+        assert "no difference between the files was confirmed" in text
+    slower = msgspec.structs.replace(on_cpu.comparison, verdict="slower", ratio=1.2)
+    result = msgspec.structs.replace(answer.result, on_cpu=msgspec.structs.replace(on_cpu, comparison=slower))
+    text = markdown.render(set_words.readme(result))
+    assert "| slower | +20.0 % |" in text and "no difference" not in text
 
 
 def test_force_replaces_no_other_folder(here: Path) -> None:
@@ -193,11 +214,11 @@ def test_force_replaces_no_other_folder(here: Path) -> None:
     ("words", "said"),
     [
         ((), "--for cpu-arm64"),
-        (("--for", "gpu"), "no place"),
+        (("--for", "gpu"), "not a known place"),
         (("--for", "nnapi", "--level", "most"), "allowed: basic"),
         (("--for", "cpu-arm64", "--aware"), "no provider to keep nodes for"),
         (("--for", "web-webgpu", "--aware"), "gets no copies between GPU and CPU"),
-        (("--for", "web-webgpu", "--matrix"), "no set for web-webgpu"),
+        (("--for", "web-webgpu", "--matrix"), "no set is defined for web-webgpu"),
         (("--for", "nnapi", "--matrix", "--level", "basic"), "omit it"),
         (("--for", "nnapi", "-o", "m2.onnx"), "m2.ort"),
     ],

@@ -145,6 +145,7 @@ class ConvertResult(Record, frozen=True, kw_only=True):
         outputs: How far the outputs of what was written in ORT format are from its source's, the worst of a set.
         ort_files: How each file of a set was made.
         matrix: The set; None where one file was asked for.
+        on_cpu: Its files measured on the CPU here, each against the first; None where they were not.
     """
 
     source: str
@@ -163,3 +164,4 @@ class ConvertResult(Record, frozen=True, kw_only=True):
     outputs: OutputDifference | None = None
     ort_files: tuple[OrtConversion, ...] = ()
     matrix: Matrix | None = None
+    on_cpu: CompareResult | None = None

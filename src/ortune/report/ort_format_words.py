@@ -3,35 +3,31 @@
 from __future__ import annotations
 
 import shlex
-from collections import Counter
 from collections.abc import Sequence
 
 from ortune.printable import operand
-from ortune.providers.nnapi import PROVIDER as NNAPI
-from ortune.providers.qnn import PROVIDER as QNN
-from ortune.providers.xnnpack import PROVIDER as XNNPACK
 from ortune.records import (
     AwareFile,
     ConvertResult,
     Envelope,
     LevelChange,
     LevelComparison,
-    Matrix,
     OrtConversion,
     OrtFile,
 )
+from ortune.report import set_words
 from ortune.report.compare_outputs import outputs
 from ortune.report.document import Annotation, Block, Code, Column, Document, Line, Pairs, Points, table
+from ortune.report.set_words import OWN, counted, times
 
 MOST_CHANGES = 12
 MOST_NAMES = 3
-_OWN = "com.microsoft."
 
 
 def about(file: OrtFile) -> list[tuple[str, str]]:
     """What a file in ORT format was made for: titles and sentences."""
     read_by = f", read by {file.read_by}" if file.read_by else ""
-    saved = _counted(file.saved_optimisations)
+    saved = counted(file.saved_optimisations)
     later = f"; stores optimisations for load time, which make {saved}" if saved else ""
     rows = [("ORT format", f"version {file.version or 'missing'}{read_by}")]
     plain = f", except for the nodes that {file.kept_for} takes" if file.kept_for else ""
@@ -59,7 +55,7 @@ def levels(comparison: LevelComparison) -> list[Block]:
     notes = [f"{_nodes(comparison.n_unchanged)} unchanged at every level"]
     notes += [f"{c.operators[0]} removed: {_why(c)}" for c in shown if c.why and len(c.operators) == 1]
     notes += [
-        f"level {i.level} adds {_times(i.operator, len(i.purposes))} ({i.purposes[0]})"
+        f"level {i.level} adds {times(i.operator, len(i.purposes))} ({i.purposes[0]})"
         for i in comparison.insertions
     ]
     return [*blocks, Points(items=list(dict.fromkeys(notes)))]
@@ -95,17 +91,9 @@ def _operators(operators: Sequence[str]) -> str:
     """Operators in order, equal neighbours counted."""
     runs: list[tuple[str, int]] = []
     for operator in operators:
-        name = operator.removeprefix(_OWN)
+        name = operator.removeprefix(OWN)
         runs[-1:] = [(name, runs[-1][1] + 1)] if runs and runs[-1][0] == name else [*runs[-1:], (name, 1)]
-    return " + ".join(_times(name, count) if count > 1 else name for name, count in runs)
-
-
-def _times(operator: str, count: int) -> str:
-    return f"{count} {operator.removeprefix(_OWN)}"
-
-
-def _counted(operators: dict[str, int]) -> str:
-    return ", ".join(_times(name, count) for name, count in Counter(operators).most_common())
+    return " + ".join(times(name, count) if count > 1 else name for name, count in runs)
 
 
 def _nodes(count: int) -> str:
@@ -139,7 +127,7 @@ def aware(file: AwareFile) -> str:
     kept = "1 node" if file.n_kept == 1 else f"{file.n_kept} nodes"
     if file.gains_nothing:
         return f"not written: {file.gains_nothing}"
-    operators = f" ({_counted(file.made)})" if file.made else ""
+    operators = f" ({counted(file.made)})" if file.made else ""
     return (
         f"{kept} that {file.provider} takes; level {file.level} turned {file.n_rest} others into "
         f"{file.n_rest_after}{operators}"
@@ -180,7 +168,7 @@ def document(envelope: Envelope[ConvertResult], wrong: bool) -> Document:
     result = envelope.result
     blocks: list[Block] = [Line(result.headline, "bad" if wrong else "good" if result.path else "unsure")]
     if result.matrix is not None:
-        blocks.append(_files(result.matrix, result.ort_files))
+        blocks += set_words.blocks(result)
     if result.ort is not None:
         blocks += conversion(result.ort) if result.matrix is None else levels(result.ort.levels)
     support: list[Block] = [every_change(result.ort.levels)] if result.ort is not None else []
@@ -191,7 +179,11 @@ def document(envelope: Envelope[ConvertResult], wrong: bool) -> Document:
         blocks=[
             *blocks,
             Points(items=[*result.notes, *(result.matrix.left_out if result.matrix else ())]),
-            Code(title="next", lines=_next(result), commands=True),
+            Code(
+                title="next",
+                lines=set_words.commands(result) if result.matrix else _next(result),
+                commands=True,
+            ),
         ],
         support=support,
         annotations=[
@@ -200,31 +192,10 @@ def document(envelope: Envelope[ConvertResult], wrong: bool) -> Document:
     )
 
 
-def _files(matrix: Matrix, records: Sequence[OrtConversion]) -> Block:
-    """The files of a set, and how each is loaded."""
-    rows = []
-    for entry, record in zip(matrix.entries, records, strict=True):
-        kept = f"{record.aware.n_kept} nodes kept unoptimised" if record.aware else ""
-        own = _counted(record.file.own_operators)
-        rows.append(
-            (entry.file, entry.provider, record.level, "; ".join(filter(None, (kept, own))) or "plain ONNX")
-        )
-    columns = [
-        Column("file", "label"), Column("provider", "label"), Column("level", "label"), Column("holds", "text"),
-    ]  # fmt: skip
-    return table(columns, rows)
-
-
 def _next(result: ConvertResult) -> list[str]:
-    """What measures the file, or the set."""
-    if not result.path:
-        return []
-    if result.matrix is None:
-        return [shlex.join(["ortune", "compare", operand(result.source), operand(result.path)])]
-    first, *others = (f"{result.path}/{entry.file}" for entry in result.matrix.entries)
-    lines = []
-    if result.matrix.place in (NNAPI.target, XNNPACK.target, QNN.target):
-        project = shlex.quote(f"{result.path}/android")
-        lines.append(f"{project}/gradlew connectedAndroidTest")
-        lines.append(f'ortune compare "$(find {project}/build -name phone.json)"')
-    return [*lines, shlex.join(["ortune", "compare", operand(first), *map(operand, others)])]
+    """What measures the file."""
+    return (
+        [shlex.join(["ortune", "compare", operand(result.source), operand(result.path)])]
+        if result.path
+        else []
+    )

@@ -42,6 +42,12 @@ VERDICTS: dict[PartitionVerdict, str] = {
     "poor": "the CPU is likely faster",
     "none": "no node is supported",
 }
+_OF_XNNPACK: dict[PartitionVerdict, str] = {
+    **VERDICTS,
+    "maybe": "runs on the CPU too: measure it against ONNX Runtime's kernels",
+    "poor": "runs on the CPU too: ONNX Runtime's kernels are likely as fast",
+}
+"""XNNPACK is a library of CPU kernels, so a region costs no copy to another processor."""
 TONES: dict[PartitionVerdict, Tone] = {"good": "good", "maybe": "unsure", "poor": "bad", "none": "bad"}
 ORDER: tuple[PartitionVerdict, ...] = ("good", "maybe", "poor", "none")
 
@@ -126,14 +132,15 @@ def _best_state(provider: ProviderPartition) -> PartitionState:
 def sentence(provider: ProviderPartition) -> str:
     """A provider's verdict: as the model is, and what fixed shapes and rewrites change."""
     first, *others = provider.states
-    parts = [f"{_taken(first)} as it is ({VERDICTS[first.verdict]})"]
+    verdicts = _OF_XNNPACK if provider.provider == XNNPACK.target else VERDICTS
+    parts = [f"{_taken(first)} as it is ({verdicts[first.verdict]})"]
     before = first
     for state in others:
         if (state.regions, state.n_taken) != (before.regions, before.n_taken):
             how = (
                 "with fixed shapes" if state.name == "fixed-shapes" else f"after {_rewrites(state.rewrites)}"
             )
-            parts.append(f"{_taken(state).removeprefix('supports ')} {how} ({VERDICTS[state.verdict]})")
+            parts.append(f"{_taken(state).removeprefix('supports ')} {how} ({verdicts[state.verdict]})")
         before = state
     return f"{NAMES[provider.provider]} {', '.join(parts)}"
 

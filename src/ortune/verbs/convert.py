@@ -16,7 +16,7 @@ from ortune.conversion.check import Check, Checked
 from ortune.conversion.kinds import SourceKind, kind_of
 from ortune.conversion.opening import open_request, python_of
 from ortune.conversion.origin import origin
-from ortune.errors import OrtuneError, UsageError
+from ortune.errors import MeasurementError, OrtuneError, UsageError
 from ortune.experiment.opening import Experiment
 from ortune.experiment.watcher import Watcher
 from ortune.model.open import open_model
@@ -31,7 +31,7 @@ from ortune.records import (
     SourceExported,
     SourceOpened,
 )
-from ortune.report import convert_words
+from ortune.report import convert_words, markdown, set_words
 from ortune.targets.source import SourceProcess, SourceProcessFailed
 from ortune.trials.sides import Resolved, SideText
 from ortune.verbs import _exported, _to_ort, compare, tune
@@ -58,8 +58,11 @@ from ortune.verbs._session import experiment
 FORMATS = ("text", "json", "github", "markdown", "html")
 STOPPING = ""
 TO = ("onnx", "ort")
+README = "README.md"
 AUTO = "auto"
 RACE_BUDGET = "2m"
+SET_BUDGET = "1m"
+"""What measuring the files of --matrix may take."""
 RACE_SHARE, LEAST_RACE_S = 0.25, 20.0
 """Of the time of --tune, what comparing two exporters' models may take besides."""
 
@@ -169,7 +172,13 @@ class Options(Feeding):
         Option("--tune", "", "Tune the new model; its bundle records the source.", RUN),
     ] = False
     budget: Annotated[
-        str, Option("--budget", "2m", "Total time for --tune. Default: as for ortune tune.", RUN)
+        str,
+        Option(
+            "--budget",
+            "2m",
+            "Total time for --tune; for --matrix, to compare its files on this CPU (default 1m, 0 to skip).",
+            RUN,
+        ),
     ] = ""
     runtime: RuntimeOption = None
     tolerance: Tolerance = None
@@ -219,12 +228,18 @@ class Options(Feeding):
                 else "checking a model needs --verify",
                 do=f"ortune convert --verify {self.source} MODEL.onnx",
             )
-        if (self.tune and self.verify) or (self.budget and not self.tune):
+        if self.tune and self.verify:
+            raise UsageError("--tune works only for a new conversion", where="--tune", do="omit --verify")
+        if self.budget and not (self.tune or self.matrix):
             raise UsageError(
-                "--tune works only for a new conversion", where="--tune" if self.tune else "--budget",
-                do="omit --verify" if self.tune else "add --tune",
-            )  # fmt: skip
+                "applies to --tune and --matrix only", where="--budget", do="add --tune, or --to ort --matrix"
+            )
         return True
+
+    @cached_property
+    def set_budget_s(self) -> float:
+        """What measuring the files of --matrix may take; 0 measures nothing."""
+        return seconds(self.budget or SET_BUDGET, "--budget")
 
     def place(self, kind: SourceKind) -> Path:
         """Where the model is written.
@@ -250,7 +265,8 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[ConvertRes
     watch = watcher or Watcher()
     if options.to == "ort":
         with experiment("convert", options, watch) as opened:
-            return _to_ort.run(_wish(options), opened)
+            envelope = _to_ort.run(_wish(options), opened)
+        return _set_measured(options, envelope, watch) if envelope.result.matrix is not None else envelope
     kind = kind_of(options.source, options.framework)
     place = None if options.verify else options.place(kind)
     with experiment("convert", options, watch) as opened:
@@ -289,6 +305,42 @@ def _wish(options: Options) -> _to_ort.Wish:
         output=path(options.output),
         replace=options.force,
     )
+
+
+def _set_measured(
+    options: Options, envelope: Envelope[ConvertResult], watch: Watcher
+) -> Envelope[ConvertResult]:
+    """The answer with a comparison of the set's files on the CPU here, and the set with its README."""
+    result = envelope.result
+    assert result.matrix is not None
+    folder = Path(result.path)
+    first, second, *more = (folder / entry.file for entry in result.matrix.entries)
+    if options.set_budget_s:
+        watch.line("comparing the files on this CPU")
+        watch.begin()
+        asked = compare.Options(
+            a=first,
+            b=second,
+            more=more,
+            shape=options.shape,
+            dim=options.dim,
+            inputs=options.inputs,
+            custom_ops=options.custom_ops,
+            runtime=options.runtime,
+            tolerance=options.tolerance,
+            budget=options.set_budget_s,
+            seed=options.seed,
+            no_wait=options.no_wait,
+            no_why=True,
+        )
+        try:
+            measured = compare.run(asked, watch)
+            result = msgspec.structs.replace(result, on_cpu=measured.result)
+        except MeasurementError as error:
+            note = set_words.not_measured(error.what)
+            result = msgspec.structs.replace(result, notes=(*result.notes, note))
+    (folder / README).write_text(markdown.render(set_words.readme(result)), encoding="utf-8")
+    return msgspec.structs.replace(envelope, result=result)
 
 
 def _tuned(options: Options, envelope: Envelope[ConvertResult], watch: Watcher) -> Envelope[ConvertResult]:
