@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from ortune.search.precision import Kept, Question, Walk, front, keep_order, merged
+from ortune.search.precision import Interval, Kept, Question, Walk, front, keep_order, merged, to_ship
 
 
 def question(name: str, error: float, saved_ns: float, *more: str) -> Question:
@@ -101,3 +101,22 @@ def test_equal_kinds_are_one_question_and_the_cheapest_neighbours_are_joined() -
 def test_the_front_holds_what_nothing_beats() -> None:
     points = [(0.0, 1.0), (0.1, 0.5), (0.05, 0.7), (0.2, 0.6), (0.1, 0.5)]
     assert front(points) == [0, 2, 1]
+
+
+def test_the_fastest_is_shipped_where_it_is_shown_to_be() -> None:
+    slow, fast = (
+        Interval(error=0.001, low=0.7, at=0.75, high=0.8),
+        Interval(error=0.009, low=0.4, at=0.5, high=0.6),
+    )
+    assert to_ship([slow, fast]) == 1
+    assert to_ship([fast, slow]) == 0
+
+
+def test_of_equally_fast_models_the_smaller_error_is_shipped() -> None:
+    fastest = Interval(error=0.009, low=0.45, at=0.50, high=0.56)
+    alike = Interval(error=0.002, low=0.55, at=0.60, high=0.66)
+    nearest = Interval(error=0.0001, low=0.7, at=0.75, high=0.8)
+    assert to_ship([fastest, alike, nearest]) == 1
+    assert to_ship([nearest, alike, fastest]) == 1
+    again = Interval(error=0.002, low=0.46, at=0.52, high=0.58)
+    assert to_ship([fastest, alike, again]) == 2

@@ -149,6 +149,19 @@ def test_what_is_chosen_keeps_the_tolerance(answer: tuple[Path, dict[str, Any]])
     assert beyond, "the whole model in fewer bits must be beyond the tolerance here"
 
 
+def test_no_confirmed_model_is_as_fast_with_a_smaller_error(answer: tuple[Path, dict[str, Any]]) -> None:
+    result = result_of(answer[1])
+    chosen = next(row for row in result.front if row.chosen)
+    assert chosen.comparison is not None
+    confirmed = [
+        row.comparison
+        for row in result.front
+        if row.ok and row.error < chosen.error and row.comparison and row.comparison.phase == "confirm"
+    ]
+    fastest = min([chosen.comparison, *confirmed], key=lambda one: one.ratio)
+    assert not [one for one in confirmed if one.verdict == "faster" and one.ratio_low <= fastest.ratio_high]
+
+
 def test_a_session_that_was_killed_goes_on_to_the_same_answer(
     answer: tuple[Path, dict[str, Any]], tmp_path: Path
 ) -> None:

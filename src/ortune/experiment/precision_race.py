@@ -11,7 +11,7 @@ from ortune.experiment.tuning import Tuning
 from ortune.records import Plan
 from ortune.report import finding_words, quantize_words
 from ortune.search.halving import Entry
-from ortune.search.precision import front
+from ortune.search.precision import Interval, front, to_ship
 from ortune.search.proposals import Proposed
 
 MOST_RACED = 6
@@ -45,7 +45,7 @@ def race(run: Tuning, models: Sequence[Model]) -> None:
     # Where nothing keeps the tolerance, the front is confirmed all the same: it tells what another tolerance brings.
     run.search.winner = next(iter([*right, *on_front]), None)
     confirm_winner(run, on_front)
-    _replace_unconfirmed(run, by_arm)
+    _choose_confirmed(run, by_arm)
     if run.search.winner is not None and not right:
         outputs = by_arm[run.search.winner.arm].outputs
         run.search.winner.retire("wrong-output", outputs.what if outputs is not None else "")
@@ -74,16 +74,26 @@ def _on_front(ranked: Sequence[Entry], by_arm: Mapping[str, Model]) -> list[Entr
     return [entry for place, entry in enumerate(ranked, 1) if place in best]
 
 
-def _replace_unconfirmed(run: Tuning, by_arm: Mapping[str, Model]) -> None:
-    """Where the winner is not confirmed and another right model of the same blocks is, that one wins."""
+def _choose_confirmed(run: Tuning, by_arm: Mapping[str, Model]) -> None:
+    """Of the right models that are confirmed to be faster the one to ship wins, whichever the race had first.
+
+    Where none is confirmed, the winner of the race stays.
+    """
     search = run.search
     if search.winner is None or not search.confirmation:
         return
-    first = search.comparison(search.winner.arm)
-    if first is not None and first.verdict == "faster":
-        return
-    for entry in search.others:
+    faster: list[tuple[Entry, Interval]] = []
+    for entry in (search.winner, *search.others):
         seen = search.comparison(entry.arm) if is_right(by_arm[entry.arm]) else None
         if seen is not None and seen.verdict == "faster":
-            search.winner, search.alone, search.starts = entry, [], []
-            return
+            error = by_arm[entry.arm].error
+            faster.append(
+                (entry, Interval(error=error, low=seen.ratio_low, at=seen.ratio, high=seen.ratio_high))
+            )
+    if not faster:
+        return
+    best = faster[to_ship([interval for _, interval in faster])][0]
+    if best is not search.winner:
+        # Repeated one process at a time, and started, was the model that the race had first.
+        others = [search.winner, *(entry for entry in search.others if entry is not best)]
+        search.winner, search.others, search.alone, search.starts = best, others, [], []

@@ -140,3 +140,20 @@ def front(points: Sequence[tuple[float, float]]) -> list[int]:
             places.append(i)
             fastest = points[i][1]
     return places
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Interval:
+    """A model that is confirmed to be faster: its error, and its time against float with its interval."""
+
+    error: float
+    low: float
+    at: float
+    high: float
+
+
+def to_ship(confirmed: Sequence[Interval]) -> int:
+    """The place of the fastest; of those whose intervals overlap with its own, that of the smallest error."""
+    fastest = min(confirmed, key=lambda one: one.at)
+    alike = [i for i, one in enumerate(confirmed) if one is fastest or one.low <= fastest.high]
+    return min(alike, key=lambda i: (confirmed[i].error, confirmed[i].at))
