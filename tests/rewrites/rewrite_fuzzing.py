@@ -31,8 +31,8 @@ from ortune.rewrites._checks import problem
 REFUSED = (Fail, InvalidArgument, NotImplemented, RuntimeException)
 """Of a random graph: what is empty, has no kernel for its type, or reads in a body what ONNX Runtime has lost."""
 IN_MEMORY = [r for r in rewrites.all_rewrites().values() if r.change and r.safety != "behaviour"]
-_ROUNDING = ("cast-round-trips", "float16-to-float32")
-"""Outputs of these move by what float16 rounds."""
+_ROUNDING = ("cast-round-trips", "float16-to-float32", "float64-to-float32")
+"""Outputs of these move by what float16 or float32 rounds."""
 _GRAPHS = (ir.AttributeType.GRAPH, ir.AttributeType.GRAPHS)
 _MOST_DEVIATION = 1e6
 _THOROUGHLY = 8  # one model in so many is looked at after every rewrite

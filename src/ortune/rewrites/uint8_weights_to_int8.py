@@ -1,0 +1,136 @@
+"""Stores quantized uint8 weights as int8, shifted by 128 together with their zero points.
+
+What it is: weight and zero point of a quantized Conv, MatMul or Gemm are both lower by 128, so their difference is the
+    same. Other uint8 values stay: sums and joins take both operands in one type.
+Why it costs: VNNI and AMX multiply uint8 activations by int8 weights. For uint8 weights ONNX Runtime has kernels that
+    widen to 16 bits, or flips the sign of every weight before a product.
+Evidence: constant uint8 weights of quantized products.
+Fix and its safety: numerics: by the ONNX standard outputs are bit-equal. On x86 CPUs without VNNI, pairs of products
+    with int8 weights saturate at 16 bits where those with uint8 weights do not, so keep uint8 there.
+Example: ``--rewrite uint8-weights-to-int8``
+References: ONNX Runtime documentation, "Quantize ONNX models", section on data types; ONNX operators
+    ``DequantizeLinear`` and ``MatMulInteger``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import onnx_ir as ir
+
+from ortune.graph.constants import constant_tensor
+from ortune.graph.nodes import input_of, is_op
+from ortune.model.graphs import nodes
+from ortune.records import Workload
+from ortune.rewrites._base import Proposed, Rewrite, RewriteResult, unchanged
+from ortune.rewrites._editor import Editor
+
+_PLACES = {
+    ("", "MatMulInteger"): (1, 3),
+    ("", "QLinearConv"): (3, 5),
+    ("", "QLinearMatMul"): (3, 5),
+    ("com.microsoft", "DynamicQuantizeMatMul"): (1, 3),
+    ("com.microsoft", "MatMulIntegerToFloat"): (1, 5),
+    ("com.microsoft", "QGemm"): (3, 5),
+}
+"""Where integer products have their weight and its zero point."""
+_PRODUCTS = ("Conv", "Gemm", "MatMul")
+_SHIFT = 128
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Weight:
+    """A uint8 weight where a node reads it; ``zero`` is None for a zero point that is left out."""
+
+    node: ir.Node
+    at: int
+    zero_at: int
+    stored: ir.TensorProtocol
+    zero: ir.TensorProtocol | None
+
+
+def _weights(model: ir.Model) -> Iterator[_Weight]:
+    for node in nodes(model, functions=False):
+        domain = "" if node.domain == "ai.onnx" else node.domain
+        at, zero_at = _PLACES.get((domain, node.op_type), (-1, -1))
+        if is_op(node, "DequantizeLinear") and _is_weight(node.outputs[0]):
+            at, zero_at = 0, 2
+        if at < 0:
+            continue
+        stored = constant_tensor(input_of(node, at))
+        zero = constant_tensor(input_of(node, zero_at))
+        computed = zero is None and input_of(node, zero_at) is not None
+        if stored is not None and stored.dtype == ir.DataType.UINT8 and not computed:
+            yield _Weight(node=node, at=at, zero_at=zero_at, stored=stored, zero=zero)
+
+
+def _is_weight(value: ir.Value) -> bool:
+    """Whether products alone read a value, as their weight."""
+    uses = list(value.uses())
+    return (
+        bool(uses)
+        and not value.is_graph_output()
+        and all(is_op(u.node, *_PRODUCTS) and u.idx == 1 for u in uses)
+    )
+
+
+def _shifted(tensor: ir.TensorProtocol) -> np.ndarray:
+    return (tensor.numpy().astype(np.int16) - _SHIFT).astype(np.int8)
+
+
+def _without_zero(weight: _Weight) -> np.ndarray:
+    """The zero point that is 0 where it is left out, shifted; it has the shape of the scales where there are some."""
+    scale = constant_tensor(input_of(weight.node, 1)) if is_op(weight.node, "DequantizeLinear") else None
+    shape = () if scale is None else tuple(scale.shape.numpy())
+    return np.full(shape, -_SHIFT, np.int8)
+
+
+def _change(model: ir.Model, params: Mapping[str, str]) -> RewriteResult:
+    weights = list(_weights(model))
+    if not weights:
+        return unchanged("no quantized product has constant uint8 weights")
+    editor = Editor(model)
+    made: dict[tuple[ir.Value | None, ir.Graph | ir.Function | None], ir.Value] = {}
+
+    def signed(weight: _Weight, at: int, array: np.ndarray) -> ir.Value:
+        old = input_of(weight.node, at)
+        key = (old, weight.node.graph)
+        if old is None:
+            return editor.constant(weight.node, f"{weight.node.name or weight.node.op_type}_zero_int8", array)
+        if key not in made:
+            made[key] = editor.constant(weight.node, f"{old.name}_int8", array)
+        return made[key]
+
+    for weight in weights:
+        node = weight.node
+        zero = _without_zero(weight) if weight.zero is None else _shifted(weight.zero)
+        olds = [input_of(node, weight.at), input_of(node, weight.zero_at)]
+        values = [signed(weight, weight.at, _shifted(weight.stored)), signed(weight, weight.zero_at, zero)]
+        if len(node.inputs) <= weight.zero_at:
+            node.resize_inputs(weight.zero_at + 1)
+        node.replace_input_with(weight.at, values[0])
+        node.replace_input_with(weight.zero_at, values[1])
+        for old in olds:
+            editor.drop(old)
+    return RewriteResult(modified=True, what=f"Stored {_counted(len(weights))} as int8.")
+
+
+def _counted(n: int) -> str:
+    return "1 uint8 weight" if n == 1 else f"{n} uint8 weights"
+
+
+def _proposes(model: ir.Model, workload: Workload | None) -> Sequence[Proposed]:
+    n = sum(1 for _ in _weights(model))
+    return [({}, f"{_counted(n)} of quantized products could be int8")] if n else []
+
+
+REWRITE = Rewrite(
+    name="uint8-weights-to-int8",
+    summary="stores uint8 weights of quantized products as int8, shifted with their zero points",
+    safety="numerics",
+    hardware_bound=True,
+    change=_change,
+    proposes=_proposes,
+)

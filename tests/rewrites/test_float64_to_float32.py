@@ -1,0 +1,102 @@
+"""Models in float64 become float32 inside: what is left of float64, and how near the outputs are."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import onnx
+import onnxruntime as ort
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+from ortune import rewrites
+from ortune.model.open import open_model
+from ortune.records import RewriteSpec
+
+ort.set_default_logger_severity(4)
+NAME = "float64-to-float32"
+DOUBLE = TensorProto.DOUBLE
+
+
+def masked(path: Path) -> Path:
+    """Two products, and a Softmax whose mask is the lowest float64, all over one row."""
+    rng = np.random.default_rng(3)
+    weights = [
+        numpy_helper.from_array(rng.standard_normal((16, 16)) / 4, "w0"),
+        numpy_helper.from_array(rng.standard_normal((16, 8)) / 4, "w1"),
+        numpy_helper.from_array(np.float64(np.finfo(np.float64).min), "lowest"),
+    ]
+    nodes = [
+        helper.make_node("MatMul", ["x", "w0"], ["a"]),
+        helper.make_node("Cast", ["few"], ["n"], to=DOUBLE),
+        helper.make_node("Mul", ["a", "n"], ["b"]),
+        helper.make_node("Where", ["mask", "lowest", "b"], ["c"]),
+        helper.make_node("Softmax", ["c"], ["d"], axis=-1),
+        helper.make_node("MatMul", ["d", "w1"], ["y"]),
+    ]
+    info = helper.make_tensor_value_info
+    graph = helper.make_graph(
+        nodes,
+        "masked",
+        [
+            info("x", DOUBLE, [4, 16]),
+            info("few", TensorProto.INT32, [1]),
+            info("mask", TensorProto.BOOL, [4, 16]),
+        ],
+        [info("y", DOUBLE, [4, 8])],
+        weights,
+    )
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
+    return path
+
+
+def run(path: Path, feeds: dict[str, np.ndarray]) -> np.ndarray:
+    return ort.InferenceSession(str(path), providers=["CPUExecutionProvider"]).run(None, feeds)[0]
+
+
+def test_outputs_keep_their_type_and_move_by_rounding_alone(tmp_path: Path) -> None:
+    opened = open_model(masked(tmp_path / "m.onnx"))
+    made = rewrites.rewrite_model(opened, [RewriteSpec(name=NAME)], tmp_path / "made")
+    assert made.modified
+    onnx.checker.check_model(str(made.path), full_check=True)
+    assert made.path.stat().st_size < 0.8 * opened.path.stat().st_size
+    mask = np.random.default_rng(1).random((4, 16)) < 0.3
+    mask[2] = True
+    feeds = {
+        "x": np.random.default_rng(0).standard_normal((4, 16)),
+        "few": np.array([3], np.int32),
+        "mask": mask,
+    }
+    before, after = run(opened.path, feeds), run(made.path, feeds)
+    assert after.dtype == np.float64
+    assert 0 < np.abs(after - before).max() < 1e-6 * np.abs(before).max()
+    again = rewrites.rewrite_model(open_model(made.path), [RewriteSpec(name=NAME)], tmp_path / "again")
+    assert again.steps[0].result.reasons == ("the model has no float64 weights or constants",)
+
+
+def test_only_casts_at_the_edges_are_left(tmp_path: Path) -> None:
+    opened = open_model(masked(tmp_path / "m.onnx"))
+    made = onnx.load(rewrites.apply_all(opened, [RewriteSpec(name=NAME)], tmp_path / "made"))
+    doubles = [n for n in made.graph.node for a in n.attribute if a.name == "to" and a.i == DOUBLE]
+    assert [n.output[0] for n in doubles] == ["y"]
+    assert {w.data_type for w in made.graph.initializer} == {TensorProto.FLOAT}
+
+
+@pytest.mark.parametrize(("dtype", "proposed"), [(np.float64, True), (np.float32, False)])
+def test_it_is_proposed_for_float64_alone(dtype: type, proposed: bool, tmp_path: Path) -> None:
+    kind = helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
+    info = helper.make_tensor_value_info
+    graph = helper.make_graph(
+        [helper.make_node("MatMul", ["x", "w"], ["y"])], "g", [info("x", kind, [2, 4])], [info("y", kind, [2, 4])],
+        [numpy_helper.from_array(np.eye(4, dtype=dtype), "w")],
+    )  # fmt: skip
+    onnx.save(
+        helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8),
+        tmp_path / "m.onnx",
+    )
+    model = open_model(tmp_path / "m.onnx").ir
+    names = {
+        spec.name for spec, _ in rewrites.proposals(model, ("numerics",), objective="latency", target="cpu")
+    }
+    assert (NAME in names) is proposed
