@@ -120,11 +120,25 @@ def means(model: ir.Model, side: Plan, host: Host) -> tuple[list[Plan], ir.Model
         for spec, _ in rewrites.proposals(model, ("numerics",), objective="latency", target=CPU.target)
         if rewrites.find(spec.name).family == rewrites.FAMILY
     ]
+    found = _equalized(found, model)
     if saturates(host):
         found += [seven for plan in found if (seven := _seven_bits(plan)) is not None]
     # What reaches most of the weights may gain most; of those that reach as many the quicker to make is first.
     found.sort(key=lambda plan: -round(4 * _reached(model, plan) / max(1, _weights(model))))
     return widest_first(found), model
+
+
+def _equalized(plans: Sequence[Plan], model: ir.Model) -> list[Plan]:
+    """Static means behind equalized channels where these change the model; the first of them without it too, last."""
+    spec = rewrites.parse("cross-layer-equalization")
+    if not rewrites.find(spec.name).apply(model.clone(), spec.params).modified:
+        return list(plans)
+    static = [plan for plan in plans if plan.rewrites[-1].name == "static-int8"]
+    behind = {
+        plan.id: msgspec.structs.replace(plan, rewrites=(*plan.rewrites[:-1], spec, plan.rewrites[-1]))
+        for plan in static
+    }
+    return [*(behind.get(plan.id, plan) for plan in plans), *static[:1]]
 
 
 def _reached(model: ir.Model, plan: Plan) -> int:

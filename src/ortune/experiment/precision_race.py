@@ -88,7 +88,7 @@ def _choose_confirmed(run: Tuning, by_arm: Mapping[str, Model]) -> None:
         if seen is not None and seen.verdict == "faster":
             error = by_arm[entry.arm].error
             faster.append(
-                (entry, Interval(error=error, low=seen.ratio_low, at=seen.ratio, high=seen.ratio_high))
+                (entry, Interval(error=error, low=seen.ratio_low, at=seen.ratio, high=seen.ratio_high or 1.0))
             )
     if not faster:
         return

@@ -64,6 +64,8 @@ WITHIN = Limit(text="0.01", number=0.01)
 """What the outputs have to keep where nothing was said."""
 MOST_WALKS = 2
 """Means that are decided layer by layer."""
+ALIKE = 1.1
+"""Times of single observations, as ratios, that are taken for equal."""
 WORTH = 0.01
 """The smallest gain that is worth a change."""
 
@@ -240,11 +242,11 @@ class _Quantization:
 
     def _walks(self, precision: Precision, wholes: Sequence[Model]) -> list[Sensitivity]:
         """The walk of the fastest means, and that of the next of another kind where its questions find time too."""
-        kinds: dict[str, Model] = {}
+        kinds: dict[str, list[Model]] = {}
         for whole in wholes:
-            kinds.setdefault(whole.plan.rewrites[-1].name, whole)
+            kinds.setdefault(whole.plan.rewrites[-1].name, []).append(whole)
         walks: list[Sensitivity] = []
-        for whole in list(kinds.values())[:MOST_WALKS]:
+        for whole in list(map(_nearest, kinds.values()))[:MOST_WALKS]:
             if walks and precision.spent(SENSITIVITY_SHARE):
                 break
             layers = precision.sensitivity(whole)
@@ -252,6 +254,14 @@ class _Quantization:
                 precision.walk(layers)
                 walks.append(layers)
         return walks
+
+
+def _nearest(wholes: Sequence[Model]) -> Model:
+    """Of those that a single observation cannot tell from the fastest, the one with the smallest error."""
+    fastest = wholes[0].time_ns
+    if fastest is None:
+        return wholes[0]
+    return min((m for m in wholes if m.time_ns and m.time_ns <= ALIKE * fastest), key=lambda m: m.error)
 
 
 def _row(model: Model) -> PrecisionRow:

@@ -1,0 +1,145 @@
+"""Moves scales between two layers, so the channels between them have similar ranges.
+
+What it is: where a Conv, Gemm or MatMul feeds another through Relu, LeakyRelu or pooling, each channel in between is
+    multiplied by a power of two in the first layer's weights and bias, and divided by it in the second's weights.
+Why it costs: in 8 bits one scale covers a whole activation (and a whole weight, with a scale per tensor). A channel
+    that is a hundred times smaller than the largest is left with two or three steps of it.
+Evidence: channels whose largest weights before and after the activation differ by a factor of four or more; the error
+    of the quantized model.
+Fix and its safety: exact: powers of two only change exponents, so float outputs stay bit-equal. Float models do not
+    become faster; ortune quantize tries it before static-int8.
+Example: ``--rewrite cross-layer-equalization``
+References: Nagel et al., "Data-Free Quantization Through Weight Equalization and Bias Correction", 2019.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import onnx_ir as ir
+
+from ortune.graph.constants import Array
+from ortune.graph.nodes import is_op, only_user
+from ortune.records import Workload
+from ortune.rewrites import _affine
+from ortune.rewrites._base import Proposed, Rewrite, RewriteResult, unchanged
+from ortune.rewrites._editor import Editor
+
+_BETWEEN = ("AveragePool", "GlobalAveragePool", "GlobalMaxPool", "LeakyRelu", "MaxPool", "Relu")
+"""Operators for which f(s * x) is s * f(x) where s is positive, channel by channel."""
+_MOST_ROUNDS = 32
+"""A scale moves on along a chain of layers by one layer a round."""
+_WITHIN = 1e-30, 1e30
+"""Ranges outside of which a power of two may not be exact: such weights are zero as a rule."""
+
+
+@dataclass(slots=True, kw_only=True)
+class _Pair:
+    """Two layers, and what the channels in between are multiplied by: exponents of 2."""
+
+    first: ir.Node
+    second: ir.Node
+    value: ir.Value
+
+
+def _pairs(model: ir.Model) -> Iterator[_Pair]:
+    for node in model.graph:
+        if not _is_own(_affine.product(node)):
+            continue
+        value = node.outputs[0]
+        user = only_user(value)
+        while user is not None and is_op(user, *_BETWEEN) and len(user.outputs) == 1:
+            value = user.outputs[0]
+            user = only_user(value)
+        if user is not None and user.inputs and user.inputs[0] is value and _is_own(_affine.product(user)):
+            yield _Pair(first=node, second=user, value=value)
+
+
+def _is_own(product: _affine.Product | None) -> bool:
+    """Whether a layer is the only one that reads its weights."""
+    return product is not None and all(
+        v is None or (len(v.uses()) == 1 and not v.is_graph_output()) for v in product.node.inputs[1:3]
+    )
+
+
+def _exponents(first: _affine.Product, second: _affine.Product) -> Array | None:
+    """The power of two for each channel between two layers; None where none is moved."""
+    if first.outs != second.ins or first.last != second.last or is_op(second.node, "ConvTranspose"):
+        return None
+    out, into = _out_ranges(first), _in_ranges(second)
+    known = (out > _WITHIN[0]) & (out < _WITHIN[1]) & (into > _WITHIN[0]) & (into < _WITHIN[1])
+    with np.errstate(divide="ignore", invalid="ignore"):
+        apart = np.where(known, np.log2(into / out), 0.0)
+    # All channels alike bring nothing: what counts is how they differ.
+    apart = np.where(known, apart - np.median(apart[known]), 0.0) if known.any() else apart
+    exponents = np.trunc(apart / 2)
+    return exponents if exponents.any() else None
+
+
+def _out_ranges(product: _affine.Product) -> Array:
+    weight = np.abs(product.weight.astype(np.float64))
+    if is_op(product.node, "Conv"):
+        return np.asarray(weight.reshape(product.outs, -1).max(axis=1))
+    if is_op(product.node, "ConvTranspose"):
+        by_group = weight.reshape(product.groups, product.ins // product.groups, -1, *weight.shape[2:])
+        return np.asarray(by_group.max(axis=(1, *range(3, by_group.ndim))).reshape(-1))
+    return np.asarray(weight.max(axis=1 if _affine.turned(product) else 0))
+
+
+def _in_ranges(product: _affine.Product) -> Array:
+    weight = np.abs(product.weight.astype(np.float64))
+    if is_op(product.node, "Conv"):
+        by_group = weight.reshape(product.groups, -1, *weight.shape[1:])
+        return np.asarray(by_group.max(axis=(1, *range(3, by_group.ndim))).reshape(-1))
+    return np.asarray(weight.max(axis=0 if _affine.turned(product) else 1))
+
+
+def _moved(pair: _Pair, editor: Editor | None) -> bool:
+    """Whether a scale moves between two layers; moves it where an editor is given."""
+    first, second = _affine.product(pair.first), _affine.product(pair.second)
+    exponents = _exponents(first, second) if first is not None and second is not None else None
+    if first is None or second is None or exponents is None:
+        return False
+
+    def scale(by: Array) -> _affine.Affine:
+        return _affine.Affine(
+            x=pair.value, y=pair.value, scale=by, shift=np.zeros(()), rank=1, last=first.last
+        )
+
+    new = _affine.after(first, scale(np.exp2(exponents))), _affine.before(second, scale(np.exp2(-exponents)))
+    if new[0] is None or new[1] is None:
+        return False
+    if editor is not None:
+        _affine.put(editor, first, *new[0])
+        _affine.put(editor, second, *new[1])
+    return True
+
+
+def _change(model: ir.Model, params: Mapping[str, str]) -> RewriteResult:
+    pairs = list(_pairs(model))
+    if not any(_moved(pair, None) for pair in pairs):
+        return unchanged("no two layers in a row have channels whose ranges differ by a factor of four")
+    editor, moved = Editor(model), set[int]()
+    for _ in range(_MOST_ROUNDS):
+        now = {number for number, pair in enumerate(pairs) if _moved(pair, editor)}
+        moved |= now
+        if not now:
+            break
+    layers = "1 pair of layers" if len(moved) == 1 else f"{len(moved)} pairs of layers"
+    return RewriteResult(modified=True, what=f"Equalized the channels of {layers}.")
+
+
+def _proposes(model: ir.Model, workload: Workload | None) -> Sequence[Proposed]:
+    """Nothing: it makes no model faster, and what it brings shows in fewer bits alone."""
+    return []
+
+
+REWRITE = Rewrite(
+    name="cross-layer-equalization",
+    summary="moves scales between layers, so channels have similar ranges before quantization",
+    safety="exact",
+    change=_change,
+    proposes=_proposes,
+)
