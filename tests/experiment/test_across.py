@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import msgspec
@@ -10,11 +11,16 @@ import onnx
 import pytest
 from onnx import parser
 
-import ortune
+import made_runtimes
 from ortune.errors import UsageError
-from ortune.experiment.across import usable_here
+from ortune.experiment.across import propose_elsewhere, usable_here
+from ortune.experiment.baseline import Baseline
 from ortune.fleet import made
-from ortune.records import MadeRuntime, Plan, ProviderSpec, Runtime
+from ortune.knobs.facts import facts_of
+from ortune.records import MadeRuntime, Measured, Plan, ProviderSpec, Runtime
+from ortune.store.db import SessionLog
+from ortune.targets.machine import Machine
+from ortune.trials.input_options import InputOptions
 from ortune.trials.sides import Resolved, SideText, resolve
 from ortune.verbs.tune import Options
 
@@ -26,6 +32,20 @@ def side(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Resolved:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     onnx.save(parser.parse_model(MODEL), tmp_path / "m.onnx")
     return resolve(SideText(text=str(tmp_path / "m.onnx")), common=Plan(), scratch=tmp_path)
+
+
+KILLS = """#!{python}
+import os, signal, subprocess, sys
+worker = subprocess.Popen(["{real}", *sys.argv[1:]], stdout=subprocess.PIPE)
+for line in worker.stdout:
+    os.write(1, line)
+    if b'"loaded"' in line:
+        worker.kill()
+        worker.wait()
+        os.kill(os.getpid(), signal.SIGKILL)
+sys.exit(worker.wait())
+"""
+"""An interpreter whose worker is killed as soon as its session exists."""
 
 
 def make(name: str, *, emulated: bool = False) -> None:
@@ -82,10 +102,31 @@ def test_a_target_that_fails_in_its_first_run_is_named_and_the_race_goes_on(
     side: Resolved, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("ORTUNE_LOCK", str(tmp_path / "lock"))
-    make("openvino")  # whose interpreter has no such provider
-    result = ortune.tune(
-        side.model.path, targets="auto", budget="25s", output=tmp_path, store=tmp_path / "store", bundle=False
-    ).result
-    told = [note for note in result.not_tried if "OpenVINO" in note or "openvino" in note]
-    assert told and ("does not run this model" in told[0] or "no time is left" in told[0])
-    assert result.winner.provider_names == ("CPUExecutionProvider",)
+    (refused,) = refused_of(side, tmp_path, side.runtime)
+    assert "does not run this model (not-applied: OpenVINOExecutionProvider" in refused
+
+
+def test_a_target_whose_process_is_killed_in_its_first_run_is_named_and_the_race_goes_on(
+    side: Resolved, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ORTUNE_LOCK", str(tmp_path / "lock"))
+    openvino = made_runtimes.require("openvino").runtime  # which looks in a cache of its own
+    python = tmp_path / "python"
+    python.write_text(KILLS.format(python=sys.executable, real=openvino.python))
+    python.chmod(0o755)
+    killed = msgspec.structs.replace(openvino, python=str(python))
+    (refused,) = refused_of(side, tmp_path, killed)
+    assert "does not run this model (crash: " in refused and "SIGKILL" in refused
+
+
+def refused_of(side: Resolved, folder: Path, runtime: Runtime) -> tuple[str, ...]:
+    """What is said of a target whose first run fails; the baseline goes on measuring."""
+    on = msgspec.structs.replace(runtime, name="openvino")
+    side = replace(side, elsewhere={"openvino": on})
+    baseline = Baseline(side, InputOptions(), folder, SessionLog(None, ""), lambda _: None, Machine())
+    baseline.settle(120.0)
+    facts = facts_of(side.model.ir)
+    proposed, refused = propose_elsewhere(baseline, ["openvino"], facts, objective="latency", allow=())
+    assert not proposed
+    assert isinstance(baseline.executor.trial(baseline.arm("default", plan=Plan()), runs=2), Measured)
+    return refused

@@ -35,6 +35,17 @@ def test_a_plan_file_names_no_library(tmp_path: Path, name: str, options: dict[s
         read_plan(plan)
 
 
+def test_an_option_that_the_provider_does_not_have_is_one_clear_error(tmp_path: Path, model: Path) -> None:
+    plan = tmp_path / "plan.json"
+    provider = {"name": "OpenVINOExecutionProvider", "options": {"no_such_option": "1"}}
+    plan.write_text(json.dumps({"providers": [provider]}))
+    with pytest.raises(UsageError) as refused:
+        ortune.bench(model, plan=plan, budget="1s")
+    error = refused.value
+    assert error.what == "no_such_option='1' of OpenVINOExecutionProvider cannot be set by a plan"
+    assert error.do.startswith("omit it; a plan can set: ") and "device_type" in error.do
+
+
 def test_a_plan_file_sets_the_options_that_are_numbers_and_words(tmp_path: Path) -> None:
     plan = tmp_path / "plan.json"
     options = {"device_id": "1", "cudnn_conv_algo_search": "HEURISTIC", "use_tf32": "0"}

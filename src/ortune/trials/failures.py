@@ -90,6 +90,14 @@ def remedy(outcome: Failed, *, in_page: bool = False) -> str:
 
 
 _NOT_LOADED = (
+    (
+        r"^EPFail: ",
+        "omit the options of the execution provider or change them, or run on the CPU (--target cpu)",
+    ),
+    (
+        r"cannot use the graph capture feature",
+        "omit graph capture, since some nodes of the model run elsewhere",
+    ),
     # A file that was there when the model was opened.
     (
         r"no.?such.?file|file doesn't exist|does not exist|cannot get file size",

@@ -6,6 +6,7 @@ Runs under any interpreter from Python 3.8 with numpy and onnxruntime, and impor
 from __future__ import annotations
 
 import os
+import re
 import sys
 from typing import Any, Dict, List, Optional
 
@@ -203,4 +204,10 @@ def _reason(error: Exception, phase: str) -> str:
 
 
 def _first_lines(error: Exception) -> str:
-    return ("%s: %s" % (type(error).__name__, error))[:2000]
+    name, text = type(error).__name__, str(error)
+    if name == "EPFail":
+        # A plug-in's own sentence comes last, behind the places in the sources through which it went.
+        last = " ".join(text.rpartition("EP_FAIL : ")[2].split())
+        last = re.sub(r"^\S+\.(?:cc|cpp|h):\d+ .*?\)(?: const)? ", "", last)
+        text = last.partition(" was false. ")[2] or last or text
+    return ("%s: %s" % (name, text))[:2000]

@@ -13,7 +13,7 @@ from ortune.providers.coreml import PROVIDER as COREML
 
 KNOB = Knob(
     name="coreml_format",
-    since="1.20",
+    since="1.21",
     channel="provider_option",
     provider=COREML.name,
     key="ModelFormat",

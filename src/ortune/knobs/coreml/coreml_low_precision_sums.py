@@ -14,7 +14,7 @@ from ortune.providers.coreml import PROVIDER as COREML
 
 KNOB = Knob(
     name="coreml_low_precision_sums",
-    since="1.20",
+    since="1.21",
     channel="provider_option",
     provider=COREML.name,
     key="AllowLowPrecisionAccumulationOnGPU",

@@ -14,7 +14,7 @@ from ortune.providers.coreml import PROVIDER as COREML
 
 KNOB = Knob(
     name="coreml_static_shapes",
-    since="1.20",
+    since="1.21",
     channel="provider_option",
     provider=COREML.name,
     key="RequireStaticInputShapes",

@@ -14,7 +14,7 @@ from ortune.providers.coreml import PROVIDER as COREML
 
 KNOB = Knob(
     name="coreml_subgraphs",
-    since="1.20",
+    since="1.21",
     channel="provider_option",
     provider=COREML.name,
     key="EnableOnSubgraphs",

@@ -14,7 +14,7 @@ from ortune.providers.directml import PROVIDER as DIRECTML
 
 KNOB = Knob(
     name="dml_graph_fusion",
-    since="1.17",
+    since="1.15",
     channel="session_config",
     provider=DIRECTML.name,
     key="ep.dml.disable_graph_fusion",

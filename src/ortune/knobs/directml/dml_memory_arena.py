@@ -14,7 +14,7 @@ from ortune.providers.directml import PROVIDER as DIRECTML
 
 KNOB = Knob(
     name="dml_memory_arena",
-    since="1.17",
+    since="1.19",
     channel="session_config",
     provider=DIRECTML.name,
     key="ep.dml.disable_memory_arena",

@@ -14,6 +14,7 @@ from ortune.providers.directml import PROVIDER as DIRECTML
 
 KNOB = Knob(
     name="dml_metacommands",
+    since="1.16",
     channel="provider_option",
     provider=DIRECTML.name,
     key="disable_metacommands",

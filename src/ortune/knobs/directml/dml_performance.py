@@ -14,7 +14,7 @@ from ortune.providers.directml import PROVIDER as DIRECTML
 
 KNOB = Knob(
     name="dml_performance",
-    since="1.16",
+    since="1.17",
     channel="provider_option",
     provider=DIRECTML.name,
     key="performance_preference",

@@ -14,7 +14,7 @@ from ortune.providers.directml import PROVIDER as DIRECTML
 
 KNOB = Knob(
     name="dml_spin",
-    since="1.17",
+    since="1.18",
     channel="session_config",
     provider=DIRECTML.name,
     key="ep.dml.enable_cpu_sync_spinning",

@@ -14,14 +14,14 @@ from ortune.providers.dnnl import PROVIDER as DNNL
 
 KNOB = Knob(
     name="dnnl_threads",
-    since="1.13",
+    since="1.16",
     channel="provider_option",
     provider=DNNL.name,
     key="num_of_threads",
     kind="int",
     minimum=0,
     maximum=4096,
-    default="0: oneDNN's choice",
+    default="provider's default",
     summary="threads of oneDNN",
     threads="intra",
     tries=("{cpus}",),

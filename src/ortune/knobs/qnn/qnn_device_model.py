@@ -15,13 +15,14 @@ from ortune.providers.qnn import PROVIDER as QNN
 
 KNOB = Knob(
     name="qnn_device_model",
+    since="1.18",
     channel="provider_option",
     provider=QNN.name,
     key="soc_model",
     kind="int",
     minimum=0,
     maximum=10000,
-    default="0: the chip that runs it",
+    default="0: no chip is named",
     safety="numerics",
     summary="the chip that graphs are compiled for",
 )

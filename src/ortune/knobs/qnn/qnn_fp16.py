@@ -20,7 +20,7 @@ KNOB = Knob(
     key="enable_htp_fp16_precision",
     kind="choice",
     choices=("0", "1"),
-    default="1; 0 in old releases",
+    default="provider's default",
     safety="numerics",
     summary="float32 nodes in float16 on the NPU",
 )

@@ -14,6 +14,7 @@ from ortune.providers.qnn import PROVIDER as QNN
 
 KNOB = Knob(
     name="qnn_performance_mode",
+    since="1.18",
     channel="provider_option",
     provider=QNN.name,
     key="htp_performance_mode",

@@ -13,6 +13,7 @@ from ortune.providers.qnn import PROVIDER as QNN
 
 KNOB = Knob(
     name="qnn_rpc_latency",
+    since="1.18",
     channel="provider_option",
     provider=QNN.name,
     key="rpc_control_latency",

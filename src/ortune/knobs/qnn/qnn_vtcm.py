@@ -13,6 +13,7 @@ from ortune.providers.qnn import PROVIDER as QNN
 
 KNOB = Knob(
     name="qnn_vtcm",
+    since="1.18",
     channel="provider_option",
     provider=QNN.name,
     key="vtcm_mb",

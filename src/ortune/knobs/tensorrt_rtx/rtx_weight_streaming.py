@@ -19,6 +19,6 @@ KNOB = Knob(
     kind="int",
     minimum=0,
     maximum=1125899906842624,
-    default="0: all weights on the GPU",
+    default="provider's default",
     summary="weights that stay on the GPU, in bytes",
 )

@@ -5,7 +5,8 @@ Why it costs: a copy there and back, in which the GPU waits; that pays where a n
     go to the GPU for a few numbers.
 Evidence: placement of these nodes, copies; latency.
 Fix and its safety: the nodes where it is measured to pay; exact.
-Example: ``--target webgpu --set webgpu_force_cpu_nodes=/head/Gather``
+Example: ``--target webgpu --set webgpu_force_cpu_nodes=/head/Gather``. For several, put a line break between names
+    (Enter within quotes in a shell): the provider takes no other separator, since a name may hold a comma.
 References: onnxruntime-ep-webgpu, ``forceCpuNodeNames``. microsoft/onnxruntime#23154
 """
 
@@ -14,7 +15,7 @@ from ortune.providers.webgpu import PROVIDER as WEBGPU
 
 KNOB = Knob(
     name="webgpu_force_cpu_nodes",
-    since="1.24",
+    since="1.24.4",
     channel="provider_option",
     provider=WEBGPU.name,
     key="forceCpuNodeNames",

@@ -15,7 +15,7 @@ from ortune.providers.webgpu import PROVIDER as WEBGPU
 
 KNOB = Knob(
     name="webgpu_int64",
-    since="1.25",
+    since="1.24.4",
     channel="provider_option",
     provider=WEBGPU.name,
     key="enableInt64",

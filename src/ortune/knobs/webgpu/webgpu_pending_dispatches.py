@@ -5,7 +5,7 @@ Why it costs: few leave the GPU idle less at the start of a run; many submit les
 Evidence: latency of models of many small kernels.
 Fix and its safety: the number that is measured to be faster; exact.
 Example: ``--target webgpu --set webgpu_pending_dispatches=64``
-References: onnxruntime-ep-webgpu, ``maxNumPendingDispatches``.
+References: onnxruntime-ep-webgpu, ``maxNumPendingDispatches``, which its release 0.1.0 lacks.
 """
 
 from ortune.knobs.knob import SELDOM, Knob
@@ -13,7 +13,7 @@ from ortune.providers.webgpu import PROVIDER as WEBGPU
 
 KNOB = Knob(
     name="webgpu_pending_dispatches",
-    since="1.25",
+    since="1.24.4",
     channel="provider_option",
     provider=WEBGPU.name,
     key="maxNumPendingDispatches",

@@ -14,7 +14,7 @@ from ortune.providers.webgpu import PROVIDER as WEBGPU
 
 KNOB = Knob(
     name="webgpu_uniform_cache",
-    since="1.24",
+    since="1.24.4",
     channel="provider_option",
     provider=WEBGPU.name,
     key="uniformBufferCacheMode",

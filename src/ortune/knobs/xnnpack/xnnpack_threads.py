@@ -15,14 +15,13 @@ from ortune.providers.xnnpack import PROVIDER as XNNPACK
 
 KNOB = Knob(
     name="xnnpack_threads",
-    since="1.14",
     channel="provider_option",
     provider=XNNPACK.name,
     key="intra_op_num_threads",
     kind="int",
     minimum=1,
     maximum=4096,
-    default="1",
+    default="provider's default",
     summary="threads of XNNPACK",
     threads="intra",
     tries=("{cpus}", "{cpus/2}"),
