@@ -9,7 +9,7 @@ import msgspec
 import pytest
 from facts import facts
 
-from ortune.records import CaseResult, ComparedSide, Envelope, Gate, OutputDifference
+from ortune.records import Case, CaseResult, ComparedSide, Envelope, Gate, OutputDifference, Workload
 from ortune.report import compare_outputs, github, markdown, sides
 from ortune.report import compare_words as words
 from ortune.report.html import pages
@@ -289,6 +289,33 @@ def test_too_few_blocks_are_inconclusive_with_what_was_seen_and_what_decides(rat
     assert "checks: controls not run;" in flat, "beside a guard that failed"
     assert github.render(words.document(envelope)).startswith("::error ")
     assert compare.exit_code(envelope) == 3
+
+
+def test_a_rerun_of_a_gate_is_the_same_gate() -> None:
+    gate = Gate(threshold_ratio=0.05, answer="no-answer", undecided_counts_as="fail", reason="too-few-blocks")
+    envelope = golden.compared(
+        comparison=None, base_figures=None, new_figures=None, cases=(), controls=(), gate=gate, enough_s=31.0
+    )
+    work = Workload(cases=(Case(name="default", inputs=()),))
+    flat = " ".join(shown(msgspec.structs.replace(envelope, workload=work), 140).split())
+    assert "wrong" not in flat
+    assert "--threshold 5% --undecided fail --budget 40s" in flat
+
+
+def test_a_rerun_of_an_open_question_has_one_budget_and_the_tolerance_of_the_user() -> None:
+    made = golden.comparison(
+        ratio=0.97, ratio_low=0.68, ratio_high=1.25, n_blocks=6, verdict="inconclusive", more_s=7000.0,
+        more_blocks=500,
+    )  # fmt: skip
+    accepted = OutputDifference(ok=True, relative_l2=0.02, tolerance=0.02)
+    envelope = golden.compared(
+        comparison=made, controls=(), gate=None, enough_s=130.0, elapsed_s=70.0, outputs=accepted
+    )
+    work = Workload(cases=(Case(name="default", inputs=()),))
+    flat = " ".join(shown(msgspec.structs.replace(envelope, workload=work), 140).split())
+    assert re.findall(r"--budget \S+", flat) == ["--budget 8490s"]
+    assert "--tolerance 0.02 --budget 8490s" in flat
+    assert "controls not run" in flat
 
 
 def test_a_claim_without_controls_says_so_and_passes_no_gate() -> None:

@@ -11,7 +11,9 @@ from ortune.records import (
     Comparison,
     Envelope,
     Figures,
+    Gate,
     Guard,
+    OutputDifference,
     Plan,
     ReadBack,
     VerdictName,
@@ -83,7 +85,18 @@ def rerun(result: CompareResult) -> str:
         return ""
     timed = result.comparison is not None and not no_interval(result.comparison)
     controls = "controls not run, " if timed else ""
+    # What needs longer than that is told as a time: two budgets of one answer contradict each other.
+    if _telling_s(result) > result.enough_s:
+        return controls.removesuffix(", ")
     return f"{controls}rerun with {enough(result.enough_s)}"
+
+
+def _telling_s(result: CompareResult) -> float:
+    """How long it takes until an inconclusive interval tells; 0 where that is not known, or a gate asks for less."""
+    c = result.comparison
+    if c is None or no_interval(c) or result.gate is not None or not c.more_s:
+        return 0.0
+    return result.elapsed_s + c.more_s
 
 
 def _is_wrong(result: CompareResult) -> bool:
@@ -211,7 +224,7 @@ def blocks_within(
     """What a trial costs, and how many blocks the budget holds; ``least`` are those that any claim needs."""
     blocks = f"up to {n_blocks} blocks"
     if not controlled:
-        count = "one block" if n_blocks == 1 else f"{n_blocks} blocks"
+        count = {0: "no block", 1: "one block"}.get(n_blocks, f"{n_blocks} blocks")
         blocks = f"{count}, {'controls not run' if n_blocks >= least else f'too few for a claim ({least} needed)'},"
     return f"each trial takes {trial_ns / 1e9:.2f} s, {turns}; {blocks} in {budget_s:.0f} s"
 
@@ -355,19 +368,33 @@ def _next(envelope: Envelope[CompareResult]) -> list[str]:
     result = envelope.result
     c, work = result.comparison, envelope.workload
     again: list[str] = []
-    open_ = c is not None and (c.verdict == "inconclusive" or result.enough_s)
-    if c is not None and open_ and not result.candidates:
+    if (result.enough_s or (c and c.verdict == "inconclusive")) and not result.candidates:
         said = work and as_said(work)
-        again = compare_line(result.base, result.new, said, c.estimand, result.notes)
-        again += _longer(result, c) if again else []
+        again = compare_line(result.base, result.new, said, c.estimand if c else "", result.notes)
+        again += [*_accepting(result.outputs), *_of_gate(result.gate), *_longer(result)] if again else []
     return lines(again, why_line(result.base, result.new, work), told_line(result.session, envelope.store))
 
 
-def _longer(result: CompareResult, c: Comparison) -> list[str]:
+def _accepting(compared: OutputDifference) -> list[str]:
+    """The tolerance that the user gave: without it a rerun may call the outputs wrong."""
+    limit = compared.asked or ("" if compared.tolerance is None else f"{compared.tolerance:.12g}")
+    return ["--tolerance", limit] if limit else []
+
+
+def _of_gate(gate: Gate | None) -> list[str]:
+    """The options that made the comparison a gate: without them a rerun passes whatever it finds."""
+    if gate is None:
+        return []
+    counts = ["--undecided", "fail"] if gate.undecided_counts_as == "fail" else []
+    return ["--threshold", f"{100 * gate.threshold_ratio:.12g}%", *counts]
+
+
+def _longer(result: CompareResult) -> list[str]:
     """The budget that would tell, as the answer names it; ten minutes where that is not known."""
-    if result.enough_s:
-        return enough(result.enough_s).split()
-    return enough(result.elapsed_s + c.more_s).split() if c.more_s else ["--budget", "10m"]
+    needed_s, c = max(result.enough_s or 0.0, _telling_s(result)), result.comparison
+    if not needed_s and c is not None and c.more_s:
+        needed_s = result.elapsed_s + c.more_s
+    return enough(needed_s).split() if needed_s else ["--budget", "10m"]
 
 
 def _more_rows(result: CompareResult) -> list[tuple[str, str, str]]:
@@ -384,7 +411,8 @@ def _more_rows(result: CompareResult) -> list[tuple[str, str, str]]:
 def _tone(result: CompareResult) -> Tone:
     if _is_wrong(result):
         return "bad"
-    tone = TONES[result.comparison.verdict if result.comparison else "wrong-output"]
+    untimed: VerdictName = "inconclusive" if result.outputs.comparable else "wrong-output"
+    tone = TONES[result.comparison.verdict if result.comparison else untimed]
     # What is faster and no longer the same is for its user to judge, and so is what no control stands behind.
     doubtful = not result.outputs.ok or not result.controls
     return "unsure" if tone == "good" and doubtful else tone
