@@ -4,7 +4,7 @@ python benchmarks/partition_models.py [MODEL OF THE ZOO...]
 
 Each model gets the input sizes that ortune chooses and ONNX Runtime's level basic. The checker knows the lists alone,
 so what it takes and ortune leaves is given by reason: caveats that the lists print and the checker does not look at.
-Prints the table of docs/mobile.md.
+Prints the tables of docs/mobile.md: first this one, then the regions of the providers that the checker does not know.
 """
 
 from __future__ import annotations
@@ -40,6 +40,8 @@ LISTS = {
     "coreml": ("coreml_supported_mlprogram_ops.md", 5),
     "coreml-neuralnetwork": ("coreml_supported_neuralnetwork_ops.md", 5),
 }
+PROBED = ("xnnpack", "qnn", "webgpu")
+"""Providers with a table of their own answers, which the checker does not know."""
 HELPERS = Path(usability_checker.__file__).parent
 
 
@@ -59,6 +61,7 @@ def prepared(name: str, folder: Path) -> Path:
 
 
 def main() -> None:
+    probed = []
     print("| model | provider | checker: regions, nodes | ortune: regions, nodes | what differs |")
     print("|---|---|---|---|---|")
     with tempfile.TemporaryDirectory() as folder:
@@ -66,6 +69,9 @@ def main() -> None:
             file = prepared(name, Path(folder))
             model = open_model(file).ir
             known = ModelProtoWithShapeInfo(file).model_with_shape_info
+            found = [partition(model, support.find(provider), onnxruntime.__version__) for provider in PROBED]
+            cells = [f"{len(each.regions)}, {len(each.taken)}" for each in found]
+            probed.append(f"| {name} | {len(list(model.graph))} | {' | '.join(cells)} |")
             for provider, (listed, rank) in LISTS.items():
                 theirs = usability_checker._check_ep_partitioning(known, HELPERS / listed, True, rank)
                 ours = partition(model, support.find(provider), onnxruntime.__version__)
@@ -88,6 +94,8 @@ def main() -> None:
                     f"| {name} | {provider} | {counts} | {len(ours.regions)}, {len(ours.taken)} | {said} |",
                     flush=True,
                 )
+    print(f"\n| model | nodes | {' | '.join(PROBED)} |\n|---|---|---|---|---|")
+    print("\n".join(probed))
 
 
 if __name__ == "__main__":
