@@ -97,8 +97,9 @@ def smoke(python: Path, runtime: Path, scratch: Path) -> None:
 
 def run(*words: str | Path) -> str:
     """What a command prints; ends where it fails."""
+    # Not the temporary folder: `python -m build` would take a build.py that somebody left there.
     done = subprocess.run(
-        [str(word) for word in words], cwd=tempfile.gettempdir(), capture_output=True, text=True, check=False
+        [str(word) for word in words], cwd=ROOT.anchor, capture_output=True, text=True, check=False
     )
     if done.returncode != 0:
         said = (done.stdout + done.stderr).strip()
