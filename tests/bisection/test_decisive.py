@@ -168,3 +168,18 @@ def test_counted_names_alone_pair_nothing(tmp_path: Path) -> None:
     found = bisected(a, b).result
     assert "t1" not in {pair.a for pair in found.values}
     assert {node.name for node in found.partings[0].a} >= {"sine"}
+
+
+@pytest.mark.parametrize("sides", [{"b_set": {"intra": "1"}}, {"b_set": {"level": "extended"}}])
+def test_sides_that_are_wrong_alike_are_told_first(sides: dict[str, dict[str, str]], tmp_path: Path) -> None:
+    answer = ortune.bisect(product(tmp_path / "m.onnx", 0.001), **sides)
+    assert (answer.result.outputs.ok, answer.result.wrong, answer.status) == (True, "both", "default-wrong")
+    assert [alert.what[:3] for alert in answer.alerts] == ["A: ", "B: "]
+    assert all("fc" in alert.what + alert.evidence for alert in answer.alerts)
+    assert answer.result.headline.startswith("A and B are both wrong in the same way")
+    assert "nothing to find" not in answer.summary()
+
+
+def test_sides_that_are_right_alike_have_nothing_to_find(tmp_path: Path) -> None:
+    answer = ortune.bisect(product(tmp_path / "m.onnx", None), b_set={"intra": "1"})
+    assert (answer.verdict, answer.result.wrong, answer.status, answer.alerts) == ("same", "", "ok", ())

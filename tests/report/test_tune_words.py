@@ -348,3 +348,19 @@ def test_settings_that_were_not_shown_to_pay_are_not_said_to() -> None:
 )
 def test_open_intervals_are_said_in_words(low: float, high: float | None, text: str) -> None:
     assert words.factors(low, high) == text
+
+
+@pytest.mark.parametrize(
+    ("left", "needed", "text"),
+    [
+        (76.0, 90.0, ", 76 s left (one more configuration takes 90 s)"),
+        (76.0, 60.0, ", 76 s left after the confirmation (one more configuration takes 60 s)"),
+        (76.0, 0.0, ", 76 s left (every configuration was tested)"),
+        (0.4, 90.0, ""),
+    ],
+)
+def test_what_is_left_of_a_budget_is_told_with_the_arithmetic(left: float, needed: float, text: str) -> None:
+    result = golden_tune.usual()
+    budget = msgspec.structs.replace(result.budget, left_s=left, next_s=needed)
+    whole = words.spent(msgspec.structs.replace(result, budget=budget))
+    assert whole == words.spent(result) + text

@@ -9,6 +9,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from ortune.report import tune_words
 from ortune.store.db import Store
 from ortune.targets.machine import MOST_ALIVE
 from simulated_machine import Faults, Killed, Lab, Weather
@@ -121,3 +122,14 @@ def test_a_session_that_is_killed_goes_on_and_measures_nothing_twice(seed: int, 
     ]
     # A block that was cut is measured again: it holds as many trials as may live at once.
     assert played and before - MOST_ALIVE <= played[0] <= before
+
+
+def test_budget_that_is_left_is_given_back_with_the_arithmetic(tmp_path: Path) -> None:
+    session = run(4, tmp_path, inputs=INPUTS, budget_s=60.0)
+    assert session.envelope is not None
+    budget = session.envelope.result.budget
+    assert budget.left_s > 1.0 and budget.next_s > budget.left_s  # else that step would have been taken
+    assert session.spent_s + budget.left_s <= session.budget_s + 1e-6
+    assert tune_words.spent(session.envelope.result).endswith(
+        f"{budget.left_s:.0f} s left (one more configuration takes {budget.next_s:.0f} s)"
+    )

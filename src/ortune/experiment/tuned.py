@@ -62,7 +62,7 @@ def make_result(run: Tuning) -> TuneResult:
     default_figures = describe(default, estimand, [run.baseline.pilot.first, *measured(search.alone, BASE)])
     alone = measured(search.alone, winner.arm) or search.starts if winner else []
     written = run.baseline.executor.first_load_ns(winner.arm, winner.plan) if winner else None
-    block_points = tuple(points(search))
+    block_points, unspent_ns = tuple(points(search)), run.unspent_ns
     rows = candidates(search, run.entries, shipped, refused, exploring=run.exploring)
     return TuneResult(
         side=msgspec.structs.replace(run.side.record, plan=Plan()),
@@ -123,6 +123,8 @@ def make_result(run: Tuning) -> TuneResult:
             n_trials=sum(len(b.trials) for b in [*search.blocks, *search.alone]),
             enough_s=run.enough_s,
             exploratory=run.exploring,
+            left_s=unspent_ns / 1e9,
+            next_s=run.next_ns / 1e9 if unspent_ns else 0.0,
         ),
         points=block_points,
         precision=quantising.table(

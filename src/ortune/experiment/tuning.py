@@ -23,7 +23,7 @@ from ortune.search import budget, controls
 from ortune.search.blocks import BASE, measured
 from ortune.search.figures import LATENCIES, OBJECTIVES, TIMES, without_latencies
 from ortune.search.first_turns import FirstTurns
-from ortune.search.halving import CURRENT, Entry, Halving
+from ortune.search.halving import CURRENT, ENDED, Entry, Halving
 from ortune.search.phases import (
     PROFILED_TRIALS,
     WHY_SHARE,
@@ -271,8 +271,13 @@ class Tuning:
     def race(self, cpus: int) -> None:
         """Screens, combines what helped, explores numbers near the leader's, and drops what does not pay."""
         began, search, race = self.clock(), self.search, self.search.race
-        waiting = [entry for entry in self.entries if entry.arm not in race.entries]
-        self.stage(search.find_winner(waiting, cpus), self._raced)
+        self.stage(search.find_winner(self.waiting, cpus), self._raced)
+        if search.winner is None and self.waiting and not self.watch.stop():
+            # Nothing is there to be confirmed, so what was kept for it holds further plans and theirs.
+            race.kept_ns = min(
+                race.kept_ns, budget.least_confirm_ns(self.baseline.pilot.trial_ns, race.references)
+            )
+            self.stage(search.find_winner(self.waiting, cpus), self._raced)
         if race.with_current and self.search.required == self.side.plan:
             search.consider_default()
         self.spent["race"] += self.clock() - began
@@ -287,9 +292,8 @@ class Tuning:
 
     def explore(self) -> None:
         """As many blocks of the plans as the time holds, most of what leads: without controls nothing is claimed."""
-        began, race = self.clock(), self.search.race
-        waiting = [entry for entry in self.entries if entry.arm not in race.entries]
-        self.stage(self.search.screen(waiting), self._raced)
+        began = self.clock()
+        self.stage(self.search.screen(self.waiting), self._raced)
         self.spent["race"] += self.clock() - began
         self.stopped = self.watch.stop()
 
@@ -323,6 +327,27 @@ class Tuning:
             on_block=ran,
         )
         return results[0]
+
+    @property
+    def waiting(self) -> list[Entry]:
+        """What was proposed and has not entered the race."""
+        return [entry for entry in self.entries if entry.arm not in self.search.race.entries]
+
+    @property
+    def unspent_ns(self) -> float:
+        """Of the budget, once the last block has ended; nothing where it was stopped by hand."""
+        return 0.0 if self.stopped else max(0.0, self.end_ns - self.clock())
+
+    @property
+    def next_ns(self) -> float:
+        """What testing one more of the proposed configurations takes; 0 where all were tested."""
+        race = self.search.race
+        untested = [e for e in race.entries.values() if e.status == "not-tried" and e.why == ENDED]
+        if not race.costs_ns or not (self.waiting or untested):
+            return 0.0
+        return budget.one_more_ns(
+            race.trial_ns, self.baseline.pilot.trial_ns, race.references, confirmed=not self.exploring
+        )
 
     def _raced(self, block: Block) -> None:
         self.ended(block, race_status(self.search.race))

@@ -18,10 +18,18 @@ from ortune.model.extent import require_bounded
 from ortune.model.graphs import graphs, mark_never_fed, mark_shared_names, nodes, parameters, tensors
 from ortune.model.onnx_file import read_onnx
 from ortune.model.ort_file import is_ort, read_ort
-from ortune.model.tensors import FileTensor, WeightFiles
+from ortune.model.tensors import FileTensor, WeightFile, WeightFiles
 from ortune.records import ModelInfo, ModelRef
 
 __all__ = ["OpenModel", "graphs", "nodes", "open_model"]
+
+
+BLOCK_BYTES = 512
+"""The unit of ``st_blocks``, on every system that has it."""
+MOST_HOLE_BYTES = 8 << 30
+"""A file that is no longer is read in seconds, whatever is in it."""
+LEAST_WRITTEN = 0.01
+"""Of a file: file systems that compress store weights in less than their length, and never in so little."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -145,6 +153,19 @@ def _stamp(path: Path) -> tuple[Path, int, int]:
     return path, status.st_size, status.st_mtime_ns
 
 
+def _require_written(file: WeightFile) -> None:
+    """Refuses a huge file of which nearly nothing was written: to read its hole takes longer than any budget."""
+    status = file.path.stat()
+    n_written = getattr(status, "st_blocks", status.st_size) * BLOCK_BYTES
+    if status.st_size > MOST_HOLE_BYTES and n_written < LEAST_WRITTEN * status.st_size:
+        raise ModelError(
+            f"The file is {status.st_size / 1e9:,.0f} GB long, but only {n_written / 1e6:,.1f} MB are on disk: "
+            "it is not complete.",
+            where=str(file.path),
+            do="The download or export stopped; run it again.",
+        )
+
+
 def _opened(path: Path, model: ir.Model, files: WeightFiles, kind: str) -> OpenModel:
     require_bounded(model, str(path))
     mark_shared_names(model)
@@ -152,6 +173,8 @@ def _opened(path: Path, model: ir.Model, files: WeightFiles, kind: str) -> OpenM
     external = tuple(
         tensor for tensor in tensors(model) if isinstance(tensor, FileTensor) and tensor.file is not files.own
     )
+    for file in dict.fromkeys([files.own, *(tensor.file for tensor in external)]):
+        _require_written(file)
     segments = {(str(t.file.path), t.offset, t.length or 0) for t in external}
     facts = ModelInfo(
         path=str(path),

@@ -172,7 +172,7 @@ class BisectResult(Record, frozen=True, kw_only=True):
             then all others in the order in which they run.
         first: The first place in that order, where it is another one than the answer.
         wrong: The side whose outputs are wrong, as the same model without optimisation or in double precision shows;
-            "" where neither was shown to be.
+            "both" where they are equal and wrong, "" where neither was shown to be.
         judged_by: What shows it.
         stepped: Values on one quantization grid are steps of it apart.
         not_finite: Of each side that has any.
@@ -188,7 +188,7 @@ class BisectResult(Record, frozen=True, kw_only=True):
     graphs: Literal["", "files", "optimised"] = ""
     partings: tuple[Parting, ...] = ()
     first: Parting | None = None
-    wrong: Literal["", "A", "B"] = ""
+    wrong: Literal["", "A", "B", "both"] = ""
     judged_by: Literal["", "optimiser-off", "float64"] = ""
     stepped: GridDifference | None = None
     not_finite: tuple[NotFinite, ...] = ()

@@ -84,6 +84,8 @@ class BudgetReport(Record, frozen=True, kw_only=True):
         before_s: Until the first block: starting, the pilot, the profile, rewriting.
         enough_s: The budget that holds what this one did not; 0 where it held all.
         exploratory: It held no confirmation, or no repeat of controls that failed: plans were seen, and none claimed.
+        left_s: What was left after the last block.
+        next_s: What testing one more configuration takes; 0 where all were tested, or the session was stopped.
     """
 
     budget_s: float
@@ -96,6 +98,8 @@ class BudgetReport(Record, frozen=True, kw_only=True):
     n_trials: int = 0
     enough_s: float = 0.0
     exploratory: bool = False
+    left_s: float = 0.0
+    next_s: float = 0.0
 
 
 class TradeRow(Record, frozen=True, kw_only=True):

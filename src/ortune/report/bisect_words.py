@@ -30,6 +30,14 @@ AROUND = 3
 
 def headline(result: BisectResult) -> str:
     """The answer in one sentence."""
+    if result.wrong == "both":
+        equal = outputs(result.outputs)
+        return f"A and B are both wrong in the same way: both differ from the unoptimised model ({equal})"
+    return _where(result)
+
+
+def _where(result: BisectResult) -> str:
+    """Where values part, or that nowhere was found."""
     if not result.partings and result.stepped is not None:
         return f"no finding: {steps(result.stepped.steps)}, from {_short(result.stepped.node)} on"
     if result.outputs.ok and not result.partings:
@@ -95,7 +103,7 @@ def notes(result: BisectResult) -> list[str]:
         rows.append("equal with optimisation disabled, so the optimised graphs were compared")
     if result.judged_by == "float64":
         rows.append(f"{result.wrong} is wrong: the other side matches the model in float64")
-    if result.judged_by == "optimiser-off":
+    if result.judged_by == "optimiser-off" and result.wrong != "both":
         rows.append(f"{result.wrong} is wrong: the other side matches the unoptimised model")
     if result.bodies:
         rows.append("bodies of If, Loop and Scan are not compared; such a node counts as one step")
@@ -244,7 +252,7 @@ def _further(partings: Sequence[Parting]) -> list[str]:
 def document(envelope: Envelope[BisectResult]) -> Document:
     """The first node, why, and what is around it."""
     result = envelope.result
-    tone: Tone = "bad" if result.partings else "good" if result.outputs.ok else "unsure"
+    tone: Tone = "bad" if result.partings or result.wrong else "good" if result.outputs.ok else "unsure"
     rows = [("outputs", outputs(result.outputs).removeprefix("outputs "))]
     changes, further = [], []
     if result.graphs:

@@ -11,6 +11,7 @@ from ortune.printable import operand, visible
 from ortune.providers import short
 from ortune.records import (
     Adoption,
+    BudgetReport,
     BundleInfo,
     Candidate,
     Comparison,
@@ -58,6 +59,8 @@ NAMED = 6  # plans in a list, at most
 EXPLORED = 10
 LONGEST_PLAN, LONGEST_LEADER = 70, 40
 """Characters of a plan that a headline names: one that is shipped, and one that is not. A longer one is counted."""
+LEAST_LEFT_S = 1.0
+"""Of a budget: less is not worth a word."""
 MOST_UNSEEN = 0.1
 """The largest minimum detectable effect, as a share, with which what runs may be called the best."""
 FATES: dict[PlanStatus, str] = {
@@ -779,4 +782,15 @@ def spent(result: TuneResult) -> str:
     parts = [f"{name} {seconds:.0f} s" for name, seconds in phases if seconds]
     if b.n_trials:
         parts.insert(0, f"{b.n_trials} trials")
+        parts += _unspent(b)
     return ", ".join(parts)
+
+
+def _unspent(b: BudgetReport) -> list[str]:
+    """What is left of a budget, with the arithmetic."""
+    if b.left_s < LEAST_LEFT_S:
+        return []
+    if not b.next_s:
+        return [f"{b.left_s:.0f} s left (every configuration was tested)"]
+    when = "" if b.next_s > b.left_s else " after the confirmation"
+    return [f"{b.left_s:.0f} s left{when} (one more configuration takes {b.next_s:.0f} s)"]

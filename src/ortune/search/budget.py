@@ -153,6 +153,26 @@ def needed_ns(plans: int, trial_ns: float, references: int) -> float:
     return max(least, (calibration + race) / (1 - CONFIRM_SHARE))
 
 
+def one_more_ns(next_trial_ns: float, trial_ns: float, references: int, *, confirmed: bool) -> float:
+    """Returns what one more configuration takes: its blocks in the race, and a confirmation where one follows.
+
+    Args:
+        next_trial_ns: What the race takes the next trial to cost.
+        trial_ns: What a trial of the confirmation costs.
+        references: As in ``divide``.
+        confirmed: False where plans are only seen: then one block tells something.
+    """
+    if not confirmed:
+        return (references + 1) * next_trial_ns
+    screening_ns = math.ceil(screening_trials(1, references)) * next_trial_ns
+    return screening_ns + least_confirm_ns(trial_ns, references)
+
+
+def least_confirm_ns(trial_ns: float, references: int) -> float:
+    """Returns the time of the fewest blocks of a confirmation."""
+    return LEAST_CONFIRM * (references + 1) * trial_ns * RACE_TIMES
+
+
 def alone_ns(trial_ns: float, left_ns: float) -> float:
     """Returns the time kept for the last check alone; 0 where the confirmation itself needs all of what is left."""
     wanted = 2 * MOST_ALONE * trial_ns * RACE_TIMES

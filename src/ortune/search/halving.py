@@ -30,6 +30,7 @@ AT_ONCE = ("unsupported", "unknown-key", "timeout")
 times a usual trial: a second one would eat the budget."""
 EVIDENCE_LIMIT = float(np.log(20.0))
 GUARDED = "worsens another metric"
+ENDED = "the budget ended first"
 USUAL_GAIN = 0.05
 """Of a plan that pays, as a log ratio."""
 PLANS_DIFFER = 0.03
@@ -301,4 +302,4 @@ class Halving(Schedule):
         """The time ran out inside a round: who has fewer blocks than the round asks is not ranked on them."""
         for entry in entries:
             if entry.live and len(entry.ratios) < min(target, ROUNDS[0]):
-                entry.retire("not-tried", "the budget ended first")
+                entry.retire("not-tried", ENDED)

@@ -14,7 +14,7 @@ from ortune.knobs.neighbours import neighbours
 from ortune.records import Plan
 from ortune.search import budget, confirm
 from ortune.search.blocks import log_ratios
-from ortune.search.halving import Entry, Halving
+from ortune.search.halving import ENDED, Entry, Halving
 from ortune.search.plan_edits import changed, only, parts, together
 from ortune.search.schedule import Steps
 
@@ -130,7 +130,7 @@ def _raced_with(race: Halving, leader: Entry, others: list[Entry], required: Pla
     race.reserved = 0
     for entry in others:
         if entry.live and not entry.ratios:
-            entry.retire("not-tried", "the budget ended first")
+            entry.retire("not-tried", ENDED)
     best = field[0] if field else leader
     if not leader.live:
         return next((e for e in race.live() if e.ratios), leader)
@@ -209,9 +209,7 @@ def _as_fast(race: Halving, ablated: Entry, winner: Entry) -> Steps[bool]:
     if ablated.live and len(shared) >= 2 and float(np.median(shared)) <= PAYS * np.log1p(race.worth):
         return True
     if ablated.live:
-        ablated.retire(
-            "retired", "slower than the complete winner" if len(shared) else "the budget ended first"
-        )
+        ablated.retire("retired", "slower than the complete winner" if len(shared) else ENDED)
     return False
 
 

@@ -14,6 +14,7 @@ from ortune.bisection.exact import exact_outputs
 from ortune.bisection.find import Found, Side, find
 from ortune.bisection.judge import numbers, wrong_side
 from ortune.errors import ModelError, UsageError
+from ortune.experiment.first_run import question_side, settle
 from ortune.experiment.opening import Experiment
 from ortune.experiment.watcher import Watcher
 from ortune.fleet import runtimes
@@ -30,7 +31,7 @@ from ortune.verbs._options import NoWait, Page, Seed, Tolerance
 from ortune.verbs._session import experiment
 from ortune.verbs._sides import TwoSides
 
-Judged = tuple[Literal["", "A", "B"], Literal["", "optimiser-off", "float64"]]
+Judged = tuple[Literal["", "A", "B", "both"], Literal["", "optimiser-off", "float64"]]
 FORMATS = ("text", "json", "github", "markdown", "html")
 STOPPING = ""
 
@@ -93,7 +94,7 @@ class _Run:
             side.model if side.runs == side.model.path else open_model(side.runs) for side in (self.a, self.b)
         ]
         ours, theirs = (model.ir for model in models)
-        baseline.settle(LEAST_LOAD_S)
+        settle(baseline, LEAST_LOAD_S, line=self.watch.line, name="A")
         inputs = pairing.pair_inputs(ours, theirs, self.options.mapped)
         refs_b = pairing.feeds_for(baseline.refs, theirs, inputs, self.scratch / "feeds")
         outputs = pairing.pair_outputs(ours, theirs)
@@ -109,7 +110,17 @@ class _Run:
             pairing.rename_outputs(Path(trial.outputs_path) / case.name, outputs)
         baseline.check.labels = pairing.joint_labels(baseline.check.labels, theirs, outputs)
         baseline.check.first = first
-        difference = baseline.check.difference(trial, rewritten=self.b.plan.rewrites)
+        # Held against what A gave, right or wrong.
+        difference = baseline.check.difference(
+            trial, rewritten=self.b.plan.rewrites, reference=lambda: Path(first.outputs_path)
+        )
+        # Sides that are equal may both be what the optimiser made of the model.
+        if (
+            difference.ok
+            and baseline.check.wrong
+            and question_side(baseline, self.b, refs_b, self.watch.line, "B")
+        ):
+            return self._envelope(difference, judged=("both", "optimiser-off"))
         if difference.ok and (difference.relative_l2 == 0.0 or self.options.tolerance is not None):
             return self._envelope(difference)
         worst = self._worst(first, trial)
@@ -186,7 +197,9 @@ class _Run:
         notes: Sequence[str] = (),
         judged: Judged = ("", ""),
     ) -> Envelope[BisectResult]:
-        result = BisectResult(base=self.a.record, new=self.b.record, outputs=difference)
+        result = BisectResult(
+            base=self.a.record, new=self.b.record, outputs=difference, wrong=judged[0], judged_by=judged[1]
+        )
         if parting is not None:
             result = msgspec.structs.replace(
                 result,
@@ -194,8 +207,6 @@ class _Run:
                 partings=parting.partings,
                 first=parting.first,
                 stepped=parting.stepped,
-                wrong=judged[0],
-                judged_by=judged[1],
                 not_finite=parting.not_finite,
                 values=parting.values,
                 n_values_a=parting.n_values_a,
