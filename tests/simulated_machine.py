@@ -26,7 +26,18 @@ import pytest
 
 from ortune import monotonic, platform
 from ortune.experiment import opening
-from ortune.records import Failed, FailureReason, Host, Measured, Outcome, Plan, PodSize, Sensors
+from ortune.records import (
+    Failed,
+    FailureReason,
+    Finding,
+    Host,
+    Measured,
+    Outcome,
+    Plan,
+    PodSize,
+    Sensors,
+)
+from ortune.rules import Facts, Rule
 from ortune.targets.browser.setup import BrowserSetup
 from ortune.targets.machine import Machine
 from ortune.targets.runner import run as run_for_real
@@ -61,6 +72,7 @@ class Weather:
         jumps: Chance of a group in which the clock jumps by half a minute.
         crowd: Times as long as starts and runs take once others came to stay.
         crowd_at: The number of the group from which on they are there.
+        check_s: Seconds that each rule takes.
     """
 
     process: float = 0.008
@@ -71,6 +83,7 @@ class Weather:
     jumps: float = 0.0
     crowd: float = 1.0
     crowd_at: int = 0
+    check_s: float = 0.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -405,6 +418,7 @@ TOOL_S = 0.4
 """What a process that rewrites a model or saves a graph takes."""
 _tools: dict[tuple[str, ...], tuple[Path, str]] = {}
 _use_tool = ToolProcess.__call__
+_check = Rule.findings
 
 
 @contextlib.contextmanager
@@ -439,7 +453,12 @@ def tools_of(lab: Lab) -> Iterator[None]:
             shutil.copytree(made.parent, target.parent, dirs_exist_ok=True)
         return what
 
+    def check(rule: Rule, facts: Facts) -> list[Finding]:
+        lab.now_s += lab.weather.check_s
+        return _check(rule, facts)
+
     with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Rule, "findings", check)
         patch.setattr(monotonic, "now_s", lab.clock)
         patch.setattr(monotonic, "now_ns", lambda: int(1e9 * lab.clock()))
         patch.setattr(ToolProcess, "__call__", use)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from ortune import launcher
-from ortune.experiment.clock import Clock, Stopwatch
+from ortune.experiment.clock import Clock, Pace, Stopwatch
 from ortune.experiment.opening import exclusive
 from ortune.experiment.watcher import Watcher
 from ortune.store import lock
@@ -53,3 +53,20 @@ def test_a_process_knows_when_it_was_started() -> None:
     started_s = launcher.started_s()
     assert started_s <= time.monotonic()
     assert abs(launcher.started_s() - started_s) < 1.0  # the same, whenever it is asked
+
+
+def test_a_unit_of_work_begins_where_the_longest_so_far_fits(now: list[float]) -> None:
+    pace = Pace(lambda: 110.0 - now[0])
+    for takes_s in (1.0, 4.0, 2.0):
+        assert pace.begins(f"takes {takes_s}")
+        now[0] += takes_s
+    assert not pace.begins("the next")  # 3 s are left, and one took 4
+    assert not pace.begins("another")
+    assert pace.left_out == ["the next", "another"]
+    assert pace.more_s == pytest.approx(2 * 7.0 / 3)
+
+
+def test_nothing_begins_once_the_time_is_over(now: list[float]) -> None:
+    pace = Pace(lambda: 100.0 - now[0])
+    assert not pace.begins("the first")
+    assert (pace.left_out, pace.more_s) == (["the first"], 0.0)

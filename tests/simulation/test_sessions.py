@@ -62,6 +62,20 @@ def test_a_machine_that_becomes_crowded_costs_blocks_and_no_budget(
     require_sound(session, tmp_path / "store")
 
 
+@pytest.mark.parametrize("verb", ["tune", "diagnose"])
+@pytest.mark.parametrize(("check_s", "budget_s"), [(0.3, 20.0), (1.0, 60.0), (1.5, 20.0)])
+def test_slow_rules_cost_checks_and_no_budget(
+    verb: str, check_s: float, budget_s: float, tmp_path: Path
+) -> None:
+    lab = Lab(0, weather=Weather(check_s=check_s))
+    session = run(VERBS.index(verb), tmp_path, lab, inputs=INPUTS, budget_s=budget_s)
+    require_sound(session, tmp_path / "store")
+    assert session.envelope is not None and session.envelope.result is not None
+    (said,) = (note for note in session.envelope.result.notes if "skipped for lack of time" in note)
+    enough = re.search(r"--budget (\d+)s is enough", said)
+    assert enough and int(enough[1]) > budget_s
+
+
 @pytest.mark.long
 def test_thousands_of_sessions_keep_their_promises(tmp_path: Path) -> None:
     for seed in range(MANY):

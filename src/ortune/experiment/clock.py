@@ -54,3 +54,44 @@ class Clock:
     def left_s(self) -> float:
         """Of the budget; below 0 beyond it."""
         return self.budget_s - self.spent_s
+
+
+class Pace:
+    """Work between trials in units (a rule, a rewrite): none begins that the time left does not hold.
+
+    A unit is expected to take as long as the longest before it: at this machine's speed, whatever else runs there.
+
+    Attributes:
+        left_out: Units that did not fit, in order.
+
+    Args:
+        left_s: Gives the seconds that are left for them.
+    """
+
+    def __init__(self, left_s: Callable[[], float]) -> None:
+        self._left_s = left_s
+        self._began_s = monotonic.now_s()
+        self._spent_s, self._longest_s, self._units, self._inside = 0.0, 0.0, 0, False
+        self.left_out: list[str] = []
+
+    @property
+    def left_s(self) -> float:
+        """Seconds that are left."""
+        return self._left_s()
+
+    def begins(self, unit: str) -> bool:
+        """Whether a unit may begin; the one before it has ended."""
+        now_s = monotonic.now_s()
+        if self._inside:
+            took_s = now_s - self._began_s
+            self._spent_s, self._units = self._spent_s + took_s, self._units + 1
+            self._longest_s = max(self._longest_s, took_s)
+        self._began_s, self._inside = now_s, self._left_s() > self._longest_s
+        if not self._inside:
+            self.left_out.append(unit)
+        return self._inside
+
+    @property
+    def more_s(self) -> float:
+        """What the units that were left out may take, as the others did; 0 where none was begun."""
+        return self._spent_s / max(1, self._units) * len(self.left_out)

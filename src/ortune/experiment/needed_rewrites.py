@@ -16,6 +16,7 @@ import onnx_ir as ir
 from ortune import monotonic, rewrites
 from ortune.errors import OrtuneError
 from ortune.experiment.baseline import Baseline
+from ortune.experiment.clock import Pace
 from ortune.graph.fingerprints import model_fingerprint
 from ortune.records import Plan, RewriteSpec
 from ortune.targets.task import Limits
@@ -68,18 +69,20 @@ def _digests(
     ends: float,
 ) -> list[str]:
     """Of the optimised graph of each try, in order."""
-    files = []
+    pace, files = Pace(lambda: ends - monotonic.now_s()), []
     for specs in tries:
-        left_s = ends - monotonic.now_s()
-        if left_s <= 0:
+        if not pace.begins("a rewritten model"):
             raise TimeoutError
-        files.append(str(models.path(Plan(rewrites=(*everywhere.rewrites, *specs)), left_s)))
+        files.append(str(models.path(Plan(rewrites=(*everywhere.rewrites, *specs)), pace.left_s)))
+    # The tool loads all of them: no less than a trial's start.
+    if pace.left_s < 1e-9 * baseline.pilot.start_ns:
+        raise TimeoutError
     tool = ToolProcess(
         runtime=baseline.side.runtime,
         folder=baseline.scratch,
         plan=Plan(settings=everywhere.settings),
         custom_ops=tuple(baseline.options.custom_ops),
-        limits=Limits(load_s=max(1.0, ends - monotonic.now_s())),
+        limits=Limits(load_s=max(1.0, pace.left_s)),
     )
     with tempfile.TemporaryDirectory(dir=baseline.scratch) as name:
         place = Path(name)

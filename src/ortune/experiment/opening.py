@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -13,7 +14,7 @@ from ortune import monotonic
 from ortune.errors import StoreError, UsageError
 from ortune.experiment import replay
 from ortune.experiment.baseline import Baseline
-from ortune.experiment.clock import Clock
+from ortune.experiment.clock import Clock, Pace
 from ortune.experiment.document import Status, document
 from ortune.experiment.scratch import scratch_folder
 from ortune.experiment.watcher import Watcher
@@ -21,7 +22,9 @@ from ortune.fleet import made
 from ortune.fleet.environment import clean_environment, recorded
 from ortune.fleet.packages import recipes
 from ortune.records import Envelope, ErrorInfo, ModelRef, Plan, PodSize, Record, Workload
-from ortune.search.phases import LEAST_LOAD_S
+from ortune.report import finding_words
+from ortune.search import budget
+from ortune.search.phases import DELIVERY_SHARE, LEAST_LOAD_S
 from ortune.store import lock
 from ortune.store.db import SessionLog, Store
 from ortune.store.reading import UNREADABLE
@@ -75,6 +78,7 @@ class Experiment:
         log: The journal; one that keeps nothing until ``begin`` or ``resume``.
         replay: What an interrupted session measured, and the clock of all decisions.
         baselines: Sides that were run, in order.
+        answer_s: Of the budget, what is kept for the answer: writing it takes as long as the work before the first run.
     """
 
     def __init__(self, verb: str, terms: Terms, watch: Watcher, scratch: Path) -> None:
@@ -82,6 +86,7 @@ class Experiment:
         self.log = SessionLog(None, "")
         self.replay = replay.Replay()
         self.baselines: list[Baseline] = []
+        self.answer_s = 0.0
         self._store: Store | None = None
         self._trouble_said, self._unwritable = "", False
         self._elsewhere: Machine | None = None
@@ -100,6 +105,18 @@ class Experiment:
     def elapsed_s(self) -> float:
         """Seconds that the session has taken so far, those before an interruption among them."""
         return 1e-9 * self.replay.clock()
+
+    def pace(self, keep_s: float = 0.0) -> Pace:
+        """For work between trials: it may take what the answer, and ``keep_s`` beside that, leave of the budget."""
+        end_s = (self.terms.budget_s or math.inf) - self.answer_s - keep_s
+        return Pace(lambda: end_s - self.elapsed_s)
+
+    def skipped(self, pace: Pace) -> list[str]:
+        """What was left out for want of time, in words, with a budget that holds it; [] where nothing was."""
+        if not pace.left_out:
+            return []
+        needed_s = self.elapsed_s + self.answer_s + (pace.more_s or self.elapsed_s)
+        return [finding_words.no_time_for(pace.left_out, budget.enough_s(1e9 * needed_s))]
 
     @property
     def played_notes(self) -> list[str]:
@@ -263,6 +280,7 @@ class Experiment:
             say: Is told what happens, where that is not for everybody.
             load: What becomes of the workload that is proposed.
         """
+        self.answer_s = self.answer_s or DELIVERY_SHARE * self.watch.clock.spent_s
         baseline = Baseline(
             side,
             feeds or self.terms.feeds,

@@ -9,6 +9,7 @@ from typing import cast
 from ortune import rewrites, rules, targets
 from ortune.experiment import in_browsers, quantising
 from ortune.experiment.across import gpu_features, propose_elsewhere, scope_of, without_feature
+from ortune.experiment.clock import Pace
 from ortune.experiment.confirming import confirm_winner
 from ortune.experiment.entering import enter
 from ortune.experiment.needed_rewrites import needed
@@ -18,7 +19,7 @@ from ortune.knobs import facts
 from ortune.knobs.knob import Objective
 from ortune.records import BrowserPlace, Finding, Plan, ProfileResult, RewriteSpec
 from ortune.search.figures import FROM_START, TIMES, figure
-from ortune.search.phases import IN_BROWSERS_SHARE, ROW_SHARE
+from ortune.search.phases import CHECKS_SHARE, IN_BROWSERS_SHARE, ROW_SHARE
 from ortune.search.plan_edits import merge
 from ortune.search.proposals import Proposed, propose
 
@@ -58,9 +59,11 @@ def search(
         places: What a browser offers, where all of that was asked for.
     """
     baseline, model = run.baseline, run.side.model
-    findings = _findings(run, asked, profile)
+    pace = run.pace(CHECKS_SHARE)
+    findings = _findings(run, asked, profile, pace)
     pinned = tuple(rewrites.completed(spec, model.ir, baseline.work) for spec in asked.pinned)
-    proposed, refused = _proposed(run, asked, findings, places)
+    proposed, refused = _proposed(run, asked, findings, places, pace)
+    run.skip(pace, CHECKS_SHARE)
     # A model of fewer bits is made, and its outputs are compared, before it may cost blocks.
     if any(quantising.is_quantising(plan) for plan in (Plan(rewrites=pinned), *(p.plan for p in proposed))):
         inputs = quantising.gather(baseline)
@@ -81,31 +84,37 @@ def search(
 
 
 def _proposed(
-    run: Tuning, asked: Asked, findings: Sequence[Finding], places: Sequence[BrowserPlace]
+    run: Tuning, asked: Asked, findings: Sequence[Finding], places: Sequence[BrowserPlace], pace: Pace
 ) -> tuple[list[Proposed], tuple[str, ...]]:
     """Plans to try, best prior first; and what is not proposed, and why."""
     baseline, model, first = run.baseline, run.side.model, run.baseline.pilot.first
     everywhere, allow = asked.everywhere, asked.allow
     of_model, target = facts.facts_of(model.ir), targets.of(everywhere).name
     objective = _objective(run)
-    row = _row(run, everywhere, target, objective)
+    row = _row(run, everywhere, target, objective, pace)
     run.pass_on()
     rewritable = model.info.format != "ort"
-    rewritten = (
-        [
-            (quantising.unsaturated(spec, model.ir, baseline.host), reason)
-            for spec, reason in rewrites.proposals(
-                model.ir,
-                allow,
-                workload=baseline.work,
-                objective=objective,
-                target=target,
-                packages=baseline.side.runtime.packages,
-                features=gpu_features(first),
-            )
-        ]
-        if rewritable
-        else []
+    # What there was time for: a session that goes on proposes the same.
+    rewritten = run.replay.once(
+        "rewritten",
+        list[tuple[RewriteSpec, str]],
+        lambda: (
+            [
+                (quantising.unsaturated(spec, model.ir, baseline.host), reason)
+                for spec, reason in rewrites.proposals(
+                    model.ir,
+                    allow,
+                    workload=baseline.work,
+                    objective=objective,
+                    target=target,
+                    packages=baseline.side.runtime.packages,
+                    features=gpu_features(first),
+                    begins=pace.begins,
+                )
+            ]
+            if rewritable
+            else []
+        ),
     )
     proposed, refused = propose(
         of_model,
@@ -151,29 +160,33 @@ def look_in_browser(run: Tuning, *, races: bool) -> tuple[BrowserPlace, ...]:
     return places.places
 
 
-def _row(run: Tuning, everywhere: Plan, target: str, objective: str) -> tuple[RewriteSpec, ...]:
+def _row(run: Tuning, everywhere: Plan, target: str, objective: str, pace: Pace) -> tuple[RewriteSpec, ...]:
     """The exact rewrites that are raced together."""
     model, work = run.side.model, run.baseline.work
 
     def decide() -> tuple[RewriteSpec, ...]:
         if model.info.format == "ort":
             return ()
-        row = rewrites.pipeline(model.ir, workload=work, objective=objective, target=target)
+        row = rewrites.pipeline(
+            model.ir, workload=work, objective=objective, target=target, begins=pace.begins
+        )
         if objective in TIMES:
             run.watch.line("optimising the graph without each rewrite in turn")
-            row = needed(run.baseline, run.models, row, everywhere, run.spare_ns(ROW_SHARE) / 1e9)
+            limit_s = min(run.spare_ns(ROW_SHARE) / 1e9, pace.left_s)
+            row = needed(run.baseline, run.models, row, everywhere, limit_s)
         return row
 
     return run.replay.once("row", tuple[RewriteSpec, ...], decide)
 
 
-def _findings(run: Tuning, asked: Asked, profile: ProfileResult | None) -> tuple[Finding, ...]:
+def _findings(run: Tuning, asked: Asked, profile: ProfileResult | None, pace: Pace) -> tuple[Finding, ...]:
     """What rules would change of the model, of how it runs, and of what the profile shows."""
     facts_of_run = replace(
         run.baseline.facts(),
         plan=merge(asked.everywhere, Plan(rewrites=asked.pinned)),
         target=asked.target,
         profile=profile,
+        begins=pace.begins,
     )
     # A profile made again may tell other things, and so propose other plans.
     return run.replay.once(

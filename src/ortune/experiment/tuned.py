@@ -25,6 +25,7 @@ from ortune.records import (
     Refused,
     TuneResult,
 )
+from ortune.report import finding_words
 from ortune.rewrites import find as find_rewrite
 from ortune.search.blocks import BASE, awake, failures, measured
 from ortune.search.figures import WORDS, describe
@@ -63,6 +64,8 @@ def make_result(run: Tuning) -> TuneResult:
     alone = measured(search.alone, winner.arm) or search.starts if winner else []
     written = run.baseline.executor.first_load_ns(winner.arm, winner.plan) if winner else None
     block_points, unspent_ns = tuple(points(search)), run.unspent_ns
+    mended = _rewritable(run)
+    enough_s = max(run.enough_s, run.checks_s)
     rows = candidates(search, run.entries, shipped, refused, exploring=run.exploring)
     return TuneResult(
         side=msgspec.structs.replace(run.side.record, plan=Plan()),
@@ -99,13 +102,14 @@ def make_result(run: Tuning) -> TuneResult:
         if winner
         else (),
         controls=tuple(search.controls),
-        findings=(*run.baseline.findings, *_rewritable(run)),
+        findings=(*run.baseline.findings, *mended),
         placement=won[-1].done.placement if won else (),
         ort_web=(won or default)[-1].done.ort_version if shipped.is_web else "",
         notes=(
             *run.baseline.work.notes,
             *run.baseline.notes,
             *_throttled(search.blocks),
+            *([finding_words.no_time_for(run.skipped, enough_s)] if run.skipped else []),
             *([refused.why] if refused else []),
             *awake(race.seen),
             *_phases(estimand, block_points),
@@ -121,7 +125,7 @@ def make_result(run: Tuning) -> TuneResult:
             race_s=run.spent["race"] / 1e9,
             confirm_s=run.spent["confirm"] / 1e9,
             n_trials=sum(len(b.trials) for b in [*search.blocks, *search.alone]),
-            enough_s=run.enough_s,
+            enough_s=enough_s,
             exploratory=run.exploring,
             left_s=unspent_ns / 1e9,
             next_s=run.next_ns / 1e9 if unspent_ns else 0.0,
@@ -153,8 +157,10 @@ def _rewritable(run: Tuning) -> list[Finding]:
     """What stands out in the file and a rewrite mends, each with what the race measured of that alone."""
     if run.side.model.info.format == "ort":
         return []
-    facts = rules.Facts(model=run.side.model, work=run.baseline.work)
+    pace = run.answer_pace()
+    facts = rules.Facts(model=run.side.model, work=run.baseline.work, begins=pace.begins)
     findings = rules.findings(facts, without=("ENV", "MSR", "SES"))
+    run.skip(pace)
     mended = [f for f in findings if f.plan is not None and f.plan.rewrites and not f.plan.settings]
     return [msgspec.structs.replace(f, verified=_raced(run.search, f.plan or Plan())) for f in mended]
 

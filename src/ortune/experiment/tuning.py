@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from ortune.experiment.baseline import Baseline
+from ortune.experiment.clock import Pace
 from ortune.experiment.driver import drive
 from ortune.experiment.plan_runs import PlanRuns
 from ortune.experiment.replay import Replay
@@ -58,6 +59,7 @@ class Tuning:
         exploring: Plans are seen, and none is confirmed.
         spent: Nanoseconds by phase.
         stopped: By hand, with something left undone.
+        skipped: Checks of the model that the budget did not hold; ``checks_s`` is one that does.
     """
 
     def __init__(
@@ -92,6 +94,8 @@ class Tuning:
         self.budget_s = budget_s
         self.delivery_s = replay.once("after", float, lambda: after_s)
         self.why_processes, self.why_s = 0, 0.0
+        self.skipped: list[str] = []
+        self.checks_s = 0
         self.clock, self.log, self.side = replay.clock, baseline.log, baseline.side
         self.models = models or Models(
             self.side, baseline.scratch, tuple(baseline.options.custom_ops), watch.say
@@ -150,8 +154,32 @@ class Tuning:
         """Keeps time for the processes that tell why the winner won; none that a search would miss."""
         each_s = PROFILED_TRIALS * self.baseline.pilot.first.elapsed_ns / 1e9
         if objective in TIMES:
-            self.why_processes = min(WHY_PROCESSES, int(1e-9 * self.spare_ns(WHY_SHARE) / each_s))
-        self.why_s = self.why_processes * each_s
+            spare_s = 1e-9 * self.spare_ns(WHY_SHARE) - self.map_s
+            self.why_processes = max(0, min(WHY_PROCESSES, int(spare_s / each_s)))
+        self.why_s = self.why_processes * each_s + (self.map_s if self.why_processes else 0.0)
+
+    @property
+    def map_s(self) -> float:
+        """What it takes to find the user's nodes in profiles: work of the answer's kind."""
+        return self.delivery_s
+
+    def pace(self, share: float) -> Pace:
+        """For work between trials, which may take so much of the time that is left before the race."""
+        end_s = 1e-9 * (self.clock() + share * max(0.0, self.before_ns))
+        return Pace(lambda: end_s - 1e-9 * self.clock())
+
+    def answer_pace(self) -> Pace:
+        """For work after the race: it has what the reason and the answer leave."""
+        end_s = self.budget_s - self.delivery_s - self.why_s
+        return Pace(lambda: end_s - 1e-9 * self.clock())
+
+    def skip(self, pace: Pace, share: float = 1.0) -> None:
+        """Keeps what was left out for want of time, and a budget that holds it, of which it gets such a share."""
+        if pace.left_out:
+            self.skipped += pace.left_out
+            spent_s = 1e-9 * self.clock()
+            needed_s = spent_s + self.delivery_s + (pace.more_s / share or spent_s)
+            self.checks_s = max(self.checks_s, budget.enough_s(1e9 * needed_s))
 
     def holds(self, trial_ns: float) -> bool:
         """Whether what is left of the budget holds a block of one plan, of trials that take so long."""

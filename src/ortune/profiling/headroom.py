@@ -24,11 +24,19 @@ def short_profile(
     *,
     floors: bool = True,
     most_ns: float = math.inf,
+    read_ns: float = 0.0,
 ) -> ProfileResult | None:
     """Profiles one process of the baseline; None where it does not run under the profiler, or not in that time."""
     try:
         return one_profile(
-            baseline, latency_ns, store, floors=floors, named=False, most_ns=most_ns, time_ns=SHORT_NS
+            baseline,
+            latency_ns,
+            store,
+            floors=floors,
+            named=False,
+            most_ns=most_ns,
+            read_ns=read_ns,
+            time_ns=SHORT_NS,
         )
     except OrtuneError:
         return None
@@ -42,6 +50,7 @@ def one_profile(
     floors: bool = True,
     named: bool = True,
     most_ns: float = math.inf,
+    read_ns: float = 0.0,
     time_ns: float = TIMED_NS,
 ) -> ProfileResult | None:
     """Profiles one process of the baseline; None, with a note, where the time does not hold it.
@@ -53,12 +62,13 @@ def one_profile(
         floors: Whether nodes are held against that.
         named: Whether the user's own nodes are found in any case, not for floors alone.
         most_ns: What profiling may take.
+        read_ns: Of that, what it takes to read the trace and to find the user's own nodes in it.
         time_ns: Of profiled runs, where there is time for more.
 
     Raises:
         OrtuneError: It does not run under the profiler.
     """
-    runs = runs_within(baseline, latency_ns, most_ns, time_ns)
+    runs = runs_within(baseline, latency_ns, most_ns - read_ns, time_ns)
     if not runs:
         baseline.note(NOT_HELD)
         return None

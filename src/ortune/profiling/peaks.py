@@ -167,6 +167,16 @@ def measure_peak(
     return peak
 
 
+def peak_s(cpus: int, start_s: float) -> float:
+    """What measuring the peaks takes at least, of processes that need so long to start."""
+    counts = len(thread_counts(cpus))
+    return counts * (start_s + _RATES * _rate_s(_SECONDS, counts))
+
+
+def _rate_s(seconds: float, n_counts: int) -> float:
+    return min(seconds, max(_LEAST_SECONDS, 1.5 / n_counts))
+
+
 def thread_counts(cpus: int) -> tuple[int, ...]:
     """1, 2, 4, ... and the number of CPUs itself."""
     return (*(1 << n for n in range(cpus.bit_length()) if 1 << n < cpus), cpus)
@@ -218,7 +228,7 @@ def _asked(threads: int, n_counts: int, machine: Machine, seconds: float) -> _As
         threads=threads,
         side=_SIDE if threads <= _MANY_THREADS else _LARGE_SIDE,
         array_bytes=max(array, 1 << 20),
-        seconds=min(seconds, max(_LEAST_SECONDS, 1.5 / n_counts)),
+        seconds=_rate_s(seconds, n_counts),
     )
 
 

@@ -29,6 +29,17 @@ BOUNDED = 0.2
 """Of the run: where a fix may leave less, its share bounds nothing worth saying."""
 
 
+def no_time_for(left_out: Sequence[str], enough_s: float) -> str:
+    """Checks that the budget does not hold, and a budget that does."""
+    names = list(dict.fromkeys(left_out))
+    more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
+    checks = "1 check was" if len(names) == 1 else f"{len(names)} checks were"
+    return (
+        f"{checks} skipped for lack of time: {', '.join(names[:NAMED])}{more} "
+        f"(--budget {enough_s:.0f}s is enough)"
+    )
+
+
 def sentence(finding: Finding, *, evidence: bool = True) -> str:
     """Its code, what it is, what was seen, and what to do."""
     evidence_words = finding.evidence if evidence and finding.evidence not in finding.what else ""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from collections.abc import Sequence
 
 from ortune.providers import short
 from ortune.records import Envelope, LookResult, ModelCost, OperatorTime, RepeatedRegion
@@ -29,6 +30,11 @@ NAMES = "mapping of optimised nodes to your node names"
 def no_time_for(what: str, more_s: float) -> str:
     """What there was no time for, and how much it would take."""
     return f"{what} (about {math.ceil(more_s)} s more)"
+
+
+def checks(left_out: Sequence[str]) -> str:
+    """Rules that were not asked."""
+    return "1 check" if len(left_out) == 1 else f"{len(left_out)} checks"
 
 
 def no_profile(why: str) -> str:

@@ -81,7 +81,13 @@ def subject(result: ProfileResult) -> str:
 
 
 MEASURING_PEAK = "measuring this machine's peak once, about ten seconds"
+NOT_MAPPED = "optimised nodes were not mapped to your nodes: no time left in the budget"
 PEAK_DOUBTED = "nodes exceed the stored peak of this machine; measuring it again"
+
+
+def no_time_for_peak(needed_s: float) -> str:
+    """That the budget does not hold the measurement of the peak."""
+    return f"measuring it takes about {needed_s:.0f} s, more than the budget allows (run ortune doctor)"
 
 
 def no_peak(why: str, *, again: bool) -> str:

@@ -7,7 +7,7 @@ from file to file, ``_registry`` where they are found.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 
 import onnx_ir as ir
 
@@ -117,8 +117,17 @@ def left_out(specs: Iterable[RewriteSpec], outputs: Collection[str]) -> frozense
     return gone
 
 
+def _always(unit: str) -> bool:
+    return True
+
+
 def pipeline(
-    ir_model: ir.Model, *, workload: Workload | None = None, objective: str = "", target: str = CPU.target
+    ir_model: ir.Model,
+    *,
+    workload: Workload | None = None,
+    objective: str = "",
+    target: str = CPU.target,
+    begins: Callable[[str], bool] = _always,
 ) -> tuple[RewriteSpec, ...]:
     """The exact rewrites that a model calls for one after another: what one leaves another may take up.
 
@@ -129,6 +138,7 @@ def pipeline(
         workload: How the model will be used.
         objective: Leaves out what cannot improve it; "" leaves out nothing.
         target: Where the model runs: leaves out what is of no use there.
+        begins: Asked before each rewrite, by its name: whether there is time for it.
     """
     copy, before = ir_model.clone(), ir_model
     specs: list[RewriteSpec] = []
@@ -139,6 +149,8 @@ def pipeline(
             if rewrite.change is None or rewrite.safety != "exact":
                 continue
             fits, clean_up = rewrite.pays(objective, target), rewrite.stage == CLEAN_UP
+            if not ((fits or clean_up) and begins(rewrite.name)):
+                continue
             proposed = rewrite.proposes(copy, workload)[:1] if fits and not clean_up else []
             if not (proposed or clean_up):
                 continue
@@ -172,6 +184,7 @@ def proposals(
     target: str = CPU.target,
     packages: Collection[str] = (),
     features: Collection[str] = (),
+    begins: Callable[[str], bool] = _always,
 ) -> list[tuple[RewriteSpec, str]]:
     """The rewrites worth trying on a model, each with the reason in one sentence.
 
@@ -183,6 +196,7 @@ def proposals(
         target: Where the model runs: leaves out what is of no use there.
         packages: What the environment that is measured has: a rewrite by a package is tried only there.
         features: Of a browser's GPU, as a page that ran there told of its adapter.
+        begins: Asked before each rewrite, by its name: whether there is time for it.
     """
     with remembering():
         return [
@@ -192,6 +206,7 @@ def proposals(
             and rewrite.pays(objective, target)
             and (not rewrite.needs or rewrite.needs in packages)
             and not rewrite.lacks_feature(target, features)
+            and begins(rewrite.name)
             for params, reason in rewrite.proposes(ir_model, workload)
         ]
 

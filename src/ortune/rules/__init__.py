@@ -67,6 +67,9 @@ FAMILIES = {
 ABOUT_MODELS = frozenset(FAMILIES) - {"environment", "measurement"}
 """Families of what is wrong with a model and how it is run; the others are about a machine and what was measured."""
 
+EVERY_RULE = "every rule"
+"""What is left out where there is no time to begin with any."""
+
 Tier = Literal["stable", "preview", "if-measured"]
 """stable: its evidence was seen here. preview: it is documented, and was not reproduced. if-measured: where it fires
 the fix seldom pays, so that it is said only by those who measure it."""
@@ -209,6 +212,8 @@ def findings(facts: Facts, *, without: Collection[str] = (), measured: bool = Fa
         without: Families (of their letters) that are not asked.
         measured: Also what seldom pays and has a fix that can be measured: from whoever measures it.
     """
+    if not facts.begins(EVERY_RULE):  # to read them takes a second of a busy machine
+        return ()
     asked = [rule for rule in Selection(measured=measured).rules() if FAMILIES[rule.family] not in without]
     stable = {rule.code for rule in asked if rule.tier == "stable"}
     return tuple(
@@ -217,8 +222,13 @@ def findings(facts: Facts, *, without: Collection[str] = (), measured: bool = Fa
 
 
 def found_by(asked: Sequence[Rule], facts: Facts) -> tuple[Finding, ...]:
-    """What these rules find, in the same order; of what one of them joins, that one alone."""
-    findings_of = {rule: rule.findings(facts) for rule in asked}
+    """What these rules find, in the same order; of what one of them joins, that one alone.
+
+    A rule for which there is no time is left out: first those about the machine, last those about the graph.
+    """
+    families = list(FAMILIES)
+    ordered = sorted(asked, key=lambda rule: families.index(rule.family))
+    findings_of = {rule: rule.findings(facts) for rule in ordered if facts.begins(rule.code)}
     joined = {code for rule, mine in findings_of.items() if mine for code in rule.joins}
     findings = tuple(
         finding for rule, mine in findings_of.items() if rule.code not in joined for finding in mine

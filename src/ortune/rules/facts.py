@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ortune.model.open import OpenModel
@@ -55,6 +55,7 @@ class Facts:
         sensors: A reading of them.
         runtimes: Those of the machine.
         environment: The user's, by name; rules look at names that affect ONNX Runtime alone.
+        begins: Asked before each rule, and each rewrite that a rule tries, by its name: whether there is time for it.
     """
 
     model: OpenModel | None = None
@@ -79,6 +80,7 @@ class Facts:
     sensors: Snapshot = field(default_factory=Snapshot)
     runtimes: Sequence[RuntimeReport] = ()
     environment: Mapping[str, str] = field(default_factory=dict)
+    begins: Callable[[str], bool] = lambda unit: True
 
     @property
     def provider(self) -> Provider:

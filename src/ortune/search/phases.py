@@ -68,7 +68,10 @@ PROFILE_BEFORE_RACE_SHARE = _phase(
     "of the default, before the race: findings and headroom come from it",
 )
 PROFILE_BEFORE_FIXES_SHARE = _phase(
-    "profile", "diagnose", 0.3, "of the time left", "all of it if no fix can be measured"
+    "profile", "diagnose", 0.3, "of the time left", "more if no fix can be measured"
+)
+PROFILE_ALONE_SHARE = _phase(
+    "profile without fixes", "diagnose", 0.6, "of the time left", "the rest is for rules"
 )
 IN_BROWSERS_SHARE = _phase(
     "other places in a browser",
@@ -83,6 +86,13 @@ ROW_SHARE = _phase(
     0.1,
     "of the time left",
     "found by comparing optimised graphs",
+)
+CHECKS_SHARE = _phase(
+    "rules and rewrites",
+    "tune",
+    0.15,
+    "of the time left",
+    "what the model calls for; what does not fit is named",
 )
 QUANTIZE_SHARE = _phase(
     "quantized models",

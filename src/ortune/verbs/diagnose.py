@@ -33,7 +33,7 @@ from ortune.report.answer_commands import plan_options
 from ortune.report.finding_words import measurable
 from ortune.search.blocks import BASE, awake, measured
 from ortune.search.figures import WORDS, describe, figure, require_objective
-from ortune.search.phases import PROFILE_BEFORE_FIXES_SHARE
+from ortune.search.phases import PROFILE_ALONE_SHARE, PROFILE_BEFORE_FIXES_SHARE
 from ortune.trials.sides import SideText, require_unchanged
 from ortune.verbs._options import (
     GATE,
@@ -222,7 +222,9 @@ def _diagnose(options: Options, opened: Experiment, baseline: Baseline) -> Envel
     # What a profile tells, and what follows from it, would not come out the same again.
     once = opened.replay.once
     profile = once("profile", ProfileResult | None, lambda: _profile(options, opened, baseline))
+    opened.replay.pass_on()
     findings = once("findings", tuple[Finding, ...], lambda: _findings(opened, baseline, profile))
+    opened.replay.pass_on()
     fixes = Fixes(opened, baseline, options.objective, options.seed)
     fixes.gather(findings, options.allowed)
     fixes.measure()
@@ -235,7 +237,7 @@ def _profile(options: Options, opened: Experiment, baseline: Baseline) -> Profil
     opened.watch.line("profiling")
     first = baseline.pilot.first
     # Where no fix can be raced, nothing else needs the time.
-    left_ns = opened.clock.left_s * 1e9
+    left_ns = (opened.clock.left_s - opened.answer_s) * 1e9
     for_fixes_ns = (1 - PROFILE_BEFORE_FIXES_SHARE) * left_ns
     races = fit(baseline, 3, for_fixes_ns) <= for_fixes_ns
     try:
@@ -243,7 +245,8 @@ def _profile(options: Options, opened: Experiment, baseline: Baseline) -> Profil
             baseline,
             figure(first, "median") or first.done.cases[0].first_ns,
             options.folder,
-            most_ns=(PROFILE_BEFORE_FIXES_SHARE if races else 1.0) * left_ns,
+            most_ns=(PROFILE_BEFORE_FIXES_SHARE if races else PROFILE_ALONE_SHARE) * left_ns,
+            read_ns=opened.answer_s * 1e9,
         )
     except OrtuneError as error:
         opened.watch.say(f"not profiled: {error.what}")
@@ -254,8 +257,10 @@ def _profile(options: Options, opened: Experiment, baseline: Baseline) -> Profil
 
 
 def _findings(opened: Experiment, baseline: Baseline, profile: ProfileResult | None) -> tuple[Finding, ...]:
+    pace = opened.pace()
     facts = replace(
         baseline.facts(),
+        begins=pace.begins,
         # Of a level that was stepped down from nothing else is to be said.
         plan=baseline.check.wrong_plan or baseline.side.plan,
         profile=profile,
@@ -263,7 +268,10 @@ def _findings(opened: Experiment, baseline: Baseline, profile: ProfileResult | N
         sensors=opened.machine.sensors(),
         environment=os.environ,
     )
-    return (*rules.findings(facts, measured=True), *baseline.findings)
+    findings = rules.findings(facts, measured=True)
+    for note in opened.skipped(pace):
+        baseline.note(note)
+    return (*findings, *baseline.findings)
 
 
 def _document(

@@ -15,7 +15,7 @@ import msgspec
 from ortune import errors, rules, targets
 from ortune.bundle import format as bundle_format
 from ortune.errors import OrtuneError, RuntimeNotFound
-from ortune.experiment.clock import Stopwatch
+from ortune.experiment.clock import Pace, Stopwatch
 from ortune.experiment.opening import Experiment
 from ortune.experiment.watcher import Watcher
 from ortune.model import from_git
@@ -29,7 +29,7 @@ from ortune.records import (
     LookResult,
     Plan,
 )
-from ortune.report import headroom_words
+from ortune.report import headroom_words, look_words
 from ortune.report.finding_words import as_facts, measurable
 from ortune.trials.sides import Resolved, SideText
 from ortune.verbs._options import RUN, AnyPath, Argument, Kept, OnePlan, Option, Rewrites, named, words
@@ -135,18 +135,27 @@ class _Look:
     def envelope(self, error: OrtuneError | None) -> Envelope[LookResult]:
         """The document with what is known so far."""
         side = self.side
-        findings = measurable(self._findings(), words(self.options, without=("budget",)))
+        pace = self.experiment.pace()
+        findings = measurable(self._findings(pace), words(self.options, without=("budget",)))
+        regions = (
+            repeated_regions(self.model, self.look.times, self.look.work) if pace.begins("regions") else ()
+        )
+        left_out = list(self.look.left_out)
+        if pace.left_out:
+            more_s = pace.more_s or self.look.spent_s
+            left_out.append(look_words.no_time_for(look_words.checks(pace.left_out), more_s))
+            self.look.needed_s = max(self.look.needed_s, self.look.spent_s + more_s)
         result = msgspec.structs.replace(
             self.look.result,
             runtime=side.runtime if side else None,
             plan=side.plan if side else Plan(),
             timing=self.look.timing,
             profile=self.look.profile,
-            regions=repeated_regions(self.model, self.look.times, self.look.work),
+            regions=regions,
             headroom=self.look.headroom and headroom_words.worded(self.look.headroom),
             findings=findings,
             facts=as_facts(findings),
-            left_out=tuple(self.look.left_out),
+            left_out=tuple(left_out),
             busy=self.look.busy,
             next_commands=tuple(self._next(error, {finding.name for finding in findings})),
             elapsed_s=self.look.spent_s,
@@ -161,7 +170,7 @@ class _Look:
             else None,
         )
 
-    def _findings(self) -> tuple[Finding, ...]:
+    def _findings(self, pace: Pace) -> tuple[Finding, ...]:
         """What stands out in the model and its run; what the machine is like is doctor's to say."""
         facts = rules.Facts(
             model=self.model,
@@ -173,6 +182,7 @@ class _Look:
             host=self.experiment.machine.host,
             environment=os.environ,
             wrong_when_optimised=self.look.wrong_when_optimised,
+            begins=pace.begins,
         )
         return rules.findings(facts, without=("ENV",))
 

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import msgspec
 
-from ortune import rules
+from ortune import monotonic, rules
 from ortune.errors import OrtuneError, UsageError
 from ortune.experiment.baseline import Baseline
 from ortune.experiment.document import document
@@ -18,7 +18,7 @@ from ortune.experiment.opening import Experiment
 from ortune.experiment.watcher import Watcher
 from ortune.profiling.deliver import Deliverables, deliver
 from ortune.profiling.nodes import Origins, origins
-from ortune.profiling.peaks import NOT_MEASURED, load_peak, measure_peak
+from ortune.profiling.peaks import NOT_MEASURED, load_peak, measure_peak, peak_s
 from ortune.profiling.processes import FEWEST_RUNS, Process, affordable, base_arm, profile_once
 from ortune.profiling.result import difference_of, result_of, side_times
 from ortune.profiling.subjects import Recorded, about_traces, read_recorded
@@ -288,15 +288,20 @@ class _Models:
         last = base.executor.last
         page = last.done.page if isinstance(last, Measured) else None
         software = page is not None and page.software
-        # Once a machine, and so of no budget; what a GPU took that is software is held against no machine's peak.
+        # What a GPU took that is software is held against no machine's peak.
         peak = None if software else self._peak(sides[0], machine)
+        self.experiment.replay.pass_on()
         processes = self._processes(baselines)
         # Of several processes the middle one is told in full; names in the profile may differ between them.
         order = sorted(processes[0], key=lambda p: p.attribution.mean_wall_ns)
         shown = order.pop(len(order) // 2)
         processes[0] = [shown, *order]
+        pace = self.experiment.pace()
         graphs = [
+            # That is work of the answer's kind, and takes about as long.
             origins(side, baseline.work, self.scratch, mine[0].trace, mine[0].graph)
+            if pace.left_s > self.experiment.answer_s
+            else Origins(trouble=profile_words.NOT_MAPPED)
             for side, baseline, mine in zip(sides, baselines, processes, strict=True)
         ]
 
@@ -312,17 +317,19 @@ class _Models:
             result = held_against(self._peak(sides[0], machine, peak))
         if software:  # nobody's times are left to be made shorter
             result = msgspec.structs.replace(result, headroom=None, software=True)
-        facts = replace(base.facts(), page=page)
+        facts = replace(base.facts(), page=page, begins=pace.begins)
         trouble = [graph.trouble for graph in graphs]
         of_sides = [f"{name}: {text}" for name, text in zip("AB", trouble, strict=False) if text]
+        result = _with_findings(result, facts, words(self.options, without=OWN))
         result = msgspec.structs.replace(
-            _with_findings(result, facts, words(self.options, without=OWN)),
+            result,
             side=sides[0].seen([last] if isinstance(last, Measured) else ()),
             gpu_run=shown.gpu_run,
             notes=(
                 *(text for text in base.notes if text.startswith(IN_A_POD)),
                 *(of_sides if len(sides) > 1 else filter(None, trouble)),
                 *profile_words.untraced(shown.untraced),
+                *self.experiment.skipped(pace),
             ),
         )
         if len(sides) > 1:
@@ -354,10 +361,29 @@ class _Models:
         peak = doubted or load_peak(machine.host, self.options.folder, side.runtime.ort_version)
         if self.options.no_peak or (peak is not None and doubted is None):
             return peak
-        self.watch.say(profile_words.MEASURING_PEAK if doubted is None else profile_words.PEAK_DOUBTED)
+        again = doubted is not None
+        starts_s = [
+            1e-9 * baseline.executor.last.elapsed_ns if baseline.executor.last is not None else 0.0
+            for baseline in self.experiment.baselines
+        ]
+        needed_s = peak_s(machine.host.effective_cpus, starts_s[0])
+        # The profile comes first: of each side a process under the profiler, one without, and the trace to read.
+        profile_s = 0.0 if again else sum(2 * start_s + self.experiment.answer_s for start_s in starts_s)
+        left_s = self.experiment.pace(profile_s).left_s
+        if needed_s > left_s:
+            self.no_peak = profile_words.no_time_for_peak(needed_s)
+            self.watch.say(profile_words.no_peak(self.no_peak, again=again))
+            return doubted
+        self.watch.say(profile_words.PEAK_DOUBTED if again else profile_words.MEASURING_PEAK)
+        ends_s = monotonic.now_s() + left_s
         try:
-            with self.watch.clock.stopped():
-                return measure_peak(side.runtime, self.scratch, self.options.folder, machine)
+            return measure_peak(
+                side.runtime,
+                self.scratch,
+                self.options.folder,
+                machine,
+                stop=lambda: monotonic.now_s() + needed_s / 2 > ends_s,
+            )
         except OrtuneError as error:
             self.watch.say(profile_words.no_peak(error.what, again=doubted is not None))
             self.no_peak = error.what
@@ -370,10 +396,12 @@ class _Models:
         """
         replay, asked = self.experiment.replay, self.options.processes
         wanted = asked or (PROCESSES if len(baselines) > 1 else 1)
+        # What is left once the traces are read and their nodes found, and the answer written.
+        left_s = self.clock.left_s - (1 + len(baselines)) * self.experiment.answer_s
         n, runs = replay.once(
             "affordable",
             tuple[int, int],
-            lambda: affordable(baselines, self.clock.left_s * 1e9, wanted, fixed=asked is not None),
+            lambda: affordable(baselines, left_s * 1e9, wanted, fixed=asked is not None),
         )
         if not runs:
             self.watch.say("the shortest profile takes longer than the budget")

@@ -45,10 +45,11 @@ def find(facts: Facts) -> Iterator[Finding]:
         return
     model = facts.model.ir
     for spec, reason in rewrites.proposals(
-        model, workload=facts.work, objective="latency", target=facts.target
+        model, workload=facts.work, objective="latency", target=facts.target, begins=facts.begins
     ):
         rewrite = rewrites.find(spec.name)
-        if rewrite.stage > rewrites.CLEAN_UP and rewrite.change is not None:
+        useful = rewrite.stage > rewrites.CLEAN_UP and rewrite.change is not None
+        if useful and facts.begins(rewrite.name):
             changed = rewrites.changed_nodes(model, spec)
             finding = Finding(
                 code=CODE, severity="note", what=reason, where=tuple(dict.fromkeys(map(name_of, changed)))
