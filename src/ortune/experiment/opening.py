@@ -106,9 +106,15 @@ class Experiment:
         """Seconds that the session has taken so far, those before an interruption among them."""
         return 1e-9 * self.replay.clock()
 
-    def pace(self, keep_s: float = 0.0) -> Pace:
-        """For work between trials: it may take what the answer, and ``keep_s`` beside that, leave of the budget."""
+    def pace(self, keep_s: float = 0.0, *, least_s: float = 0.0) -> Pace:
+        """For work between trials: it may take what the answer, and ``keep_s`` beside that, leave of the budget.
+
+        Args:
+            keep_s: For what is to come.
+            least_s: What it may take however little is left.
+        """
         end_s = (self.terms.budget_s or math.inf) - self.answer_s - keep_s
+        end_s = max(end_s, self.elapsed_s + least_s)
         return Pace(lambda: end_s - self.elapsed_s)
 
     def skipped(self, pace: Pace) -> list[str]:

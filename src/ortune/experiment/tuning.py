@@ -26,6 +26,7 @@ from ortune.search.figures import LATENCIES, OBJECTIVES, TIMES, without_latencie
 from ortune.search.first_turns import FirstTurns
 from ortune.search.halving import CURRENT, ENDED, Entry, Halving
 from ortune.search.phases import (
+    LEAST_CHECKS_S,
     PROFILED_TRIALS,
     WHY_SHARE,
 )
@@ -165,12 +166,12 @@ class Tuning:
 
     def pace(self, share: float) -> Pace:
         """For work between trials, which may take so much of the time that is left before the race."""
-        end_s = 1e-9 * (self.clock() + share * max(0.0, self.before_ns))
+        end_s = 1e-9 * self.clock() + max(LEAST_CHECKS_S, 1e-9 * share * self.before_ns)
         return Pace(lambda: end_s - 1e-9 * self.clock())
 
     def answer_pace(self) -> Pace:
         """For work after the race: it has what the reason and the answer leave."""
-        end_s = self.budget_s - self.delivery_s - self.why_s
+        end_s = max(self.budget_s - self.delivery_s - self.why_s, 1e-9 * self.clock() + LEAST_CHECKS_S)
         return Pace(lambda: end_s - 1e-9 * self.clock())
 
     def skip(self, pace: Pace, share: float = 1.0) -> None:

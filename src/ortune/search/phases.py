@@ -94,6 +94,9 @@ CHECKS_SHARE = _phase(
     "of the time left",
     "what the model calls for; what does not fit is named",
 )
+LEAST_CHECKS_S = _phase(
+    "rules and rewrites", "all that ask them", 1.5, "s", "enough on a quiet machine for a usual model"
+)
 QUANTIZE_SHARE = _phase(
     "quantized models",
     "tune",

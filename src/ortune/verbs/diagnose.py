@@ -33,7 +33,7 @@ from ortune.report.answer_commands import plan_options
 from ortune.report.finding_words import measurable
 from ortune.search.blocks import BASE, awake, measured
 from ortune.search.figures import WORDS, describe, figure, require_objective
-from ortune.search.phases import PROFILE_ALONE_SHARE, PROFILE_BEFORE_FIXES_SHARE
+from ortune.search.phases import LEAST_CHECKS_S, PROFILE_ALONE_SHARE, PROFILE_BEFORE_FIXES_SHARE
 from ortune.trials.sides import SideText, require_unchanged
 from ortune.verbs._options import (
     GATE,
@@ -257,7 +257,7 @@ def _profile(options: Options, opened: Experiment, baseline: Baseline) -> Profil
 
 
 def _findings(opened: Experiment, baseline: Baseline, profile: ProfileResult | None) -> tuple[Finding, ...]:
-    pace = opened.pace()
+    pace = opened.pace(least_s=LEAST_CHECKS_S)
     facts = replace(
         baseline.facts(),
         begins=pace.begins,

@@ -31,6 +31,7 @@ from ortune.records import (
 )
 from ortune.report import headroom_words, look_words
 from ortune.report.finding_words import as_facts, measurable
+from ortune.search.phases import LEAST_CHECKS_S
 from ortune.trials.sides import Resolved, SideText
 from ortune.verbs._options import RUN, AnyPath, Argument, Kept, OnePlan, Option, Rewrites, named, words
 from ortune.verbs._quantities import seconds
@@ -135,7 +136,7 @@ class _Look:
     def envelope(self, error: OrtuneError | None) -> Envelope[LookResult]:
         """The document with what is known so far."""
         side = self.side
-        pace = self.experiment.pace()
+        pace = self.experiment.pace(least_s=LEAST_CHECKS_S)
         findings = measurable(self._findings(pace), words(self.options, without=("budget",)))
         regions = (
             repeated_regions(self.model, self.look.times, self.look.work) if pace.begins("regions") else ()

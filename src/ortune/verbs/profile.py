@@ -34,7 +34,7 @@ from ortune.report import headroom_words, profile_words
 from ortune.report.answer_commands import IN_A_POD
 from ortune.report.difference_words import worded
 from ortune.report.finding_words import measurable, sentence
-from ortune.search.phases import LEAST_LOAD_S
+from ortune.search.phases import LEAST_CHECKS_S, LEAST_LOAD_S
 from ortune.targets.machine import Machine
 from ortune.trace import export
 from ortune.trace.roofline import below_floor
@@ -296,11 +296,11 @@ class _Models:
         order = sorted(processes[0], key=lambda p: p.attribution.mean_wall_ns)
         shown = order.pop(len(order) // 2)
         processes[0] = [shown, *order]
-        pace = self.experiment.pace()
+        map_s = self.experiment.pace().left_s
         graphs = [
             # That is work of the answer's kind, and takes about as long.
             origins(side, baseline.work, self.scratch, mine[0].trace, mine[0].graph)
-            if pace.left_s > self.experiment.answer_s
+            if map_s > self.experiment.answer_s
             else Origins(trouble=profile_words.NOT_MAPPED)
             for side, baseline, mine in zip(sides, baselines, processes, strict=True)
         ]
@@ -317,6 +317,7 @@ class _Models:
             result = held_against(self._peak(sides[0], machine, peak))
         if software:  # nobody's times are left to be made shorter
             result = msgspec.structs.replace(result, headroom=None, software=True)
+        pace = self.experiment.pace(least_s=LEAST_CHECKS_S)
         facts = replace(base.facts(), page=page, begins=pace.begins)
         trouble = [graph.trouble for graph in graphs]
         of_sides = [f"{name}: {text}" for name, text in zip("AB", trouble, strict=False) if text]
