@@ -412,3 +412,26 @@ def test_the_time_to_a_first_result_is_of_pages_at_a_speed_that_is_stated(tmp_pa
         ortune.compare(
             net(tmp_path / "m.onnx"), b_set=["intra=1"], objective="first-result", store=tmp_path / "st"
         )
+
+
+@pytest.mark.xdist_group("browser")
+@pytest.mark.parametrize("allow", [(), ("non-finite",)])
+def test_a_page_whose_outputs_are_no_numbers_is_told_first_and_claims_nothing(
+    allow: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hardly_warm(monkeypatch)
+    needs("web-wasm")
+    model = onnx.load(net(tmp_path / "m.onnx"))
+    model.graph.node[2].CopyFrom(helper.make_node("Log", ["a"], ["c"], name="log"))  # of negative numbers too
+    onnx.save(model, tmp_path / "m.onnx")
+    envelope = ortune.compare(
+        tmp_path / "m.onnx",
+        inputs=inputs(tmp_path),
+        target="web-wasm",
+        b_set=["web_threads=1"],
+        budget=60,
+        allow=allow,
+        store=tmp_path / "st",
+    )
+    assert [alert.code for alert in envelope.alerts] == ["MSR013"]
+    assert (envelope.result.comparison is not None) == bool(allow)

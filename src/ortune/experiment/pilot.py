@@ -18,8 +18,9 @@ from ortune.experiment.output_check import OutputCheck
 from ortune.providers.web_wasm import PROVIDER as WASM
 from ortune.providers.web_webgpu import PROVIDER as WEBGPU
 from ortune.records import CaseTimes, Finding, Measured, Outcome, Plan
+from ortune.report import finding_words
 from ortune.rules import rule_of
-from ortune.rules.measurement import depends_on_feeds, software_adapter
+from ortune.rules.measurement import depends_on_feeds, outputs_not_finite, software_adapter
 from ortune.rules.web import wrong_in_the_browser
 from ortune.search.blocks import BASE, IDENTICAL
 from ortune.search.controls import Judgement
@@ -204,6 +205,8 @@ class Pilot:
         self.answer_natively()
         native, difference = self._native, None
         ours = first if Path(first.outputs_path or "-").is_dir() else self._answered(base)
+        if isinstance(ours, Measured):
+            self._question_numbers(Path(ours.outputs_path))
         if isinstance(native, Measured) and isinstance(ours, Measured) and not self._check.moments:
             difference = self._check.compared(
                 Path(native.outputs_path), Path(ours.outputs_path), self._field.refs, None
@@ -211,6 +214,14 @@ class Pilot:
         facts = replace(self._field.facts(), page=first.done.page, native=difference)
         for rule in (software_adapter, wrong_in_the_browser):
             self._field.findings += rule_of(rule).findings(facts)
+
+    def _question_numbers(self, outputs: Path) -> None:
+        """Says first of all that a page gave no numbers, be a process there to hold them against or not."""
+        check, field = self._check, self._field
+        check.nonfinite = check.compared(outputs, outputs, field.refs, None).nonfinite
+        for alert in rule_of(outputs_not_finite).findings(replace(field.facts(), nonfinite=check.nonfinite)):
+            field.alerts.append(alert)
+            field.say(finding_words.sentence(alert, evidence=False))
 
     def answer_natively(self) -> None:
         """What the CPU outside of a browser answers, before any page does: that tells how much a page may send."""
