@@ -1,7 +1,7 @@
 """Moves scales between two layers, so the channels between them have similar ranges.
 
-What it is: where a Conv, Gemm or MatMul feeds another through Relu, LeakyRelu or pooling, each channel in between is
-    multiplied by a power of two in the first layer's weights and bias, and divided by it in the second's weights.
+What it is: a Conv, Gemm or MatMul feeds another through Relu, LeakyRelu or pooling. Each channel in between is
+    multiplied by a power of two in the first layer's weights and bias. The second layer's weights divide it again.
 Why it costs: in 8 bits one scale covers a whole activation (and a whole weight, with a scale per tensor). A channel
     that is a hundred times smaller than the largest is left with two or three steps of it.
 Evidence: channels whose largest weights before and after the activation differ by a factor of four or more; the error
