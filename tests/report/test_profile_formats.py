@@ -13,11 +13,13 @@ from facts import facts
 from golden_profile import HOSTILE, KINDS, profiled
 
 from ortune.records import DifferenceRow, Envelope, Finding, MemoryOwner
-from ortune.report import markdown
+from ortune.report import markdown, tune_why
 from ortune.report import profile_words as words
+from ortune.report.difference_words import answer as difference_answer
 from ortune.report.difference_words import became, of_eight_bits
 from ortune.report.difference_words import brief as difference_brief
 from ortune.report.difference_words import headline as difference_headline
+from ortune.report.difference_words import tables as difference_tables
 from ortune.report.profile_tables import apportion, unit_of
 
 
@@ -225,7 +227,7 @@ def test_another_difference_than_the_proven_one_is_said(plain_ns: float | None, 
 @pytest.mark.parametrize(
     ("ratios", "said"),
     [
-        ((5.31, 4.5), "+3.70 ms; 5.3x and 4.5x as long as without the profiler); "),
+        ((2.31, 2.5), "+3.70 ms; 2.3x and 2.5x as long as without the profiler); "),
         ((0.8, 0.66), "+3.70 ms; 0.8x and 0.7x as long as without the profiler); "),
         ((1.3, 1.1), "+3.70 ms); "),
         ((None, 2.0), "+3.70 ms; one of them 2.0x as long as without the profiler); "),
@@ -238,6 +240,40 @@ def test_how_much_profiling_slowed_both_is_said_where_it_is_much(
     found = golden_profile.difference()
     slow = msgspec.structs.replace(found, a_slowdown_ratio=ratios[0], b_slowdown_ratio=ratios[1])
     assert said in difference_headline(slow)
+
+
+@pytest.mark.parametrize(
+    ("ratios", "plain_ns", "is_hidden"),
+    [
+        ((68.2, 5.8), -16e3, True),
+        ((None, 3.1), None, True),
+        ((3.0, 3.0), None, False),
+        ((1.1, 1.8), None, True),  # without the profiler B takes less
+        ((1.0, 1.6), 2.9e6, False),  # the profiler is not what makes the difference
+        ((1.0, 1.6), 1e6, True),
+        ((None, None), 1e6, False),
+    ],
+)
+def test_a_difference_that_the_profiler_makes_has_no_reason(
+    ratios: tuple[float | None, float | None], plain_ns: float | None, is_hidden: bool
+) -> None:
+    found = msgspec.structs.replace(
+        golden_profile.difference(),
+        a_slowdown_ratio=ratios[0],
+        b_slowdown_ratio=ratios[1],
+        plain_ns=plain_ns,
+        gpu=None,
+    )
+    head, lines = difference_headline(found), difference_brief(found)
+    assert ("overhead hides the difference" in head) == is_hidden
+    assert (len(lines) == 1) == is_hidden and (not difference_tables(found)) == is_hidden
+    assert ("/encoder" not in head) == is_hidden
+    if is_hidden:
+        assert difference_answer(found).startswith("inconclusive: the profiler's overhead hides")
+        assert became(found) == of_eight_bits(found) == ""
+        assert "difference: " in tune_why.won(found)
+    if ratios == (68.2, 5.8):
+        assert "68.2x and 5.8x as long as one without it, where B takes 16.0 us less" in head
 
 
 def test_a_difference_without_an_owner_has_a_sentence_too() -> None:

@@ -475,9 +475,9 @@ EXAMPLES = {
     ),
     "LAY003": Example(bad=lambda folder: facts_of(folder, [BLOCKED]), where=("reorder",), good=plain),
     "LAY004": Example(
-        bad=lambda _: profile(ran("odd", remark="17 channels run as 32"), ran("even")),
+        bad=lambda _: profile(ran("odd", remark="17 output channels are padded to 32"), ran("even")),
         where=("odd",),
-        good=lambda _: profile(ran("small", 0.01, remark="17 channels run as 32")),
+        good=lambda _: profile(ran("small", 0.01, remark="17 output channels are padded to 32")),
     ),
     "PLC001": Example(bad=lambda _: profile(device_idle=0.2), good=lambda _: profile(device_idle=0.1)),
     "PLC002": Example(bad=lambda _: profile(device_wait=0.2), good=lambda _: profile(device_wait=0.05)),

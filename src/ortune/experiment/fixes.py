@@ -13,7 +13,7 @@ from ortune.experiment.limits import patience_s
 from ortune.experiment.opening import Experiment
 from ortune.records import Block, Comparison, Control, Failed, Finding, OutputDifference, Plan, TriedFix
 from ortune.report import diagnose_words, finding_words
-from ortune.search import confirm
+from ortune.search import budget, confirm
 from ortune.search.blocks import measured
 from ortune.search.figures import OBJECTIVES, describe
 from ortune.search.plan_edits import merge, together
@@ -53,6 +53,7 @@ class Fixes:
         fixes: Each plan once; all of them together last, once they were tried.
         not_tried: Codes of fixes that nobody has allowed.
         blocks, controls, estimand: What was raced; empty where nothing was.
+        enough_s: The budget that holds what this one did not; 0 where it held all.
     """
 
     def __init__(self, opened: Experiment, baseline: Baseline, objective: str, seed: int) -> None:
@@ -66,6 +67,7 @@ class Fixes:
         self.blocks: list[Block] = []
         self.controls: list[Control] = []
         self.estimand = ""
+        self.enough_s = 0
         self._no_time = ""  # why not all were raced
 
     @property
@@ -155,8 +157,15 @@ class Fixes:
             kept.remove(alone[-1] if len(alone) > 1 else kept[-1])
 
         kept, needed_s = held(self.baseline, arms, self.clock, drop)
-        self._no_time = diagnose_words.no_time(needed_s) if len(kept) < len(arms) else ""
+        self._no_time, self.enough_s = "", 0
+        if len(kept) < len(arms):
+            self._needs(needed_s)
         return kept
+
+    def _needs(self, needed_s: float) -> None:
+        """Says why not all were raced, and which budget holds them."""
+        self._no_time = diagnose_words.no_time(needed_s)
+        self.enough_s = budget.enough_s(1e9 * needed_s)
 
     def _race(self, wanted: Sequence[str]) -> None:
         baseline, executor = self.baseline, self.baseline.executor
@@ -180,7 +189,7 @@ class Fixes:
         self.estimand, self.blocks = schedule.judgement.estimand, schedule.blocks
         self.controls = schedule.controls
         if not self.blocks and not self.watch.stop():
-            self._no_time = diagnose_words.no_time(enough_s(schedule, began_s))
+            self._needs(enough_s(schedule, began_s))
             self.watch.say(f"{len(wanted)} of {len(wanted)} fixes: {self._no_time}")
 
     def results(self) -> list[tuple[Fix, TriedFix]]:

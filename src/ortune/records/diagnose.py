@@ -49,6 +49,7 @@ class DiagnoseResult(Record, frozen=True, kw_only=True):
         profile: Where the time goes, which the findings are from.
         failed: Whether findings are left at ``--fail-on`` or above.
         page: The user's own page, where that was watched in place of a model; ``side`` is then its first session.
+        enough_s: The budget that holds the fixes that this one did not; 0 where it held all.
         tune: The command that looks for more than findings ask for.
     """
 
@@ -69,3 +70,4 @@ class DiagnoseResult(Record, frozen=True, kw_only=True):
     session: str = ""
     page: WatchedPage | None = None
     elapsed_s: float = 0.0
+    enough_s: float = 0.0

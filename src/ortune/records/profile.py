@@ -85,7 +85,8 @@ class ProfiledNode(Record, frozen=True, kw_only=True):
         calls: Executions in a run; a body of a loop has many.
         originals: Nodes of the user's own model that it stands for; () where not known, or inserted.
         flops, bytes: Work of all its executions in a run; None where not known.
-        remark: What people should know about that work: "17 channels run as 32" is time that no work needs.
+        remark: What people should know about that work: "17 output channels are padded to 32" is time that no work
+            needs.
         floor_ns: The least time that this machine needs for that work with the threads that it may use; None without a
             measured peak.
         bound: What the floor is made of: "compute", or "memory" (moving its bytes, from memory or through the caches);

@@ -87,6 +87,7 @@ class QuantizeResult(Answer, frozen=True, kw_only=True):
         front: What was made on the way, by error; the float model is the first.
         calibration: What models were calibrated on and compared with.
         inputs_needed: Real inputs that a final answer needs, 0 where there were as many.
+        no_time: What the budget did not hold, in words; ``enough_s`` is the budget that does, 0 where this one did.
         saturation: Where pairs of its products exceed 16 bits, so that outputs differ from processor to processor.
     """
 
@@ -100,3 +101,4 @@ class QuantizeResult(Answer, frozen=True, kw_only=True):
     saturation: Saturation = ""
     budget_s: float = 0.0
     no_time: str = ""
+    enough_s: float = 0.0

@@ -211,7 +211,7 @@ def compare_line(
 ) -> list[str]:
     """The comparison of two sides under a workload; [] where it cannot be written."""
     options = workload_options(work, notes)
-    if options is None or any(s.plan.rewrites or s.plan.providers for s in (a, b)):
+    if options is None or any(s.plan.providers or not _is_written(s.plan) for s in (a, b)):
         return []
     words = ["ortune", "compare", model_of(a)]
     if b.model.sha256 != a.model.sha256:
@@ -225,6 +225,11 @@ def compare_line(
     elif _was_named(a.runtime):
         words += ["--runtime", _named(a.runtime)]
     return [*words, *options, *objective_options(estimand)]
+
+
+def _is_written(plan: Plan) -> bool:
+    """Whether its rewrites can be options: a comma in a parameter would begin the next one."""
+    return not any("," in text for spec in plan.rewrites for pair in spec.params.items() for text in pair)
 
 
 def model_of(side: Side) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from ortune.records import Comparison, DiagnoseResult, Envelope, Finding, TriedFix
 from ortune.report import finding_words, page_words, sides
 from ortune.report import headline as heads
-from ortune.report.answer_commands import lines, told_line, words_of
+from ortune.report.answer_commands import lines, told_line, with_budget, words_of
 from ortune.report.checks import trouble
 from ortune.report.document import (
     Annotation,
@@ -38,12 +38,14 @@ MOST_BY_HAND = 3
 
 
 STOPPED = "stopped before it was measured"
+TOO_SMALL = "not measured: budget too small"
+"""How the reason begins that a fix was not measured for lack of time."""
 NOT_TIMED = "runs, outputs right; not timed"
 
 
 def no_time(needed_s: float) -> str:
-    """Why a fix was not measured: the budget does not hold it, and which one does."""
-    return f"not measured: budget too small ({enough(needed_s)} does)"
+    """Why a fix was not measured: how long it takes from the start of the command, and which budget holds that."""
+    return f"{TOO_SMALL}, it takes about {needed_s:.0f} s ({enough(needed_s)} is enough)"
 
 
 def not_made(why: str) -> str:
@@ -98,6 +100,14 @@ def _ratio(fix: TriedFix) -> float:
 
 def _steps(result: DiagnoseResult) -> Iterator[tuple[str, str]]:
     """What to do where no fix is proven: in few words, and whole."""
+    late = [code for fix in result.tried if fix.failed.startswith(TOO_SMALL) for code in fix.codes]
+    again = shlex.join(with_budget(result.reproduce, result.enough_s)) if result.enough_s else ""
+    if again and late:
+        of = " and ".join(dict.fromkeys(late))
+        yield (
+            f"--budget {result.enough_s:.0f}s is enough to measure the fix of {of}",
+            f"measure the fix of {of}: {again}",
+        )
     for safety in ("numerics", "behaviour"):
         codes = [f.code for f in result.findings if f.code in result.not_tried and f.safety == safety]
         again = words_of(result.reproduce)
@@ -114,10 +124,14 @@ def _steps(result: DiagnoseResult) -> Iterator[tuple[str, str]]:
 
 
 def _by_hand(result: DiagnoseResult) -> list[Finding]:
-    """Findings on the model whose fix nothing measured, the most severe first."""
+    """Findings on the model whose fix is no plan, so that nothing can measure it, the most severe first."""
     measured = {code for fix in result.tried if fix.comparison is not None for code in fix.codes}
     others = {*measured, *result.not_tried}
-    left = [f for f in result.findings if f.fix and f.code not in others and f.code[:3] not in ("MSR", "ENV")]
+    left = [
+        f
+        for f in result.findings
+        if f.fix and f.plan is None and f.code not in others and f.code[:3] not in ("MSR", "ENV")
+    ]
     return sorted(left, key=lambda f: (f.severity == "note", -(f.share_ratio or 0.0)))
 
 

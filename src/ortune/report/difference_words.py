@@ -23,6 +23,8 @@ NAME = 48
 _QUANTIZING = frozenset({"QuantizeLinear", "DequantizeLinear", "DynamicQuantizeLinear"})
 _BECAME = " -> "  # between the operators of one node on both sides
 DISTURBED = 1.3  # times as long as without the profiler, or as short, from which on that is said
+DROWNED = 3.0  # times as long as without the profiler, from which on a profile says nothing of the difference
+UNEVEN = 1.5  # times the other side's factor, from which on the profiler may be the whole difference
 UNLIKE = 0.25  # of the larger difference, from which on it is said that profiles show another
 SAME = 0.02
 """Half-width of an interval, as a share of the run, within which two runs take the same time."""
@@ -38,12 +40,16 @@ def answer(difference: ProfileDifference) -> str:
     """The same behind the verdict, which a sentence on no difference begins with by itself."""
     if no_difference(difference):
         return headline(difference)
+    if is_hidden(difference):
+        return f"{heads.word('inconclusive')}: {headline(difference)}"
     less = difference.b_wall_ns < difference.a_wall_ns
     return f"{heads.word('faster' if less else 'slower')}: {headline(difference)}"
 
 
 def sentence(difference: ProfileDifference, name: str = "B") -> str:
     """The same, made from the figures; ``name`` is what the second is called."""
+    if is_hidden(difference):
+        return _hidden(difference, name)
     more = difference.b_wall_ns - difference.a_wall_ns
     both = f"{duration(difference.a_wall_ns)} -> {duration(difference.b_wall_ns)}"
     times = f"{both} a run, profiled ({'; '.join(_beside(difference, more))})"
@@ -72,9 +78,32 @@ def no_reason(why: str) -> str:
     return f"the source of the difference is unknown: {why}"
 
 
+def is_hidden(difference: ProfileDifference) -> bool:
+    """Whether the profiler takes so much more than the model that its profiles give no reason for a difference."""
+    a, b = difference.a_slowdown_ratio, difference.b_slowdown_ratio
+    ratios = [ratio for ratio in (a, b) if ratio]
+    if not ratios or max(ratios) > DROWNED:
+        return bool(ratios)
+    if not a or not b or max(ratios) <= UNEVEN * min(ratios):
+        return False
+    more, plain = difference.b_wall_ns - difference.a_wall_ns, difference.plain_ns
+    if plain is None:
+        plain = difference.b_wall_ns / b - difference.a_wall_ns / a
+    return abs(more - plain) > abs(more) / 2
+
+
 def no_difference(difference: ProfileDifference) -> bool:
     """Whether the whole run takes as long on both sides, as far as is known."""
-    return _no_change(difference.b_wall_ns - difference.a_wall_ns, difference.low_ns, difference.high_ns)
+    return not is_hidden(difference) and _no_change(
+        difference.b_wall_ns - difference.a_wall_ns, difference.low_ns, difference.high_ns
+    )
+
+
+def _hidden(difference: ProfileDifference, name: str) -> str:
+    """That no reason is known, and what the difference is without the profiler."""
+    plain = f", where {name} takes {_more(difference.plain_ns)}" if difference.plain_ns else ""
+    took = f"a profiled run takes {_factors(difference)} as long as one without it"
+    return f"the profiler's overhead hides the difference: {took}{plain}"
 
 
 def _same(difference: ProfileDifference) -> bool:
@@ -125,11 +154,21 @@ def _beside(difference: ProfileDifference, more: float) -> list[str]:
 
 def _slowed(difference: ProfileDifference) -> str:
     """That the times themselves are others under the profiler."""
-    ratios = [r for r in (difference.a_slowdown_ratio, difference.b_slowdown_ratio) if r is not None]
+    ratios = _slowdowns(difference)
     if all(1 / DISTURBED <= ratio <= DISTURBED for ratio in ratios):
         return ""
-    factors = " and ".join(dict.fromkeys(f"{ratio:.1f}x" for ratio in ratios))
-    return f"{'' if len(ratios) > 1 else 'one of them '}{factors} as long as without the profiler"
+    return (
+        f"{'' if len(ratios) > 1 else 'one of them '}{_factors(difference)} as long as without the profiler"
+    )
+
+
+def _slowdowns(difference: ProfileDifference) -> list[float]:
+    return [r for r in (difference.a_slowdown_ratio, difference.b_slowdown_ratio) if r is not None]
+
+
+def _factors(difference: ProfileDifference) -> str:
+    """How much longer profiled runs take, each factor once: "68.2x and 5.8x"."""
+    return " and ".join(dict.fromkeys(f"{ratio:.1f}x" for ratio in _slowdowns(difference)))
 
 
 def _plain(difference: ProfileDifference, more: float) -> str:
@@ -146,6 +185,8 @@ def became(difference: ProfileDifference, name: str = "B") -> str:
     for row in difference.nodes:
         if _BECAME in row.op_type:
             kinds.setdefault(row.op_type, []).append(row)
+    if is_hidden(difference):
+        return ""
     more = difference.b_wall_ns - difference.a_wall_ns
     changes = {kind: sum(row.difference_ns for row in rows) for kind, rows in kinds.items()}
     kind = max(changes, key=lambda kind: changes[kind] * more, default="")
@@ -168,6 +209,8 @@ def on_gpu(gpu: GpuDifference) -> str:
 
 def of_eight_bits(difference: ProfileDifference, name: str = "B") -> str:
     """Operators of 8 bits in place of others, with both times, and what quantizing itself takes; "" without any."""
+    if is_hidden(difference):
+        return ""
     rows = {row.name: row for row in difference.operators}
     side = name if any(_float_form(row.name) and row.a_ns is None for row in difference.operators) else "A"
     pairs: dict[str, list[DifferenceRow]] = {}
@@ -207,6 +250,8 @@ def brief(difference: ProfileDifference, most: int = 5) -> list[str]:
     if difference.gpu is not None:  # beside it the host's nodes are what queueing took
         lines.append(on_gpu(difference.gpu))
         difference = msgspec.structs.replace(difference, nodes=difference.gpu.nodes)
+    elif is_hidden(difference):
+        return lines
     rows = [(category_words(r.name), r) for r in difference.categories[:1]] + [
         (r.name, r) for r in difference.nodes[:most]
     ]
@@ -224,13 +269,16 @@ def unit(difference: ProfileDifference) -> Unit:
 
 
 def tables(difference: ProfileDifference) -> list[Table]:
-    """Categories, operators, nodes: the largest contribution first."""
+    """Categories, operators, nodes: the largest contribution first; kernels alone where the profiler hides the rest."""
+    kernels = [_gpu(difference.gpu)] if difference.gpu is not None else []
+    if is_hidden(difference):
+        return kernels
     categories = [_category(row) for row in difference.categories]
     return [
         _table("by category", "category", categories, unit(difference), len(categories)),
         _table("by operator", "operator", difference.operators, unit(difference), TOP_OPERATORS),
         _table("by node", "node", difference.nodes, unit(difference), TOP_NODES),
-        *([_gpu(difference.gpu)] if difference.gpu is not None else []),
+        *kernels,
     ]
 
 

@@ -17,7 +17,7 @@ NO_BLOCK = "no usable block"
 
 def no_time(needed_s: float) -> str:
     """Why a release that ran was not compared, and with which budget all are."""
-    return f"not compared: budget too small ({enough(needed_s)} does)"
+    return f"not compared: budget too small ({enough(needed_s)} is enough)"
 
 
 def headline(result: HistoryResult) -> str:

@@ -133,7 +133,7 @@ def sentence(provider: ProviderPartition) -> str:
     """A provider's verdict: as the model is, and what fixed shapes and rewrites change."""
     first, *others = provider.states
     verdicts = _OF_XNNPACK if provider.provider == XNNPACK.target else VERDICTS
-    parts = [f"{_taken(first)} as it is ({verdicts[first.verdict]})"]
+    parts = [f"{_taken(first)} as it is ({_why_none(provider) or verdicts[first.verdict]})"]
     before = first
     for state in others:
         if (state.regions, state.n_taken) != (before.regions, before.n_taken):
@@ -143,6 +143,17 @@ def sentence(provider: ProviderPartition) -> str:
             parts.append(f"{_taken(state).removeprefix('supports ')} {how} ({verdicts[state.verdict]})")
         before = state
     return f"{NAMES[provider.provider]} {', '.join(parts)}"
+
+
+def _why_none(provider: ProviderPartition) -> str:
+    """Why a provider takes no node of the model as it is; "" where it takes any, or no reason is known."""
+    first, *others = provider.states
+    if first.regions:
+        return ""
+    if any(state.name == "fixed-shapes" and state.regions for state in others):
+        return "dynamic dimensions are not supported"
+    left = next(iter(provider.left), None)
+    return f"{_counted(len(left.nodes), left.op_type + ' node')}: {why(left.reason)}" if left else ""
 
 
 def _rewrites(specs: Sequence[RewriteSpec]) -> str:

@@ -46,6 +46,7 @@ def _large(result: ProfileResult) -> tuple[str, str]:
         more = difference.b_wall_ns - difference.a_wall_ns
         sign = "+" if more >= 0 else "\u2212"
         noise = ", within noise" if difference_words.no_difference(difference) else ""
+        noise = ", hidden by the profiler's overhead" if difference_words.is_hidden(difference) else noise
         return f"{sign}{duration(abs(more))}", f"a run, B against A{noise}"
     return (duration(result.wall_ns), "a run, profiled") if result.wall_ns else ("", "No whole run")
 
@@ -54,7 +55,7 @@ def _tone(difference: ProfileDifference | None) -> Tone:
     """How the number looks: what is within noise is neither good nor bad."""
     if difference is None:
         return ""
-    if difference_words.no_difference(difference):
+    if difference_words.no_difference(difference) or difference_words.is_hidden(difference):
         return "faint"
     return "bad" if difference.b_wall_ns > difference.a_wall_ns else ""
 

@@ -126,7 +126,8 @@ def run_sentence(result: ProfileResult) -> str:
     text = f"{_doubt(result)}{duration(result.wall_ns)} a run, profiled ({runs})"
     largest = max(result.categories, key=lambda c: c.ns, default=None)
     if largest is not None and largest.ns > 0:
-        text += f": {share(largest.ns, result)} {_category(largest.name, result)}"
+        part = next(part for name, _, _, part in category_rows(result) if name == largest.name)
+        text += f": {part} % {_category(largest.name, result)}"
     on_device = _kernels_ns(result)
     if on_device:
         first = max(result.nodes, key=lambda n: n.device_ns or 0.0)

@@ -16,7 +16,7 @@ from ortune.records import (
 )
 from ortune.report import headline as heads
 from ortune.report import sides
-from ortune.report.answer_commands import lines, told_line
+from ortune.report.answer_commands import lines, told_line, with_budget
 from ortune.report.chart import Chart, Dot, Segment, decade_axis, factor_axis
 from ortune.report.checks import checks, control_words
 from ortune.report.document import (
@@ -34,7 +34,7 @@ from ortune.report.document import (
     stopped,
     table,
 )
-from ortune.report.numbers import change, duration, enough, factor, percent, shorten, size, span
+from ortune.report.numbers import change, duration, factor, percent, shorten, size, span
 from ortune.report.precision_words import model
 
 _NOTHING = "-"
@@ -46,10 +46,15 @@ MOST_NAMED = 12
 NOTHING_TO_RACE = "no quantized model can be compared with the float model, so nothing was timed"
 
 
-def no_time(n: int, needed_s: float) -> str:
-    """That some models were not raced, and with which budget all are."""
+def no_time(n: int, budget_s: float, *, exploring: bool) -> str:
+    """That models were not raced, or that none of them could be confirmed, and which budget is enough for it."""
     what = "1 model was" if n == 1 else f"{n} models were"
-    return f"{what} not raced: the budget is too small ({enough(needed_s)} is enough)"
+    lack = (
+        "the budget is too small to confirm a model"
+        if exploring
+        else f"{what} not raced: the budget is too small"
+    )
+    return f"{lack} (--budget {budget_s:.0f}s is enough)"
 
 
 def headline(result: QuantizeResult) -> str:
@@ -179,8 +184,9 @@ def document(envelope: Envelope[QuantizeResult]) -> Document:
 
 def _next(envelope: Envelope[QuantizeResult]) -> list[str]:
     result = envelope.result
+    again = with_budget(result.reproduce, result.enough_s) if result.enough_s else []
     compare = ["ortune", "compare", result.bundle] if result.bundle else []
-    return lines(compare, told_line(result.session, envelope.store))
+    return lines(again, compare, told_line(result.session, envelope.store))
 
 
 def _name(row: FrontRow) -> str:

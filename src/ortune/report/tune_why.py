@@ -17,6 +17,8 @@ def won(difference: ProfileDifference) -> str:
     """Where the gain lies, in one sentence: the categories that fell, and the node that fell most."""
     more = difference.b_wall_ns - difference.a_wall_ns
     both = f"{duration(difference.a_wall_ns)} -> {duration(difference.b_wall_ns)}"
+    if differences.is_hidden(difference):
+        return f"The reason is unknown: {differences.headline(difference)}."
     if differences.no_difference(difference) or more >= 0:
         return f"The reason is unknown: profiles of both differ by no more than noise ({both})."
     least = LEAST_PART * abs(more)

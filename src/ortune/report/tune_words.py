@@ -611,7 +611,10 @@ def explored(result: TuneResult) -> Table:
         for c in ran[:EXPLORED]
     ]
     more = len(ran) - len(rows)
-    return table(columns, rows, notes=[f"{more} more: ortune report -v lists them"] if more > 0 else [])
+    notes = [f"{more} more: ortune report -v lists them"] if more > 0 else []
+    if ran and (n_unmeasured := len(tried(result.candidates)) - len(ran)):
+        notes.append(f"{n_unmeasured} more failed or had wrong outputs (-v lists them)")
+    return table(columns, rows, notes=notes)
 
 
 def trade_cells(row: TradeRow) -> tuple[str, ...]:
@@ -681,14 +684,17 @@ def causes(result: TuneResult) -> list[str]:
     sentences = []
     for finding in _mended(result):
         comparison, plan = finding.verified, finding.plan or Plan()
-        prize = "not measured alone"
-        if comparison is not None:
+        is_shipped = _shipped(result, plan)
+        if comparison is None:
+            measured = "not measured by itself"
+            prize = f"part of the winner, {measured}" if is_shipped else f"{measured} and not proposed"
+        else:
             has_interval = comparison.ratio_high is not None and comparison.n_blocks > 1
             interval = f" ({span(comparison.ratio_low, comparison.ratio_high)})" if has_interval else ""
             of = "the race" if comparison.n_blocks > 1 else "one block of the race"
-            prize = f"alone {change(comparison.ratio)}{interval} in {of}"
-        where = "in the winner" if _shipped(result, plan) else "not in what is proposed"
-        sentences.append(f"{finding.what} -> {plan.describe()}: {prize}; {where}")
+            where = "part of the winner" if is_shipped else "not proposed"
+            prize = f"alone {change(comparison.ratio)}{interval} in {of}; {where}"
+        sentences.append(f"{finding.what} -> {plan.describe()}: {prize}")
     return sentences
 
 
@@ -736,7 +742,7 @@ def next_commands(envelope: Envelope[TuneResult]) -> list[str]:
     unproven = [f.plan for f in _mended(result) if f.plan is not None and not _shipped(result, f.plan)]
     measure = [change_line(result.reproduce, result.default, plan) for plan in unproven[:1]]
     fewer = []
-    if not replaces(result) and not result.allowed and not nothing_tested(result):
+    if not more and not replaces(result) and not result.allowed and not nothing_tested(result):
         fewer = [*words_of(result.reproduce), "--allow", "numerics"] if words_of(result.reproduce) else []
     return lines(*measure, more, prove, fewer, why, told_line(result.session, envelope.store))
 

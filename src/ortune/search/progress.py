@@ -46,7 +46,7 @@ def nothing_held(trial_ns: float, budget_s: float, enough_s: int) -> str:
 
 def explored(plans: int, wanted: int, *, left_ns: float, needed_ns: float, enough_s: int) -> str:
     """That plans are seen and none is confirmed, with the arithmetic."""
-    n = f"{plans} of {wanted} plans" if wanted > 1 else "the one configuration"
+    n = f"at most {plans} of {wanted} configurations are" if wanted > 1 else "the one configuration is"
     return (
         f"{left_ns / 1e9:.0f} s are left, and confirming a change takes {needed_ns / 1e9:.0f} s: "
         f"{n} measured as exploratory (--budget {enough_s}s is enough to confirm one)"

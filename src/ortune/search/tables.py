@@ -128,6 +128,8 @@ def candidates(
         elif status is None:
             status, why = "retired", "seen but not confirmed" if exploring else "another plan was faster"
         interval = pairs.wilcoxon_interval(np.asarray(entry.ratios)) if len(entry.ratios) >= 2 else None
+        # A row of what was seen, even once; where a claim is made one block is none.
+        once = float(np.exp(entry.ratios[0])) if exploring and len(entry.ratios) == 1 else None
         rows.append(
             Candidate(
                 plan=entry.plan,
@@ -135,7 +137,7 @@ def candidates(
                 fate=status,
                 status=status,
                 why=why,
-                ratio=interval.ratio if interval else None,
+                ratio=interval.ratio if interval else once,
                 ratio_low=interval.ratio_low if interval else None,
                 ratio_high=interval.ratio_high if interval and np.isfinite(interval.ratio_high) else None,
                 n_blocks=len(entry.ratios),

@@ -325,6 +325,7 @@ def _document(
         tune=shlex.join(["ortune", "tune", *asked]),
         session=opened.log.id,
         elapsed_s=opened.elapsed_s,
+        enough_s=fixes.enough_s,
     )
     return opened.document(
         result,

@@ -200,11 +200,13 @@ class _Quantization:
             tolerance=self.options.limit,
         )  # fmt: skip
         left_out = len(models) if run.exploring else len(run.entries) - len(run.search.race.entries)
+        enough_s = run.enough_s if left_out else 0
         result = msgspec.structs.replace(
             result,
             notes=(*result.notes, *opened.played_notes),
             budget_s=self.options.budget_s,
-            no_time=quantize_words.no_time(left_out, run.enough_s) if left_out and run.enough_s else "",
+            no_time=quantize_words.no_time(left_out, enough_s, exploring=run.exploring) if enough_s else "",
+            enough_s=enough_s,
             reproduce=command("quantize", self.options),
         )
         result = msgspec.structs.replace(result, headline=quantize_words.headline(result))

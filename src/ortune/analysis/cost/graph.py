@@ -144,15 +144,18 @@ class GraphCounter(Counter):
         return dims if shape is None or len(shape) != len(dims) else (dims[0], shape[1], *dims[2:])
 
     def _padding(self, node: ir.Node) -> str:
-        """What blocks add to a convolution, in words: "17 channels run as 32"."""
+        """What blocks add to a convolution, in words: "17 output channels are padded to 32"."""
         if node.domain != BLOCKED or node.op_type != "Conv" or len(node.inputs) < 2:
             return ""
         weight = node.inputs[1]
         own, stored = self.dims(weight), weight.const_value if weight is not None else None
         if own is None or stored is None:
             return ""
-        channels = zip(("channels", "channels of its input"), own, stored.shape.numpy(), strict=False)
-        return ", ".join(f"{n} {what} run as {run}" for what, n, run in channels if run > _WORTH_TELLING * n)
+        return " and ".join(
+            f"{n} {side} {'channel is' if n == 1 else 'channels are'} padded to {run}"
+            for side, n, run in zip(("output", "input"), own, stored.shape.numpy(), strict=False)
+            if run > _WORTH_TELLING * n
+        )
 
     def _depthwise(self, node: ir.Node, inputs: Sequence[Dims | None]) -> None:
         """Give the weight of a depthwise convolution over blocks the channels that its input has."""

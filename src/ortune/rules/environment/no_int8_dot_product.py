@@ -5,14 +5,16 @@ Why it costs: an int8 model does more work here than its float model, and is oft
 Evidence: the instruction sets that the CPU reports.
 Fix and its safety: advice: measure before quantizing. 4-bit weights may still help where memory bandwidth is the
     limit.
-Example: ``ortune compare model.onnx model-int8.onnx``
+Example: ``ortune compare model.onnx --b-rewrite dynamic-int8``
 References: ONNX Runtime documentation, "Quantize ONNX models", section on performance.
 """
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator
 
+from ortune.printable import operand
 from ortune.records import Finding, Host
 from ortune.rules.facts import Facts
 
@@ -34,10 +36,14 @@ def saturates(host: Host | None) -> bool:
 def find(facts: Facts) -> Iterator[Finding]:
     """Where the processor's features are known."""
     if facts.host is not None and lacks_it(facts.host):
+        measures = "measure int8 before shipping it"
+        if facts.model is not None:
+            path = shlex.quote(operand(str(facts.model.path)))
+            measures += f": ortune compare {path} --b-rewrite dynamic-int8"
         yield Finding(
             code=CODE,
             what="this CPU has no 8-bit dot product (VNNI, AMX, dotprod), so int8 models are seldom faster here",
             where=(facts.host.cpu,),
             evidence=f"instruction sets: {', '.join(facts.host.features)}",
-            fix="measure before quantizing: ortune compare model.onnx model-int8.onnx",
+            fix=measures,
         )

@@ -48,5 +48,6 @@ def find(facts: Facts) -> Iterator[Finding]:
             what=f"sizes of dynamic dimensions were guessed: "
             f"{listed(f'{name}={size}' for name, size in sizes.items())}",
             where=tuple(sizes),
-            fix=" ".join([*(f"--dim {shlex.quote(f'{name}=N')}" for name in named), *shapes]),
+            fix="pass the sizes you use: "
+            + " ".join([*(f"--dim {shlex.quote(f'{name}=N')}" for name in named), *shapes]),
         )
