@@ -5,8 +5,9 @@ from __future__ import annotations
 import golden
 import msgspec
 
+from ortune import rewrites
 from ortune.records import Case, Plan, ProviderSpec, RewriteSpec, Workload
-from ortune.report.answer_commands import change_line, why_line
+from ortune.report.answer_commands import change_line, compare_line, why_line
 
 WORK = Workload(cases=(Case(name="default", inputs=()),))
 
@@ -31,3 +32,17 @@ def test_a_change_that_was_not_proven_is_measured_as_the_tuning_was_asked_for() 
         "ortune", "compare", "m.onnx", "--objective", "p95", "--b-rewrite", "gelu",
     ]  # fmt: skip
     assert change_line("", Plan(), change) == change_line("ortune 'tune", Plan(), change) == []
+
+
+def test_a_comparison_of_rewrites_can_be_asked_again() -> None:
+    spec = RewriteSpec(name="fixed-dimensions", params={"batch": "1", "seq": "128"})
+    base, new = golden.side("a.onnx", allow_spinning=False), golden.side("a.onnx")
+    new = msgspec.structs.replace(new, plan=Plan(rewrites=(RewriteSpec(name="gelu"), spec)))
+    words = compare_line(base, new, WORK, "")
+    assert words[:5] == ["ortune", "compare", "a.onnx", "--a-set", "allow_spinning=0"]
+    assert words[5:] == ["--b-rewrite", "gelu", "--b-rewrite", "fixed-dimensions:batch=1,seq=128"]
+    assert rewrites.parse(words[-1]) == spec
+    swapped = compare_line(new, base, WORK, "")
+    assert "--a-rewrite" in swapped and set(swapped) >= {"--b-set", "gelu"}
+    comma = Plan(rewrites=(RewriteSpec(name="kept-outputs", params={"outputs": "a,b"}),))
+    assert compare_line(base, msgspec.structs.replace(new, plan=comma), WORK, "") == []

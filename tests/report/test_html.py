@@ -136,7 +136,7 @@ def test_without_a_winner_the_page_says_what_is_left_and_what_to_type(rendered: 
         assert part in left, part
     for command in (
         "ortune tune model.onnx --dim seq=128 --budget 360s",
-        "ortune tune model.onnx --dim seq=128 --budget 120s --allow numerics",
+        "ortune tune model.onnx --dim seq=128 --budget 360s --allow numerics",
         "ortune profile /models/model.onnx",
     ):
         assert command in Page(text).text, command

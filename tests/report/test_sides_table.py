@@ -5,6 +5,7 @@ from __future__ import annotations
 import golden
 import msgspec
 import pytest
+from facts import facts
 
 from ortune.records import (
     DiagnoseResult,
@@ -15,6 +16,7 @@ from ortune.records import (
     HistoryResult,
     Plan,
     ReleaseRow,
+    RewriteSpec,
     TriedFix,
 )
 from ortune.report import compare_words, diagnose_words, history_words, sides
@@ -134,6 +136,28 @@ def test_a_diagnosis_names_what_was_compared_and_what_was_changed() -> None:
     assert "fix of change p25 difference as it is 10.0 ms SES002 graph_optimization_level=all 9.00 ms" in text
     assert "SES002 graph optimisations are limited to the level basic" in text
     assert "ortune report 20261123-abcdef -v" in text
+
+
+def test_a_fix_that_the_budget_did_not_hold_is_no_manual_one_and_has_a_rerun() -> None:
+    plan = Plan(rewrites=(RewriteSpec(name="constant-folding"),))
+    late = TriedFix(codes=("SHP002",), plan=plan, failed=diagnose_words.no_time(120.0))
+    findings = (
+        Finding(code="SHP002", what="shapes are computed", plan=plan, fix="ortune compare a.onnx"),
+        Finding(code="GRA005", what="time between nodes", fix="merge nodes"),
+    )
+    result = DiagnoseResult(
+        side=golden.side(), findings=findings, tried=(late,), enough_s=150,
+        reproduce="ortune diagnose a.onnx --dim seq=8 --budget 90s", tune="ortune tune a.onnx",
+    )  # fmt: skip
+    assert late.failed.endswith("about 120 s (--budget 150s is enough)")
+    head = diagnose_words.headline(result)
+    facts(head, "2 findings", "--budget 150s is enough to measure the fix of SHP002")
+    assert "manual" not in head
+    envelope = Envelope(schema="ortune/diagnose/1", ortune="0.1.0", status="ok", result=result)
+    text = " ".join(golden.printed(diagnose_words.document(envelope), 140).split())
+    assert "measure the fix of SHP002: ortune diagnose a.onnx --dim seq=8 --budget 150s" in text
+    done = msgspec.structs.replace(result, tried=(), enough_s=0.0)
+    assert diagnose_words.headline(done).endswith("GRA005 needs a manual fix")
 
 
 @pytest.mark.parametrize(

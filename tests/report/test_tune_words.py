@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import re
+from types import SimpleNamespace
+from typing import Any, cast
 
 import golden
 import golden_tune
@@ -18,6 +21,8 @@ from ortune.report import headline as heads
 from ortune.report import tune_words as words
 from ortune.report.checks import guard_state
 from ortune.report.html import pages
+from ortune.search.halving import Entry
+from ortune.search.tables import candidates
 
 
 def said(kind: str) -> str:
@@ -121,15 +126,34 @@ def test_plans_that_were_seen_and_not_confirmed_are_no_claim_and_one_budget_conf
     envelope = golden_tune.KINDS["exploratory"]
     rendered = pages.render(envelope)
     assert "<span>Inconclusive</span>" in rendered
-    asked = "120s"  # stands in the commands that ask for something else
+    asked = "120s"  # stands where the page says how it was made
     for text in (rendered, markdown.render(words.document(envelope))):
         assert {*re.findall(r"--budget (\w+)", text)} - {asked} == {"150s"}
+    proposed = words.next_commands(envelope)
+    assert [line for line in proposed if "--budget" in line] == [
+        "ortune tune model.onnx --dim seq=128 --budget 150s"
+    ]
 
 
 def test_what_was_seen_and_not_confirmed_is_a_table() -> None:
     (row,) = words.explored(golden_tune.exploratory().result).rows
     assert [cell.text for cell in row][1:] == ["1.11x", "2", "exploratory, unconfirmed"]
     assert not words.explored(golden_tune.default_best().result).rows
+    found = golden_tune.exploratory().result
+    wrong = msgspec.structs.replace(found.candidates[1], fate="wrong-output")
+    shown = words.explored(msgspec.structs.replace(found, candidates=(found.candidates[0], wrong)))
+    assert len(shown.rows) == 1 and shown.notes == ("1 more failed or had wrong outputs (-v lists them)",)
+
+
+def test_a_plan_that_ran_in_one_block_has_a_row_where_nothing_can_be_confirmed() -> None:
+    entry = Entry(plan=Plan(settings={"allow_spinning": False}), origin="rule", ratios=[math.log(0.8)])
+    search = SimpleNamespace(
+        race=SimpleNamespace(entries={"a": entry}, with_current=False), default=Plan(), current=None
+    )
+    (row,) = candidates(cast("Any", search), [], Plan(), None, exploring=True)
+    assert row.ratio == pytest.approx(0.8) and (row.n_blocks, row.ratio_low) == (1, None)
+    (claimed,) = candidates(cast("Any", search), [], Plan(), None)
+    assert claimed.ratio is None
 
 
 def test_a_challenger_that_does_not_confirm_is_told_and_claims_nothing() -> None:

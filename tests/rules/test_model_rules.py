@@ -117,7 +117,10 @@ def test_weights_that_callers_feed_are_kept_by_the_fix(tmp_path: Path) -> None:
 def test_a_size_without_a_name_is_said_as_a_shape(tmp_path: Path) -> None:
     chosen = work(InputChoice(name="x", dtype="float", shape=(8, 96), guessed_axes=(0,)))
     found = seen(plain(tmp_path, work=chosen, inputs=[info("x", TensorProto.FLOAT, [None, 96])]))
-    assert (found["guessed-sizes"].where, found["guessed-sizes"].fix) == (("x[0]",), "--shape x:Nx96")
+    assert (found["guessed-sizes"].where, found["guessed-sizes"].fix) == (
+        ("x[0]",),
+        "pass the sizes you use: --shape x:Nx96",
+    )
 
 
 def test_every_guessed_size_is_in_the_remedy(tmp_path: Path) -> None:
@@ -127,7 +130,7 @@ def test_every_guessed_size_is_in_the_remedy(tmp_path: Path) -> None:
     )
     inputs = [info("x", TensorProto.FLOAT, ["batch", "seq"]), info("z", TensorProto.FLOAT, [None, "seq"])]
     found = seen(plain(tmp_path, work=chosen, inputs=inputs))
-    assert found["guessed-sizes"].fix == "--dim batch=N --dim seq=N --shape z:NxN"
+    assert found["guessed-sizes"].fix == "pass the sizes you use: --dim batch=N --dim seq=N --shape z:NxN"
 
 
 @pytest.mark.parametrize(("slowdown", "trusted"), [(1.1, True), (None, True), (4.0, False)])
@@ -329,7 +332,7 @@ def test_how_far_a_node_is_from_its_roofline_is_the_most_where_others_had_the_cp
     head = Headroom(settings_ratio=0.0, busy="CPU contention 98 %")
     run = msgspec.structs.replace(facts.profile, headroom=head)
     (busy,) = rules.find_rule("GRA006").findings(replace(facts, profile=run))
-    assert "takes up to 10x its" in busy.what and "waited for 98 %" in busy.what
+    assert "takes up to 10x its" in busy.what and "CPU contention 98 %" in busy.what
 
 
 def test_what_webassembly_cannot_reach_is_no_finding() -> None:

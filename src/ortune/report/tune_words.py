@@ -742,8 +742,10 @@ def next_commands(envelope: Envelope[TuneResult]) -> list[str]:
     unproven = [f.plan for f in _mended(result) if f.plan is not None and not _shipped(result, f.plan)]
     measure = [change_line(result.reproduce, result.default, plan) for plan in unproven[:1]]
     fewer = []
-    if not more and not replaces(result) and not result.allowed and not nothing_tested(result):
-        fewer = [*words_of(result.reproduce), "--allow", "numerics"] if words_of(result.reproduce) else []
+    settled = not replaces(result) and not nothing_tested(result) and not result.budget.exploratory
+    if settled and not result.allowed:
+        again = more or words_of(result.reproduce)
+        fewer = [*again, "--allow", "numerics"] if again else []
     return lines(*measure, more, prove, fewer, why, told_line(result.session, envelope.store))
 
 
