@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -322,6 +323,18 @@ def test_runs_that_a_neighbour_made_slow_are_no_fault_of_uneven_parts() -> None:
 
     assert beside("")
     assert not beside("CPU contention 98 %")
+
+
+def test_int8_on_a_cpu_without_its_instructions_is_measured_by_a_command_that_works(tmp_path: Path) -> None:
+    facts = replace(plain(tmp_path), host=OLD_HOST)
+    assert facts.model is not None
+    (finding,) = rules.find_rule("ENV004").findings(facts)
+    _, _, command = finding.fix.partition(": ")
+    assert shlex.split(command) == [
+        "ortune", "compare", str(facts.model.path), "--b-rewrite", "dynamic-int8",
+    ]  # fmt: skip
+    (unknown,) = rules.find_rule("ENV004").findings(replace(facts, model=None))
+    assert "ortune" not in unknown.fix
 
 
 def test_how_far_a_node_is_from_its_roofline_is_the_most_where_others_had_the_cpus() -> None:
