@@ -46,3 +46,6 @@ def test_a_comparison_of_rewrites_can_be_asked_again() -> None:
     assert "--a-rewrite" in swapped and set(swapped) >= {"--b-set", "gelu"}
     comma = Plan(rewrites=(RewriteSpec(name="kept-outputs", params={"outputs": "a,b"}),))
     assert compare_line(base, msgspec.structs.replace(new, plan=comma), WORK, "") == []
+    model = msgspec.structs.replace(new.model, path="out/m.ortune/model.onnx")
+    bundle = msgspec.structs.replace(new, label="m.ortune", model=model)
+    assert compare_line(base, bundle, WORK, "") == [], "its file is rewritten already"

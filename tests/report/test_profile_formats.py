@@ -20,7 +20,9 @@ from ortune.report.difference_words import became, of_eight_bits
 from ortune.report.difference_words import brief as difference_brief
 from ortune.report.difference_words import headline as difference_headline
 from ortune.report.difference_words import tables as difference_tables
+from ortune.report.document import Table
 from ortune.report.profile_tables import apportion, unit_of
+from ortune.report.sections.profile import difference as sections
 
 
 def shown(envelope: Envelope, width: int) -> str:
@@ -272,6 +274,7 @@ def test_a_difference_that_the_profiler_makes_has_no_reason(
         assert difference_answer(found).startswith("inconclusive: the profiler's overhead hides")
         assert became(found) == of_eight_bits(found) == ""
         assert "difference: " in tune_why.won(found)
+        assert not any(isinstance(block, Table) for block in sections.of(found))
     if ratios == (68.2, 5.8):
         assert "68.2x and 5.8x as long as one without it, where B takes 16.0 us less" in head
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Sequence
+from pathlib import Path
 
 import msgspec
 
@@ -211,7 +212,7 @@ def compare_line(
 ) -> list[str]:
     """The comparison of two sides under a workload; [] where it cannot be written."""
     options = workload_options(work, notes)
-    if options is None or any(s.plan.providers or not _is_written(s.plan) for s in (a, b)):
+    if options is None or any(s.plan.providers or _is_rewritten(s) for s in (a, b)):
         return []
     words = ["ortune", "compare", model_of(a)]
     if b.model.sha256 != a.model.sha256:
@@ -227,9 +228,11 @@ def compare_line(
     return [*words, *options, *objective_options(estimand)]
 
 
-def _is_written(plan: Plan) -> bool:
-    """Whether its rewrites can be options: a comma in a parameter would begin the next one."""
-    return not any("," in text for spec in plan.rewrites for pair in spec.params.items() for text in pair)
+def _is_rewritten(side: Side) -> bool:
+    """Whether it has rewrites that no option says: those in a bundle's file, and a comma in a parameter."""
+    in_bundle = side.label.partition(" (")[0] == Path(side.model.path).parent.name
+    texts = [text for spec in side.plan.rewrites for pair in spec.params.items() for text in pair]
+    return bool(side.plan.rewrites) and (in_bundle or any("," in text for text in texts))
 
 
 def model_of(side: Side) -> str:

@@ -101,12 +101,12 @@ def _ratio(fix: TriedFix) -> float:
 def _steps(result: DiagnoseResult) -> Iterator[tuple[str, str]]:
     """What to do where no fix is proven: in few words, and whole."""
     late = [code for fix in result.tried if fix.failed.startswith(TOO_SMALL) for code in fix.codes]
-    again = shlex.join(with_budget(result.reproduce, result.enough_s)) if result.enough_s else ""
-    if again and late:
+    rerun = shlex.join(with_budget(result.reproduce, result.enough_s)) if result.enough_s else ""
+    if rerun and late:
         of = " and ".join(dict.fromkeys(late))
         yield (
             f"--budget {result.enough_s:.0f}s is enough to measure the fix of {of}",
-            f"measure the fix of {of}: {again}",
+            f"measure the fix of {of}: {rerun}",
         )
     for safety in ("numerics", "behaviour"):
         codes = [f.code for f in result.findings if f.code in result.not_tried and f.safety == safety]

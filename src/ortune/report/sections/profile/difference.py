@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from ortune.records import DifferenceRow, Envelope, ProfileDifference, ProfileResult
 from ortune.report import difference_words as words
 from ortune.report.chart import Axis, Box, Mark, Segment, signed_axis
-from ortune.report.document import Block, Cell, Column, Fold, Pairs, Section, Table, table
+from ortune.report.document import Block, Cell, Column, Fold, Line, Pairs, Section, Table, table
 from ortune.report.profile_tables import Unit
 
 ORDER = 10
@@ -27,7 +27,12 @@ def blocks(envelope: Envelope[ProfileResult]) -> list[Block]:
 
 
 def of(difference: ProfileDifference) -> list[Block]:
-    """Three tables with a bar each row, and what is on one side alone; a comparison's page shows them too."""
+    """Three tables with a bar each row, and what is on one side alone; a comparison's page shows them too.
+
+    Where the profiler's overhead hides the difference there is no table of it.
+    """
+    if words.is_hidden(difference):
+        return [Line(words.headline(difference), "unsure"), Pairs(rows=words.notes(difference))]
     cut = len(difference.nodes) > MOST_NODES
     by_node = f"By node, the first {MOST_NODES} of {len(difference.nodes)}" if cut else "By node"
     return [

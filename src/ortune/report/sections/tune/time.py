@@ -53,7 +53,7 @@ def _both(result: TuneResult, change: ProfileDifference) -> list[Block]:
         _bar(names[0], a, walls[0], whole),
         _bar(names[1], b, walls[1], whole),
         _table(heads, cells, total),
-        *difference.nodes(change, MOST_NODES),
+        *([] if differences.is_hidden(change) else difference.nodes(change, MOST_NODES)),
     ]
 
 
