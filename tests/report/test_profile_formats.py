@@ -279,6 +279,19 @@ def test_a_difference_that_the_profiler_makes_has_no_reason(
         assert "68.2x and 5.8x as long as one without it, where B takes 16.0 us less" in head
 
 
+def test_the_headline_has_the_share_that_the_table_has() -> None:
+    result = profiled().result
+    thirds = tuple(
+        msgspec.structs.replace(c, ns=result.wall_ns / 3 if i < 3 else 0.0)
+        for i, c in enumerate(result.categories)
+    )
+    result = msgspec.structs.replace(result, categories=thirds)
+    shares = [part for name, _, _, part in words.category_rows(result) if name is not None]
+    assert sorted(shares) == ["33.3", "33.3", "33.4"], "they add up"
+    first = next(part for name, _, _, part in words.category_rows(result) if name == thirds[0].name)
+    assert f": {first} % " in words.run_sentence(result)
+
+
 def test_a_difference_without_an_owner_has_a_sentence_too() -> None:
     found = golden_profile.difference()
     replace = msgspec.structs.replace
