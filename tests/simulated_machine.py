@@ -13,6 +13,7 @@ import json
 import random
 import shutil
 import tempfile
+import time
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -394,9 +395,12 @@ def _run_once(task: Task, folder: Path) -> Measured | Failed:
     request = msgspec.structs.replace(
         task.request, outputs_path=str(folder / "outputs"), warmup_runs=0, wait_ratio=0.0, seed=0
     )
-    # Its limits follow from simulated times.
-    real = replace(task, request=request, folder=folder, limits=Limits())
-    outcomes = run_for_real([real], Machine(), ALONE)
+    # The task's limits follow from simulated times; by the simulated clock a process that hangs would reach none.
+    real = replace(task, request=request, folder=folder, limits=Limits(load_s=60.0, run_s=10.0))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(monotonic, "now_s", time.monotonic)
+        patch.setattr(monotonic, "now_ns", time.monotonic_ns)
+        outcomes = run_for_real([real], Machine(), ALONE)
     assert outcomes is not None
     return outcomes[0]
 
