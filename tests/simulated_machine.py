@@ -396,7 +396,8 @@ def _run_once(task: Task, folder: Path) -> Measured | Failed:
         task.request, outputs_path=str(folder / "outputs"), warmup_runs=0, wait_ratio=0.0, seed=0
     )
     # The task's limits follow from simulated times; by the simulated clock a process that hangs would reach none.
-    real = replace(task, request=request, folder=folder, limits=Limits(load_s=60.0, run_s=10.0))
+    limits = Limits(load_s=60.0, run_s=max(2.0, task.limits.run_s))
+    real = replace(task, request=request, folder=folder, limits=limits)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(monotonic, "now_s", time.monotonic)
         patch.setattr(monotonic, "now_ns", time.monotonic_ns)
