@@ -12,10 +12,11 @@ import msgspec
 import onnx
 import pytest
 from onnx import parser
+from onnxruntime import datasets
 
 import made_runtimes
 import ortune
-from ortune.errors import RuntimeNotFound, UsageError
+from ortune.errors import MeasurementError, RuntimeNotFound, UsageError
 from ortune.fleet import made
 from ortune.fleet.converters import CONVERTERS
 from ortune.fleet.packages import RELEASES, addable, builds, recipes, require_recipes, usable, wheels, whole
@@ -236,3 +237,10 @@ def test_an_environment_is_used_as_it_is(cache: Path) -> None:
         ortune.runtime("add", sys.prefix)
     assert f"--runtime {sys.prefix}" in (caught.value.do or "")
     assert not cache.exists()
+
+
+def test_who_lacks_a_provider_is_told_of_the_runtime_that_has_it() -> None:
+    made_runtimes.require("qnn")
+    with pytest.raises(MeasurementError, match="fell back to CPUExecutionProvider") as caught:
+        ortune.bench(datasets.get_example("sigmoid.onnx"), target="qnn", budget="5s")
+    assert "add --runtime qnn" in caught.value.do

@@ -7,6 +7,7 @@ import json
 import re
 import sys
 from pathlib import Path
+from typing import Any
 
 import golden
 import golden_profile
@@ -19,9 +20,12 @@ import test_look_formats as look
 sys.path.append(str(Path(__file__).resolve().parents[1]))
 
 import chromium
+import ortune
+from mobile_models import mnist
+from ortune.records import Envelope
 from ortune.report.html import frame, pages
 
-WIDTH_PX = 390
+WIDTHS_PX = (390, 1280)
 PAGES = {
     **{f"tune-{name}": envelope for name, envelope in golden_tune.KINDS.items() if "hostile" not in name},
     **{f"profile-{name}": each for name, each in golden_profile.KINDS.items() if "hostile" not in name},
@@ -43,6 +47,12 @@ function over(page) {
     .filter((e) => e.getBoundingClientRect().right > %d + 1 && e.getBoundingClientRect().width && !scrolls(e))
     .map((e) => `${e.tagName}.${e.getAttribute("class")}: ${e.textContent.trim().slice(0, 60)}`);
 }
+// A button on what it copies, however far that is scrolled.
+function under(page) {
+  return [...page.querySelectorAll(".copyable")]
+    .filter((e) => e.firstElementChild.getBoundingClientRect().right > e.lastElementChild.getBoundingClientRect().left)
+    .map((e) => `under a button: ${e.textContent.trim().slice(0, 60)}`);
+}
 const found = {};
 for (const name of %s) {
   const frame = document.createElement("iframe");
@@ -51,7 +61,7 @@ for (const name of %s) {
   const loaded = new Promise((done) => { frame.onload = done; });
   document.documentElement.append(frame);
   found[name] = loaded.then(() => frame.contentDocument).then((page) =>
-    [page.documentElement.scrollWidth, over(page).slice(0, 5)]);
+    [page.documentElement.scrollWidth, [...over(page), ...under(page)].slice(0, 5)]);
 }
 Promise.all(Object.entries(found).map(async ([name, each]) => [name, await each])).then((all) =>
   fetch("/answer", { method: "POST", body: JSON.stringify(Object.fromEntries(all)) }));
@@ -61,10 +71,24 @@ READABLE = 4.5
 """The least contrast of text that WCAG 2 asks for (level AA)."""
 
 
-def test_nothing_is_clipped_on_a_narrow_screen() -> None:
-    files: dict[str, Path | str] = {f"/{name}.html": pages.render(each) for name, each in PAGES.items()}
-    found = chromium.answered({"/": MEASURES % (WIDTH_PX, json.dumps(list(PAGES)), WIDTH_PX), **files}, {})
-    assert {name: seen for name, seen in found.items() if seen[0] > WIDTH_PX or seen[1]} == {}
+@pytest.fixture(scope="module")
+def for_phones(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Envelope[Any]]:
+    """What a phone's providers take of a model, and its file in ORT format; its path makes every command long."""
+    folder = tmp_path_factory.mktemp("a-folder-with-a-name-that-makes-commands-longer-than-a-page-is-wide")
+    model = mnist(folder / "a-model-with-a-name-that-is-hardly-shorter-than-that-of-its-folder.onnx")
+    return {
+        "partition": ortune.partition(model, providers="nnapi,coreml,coreml-neuralnetwork,xnnpack"),
+        "levels": ortune.convert(model, to="ort", runs_on="nnapi", output=folder / "m.ort"),
+    }
+
+
+@pytest.mark.parametrize("width_px", WIDTHS_PX)
+def test_nothing_is_clipped(width_px: int, for_phones: dict[str, Envelope[Any]]) -> None:
+    shown = PAGES | for_phones
+    files: dict[str, Path | str] = {f"/{name}.html": pages.render(each) for name, each in shown.items()}
+    measures = MEASURES % (width_px, json.dumps(list(shown)), width_px)
+    found = chromium.answered({"/": measures, **files}, {})
+    assert {name: seen for name, seen in found.items() if seen[0] > width_px or seen[1]} == {}
 
 
 @pytest.mark.parametrize(

@@ -262,6 +262,22 @@ def untested(kind: str = "default") -> Envelope:
     return golden_tune.with_current(**changes, **none, against_default=None)
 
 
+def test_a_target_that_was_asked_for_is_named_where_no_time_was_left_for_it() -> None:
+    result = msgspec.structs.replace(untested().result, not_tried=())
+    on = Plan(providers=(ProviderSpec(name="OpenVINOExecutionProvider"),))
+    waiting = msgspec.structs.replace(
+        result.candidates[-1], plan=on, fate="not-tried", why="the budget ended"
+    )
+    asked = msgspec.structs.replace(result, candidates=(*result.candidates, waiting))
+    (late,) = words.late(asked, ["openvino"])
+    assert late == "openvino was not tested: no time left (--budget 360s is enough)"
+    # Before anything was proposed, and where it was refused with a reason, which is told instead.
+    assert words.late(msgspec.structs.replace(result, candidates=()), ["openvino"]) == (late,)
+    assert words.late(result, ["openvino"]) == ()
+    text = words.untested(msgspec.structs.replace(asked, not_tried=("int8", late)))
+    facts(text, "1 not possible or allowed here (-v lists them)", late)
+
+
 @pytest.mark.parametrize("kind", ["default", "today"])
 def test_nothing_tested_is_never_keep_the_default(kind: str) -> None:
     envelope = untested(kind)

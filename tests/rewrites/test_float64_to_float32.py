@@ -12,7 +12,9 @@ from onnx import TensorProto, helper, numpy_helper
 
 from ortune import rewrites
 from ortune.model.open import open_model
-from ortune.records import RewriteSpec
+from ortune.records import Plan, RewriteSpec
+from ortune.rules import Facts
+from ortune.rules.precision import float64
 
 ort.set_default_logger_severity(4)
 NAME = "float64-to-float32"
@@ -100,3 +102,14 @@ def test_it_is_proposed_for_float64_alone(dtype: type, proposed: bool, tmp_path:
         spec.name for spec, _ in rewrites.proposals(model, ("numerics",), objective="latency", target="cpu")
     }
     assert (NAME in names) is proposed
+
+
+def test_the_rule_names_the_rewrite_and_then_says_where_float64_is_left(tmp_path: Path) -> None:
+    opened = open_model(masked(tmp_path / "m.onnx"))
+    (before,) = float64.find(Facts(model=opened))
+    assert before.what.startswith("the model computes in float64 (1 input, 2 weights, 1 Cast)")
+    assert (before.safety, before.plan) == ("numerics", Plan(rewrites=(RewriteSpec(name=NAME),)))
+    made = rewrites.rewrite_model(opened, [RewriteSpec(name=NAME)], tmp_path / "made")
+    (after,) = float64.find(Facts(model=open_model(made.path)))
+    assert after.what.startswith("only inputs and outputs are in float64 (1 input, 1 Cast)")
+    assert after.plan is None and after.fix.startswith("export in float32")

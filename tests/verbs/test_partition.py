@@ -98,7 +98,9 @@ def test_the_page_draws_the_regions(split: Path, tmp_path: Path, capsys: pytest.
     assert (
         main._run(["partition", str(split), "--for", "nnapi", "--dim", "batch=1", "--report", str(page)]) == 0
     )
-    assert "region 2: 2 nodes" in page.read_text()
+    shown = page.read_text()
+    assert "region 2: 2 nodes" in shown
+    assert shown.index("NNAPI is deprecated") < shown.index("NNAPI supports")
     assert "NNAPI" in capsys.readouterr().out
 
 
@@ -124,6 +126,8 @@ def test_an_operator_that_no_provider_knows_is_left_with_its_reason(tmp_path: Pa
         left = {each.op_type: each.reason.code for each in provider.left}
         assert left["com.microsoft:Inverse"] == "fused-operator", provider.provider
         assert [region.operators for region in provider.regions] == [{"Conv": 1}]
+    text = " ".join(answer.summary(verbose=True).split())
+    assert "not an ONNX operator" in text and "optimiser" not in text
 
 
 def test_an_operator_that_onnxruntime_does_not_know_is_one_error(tmp_path: Path) -> None:

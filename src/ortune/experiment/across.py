@@ -15,6 +15,7 @@ from ortune.knobs.facts import ModelFacts
 from ortune.knobs.knob import Objective
 from ortune.providers import CPU
 from ortune.records import Failed, Measured, Plan, RewriteSpec, Runtime, TuneResult
+from ortune.report.tune_words import NO_TIME
 from ortune.search.proposals import REWRITE_PRIOR, Proposed, Scope, grounded, propose_on
 from ortune.targets import Target
 from ortune.targets.browser.setup import BrowserSetup
@@ -128,7 +129,7 @@ def propose_elsewhere(
     refused: list[str] = []
     for name in names:
         if spare_ns is not None and spare_ns() < FIRST_RUN_TRIALS * baseline.pilot.trial_ns:
-            refused.append(f"{name} was not tested: no time left (--targets {CPU.target},{name} forces it)")
+            refused.append(f"{name} {NO_TIME} (--targets {CPU.target},{name} forces it)")
             continue
         plan = Plan(providers=targets.find(name).providers)
         outcome = baseline.executor.trial(baseline.arm(name, plan=plan), runs=0)

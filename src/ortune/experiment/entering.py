@@ -68,7 +68,8 @@ def _explores(run: Tuning, left_ns: float, wanted: int) -> bool:
     trial_ns = run.baseline.pilot.trial_ns
     plans = budget.exploratory(left_ns, trial_ns, wanted=wanted, references=race.references)
     if not plans:
-        run.refuse()
+        others = {entry.plan.provider_names[0] for entry in run.entries} - {run.side.plan.provider_names[0]}
+        run.refuse(plans=max(1, len(others)))  # the plain plans of other targets come first
         return False
     run.exploring, run.enough_s = True, run.budget_for_s(1, trial_ns)
     needed_ns = budget.needed_ns(1, trial_ns, race.references)

@@ -206,10 +206,10 @@ class Tuning:
         before_ns = self.spent["before"] or self.clock()
         return budget.enough_s(needed_ns + before_ns + 1e9 * (self.delivery_s + self.why_s))
 
-    def refuse(self, why: str = "") -> None:
-        """Says that the budget holds no other plan, and which one does; or why nothing is raced in any."""
+    def refuse(self, why: str = "", *, plans: int = 1) -> None:
+        """Says that the budget holds no other plan, and which one holds so many; or why nothing is raced in any."""
         trial_ns = self.baseline.pilot.trial_ns
-        self.enough_s = 0 if why else self.budget_for_s(1, trial_ns)
+        self.enough_s = 0 if why else self.budget_for_s(plans, trial_ns)
         self.forecast = why or nothing_held(trial_ns, self.budget_s, self.enough_s)
         self.watch.say(self.forecast)
         self.without_controls(0.0)

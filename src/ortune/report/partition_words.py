@@ -93,10 +93,8 @@ def not_asked(provider: str, what: str) -> str:
 def document(envelope: Envelope[PartitionResult]) -> Document:
     """The verdicts, then each provider."""
     result = envelope.result
-    blocks: list[Block] = []
-    if any(provider.provider == NNAPI.target for provider in result.providers):
-        blocks.append(Line(NNAPI_IS_OLD, "look"))
-    blocks += [
+    old = any(provider.provider == NNAPI.target for provider in result.providers)
+    blocks: list[Block] = [
         Line(sentence(provider), TONES[_best_state(provider).verdict]) for provider in result.providers
     ]
     blocks += [Line(comparison) for comparison in _formats(result.providers)]
@@ -122,7 +120,12 @@ def document(envelope: Envelope[PartitionResult]) -> Document:
     )
     path = envelope.model.path if envelope.model else "model.onnx"
     blocks.append(Code(title="next", lines=_commands(path, result), commands=True))
-    return Document(title=f"ortune partition: {path}", blocks=blocks, support=support)
+    return Document(
+        title=f"ortune partition: {path}",
+        blocks=blocks,
+        support=support,
+        before=[Line(NNAPI_IS_OLD, "look")] if old else (),
+    )
 
 
 def _best_state(provider: ProviderPartition) -> PartitionState:
@@ -316,7 +319,7 @@ def _commands(path: str, result: PartitionResult) -> list[str]:
 
 _WHY = {
     "not-listed": "not in its operator list",
-    "fused-operator": "created by ONNX Runtime's optimiser, not an ONNX operator",
+    "fused-operator": "not an ONNX operator, and not in its operator list",
     "old-opset": "operator version too old: {}",
     "behind-stop": "behind {}, where it stops",
     "unknown-shape": "shape of {} unknown",

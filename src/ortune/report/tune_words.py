@@ -8,7 +8,7 @@ from typing import Literal
 import msgspec
 
 from ortune.printable import operand, visible
-from ortune.providers import short
+from ortune.providers import of_target, short
 from ortune.records import (
     Adoption,
     BudgetReport,
@@ -715,14 +715,34 @@ def _checks(result: TuneResult) -> list[Line]:
     return checks(result.controls, comparison, result.findings, *more)
 
 
+NO_TIME = "was not tested: no time left"
+"""What is said of a target for which no time was left."""
+
+
 def untested(result: TuneResult) -> str:
     """How much was not tested, and where it is listed."""
+    named = [text for text in result.not_tried if NO_TIME in text]
     counts = (
         (_left_out(result.candidates), "for lack of time"),
-        (result.not_tried, "not possible or allowed here"),
+        ([text for text in result.not_tried if text not in named], "not possible or allowed here"),
     )
     parts = [f"{len(plans)} {why}" for plans, why in counts if plans]
-    return f"not tested: {', '.join(parts)} (-v lists them)" if parts else ""
+    return "; ".join([*([f"not tested: {', '.join(parts)} (-v lists them)"] if parts else []), *named])
+
+
+def late(result: TuneResult, names: Sequence[str]) -> tuple[str, ...]:
+    """Of the targets that were asked for by name, those for which no time was left, each with a budget that has it."""
+    if not result.budget.enough_s:
+        return ()
+    ran = {c.plan.provider_names[0] for c in tried(result.candidates)}
+    waiting = {c.plan.provider_names[0] for c in _left_out(result.candidates)}
+    # Before the first proposal all are waiting; after it, one that is not among them was refused with a reason.
+    proposed = bool(waiting or ran or result.not_tried)
+    return tuple(
+        f"{name} {NO_TIME} (--budget {result.budget.enough_s:.0f}s is enough)"
+        for name in names
+        if (provider := of_target(name).name) not in ran and (provider in waiting or not proposed)
+    )
 
 
 def replaces(result: TuneResult) -> bool:

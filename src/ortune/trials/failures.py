@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 
+from ortune import providers
 from ortune.errors import MeasurementError, ModelError, RuntimeNotFound
+from ortune.fleet import made
 from ortune.records import Failed, Plan
 from ortune.trials.executor import Arm
 
@@ -35,8 +37,18 @@ def raise_if_unrunnable(outcome: Failed, arm: Arm) -> None:
     if loading or outcome.reason in (
         "crash", "timeout", "out-of-memory", "disk-full", "hidden", "protocol", "not-applied"
     ):  # fmt: skip
-        do = remedy(outcome, in_page=arm.plan.is_web)
+        do = _made_for(outcome) or remedy(outcome, in_page=arm.plan.is_web)
         raise MeasurementError(describe(outcome), where=where, code=outcome.reason, do=do)
+
+
+def _made_for(outcome: Failed) -> str:
+    """How to use the runtime that ortune has made for a provider that the trial lacks; "" where there is none."""
+    provider, fell_back, _ = outcome.what.partition(" fell back to ")
+    if outcome.reason != "not-applied" or not fell_back or _HAS_IT in outcome.what:
+        return ""
+    target = providers.find(provider).target
+    there = any(runtime.name == target for runtime in made.made())
+    return f"use the runtime {target}, which ortune has made: add --runtime {target}" if there else ""
 
 
 def _too_new(what: str, build: str) -> str:
@@ -134,11 +146,12 @@ _NOT_LOADED = (
 )
 """What helps where ONNX Runtime does not load a model, by what it says."""
 _NOT_LOADED_ELSE = "load the model alone with the same onnxruntime to see whether it fails there too"
+_HAS_IT = "this build has it"
 _LACKS_IT = "omit it, or use an onnxruntime that has it (--runtime); ortune doctor lists them"
 _NOT_APPLIED = (
     ("has no attribute", _LACKS_IT),
     (
-        "this build has it",
+        _HAS_IT,
         "omit its options or change them; its libraries or devices may also be missing",
     ),
     ("took none of the nodes", "omit it: it supports no node of this model"),

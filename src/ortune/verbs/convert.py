@@ -17,6 +17,7 @@ from ortune.conversion.kinds import SourceKind, kind_of
 from ortune.conversion.opening import open_request, python_of
 from ortune.conversion.origin import origin
 from ortune.errors import MeasurementError, OrtuneError, UsageError
+from ortune.experiment.clock import Stopwatch
 from ortune.experiment.opening import Experiment
 from ortune.experiment.watcher import Watcher
 from ortune.model.open import open_model
@@ -334,7 +335,8 @@ def _set_measured(
             no_why=True,
         )
         try:
-            measured = compare.run(asked, watch)
+            # A clock of its own: the conversion is not part of its budget.
+            measured = compare.run(asked, replace(watch, clock=Stopwatch()))
             result = msgspec.structs.replace(result, on_cpu=measured.result)
         except MeasurementError as error:
             note = set_words.not_measured(error.what)
@@ -483,7 +485,8 @@ class _Run:
             no_why=True,
         )
         try:
-            return compare.run(asked, self.watch)
+            # A clock of its own: the exports are not part of its budget.
+            return compare.run(asked, replace(self.watch, clock=Stopwatch()))
         except OrtuneError as error:
             self.watch.say(f"the two exporters' models were not compared: {error.what}")
             return None

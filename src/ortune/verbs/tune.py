@@ -420,12 +420,14 @@ def _tune(
         run.pass_on()  # a session that goes on has it in its journal, and the time that it took
         search(run, options.asked(everywhere), profile, places)
     else:
-        run.refuse()
+        run.refuse(plans=max(1, len(options.others)))
     require_unchanged(baseline.side)
     result = with_runtime(make_result(run), baseline.side)
+    late = () if run.stopped else tune_words.late(result, options.others)
     result = msgspec.structs.replace(
         result,
         places=places,
+        not_tried=(*result.not_tried, *late),
         notes=(*result.notes, *opened.played_notes),
         headline=tune_words.headline(result),
         reproduce=command("tune", options),

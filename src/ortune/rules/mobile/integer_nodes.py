@@ -3,7 +3,7 @@
 What it is: nodes on int64 or int32 tensors, where the execution provider takes them for float alone: shape arithmetic,
     indices, masks.
 Why it costs: such a node stays on the CPU, and splits the model where it is between nodes that are taken.
-Evidence: element types, and the provider's demands on them.
+Evidence: element types in the file, before any optimisation, and the provider's demands on them.
 Fix and its safety: advice: fix the input shapes, which folds shape arithmetic (``fixed-dimensions``), and cast what
     remains to float32 in the model's code.
 Example: ``ortune rewrite model.onnx fixed-dimensions:batch=1 constant-folding``

@@ -3,7 +3,7 @@
 What it is: QDQ nodes in a form that the execution provider refuses. NNAPI takes unsigned activations, one scale a
     tensor, and for the weights of a Conv one scale a channel with zero points of zero; CoreML takes no QDQ nodes.
 Why it costs: the quantized nodes stay on the CPU, and each splits the model.
-Evidence: types, scales and zero points of the QDQ nodes.
+Evidence: types, scales and zero points of the QDQ nodes in the file, before any optimisation.
 Fix and its safety: advice: quantize with unsigned 8-bit activations and symmetric weights for NNAPI; give CoreML the
     float32 model.
 Example: ``ortune partition model-int8.onnx --for nnapi``

@@ -4,8 +4,9 @@ What it is: inputs, weights or casts in float64, which is seldom intended: NumPy
     export.
 Why it costs: twice the bytes of float32 and half the values per vector; many operators have no fast float64 kernel.
 Evidence: the types, by name.
-Fix and its safety: advice: export in float32; outputs then differ within float32 precision.
-Example: ``array.astype(numpy.float32)`` before the export
+Fix and its safety: numerics: the rewrite ``float64-to-float32`` converts what is inside; outputs then differ within
+    float32 precision. Inputs and outputs keep their type: float32 there is a matter of the export.
+Example: ``--rewrite float64-to-float32``
 References: ONNX Runtime documentation, "Operators and kernels", the types of each.
 """
 
@@ -16,8 +17,11 @@ from collections.abc import Iterator
 import onnx_ir as ir
 
 from ortune.graph.attributes import cast_to
+from ortune.graph.nodes import is_op
 from ortune.model.graphs import nodes, parameters
 from ortune.records import Finding
+from ortune.rewrites.float64_to_float32 import REWRITE
+from ortune.rules._fixes import mended_by
 from ortune.rules._words import name_of, plural
 from ortune.rules.facts import Facts
 
@@ -29,14 +33,27 @@ def find(facts: Facts) -> Iterator[Finding]:
     if facts.model is None:
         return
     model = facts.model.ir
-    inputs = [v.name or "" for v in model.graph.inputs if v.dtype == ir.DataType.DOUBLE]
+    inputs = [v for v in model.graph.inputs if v.dtype == ir.DataType.DOUBLE]
     tensors = [t.name or "" for t in parameters(model) if t.dtype == ir.DataType.DOUBLE and t.size > 1]
-    casts = [name_of(n) for n in nodes(model) if cast_to(n) == ir.DataType.DOUBLE]
+    casts = [n for n in nodes(model) if cast_to(n) == ir.DataType.DOUBLE]
     groups = ((inputs, "input"), (tensors, "weight"), (casts, "Cast"))
     parts = [f"{len(group)} {plural(len(group), word)}" for group, word in groups if group]
-    if parts:
-        yield Finding(
-            code=CODE,
-            what=f"the model computes in float64 ({', '.join(parts)}), which has twice the bytes of float32",
-            where=(*inputs, *tensors, *casts),
-        )
+    if not parts:
+        return
+    # What --rewrite leaves: a Cast behind each input, and one before each output.
+    uses = [use.node for value in inputs for use in value.uses()]
+    inside = tensors or not all(is_op(n, "Cast") for n in uses) or not all(map(_is_last, casts))
+    does = "the model computes in float64" if inside else "only inputs and outputs are in float64"
+    finding = Finding(
+        code=CODE,
+        what=f"{does} ({', '.join(parts)}), which has twice the bytes of float32",
+        where=(*(v.name or "" for v in inputs), *tensors, *map(name_of, casts)),
+        fix="export in float32: array.astype(numpy.float32)",
+    )
+    yield mended_by(REWRITE, finding, facts)
+
+
+def _is_last(cast: ir.Node) -> bool:
+    """Whether a Cast only makes an output of the model."""
+    output = cast.outputs[0]
+    return output.is_graph_output() and not output.uses()
