@@ -5,7 +5,7 @@ What it is: the execution provider of a phone takes the model in three or more r
 Why it costs: every boundary copies tensors between accelerator and CPU, and hands control over and back. With many
     small regions that takes longer than the CPU alone.
 Evidence: the operators and demands of the provider, and the regions that ONNX Runtime's partitioner makes of the graph
-    in the file. ``ortune partition`` counts those of the graph at ONNX Runtime's level basic, which may be fewer.
+    in the file. ``ortune partition`` counts those of the graph at ONNX Runtime's level basic, which may differ.
 Fix and its safety: advice: ``ortune partition`` names the operator that splits the model most, and the rewrite that
     replaces it, if there is one.
 Example: ``ortune partition model.onnx --for nnapi``
@@ -60,7 +60,7 @@ def find(facts: Facts) -> Iterator[Finding]:
     yield Finding(
         code=CODE,
         what=(
-            f"{facts.provider.target} splits the model as exported into {len(partition.regions)} regions; on the "
+            f"{facts.provider.target} splits the graph in the file into {len(partition.regions)} regions; on the "
             f"CPU: {counted(left)}"
         ),
         where=tuple(map(name_of, left)),
