@@ -74,12 +74,12 @@ def test_an_output_that_is_sent_again_is_taken_once(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("outputs", "says"),
     [
-        ([(Y | {"index": 7}, 256)], "the model has no such"),
-        ([(Y | {"name": "z"}, 256)], "the model has no such"),
-        ([(Y | {"onnx_type": "int64"}, 512)], "as 'int64', and it is float"),
+        ([(Y | {"index": 7}, 256)], "which the model does not have"),
+        ([(Y | {"name": "z"}, 256)], "which the model does not have"),
+        ([(Y | {"onnx_type": "int64"}, 512)], "as 'int64', expected float"),
         ([(Y | {"dims": [1, 65]}, 256)], "do not match their description"),
-        ([(Y | {"dims": [1, 1 << 29]}, (1 << 31) - 4)], "which has 268435456 at most"),
-        ([(Y, 256), (Y, 256)], "once more"),
+        ([(Y | {"dims": [1, 1 << 29]}, (1 << 31) - 4)], "more than its 268435456"),
+        ([(Y, 256), (Y, 256)], "twice"),
         ([], "1 are missing"),
     ],
 )  # fmt: skip

@@ -172,7 +172,7 @@ def test_a_setting_is_proposed_with_a_build_that_reads_it() -> None:
 
 
 def test_the_proxy_and_outputs_on_the_gpu_exclude_each_other() -> None:
-    with pytest.raises(UsageError, match="exclude"):
+    with pytest.raises(UsageError, match="mutually exclusive"):
         knobs.parse_settings(["web_proxy=1", "web_output_location=gpu-buffer"])
 
 

@@ -408,7 +408,7 @@ def test_the_time_to_a_first_result_is_of_pages_at_a_speed_that_is_stated(tmp_pa
     assert bits_a_second("1.5gbit", "--network") == 1.5e9 and bits_a_second("3g", "--network") == 1.6e6
     with pytest.raises(UsageError, match="'fast'"):
         bits_a_second("fast", "--network")
-    with pytest.raises(UsageError, match="is none"):
+    with pytest.raises(UsageError, match="applies to web pages"):
         ortune.compare(
             net(tmp_path / "m.onnx"), b_set=["intra=1"], objective="first-result", store=tmp_path / "st"
         )
