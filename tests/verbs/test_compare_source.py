@@ -86,7 +86,7 @@ def test_what_is_of_onnxruntime_alone_is_refused(folder: Path) -> None:
     with pytest.raises(OrtuneError, match="pickle"):
         compared("model.onnx", "model.pt")
     Path("plan.json").write_text('{"settings": {}, "source": "fitted:model"}')
-    with pytest.raises(UsageError, match="no part called 'source'"):
+    with pytest.raises(UsageError, match="has no field 'source'"):
         compared("model.onnx", "plan.json")
 
 

@@ -47,7 +47,7 @@ def test_a_function_is_of_the_framework_that_its_module_imports(
     assert kind_of("mine:model").converter is SKLEARN
     assert kind_of("both:model", "pytorch").kind == "torch"
     for text in ("both:model", "absent:model"):
-        with pytest.raises(UsageError, match="which framework"):
+        with pytest.raises(UsageError, match="framework could not be detected"):
             kind_of(text)
 
 

@@ -136,5 +136,5 @@ def test_a_rewrite_that_changed_nothing_leaves_the_lines_as_they_are(
 def test_without_a_bundle_the_lines_do_not_load_the_model_of_before(tmp_path: Path) -> None:
     made = tmp_path / "rewritten" / "small.onnx"
     lines = code_without_bundle(Plan(rewrites=(PLAIN,)), tmp_path / "small.onnx", made, {})
-    assert "// load the rewritten model of the bundle (initializers-out-of-inputs)\n" in lines
+    assert "# the model as rewritten (initializers-out-of-inputs)" in lines
     assert "InferenceSession('small-rewritten.onnx'" in lines

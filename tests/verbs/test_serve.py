@@ -159,7 +159,7 @@ def test_a_browser_that_goes_away_fails_its_trial(tmp_path: Path, monkeypatch: p
     monkeypatch.setattr(remote, "AWAY_S", 1.0)  # where a trial is begun once more, nobody waits a minute
     with (
         phone(tmp_path / "profile", leaves_at="for the first time") as there,
-        pytest.raises(OrtuneError, match="the browser disconnected"),
+        pytest.raises(OrtuneError, match="the browser went away"),
     ):
         ortune.serve(
             net(tmp_path / "m.onnx"),
@@ -311,10 +311,10 @@ def test_tuning_begins_with_what_a_browser_elsewhere_is(
 @pytest.mark.parametrize(
     ("given", "what"),
     [
-        ({}, "does not run the target cpu"),
-        ({"target": "web-wasm", "a_target": "cpu"}, "does not run the target cpu"),
+        ({}, "cannot run the target cpu"),
+        ({"target": "web-wasm", "a_target": "cpu"}, "cannot run the target cpu"),
         ({"target": "web-wasm", "objective": "memory"}, "memory"),
-        ({"target": "web-wasm", "cpus": 1}, "no pod"),
+        ({"target": "web-wasm", "cpus": 1}, "CPU and memory limits"),
     ],
 )
 def test_what_is_not_compared_elsewhere(given: dict[str, object], what: str, tmp_path: Path) -> None:
@@ -332,7 +332,7 @@ def test_an_address_without_a_browser_elsewhere_is_refused(
 
 @pytest.mark.parametrize("target", ["cpu", "web"])
 def test_what_is_not_tuned_elsewhere(target: str, tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="does not run the target"):
+    with pytest.raises(UsageError, match="cannot run the target"):
         ortune.tune(net(tmp_path / "m.onnx"), serve=True, target=target, store=tmp_path / "st")
 
 
