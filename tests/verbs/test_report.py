@@ -278,7 +278,7 @@ def test_an_interrupted_session_tells_what_was_measured(tmp_path: Path) -> None:
     assert (default.plan, default.figures.n_trials, default.figures.latency_ns) == (Plan(), 2, 3e6)
     assert (other.plan, other.figures.n_trials, other.n_failed) == (fast, 1, 1)
     text = " ".join(run(tmp_path, "newest").stdout.split())
-    for part in ("nothing is claimed", "1, 1 failed", "one observation", "3.00 ms"):
+    for part in ("there is no verdict", "1, 1 failed", "one observation", "3.00 ms"):
         assert part in text
     assert "9.00 ms" not in text
     assert run(tmp_path, "newest", "--brief").returncode == 2

@@ -298,7 +298,9 @@ def test_callers_and_sessions_share_one_process(tmp_path: Path) -> None:
     if code == 0:
         document = json.loads(out)
         assert (document["workload"]["sessions"], document["workload"]["callers"]) == (2, 2)
-        assert document["result"]["read_back"][0]["ok"]
+        # A loaded machine may finish no block in a second: then only the pilot says what took effect.
+        assert all(setting["ok"] for setting in document["result"]["read_back"])
+        assert "global_thread_pool=2 verified" in said
 
 
 def test_a_tuning_in_a_browser_has_more_time() -> None:
@@ -320,7 +322,7 @@ def test_a_quick_look_races_for_half_a_minute_and_ships_nothing(tmp_path: Path) 
     assert result.budget.budget_s == 30 and not result.bundle and not list(tmp_path.glob("*.ortune"))
     assert "--budget 30s" in result.reproduce and "--quick" not in result.reproduce
     # The race is followed while it runs: time left, then who leads, by how much, and how sure that is.
-    racing = [line for line in lines if "racing" in line]
+    racing = [line for line in lines if "; leader " in line]
     assert racing and all(
         re.match(r"\d+ %, \d+ s left: comparing \d+ of \d+ configurations; leader [\d.]+x \(", r)
         for r in racing
