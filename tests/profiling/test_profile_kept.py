@@ -127,7 +127,7 @@ def test_an_interrupted_profile_goes_on_and_runs_no_process_twice(tmp_path: Path
     }  # fmt: skip
     assert kinds["resumed"] == 1 and kinds["outcome"] == 2, "both sides ran for the first time, once"
     assert result.against is not None and result.against.a_processes == 3
-    assert any("went on with an earlier session" in note for note in result.notes)
+    assert any("resumed an earlier session" in note for note in result.notes)
     assert chrome.exists()
     # One that ended tells the same again, and needs no machine for it: what was kept is what is told.
     once_more = profile.run(replace(again, resume=head.id), Watcher()).result
