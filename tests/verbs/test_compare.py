@@ -270,8 +270,9 @@ def test_both_sides_have_the_operators_of_a_library_rewritten_or_not(tmp_path: P
     graph = helper.make_graph(nodes, "twice", values[:1], values[1:])
     onnx.save(helper.make_model(graph, opset_imports=opsets, ir_version=7), tmp_path / "m.onnx")
     rewrite = "ort-optimized-model:level=basic"
-    words = (str(tmp_path / "m.onnx"), "--b-rewrite", rewrite, "--b-set", "spin=0", *SHORT)
-    code, document, said = compare(tmp_path, *words, "--custom-ops", str(library))
+    words = (str(tmp_path / "m.onnx"), "--b-rewrite", rewrite, "--b-set", "spin=0", "--no-why")
+    some = ("--budget", "30s", "--max-blocks", "6")
+    code, document, said = compare(tmp_path, *words, *some, "--custom-ops", str(library))
     assert code == 0, said
     result = document["result"]
     assert document["workload"]["custom_ops"] == [str(library)]
