@@ -38,6 +38,7 @@ NOT_COLUMNS = {
     "n_outside",
     "complete",
     "missing",
+    "lacks",
     "page_runs",
 }
 

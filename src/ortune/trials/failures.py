@@ -104,7 +104,8 @@ def remedy(outcome: Failed, *, in_page: bool = False) -> str:
 _NOT_LOADED = (
     (
         r"^EPFail: ",
-        "omit the options of the execution provider or change them, or run on the CPU (--target cpu)",
+        "omit the options of the execution provider or change them, "
+        f"or run on the CPU (--target {providers.CPU.target})",
     ),
     (
         r"cannot use the graph capture feature",
