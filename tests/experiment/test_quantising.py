@@ -119,7 +119,7 @@ def test_where_outputs_are_nearly_zero_the_error_is_not_known(tmp_path: Path) ->
     with quantising(tmp_path, data) as (tuning, inputs):
         tried = Quantising(tuning, inputs)
         assert not tried.chosen([plan_of("dynamic-int8")])
-    assert inputs.told == Calibration(inputs=1, checked=1, source=str(data))
+    assert inputs.summary == Calibration(inputs=1, checked=1, source=str(data))
     (row,) = tried.rows
     assert row.outputs is not None
     assert "nearly zero" in row.why and row.within_ratio is None
@@ -147,7 +147,7 @@ def test_quantised_models_are_tried_on_the_users_data(
         tuning.search.race.objective = "cold-start"
         again = Quantising(tuning, inputs)
         assert len(again.chosen(plans[1:])) == sum(not r.why for r in again.rows) > 0
-    assert inputs.told == Calibration(inputs=6, checked=2, source=str(data))
+    assert inputs.summary == Calibration(inputs=6, checked=2, source=str(data))
     rows = {r.plan.rewrites[-1].name: r for r in tried.rows if r.outputs is not None}
     assert {*usual} <= rows.keys()
     static = rows["static-int8"]
@@ -237,7 +237,7 @@ def test_data_that_nothing_would_use_is_refused(tmp_path: Path) -> None:
 def test_what_is_wrong_with_the_data_names_the_option(tmp_path: Path) -> None:
     np.savez(tmp_path / "0.npz", other=np.zeros((16, 256), np.float32))
     opened = open_model(model(tmp_path / "m.onnx"))
-    with pytest.raises(InputError, match=r"--data .*0\.npz: no value for x0; other is no input"):
+    with pytest.raises(InputError, match=r"--data .*0\.npz: no value for x0; other is not an input"):
         user_feeds.load(tmp_path, opened.ir, "--data")
 
 

@@ -43,7 +43,7 @@ def test_settings_of_a_repository_that_came_with_its_git_folder(repository: Path
     path = str(repository / "models" / "m.ort")
     assert from_git.checkout(path, "main", tmp_path / "out").read_bytes() == b"a model"
     (repository / ".git" / "objects" / blob[:2] / blob[2:]).unlink()
-    with pytest.raises(UsageError, match="not here") as caught:
+    with pytest.raises(UsageError, match="missing locally") as caught:
         from_git.checkout(path, first, tmp_path / "out")
     assert "git cat-file blob" in caught.value.do
     assert not mark.exists()

@@ -172,7 +172,7 @@ def test_more_axes_than_can_be_read_are_one_error(tmp_path: Path) -> None:
     open_model(with_weight(tmp_path, T(name="w", data_type=T.FLOAT, dims=[1] * 64, raw_data=one)))
 
 
-def test_weights_that_no_memory_holds_are_not_read(tmp_path: Path) -> None:
+def test_weights_that_no_memory_holds_are_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     weight = T(name="w", data_type=T.FLOAT, dims=[1 << 19, 1 << 20], data_location=T.EXTERNAL)
     weight.external_data.add(key="location", value="w.bin")
     with (tmp_path / "w.bin").open("wb") as file:
@@ -187,6 +187,10 @@ def test_weights_that_no_memory_holds_are_not_read(tmp_path: Path) -> None:
             T(name="w", data_type=T.FLOAT, dims=[1], float_data=[1.0])
         )
     (tmp_path / "many.onnx").write_bytes(model.SerializeToString())
+    for verb in (ortune.look, ortune.skeleton, ortune.lock):
+        with pytest.raises(ModelError, match=r"it is not complete"):
+            verb(path)
+    monkeypatch.setattr("ortune.model.open.MOST_HOLE_BYTES", 1 << 42)  # as if all of it were written
     for verb in (ortune.look, ortune.skeleton, ortune.lock):
         with pytest.raises(ModelError, match=r"2,048 GiB of weights, and this machine has \d+ GiB of memory"):
             verb(path)

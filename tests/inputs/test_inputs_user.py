@@ -97,7 +97,7 @@ def test_bfloat16_comes_as_bits(tmp_path: Path):
     ("arrays", "what", "do"),
     [
         ({"ids": IDS}, "no value for scale", "name the arrays like the model inputs: ids, scale"),
-        ({"ids": IDS, "scale": SCALE, "z": SCALE}, "z is no input", "name the arrays"),
+        ({"ids": IDS, "scale": SCALE, "z": SCALE}, "z is not an input", "name the arrays"),
         (
             {"ids": IDS, "scale": np.ones(3)},
             "it is double and the model takes float",

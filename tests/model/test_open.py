@@ -337,7 +337,7 @@ def test_external_data_that_onnx_runtime_accepts(tmp_path: Path, entries: dict[s
 @pytest.mark.parametrize(
     ("entries", "says"),
     [
-        ({"location": "gone.bin"}, "not beside the model"),
+        ({"location": "gone.bin"}, "missing next to the model"),
         ({}, "without a file name"),
         ({"location": "/etc/hostname"}, "absolute path"),
         ({"location": "C:\\weights\\w.bin"}, "absolute path"),

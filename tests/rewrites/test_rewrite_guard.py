@@ -210,7 +210,7 @@ def test_the_command_line_is_read(text: str, name: str, params: dict[str, str]) 
         ("fixed-dimensions:batch", "'batch' is not PARAMETER=VALUE", "k=v"),
         ("fixed-dimensions:=1", "is not PARAMETER=VALUE", "k=v"),
         ("fixed-dimensions:", "is not PARAMETER=VALUE", "k=v"),
-        ("fixed-dimensions:a=1,a=2", "given twice", "once"),
+        ("fixed-dimensions:a=1,a=2", "set twice", "once"),
         ("fixed-dimensions:batch=0", "'0' is not a valid value for batch", "at least 1"),
         ("fixed-dimensions:batch=-1", "'-1' is not a valid value", "at least 1"),
         ("fixed-dimensions:batch=²", "is not a valid value", "integer"),

@@ -167,9 +167,9 @@ def test_a_task_that_is_not_known(plain: Path, tmp_path: Path) -> None:
     [
         ("import os; os.kill(os.getpid(), 9)", "crash", "SIGKILL"),
         ("raise SystemExit(7)", "crash", "code 7"),
-        ("print('hello')", "protocol", "said nothing"),
+        ("print('hello')", "protocol", "without a message"),
         ("print('{\"message\": 5}')", "protocol", "unreadable"),
-        ("input(); import time; time.sleep(60)", "timeout", "not done"),
+        ("input(); import time; time.sleep(60)", "timeout", "timed out"),
     ],
 )
 def test_an_interpreter_that_is_broken(
