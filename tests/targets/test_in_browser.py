@@ -89,7 +89,8 @@ def test_a_page_is_held_against_a_process(tmp_path: Path, monkeypatch: pytest.Mo
         inputs=inputs(tmp_path),
         b_target="web-wasm",
         b_set=["web_threads=1"],
-        budget=1,
+        budget=40,
+        max_blocks=6,
         store=tmp_path / "st",
     )
     result = envelope.result
@@ -297,7 +298,7 @@ def test_the_graph_that_ran_on_a_gpu_tells_whose_its_nodes_are(
     needs("web-webgpu")
     result = ortune.profile(
         net(tmp_path / "m.onnx"), inputs=inputs(tmp_path), target="web-webgpu", set=[f"web_build={build}"],
-        budget=1, store=tmp_path / "st",
+        budget=20, store=tmp_path / "st",
     ).result  # fmt: skip
     assert isinstance(result, ProfileResult)
     run = result.gpu_run
@@ -343,7 +344,7 @@ def test_fused_nodes_in_another_layout_are_told_apart(
     path = tmp_path / "m.onnx"
     onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8), path)
     result = ortune.profile(
-        path, inputs=inputs(tmp_path), target="web-webgpu", set=["web_build=asyncify"], budget=1, no_peak=True,
+        path, inputs=inputs(tmp_path), target="web-webgpu", set=["web_build=asyncify"], budget=20, no_peak=True,
         store=tmp_path / "st",
     ).result  # fmt: skip
     assert isinstance(result, ProfileResult)
