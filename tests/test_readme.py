@@ -36,7 +36,7 @@ def steps() -> list[tuple[str, str]]:
 def quick(kind: str, text: str) -> str:
     """The same with seconds for all measuring, and an environment that nothing is installed into."""
     if kind == "python":
-        return text.replace("max_blocks=9", "budget=20")
+        return text.replace("max_blocks=9", f"budget={BUDGET_S}")
     if "-m venv" in text:
         return f"{text} --without-pip"
     if text.startswith("ortune"):
@@ -81,6 +81,6 @@ def test_everything_in_the_readme_runs(tmp_path: Path) -> None:
 
 def test_the_python_example_runs(tmp_path: Path) -> None:
     example = ROOT / "examples" / "compare_in_python.py"
-    done = run("sh", f"python '{example}' '{datasets.get_example('sigmoid.onnx')}' 20", tmp_path)
+    done = run("sh", f"python '{example}' '{datasets.get_example('sigmoid.onnx')}' {BUDGET_S}", tmp_path)
     assert done.returncode == 0, done.stderr
     assert re.match(r"(faster|slower|equivalent|inconclusive): B takes \d", done.stdout)

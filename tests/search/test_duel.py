@@ -196,12 +196,14 @@ def test_a_budget_that_holds_no_test_tells_figures_and_claims_nothing(budget_s: 
     assert not state.controls
 
 
-def test_a_budget_that_is_spent_before_the_first_block_holds_none() -> None:
+def test_a_budget_that_is_spent_before_the_first_block_holds_one() -> None:
     r = rules(budget_ns=20_000_000_000, threshold_ratio=0.05)
     plan = duel.design(6e9, r, spent_ns=21e9)
-    assert plan == duel.Design(sequential=False, n_blocks=0, controlled=False)
-    state = duel.Duel(ended="blocks")
-    assert duel.conclude_all(state, r, plan) == {}
+    assert plan == duel.Design(sequential=False, n_blocks=1, controlled=False)
+    machine = Machine(0, {NEW: 0.5})
+    machine.now = r.budget_ns + 1
+    state = fight(machine, r, schedule=Sequential(r, plan))
+    assert len(state.blocks) == 1
     gate = duel.gate(state, r, plan)
     assert (gate.answer, gate.reason) == ("no-answer", "too-few-blocks")
 

@@ -89,8 +89,7 @@ def test_a_page_is_held_against_a_process(tmp_path: Path, monkeypatch: pytest.Mo
         inputs=inputs(tmp_path),
         b_target="web-wasm",
         b_set=["web_threads=1"],
-        budget=40,
-        max_blocks=6,
+        budget=1,
         store=tmp_path / "st",
     )
     result = envelope.result

@@ -210,7 +210,7 @@ def test_another_models_outputs_fail_without_a_gate(tmp_path: Path) -> None:
 
 def test_one_side_that_differs_is_timed_and_passes_without_a_gate(tmp_path: Path) -> None:
     a, b = dense(tmp_path / "a.onnx"), dense(tmp_path / "b.onnx", scale=1.004)
-    found = measured(tmp_path, a, b, budget="30s")
+    found = measured(tmp_path, a, b, budget="1s")
     assert found.verdict != "wrong-output"
     assert found.result.comparison.n_blocks and not found.result.outputs.ok
     assert "relative L2 0.004" in compare_words.headline(found.result)
@@ -224,7 +224,7 @@ def test_one_side_that_differs_is_timed_and_passes_without_a_gate(tmp_path: Path
 
 def test_a_side_that_does_not_run_leaves_the_others_their_answer(tmp_path: Path) -> None:
     a = dense(tmp_path / "a.onnx")
-    found = measured(tmp_path, a, b_set="spin=0", c_target="cuda", budget="30s").result
+    found = measured(tmp_path, a, b_set="spin=0", c_target="cuda", budget="1s").result
     assert [s.name for s in found.candidates] == ["B", "C"]
     assert found.candidates[0].comparison is not None
     assert found.candidates[1].outputs is None and found.candidates[1].failures
@@ -248,7 +248,7 @@ def test_a_budget_that_holds_no_claim_tells_figures(tmp_path: Path, name: str) -
 
 def test_no_budget_is_proposed_where_the_blocks_are_limited_to_too_few(tmp_path: Path) -> None:
     a = dense(tmp_path / "a.onnx")
-    result = measured(tmp_path, a, b_set="spin=0", c_set="level=basic", budget="30s").result
+    result = measured(tmp_path, a, b_set="spin=0", c_set="level=basic", budget="2s").result
     assert result.comparison.n_blocks <= 6  # a claim of two sides needs seven
     assert result.enough_s is None
 

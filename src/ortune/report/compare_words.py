@@ -224,7 +224,7 @@ def blocks_within(
     """What a trial costs, and how many blocks the budget holds; ``least`` are those that any claim needs."""
     blocks = f"up to {n_blocks} blocks"
     if not controlled:
-        count = {0: "no block", 1: "one block"}.get(n_blocks, f"{n_blocks} blocks")
+        count = "one block" if n_blocks == 1 else f"{n_blocks} blocks"
         blocks = f"{count}, {'controls not run' if n_blocks >= least else f'too few for a claim ({least} needed)'},"
     return f"each trial takes {trial_ns / 1e9:.2f} s, {turns}; {blocks} in {budget_s:.0f} s"
 

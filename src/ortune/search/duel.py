@@ -71,15 +71,14 @@ def design(trial_ns: float, rules: Rules, spent_ns: float = 0.0, n_new: int = 1)
     """How many blocks the budget holds at that cost a trial.
 
     Where it holds too few for any test beside the controls, these are left out: an exact test comes before its checks.
-    Where it does not hold the fewest blocks of a test either, as many as it does, one at least while time is left:
-    their figures are told.
+    Where it does not hold the fewest blocks of a test either, as many as it does, one at least: their figures are told.
     """
     full, plain = (1 + n_new + len(CONTROLS)) * trial_ns, (1 + n_new) * trial_ns
     budget_ns = rules.budget_ns - spent_ns
     least = least_blocks(rules.share(n_new))
     if budget_ns < least * full:
         n = min(rules.max_blocks, int(budget_ns / plain))
-        return Design(sequential=False, n_blocks=max(1, n) if budget_ns > 0 else 0, controlled=False)
+        return Design(sequential=False, n_blocks=max(1, n), controlled=False)
     later = max(0.0, budget_ns - controls.CALIBRATION_BLOCKS * full) / (1.1 * plain)
     n = min(rules.max_blocks, int(controls.CALIBRATION_BLOCKS + later))
     # The sequential test needs eight blocks to say anything; where few more fit, an exact test says more.

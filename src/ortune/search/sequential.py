@@ -84,8 +84,9 @@ class Sequential(Schedule):
     def _controls(self) -> Steps[None]:
         """A fixed number of blocks with both controls; where these hold, sets estimand, scale and judgement.
 
-        Blocks may take longer than the pilot let expect. None begins that would end too late; and where the fewest
-        blocks of an exact test do not fit beside the controls, these are left out: the test comes before its checks.
+        Blocks may take longer than the pilot let expect. After the first none begins that would end too late; and where
+        the fewest blocks of an exact test do not fit beside the controls, these are left out: the test comes before its
+        checks.
         """
         state, design = self.state, self.design
         state.calibrations += 1
@@ -98,7 +99,7 @@ class Sequential(Schedule):
                     raise controls.failed(again=False)
                 self.design = design = replace(design, sequential=False, controlled=False)
                 late = self._next_ns() > self.left.ns
-            if late:
+            if late and state.blocks:
                 break
             block = yield self._next("calibration", CONTROLS if design.controlled else ())
             if block is None:
