@@ -101,7 +101,7 @@ def test_labels_of_the_data_are_no_inputs(tmp_path: Path) -> None:
     np.savez(tmp_path / "data" / "1.npz", x=np.ones(x, np.float32))
     model = open_model(Path("m.onnx")).ir
     assert [list(each) for each in user_feeds.load(tmp_path / "data", model)] == [["x"], ["x"]]
-    first, second = user_feeds.labels(tmp_path / "data", model, "--data")
+    (_, first), (_, second) = user_feeds.labelled(tmp_path / "data", model, "--data")
     assert first is not None and first.tolist() == [3] and second is None
 
 

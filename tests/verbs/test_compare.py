@@ -143,7 +143,7 @@ def test_an_injected_wait_is_found_and_the_gate_fails(
     # Profiles are without the wait: they explain another difference than the proven one, and say so.
     assert result.why.plain_ns > 0
     assert "without the profiler" in result.why.sentence
-    # Findings on the slower side alone is told as well.
+    # Findings on the slower side alone are told as well.
     assert [finding.code for finding in result.causes] == ["SES002"]
 
 

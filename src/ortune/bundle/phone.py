@@ -78,7 +78,7 @@ def benches(matrix: Matrix, ort_version: str) -> Iterator[tuple[str, str]]:
         yield "android/gradle.properties", _PROPERTIES
         yield "android/gradle/wrapper/gradle-wrapper.properties", _WRAPPER
         yield GRADLEW, env.get_template("phone/gradlew.j2").render()
-        yield "android/README.md", env.get_template("phone/README.md.j2").render(matrix=matrix)
+        yield "android/README.md", env.get_template("phone/README.md.j2").render()
         yield "android/src/main/AndroidManifest.xml", _MANIFEST
         yield f"{TESTS}/AndroidManifest.xml", _TEST_MANIFEST
     if used <= {*APPLE} and all(value.type in _SWIFT_KINDS for value in matrix.inputs):

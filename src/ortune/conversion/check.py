@@ -14,6 +14,7 @@ import numpy as np
 
 from ortune.analysis.outputs import random_ops
 from ortune.conversion import axes, faults
+from ortune.conversion.opening import example_of
 from ortune.conversion.pairing import NotPaired, pair_inputs
 from ortune.errors import OrtuneError
 from ortune.experiment.baseline import Baseline
@@ -117,10 +118,7 @@ class Check:
         feeds: InputOptions,
     ) -> None:
         self.opened, self.process, self.source, self.feeds = opened, process, source, feeds
-        self.example: dict[str, np.ndarray] = {}
-        if example is not None:
-            with np.load(example, allow_pickle=False) as archive:
-                self.example = {name: archive[name] for name in archive.files}
+        self.example = example_of(example)
         self._numbers = count()
         self._notes: list[str] = []
 

@@ -118,18 +118,24 @@ def kind_of(text: str, framework: str | None = None) -> SourceKind:
     )
 
 
+def module_files(factory: str) -> tuple[Path, ...]:
+    """The files of a function's module, as far as it lies in the current folder."""
+    module = Path(factory.partition(":")[0].replace(".", "/"))
+    return tuple(
+        place for place in (module.with_suffix(".py"), module / "__init__.py") if files.is_file(place)
+    )
+
+
 def _imported_by(factory: str) -> Converter:
     """The framework that a module of the current folder imports."""
-    module = Path(factory.partition(":")[0].replace(".", "/"))
-    for place in (module.with_suffix(".py"), module / "__init__.py"):
-        if files.is_file(place):
-            try:
-                tree = ast.parse(files.read(place))
-            except (SyntaxError, ValueError) as error:
-                raise UsageError(f"not a Python module: {error}", where=str(place)) from error
-            known = [_IMPORTS[name] for name in _roots(tree) if name in _IMPORTS]
-            if len({each.name for each in known}) == 1:
-                return known[0]
+    for place in module_files(factory):
+        try:
+            tree = ast.parse(files.read(place))
+        except (SyntaxError, ValueError) as error:
+            raise UsageError(f"not a Python module: {error}", where=str(place)) from error
+        known = [_IMPORTS[name] for name in _roots(tree) if name in _IMPORTS]
+        if len({each.name for each in known}) == 1:
+            return known[0]
     raise UsageError(
         "the framework could not be detected",
         where=factory,

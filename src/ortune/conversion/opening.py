@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
+import numpy as np
+
 from ortune.conversion.kinds import SourceKind
 from ortune.errors import RuntimeNotFound
 from ortune.experiment.watcher import Watcher
@@ -31,6 +33,14 @@ def python_of(kind: SourceKind, named: str | None, option: str, watch: Watcher) 
     if not python:
         raise RuntimeNotFound("there is no Python interpreter", where=f"{option} {named}")
     return python
+
+
+def example_of(place: Path | None) -> dict[str, np.ndarray]:
+    """The inputs that a source brought as its example; {} where it brought none."""
+    if place is None:
+        return {}
+    with np.load(place, allow_pickle=False) as archive:
+        return {name: archive[name] for name in archive.files}
 
 
 def open_request(kind: SourceKind, shapes: Mapping[str, tuple[int, ...]], example: Path) -> OpenSource:

@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import hashlib
 import tempfile
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
 import msgspec
-import numpy as np
 
 from ortune import files
-from ortune.conversion.kinds import SourceKind
-from ortune.conversion.opening import open_request
+from ortune.conversion.kinds import SourceKind, module_files
+from ortune.conversion.opening import example_of, open_request
 from ortune.conversion.pairing import NotPaired, pair_inputs
 from ortune.errors import InputError
 from ortune.experiment.opening import Experiment
-from ortune.model.open import OpenModel
+from ortune.model.open import OpenModel, stamp
 from ortune.records import Plan, Runtime, SourceOpened, SourceSide
 from ortune.targets.source import SourceProcess
 from ortune.trials.sides import Resolved
@@ -25,21 +24,15 @@ from ortune.trials.sides import Resolved
 
 @dataclass(frozen=True, kw_only=True)
 class SourceModel(OpenModel):
-    """A source under the graph of the ONNX model that it is joined with.
-
-    Attributes:
-        own: The files that it is made of, as far as they are known.
-    """
-
-    own: tuple[Path, ...] = field(default=())
+    """A source under the graph of the ONNX model that it is joined with; its files are known as far as can be."""
 
     @cached_property
     def sha256(self) -> str:
         """The sha256 of its own files; "" of a function whose module is not in this folder."""
-        if not self.own:
+        if not self.stamps:
             return ""
         digest = hashlib.sha256()
-        for path in self.own:
+        for path, _, _ in self.stamps:
             with path.open("rb") as stream:
                 digest.update(hashlib.file_digest(stream, "sha256").digest())
         return digest.hexdigest()
@@ -69,12 +62,8 @@ def sides_of(
     opened.watch.line(f"opening {kind.text} with {kind.converter.framework}")
     with SourceProcess(python, folder, kind.text) as process:
         source = process.ask(request, SourceOpened)
-    arrays: dict[str, np.ndarray] = {}
-    if source.example:
-        with np.load(example, allow_pickle=False) as archive:
-            arrays = {name: archive[name] for name in archive.files}
     try:
-        pairs = pair_inputs(onnx.model.ir, source.inputs, {}, arrays)
+        pairs = pair_inputs(onnx.model.ir, source.inputs, {}, example_of(example if source.example else None))
     except NotPaired as error:
         do = f"compare it with its own conversion: ortune convert {kind.text}"
         raise InputError(str(error), where=kind.text, do=do) from error
@@ -104,23 +93,21 @@ def sides_of(
 def _model(kind: SourceKind, source: SourceOpened, onnx: OpenModel) -> SourceModel:
     path = Path(kind.text)
     if kind.factory:
-        module = Path(kind.text.partition(":")[0].replace(".", "/"))
-        places = (module.with_suffix(".py"), module / "__init__.py")
-        own = tuple(place for place in places if files.is_file(place))
+        own = module_files(kind.text)
     elif files.is_folder(path):
         own = tuple(sorted(file for file in path.rglob("*") if file.is_file()))
     else:
         own = (path,)
+    stamps = tuple(map(stamp, own))
     facts = msgspec.structs.replace(
         onnx.facts,
         path=kind.text,
         format="source",
-        size_bytes=sum(file.stat().st_size for file in own),
+        size_bytes=sum(size for _, size, _ in stamps),
         external_bytes=0,
         producer=source.framework,
         ir_version=0,
         opsets={},
         n_nodes=0,
     )
-    stamps = tuple((file, file.stat().st_size, file.stat().st_mtime_ns) for file in own)
-    return SourceModel(path=path, ir=onnx.ir, facts=facts, stamps=stamps, own=own)
+    return SourceModel(path=path, ir=onnx.ir, facts=facts, stamps=stamps)

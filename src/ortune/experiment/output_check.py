@@ -84,7 +84,7 @@ class OutputCheck:
         if side.plan.is_web:
             return
         folder = self.outputs()
-        self.nonfinite = self._not_finite()
+        self.nonfinite = self.not_finite(self.outputs())
         if not side.levels:
             return
         last = self._field.executor.last
@@ -139,11 +139,11 @@ class OutputCheck:
             self._field.scratch / "lower-levels",
         )
         self.level_check, self._outputs = None, there or Path("-")
-        self.nonfinite = self._not_finite()
+        self.nonfinite = self.not_finite(self.outputs())
 
-    def _not_finite(self) -> tuple[NonFiniteOutput, ...]:
+    def not_finite(self, outputs: Path) -> tuple[NonFiniteOutput, ...]:
         """What of the side's own outputs is no finite number."""
-        return self.compared(self.outputs(), self.outputs(), self._field.refs, None).nonfinite
+        return self.compared(outputs, outputs, self._field.refs, None).nonfinite
 
     @property
     def claims(self) -> bool:

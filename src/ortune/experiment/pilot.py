@@ -218,7 +218,7 @@ class Pilot:
     def _question_numbers(self, outputs: Path) -> None:
         """Says first of all that a page gave no numbers, be a process there to hold them against or not."""
         check, field = self._check, self._field
-        check.nonfinite = check.compared(outputs, outputs, field.refs, None).nonfinite
+        check.nonfinite = check.not_finite(outputs)
         for alert in rule_of(outputs_not_finite).findings(replace(field.facts(), nonfinite=check.nonfinite)):
             field.alerts.append(alert)
             field.say(finding_words.sentence(alert, evidence=False))

@@ -23,7 +23,7 @@ from ortune.experiment.quantising import (
     widest_first,
     without_operator,
 )
-from ortune.experiment.replay import Replay
+from ortune.experiment.replay import NO_MODEL, Replay
 from ortune.experiment.watcher import Watcher
 from ortune.graph.groups import LayerGroup, group_of_nodes, layer_groups
 from ortune.model.graphs import name_of
@@ -285,7 +285,7 @@ class Precision:
                 return self._models.path(plan, limit_s), ""
         except OrtuneError as error:
             failed = self._replay.no_models[key] = error.what
-            self._baseline.log.add("no-model", {"key": key, "what": failed})
+            self._baseline.log.add(NO_MODEL, {"key": key, "what": failed})
         return None, failed
 
     def outputs_of(self, plan: Plan) -> OutputDifference:

@@ -76,12 +76,12 @@ def gather(baseline: Baseline) -> Inputs:
     data, work, model = baseline.options.data, baseline.work, baseline.side.model.ir
     if data is not None or work.inputs_path:
         source = data or Path(work.inputs_path)
-        sets = user_feeds.load(source, model, "--data" if data else "--inputs")
-        refs = [_written(baseline, f"data-{i}", values) for i, values in enumerate(sets)]
-        right = user_feeds.labels(source, model, "--data" if data else "--inputs")
-        for ref, label in zip(refs, right, strict=True):
+        refs = []
+        sets = user_feeds.labelled(source, model, "--data" if data else "--inputs")
+        for i, (values, label) in enumerate(sets):
+            refs.append(_written(baseline, f"data-{i}", values))
             if label is not None:
-                feed_files.write_label(Path(ref.path), label)
+                feed_files.write_label(Path(refs[-1].path), label)
         checking = refs[::HELD_OUT] if len(refs) >= HELD_OUT else refs
         calibrating = [r for r in refs if r not in checking] or refs
     else:

@@ -319,9 +319,9 @@ def _caution(run: Tuning) -> str:
     host = run.baseline.host
     if host.effective_cpus >= host.cores or run.search.current is not None:
         return ""
-    usable = "1 CPU" if host.effective_cpus == 1 else f"{host.effective_cpus} CPUs"
+    usable = "1 CPU is usable" if host.effective_cpus == 1 else f"{host.effective_cpus} CPUs are usable"
     return (
-        f"the default starts {host.cores} threads but only {usable} CPUs are usable, so it is a weak baseline "
+        f"the default starts {host.cores} threads but only {usable}, so it is a weak baseline "
         "(pass what you run today with --current)"
     )
 

@@ -34,10 +34,7 @@ from ortune.search.progress import explored, nothing_held, race_status, repeat_s
 from ortune.search.schedule import Steps
 from ortune.search.state import Search
 from ortune.trials.rewriting import Models
-from ortune.trials.tolerance import Tolerance
 
-NUMERICS_TOLERANCE = Tolerance(text="0.05", number=0.05)
-"""Relative L2 distance of what --allow numerics lets through where no --tolerance is given."""
 WHY_PROCESSES = 3
 """Profiled processes that tell why the winner won."""
 EXPLORED_SCALE = 0.05

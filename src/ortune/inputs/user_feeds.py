@@ -7,7 +7,7 @@ import re
 import struct
 import zipfile
 import zlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -39,13 +39,6 @@ _TENSOR_TYPES = frozenset(onnx.TensorProto.DataType.values()) - {onnx.TensorProt
 _OF_TENSORS = ("name", "elem_type", "tensor_values")
 
 
-def labels(path: Path, ir_model: ir.Model, option: str) -> list[Array | None]:
-    """What is right for each of the user's inputs: the array "label" of an .npz; None where it has none."""
-    names = [value.name for value in feedable(ir_model)]
-    found = [raw.get(LABEL) if isinstance(raw, Mapping) else None for _, raw in _raw_sets(path, option)]
-    return [each if isinstance(each, np.ndarray) and LABEL not in names else None for each in found]
-
-
 def load(path: Path, ir_model: ir.Model, option: str = "--inputs") -> list[dict[str, FeedValue]]:
     """Load the user's inputs and check them against the model.
 
@@ -58,11 +51,26 @@ def load(path: Path, ir_model: ir.Model, option: str = "--inputs") -> list[dict[
     Raises:
         InputError: The file is unreadable, or a name, type, rank or fixed size does not fit the model.
     """
+    return [values for values, _ in labelled(path, ir_model, option)]
+
+
+def labelled(
+    path: Path, ir_model: ir.Model, option: str = "--inputs"
+) -> list[tuple[dict[str, FeedValue], Array | None]]:
+    """The same with what is right for each: the array "label" of an .npz that is no input; None where it has none."""
     if not files.exists(path):
         raise InputError("no such file or folder", where=f"{option} {path}", do=f"give {_LAYOUT}")
     values = feedable(ir_model)
-    sets = [(where, _named(raw, values, where)) for where, raw in _raw_sets(path, option)]
-    return [_checked(raw, values, where) for where, raw in sets]
+    sets = [
+        (where, _named(raw, values, where), _label(raw, values)) for where, raw in _raw_sets(path, option)
+    ]
+    return [(_checked(raw, values, where), label) for where, raw, label in sets]
+
+
+def _label(raw: Mapping[str, FeedValue] | list[FeedValue], values: Sequence[ir.Value]) -> Array | None:
+    label = raw.get(LABEL) if isinstance(raw, Mapping) else None
+    is_input = LABEL in [value.name for value in values]
+    return label if isinstance(label, np.ndarray) and not is_input else None
 
 
 def _raw_sets(path: Path, option: str) -> list[tuple[str, Mapping[str, FeedValue] | list[FeedValue]]]:

@@ -53,7 +53,7 @@ class OpenModel:
 
     def changed(self) -> Path | None:
         """The file of this model, if any, that is another than the one that was opened (by size and time)."""
-        now = (_stamp(path) for path, _, _ in self.stamps)
+        now = (stamp(path) for path, _, _ in self.stamps)
         return next((was[0] for was, is_ in zip(self.stamps, now, strict=True) if was != is_), None)
 
     @cached_property
@@ -144,7 +144,7 @@ def _require_file(path: Path) -> None:
         )
 
 
-def _stamp(path: Path) -> tuple[Path, int, int]:
+def stamp(path: Path) -> tuple[Path, int, int]:
     """Size in bytes and nanoseconds of the last change; -1 where the file is gone."""
     try:
         status = path.stat()
@@ -189,5 +189,5 @@ def _opened(path: Path, model: ir.Model, files: WeightFiles, kind: str) -> OpenM
         n_parameters=sum(math.prod(tensor.shape.numpy()) for tensor in parameters(model)),
     )
     own = dict.fromkeys([path, *(Path(tensor.file.path) for tensor in external)])
-    stamps = tuple(_stamp(file) for file in own)
+    stamps = tuple(stamp(file) for file in own)
     return OpenModel(path=path, ir=model, facts=facts, external=external, stamps=stamps)

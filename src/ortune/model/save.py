@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import shlex
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import onnx
@@ -96,33 +96,32 @@ def deliver_model(staged: Path, place: Path, *, typed: bool, replace: bool) -> N
                 require_free(target)
             if target.is_symlink() and not typed:
                 raise ModelError("The output is a symbolic link.", where=str(target), do="Use --output.")
-            _require_unread(target, place)
+        _require_unread([target for target in targets if files.exists(target)], place)
         for part, target in zip(parts, targets, strict=True):
             files.put(part, target, typed=typed)
 
 
-def _require_unread(target: Path, place: Path) -> None:
+def _require_unread(targets: Sequence[Path], place: Path) -> None:
     """Refuses to replace a file that a model in its folder reads its weights from, other than the one that is replaced.
 
     Raises:
         UsageError: One does.
     """
-    if not files.exists(target):
-        return
-    replaced, there = target.resolve(), place.resolve()
-    for other in sorted(target.parent.glob("*.onnx")):
-        if other.resolve() in (there, replaced):
+    replaced = {target.resolve(): target for target in targets}
+    for other in sorted(place.parent.glob("*.onnx")) if replaced else []:
+        if other.resolve() in (place.resolve(), *replaced):
             continue
         try:
-            tensors_beside = open_model(other).external
+            beside = [path.resolve() for path, _, _ in open_model(other).stamps[1:]]
         except ModelError:  # what cannot be opened has lost its weights already, or never had any
             continue
-        if any(Path(tensor.file.path).resolve() == replaced for tensor in tensors_beside):
-            raise UsageError(
-                f"holds the weights of {other.name} and is not replaced",
-                where=str(target),
-                do="choose another --output",
-            )
+        for path in beside:
+            if path in replaced:
+                raise UsageError(
+                    f"holds the weights of {other.name} and is not replaced",
+                    where=str(replaced[path]),
+                    do="choose another --output",
+                )
 
 
 @contextlib.contextmanager

@@ -90,7 +90,7 @@ def make(
     folder: Path,
     scratch: Path,
     tool: Tool,
-    takes: Takes | None,
+    takes: Takes,
     line: Callable[[str], None],
 ) -> tuple[list[tuple[MatrixEntry, OrtConversion]], list[str]]:
     """Write the files of a set.
@@ -101,7 +101,7 @@ def make(
         folder: Where they are written.
         scratch: Where others lie meanwhile.
         tool: Does what needs ONNX Runtime.
-        takes: Which nodes the provider takes; None where that is not known.
+        takes: Which nodes the provider takes.
         line: Is told what happens.
 
     Returns:
@@ -114,12 +114,9 @@ def make(
     choices: list[tuple[str, str, Choice, Takes | None]] = [
         (CPU.target, CPU.target, choose(cpu), None),
         (f"{place.name}-basic", place.target, choose(place), None),
+        (f"{place.name}-aware", place.target, choose(place, aware=True), takes),
     ]
     left_out = []
-    if takes is None:
-        left_out.append(f"{place.name}-aware: which nodes {place.name} takes is not known")
-    else:
-        choices.append((f"{place.name}-aware", place.target, choose(place, aware=True), takes))
     pairs: list[tuple[MatrixEntry, OrtConversion]] = []
     for name, provider, choice, taking in choices:
         line(f"converting {name}")

@@ -82,14 +82,14 @@ class TimeSource(Record, frozen=True, kw_only=True, tag="time", tag_field="do"):
     """To a framework's process, first of all: be a trial of a source; commands follow, as to a worker.
 
     Attributes:
-        open: What opens it.
-        side: How it is called.
+        side: What opens it, and how it is called.
+        threads: As ``OpenSource`` has them.
         trial: Feeds and timing, as a worker gets them.
     """
 
     version: int = PROTOCOL_VERSION
-    open: OpenSource
     side: SourceSide
+    threads: int
     trial: TrialRequest
 
 

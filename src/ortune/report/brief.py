@@ -161,7 +161,7 @@ def _evidence(both: Answer) -> str:
         return (
             f"{figure} by a factor of {times(1 / compared.ratio)}, {level} {tune_words.bounds(compared)}, {n}"
         )
-    if compared.ratio_high is None and not compared.ratio_low:
+    if sides.no_interval(compared):
         return f"{figure} looks {change(compared.ratio)} in {n}, too few for an interval"
     interval = span(compared.ratio_low, compared.ratio_high)
     return f"{figure} {change(compared.ratio)}, {level} {interval}, {n}"

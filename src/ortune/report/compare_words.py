@@ -83,7 +83,7 @@ def rerun(result: CompareResult) -> str:
     """That controls were not run, and which budget holds a claim with them; "" where this one did."""
     if not result.enough_s:
         return ""
-    timed = result.comparison is not None and not no_interval(result.comparison)
+    timed = result.comparison is not None and not sides.no_interval(result.comparison)
     controls = "controls not run, " if timed else ""
     # What needs longer than that is told as a time: two budgets of one answer contradict each other.
     if _telling_s(result) > result.enough_s:
@@ -94,7 +94,7 @@ def rerun(result: CompareResult) -> str:
 def _telling_s(result: CompareResult) -> float:
     """How long it takes until an inconclusive interval tells; 0 where that is not known, or a gate asks for less."""
     c = result.comparison
-    if c is None or no_interval(c) or result.gate is not None or not c.more_s:
+    if c is None or sides.no_interval(c) or result.gate is not None or not c.more_s:
         return 0.0
     return result.elapsed_s + c.more_s
 
@@ -121,18 +121,13 @@ def claim(result: CompareResult) -> str:
     c = result.comparison
     assert c is not None
     blocks = heads.count(c.n_blocks, "block")
-    if no_interval(c):
+    if sides.no_interval(c):
         needed = f" ({c.n_blocks + c.more_blocks} needed)" if c.more_blocks else ""
         return f"{_looks(result.name, c)}, but {blocks} cannot confirm it{needed}"
     level = NOMINAL if result.candidates else c.level
     base, arrow, new = sides.values(result.base_figures, result.new_figures, c).partition(" -> ")
     both = f"A {base} -> {result.name} {new}" if arrow else f"{result.name} against A"
     return f"{heads.measured(c, blocks, level)}, {both}"
-
-
-def no_interval(c: Comparison) -> bool:
-    """Whether there are too few blocks for an interval."""
-    return c.ratio_high is None and not c.ratio_low
 
 
 def _looks(name: str, c: Comparison) -> str:
@@ -157,7 +152,7 @@ def _fastest(result: CompareResult) -> str:
 
 def seen(comparison: Comparison) -> str:
     """The smallest detectable effect, and how much longer would tell; "" without an interval, which shows none."""
-    if no_interval(comparison):
+    if sides.no_interval(comparison):
         return ""
     least = comparison.smallest_effect_ratio
     text = f"minimum detectable effect {'not known' if least is None else percent(least)}"
@@ -441,7 +436,7 @@ def ranking(result: CompareResult) -> Table:
             *called,
             _value(result, side, estimand),
             _against(side),
-            "" if side.comparison is None else _interval(side.comparison),
+            "" if side.comparison is None else sides.interval(side.comparison),
             outputs_cell(side),
         )
         for side, called in zip(ranked, names, strict=False)
@@ -469,10 +464,6 @@ def _against(side: ComparedSide) -> Cell:
     tone = TONES[c.verdict]
     ok = side.outputs is not None and side.outputs.ok
     return Cell(text, tone=tone if ok or tone != "good" else "unsure")
-
-
-def _interval(c: Comparison) -> str:
-    return "too few blocks" if no_interval(c) else span(c.ratio_low, c.ratio_high)
 
 
 def cases(rows: Sequence[CaseResult], base: str, new: str, change_head: str) -> Table:

@@ -16,11 +16,10 @@ from ortune.report import headline as heads
 from ortune.report import sides
 from ortune.report.compare_outputs import outputs_cell
 from ortune.report.document import Block, Code, Column, Document, Line, Points, Table, table
-from ortune.report.numbers import change, span
+from ortune.report.numbers import change
 
 BENCHES = (NNAPI.target, XNNPACK.target, QNN.target)
 """Places whose bench is the Gradle project."""
-_LETTERS = "ABCDEFGH"
 OWN = "com.microsoft."
 _NOT_TIMED = "the files ran and were not timed: rerun with a longer --budget on a quiet machine"
 _NO_DIFFERENCE = "no difference between the files was confirmed on this CPU"
@@ -102,17 +101,12 @@ def _row(compared: CompareResult, side: ComparedSide, estimand: str) -> tuple[st
     if claim is None:
         return "", "does not run" if side.outputs is None else "not timed", "", "", outputs_cell(side)
     time = sides.beside(compared.base_figures, side.figures, claim) if side.figures else ""
-    return time, _verdict(claim), change(claim.ratio), _interval(claim), outputs_cell(side)
+    return time, _verdict(claim), change(claim.ratio), sides.interval(claim), outputs_cell(side)
 
 
 def _verdict(claim: Comparison) -> str:
     """The verdict's word; of an equivalent file, that there is no difference."""
     return heads.word(claim.verdict, claim.estimand).replace("equivalent", "no difference")
-
-
-def _interval(claim: Comparison) -> str:
-    no_interval = claim.ratio_high is None and not claim.ratio_low
-    return "too few blocks" if no_interval else span(claim.ratio_low, claim.ratio_high)
 
 
 def not_measured(why: str) -> str:

@@ -193,9 +193,19 @@ def _number(figures: Figures, estimand: str) -> float | None:
             return compared_ns(figures)
 
 
+def no_interval(comparison: Comparison) -> bool:
+    """Whether there are too few blocks for an interval."""
+    return comparison.ratio_high is None and not comparison.ratio_low
+
+
+def interval(comparison: Comparison) -> str:
+    """The interval of the change, or that there is none yet."""
+    return "too few blocks" if no_interval(comparison) else span(comparison.ratio_low, comparison.ratio_high)
+
+
 def _changed(comparison: Comparison) -> Changed:
     tones: dict[str, Tone] = {"faster": "good", "slower": "bad"}
-    if comparison.ratio_high is None and not comparison.ratio_low:
+    if no_interval(comparison):
         return Changed(ratio=comparison.ratio, note="too few blocks")
     low, high = comparison.ratio_low, comparison.ratio_high
     return Changed(ratio=comparison.ratio, low=low, high=high, tone=tones.get(comparison.verdict, ""))

@@ -477,6 +477,11 @@ _CELLS: tuple[tuple[str, int, Callable[[Sequence[Array], Array, Array, Gate], Ar
 )
 
 
+def _is_clipped(part: Part) -> bool:
+    """Whether a gate of it may be a HardSigmoid."""
+    return isinstance(part, Curve) and (part.operator == "Min" or any(map(_is_clipped, part.inputs)))
+
+
 def cell_of(step: Step, end: ir.Value) -> Cell | None:
     """Matches the LSTM, GRU or RNN cell whose new state is a value; None if it is no such cell."""
     part = step.part(end)
@@ -487,7 +492,9 @@ def cell_of(step: Step, end: ir.Value) -> Cell | None:
         result = atoms.value(part)
         gates = [atom for atom in atoms.pairs if not atom[0].is_value]
         values = {next(iter(form.parts)): numbers for form, numbers in atoms.pairs if form.is_value}
-        for (kind, count, function), hard in itertools.product(_CELLS, _HARD):
+        # A Sigmoid is no clipped line, and only these have a Min.
+        bounds = _HARD if _is_clipped(part) else _HARD[:1]
+        for (kind, count, function), hard in itertools.product(_CELLS, bounds):
             memory = next(iter(values), None) if kind == "LSTM" else None
             if len(gates) != count or len(values) > 1 or (kind == "GRU" and step.state not in values):
                 continue

@@ -54,15 +54,19 @@ class _Pairs:
     def __init__(self, model: ir.Model) -> None:
         self.model, self.editor = model, Editor(model)
         self.values: Mapping[ir.Value, Known] = {}
-        self.counts: Counter[str] = Counter()
         self.merged: list[tuple[str, str]] = []  # names and operators of the second node of each pair
         self.reasons: dict[str, None] = {}
+
+    @property
+    def counts(self) -> Counter[str]:
+        """How many pairs were replaced, by the operator of the second node."""
+        return Counter(op_type for _, op_type in self.merged)
 
     def run(self) -> None:
         """Repeats until no pair is left."""
         before = -1 if holds(self.model, *_FINDERS) else 0
-        while before != self.counts.total():
-            before = self.counts.total()
+        while before != len(self.merged):
+            before = len(self.merged)
             self.values = known_values(self.model)
             for scope, opset in scopes_of(self.model):
                 for node in list(scope) if opset >= _LEAST_OPSET else ():
@@ -81,7 +85,6 @@ class _Pairs:
                 return
         for old, new in pairs:
             self.editor.replace(old, new)
-        self.counts[node.op_type] += 1
         self.merged.append((name_of(node), node.op_type))
 
     def transposes(self, node: ir.Node) -> None:

@@ -96,8 +96,8 @@ def _in_ranges(product: _affine.Product) -> Array:
     return np.asarray(weight.max(axis=0 if _affine.turned(product) else 1))
 
 
-def _moved(pair: _Pair, editor: Editor | None) -> bool:
-    """Whether a scale moves between two layers; moves it where an editor is given."""
+def _moved(pair: _Pair, editor: Editor) -> bool:
+    """Moves the scale between two layers; False where none moves."""
     first, second = _affine.product(pair.first), _affine.product(pair.second)
     exponents = _exponents(first, second) if first is not None and second is not None else None
     if first is None or second is None or exponents is None:
@@ -111,22 +111,21 @@ def _moved(pair: _Pair, editor: Editor | None) -> bool:
     new = _affine.after(first, scale(np.exp2(exponents))), _affine.before(second, scale(np.exp2(-exponents)))
     if new[0] is None or new[1] is None:
         return False
-    if editor is not None:
-        _affine.put(editor, first, *new[0])
-        _affine.put(editor, second, *new[1])
+    _affine.put(editor, first, *new[0])
+    _affine.put(editor, second, *new[1])
     return True
 
 
 def _change(model: ir.Model, params: Mapping[str, str]) -> RewriteResult:
     pairs = list(_pairs(model))
-    if not any(_moved(pair, None) for pair in pairs):
-        return unchanged("no two layers in a row have channels whose ranges differ by a factor of four")
     editor, moved = Editor(model), set[int]()
     for _ in range(_MOST_ROUNDS):
         now = {number for number, pair in enumerate(pairs) if _moved(pair, editor)}
         moved |= now
         if not now:
             break
+    if not moved:
+        return unchanged("no two layers in a row have channels whose ranges differ by a factor of four")
     layers = "1 pair of layers" if len(moved) == 1 else f"{len(moved)} pairs of layers"
     return RewriteResult(modified=True, what=f"Equalized the channels of {layers}.")
 

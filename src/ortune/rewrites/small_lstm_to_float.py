@@ -104,14 +104,8 @@ def _replace(editor: Editor, match: Small) -> None:
         node, "LSTM", inputs, list(node.attributes.values()), name=f"{name}_float", count=len(node.outputs)
     )
     for old, value in zip(node.outputs, new, strict=True):
-        value.type, value.shape = old.type, old.shape
-    used = [
-        (old, value)
-        for old, value in zip(node.outputs, new, strict=True)
-        if old.uses() or old.is_graph_output()
-    ]
-    for old, value in used:
-        editor.replace(old, value)
+        if old.uses() or old.is_graph_output():
+            editor.replace(old, value)
 
 
 def _proposes(model: ir.Model, workload: Workload | None) -> Sequence[Proposed]:

@@ -21,19 +21,19 @@ import numpy as np
 import onnx_ir as ir
 
 from ortune.graph.constants import constant_tensor
-from ortune.graph.nodes import input_of, is_op
+from ortune.graph.nodes import input_of, is_op, operator
 from ortune.model.graphs import nodes
 from ortune.records import Workload
 from ortune.rewrites._base import Proposed, Rewrite, RewriteResult, unchanged
 from ortune.rewrites._editor import Editor
 
 _PLACES = {
-    ("", "MatMulInteger"): (1, 3),
-    ("", "QLinearConv"): (3, 5),
-    ("", "QLinearMatMul"): (3, 5),
-    ("com.microsoft", "DynamicQuantizeMatMul"): (1, 3),
-    ("com.microsoft", "MatMulIntegerToFloat"): (1, 5),
-    ("com.microsoft", "QGemm"): (3, 5),
+    "MatMulInteger": (1, 3),
+    "QLinearConv": (3, 5),
+    "QLinearMatMul": (3, 5),
+    "com.microsoft:DynamicQuantizeMatMul": (1, 3),
+    "com.microsoft:MatMulIntegerToFloat": (1, 5),
+    "com.microsoft:QGemm": (3, 5),
 }
 """Where integer products have their weight and its zero point."""
 _PRODUCTS = ("Conv", "Gemm", "MatMul")
@@ -53,8 +53,7 @@ class _Weight:
 
 def _weights(model: ir.Model) -> Iterator[_Weight]:
     for node in nodes(model, functions=False):
-        domain = "" if node.domain == "ai.onnx" else node.domain
-        at, zero_at = _PLACES.get((domain, node.op_type), (-1, -1))
+        at, zero_at = _PLACES.get(operator(node), (-1, -1))
         if is_op(node, "DequantizeLinear") and _is_weight(node.outputs[0]):
             at, zero_at = 0, 2
         if at < 0:
@@ -94,20 +93,20 @@ def _change(model: ir.Model, params: Mapping[str, str]) -> RewriteResult:
     editor = Editor(model)
     made: dict[tuple[ir.Value | None, ir.Graph | ir.Function | None], ir.Value] = {}
 
-    def signed(weight: _Weight, at: int, array: np.ndarray) -> ir.Value:
-        old = input_of(weight.node, at)
-        key = (old, weight.node.graph)
-        if old is None:
-            return editor.constant(weight.node, f"{weight.node.name or weight.node.op_type}_zero_int8", array)
+    def signed(weight: _Weight, at: int, tensor: ir.TensorProtocol | None) -> ir.Value:
+        node, old = weight.node, input_of(weight.node, at)
+        key = (old, node.graph)
+        if tensor is None:
+            return editor.constant(node, f"{node.name or node.op_type}_zero_int8", _without_zero(weight))
         if key not in made:
-            made[key] = editor.constant(weight.node, f"{old.name}_int8", array)
+            assert old is not None
+            made[key] = editor.constant(node, f"{old.name}_int8", _shifted(tensor))
         return made[key]
 
     for weight in weights:
         node = weight.node
-        zero = _without_zero(weight) if weight.zero is None else _shifted(weight.zero)
         olds = [input_of(node, weight.at), input_of(node, weight.zero_at)]
-        values = [signed(weight, weight.at, _shifted(weight.stored)), signed(weight, weight.zero_at, zero)]
+        values = [signed(weight, weight.at, weight.stored), signed(weight, weight.zero_at, weight.zero)]
         if len(node.inputs) <= weight.zero_at:
             node.resize_inputs(weight.zero_at + 1)
         node.replace_input_with(weight.at, values[0])

@@ -23,6 +23,7 @@ from typing import Literal, cast, get_args
 import msgspec
 
 from ortune.errors import UsageError
+from ortune.graph.shapes.known import remembering
 from ortune.providers import CPU
 from ortune.records import FUNCTIONAL_ONLY, Finding, Severity
 from ortune.rules import prize
@@ -228,7 +229,8 @@ def found_by(asked: Sequence[Rule], facts: Facts) -> tuple[Finding, ...]:
     """
     families = list(FAMILIES)
     ordered = sorted(asked, key=lambda rule: families.index(rule.family))
-    findings_of = {rule: rule.findings(facts) for rule in ordered if facts.begins(rule.code)}
+    with remembering():  # several rules ask what the model's values are
+        findings_of = {rule: rule.findings(facts) for rule in ordered if facts.begins(rule.code)}
     joined = {code for rule, mine in findings_of.items() if mine for code in rule.joins}
     findings = tuple(
         finding for rule, mine in findings_of.items() if rule.code not in joined for finding in mine

@@ -67,7 +67,7 @@ class SourceTrial(trial.Trial):
 
     def __init__(self, request: dict[str, Any], link: Link) -> None:
         super().__init__(request["trial"], link)
-        self.side, self.opening = request["side"], request["open"]
+        self.side, self.threads = request["side"], request["threads"]
 
     def load(self) -> None:
         """Imports the framework and opens the source."""
@@ -84,7 +84,7 @@ class SourceTrial(trial.Trial):
             raise Stop("unsupported", "ONNX Runtime's profiler sees nothing of a framework")
         self.base_bytes = trial.resident_bytes("VmRSS")
         start = timing.CLOCK()
-        self.source = open_source(self.opening)
+        self.source = open_source({**self.side, "threads": self.threads})
         self.load_ns = timing.CLOCK() - start
 
     def make_callers(self) -> list[list[cases.Case]]:

@@ -15,7 +15,6 @@ from ortune.fleet.environment import clean_environment
 from ortune.knobs.cpu.intra_op_num_threads import KNOB as INTRA_OP
 from ortune.records import (
     Applied,
-    OpenSource,
     Record,
     SourceAnswer,
     SourceFailed,
@@ -147,17 +146,8 @@ class SourceTrial(Process):
         """What it is asked first."""
         side, trial = self.runtime.source, self.task.request
         assert side is not None
-        opening = OpenSource(
-            kind=side.kind,
-            source=side.source,
-            factory=side.factory,
-            folder=side.folder,
-            shapes=side.shapes,
-            threads=_threads(settings),
-            example="",
-        )
-        applied = (*settings, *trial.applied)
-        return TimeSource(open=opening, side=side, trial=msgspec.structs.replace(trial, applied=applied))
+        trial = msgspec.structs.replace(trial, applied=(*settings, *trial.applied))
+        return TimeSource(side=side, threads=_threads(settings), trial=trial)
 
 
 def _threads(settings: tuple[Applied, ...]) -> int:

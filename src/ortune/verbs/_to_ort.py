@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -163,7 +162,7 @@ class _Run:
         place = self.choice.place
         goal = self.wish.output or Path(f"{self.model.path.stem}-{place.name}")
         with sets.staged(goal, replace=self.wish.replace) as folder:
-            takes = _takes(place) if place.name in _tables() else None
+            takes = _takes(place)
             made, left_out = sets.make(
                 self.model, place, folder, self.baseline.scratch / "set", self.tool, takes, self.line
             )
@@ -236,10 +235,6 @@ class _Run:
     def _document(self, result: ConvertResult, verdict: str) -> Envelope[ConvertResult]:
         headline = result.headline or ort_format_words.headline(result, verdict)
         return self.opened.document(msgspec.structs.replace(result, headline=headline), verdict=verdict)
-
-
-def _tables() -> Mapping[str, object]:
-    return {each.name: each for each in support.FORMATS}
 
 
 def _takes(place: Place) -> Takes:

@@ -271,8 +271,7 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[ConvertRes
     kind = kind_of(options.source, options.framework)
     place = None if options.verify else options.place(kind)
     with experiment("convert", options, watch) as opened:
-        named_python = None if options.source_python is None else str(options.source_python)
-        python = python_of(kind, named_python, "--source-python", watch)
+        python = python_of(kind, named(options.source_python), "--source-python", watch)
         watch.line(f"opening {options.source} with {kind.converter.framework}")
         example = opened.scratch / "example.npz"
         with (

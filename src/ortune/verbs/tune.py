@@ -43,9 +43,6 @@ from ortune.records import (
 from ortune.report import finding_words, tune_words
 from ortune.search.figures import require_objective
 from ortune.search.guards import GUARDS
-from ortune.search.phases import (
-    DELIVERY_SHARE,
-)
 from ortune.search.plan_edits import merge
 from ortune.trials.sides import (
     Resolved,
@@ -392,7 +389,7 @@ def _tune(
         allowed=options.allow,
         budget_s=options.budget_s,
         current=options.today,
-        after_s=DELIVERY_SHARE * watch.clock.spent_s,
+        after_s=opened.answer_s,
     )
     watch.line("running the model for the first time")
     settle(baseline, options.budget_s, lambda: options.budget_s - run.clock() / 1e9, watch.line)

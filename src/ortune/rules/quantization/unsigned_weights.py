@@ -19,6 +19,7 @@ from ortune.graph.constants import stored
 from ortune.model.graphs import nodes
 from ortune.providers import CPU
 from ortune.records import Finding
+from ortune.rules._pairs import dequantized
 from ortune.rules._words import counted, name_of
 from ortune.rules.facts import Facts
 
@@ -82,11 +83,6 @@ def quantized_weights(node: ir.Node) -> ir.TensorProtocol | None:
         return None
     value = node.inputs[place]
     maker = value.producer() if value is not None else None
-    if maker is not None and maker.op_type == "DequantizeLinear" and _quantized(node.inputs[0]):
+    if maker is not None and maker.op_type == "DequantizeLinear" and dequantized(node.inputs[0]):
         value = maker.inputs[0]
     return stored(value)
-
-
-def _quantized(value: ir.Value | None) -> bool:
-    maker = value.producer() if value is not None else None
-    return maker is not None and maker.op_type == "DequantizeLinear"
