@@ -100,7 +100,8 @@ def test_what_a_process_was_before_it_became_ortune_does_not_count(before: str, 
         command = ["sh", "-c", f'{before}; exec "$@"', "sh", *command]
     age_s, counted_s = map(float, launcher.run(command, limit_s=PATIENCE_S).output.split())
     assert age_s > 2.0
-    assert (counted_s > 0.9 * age_s) == counts
+    # A busy machine may take its time between the start of a process and its first line.
+    assert (counted_s > 0.5 * age_s) == counts
     assert counts or counted_s < 0.5
 
 
