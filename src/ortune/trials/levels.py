@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
 
-from ortune.analysis.grids import input_grids, output_grids
+from ortune.analysis.grids import Grid, input_grids, output_grids
 from ortune.analysis.outputs import output_kinds, random_ops
 from ortune.knobs.cpu.graph_optimization_level import KNOB as LEVEL
 from ortune.model.graphs import nodes
@@ -18,14 +18,17 @@ from ortune.store import checks
 from ortune.trials import rounding
 from ortune.trials.executor import Arm, Executor
 from ortune.trials.failures import raise_if_unrunnable
+from ortune.trials.output_files import tensors
 from ortune.trials.outputs import compare_outputs
 from ortune.trials.sides import Resolved
 from ortune.trials.tolerance import worst_of
 
 NONE, LOWEST = "disable", "basic"
 """The level of the reference, and the one in its place where a model does not run without any optimisation."""
-JUDGEMENT = 1
+JUDGEMENT = 2
 """Counts up with every change of how outputs are judged: what was kept before is asked again."""
+ENOUGH_NUMBERS, MOST_DRAWS = 32, 8
+"""Of the smallest output: with fewer, inputs are moved several ways, and the farthest of these counts."""
 MOST_BYTES = 1 << 30
 """Of a model whose weights are moved: a larger one would be written to the disk once more."""
 
@@ -142,14 +145,16 @@ class Levels:
         return reference
 
     def _compared(self, reference: Path, outputs: Path) -> OutputDifference:
+        return self._worst((reference / ref.name, outputs / ref.name) for ref in self._refs)
+
+    def _worst(self, pairs: Iterable[tuple[Path, Path]]) -> OutputDifference:
+        """The worst difference over folders of outputs with their references."""
         model = self._side.model.ir
         kinds, grids, random = output_kinds(model), output_grids(model), bool(random_ops(model))
         return worst_of(
             [
-                compare_outputs(
-                    reference / ref.name, outputs / ref.name, kinds=kinds, grids=grids, as_moments=random
-                )
-                for ref in self._refs
+                compare_outputs(reference, outputs, kinds=kinds, grids=grids, as_moments=random)
+                for reference, outputs in pairs
             ]
         )
 
@@ -160,19 +165,28 @@ class Levels:
         level, folder = reference
         self._folder.mkdir(parents=True, exist_ok=True)
         model = self._nudged(step)
-        steps = input_grids(self._side.model.ir)
-        refs = tuple(
-            rounding.moved_feed(
-                ref, self._folder / f"moved-{i}", self._work.seed, None if step else steps, step
-            )
-            for i, ref in enumerate(self._refs)
-        )
+        grids = None if step else input_grids(self._side.model.ir)
+        draws = range(_n_draws(folder / ref.name for ref in self._refs))
+        moved = {draw: self._moved_refs(draw, grids, step) for draw in draws}
+        refs = tuple(ref for each in moved.values() for ref in each)
         there = self._run(level, model or self._side.runs, refs)
         if model is not None:
             model.unlink()
             # Where it does not run with its weights moved, inputs alone tell less, and something.
             there = there or self._run(level, self._side.runs, refs)
-        return None if there is None else self._compared(folder, there)
+        if there is None:
+            return None
+        pairs = [pair for draw in draws for pair in zip(self._refs, moved[draw], strict=True)]
+        return self._worst((folder / ref.name, there / moved_ref.name) for ref, moved_ref in pairs)
+
+    def _moved_refs(self, draw: int, grids: Mapping[str, Grid] | None, step: float) -> list[FeedRef]:
+        """The inputs one step away, another way with each draw."""
+        refs = []
+        for i, ref in enumerate(self._refs):
+            place, seed = self._folder / f"moved-{i}-{draw}", self._work.seed + draw
+            moved = rounding.moved_feed(ref, place, seed, grids, step)
+            refs.append(msgspec.structs.replace(moved, name=place.name))
+        return refs
 
     def _nudged(self, step: float) -> Path | None:
         """The model with small weights one step away; None where that moves nothing, or costs too much."""
@@ -216,6 +230,14 @@ class Levels:
         for content in _digests(files):
             digest.update(content)
         return digest.hexdigest()[:32]
+
+
+def _n_draws(folders: Iterable[Path]) -> int:
+    """How often the inputs are moved: one number stays by chance where it usually moves, many numbers do not."""
+    sizes = [
+        array.size for folder in folders for array in tensors(folder).values() if array.dtype.kind == "f"
+    ]
+    return max(1, min(MOST_DRAWS, -(-ENOUGH_NUMBERS // max(1, min(sizes, default=ENOUGH_NUMBERS)))))
 
 
 def _digests(files: Sequence[Path]) -> Iterator[bytes]:
