@@ -169,9 +169,10 @@ def test_a_comparison_names_the_wrong_side_whichever_it_is(tmp_path: Path) -> No
 
 def test_two_sides_that_are_wrong_alike_are_both_told(tmp_path: Path) -> None:
     model = gemm(tmp_path / "m.onnx")
-    answer = ortune.compare(
-        model, b_set=["intra=1"], budget=20, no_why=True, store=tmp_path / "store", max_blocks=2
-    )
+    with measuring_on(Lab(0)):  # outputs are real, and no noise of this machine fails its controls
+        answer = ortune.compare(
+            model, b_set=["intra=1"], budget=20, no_why=True, store=tmp_path / "store", max_blocks=2
+        )
     assert not [note for note in answer.result.notes if "not deterministic" in note]
     assert answer.result.outputs.compared_as == "values"
     assert answer.result.wrong_sides == ("A", "B")

@@ -23,11 +23,11 @@ from onnxruntime.capi.onnxruntime_pybind11_state import (
 from random_graphs import Feeds, random_graph
 
 from ortune import platform, rewrites
+from ortune.analysis.dot_products import saturates
 from ortune.graph.written import Fingerprint
 from ortune.model.graphs import graphs
 from ortune.rewrites._base import Rewrite
 from ortune.rewrites._checks import problem
-from ortune.rules.environment.no_int8_dot_product import saturates
 
 REFUSED = (Fail, InvalidArgument, NotImplemented, RuntimeException)
 """Of a random graph: what is empty, has no kernel for its type, or reads in a body what ONNX Runtime has lost."""

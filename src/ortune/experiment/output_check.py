@@ -128,8 +128,8 @@ class OutputCheck:
         if check is None or not check.wrong:
             return
         self.wrong_plan = self._field.side.plan
-        plan = self.levels.plan(check.right)
-        there = self.levels.outputs(check.right)
+        plan = self.levels.plan(check.right, check.right_settings)
+        there = self.levels.outputs(check.right, check.right_settings)
         self._field.side = replace(self._field.side, plan=plan)
         self.levels = Levels(
             self._field.side,

@@ -12,6 +12,7 @@ import msgspec
 import onnx_ir as ir
 
 from ortune import rewrites
+from ortune.analysis.dot_products import saturates
 from ortune.errors import OrtuneError
 from ortune.experiment.baseline import Baseline
 from ortune.experiment.clock import Clock
@@ -30,7 +31,6 @@ from ortune.model.graphs import name_of
 from ortune.model.open import open_model
 from ortune.providers import CPU
 from ortune.records import Host, Measured, OutputDifference, Plan, PrecisionRow, RewriteSpec
-from ortune.rules.environment.no_int8_dot_product import saturates
 from ortune.search.figures import figure
 from ortune.search.phases import (
     LEAST_LOAD_S,

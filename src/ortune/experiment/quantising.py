@@ -13,6 +13,7 @@ import msgspec
 import onnx_ir as ir
 
 from ortune import rewrites
+from ortune.analysis.dot_products import saturates
 from ortune.experiment.baseline import Baseline
 from ortune.experiment.limits import patience_s
 from ortune.experiment.pilot import PILOT_RUNS
@@ -33,7 +34,6 @@ from ortune.records import (
     RewriteSpec,
 )
 from ortune.rewrites import FAMILY
-from ortune.rules.environment.no_int8_dot_product import saturates
 from ortune.search.figures import TIMES, figure
 from ortune.search.phases import QUANTIZE_SHARE
 from ortune.search.proposals import Proposed

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import msgspec
 
+from ortune.analysis.dot_products import saturates
 from ortune.experiment.precision import Model, Sensitivity
 from ortune.experiment.tuning import Tuning
 from ortune.records import (
@@ -21,7 +22,6 @@ from ortune.records import (
     Saturation,
     TuneResult,
 )
-from ortune.rules.environment.no_int8_dot_product import saturates
 from ortune.search.blocks import measured
 from ortune.search.figures import describe
 from ortune.search.precision import front

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from ortune.records.base import Record
+from ortune.records.base import Record, Value
 from ortune.records.machine import Sensors
 from ortune.records.protocol import FailureReason, TrialDone
 
@@ -216,6 +216,7 @@ class LevelCheck(Record, frozen=True, kw_only=True):
         outputs: How far they are apart.
         moved_relative_l2: By which rounding alone moves the reference; None where that was not asked, or not known.
         right: The highest level whose outputs are right.
+        right_settings: What must be set besides, so that they are right there.
         node: From which on the outputs of a wrong plan are others; "" where that is not known.
         node_asked: Whether that was looked for.
     """
@@ -226,6 +227,7 @@ class LevelCheck(Record, frozen=True, kw_only=True):
     outputs: OutputDifference
     moved_relative_l2: float | None = None
     right: str
+    right_settings: dict[str, Value] = {}
     node: str = ""
     node_asked: bool = False
 

@@ -8,12 +8,24 @@ from pathlib import Path
 
 import msgspec
 
+from ortune.analysis.dot_products import saturates
 from ortune.analysis.grids import Grid, input_grids, output_grids
 from ortune.analysis.outputs import output_kinds, random_ops
 from ortune.knobs.cpu.graph_optimization_level import KNOB as LEVEL
+from ortune.knobs.cpu.x64_quant_precision import KNOB as PRECISION
 from ortune.model.graphs import nodes
 from ortune.model.save import save_model
-from ortune.records import Failed, FeedRef, Host, LevelCheck, Measured, OutputDifference, Plan, Workload
+from ortune.records import (
+    Failed,
+    FeedRef,
+    Host,
+    LevelCheck,
+    Measured,
+    OutputDifference,
+    Plan,
+    Workload,
+)
+from ortune.records.base import Value
 from ortune.store import checks
 from ortune.trials import rounding
 from ortune.trials.executor import Arm, Executor
@@ -23,9 +35,10 @@ from ortune.trials.outputs import compare_outputs
 from ortune.trials.sides import Resolved
 from ortune.trials.tolerance import worst_of
 
+NOTHING: Mapping[str, Value] = {}
 NONE, LOWEST = "disable", "basic"
 """The level of the reference, and the one in its place where a model does not run without any optimisation."""
-JUDGEMENT = 2
+JUDGEMENT = 3
 """Counts up with every change of how outputs are judged: what was kept before is asked again."""
 ENOUGH_NUMBERS, MOST_DRAWS = 32, 8
 """Of the smallest output: with fewer, inputs are moved several ways, and the farthest of these counts."""
@@ -57,16 +70,18 @@ class Levels:
         """The level of the side's plan."""
         return str(self._side.plan.settings.get(LEVEL.name, LEVEL.default))
 
-    def plan(self, level: str) -> Plan:
-        """The side's plan at another level."""
+    def plan(self, level: str, settings: Mapping[str, Value] = NOTHING) -> Plan:
+        """The side's plan at another level, with what else is to be set."""
         plan = self._side.plan
-        return msgspec.structs.replace(plan, settings={**plan.settings, LEVEL.name: level})
+        at = {} if level == self.own else {LEVEL.name: level}
+        return msgspec.structs.replace(plan, settings={**plan.settings, **at, **settings})
 
-    def outputs(self, level: str) -> Path | None:
+    def outputs(self, level: str, settings: Mapping[str, Value] = NOTHING) -> Path | None:
         """The folder of the outputs at a level; None where the model does not run there."""
-        if level not in self._outputs:
-            self._outputs[level] = self._run(level, self._side.runs, self._refs)
-        return self._outputs[level]
+        key = self.plan(level, settings).id
+        if key not in self._outputs:
+            self._outputs[key] = self._run(level, self._side.runs, self._refs, settings)
+        return self._outputs[key]
 
     def reference(self) -> tuple[str, Path] | None:
         """The lowest level that runs, with its outputs; None where that is the side's own, or none does."""
@@ -108,13 +123,15 @@ class Levels:
         difference = self._compared(folder, outputs)
         wrong = not self._right(difference)
         moved = self._moved.get(self._step)
+        right, settings = self._highest_right(level, folder, host) if wrong else (self.own, NOTHING)
         answer = LevelCheck(
             level=self.own,
             reference=level,
             wrong=wrong,
             outputs=difference,
             moved_relative_l2=moved.relative_l2 if moved and moved.comparable else None,
-            right=self._highest_right(level, folder) if wrong else self.own,
+            right=right,
+            right_settings=dict(settings),
         )
         self.keep(answer, host, store_folder)
         return answer
@@ -135,14 +152,20 @@ class Levels:
             difference, self.moved(self._step), few_bits=self._step > 0.0
         )
 
-    def _highest_right(self, reference: str, folder: Path) -> str:
-        """The highest level below the side's own whose outputs are right; the reference's own always are."""
+    def _highest_right(self, reference: str, folder: Path, host: Host) -> tuple[str, Mapping[str, Value]]:
+        """The highest level whose outputs are right, with what is set there; the reference's own always are."""
         choices = LEVEL.choices
+        if self._step and saturates(host) and PRECISION.name not in self._side.plan.settings:
+            # Fused 8-bit products are the first suspects of such a processor, and slow to do without.
+            exact = {PRECISION.name: True}
+            there = self.outputs(self.own, exact)
+            if there is not None and self._right(self._compared(folder, there)):
+                return self.own, exact
         for level in reversed(choices[choices.index(reference) + 1 : choices.index(self.own)]):
             there = self.outputs(level)
             if there is not None and self._right(self._compared(folder, there)):
-                return level
-        return reference
+                return level, NOTHING
+        return reference, NOTHING
 
     def _compared(self, reference: Path, outputs: Path) -> OutputDifference:
         return self._worst((reference / ref.name, outputs / ref.name) for ref in self._refs)
@@ -201,8 +224,10 @@ class Levels:
         save_model(graph, path)
         return path
 
-    def _run(self, level: str, model: Path, refs: tuple[FeedRef, ...]) -> Path | None:
-        plan = self.plan(level)
+    def _run(
+        self, level: str, model: Path, refs: tuple[FeedRef, ...], settings: Mapping[str, Value] = NOTHING
+    ) -> Path | None:
+        plan = self.plan(level, settings)
         arm = Arm(
             name=f"level-{level}", plan=plan, model=model, runtime=self._side.runtime_of(plan), feeds=refs
         )

@@ -14,23 +14,12 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator
 
+from ortune.analysis.dot_products import lacks_it
 from ortune.printable import operand
-from ortune.records import Finding, Host
+from ortune.records import Finding
 from ortune.rules.facts import Facts
 
 CODE = "ENV004"
-
-DOT_PRODUCTS = frozenset({"avx512_vnni", "avx_vnni", "amx_int8", "asimddp", "i8mm"})
-
-
-def lacks_it(host: Host | None) -> bool:
-    """Whether that is known; where no feature was read, nothing is, which is not the same as having none."""
-    return host is not None and bool(host.features) and not DOT_PRODUCTS & set(host.features)
-
-
-def saturates(host: Host | None) -> bool:
-    """Whether a processor adds pairs of products of uint8 and int8 in 16 bits."""
-    return host is not None and lacks_it(host) and host.machine.lower() in ("x86_64", "amd64")
 
 
 def find(facts: Facts) -> Iterator[Finding]:

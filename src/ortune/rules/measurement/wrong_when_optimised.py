@@ -5,7 +5,9 @@ What it is: outputs at the requested optimisation level (usually the default) di
 Why it costs: a wrong answer is useless at any speed. A faulty fusion computes something else than the nodes it
     replaces, without an error.
 Evidence: the output error, the error of one rounding step, and the first node whose value differs.
-Fix and its safety: advice: use the highest level whose outputs are correct, until a newer ONNX Runtime fixes the bug.
+    Or fused 8-bit products saturate on a CPU without VNNI, where those of single nodes do not.
+Fix and its safety: advice: use the highest level whose outputs are correct, until a newer ONNX Runtime fixes the bug;
+    where 8-bit products saturate, the same level with x64_quant_precision.
 Example: a QGemm fused from a Gemm whose int32 bias has its own scale (onnxruntime 1.32)
 References: ONNX Runtime documentation, "Graph Optimizations".
 """
@@ -14,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ortune.records import DEFAULT_WRONG, Finding
+from ortune.records import DEFAULT_WRONG, Finding, LevelCheck
 from ortune.rules.facts import Facts
 
 CODE = DEFAULT_WRONG
@@ -41,5 +43,15 @@ def find(facts: Facts) -> Iterator[Finding]:
         what=f"outputs are wrong at optimisation level {check.level} of {build}{place} ({apart}{moved})",
         where=(check.node,) if check.node else (),
         evidence=f"{apart} compared with level {check.reference}{moved}",
-        fix=f"use --set level={check.right}, whose outputs are correct",
+        fix=f"use {_right(check)}, whose outputs are correct",
+    )
+
+
+def _right(check: LevelCheck) -> str:
+    """The options of the command line that make the outputs right."""
+    if not check.right_settings:
+        return f"--set level={check.right}"
+    return " ".join(
+        f"--set {name}={int(value) if isinstance(value, bool) else value}"
+        for name, value in check.right_settings.items()
     )

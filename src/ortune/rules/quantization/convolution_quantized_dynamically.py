@@ -14,11 +14,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ortune.analysis.dot_products import DOT_PRODUCTS
 from ortune.model.graphs import nodes
 from ortune.providers import CPU
 from ortune.records import Finding, Host
 from ortune.rules._words import counted, name_of
-from ortune.rules.environment.no_int8_dot_product import DOT_PRODUCTS
 from ortune.rules.facts import Facts
 
 CODE = "QNT002"

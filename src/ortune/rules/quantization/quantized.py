@@ -14,10 +14,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
+from ortune.analysis.dot_products import lacks_it
 from ortune.model.graphs import nodes, op_set
 from ortune.records import Finding
 from ortune.rules._words import KINDS, name_of
-from ortune.rules.environment.no_int8_dot_product import lacks_it
 from ortune.rules.facts import Facts
 
 CODE = "QNT001"

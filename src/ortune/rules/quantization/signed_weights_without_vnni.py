@@ -19,6 +19,7 @@ from collections.abc import Iterator
 import numpy as np
 import onnx_ir as ir
 
+from ortune.analysis.dot_products import saturates
 from ortune.graph.constants import stored
 from ortune.graph.nodes import operator
 from ortune.knobs.cpu.x64_quant_precision import KNOB
@@ -26,7 +27,6 @@ from ortune.model.graphs import nodes
 from ortune.providers import CPU
 from ortune.records import Finding
 from ortune.rules._words import counted, name_of
-from ortune.rules.environment.no_int8_dot_product import saturates
 from ortune.rules.facts import Facts
 from ortune.rules.quantization.unsigned_weights import quantized_weights
 

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import onnx
 import onnx.parser
 import pytest
+from onnx import numpy_helper
 
+import ortune
+from ortune import platform
+from ortune.analysis.dot_products import saturates
 from ortune.experiment.baseline import Baseline
-from ortune.records import OutputDifference, Plan
+from ortune.records import DEFAULT_WRONG, OutputDifference, Plan
 from ortune.store.db import SessionLog
 from ortune.targets.machine import Machine
 from ortune.trials.input_options import InputOptions
@@ -50,3 +55,38 @@ def test_a_number_that_rounding_may_move_is_not_taken_for_one_that_it_never_move
 ) -> None:
     """A mean seldom passes from one step of its grid to the next: one move of the inputs tells nothing of it."""
     assert all(moved(tmp_path / str(seed), n, seed).relative_l2 > 0.0 for seed in range(3))
+
+
+SATURATING = """
+<ir_version: 9, opset_import: ["" : 17]>
+agraph (float[8, 64] x) => (float[8, 32] y)
+  <float scale = {1.0}, uint8 zero = {0}, float weight_scale = {0.01}, int8 weight_zero = {0}, float y_scale = {1.0}>
+{
+  xq = QuantizeLinear(x, scale, zero)
+  xd = DequantizeLinear(xq, scale, zero)
+  wd = DequantizeLinear(w, weight_scale, weight_zero)
+  product = MatMul(xd, wd)
+  yq = QuantizeLinear(product, y_scale, zero)
+  y = DequantizeLinear(yq, y_scale, zero)
+}
+"""
+
+
+def test_where_products_saturate_the_level_stays_and_they_are_made_exact(tmp_path: Path) -> None:
+    if not saturates(platform.host()):
+        pytest.skip("8-bit products do not saturate on this CPU")
+    model = onnx.parser.parse_model(SATURATING)
+    draw = np.random.default_rng(0)
+    weights = draw.integers(100, 128, (64, 32)).astype(np.int8)
+    weights[32:] *= -1  # so that sums fit the grid, and pairs do not fit 16 bits
+    model.graph.initializer.append(numpy_helper.from_array(weights, "w"))
+    onnx.save(model, tmp_path / "m.onnx")
+    np.save(tmp_path / "x.npy", draw.integers(200, 256, (8, 64)).astype(np.float32))
+    answer = ortune.look(tmp_path / "m.onnx", inputs=tmp_path / "x.npy", store=tmp_path)
+    (alert,) = (alert for alert in answer.alerts if alert.code == DEFAULT_WRONG)
+    assert alert.fix == "use --set x64_quant_precision=1, whose outputs are correct"
+    exact = ortune.compare(
+        tmp_path / "m.onnx", set=["level=disable"], b_set=["level=all", "quant_precision=1"], inputs=tmp_path / "x.npy",
+        budget="10s", store=tmp_path,
+    )  # fmt: skip
+    assert exact.result.outputs.ok
