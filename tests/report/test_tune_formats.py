@@ -10,27 +10,26 @@ from facts import facts
 from golden_tune_parts import confirmed
 
 from ortune.records import Envelope, Finding, Plan, RewriteSpec
-from ortune.report import github, markdown
-from ortune.report import tune_words as words
+from ortune.report import github, markdown, tune_words
 
 KINDS = sorted(golden_tune.KINDS)
 
 
 def shown(envelope: Envelope, width: int) -> str:
     """The page as plain text at that width, with what supports the answer."""
-    return golden.printed(words.document(envelope), width, whole=True)
+    return golden.printed(tune_words.document(envelope), width, whole=True)
 
 
 def answer(envelope: Envelope, width: int) -> list[str]:
     """The lines that are shown where nothing more is asked for."""
-    return golden.printed(words.document(envelope), width).splitlines()
+    return golden.printed(tune_words.document(envelope), width).splitlines()
 
 
 @pytest.mark.parametrize("width", [80, 100, 140])
 @pytest.mark.parametrize("kind", KINDS)
 def test_terminal_fits_its_width(kind: str, width: int) -> None:
     text = shown(golden_tune.KINDS[kind], width)
-    assert golden.widest(words.document(golden_tune.KINDS[kind]), width) <= width
+    assert golden.widest(tune_words.document(golden_tune.KINDS[kind]), width) <= width
     assert "…" not in text and "\x1b" not in text and "\u202e" not in text
 
 
@@ -83,8 +82,8 @@ def test_a_headline_that_the_session_holds_is_shown_as_it_is() -> None:
     envelope = golden_tune.tuned(headline="as it was said then")
     for text in (
         shown(envelope, 100),
-        markdown.render(words.document(envelope)),
-        github.render(words.document(envelope)),
+        markdown.render(tune_words.document(envelope)),
+        github.render(tune_words.document(envelope)),
     ):
         assert "as it was said then" in text and "faster" not in text.splitlines()[0]
 
@@ -92,12 +91,12 @@ def test_a_headline_that_the_session_holds_is_shown_as_it_is() -> None:
 def test_an_interrupted_run_says_so() -> None:
     stopped = msgspec.structs.replace(golden_tune.tuned(), status="interrupted")
     assert shown(stopped, 100).startswith("stopped early")
-    assert "*stopped early" in markdown.render(words.document(stopped))
+    assert "*stopped early" in markdown.render(tune_words.document(stopped))
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_markdown_tables_are_tables(kind: str) -> None:
-    text = markdown.render(words.document(golden_tune.KINDS[kind]))
+    text = markdown.render(tune_words.document(golden_tune.KINDS[kind]))
     assert text.startswith("### ortune tune: ")
     blocks = [b.splitlines() for b in text.split("\n\n") if b.startswith("| ")]
     assert blocks
@@ -108,7 +107,7 @@ def test_markdown_tables_are_tables(kind: str) -> None:
 
 @pytest.mark.parametrize("number", [0, 1])
 def test_no_name_is_markup_in_markdown(number: int) -> None:
-    text = markdown.render(words.document(golden_tune.KINDS[f"hostile-{number}"]))
+    text = markdown.render(tune_words.document(golden_tune.KINDS[f"hostile-{number}"]))
     outside = [line for line in text.splitlines() if not line.startswith("    ")]
     assert any("alert" in line for line in outside)
     for line in outside:
@@ -116,9 +115,9 @@ def test_no_name_is_markup_in_markdown(number: int) -> None:
 
 
 def test_annotations_are_one_for_the_answer_and_one_a_finding() -> None:
-    lines = github.render(words.document(golden_tune.KINDS["winner"])).splitlines()
+    lines = github.render(tune_words.document(golden_tune.KINDS["winner"])).splitlines()
     assert [line.split(" ")[0] for line in lines] == ["::notice", "::warning"]
-    hostile = github.render(words.document(golden_tune.KINDS["hostile-3"])).splitlines()
+    hostile = github.render(tune_words.document(golden_tune.KINDS["hostile-3"])).splitlines()
     assert len(hostile) == 2 and all(line.startswith("::") for line in hostile)
 
 

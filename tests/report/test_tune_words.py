@@ -16,9 +16,19 @@ from golden_tune_parts import confirmed
 from pages import Page
 
 from ortune.records import Control, Envelope, Guard, Plan, ProviderSpec, StoredSession
-from ortune.report import brief, github, history, markdown, tune_page
+from ortune.report import (
+    brief,
+    github,
+    history,
+    markdown,
+    numbers,
+    tune_details,
+    tune_facts,
+    tune_headline,
+    tune_page,
+    tune_words,
+)
 from ortune.report import headline as heads
-from ortune.report import tune_words as words
 from ortune.report.checks import guard_state
 from ortune.report.html import pages
 from ortune.search.halving import Entry
@@ -26,7 +36,7 @@ from ortune.search.tables import candidates
 
 
 def said(kind: str) -> str:
-    return words.headline(golden_tune.KINDS[kind].result)
+    return tune_headline.headline(golden_tune.KINDS[kind].result)
 
 
 def test_winner() -> None:
@@ -45,20 +55,22 @@ def test_a_headline_has_two_lines_at_most_and_is_the_same_everywhere(kind: str) 
     envelope = golden_tune.KINDS[kind]
     text = said(kind)
     assert len(text) <= 200 and text.split(":")[0] in {*heads.WORDS.values(), "less memory"}
-    document = words.document(envelope)
+    document = tune_words.document(envelope)
     assert text in " ".join(golden.printed(document, 100).split())
     assert text in github.render(document).replace("%25", "%")
     assert text in Page(pages.render(envelope)).text
-    assert heads.word(words.verdict(envelope.result), envelope.result.estimand) == text.split(":")[0]
+    assert heads.word(tune_facts.verdict(envelope.result), envelope.result.estimand) == text.split(":")[0]
 
 
 @pytest.mark.parametrize("kind", ["winner", "default-best", "exploratory", "current-best"])
 def test_the_page_names_the_commands_of_the_terminal(kind: str) -> None:
     envelope = golden_tune.KINDS[kind]
-    printed = golden.printed(words.document(envelope), 200)
+    printed = golden.printed(tune_words.document(envelope), 200)
     on_page = re.findall(r"<code>(ortune .*)\n</code>", pages.render(envelope))
-    assert on_page and on_page[: len(words.next_commands(envelope))] == words.next_commands(envelope)
-    assert all(command in printed for command in words.next_commands(envelope))
+    assert on_page and on_page[: len(tune_words.next_commands(envelope))] == tune_words.next_commands(
+        envelope
+    )
+    assert all(command in printed for command in tune_words.next_commands(envelope))
 
 
 def test_default_is_best() -> None:
@@ -71,7 +83,7 @@ def test_where_a_browsers_default_is_best_no_profile_of_a_process_is_named() -> 
     page = Plan(providers=(ProviderSpec(name="wasm"),))
     known = {"workload": golden_tune.workload(), "store": ""}
     lines = [
-        words.next_commands(msgspec.structs.replace(golden_tune.default_best(**plans), **known))
+        tune_words.next_commands(msgspec.structs.replace(golden_tune.default_best(**plans), **known))
         for plans in ({}, {"default": page, "winner": page})
     ]
     assert [any(line.startswith("ortune profile") for line in each) for each in lines] == [True, False]
@@ -96,8 +108,8 @@ def test_current_is_already_the_best() -> None:
 
 def test_an_easy_opponent_is_named_below_the_ratio_in_every_format() -> None:
     envelope = golden_tune.tuned(caution="64 threads on 4 CPUs")
-    assert words.limits(envelope.result) == ["64 threads on 4 CPUs"]
-    document = words.document(envelope)
+    assert tune_headline.limits(envelope.result) == ["64 threads on 4 CPUs"]
+    document = tune_words.document(envelope)
     for text in (golden.printed(document, 100), markdown.render(document), github.render(document)):
         facts(text, "faster: 1.11x in p50", "64 threads on 4 CPUs")
     facts(pages.render(envelope), "faster: 1.11x in p50", "64 threads on 4 CPUs")
@@ -105,9 +117,9 @@ def test_an_easy_opponent_is_named_below_the_ratio_in_every_format() -> None:
 
 def test_a_shape_that_the_winner_loses_stands_in_the_headline() -> None:
     result = golden_tune.KINDS["mixed"].result
-    assert "SLOWER" not in words.headline(result)
+    assert "SLOWER" not in tune_headline.headline(result)
     lost = msgspec.structs.replace(result.cases[0], ratio=1.05, ratio_low=1.02, ratio_high=1.08)
-    text = words.headline(msgspec.structs.replace(result, cases=(lost, *result.cases[1:])))
+    text = tune_headline.headline(msgspec.structs.replace(result, cases=(lost, *result.cases[1:])))
     facts(text, "SLOWER", "seq=16", "+5.0 %", "+2.0 %", "+8.0 %")
 
 
@@ -121,27 +133,27 @@ def test_plans_that_were_seen_and_not_confirmed_are_no_claim_and_one_budget_conf
         "rerun with --budget 150s",
     )
     assert "no improvement" not in text and "best" not in text
-    slower = words.headline(golden_tune.exploratory(1.02).result)
+    slower = tune_headline.headline(golden_tune.exploratory(1.02).result)
     facts(slower, "inconclusive: nothing looks faster", "unconfirmed", "--budget 150s")
     envelope = golden_tune.KINDS["exploratory"]
     rendered = pages.render(envelope)
     assert "<span>Inconclusive</span>" in rendered
     asked = "120s"  # stands where the page says how it was made
-    for text in (rendered, markdown.render(words.document(envelope))):
+    for text in (rendered, markdown.render(tune_words.document(envelope))):
         assert {*re.findall(r"--budget (\w+)", text)} - {asked} == {"150s"}
-    proposed = words.next_commands(envelope)
+    proposed = tune_words.next_commands(envelope)
     assert [line for line in proposed if "--budget" in line] == [
         "ortune tune model.onnx --dim seq=128 --budget 150s"
     ]
 
 
 def test_what_was_seen_and_not_confirmed_is_a_table() -> None:
-    (row,) = words.explored(golden_tune.exploratory().result).rows
+    (row,) = tune_words.explored(golden_tune.exploratory().result).rows
     assert [cell.text for cell in row][1:] == ["1.11x", "2", "exploratory, unconfirmed"]
-    assert not words.explored(golden_tune.default_best().result).rows
+    assert not tune_words.explored(golden_tune.default_best().result).rows
     found = golden_tune.exploratory().result
     wrong = msgspec.structs.replace(found.candidates[1], fate="wrong-output")
-    shown = words.explored(msgspec.structs.replace(found, candidates=(found.candidates[0], wrong)))
+    shown = tune_words.explored(msgspec.structs.replace(found, candidates=(found.candidates[0], wrong)))
     assert len(shown.rows) == 1 and shown.notes == ("1 more failed or had wrong outputs (-v lists them)",)
 
 
@@ -164,7 +176,7 @@ def test_a_challenger_that_does_not_confirm_is_told_and_claims_nothing() -> None
 
 def test_a_leader_that_failed_while_it_was_confirmed_is_not_told_as_a_default_that_is_best() -> None:
     fell = "intra_op_num_threads=2 failed 2 times during confirmation: crash: killed by SIGSEGV"
-    text = words.headline(golden_tune.default_best(fell=fell).result)
+    text = tune_headline.headline(golden_tune.default_best(fell=fell).result)
     assert f"the leader failed: {fell}" in text
     assert "keep" not in text
 
@@ -174,7 +186,7 @@ def test_a_challenger_stopped_by_a_guard_names_the_guard_and_the_way_out() -> No
     found = golden_tune.default_best(
         refused=golden_tune.refused(confirmed(0.8, 0.78, 0.82, guards=(memory,)))
     )
-    text = words.headline(found.result)
+    text = tune_headline.headline(found.result)
     facts(text, "1.25x", "faster", "p50", "1.22-1.28", "+30.0 %", "--allow memory")
     assert "(--allow memory)" in text
     assert text.startswith("inconclusive: no change proposed, after 7 configurations")
@@ -184,21 +196,25 @@ def test_what_was_far_ahead_and_not_allowed_stands_in_the_answer_itself() -> Non
     """Of a speech model OpenVINO took 59 % less and twice the memory, which only the long form told."""
     aside = "OpenVINO was faster than the default (-59 % in 2 blocks) but was rejected: --allow memory"
     found = golden_tune.default_best(left_aside=aside)
-    assert aside in " ".join(golden.printed(words.document(found), 100).split())
-    assert aside not in golden.printed(words.document(golden_tune.default_best()), 100)
+    assert aside in " ".join(golden.printed(tune_words.document(found), 100).split())
+    assert aside not in golden.printed(tune_words.document(golden_tune.default_best()), 100)
     assert "59 %" in pages.render(found)
 
 
 def test_a_gain_that_is_proven_and_not_worth_a_change_is_called_what_it_is() -> None:
     small = golden_tune.refused(confirmed(0.985, 0.98, 0.99))
-    text = words.headline(golden_tune.default_best(refused=small, worth_ratio=0.03).result)
+    text = tune_headline.headline(golden_tune.default_best(refused=small, worth_ratio=0.03).result)
     facts(text, "1.02x", "faster", "p50", "1.01-1.02", "3.0 %")
     assert "keep" not in text
     today = golden_tune.with_current(
         winner=golden_tune.CURRENT, against_current=None, winner_figures=None, settings=(), refused=small,
         worth_ratio=0.03,
     )  # fmt: skip
-    facts(words.headline(today.result), "no change proposed, after 7 configurations", "today (p50 12.1 ms)")
+    facts(
+        tune_headline.headline(today.result),
+        "no change proposed, after 7 configurations",
+        "today (p50 12.1 ms)",
+    )
 
 
 def test_going_back_to_the_default_is_an_answer() -> None:
@@ -209,19 +225,21 @@ def test_going_back_to_the_default_is_an_answer() -> None:
         against_default=None,
         settings=(),
     ).result
-    text = words.headline(result)
+    text = tune_headline.headline(result)
     facts(text, "faster: 1.17x", "1.14-1.21x", "today 12.1 ms -> 10.3 ms", "with the untouched default")
 
 
 def test_no_gain_over_today_is_not_called_one() -> None:
     result = golden_tune.with_current(against_current=confirmed(0.99, 0.97, 1.01)).result
-    text = words.headline(result)
+    text = tune_headline.headline(result)
     facts(text, "inconclusive: -1.0 %", "-3.0 %", "+1.0 %", "16 fresh", "1.5 %")
     assert "faster" not in text and "confirmed" not in text
 
 
 def test_race_figures_never_call_themselves_confirmed() -> None:
-    text = words.headline(golden_tune.tuned(against_default=confirmed(0.9, 0.88, 0.92, phase="race")).result)
+    text = tune_headline.headline(
+        golden_tune.tuned(against_default=confirmed(0.9, 0.88, 0.92, phase="race")).result
+    )
     assert "exploratory, 16 race blocks" in text and "confirmed" not in text
 
 
@@ -237,7 +255,9 @@ def test_race_figures_never_call_themselves_confirmed() -> None:
 )
 def test_the_gain_is_named_after_what_was_compared(estimand: str, part: str) -> None:
     found = confirmed(0.9, 0.885, 0.917, estimand=estimand)
-    assert words.headline(golden_tune.tuned(estimand=estimand, against_default=found).result).startswith(part)
+    assert tune_headline.headline(
+        golden_tune.tuned(estimand=estimand, against_default=found).result
+    ).startswith(part)
 
 
 def test_nothing_tried_claims_nothing() -> None:
@@ -269,19 +289,19 @@ def test_a_target_that_was_asked_for_is_named_where_no_time_was_left_for_it() ->
         result.candidates[-1], plan=on, fate="not-tried", why="the budget ended"
     )
     asked = msgspec.structs.replace(result, candidates=(*result.candidates, waiting))
-    (late,) = words.late(asked, ["openvino"])
+    (late,) = tune_words.late(asked, ["openvino"])
     assert late == "openvino was not tested: no time left (--budget 360s is enough)"
     # Before anything was proposed, and where it was refused with a reason, which is told instead.
-    assert words.late(msgspec.structs.replace(result, candidates=()), ["openvino"]) == (late,)
-    assert words.late(result, ["openvino"]) == ()
-    text = words.untested(msgspec.structs.replace(asked, not_tried=("int8", late)))
+    assert tune_words.late(msgspec.structs.replace(result, candidates=()), ["openvino"]) == (late,)
+    assert tune_words.late(result, ["openvino"]) == ()
+    text = tune_words.untested(msgspec.structs.replace(asked, not_tried=("int8", late)))
     facts(text, "1 not possible or allowed here (-v lists them)", late)
 
 
 @pytest.mark.parametrize("kind", ["default", "today"])
 def test_nothing_tested_is_never_keep_the_default(kind: str) -> None:
     envelope = untested(kind)
-    text = words.headline(envelope.result)
+    text = tune_headline.headline(envelope.result)
     facts(text, "nothing tested: the budget ended before any other configuration ran", "--budget 360s")
     found = brief.make(envelope, {}, spins=lambda plan: True)
     assert found is not None
@@ -317,7 +337,7 @@ def test_what_runs_is_the_best_only_where_a_gain_would_have_been_seen(
     ):
         found = brief.make(envelope, {}, spins=lambda plan: True)
         assert found is not None
-        text = words.headline(envelope.result)
+        text = tune_headline.headline(envelope.result)
         assert "no gain confirmed among" in text and ("keep " in text) == best
         assert tune_page.title(envelope.result).startswith("Keep " if best else "Inconclusive")
         assert found.decision == ("keep" if best else "unproven")
@@ -329,16 +349,18 @@ def test_configurations_that_all_failed_are_no_proof() -> None:
         for c in golden_tune.candidates()
         if c.fate not in ("default", "current", "not-tried")
     )
-    text = words.headline(golden_tune.default_best(candidates=failed, smallest_effect_ratio=0.01).result)
+    text = tune_headline.headline(
+        golden_tune.default_best(candidates=failed, smallest_effect_ratio=0.01).result
+    )
     assert f"no gain confirmed among {len(failed)} configurations, which all failed" in text
 
 
 def test_what_would_have_been_seen_falls_back_on_the_known_wait() -> None:
     found = golden_tune.default_best(smallest_effect_ratio=None).result
-    assert "an artificial +5.0 % slowdown was detected" in words.headline(found)
+    assert "an artificial +5.0 % slowdown was detected" in tune_headline.headline(found)
     missed = Control(name="spike-in", ok=True, n_blocks=9, expected_ratio=1.05, detected=False)
     quiet = msgspec.structs.replace(found, controls=(missed,))
-    assert "the minimum detectable effect is not known" in words.headline(quiet)
+    assert "the minimum detectable effect is not known" in tune_headline.headline(quiet)
 
 
 @pytest.mark.parametrize(
@@ -357,29 +379,32 @@ def test_a_guard_says_what_its_interval_shows(
 ) -> None:
     item = Guard(figure="p95", ratio=1.0, ratio_low=low, ratio_high=high, limit_ratio=1.05, failed=failed)
     assert guard_state(item) == state
-    assert words.guard(item).endswith(state)
+    assert tune_details.guard(item).endswith(state)
 
 
 def test_unknown_guard() -> None:
     item = Guard(figure="p95", limit_ratio=1.05, known=False, note="too few requests")
-    assert words.guard(item) == "p95 not known"
+    assert tune_details.guard(item) == "p95 not known"
 
 
 def test_rewrites_are_not_called_settings() -> None:
     setting_ = golden_tune.usual().settings[0]
     rewrite = msgspec.structs.replace(setting_, name="hard-swish", value="", shown=False, without_ratio=None)
-    assert words.settings_summary((rewrite, rewrite)) == "2 rewrites, not measured one by one"
-    assert words.settings_summary((rewrite, setting_)) == "1 rewrite and 1 setting, 1 of them shown to pay"
-    assert words.settings_summary((rewrite,)) == "1 rewrite"
+    assert tune_details.settings_summary((rewrite, rewrite)) == "2 rewrites, not measured one by one"
+    assert (
+        tune_details.settings_summary((rewrite, setting_))
+        == "1 rewrite and 1 setting, 1 of them shown to pay"
+    )
+    assert tune_details.settings_summary((rewrite,)) == "1 rewrite"
 
 
 def test_settings_that_were_not_shown_to_pay_are_not_said_to() -> None:
     settings = golden_tune.usual().settings
     weak = msgspec.structs.replace(settings[1], shown=False)
-    assert words.settings_summary((settings[0], weak)) == "2 settings, 1 of them shown to pay"
-    assert words.settings_summary((weak,)) == "1 setting"
-    assert words.settings_summary((weak, weak)) == "2 settings, none shown to pay alone"
-    assert words.settings_summary(()) == ""
+    assert tune_details.settings_summary((settings[0], weak)) == "2 settings, 1 of them shown to pay"
+    assert tune_details.settings_summary((weak,)) == "1 setting"
+    assert tune_details.settings_summary((weak, weak)) == "2 settings, none shown to pay alone"
+    assert tune_details.settings_summary(()) == ""
 
 
 @pytest.mark.parametrize(
@@ -387,7 +412,7 @@ def test_settings_that_were_not_shown_to_pay_are_not_said_to() -> None:
     [(0.5, 0.8, "1.25-2.00"), (0.0, 0.8, "1.25 or more"), (0.5, None, "up to 2.00"), (0.0, None, "no bound")],
 )
 def test_open_intervals_are_said_in_words(low: float, high: float | None, text: str) -> None:
-    assert words.factors(low, high) == text
+    assert numbers.factors(low, high) == text
 
 
 @pytest.mark.parametrize(
@@ -402,5 +427,5 @@ def test_open_intervals_are_said_in_words(low: float, high: float | None, text: 
 def test_what_is_left_of_a_budget_is_told_with_the_arithmetic(left: float, needed: float, text: str) -> None:
     result = golden_tune.usual()
     budget = msgspec.structs.replace(result.budget, left_s=left, next_s=needed)
-    whole = words.spent(msgspec.structs.replace(result, budget=budget))
-    assert whole == words.spent(result) + text
+    whole = tune_details.spent(msgspec.structs.replace(result, budget=budget))
+    assert whole == tune_details.spent(result) + text

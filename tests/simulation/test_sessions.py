@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from ortune.report import tune_words
+from ortune.report import tune_details
 from ortune.store.db import Store
 from ortune.targets.machine import MOST_ALIVE
 from simulated_machine import Faults, Killed, Lab, Weather
@@ -144,6 +144,6 @@ def test_budget_that_is_left_is_given_back_with_the_arithmetic(tmp_path: Path) -
     budget = session.envelope.result.budget
     assert budget.left_s > 1.0 and budget.next_s > budget.left_s  # else that step would have been taken
     assert session.spent_s + budget.left_s <= session.budget_s + 1e-6
-    assert tune_words.spent(session.envelope.result).endswith(
+    assert tune_details.spent(session.envelope.result).endswith(
         f"{budget.left_s:.0f} s left (one more configuration takes {budget.next_s:.0f} s)"
     )

@@ -35,6 +35,8 @@ from ortune.report import (
     profile_words,
     quantize_words,
     serve_words,
+    tune_facts,
+    tune_headline,
     tune_words,
 )
 from ortune.report.document import Document
@@ -76,7 +78,7 @@ class Answer:
     allowed: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     bundle: str = ""
-    standing: tune_words.Standing | None = None
+    standing: tune_facts.Standing | None = None
     reproduce: str = ""
 
 
@@ -107,11 +109,11 @@ def _compared(result: CompareResult) -> Answer:
 
 
 def _tuned(result: TuneResult) -> Answer:
-    today = tune_words.today(result)
+    today = tune_facts.today(result)
     base_plan = today if today is not None else result.default
     base = result.current_figures if today is not None else result.default_figures
     kept = result.winner == base_plan
-    comparison = None if kept else tune_words.deciding(result)
+    comparison = None if kept else tune_facts.deciding(result)
     new = Side(
         label=result.side.label,
         model=result.side.model,
@@ -139,7 +141,7 @@ def _tuned(result: TuneResult) -> Answer:
         allowed=result.allowed,
         notes=result.notes,
         bundle=result.bundle,
-        standing=tune_words.standing(result) if kept else None,
+        standing=tune_facts.standing(result) if kept else None,
         reproduce=result.reproduce,
     )
 
@@ -158,7 +160,7 @@ def _doctor_headline(result: DoctorResult) -> str:
 
 
 def _tune_headline(result: TuneResult) -> str:
-    return result.headline or tune_words.headline(result)
+    return result.headline or tune_headline.headline(result)
 
 
 def _bench_headline(result: BenchResult) -> str:

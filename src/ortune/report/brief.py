@@ -25,7 +25,7 @@ from ortune.records import (
     Workload,
 )
 from ortune.report import headline as heads
-from ortune.report import sides, tune_words
+from ortune.report import sides, tune_headline
 from ortune.report.answer import Answer, answer
 from ortune.report.answer_commands import (
     compare_line,
@@ -36,8 +36,7 @@ from ortune.report.answer_commands import (
 )
 from ortune.report.brief_cpus import pauses_note
 from ortune.report.brief_risks import blocks, risks
-from ortune.report.numbers import change, duration, interval_name, memory, span
-from ortune.report.tune_words import times
+from ortune.report.numbers import change, duration, interval_name, memory, span, times
 
 LOAD_PER_S = 100.0
 UNSURE: dict[str | None, str] = {
@@ -158,9 +157,7 @@ def _evidence(both: Answer) -> str:
     level, n = interval_name(compared.level), blocks(compared)
     figure = compared.estimand.partition(" (")[0]
     if compared.verdict == "faster":
-        return (
-            f"{figure} by a factor of {times(1 / compared.ratio)}, {level} {tune_words.bounds(compared)}, {n}"
-        )
+        return f"{figure} by a factor of {times(1 / compared.ratio)}, {level} {tune_headline.bounds(compared)}, {n}"
     if sides.no_interval(compared):
         return f"{figure} looks {change(compared.ratio)} in {n}, too few for an interval"
     interval = span(compared.ratio_low, compared.ratio_high)
@@ -170,7 +167,7 @@ def _evidence(both: Answer) -> str:
 def _whole_answer(envelope: Envelope[Record]) -> str:
     """Where nothing is better there is no comparison to quote: what was tried, and what would have been seen."""
     result = envelope.result
-    return result.headline or tune_words.headline(result) if isinstance(result, TuneResult) else ""
+    return result.headline or tune_headline.headline(result) if isinstance(result, TuneResult) else ""
 
 
 def _figures(

@@ -10,7 +10,7 @@ from ortune.report.answer import Answer
 from ortune.report.checks import GUARD_NAMES, guard_state, trouble
 from ortune.report.compare_outputs import alike
 from ortune.report.finding_words import about_measurement
-from ortune.report.tune_words import guard
+from ortune.report.tune_details import guard
 
 Level = Literal["fine", "look", "stop"]
 

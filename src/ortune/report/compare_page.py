@@ -9,9 +9,8 @@ from ortune.report import compare_words, sides
 from ortune.report import headline as heads
 from ortune.report.chart import Interval, bounds_of, factor_axis
 from ortune.report.document import Cell, Column, Document, Head, Line, Points, Table, Tone, table
-from ortune.report.numbers import factor
+from ortune.report.numbers import factor, factors, times
 from ortune.report.sections.profile import difference
-from ortune.report.tune_words import factors, times
 
 PROVEN = ("faster", "slower", "equivalent")
 TONES: dict[str, Tone] = {"faster": "good", "slower": "bad"}

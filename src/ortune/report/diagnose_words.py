@@ -25,7 +25,7 @@ from ortune.report.document import (
     table,
 )
 from ortune.report.numbers import change, enough, span
-from ortune.report.tune_words import LONGEST_PLAN, counted
+from ortune.report.tune_headline import LONGEST_PLAN, counted
 
 _VERDICTS = {
     "faster": "verified",

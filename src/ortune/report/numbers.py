@@ -46,6 +46,20 @@ def factor(value: float) -> str:
     return f"{value:.{2 if value == 1 else digits}f}"
 
 
+def times(value: float) -> str:
+    """A factor: "1.11x", "17.3x"."""
+    return f"{three(value)}x"
+
+
+def factors(ratio_low: float | None, ratio_high: float | None) -> str:
+    """An interval of ratios as speed-up factors: "1.09-1.13"; an open end is said in words."""
+    if not ratio_low:
+        return f"{three(1 / ratio_high)} or more" if ratio_high else "no bound"
+    return (
+        f"{three(1 / ratio_high)}-{three(1 / ratio_low)}" if ratio_high else f"up to {three(1 / ratio_low)}"
+    )
+
+
 def change(ratio: float) -> str:
     """A ratio as a signed change: 0.981 is "-1.9 %"."""
     return f"{100 * (ratio - 1):+.1f} %"

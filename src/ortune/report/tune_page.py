@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from ortune.records import Comparison, Envelope, TuneResult
 from ortune.report import headline as heads
-from ortune.report import sides
-from ortune.report import tune_words as words
+from ortune.report import sides, tune_facts, tune_headline, tune_words
 from ortune.report.chart import Chart, Interval, bounds_of, factor_axis
 from ortune.report.document import Block, Code, Document, Head, Line, Pairs, Section, stopped
-from ortune.report.numbers import percent
+from ortune.report.numbers import percent, times
 from ortune.report.sections import sections
 from ortune.report.sections import tune as folder
 from ortune.report.sections.tune import _points as points
@@ -21,25 +20,25 @@ GAUGE_PX = 38
 def document(envelope: Envelope[TuneResult]) -> Document:
     """The whole report of a tuning."""
     result = envelope.result
-    deciding = words.deciding(result)
+    deciding = tune_facts.deciding(result)
     large, unit = _large(result, deciding)
     machine = f" on {envelope.host.cpu}" if envelope.host else ""
     return Document(
         title=f"ortune tune: {result.side.label}",
         before=stopped(envelope),
         blocks=[
-            Line(result.headline or words.headline(result), "strong"),
-            *(Line(text, "look") for text in words.limits(result)),
+            Line(result.headline or tune_headline.headline(result), "strong"),
+            *(Line(text, "look") for text in tune_headline.limits(result)),
             Section(title="Code to paste", blocks=_paste(result)),
             Section(
-                title="Next", blocks=[Code(title="", lines=words.next_commands(envelope), commands=True)]
+                title="Next", blocks=[Code(title="", lines=tune_words.next_commands(envelope), commands=True)]
             ),
             *sections(folder, envelope),
         ],
         head=Head(
             large=large,
             unit=unit,
-            tone="" if large or words.stays_best(result) else "unsure",
+            tone="" if large or tune_facts.stays_best(result) else "unsure",
             values=_values(result),
             beside=Section(
                 title="How sure", blocks=[*_gauge(result, deciding), Pairs(rows=_sure(result, deciding))]
@@ -52,12 +51,12 @@ def document(envelope: Envelope[TuneResult]) -> Document:
 
 def title(result: TuneResult) -> str:
     """The answer in very few words."""
-    return " ".join(part for part in _large(result, words.deciding(result)) if part)
+    return " ".join(part for part in _large(result, tune_facts.deciding(result)) if part)
 
 
 def _paste(result: TuneResult) -> list[Block]:
-    default = "today's plan" if words.today(result) is not None else "the default"
-    code = words.code_lines(result.code) if words.replaces(result) else []
+    default = "today's plan" if tune_facts.today(result) is not None else "the default"
+    code = tune_words.code_lines(result.code) if not tune_facts.kept(result) else []
     return [
         Code(title="", lines=code),
         Line("" if code else f"Nothing to change: you already run {default}."),
@@ -67,15 +66,15 @@ def _paste(result: TuneResult) -> list[Block]:
 
 def _large(result: TuneResult, claim: Comparison | None) -> tuple[str, str]:
     """The factor and what it is of; without a proven gain the verdict in words."""
-    verdict = words.verdict(result)
+    verdict = tune_facts.verdict(result)
     if verdict == "faster" and claim is not None:
-        unit = words.gain_unit(claim.ratio, claim.estimand)
-        than = " than today" if words.today(result) is not None else ""
-        return words.times(1 / claim.ratio).replace("x", "×"), f"{unit}{than}"
+        unit = tune_headline.gain_unit(claim.ratio, claim.estimand)
+        than = " than today" if tune_facts.today(result) is not None else ""
+        return times(1 / claim.ratio).replace("x", "×"), f"{unit}{than}"
     if result.wrong_default is not None and result.winner == result.default:
         return "", f"Set {result.default.describe()}"
-    if words.stays_best(result):
-        return "", "Keep the current configuration" if words.today(result) else "Keep the default"
+    if tune_facts.stays_best(result):
+        return "", "Keep the current configuration" if tune_facts.today(result) else "Keep the default"
     text = heads.word(verdict, result.estimand, result.worth_ratio)
     return "", text[:1].upper() + text[1:]
 
@@ -84,14 +83,14 @@ def _gauge(result: TuneResult, claim: Comparison | None) -> list[Chart]:
     """The interval on an axis around "no change"."""
     if claim is None:
         return []
-    now = words.today(result) is not None
+    now = tune_facts.today(result) is not None
     one, base = ("today", "what runs today") if now else ("default", "the default")
     low, high = bounds_of(claim.ratio_low, claim.ratio_high)
     factor = 1 / claim.ratio
     axis = factor_axis(
-        [v for v in (factor, low, high) if v is not None], lambda t: one if t == 1 else words.times(t)
+        [v for v in (factor, low, high) if v is not None], lambda t: one if t == 1 else times(t)
     )
-    alt = f"Against {base}: {words.times(factor)}, {words.interval_of(claim)} {words.bounds(claim)}"
+    alt = f"Against {base}: {times(factor)}, {tune_headline.interval_of(claim)} {tune_headline.bounds(claim)}"
     sure = claim.phase == "confirm"
     mark = Interval(middle=factor, low=low, high=high, hue="winner", sure=sure)
     return [Chart(alt=alt, marks=(mark,), height_px=GAUGE_PX, x=axis)]
@@ -107,21 +106,21 @@ def _values(result: TuneResult) -> list[tuple[str, str, str]]:
     return [
         (role, points.role_words(result, role), sides.value(side, result.estimand))
         for role in points.roles(result)
-        if (side := figures[role]) is not None and (role != "winner" or words.both_values(result))
+        if (side := figures[role]) is not None and (role != "winner" or tune_headline.both_values(result))
     ]
 
 
 def _sure(result: TuneResult, claim: Comparison | None) -> list[tuple[str, str]]:
     """What the claim rests on, as names and values."""
     if claim is None:
-        n = len(words.tried(result.candidates))
+        n = len(tune_facts.tried(result.candidates))
         share = result.smallest_effect_ratio
         least = percent(share) if share else "not known"
         return [("configurations tested", str(n)), *([("minimum detectable effect", least)] if n else [])]
     kind = "fresh" if claim.phase == "confirm" else "race"
     dropped = f", {claim.n_dropped} dropped" if claim.n_dropped else ""
     return [
-        (words.interval_of(claim), words.bounds(claim)),
+        (tune_headline.interval_of(claim), tune_headline.bounds(claim)),
         ("blocks", f"{claim.n_blocks} {kind}{dropped}"),
         ("minimum detectable effect", percent(claim.smallest_effect_ratio)),
         (

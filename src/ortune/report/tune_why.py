@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from ortune.records import ProfileDifference, TuneResult
 from ortune.report import difference_words as differences
-from ortune.report import tune_words as words
-from ortune.report.numbers import duration, shorten
+from ortune.report import tune_details, tune_facts
+from ortune.report.numbers import duration, factors, shorten, times
 from ortune.report.profile_tables import category_words
 
 LEAST_PART = 0.1
@@ -39,19 +39,19 @@ def won(difference: ProfileDifference) -> str:
 def left(result: TuneResult) -> list[tuple[str, str]]:
     """Without a winner: how near the nearest came, what settings cannot reach, and what was not tried."""
     rows = []
-    measured = [c for c in words.tried(result.candidates) if c.ratio and c.fate == "retired"]
+    measured = [c for c in tune_facts.tried(result.candidates) if c.ratio and c.fate == "retired"]
     nearest = min(measured, key=lambda c: c.ratio or 1.0, default=None)
     if result.refused is not None:
         rows.append(("nearest", result.refused.why))
     elif nearest is not None and nearest.ratio:
-        interval = f", {words.factors(nearest.ratio_low, nearest.ratio_high)}" if nearest.ratio_low else ""
-        text = f"{nearest.plan.describe()}: {words.times(1 / nearest.ratio)} of the default's speed{interval}"
+        interval = f", {factors(nearest.ratio_low, nearest.ratio_high)}" if nearest.ratio_low else ""
+        text = f"{nearest.plan.describe()}: {times(1 / nearest.ratio)} of the default's speed{interval}"
         rows.append(("nearest", f"{text}, race data"))
     if result.headroom is not None:
         rows.append(("remaining potential", result.headroom.sentence))
     untested = [c for c in result.candidates if c.fate == "not-tried"]
     if untested:
-        names = ", ".join(c.plan.describe() for c in untested[: words.NAMED])
-        more = f" and {len(untested) - words.NAMED} more" if len(untested) > words.NAMED else ""
+        names = ", ".join(c.plan.describe() for c in untested[: tune_details.NAMED])
+        more = f" and {len(untested) - tune_details.NAMED} more" if len(untested) > tune_details.NAMED else ""
         rows.append(("not tested", f"{names}{more}"))
     return rows

@@ -20,7 +20,7 @@ from ortune.experiment.so_far import so_far
 from ortune.experiment.watcher import Watcher
 from ortune.knobs.spinning import spins
 from ortune.records import BundleInfo, Envelope, Host, IssueReport, ReportResult, StoredSession
-from ortune.report import brief, history, skeleton_words, tune_words
+from ortune.report import brief, history, skeleton_words, tune_headline
 from ortune.report.answer import KINDS, answer
 from ortune.store import reading
 from ortune.store.db import SessionHead
@@ -276,7 +276,7 @@ class _Reader:
             label=folder.name,
             state="done",
             verdict=info.proof.verdict if info.proof else "",
-            headline=tune_words.bundle_headline(info),
+            headline=tune_headline.bundle_headline(info),
             host=info.host,
             here=self._is_here(info.host),
             build=_build(info),

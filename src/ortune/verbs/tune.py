@@ -40,7 +40,7 @@ from ortune.records import (
     RewriteSpec,
     TuneResult,
 )
-from ortune.report import finding_words, tune_words
+from ortune.report import finding_words, tune_facts, tune_headline, tune_words
 from ortune.search.figures import require_objective
 from ortune.search.guards import GUARDS
 from ortune.search.plan_edits import merge
@@ -426,13 +426,13 @@ def _tune(
         places=places,
         not_tried=(*result.not_tried, *late),
         notes=(*result.notes, *opened.played_notes),
-        headline=tune_words.headline(result),
+        headline=tune_headline.headline(result),
         reproduce=command("tune", options),
         headroom=headroom,
         default_profile=short,
         why=winner_difference(run, result),
     )
-    untested = tune_words.nothing_tested(result)
+    untested = tune_facts.nothing_tested(result)
     return run, opened.document(
         result,
         status="interrupted" if run.stopped else "ok",

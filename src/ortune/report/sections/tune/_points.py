@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from ortune.records import BlockPoint, TuneResult
-from ortune.report import sides, tune_words
+from ortune.report import sides, tune_facts
 from ortune.report.numbers import duration, memory
 
 # A block names its arms by role where it has fixed ones, and by plan id in the race.
@@ -24,7 +24,7 @@ def value(result: TuneResult, point: BlockPoint, role: str) -> float | None:
 def roles(result: TuneResult) -> tuple[str, ...]:
     """The roles that are plans of their own: the default, today's plan and the winner."""
     names = ["default"]
-    if tune_words.today(result) is not None:
+    if tune_facts.today(result) is not None:
         names.append("current")
     if result.winner not in (result.default, result.current):
         names.append("winner")

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ortune.records import BlockPoint, Comparison, Envelope, TuneResult
-from ortune.report import tune_words as words
+from ortune.report import tune_headline
 from ortune.report.chart import Box, Chart, Segment, bounds_of, factor_axis, in_order, order_axis
 from ortune.report.document import Block, Column, Fold, table
+from ortune.report.numbers import times
 from ortune.report.sections.tune import _points as points
 
 ORDER = 30
@@ -63,11 +64,11 @@ def _chart(
         return []
     low, high = bounds_of(comparison.ratio_low, comparison.ratio_high)
     ends = [end for end in (low, high) if end is not None]
-    axis = factor_axis([*numbers, *ends], words.times, slowest=0.01)
+    axis = factor_axis([*numbers, *ends], times, slowest=0.01)
     across = order_axis(len(factors), "first block", "last block")
     estimate = 1 / comparison.ratio
     against = {"default": "the default", "current": "what runs today"}[base]
-    claim = f"{words.times(estimate)} ({words.bounds(comparison)})"
+    claim = f"{times(estimate)} ({tune_headline.bounds(comparison)})"
     return [
         Chart(
             title=f"Against {against}: {claim}, {len(numbers)} blocks",

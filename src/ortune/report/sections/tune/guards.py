@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ortune.records import Envelope, Guard, TuneResult
-from ortune.report import tune_words as words
+from ortune.report import tune_details, tune_facts, tune_headline, tune_words
 from ortune.report.chart import CHANGES, Axis, Interval, Mark, Segment, factor_axis
 from ortune.report.checks import GUARD_NAMES, guard_state
 from ortune.report.document import Block, Cell, Column, Line, table
@@ -19,18 +19,18 @@ NOTE = (
 def blocks(envelope: Envelope[TuneResult]) -> list[Block]:
     """A row a guard, the outputs, and what describes both sides."""
     result = envelope.result
-    deciding = words.deciding(result)
+    deciding = tune_facts.deciding(result)
     guards = deciding.guards if deciding is not None else ()
     ends = [v for g in guards for v in (g.ratio, g.ratio_low, g.ratio_high, g.limit_ratio) if v]
     axis = factor_axis(ends, lambda t: f"{100 * (t - 1):+.0f} %" if t != 1 else "0 %", steps=CHANGES)
-    base = "what runs today" if words.today(result) is not None else "the default"
+    base = "what runs today" if tune_facts.today(result) is not None else "the default"
     columns = [
         Column("figure", "text"),
         Column(f"against {base}", "chart", axis=axis),
         Column("change, limit, answer", "text"),
     ]
-    heads, *rows = words.sides(result)
-    outputs = words.outputs(result)
+    heads, *rows = tune_words.sides(result)
+    outputs = tune_headline.outputs(result)
     return [
         table(columns, [_row(guard, axis) for guard in guards]),
         Line(f"Outputs of the winner against the default: {outputs}." if outputs else ""),
@@ -56,6 +56,6 @@ def _row(guard: Guard, axis: Axis) -> list[Cell]:
         text = f"{change(guard.ratio)}{f' ({interval})' if interval else ''}; limit {limit}: {state}"
     return [
         Cell(GUARD_NAMES[guard.figure]),
-        Cell(f"{words.guard(guard)}; limit {limit}", marks=tuple(marks)),
+        Cell(f"{tune_details.guard(guard)}; limit {limit}", marks=tuple(marks)),
         Cell(text, guard.note, "bad" if guard.failed else ""),
     ]

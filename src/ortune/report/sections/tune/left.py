@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from ortune.records import Envelope, TuneResult
-from ortune.report import tune_why
-from ortune.report import tune_words as words
+from ortune.report import tune_facts, tune_why
 from ortune.report.document import Block, Pairs
 
 ORDER = 2
@@ -15,6 +14,6 @@ NOTE = "No change is proposed. The closest candidates, what no setting can impro
 def blocks(envelope: Envelope[TuneResult]) -> list[Block]:
     """Facts; none where something won."""
     result = envelope.result
-    if words.replaces(result):
+    if not tune_facts.kept(result):
         return []
     return [Pairs(rows=tune_why.left(result))]

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ortune.records import Candidate, Comparison, Envelope, Plan, TuneResult
-from ortune.report import sides
-from ortune.report import tune_words as words
+from ortune.report import numbers, sides, tune_details
 from ortune.report.chart import Axis, Interval, bounds_of, factor_axis
 from ortune.report.document import Block, Cell, Column, Points, Row, Tone, table
 
@@ -39,7 +38,7 @@ def blocks(envelope: Envelope[TuneResult]) -> list[Block]:
         Column("against the default, and outcome", "text"),
     ]
     reasons: list[Row] = [
-        [Cell(c.plan.describe(), c.origin), words.FATES[c.fate], c.why or "no reason was recorded"]
+        [Cell(c.plan.describe(), c.origin), tune_details.FATES[c.fate], c.why or "no reason was recorded"]
         for c in rest
     ]
     return [
@@ -56,7 +55,7 @@ def _axis(confirmed: Comparison | None, measured: Sequence[Candidate]) -> Axis:
     # An interval after two blocks spans everything: it may widen the axis by a tenth at most.
     lowest, highest = min([1.0, *factors]) / 1.1, max([1.0, *factors]) * 1.1
     bounds = [1 / v for c in measured for v in (c.ratio_low, c.ratio_high) if v]
-    return factor_axis([*factors, *(min(highest, max(lowest, b)) for b in bounds)], words.times)
+    return factor_axis([*factors, *(min(highest, max(lowest, b)) for b in bounds)], numbers.times)
 
 
 def _confirmed(winner: Plan, claim: Comparison) -> list[Cell]:
@@ -70,7 +69,7 @@ def _confirmed(winner: Plan, claim: Comparison) -> list[Cell]:
 
 
 def _raced(candidate: Candidate) -> list[Cell]:
-    fate = "winner, in the race" if candidate.fate == "winner" else words.FATES[candidate.fate]
+    fate = "winner, in the race" if candidate.fate == "winner" else tune_details.FATES[candidate.fate]
     name = Cell(candidate.plan.describe(), candidate.origin, TONES.get(candidate.fate, ""))
     bounds = (candidate.ratio_low, candidate.ratio_high)
     if candidate.fate == "default":
@@ -91,8 +90,8 @@ def _row(
     factor, has_interval = 1 / ratio, bounds[0] is not None
     low, high = bounds_of(*bounds) if has_interval else (factor, factor)
     hue = {"good": "winner", "look": "current"}.get(name.tone, "other")
-    interval = f" ({words.factors(*bounds)})" if has_interval else ""
-    text = f"{words.times(factor)}{interval}"
+    interval = f" ({numbers.factors(*bounds)})" if has_interval else ""
+    text = f"{numbers.times(factor)}{interval}"
     blocks = "1 block" if n_blocks == 1 else f"{n_blocks} blocks"
     beneath = f"{blocks}; {fate}{f': {why}' if why else ''}"
     alt = f"{text} {'confirmed' if sure else 'exploratory'}"

@@ -6,7 +6,8 @@ from ortune.records import Envelope, Host, TuneResult
 from ortune.report.answer_commands import model_of
 from ortune.report.document import Block, Code, Pairs
 from ortune.report.numbers import memory
-from ortune.report.tune_words import code_lines, spent
+from ortune.report.tune_details import spent
+from ortune.report.tune_words import code_lines
 
 ORDER = 110
 TITLE = "Reproduce"

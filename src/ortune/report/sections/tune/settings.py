@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from ortune.records import Envelope, SettingWorth, TuneResult
-from ortune.report import tune_words as words
+from ortune.report import tune_details
 from ortune.report.chart import Interval, Mark, factor_axis
 from ortune.report.document import Block, Cell, Column, table
+from ortune.report.numbers import times
 
 ORDER = 40
 TITLE = "The winner's settings"
@@ -26,7 +27,7 @@ def blocks(envelope: Envelope[TuneResult]) -> list[Block]:
     ends = [v for s in result.settings for v in (s.without_ratio, s.without_low, s.without_high) if v]
     columns = [
         Column("setting", "name"),
-        Column("time without it / with it", "chart", axis=factor_axis(ends, words.times)),
+        Column("time without it / with it", "chart", axis=factor_axis(ends, times)),
         Column("worth", "text"),
     ]
     ordered = sorted(result.settings, key=lambda s: not s.kept)
@@ -39,7 +40,7 @@ def _row(item: SettingWorth) -> list[Cell]:
     if ratio is not None:
         low, high = (item.without_low, item.without_high) if has_interval else (ratio, ratio)
         marks = (Interval(middle=ratio, low=low, high=high, hue="winner" if item.kept else "other"),)
-    name, worth = words.setting(item), words.worth(item)
+    name, worth = tune_details.setting(item), tune_details.worth(item)
     about = "; ".join(part for part in (item.summary, LEVELS[item.read_back]) if part)
     return [
         Cell(name, about),

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from ortune.records import CaseResult, Envelope, TuneResult
-from ortune.report import sides
-from ortune.report import tune_words as words
+from ortune.report import numbers, sides, tune_facts
 from ortune.report.chart import Interval, bounds_of, factor_axis
 from ortune.report.document import Block, Cell, Column, table
-from ortune.report.numbers import duration
+from ortune.report.numbers import duration, times
 
 ORDER = 70
 TITLE = "By input shape"
@@ -20,8 +19,8 @@ def blocks(envelope: Envelope[TuneResult]) -> list[Block]:
     factors = [1 / v for c in result.cases for v in (c.ratio, c.ratio_low, c.ratio_high) if v]
     columns = [
         Column("shape", "text"),
-        Column("speed-up", "chart", axis=factor_axis(factors, words.times)),
-        Column(f"{words.base_name(result)} to winner", "text"),
+        Column("speed-up", "chart", axis=factor_axis(factors, times)),
+        Column(f"{tune_facts.base_name(result)} to winner", "text"),
     ]
     return [table(columns, [_row(case) for case in result.cases])]
 
@@ -29,7 +28,7 @@ def blocks(envelope: Envelope[TuneResult]) -> list[Block]:
 def _row(case: CaseResult) -> list[Cell]:
     low, high = bounds_of(case.ratio_low, case.ratio_high)
     factor = 1 / case.ratio
-    gain = f"{words.times(factor)} ({words.factors(case.ratio_low, case.ratio_high)})"
+    gain = f"{times(factor)} ({numbers.factors(case.ratio_low, case.ratio_high)})"
     new = sides.case_value(case)
     both = f"{duration(case.base_ns)}{f' to {new}' if new else ''}"
     return [

@@ -14,7 +14,7 @@ from ortune.report.profile_tables import category_words
 from ortune.report.sections._stack import stack
 from ortune.report.sections.profile import difference
 from ortune.report.sections.tune._points import role_words
-from ortune.report.tune_words import today
+from ortune.report.tune_facts import today
 
 ORDER = 5
 TITLE = "Where the time goes"

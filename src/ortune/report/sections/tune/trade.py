@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ortune.records import Envelope, TuneResult
-from ortune.report import tune_words as words
+from ortune.report import tune_details
 from ortune.report.document import Block, Cell, Column, table
 
 ORDER = 60
@@ -18,7 +18,7 @@ NOTE = (
 
 def blocks(envelope: Envelope[TuneResult]) -> list[Block]:
     """A row an optimum."""
-    best, plan, *figures, standing = words.TRADE
+    best, plan, *figures, standing = tune_details.TRADE
     columns = [
         replace(best, head="best by"),
         Column(plan.head, "name"),
@@ -26,7 +26,7 @@ def blocks(envelope: Envelope[TuneResult]) -> list[Block]:
         replace(standing, head="standing"),
     ]
     rows = [
-        [Cell(text, tone="strong" if row.confirmed else "") for text in words.trade_cells(row)]
+        [Cell(text, tone="strong" if row.confirmed else "") for text in tune_details.trade_cells(row)]
         for row in envelope.result.trade
     ]
     return [table(columns, rows)]

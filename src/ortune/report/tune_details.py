@@ -1,0 +1,231 @@
+"""What supports the answer of a tuning: what each setting brings, guards, noise, notes, failures and time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ortune.providers import short
+from ortune.records import (
+    Adoption,
+    BudgetReport,
+    Candidate,
+    Comparison,
+    Guard,
+    PlanStatus,
+    SettingWorth,
+    TradeRow,
+    TuneResult,
+)
+from ortune.report import finding_words
+from ortune.report.checks import GUARD_NAMES, control_words, guard_state
+from ortune.report.compare_words import VERIFIED
+from ortune.report.document import Column
+from ortune.report.numbers import change, duration, memory, size, span
+from ortune.report.placement_words import placed
+from ortune.report.tune_facts import deciding, left_out
+from ortune.report.tune_headline import counted
+
+NAMED = 6  # plans in a list, at most
+LEAST_LEFT_S = 1.0
+"""Of a budget: less is not worth a word."""
+FATES: dict[PlanStatus, str] = {
+    "winner": "winner",
+    "default": "the default",
+    "current": "runs today",
+    "retired": "retired",
+    "failed": "failed",
+    "wrong-output": "wrong output",
+    "pruned": "part did not pay",
+    "not-tried": "not tried",
+}
+
+
+def adopting(adoption: Adoption) -> str:
+    """What it takes to run with another build: the command, its size, its licence, and what it replaces."""
+    licenses = (
+        ", ".join(dict.fromkeys(license for license in adoption.licenses if license)) or "licence unknown"
+    )
+    place = (
+        f", in an environment without {adoption.instead_of}, whose place it takes"
+        if adoption.instead_of
+        else ""
+    )
+    cost = f"{size(adoption.size_bytes)} on disk; {licenses}"
+    return f"pip install {' '.join(adoption.requirements)}{place} ({cost})"
+
+
+def elsewhere(result: TuneResult) -> list[tuple[str, str]]:
+    """Each other execution provider that was raced and did not win: how far its best plan came, and where it loses."""
+    own = result.winner.provider_names
+    raced: dict[str, Candidate] = {}
+    for candidate in result.candidates:
+        name = candidate.plan.provider_names[0]
+        if name in own or name == result.default.provider_names[0] or candidate.ratio is None:
+            continue
+        best = raced.setdefault(name, candidate)
+        if candidate.ratio < (best.ratio or candidate.ratio):
+            raced[name] = candidate
+    rows = []
+    for name, best in raced.items():
+        assert best.ratio is not None
+        text = f"{change(best.ratio)} at best in {best.n_blocks} block{'' if best.n_blocks == 1 else 's'} (exploratory)"
+        rows.append((short(name), f"not taken: {text}{f'; {best.why}' if best.why else ''}"))
+    return rows
+
+
+def guard(item: Guard) -> str:
+    """One guard by its interval: "p95 -3.1 % (-5.0 % to -1.2 %) no worse"."""
+    name, state = GUARD_NAMES[item.figure], guard_state(item)
+    if item.ratio is None or state == "not known":
+        return f"{name} not known"
+    interval = f" ({span(item.ratio_low, item.ratio_high)})" if item.ratio_low is not None else ""
+    return f"{name} {change(item.ratio)}{interval} {state}"
+
+
+def settings_summary(settings: Sequence[SettingWorth]) -> str:
+    """How many rewrites and settings the winner has and how many were shown to pay, or ""."""
+    kept = [s for s in settings if s.kept]
+    if not kept:
+        return ""
+    paying, n_rewrites = sum(pays(s) for s in kept), sum(not s.value for s in kept)
+    what = counted(n_rewrites, len(kept) - n_rewrites)
+    if len(kept) == 1:
+        return what + (", shown to pay" if paying else "")
+    if not paying and all(s.without_ratio is None for s in kept):
+        return f"{what}, not measured one by one"
+    shown = {0: "none shown to pay alone", len(kept): "each shown to pay"}.get(
+        paying, f"{paying} of them shown to pay"
+    )
+    return f"{what}, {shown}"
+
+
+def pays(item: SettingWorth) -> bool:
+    """Whether leaving the setting out was confirmed slower."""
+    return item.shown
+
+
+def setting(item: SettingWorth) -> str:
+    """A setting or rewrite as it is written in a plan."""
+    return f"{item.name}={item.value}" if item.value else item.name
+
+
+def worth(item: SettingWorth) -> str:
+    """What leaving a setting out costs: "+4.2 % without it (+2.0 % to +6.1 %)"."""
+    if item.without_ratio is None:
+        return "not measured on its own"
+    interval = f" ({span(item.without_low, item.without_high)})" if item.without_low is not None else ""
+    return f"{change(item.without_ratio)} without it{interval}"
+
+
+def details(result: TuneResult) -> list[tuple[str, str]]:
+    """What supports the headline, each with its name: settings, guards, noise, findings, notes, failures."""
+    kept = [s for s in result.settings if s.kept]
+    rows = [("setting" if s.value else "rewrite", f"{setting(s)}: {worth(s)}{_level(s)}") for s in kept]
+    rows.append(("winner", settings_summary(result.settings)))
+    rows.append(("statistic", result.estimand))
+    if result.runtime is not None:
+        runtimes = f"{result.runtime.build}; the default ran with {result.side.runtime.build}"
+        rows.append(("runtime", runtimes))
+    rows += [("placement", text) for text in placed(result.placement)]
+    if result.adoption is not None:
+        rows.append(("adopting it", adopting(result.adoption)))
+    rows += elsewhere(result)
+    compared = deciding(result)
+    if compared is not None:
+        rows.append(("guards", "; ".join(guard(g) for g in compared.guards)))
+    if result.alone is not None:
+        rows.append(("alone", alone(result.alone)))
+    rows.append(("noise", noise(result)))
+    if result.headroom is not None:
+        rows.append(("headroom", result.headroom.sentence))
+    rows += finding_words.rows(result.findings)
+    rows += [("note", text) for text in result.notes]
+    if result.hardware_bound:
+        rows.append(
+            ("note", "the winner's model is bound to this CPU; the bundle also contains the portable one")
+        )
+    if result.fallback is not None:
+        rows.append(("fallback", f"{result.fallback.describe()}, on a device that cannot run the winner"))
+    for status in ("failed", "wrong-output"):
+        rows += [
+            (FATES[status], f"{c.plan.describe()}: {c.why}") for c in result.candidates if c.fate == status
+        ]
+    if left := left_out(result.candidates):
+        names = [c.plan.describe() for c in left]
+        more = [f"and {len(names) - NAMED} more"] if len(names) > NAMED else []
+        rows.append(("not tested", "; ".join([*names[:NAMED], *more])))
+    if result.not_tried:
+        rows.append(("not tried", ", ".join(result.not_tried)))
+    return [(name, text) for name, text in rows if text]
+
+
+def _level(item: SettingWorth) -> str:
+    if not item.value and item.read_back == "effect":
+        return "; stored in the model file"
+    return f"; {VERIFIED[item.read_back]}"
+
+
+def alone(comparison: Comparison) -> str:
+    """The last check: what the winner does where no other trial is alive."""
+    interval = span(comparison.ratio_low, comparison.ratio_high)
+    return f"{change(comparison.ratio)} ({interval}) in {comparison.n_blocks} blocks of one process at a time"
+
+
+def noise(result: TuneResult) -> str:
+    """What the controls said, and how many blocks were dropped."""
+    parts = control_words(result.controls)
+    dropped = sum(bool(p.dropped) for p in result.points)
+    if dropped:
+        parts.append("one block dropped" if dropped == 1 else f"{dropped} blocks dropped")
+    return "; ".join(parts)
+
+
+def trade_cells(row: TradeRow) -> tuple[str, ...]:
+    """Title, plan, latency, CPU time per run, peak memory, standing."""
+    standing = "confirmed" if row.confirmed else "kept" if row.kept else "exploratory"
+    figures = duration(row.latency_ns), duration(row.cpu_per_run_ns), memory(row.peak_bytes)
+    return row.title, row.plan.describe(), *figures, standing
+
+
+TRADE = (
+    *(Column(head, "text") for head in ("", "plan")),
+    *(Column(head) for head in ("p50", "CPU time per run", "peak memory")),
+    Column("", "text"),
+)
+
+
+def where_kept(result: TuneResult) -> list[tuple[str, str]]:
+    """Where the deliverables lie, and how to get them again."""
+    named = [
+        ("bundle", result.bundle),
+        ("report", result.report),
+        ("spent", spent(result)),
+        *(("again", line) for line in result.reproduce.splitlines()),
+    ]
+    return [(name, text) for name, text in named if text]
+
+
+def spent(result: TuneResult) -> str:
+    """What the run took: trials, and seconds by phase."""
+    b = result.budget
+    phases = (
+        ("start and pilot", b.before_s),
+        ("calibration", b.calibration_s),
+        ("race", b.race_s),
+        ("confirmation", b.confirm_s),
+    )
+    parts = [f"{name} {seconds:.0f} s" for name, seconds in phases if seconds]
+    if b.n_trials:
+        parts.insert(0, f"{b.n_trials} trials")
+        parts += _unspent(b)
+    return ", ".join(parts)
+
+
+def _unspent(b: BudgetReport) -> list[str]:
+    """What is left of a budget, with the arithmetic."""
+    if b.left_s < LEAST_LEFT_S:
+        return []
+    if not b.next_s:
+        return [f"{b.left_s:.0f} s left (every configuration was tested)"]
+    when = "" if b.next_s > b.left_s else " after the confirmation"
+    return [f"{b.left_s:.0f} s left{when} (one more configuration takes {b.next_s:.0f} s)"]

@@ -1,0 +1,280 @@
+"""The answer of a tuning in at most two lines: the verdict, the figure, and what it takes."""
+
+from __future__ import annotations
+
+from ortune.records import BundleInfo, Comparison, Plan, TuneResult
+from ortune.report import compare_outputs, precision_words
+from ortune.report import headline as heads
+from ortune.report import sides as two_sides
+from ortune.report.checks import GUARD_NAMES
+from ortune.report.numbers import change, factors, interval_name, percent, span, times
+from ortune.report.tune_facts import (
+    deciding,
+    fewer_bits,
+    kept,
+    least_seen,
+    left_out,
+    nothing_tested,
+    stays_best,
+    today,
+    tried,
+    verdict,
+)
+
+LONGEST_PLAN, LONGEST_LEADER = 70, 40
+"""Characters of a plan that a headline names: one that is shipped, and one that is not. A longer one is counted."""
+
+
+def headline(result: TuneResult) -> str:
+    """The answer in at most two lines: the verdict, the figure with its interval, with what it was reached."""
+    estimand, within = result.estimand, result.worth_ratio
+    return heads.headline(verdict(result), *_said(result), estimand=estimand, within=within)
+
+
+def limits(result: TuneResult) -> list[str]:
+    """What a reader of the headline must know besides."""
+    if nothing_tested(result):
+        return []
+    wrong = [_wrong_default(result)] if result.wrong_default is not None else []
+    if kept(result) or result.budget.exploratory:
+        return wrong
+    return [*wrong, *([result.caution] if result.caution else []), *_final(result)]
+
+
+def _said(result: TuneResult) -> list[str]:
+    """The figure, and what it takes."""
+    if nothing_tested(result):
+        why = _untested_words(result)
+        return [why, *_rerun(result, why), *_runs_now(result)]
+    if result.budget.exploratory:
+        return _exploratory(result)
+    return _stays(result) if kept(result) else _gain(result)
+
+
+def _wrong_default(result: TuneResult) -> str:
+    """That the default is wrong, and what is right in its place."""
+    return f"the default's outputs are wrong, those of {result.default.describe()} are right"
+
+
+def lost_shapes(result: TuneResult) -> list[str]:
+    """The shapes of a mix that the winner was shown to lose: a gain on the whole must not hide them."""
+    return [
+        f"SLOWER at {case.case} {change(case.ratio)} ({span(case.ratio_low, case.ratio_high)})"
+        for case in result.cases
+        if case.ratio_low > 1
+    ]
+
+
+def bounds(comparison: Comparison) -> str:
+    """The interval of a comparison as speed-up factors."""
+    return factors(comparison.ratio_low, comparison.ratio_high)
+
+
+def _final(result: TuneResult) -> list[str]:
+    """What a quantized winner rests on: with invented inputs it is not final."""
+    row = fewer_bits(result)
+    return [precision_words.rests_on(result.calibration, row)] if row and result.calibration else []
+
+
+def gain_unit(ratio: float, estimand: str) -> str:
+    """What a factor is a factor of: "faster in p50", "faster to start", "less peak memory"."""
+    kind, name = two_sides.kind(estimand), two_sides.statistic(estimand)
+    if kind in ("memory", "cpu"):
+        return f"{'less' if ratio <= 1 else 'the'} {name}"
+    text = "faster" if ratio <= 1 else "slower"
+    return f"{text} to start" if kind == "cold" else f"{text} in {name}"
+
+
+def gain_words(comparison: Comparison) -> str:
+    """What got better and by how much: "1.11x faster in p50", "1.30x less peak memory"."""
+    ratio = comparison.ratio
+    return f"{times(max(ratio, 1 / ratio))} {gain_unit(ratio, comparison.estimand)}"
+
+
+def blocks_words(comparison: Comparison) -> str:
+    """What the claim rests on: "16 fresh blocks" confirm it; race data is called exploratory."""
+    if comparison.phase == "race":
+        return f"exploratory, {heads.count(comparison.n_blocks, 'race block')}"
+    return heads.count(comparison.n_blocks, "fresh block")
+
+
+def _gain(result: TuneResult) -> list[str]:
+    """What the winner gains over what runs, and what it is."""
+    claim = deciding(result)
+    if claim is None:
+        return [f"{result.winner.describe()} looked fastest, but nothing was confirmed", *_runs_now(result)]
+    now = today(result) is not None
+    base, arrow, new = both_values(result).partition(" -> ")
+    both = f"{'today ' if now else ''}{base} -> {new}" if arrow else "against today" if now else ""
+    said = ", ".join(filter(None, (heads.measured(claim, blocks_words(claim)), both)))
+    with_ = f"with {_named(result)}" if result.winner != result.default else "with the untouched default"
+    if claim.verdict != "faster":
+        return [said, with_, _seen(result)]
+    default = [] if result.winner == result.default or not now else [_default_takes(result)]
+    difference = outputs(result)
+    return [said, with_, *lost_shapes(result), *default, *([difference] if difference else [])]
+
+
+def _runs_now(result: TuneResult, *, keep: bool = False) -> list[str]:
+    """What runs today and what the untouched default would be, where the two differ; and that it stays."""
+    if today(result) is None:
+        return ["keep the default"] if keep else []
+    of, figures = two_sides.statistic(result.estimand), result.current_figures
+    value = f" ({of} {two_sides.value(figures, result.estimand)})" if figures is not None else ""
+    return [f"{'keep ' if keep else ''}what runs today{value}", _default_takes(result)]
+
+
+def _default_takes(result: TuneResult) -> str:
+    return f"the default takes {two_sides.value(result.default_figures, result.estimand)}"
+
+
+def _rerun(result: TuneResult, said: str) -> list[str]:
+    """The budget that is enough, where it is known and not said yet."""
+    enough_s = result.budget.enough_s
+    return [f"rerun with --budget {enough_s:.0f}s"] if enough_s and "--budget" not in said else []
+
+
+def both_values(result: TuneResult) -> str:
+    """What is replaced and what replaces it ("11.0 ms -> 9.90 ms"); "" where the paired change is another one."""
+    base = result.current_figures if today(result) is not None else result.default_figures
+    comparison = deciding(result)
+    return (
+        two_sides.values(base, result.winner_figures or result.default_figures, comparison)
+        if comparison
+        else ""
+    )
+
+
+def interval_of(comparison: Comparison) -> str:
+    """What its interval is called; of two claims, against the default and against today, it is one for both."""
+    return interval_name(comparison.level)
+
+
+def _named(result: TuneResult) -> str:
+    """What the winner is: named where that is short, else counted."""
+    plan = result.winner
+    build = [result.runtime.build] if result.runtime else []
+    said = plan.describe() if plan != Plan() or not build else ""
+    if len(said) > LONGEST_PLAN:
+        said = counted(len(plan.rewrites), len(plan.settings))
+    return " and ".join([*build, *([said] if said else [])])
+
+
+def counted(rewrites: int, settings: int) -> str:
+    """How many there are of each: "2 rewrites and 1 setting"."""
+    kinds = ((rewrites, "rewrite"), (settings, "setting"))
+    return " and ".join(f"{n} {name}{'' if n == 1 else 's'}" for n, name in kinds if n)
+
+
+def _exploratory(result: TuneResult) -> list[str]:
+    """What looks fastest where nothing could be confirmed, why not, and the budget that confirms it."""
+    measured = [c for c in tried(result.candidates) if c.ratio is not None]
+    best = min(measured, key=lambda c: c.ratio or 1.0, default=None)
+    n = len(tried(result.candidates))
+    which = "the one configuration tried" if n == 1 else f"{n} configurations tried"
+    if best is not None and best.ratio is not None and best.ratio < 1 - result.worth_ratio:
+        gain = f"{times(1 / best.ratio)} {gain_unit(best.ratio, result.estimand)}"
+        blocks = heads.count(best.n_blocks, "block")
+        text = f"{best.plan.describe()} looks {gain} (exploratory: {blocks}, unconfirmed)"
+    else:
+        text = f"nothing looks faster than the default among the {which} (exploratory, unconfirmed)"
+    short = f"{result.budget.budget_s:.0f} s are too short to"
+    failed = any(not control.ok for control in result.controls)
+    why = f"{short} repeat the failed checks" if failed else f"{short} confirm one change"
+    return [text, why, *_rerun(result, "")]
+
+
+def _stays(result: TuneResult) -> list[str]:
+    """That nothing better was confirmed, who came nearest, and what could have been seen."""
+    refused, n = result.refused, _tried_words(result)
+    rest = [*_runs_now(result, keep=stays_best(result)), _seen(result)]
+    if refused is None or result.fell:
+        fell = f"the leader failed: {result.fell}" if result.fell else ""
+        return [f"no gain confirmed among {n}", fell, *rest]
+    if refused.comparison.verdict == "faster":
+        return [
+            f"no change proposed, after {n}",
+            _not_proposed(result, refused.comparison),
+            *_runs_now(result),
+        ]
+    said = heads.measured(refused.comparison, blocks_words(refused.comparison))
+    return [f"{said} with {_leader(result)}, the best of {n}", *rest]
+
+
+def _not_proposed(result: TuneResult, claim: Comparison) -> str:
+    """Why what is faster is not shipped."""
+    gain = f"{_leader(result)} is {gain_words(claim)} ({interval_of(claim)} {bounds(claim)})"
+    if claim.ratio > 1 - result.worth_ratio:
+        return f"{gain}, less than the {percent(result.worth_ratio)} worth a change"
+    failed = [g for g in claim.guards if g.failed]
+    allow = " ".join(f"--allow {g.figure}" for g in failed)
+    worse = " and ".join(f"{GUARD_NAMES[g.figure]} {change(g.ratio or 1)}" for g in failed)
+    return f"{gain}, but {worse}, more than allowed ({allow})"
+
+
+def _untested_words(result: TuneResult) -> str:
+    """Why nothing was tested."""
+    why = "no other configuration is possible or allowed here"
+    if not result.budget.n_trials and result.budget.promise:
+        why = result.budget.promise
+    elif left_out(result.candidates) or not result.budget.n_trials:
+        why = "the budget ended before any other configuration ran"
+    elif not_made := [c.why for c in result.candidates if c.fate == "not-tried" and c.why]:
+        why = not_made[0]
+    return why
+
+
+def _leader(result: TuneResult) -> str:
+    """What led the race and is not shipped."""
+    name = result.refused.plan.describe() if result.refused else ""
+    return name if name and len(name) <= LONGEST_LEADER else "the leader"
+
+
+def _tried_words(result: TuneResult) -> str:
+    """How many configurations ran, and under which conditions: "7 configurations on an idle machine"."""
+    n = len(tried(result.candidates))
+    which = ["the one configuration tried" if n == 1 else f"{n} configurations"]
+    if n and not any(c.n_blocks for c in tried(result.candidates)):
+        which = [
+            "the one configuration tried, which failed" if n == 1 else f"{n} configurations, which all failed"
+        ]
+    which += [f"for these {len(result.cases)} shapes"] if len(result.cases) > 1 else []
+    conditions = [result.conditions] if result.conditions and result.refused is None else []
+    return " ".join([*which, *conditions])
+
+
+def _seen(result: TuneResult) -> str:
+    """The smallest effect that could have been seen; never silent about it."""
+    return _detectable(result) or "the minimum detectable effect is not known"
+
+
+def _detectable(result: TuneResult) -> str:
+    """The same; "" where it is not known."""
+    share = least_seen(result)
+    if share is not None:
+        return f"minimum detectable effect {percent(share)}"
+    for control in result.controls:
+        if control.name == "spike-in" and control.detected and control.expected_ratio:
+            return f"an artificial {change(control.expected_ratio)} slowdown was detected"
+    return ""
+
+
+def outputs(result: TuneResult) -> str:
+    """How equal the winner's outputs are to the default's, or ""."""
+    difference = result.outputs
+    if difference is None:
+        return ""
+    if not difference.ok:
+        return f"outputs differ: {difference.what}"
+    if row := fewer_bits(result):
+        return precision_words.error(row.outputs or difference)
+    return f"outputs {compare_outputs.alike(difference)}"
+
+
+def bundle_headline(info: BundleInfo) -> str:
+    """What a bundle says of itself."""
+    proof = info.proof
+    if proof is None:
+        return f"{info.plan.describe()}; the bundle contains no proof"
+    said = heads.measured(proof, blocks_words(proof))
+    return heads.headline(proof.verdict, said, f"with {info.plan.describe()}", estimand=proof.estimand)
