@@ -16,7 +16,7 @@ from ortune.profiling.nodes import Origins
 from ortune.profiling.processes import Process, Seen
 from ortune.records import ProfileDifference, Sensors
 from ortune.report import difference_words as words
-from ortune.report import profile_words
+from ortune.report import profile_nodes, profile_notes, profile_words
 from ortune.trace.attribution import attribute
 from ortune.trace.read import read_trace
 from ortune.trace.table import Trace
@@ -88,6 +88,6 @@ def test_kernels_and_copies_of_cuda_stand_beside_the_host(tmp_path: Path) -> Non
     assert first.name in profile_words.headline(result) and "the GPU computes for" in profile_words.headline(
         result
     )
-    table = profile_words.nodes(result, 5)
+    table = profile_nodes.nodes(result, 5)
     assert [column.head for column in table.columns][:3] == ["node", "on the device", "of it"]
-    assert "to the device 588 KiB" in dict(profile_words.notes(result))["copies"]
+    assert "to the device 588 KiB" in dict(profile_notes.notes(result))["copies"]

@@ -12,7 +12,7 @@ import pytest
 
 import ortune
 from ortune.records import ProfileResult
-from ortune.report import profile_words
+from ortune.report import profile_notes, profile_words
 from ortune.trace.events import one_event
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "trace"))
@@ -52,7 +52,7 @@ def told(path: Path, lines: list[str], end: str = "\n]\n") -> tuple[ProfileResul
     path.write_text("[\n" + ",\n".join(lines) + end)
     result = ortune.profile(path, store=path.parent / "store").result
     assert isinstance(result, ProfileResult)
-    return result, profile_words.damage(result)
+    return result, profile_notes.damage(result)
 
 
 def shares(result: ProfileResult) -> dict[str, float]:

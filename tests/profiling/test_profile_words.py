@@ -24,7 +24,7 @@ from ortune.records import (
     RunVariance,
     TraceInfo,
 )
-from ortune.report import finding_words, profile_words
+from ortune.report import finding_words, profile_nodes, profile_notes, profile_words
 from ortune.verbs import profile as flow
 
 GOLDEN = Path(__file__).resolve().parents[1] / "trace" / "golden"
@@ -96,8 +96,8 @@ def test_kernels_without_a_host_are_not_told_as_a_host(tmp_path: Path, starts: b
     # Two kernels of 500 ns start 1000 ns apart.
     assert share == pytest.approx({"kernels": 2 / 3, "device-idle": 1 / 3} if starts else {"kernels": 1.0})
     assert any("33 % of the run is device idle time" in text for text in found.findings) == starts
-    assert "on the device" not in dict(profile_words.notes(found))
-    assert profile_words.absent_categories(found) == "", "nothing is known of the host"
+    assert "on the device" not in dict(profile_notes.notes(found))
+    assert profile_nodes.absent_categories(found) == "", "nothing is known of the host"
 
 
 def test_a_log_with_a_host_has_its_kernels_beside(tmp_path: Path) -> None:

@@ -13,8 +13,7 @@ from facts import facts
 from golden_profile import HOSTILE, KINDS, profiled
 
 from ortune.records import DifferenceRow, Envelope, Finding, MemoryOwner
-from ortune.report import markdown, tune_why
-from ortune.report import profile_words as words
+from ortune.report import markdown, profile_memory, profile_nodes, profile_words, tune_why
 from ortune.report.difference_words import answer as difference_answer
 from ortune.report.difference_words import became, of_eight_bits
 from ortune.report.difference_words import brief as difference_brief
@@ -27,7 +26,7 @@ from ortune.report.sections.profile import difference as sections
 
 def shown(envelope: Envelope, width: int) -> str:
     """The page as plain text at that width, with what supports the answer."""
-    return golden.printed(words.document(envelope), width, whole=True)
+    return golden.printed(profile_words.document(envelope), width, whole=True)
 
 
 def flat(text: str) -> str:
@@ -37,7 +36,7 @@ def flat(text: str) -> str:
 @pytest.mark.parametrize("kind", sorted(KINDS))
 @pytest.mark.parametrize("width", [80, 140])
 def test_terminal_fits_its_width(kind: str, width: int) -> None:
-    assert golden.widest(words.document(KINDS[kind]), width) <= width
+    assert golden.widest(profile_words.document(KINDS[kind]), width) <= width
 
 
 def test_first_comes_the_answer() -> None:
@@ -54,7 +53,7 @@ def test_a_node_that_its_start_bounds_has_no_ratio_to_its_roofline() -> None:
         msgspec.structs.replace(n, bound="overhead", fast_ns=5e6, floor_ns=1.0) for n in envelope.result.nodes
     ]
     result = msgspec.structs.replace(envelope.result, nodes=tuple(nodes))
-    table = words.nodes(result)
+    table = profile_nodes.nodes(result)
     heads = [column.head for column in table.columns]
     row = dict(zip(heads, (cell.text for cell in table.rows[0]), strict=True))
     assert (row["x roofline"], row["bound"]) == ("", "overhead")
@@ -286,10 +285,10 @@ def test_the_headline_has_the_share_that_the_table_has() -> None:
         for i, c in enumerate(result.categories)
     )
     result = msgspec.structs.replace(result, categories=thirds)
-    shares = [part for name, _, _, part in words.category_rows(result) if name is not None]
+    shares = [part for name, _, _, part in profile_nodes.category_rows(result) if name is not None]
     assert sorted(shares) == ["33.3", "33.3", "33.4"], "they add up"
-    first = next(part for name, _, _, part in words.category_rows(result) if name == thirds[0].name)
-    assert f": {first} % " in words.run_sentence(result)
+    first = next(part for name, _, _, part in profile_nodes.category_rows(result) if name == thirds[0].name)
+    assert f": {first} % " in profile_words.run_sentence(result)
 
 
 def test_a_difference_without_an_owner_has_a_sentence_too() -> None:
@@ -302,7 +301,7 @@ def test_a_difference_without_an_owner_has_a_sentence_too() -> None:
 
 @pytest.mark.parametrize("kind", sorted(KINDS))
 def test_shares_and_times_add_up_as_they_are_shown(kind: str) -> None:
-    rows = words.category_rows(KINDS[kind].result)
+    rows = profile_nodes.category_rows(KINDS[kind].result)
     if not rows:
         assert kind == "bare"
         return
@@ -339,7 +338,7 @@ def test_units_give_four_digits(ns: float, text: str) -> None:
 
 def test_findings_are_told_with_their_codes() -> None:
     found = Finding(code="THR002", what="a node waits", fix="fewer threads")
-    assert words.findings(msgspec.structs.replace(golden_profile.usual(), stands_out=(found,))) == [
+    assert profile_words.findings(msgspec.structs.replace(golden_profile.usual(), stands_out=(found,))) == [
         "THR002 a node waits -> fewer threads"
     ]
 
@@ -370,14 +369,14 @@ def test_names_are_shown_as_they_are(number: int) -> None:
     start = visible[:12]
     assert text.count(start) > 20
     assert "\x1b" not in text and "\u202e" not in text
-    page = markdown.render(words.document(envelope))
+    page = markdown.render(profile_words.document(envelope))
     page = "\n".join(line for line in page.splitlines() if not line.startswith("    "))
     assert "<script" not in page.replace("\\<", "") and "<img" not in page.replace("\\<", "")
     assert "\x1b" not in page and "\u202e" not in page
 
 
 def test_markdown_says_the_same_in_tables() -> None:
-    page = markdown.render(words.document(KINDS["difference"]))
+    page = markdown.render(profile_words.document(KINDS["difference"]))
     facts(page, "computing, in kernels", "47.70", "50.60", "+2.90", "+2.50", "+3.30")
     for part in (
         "### ortune profile: encoder.onnx",
@@ -394,13 +393,13 @@ def test_markdown_says_the_same_in_tables() -> None:
     assert (
         "its times are impossible*\n\n*the trace was truncated; the readable part is shown*\n\n"
         "### ortune profile: cut.json\n\n**no run was recorded"
-    ) in markdown.render(words.document(KINDS["bare"]))
+    ) in markdown.render(profile_words.document(KINDS["bare"]))
 
 
 def test_the_largest_layers_are_the_first_level_that_tells_something() -> None:
-    listing = words.layers(golden_profile.usual())
+    listing = profile_nodes.layers(golden_profile.usual())
     assert [row[0].text for row in listing.rows] == [f"encoder/layer.{n}" for n in range(4)]
-    assert words.layers(golden_profile.bare()).rows == ()
+    assert profile_nodes.layers(golden_profile.bare()).rows == ()
 
 
 def test_too_few_runs_name_no_owner_and_what_took_less_is_said() -> None:
@@ -408,22 +407,22 @@ def test_too_few_runs_name_no_owner_and_what_took_less_is_said() -> None:
     replace = msgspec.structs.replace
     assert result.variance is not None and result.variance.extra_ns is not None
     few = replace(result.variance, slow_runs=0, usual_ns=None, extra_ns=None, owners=())
-    assert "24 runs are too few to explain" in words.variance(replace(result, variance=few))
+    assert "24 runs are too few to explain" in profile_words.variance(replace(result, variance=few))
     less = replace(result.variance, less_ns=result.variance.extra_ns)
-    assert words.variance(replace(result, variance=less)).endswith("10.6 ms less)")
-    assert "less" not in words.variance(result)
+    assert profile_words.variance(replace(result, variance=less)).endswith("10.6 ms less)")
+    assert "less" not in profile_words.variance(result)
 
 
 def test_the_run_whose_memory_is_shown_is_named() -> None:
     result = golden_profile.usual()
     assert result.memory is not None
     first = msgspec.structs.replace(result.memory, run=0)
-    assert "(run 1, figures of the allocator" in words.memory_line(
+    assert "(run 1, figures of the allocator" in profile_memory.memory_line(
         msgspec.structs.replace(result, memory=first)
     )
     # One that was stored before all was summed tells what the allocator did.
     old = msgspec.structs.replace(first, owners=(), total_bytes=None, resident_bytes=None)
-    line = words.memory_line(msgspec.structs.replace(result, memory=old))
+    line = profile_memory.memory_line(msgspec.structs.replace(result, memory=old))
     assert line.startswith("141 MiB at most (at /encoder") and "KiB); the arena holds" in line
 
 
@@ -473,8 +472,8 @@ def test_operators_of_eight_bits_are_told_with_what_they_took_before() -> None:
 
 def test_the_first_screen_has_operators_beside_the_top_nodes() -> None:
     envelope = profiled()
-    text = flat(golden.printed(words.document(envelope), 120))
+    text = flat(golden.printed(profile_words.document(envelope), 120))
     assert "nodes (the most expensive" in text
     first = envelope.result.operators[0]
     assert f"{first.op_type} " in text[text.index("operators ") :]
-    assert len(words.operators(envelope.result).rows) <= words.TOP_OPERATORS + 1 == 11
+    assert len(profile_nodes.operators(envelope.result).rows) <= profile_nodes.TOP_OPERATORS + 1 == 11

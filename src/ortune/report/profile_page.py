@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from ortune.records import Envelope, ProfileDifference, ProfileResult
-from ortune.report import difference_words, stored_words
-from ortune.report import profile_words as words
+from ortune.report import difference_words, profile_memory, profile_notes, profile_words, stored_words
 from ortune.report.document import Code, Document, Head, Line, Pairs, Section, Tone, stopped
 from ortune.report.numbers import duration, memory
 from ortune.report.sections import profile as folder
@@ -17,15 +16,16 @@ def document(envelope: Envelope[ProfileResult]) -> Document:
     large, unit = _large(result)
     trace, against = result.trace, result.against
     return Document(
-        title=f"ortune profile: {words.subject(result)}",
-        before=[*(Line(text, "look") for text in words.damage(result)), *stopped(envelope)],
+        title=f"ortune profile: {profile_words.subject(result)}",
+        before=[*(Line(text, "look") for text in profile_notes.damage(result)), *stopped(envelope)],
         blocks=[
-            Line(words.headline(result), "strong"),
-            Line(f"A: {words.run_sentence(result)}" if against else ""),
+            Line(profile_words.headline(result), "strong"),
+            Line(f"A: {profile_words.run_sentence(result)}" if against else ""),
             Line(result.headroom.sentence if result.headroom else "", "good"),
             *sections(folder, envelope),
             Section(
-                title="Next", blocks=[Code(title="", lines=words.next_commands(envelope), commands=True)]
+                title="Next",
+                blocks=[Code(title="", lines=profile_words.next_commands(envelope), commands=True)],
             ),
         ],
         head=Head(
@@ -70,7 +70,7 @@ def _facts(envelope: Envelope[ProfileResult]) -> list[tuple[str, str]]:
     if result.slowdown_ratio is not None:
         rows.append(("with the profiler", f"{result.slowdown_ratio:.2f}x the time without"))
     if result.memory is not None:
-        rows.append(("peak memory", memory(words.memory_total(result.memory))))
+        rows.append(("peak memory", memory(profile_memory.memory_total(result.memory))))
     if result.side is not None:
         rows.append(("plan", result.side.plan.describe()))
         rows.append(("ONNX Runtime", result.side.runtime.build))

@@ -30,7 +30,7 @@ from ortune.records import (
     ProfileResult,
     Timeline,
 )
-from ortune.report import headroom_words, profile_words
+from ortune.report import headroom_words, profile_notes
 from ortune.report.answer_commands import IN_A_POD
 from ortune.report.difference_words import worded
 from ortune.report.finding_words import measurable, sentence
@@ -220,7 +220,7 @@ def _traces(options: Options, opened: Experiment, wanted: Deliverables) -> Envel
             side_times(str(name), [(side.trace, side.steady)], Origins())
             for name, side in ((options.subject, recorded), (options.against, other))
         )
-        of_b = [f"B: {text}" for text in (*profile_words.trace_notes(other_result), *other_result.notes)]
+        of_b = [f"B: {text}" for text in (*profile_notes.trace_notes(other_result), *other_result.notes)]
         against = msgspec.structs.replace(worded(difference_of(a, b)), b_trace=other_result.trace)
         result = msgspec.structs.replace(result, against=against, notes=(*result.notes, *of_b))
     # Without a machine: where a trace was taken is not in it.
@@ -237,7 +237,7 @@ def _trace(text: str, watch: Watcher) -> tuple[Recorded, ProfileResult]:
     result = result_of(text, recorded.trace, steady, recorded.warmup, Origins())
     result = _with_findings(result, rules.Facts())
     if recorded.n_whole > len(steady.runs):
-        note = profile_words.too_many_runs(recorded.n_whole, len(steady.runs))
+        note = profile_notes.too_many_runs(recorded.n_whole, len(steady.runs))
         result = msgspec.structs.replace(result, notes=(*result.notes, note))
     return recorded, result
 
@@ -301,7 +301,7 @@ class _Models:
             # That is work of the answer's kind, and takes about as long.
             origins(side, baseline.work, self.scratch, mine[0].trace, mine[0].graph)
             if map_s > self.experiment.answer_s
-            else Origins(trouble=profile_words.NOT_MAPPED)
+            else Origins(trouble=profile_notes.NOT_MAPPED)
             for side, baseline, mine in zip(sides, baselines, processes, strict=True)
         ]
 
@@ -329,7 +329,7 @@ class _Models:
             notes=(
                 *(text for text in base.notes if text.startswith(IN_A_POD)),
                 *(of_sides if len(sides) > 1 else filter(None, trouble)),
-                *profile_words.untraced(shown.untraced),
+                *profile_notes.untraced(shown.untraced),
                 *self.experiment.skipped(pace),
             ),
         )
@@ -372,10 +372,10 @@ class _Models:
         profile_s = 0.0 if again else sum(2 * start_s + self.experiment.answer_s for start_s in starts_s)
         left_s = self.experiment.pace(profile_s).left_s
         if needed_s > left_s:
-            self.no_peak = profile_words.no_time_for_peak(needed_s)
-            self.watch.say(profile_words.no_peak(self.no_peak, again=again))
+            self.no_peak = profile_notes.no_time_for_peak(needed_s)
+            self.watch.say(profile_notes.no_peak(self.no_peak, again=again))
             return doubted
-        self.watch.say(profile_words.PEAK_DOUBTED if again else profile_words.MEASURING_PEAK)
+        self.watch.say(profile_notes.PEAK_DOUBTED if again else profile_notes.MEASURING_PEAK)
         ends_s = monotonic.now_s() + left_s
         try:
             return measure_peak(
@@ -386,7 +386,7 @@ class _Models:
                 stop=lambda: monotonic.now_s() + needed_s / 2 > ends_s,
             )
         except OrtuneError as error:
-            self.watch.say(profile_words.no_peak(error.what, again=doubted is not None))
+            self.watch.say(profile_notes.no_peak(error.what, again=doubted is not None))
             self.no_peak = error.what
             return doubted
 

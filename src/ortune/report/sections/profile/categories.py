@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ortune.records import Envelope, ProfileResult
-from ortune.report import profile_words as words
+from ortune.report import profile_nodes
 from ortune.report.document import Block, Cell, Column, Row, table
 from ortune.report.sections._stack import stack
 
@@ -31,11 +31,11 @@ MEANINGS = {
 def blocks(envelope: Envelope[ProfileResult]) -> list[Block]:
     """One bar of all categories, and the table."""
     result = envelope.result
-    rows = words.category_rows(result)
+    rows = profile_nodes.category_rows(result)
     if not rows:
         return []
     *parts, (_, *total) = rows
-    absent = words.absent_categories(result)
+    absent = profile_nodes.absent_categories(result)
     boxes = [(str(name), f"{text}: {float(part):.1f} %", float(part)) for name, text, _, part in parts]
     whole = sum(max(0.0, part) for *_, part in boxes)
     alt = f"A run of {total[1]}: " + "; ".join(f"{text} {float(part):.1f} %" for _, text, _, part in parts)
@@ -45,7 +45,7 @@ def blocks(envelope: Envelope[ProfileResult]) -> list[Block]:
     return [
         stack("", boxes, whole, alt),
         table(
-            [Column("category", "text"), Column(words.category_unit(result).name), Column("%")],
+            [Column("category", "text"), Column(profile_nodes.category_unit(result).name), Column("%")],
             [*cells, [Cell(text, tone="strong") for text in total]],
             notes=[absent] if absent else [],
         ),

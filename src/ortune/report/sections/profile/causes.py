@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ortune.records import Envelope, ProfileResult
-from ortune.report import profile_words as words
+from ortune.report import profile_words
 from ortune.report.document import Block, Points
 
 ORDER = 15
@@ -13,4 +13,4 @@ NOTE = "Largest first."
 
 def blocks(envelope: Envelope[ProfileResult]) -> list[Block]:
     """A sentence each."""
-    return [Points(items=words.findings(envelope.result), marked=True)]
+    return [Points(items=profile_words.findings(envelope.result), marked=True)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from ortune.records import Envelope, LayerTime, ProfileResult
-from ortune.report import profile_words as words
+from ortune.report import profile_nodes
 from ortune.report.chart import Axis, Box, Chart
 from ortune.report.document import Block, Cell, Column, Fold, Row, table
 from ortune.report.numbers import duration
@@ -26,12 +26,12 @@ def blocks(envelope: Envelope[ProfileResult]) -> list[Block]:
     result = envelope.result
     if not result.layers:
         return []
-    tree = words.layer_tree(result.layers)
+    tree = profile_nodes.layer_tree(result.layers)
     places = list(_places(tree))
     whole = max(result.wall_ns, sum(one.time_ns for one in tree.get("", []))) or 1.0
     deepest = 1 + max(level for *_, level in places)
     alt = "Layers by time: " + ", ".join(
-        f"{name.text} {part.text}" for name, _, part, _ in words.layers(result).rows
+        f"{name.text} {part.text}" for name, _, part, _ in profile_nodes.layers(result).rows
     )
     chart = Chart(
         alt=alt,
@@ -64,7 +64,7 @@ def _side_by_side(layers: Sequence[LayerTime], at: float) -> list[tuple[LayerTim
 
 def _box(place: Place, result: ProfileResult) -> Box:
     one, at, level = place
-    share = words.share(one.time_ns, result)
+    share = profile_nodes.share(one.time_ns, result)
     return Box(
         x0=at,
         x1=at + one.time_ns,
@@ -84,7 +84,7 @@ def _table(places: Sequence[Place], result: ProfileResult) -> Fold:
         [
             Cell(one.layer if level == 0 else one.layer.rpartition("/")[2], level=level),
             duration(one.time_ns),
-            words.share(one.time_ns, result),
+            profile_nodes.share(one.time_ns, result),
             str(one.n_nodes),
         ]
         for i, (one, _, level) in enumerate(places)

@@ -6,9 +6,10 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
 from ortune.records import Envelope, MemoryPoint, MemoryProfile, ProfileResult
-from ortune.report import profile_words as words
 from ortune.report.chart import Axis, Box, Chart, Mark, Segment, zero_axis
 from ortune.report.document import Block, Cell, Column, Pairs, Row, table
+from ortune.report.profile_memory import memory_owner, memory_source, memory_total, size
+from ortune.report.profile_nodes import names
 
 ORDER = 80
 TITLE = "Memory"
@@ -24,38 +25,36 @@ def blocks(envelope: Envelope[ProfileResult]) -> list[Block]:
     memory = envelope.result.memory
     if memory is None:
         return []
-    names = words.names(envelope.result)
-    owners: list[Row] = [
-        (words.memory_owner(owner, names), words.size(owner.bytes)) for owner in memory.owners
-    ]
-    total = [Cell(text, tone="strong") for text in ("all together", words.size(words.memory_total(memory)))]
+    called = names(envelope.result)
+    owners: list[Row] = [(memory_owner(owner, called), size(owner.bytes)) for owner in memory.owners]
+    total = [Cell(text, tone="strong") for text in ("all together", size(memory_total(memory)))]
     return [
-        *([_chart(memory, names)] if memory.points else []),
-        Pairs(rows=_figures(memory, names)),
+        *([_chart(memory, called)] if memory.points else []),
+        Pairs(rows=_figures(memory, called)),
         table(COLUMNS, [*owners, total] if owners else [], title="Memory at the peak"),
     ]
 
 
-def _figures(memory: MemoryProfile, names: Mapping[str, str]) -> list[tuple[str, str]]:
+def _figures(memory: MemoryProfile, called: Mapping[str, str]) -> list[tuple[str, str]]:
     rows = [
-        ("in use at most", words.size(memory.peak_bytes)),
-        ("at node", names.get(memory.peak_node, memory.peak_node)),
-        ("held by the arena", "" if memory.held_bytes is None else words.size(memory.held_bytes)),
-        ("resident at most", "" if memory.resident_bytes is None else words.size(memory.resident_bytes)),
-        ("from", words.memory_source(memory)),
+        ("in use at most", size(memory.peak_bytes)),
+        ("at node", called.get(memory.peak_node, memory.peak_node)),
+        ("held by the arena", "" if memory.held_bytes is None else size(memory.held_bytes)),
+        ("resident at most", "" if memory.resident_bytes is None else size(memory.resident_bytes)),
+        ("from", memory_source(memory)),
     ]
     return [(name, text) for name, text in rows if text]
 
 
-def _chart(memory: MemoryProfile, names: Mapping[str, str]) -> Chart:
+def _chart(memory: MemoryProfile, called: Mapping[str, str]) -> Chart:
     arena = [p.held_bytes for p in memory.points if p.held_bytes is not None]
     most = max([memory.peak_bytes, *arena, *(p.in_use_bytes for p in memory.points), 1])
     unit = next((u for u in (2**30, 2**20, 2**10) if most >= u), 1)
     steps = _steps(memory.points)
     marks: list[Mark] = []
     for i, point in enumerate(steps):
-        beyond = f", {words.size(point.held_bytes)} held" if point.held_bytes is not None else ""
-        about = f"{names.get(point.node, point.node)}: {words.size(point.in_use_bytes)} in use{beyond}"
+        beyond = f", {size(point.held_bytes)} held" if point.held_bytes is not None else ""
+        about = f"{called.get(point.node, point.node)}: {size(point.in_use_bytes)} in use{beyond}"
         marks.append(Box(x0=i, x1=i + 1, y1=point.in_use_bytes, hue="in-use", about=about))
     marks += [
         Segment(x0=i, x1=i + 1, y0=point.held_bytes, y1=point.held_bytes, hue="arena")
@@ -63,8 +62,8 @@ def _chart(memory: MemoryProfile, names: Mapping[str, str]) -> Chart:
         if point.held_bytes is not None
     ]
     alt = (
-        f"Memory over {len(memory.points)} nodes; at most {words.size(memory.peak_bytes)} at "
-        f"{names.get(memory.peak_node, memory.peak_node)}"
+        f"Memory over {len(memory.points)} nodes; at most {size(memory.peak_bytes)} at "
+        f"{called.get(memory.peak_node, memory.peak_node)}"
     )
     ends = ((0.0, "first node"), (float(len(steps)), f"last of {len(memory.points)}"))
     return Chart(
@@ -72,7 +71,7 @@ def _chart(memory: MemoryProfile, names: Mapping[str, str]) -> Chart:
         marks=tuple(marks),
         height_px=HEIGHT_PX,
         x=Axis(high=len(steps), ticks=ends),
-        y=zero_axis(most, lambda n: words.size(round(n)) if n else "0", unit),
+        y=zero_axis(most, lambda n: size(round(n)) if n else "0", unit),
         legend=(("in-use", "in use"), *((("arena", "held by the arena"),) if arena else ())),
     )
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from ortune.providers import short
 from ortune.records import Envelope, ProfiledNode, ProfileResult
-from ortune.report import profile_words as words
 from ortune.report.document import Block, Cell, Column, Fold, Line, table
 from ortune.report.look_words import operations
 from ortune.report.numbers import duration
+from ortune.report.profile_nodes import floor_ratio, name_of, share, wait
 
 ORDER = 50
 TITLE = "Nodes"
@@ -41,7 +41,7 @@ def blocks(envelope: Envelope[ProfileResult]) -> list[Block]:
     there = {
         "provider": len({n.provider for n in result.nodes}) > 1,
         "calls": any(n.calls != 1 for n in top),
-        "wait": any(words.wait(n) for n in top),
+        "wait": any(wait(n) for n in top),
         "rate": any(n.flops for n in top),
         **dict.fromkeys(("x", "bound", "lost"), floors),
     }
@@ -78,15 +78,15 @@ def _cells(node: ProfiledNode, result: ProfileResult) -> dict[str, Cell]:
     lost = max(0.0, node.least_ns - node.floor_ns) if node.floor_ns else None
     rate = node.flops / node.least_ns * 1e9 if node.flops and node.least_ns else None
     return {
-        "node": Cell(words.name_of(node), about=_about(node)),
+        "node": Cell(name_of(node), about=_about(node)),
         "operator": Cell(node.op_type),
         "time": Cell(duration(node.time_ns), order=node.time_ns),
-        "share": Cell(words.share(node.time_ns, result), order=node.time_ns),
+        "share": Cell(share(node.time_ns, result), order=node.time_ns),
         "provider": Cell(short(node.provider)),
         "calls": Cell(f"{node.calls:g}", order=node.calls),
-        "wait": Cell(words.wait(node), order=node.wait_ns / node.time_ns if node.time_ns else 0.0),
+        "wait": Cell(wait(node), order=node.wait_ns / node.time_ns if node.time_ns else 0.0),
         "rate": Cell(f"{operations(rate)}/s" if rate else "", order=rate or 0.0),
-        "x": Cell(words.floor_ratio(node), order=node.least_ns / node.floor_ns if node.floor_ns else 0.0),
+        "x": Cell(floor_ratio(node), order=node.least_ns / node.floor_ns if node.floor_ns else 0.0),
         "bound": Cell(node.bound),
         "lost": Cell(duration(lost) if lost is not None else "", order=lost or 0.0),
     }

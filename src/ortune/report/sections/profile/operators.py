@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ortune.records import Envelope, ProfileResult
-from ortune.report import profile_words as words
+from ortune.report import profile_nodes
 from ortune.report.document import Block
 
 ORDER = 40
@@ -16,7 +16,7 @@ MOST = 24
 
 def blocks(envelope: Envelope[ProfileResult]) -> list[Block]:
     """One bar an operator, from zero."""
-    table = words.operators(envelope.result, MOST)
+    table = profile_nodes.operators(envelope.result, MOST)
     times = [o.time_ns for o in envelope.result.operators]
     bars = [*times[:MOST], *([sum(times[MOST:])] if len(times) > MOST else [])]
     largest = max(bars, default=0.0) or 1.0

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ortune.records import Envelope, MachinePeak, ProfiledNode, ProfileResult
-from ortune.report import profile_words as words
 from ortune.report.chart import Axis, Chart, Dot, Segment, decade_axis
 from ortune.report.document import Block, Line, Points
 from ortune.report.look_words import operations
 from ortune.report.numbers import duration, three
+from ortune.report.profile_nodes import floor_ratio, name_of
 
 ORDER = 70
 TITLE = "Roofline"
@@ -43,7 +43,7 @@ def blocks(envelope: Envelope[ProfileResult]) -> list[Block]:
     return [
         Chart(
             title="FLOP/s (vertical) by FLOP per byte moved (horizontal); larger dots take more time",
-            alt=f"{len(dots)} nodes; the most expensive, {words.name_of(dots[0])}, does {operations(rates[0])}/s",
+            alt=f"{len(dots)} nodes; the most expensive, {name_of(dots[0])}, does {operations(rates[0])}/s",
             # The large ones first, so that none is hidden; their numbers on top of all.
             marks=(
                 *_roofs(peak, across, up),
@@ -55,7 +55,7 @@ def blocks(envelope: Envelope[ProfileResult]) -> list[Block]:
             y=up,
             legend=_legend(peak, dots),
         ),
-        Points(items=[f"{i}. {words.name_of(n)} {_about(n)}" for i, n in enumerate(dots[:NAMED], 1)]),
+        Points(items=[f"{i}. {name_of(n)} {_about(n)}" for i, n in enumerate(dots[:NAMED], 1)]),
         Line(
             f"{left_out} nodes are not drawn, because their work is unknown or too small."
             if left_out
@@ -119,7 +119,7 @@ def _dot(node: ProfiledNode, largest_ns: float) -> Dot:
         y=_rate(node),
         hue=f"node {node.bound or 'unbound'}",
         radius_px=2.5 + 8.5 * (node.time_ns / largest_ns) ** 0.5,
-        about=f"{words.name_of(node)} {_about(node)}",
+        about=f"{name_of(node)} {_about(node)}",
     )
 
 
@@ -129,7 +129,7 @@ def _number(number: int, node: ProfiledNode) -> Dot:
 
 
 def _about(node: ProfiledNode) -> str:
-    floor = f", {words.floor_ratio(node)} times its roofline bound" if node.floor_ns else ""
+    floor = f", {floor_ratio(node)} times its roofline bound" if node.floor_ns else ""
     return (
         f"({node.op_type}): {duration(node.time_ns)}{floor}; {operations(_rate(node))}/s, "
         f"{three(_intensity(node))} FLOP a byte"

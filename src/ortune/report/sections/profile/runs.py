@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ortune.records import Envelope, ProfileResult, RunVariance
-from ortune.report import profile_words as words
+from ortune.report import profile_nodes, profile_words
 from ortune.report.chart import Box, Chart, Mark, in_order, order_axis, value_axis
 from ortune.report.document import Block, Column, Line, table
 from ortune.report.numbers import duration, percent
@@ -25,17 +25,17 @@ def blocks(envelope: Envelope[ProfileResult]) -> list[Block]:
     variance = result.variance
     if variance is None or len(variance.runs_ns) < 2:
         return []
-    names = words.names(result)
+    names = profile_nodes.names(result)
     owners = [
         [
-            words.owner_name(owner.name, owner.op_type, names),
+            profile_nodes.owner_name(owner.name, owner.op_type, names),
             f"+{duration(owner.extra_ns)}",
             percent(owner.share_ratio, 0),
         ]
         for owner in variance.owners
     ]
     slow = "What makes the slowest tenth slower than the median"
-    return [_chart(variance), Line(words.variance(result)), table(COLUMNS, owners, title=slow)]
+    return [_chart(variance), Line(profile_words.variance(result)), table(COLUMNS, owners, title=slow)]
 
 
 def _chart(variance: RunVariance) -> Chart:

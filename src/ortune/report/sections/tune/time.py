@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from ortune.records import Envelope, ProfileDifference, ProfileResult, TuneResult
 from ortune.report import difference_words as differences
-from ortune.report import profile_words, tune_why
+from ortune.report import profile_nodes, tune_why
 from ortune.report.chart import Chart
 from ortune.report.document import Block, Cell, Column, Line, Row, Table, table
 from ortune.report.numbers import duration
@@ -58,7 +58,7 @@ def _both(result: TuneResult, change: ProfileDifference) -> list[Block]:
 
 
 def _default(profile: ProfileResult) -> list[Block]:
-    rows = profile_words.category_rows(profile)
+    rows = profile_nodes.category_rows(profile)
     if not rows:
         return []
     *parts, total = rows
@@ -71,12 +71,12 @@ def _default(profile: ProfileResult) -> list[Block]:
         Column("share"),
     ]
     dearest = [
-        [profile_words.name_of(n), n.op_type, duration(n.time_ns), profile_words.share(n.time_ns, profile)]
+        [profile_nodes.name_of(n), n.op_type, duration(n.time_ns), profile_nodes.share(n.time_ns, profile)]
         for n in nodes
     ]
     return [
         _bar("default", [(c.name, c.ns) for c in profile.categories], profile.wall_ns, profile.wall_ns),
-        _table([profile_words.category_unit(profile).name, "%"], cells, total[2:]),
+        _table([profile_nodes.category_unit(profile).name, "%"], cells, total[2:]),
         table(columns, dearest),
     ]
 
