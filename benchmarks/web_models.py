@@ -25,7 +25,7 @@ from ortune.errors import OrtuneError
 from ortune.records import BrowserPlace, TuneResult
 from ortune.report.numbers import duration
 from ortune.report.placement_words import STATES
-from ortune.targets.browser.page import placement_of
+from ortune.targets.browser.page_report import placement_of
 
 MODELS: dict[str, dict[str, list[str]]] = {
     "ppocrv2-cls": {},

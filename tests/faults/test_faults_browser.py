@@ -43,7 +43,8 @@ from ortune.records import (
 )
 from ortune.targets.browser import setup
 from ortune.targets.browser.devtools import DevTools
-from ortune.targets.browser.page import _TOKEN, FILES, Page
+from ortune.targets.browser.page import _TOKEN, Page
+from ortune.targets.browser.page_job import FILES
 from ortune.targets.browser.server import PageServer, Request
 from ortune.targets.browser.setup import BrowserSetup
 from ortune.targets.machine import Machine

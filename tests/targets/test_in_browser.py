@@ -33,7 +33,7 @@ from ortune.records import (
 )
 from ortune.report import profile_words
 from ortune.store.db import SessionLog
-from ortune.targets.browser.page import fallbacks_of, placement_of
+from ortune.targets.browser.page_report import fallbacks_of, placement_of
 from ortune.targets.browser.server import Request
 from ortune.targets.browser.setup import VERSION, BrowserSetup
 from ortune.targets.machine import Machine

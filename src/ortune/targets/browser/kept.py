@@ -12,13 +12,27 @@ from __future__ import annotations
 
 import hashlib
 import shutil
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from pathlib import Path
+
+from ortune import monotonic
+from ortune.targets.browser.page_job import COMPILING
 
 _PARTS = ("Default/Cache", "Default/Code Cache")
 _COMPILED = Path("Default/Code Cache/wasm")
 _LEAST_BYTES = 100_000
 """Of compiled code; a browser that had not yet written any leaves an index alone."""
+
+
+_LOOK_S = 0.1
+"""In which it is seen whether V8 compiles."""
+_LARGE_S = 2.0
+"""CPU time of that work from which on a page with compiled code has met a function that takes ten times as long; V8
+notes which it has begun."""
+_FIRST_S, _WRITTEN_S = 5.0, 2.2
+"""The most that the first page of a build is given to end that work, and what V8 waits after it before it writes: later
+pages are done in 3 s each, where they took 9."""
 
 
 class Kept:
@@ -54,6 +68,28 @@ class Kept:
         """Whether a browser has compiled more than those before it."""
         return _compiled_bytes(profile) > max(_LEAST_BYTES, _compiled_bytes(self.folder))
 
+    def gains(self, profile: Path, compiling_s: Callable[[], float], *, began_compiled: bool) -> bool:
+        """Whether a browser leaves compiled code of use; waits a moment for it to be written.
+
+        While V8 is at work, all that begin with what it leaves do that work again.
+
+        Args:
+            profile: The browser's.
+            compiling_s: Gives the CPU time that V8 has compiled for.
+            began_compiled: Whether the profile began with what was kept.
+        """
+        first = not self.awaited()
+        if not first and not self.lacks(profile):
+            return False
+        if began_compiled and compiling_s() > _LARGE_S:
+            return False
+        quiet, until = _quiet(compiling_s), monotonic.now_s() + _FIRST_S
+        while first and not quiet and monotonic.now_s() < until:
+            quiet = _quiet(compiling_s)
+        if quiet:
+            time.sleep(_WRITTEN_S)  # what it wrote last may note as begun what is ready by now
+        return quiet
+
     def take(self, profile: Path) -> None:
         """Keeps what a browser leaves that has compiled more than those before it; its profile is not used again."""
         if not self.lacks(profile):
@@ -65,6 +101,12 @@ class Kept:
                 (profile / part).rename(self.folder / part)
         except OSError:  # a profile as another browser makes it: nothing is lost but time
             shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def _quiet(compiling_s: Callable[[], float]) -> bool:
+    before_s = compiling_s()
+    time.sleep(_LOOK_S)
+    return compiling_s() - before_s < COMPILING * _LOOK_S
 
 
 def _compiled_bytes(profile: Path) -> int:

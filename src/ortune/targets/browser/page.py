@@ -8,45 +8,40 @@ from __future__ import annotations
 
 import contextlib
 import json
-import math
 import queue
-import re
 import secrets
 import threading
-import time
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
-from typing import Annotated, Any
 
 import msgspec
 
 from ortune import launcher, monotonic, platform, providers, temporary
 from ortune.errors import RuntimeNotFound
-from ortune.knobs.in_page import in_page
-from ortune.knobs.web.web_build import KNOB as BUILD
-from ortune.knobs.web.web_build import build_of_file, default_of
-from ortune.knobs.web.web_isolation import KNOB as ISOLATION
 from ortune.platform import Snapshot
 from ortune.records import (
     Applied,
     FailureReason,
-    FeedRef,
-    GpuRun,
     Outcome,
-    PageSeen,
-    Placement,
-    ReadBack,
     TrialDone,
     TrialError,
     TrialRequest,
 )
 from ortune.targets.browser import setup
 from ortune.targets.browser.devtools import DevTools, DevToolsError, PageEvent
-from ortune.targets.browser.given import CannotServe, inputs_of, model_of
+from ortune.targets.browser.given import CannotServe
 from ortune.targets.browser.kept import Kept
 from ortune.targets.browser.outputs import Outputs, Unlike
-from ortune.targets.browser.remote import AWAY_S, Ran, browser_name
+from ortune.targets.browser.page_job import GRAPH, HIDDEN_S, MOST_GRAPH, prepare
+from ortune.targets.browser.page_report import (
+    About,
+    PageMessage,
+    environment,
+    placement_of,
+    read_back,
+    untrue,
+)
+from ortune.targets.browser.remote import AWAY_S
 from ortune.targets.browser.server import PageServer, Served, Site, token_of
 from ortune.targets.machine import Machine
 from ortune.targets.process import Process
@@ -55,25 +50,16 @@ from ortune.targets.turns import Runner
 from ortune.targets.worker import LOG, Message
 
 CONSOLE = "console.txt"
-GRAPH, MOST_GRAPH = "graph.onnx", 1 << 27
-"""The graph that ran on a GPU, which the page has at its end, and its most bytes: the page holds it twice more."""
-FILES = {
-    "jsep": "ort.min.mjs", "asyncify": "ort.webgpu.min.mjs", "jspi": "ort.jspi.min.mjs", "wasm": "ort.wasm.min.mjs",
-    "webgl": "ort.webgl.min.mjs",
-}  # fmt: skip
-
-
-WARM_MS, AGAIN_MS = 1000, 5000
-"""A page is warmed up for so long, and until V8 has compiled its WebAssembly again for so long at most: what is hottest
-takes half a second on a quiet machine, and up to four on a busy one. What runs less follows function by function, which
-the CPU time of V8's own threads tells: while they had work a model of 0.9 ms took 10 to 30 ms of CPU a run. A page that
-begins with compiled code does not wait for it: what is left is begun after a thousand runs and more, and one function
-of the default build then takes over 20 s and 2.5 GB."""
-COMPILERS, COMPILING = "ThreadPoolForeg", 0.2
-"""Threads of Chromium in which V8 compiles beside the runs, as Linux names them; and their CPU time, as a share of the
-time, from which on it is taken to do so."""
-HIDDEN_S = 60.0
-"""A trial waits so long for somebody to look at its page, and at most for half of its own limit."""
+COMPILERS = "ThreadPoolForeg"
+"""Threads of Chromium in which V8 compiles beside the runs, as Linux names them."""
+_DAY_S = 86_400.0
+_GONE_S = 1.0
+MOST_LINES, MOST_PRINTED = 200_000, 1 << 28
+"""Of a page's console: lines, and characters of all."""
+MOST_SAID_WRONG = 2000
+"""Characters of what a page says went wrong."""
+_TOKEN = secrets.token_urlsafe(24)
+"""Of all pages of this process: what a browser keeps of one is found by the others."""
 
 
 class Page(Process):
@@ -92,16 +78,15 @@ class Page(Process):
         self, task: Task, settings: tuple[Applied, ...], machine: Machine, group: Sequence[Runner]
     ) -> None:
         super().__init__(task, settings, machine, group)
-        if (
-            machine.remote is not None
-        ):  # nobody stands beside it: it may be out of sight, and away, for a while
+        if machine.remote is not None:
+            # Nobody stands beside it: it may be out of sight, and away, for a while.
             patience_s = HIDDEN_S + AWAY_S
             load_s, run_s = (limit + patience_s for limit in (self.limits.load_s, self.limits.run_s))
             self.limits = replace(self.limits, load_s=load_s, run_s=run_s)
         self.provider = task.plan.providers[0]
         self.traits = providers.find(self.provider.name)
         self.server: PageServer | None = None
-        self.about = _About()
+        self.about = About()
         self.console: list[str] = []
         self.missing: list[str] = []
         self._trouble = ""
@@ -123,7 +108,15 @@ class Page(Process):
         try:
             program = "" if self.machine.remote else setup.program(self.machine.browser)
             web = setup.of_runtime(self.task.runtime) or setup.ort_web(self.machine.browser)
-            served, self._job = self._prepared(web)
+            job = prepare(
+                self.task,
+                self.settings,
+                web,
+                self.limits,
+                alone=len(self.group) == 1,
+                elsewhere=self.machine.remote is not None,
+            )
+            self._outputs, self._job = job.outputs, job.message
         except RuntimeNotFound as error:
             what = f"{error.where}: {error.what}" if error.where else error.what
             self.end = self.error("no-runtime", f"{what} -> {error.do}")
@@ -137,14 +130,14 @@ class Page(Process):
             if len(self.group) > 1:
                 self._job["builds"] = remote.builds(web.dist)
             self._tokens = [token_of(remote.url)]
-            self.server = self._serving(served, site=remote.site)
+            self.server = self._serving(job.served, site=remote.site)
             return
         profile = self.folder / "browser"
         if self.traits.cpu_kernels:
-            same = (program, str(web.dist), self._job["build"], str(served.isolated))
+            same = (program, str(web.dist), self._job["build"], str(job.served.isolated))
             self._kept = Kept(self.task.scratch, same)
             self._job["compiled"] = len(self.group) > 1 and self._kept.give(profile)
-        self.server = self._serving(served, token=_TOKEN)
+        self.server = self._serving(job.served, token=_TOKEN)
         flags = setup.flags(
             self.traits.browser_flags,
             headful=self.machine.browser.headful,
@@ -257,7 +250,8 @@ class Page(Process):
                 self.end = self.error(*(wrong or ("protocol", lacking)))
         if isinstance(self.end, TrialDone):
             self.end = self._completed(self.end)
-            self._keep_times(self.end)
+            if self.machine.remote is not None:
+                self.machine.remote.timed(self.task.plan.id, self.end, self._began_s, self._ended_s)
         elif isinstance(self.end, TrialError):
             what = self.end.what[:MOST_SAID_WRONG]
             self.end = msgspec.structs.replace(self.end, what=what, phase=self.end.phase[:20])
@@ -274,7 +268,7 @@ class Page(Process):
             self._lines.put(None)
             return
         try:
-            about = msgspec.json.decode(line, type=_Told).about
+            about = msgspec.json.decode(line, type=PageMessage).about
         except (msgspec.MsgspecError, UnicodeDecodeError) as error:
             self._refuse("protocol", f"the page sent an unreadable message: {error}")
             return
@@ -326,25 +320,12 @@ class Page(Process):
         return platform.group_cpu_s(self.child.pid) if self.child else 0.0
 
     def _leaves_code(self) -> bool:
-        """Whether it ends with compiled code of use: while V8 is at work, all that begin with it do that work again."""
+        """Whether it ends with compiled code of use to later trials."""
         if self._kept is None or not isinstance(self.end, TrialDone) or not self.task.request.warmup_runs:
             return False
-        first = not self._kept.awaited()
-        if not first and not self._kept.lacks(self.folder / "browser"):
-            return False
-        if self._job["compiled"] and self._compiling_s() > _LARGE_S:
-            return False
-        quiet, until = self._quiet(), monotonic.now_s() + _FIRST_S
-        while first and not quiet and monotonic.now_s() < until:
-            quiet = self._quiet()
-        if quiet:
-            time.sleep(_WRITTEN_S)  # what it wrote last may note as begun what is ready by now
-        return quiet
-
-    def _quiet(self) -> bool:
-        before = self._compiling_s()
-        time.sleep(_LOOK_S)
-        return self._compiling_s() - before < COMPILING * _LOOK_S
+        return self._kept.gains(
+            self.folder / "browser", self._compiling_s, began_compiled=bool(self._job["compiled"])
+        )
 
     def _compiling_s(self) -> float:
         return platform.group_thread_cpu_s(self.child.pid, COMPILERS) if self.child else 0.0
@@ -380,21 +361,6 @@ class Page(Process):
         ended = launcher.signal_name(code) or f"exit code {code}"
         return self.error("crash", f"the browser ended ({ended}) while {self.phase}")
 
-    def _keep_times(self, done: TrialDone) -> None:
-        """What a browser elsewhere took, and when: a device that grows hot is seen over all trials alone."""
-        if self.machine.remote is None:
-            return
-        for case in done.cases:
-            if case.latency_ns:
-                ran = Ran(
-                    plan=self.task.plan.id,
-                    case=case.case,
-                    start_s=self._began_s,
-                    end_s=self._ended_s,
-                    latency_ns=case.latency_ns,
-                )
-                self.machine.remote.ran.append(ran)
-
     def _memory_trouble(self) -> str:
         self._peak_bytes = max(self._peak_bytes, self.held_bytes)
         return super()._memory_trouble()
@@ -416,11 +382,11 @@ class Page(Process):
             ort_version=done.ort_version[:100],
             providers=(self.provider.name,),
             peak_bytes=self._peak_bytes or None,
-            read_back=tuple(self._read_back(setting) for setting in self.settings),
+            read_back=tuple(read_back(setting, self.about, self._sent) for setting in self.settings),
             profile=profile,
             graph=str(graph) if graph.is_file() else "",
             placement=placement_of(self.console),
-            page=_environment(
+            page=environment(
                 self.about,
                 self.console,
                 self._sent_bytes,
@@ -428,286 +394,3 @@ class Page(Process):
                 compiled=bool(self._job["compiled"]),
             ),
         )
-
-    def _read_back(self, setting: Applied) -> ReadBack:
-        """What the page saw of a setting."""
-        if setting.channel == "web_env":
-            value_seen = self.about.env.get(setting.key)
-            return ReadBack(
-                knob=setting.knob,
-                level="echo",
-                ok=_same(value_seen, setting.value),
-                seen=str(value_seen)[:_MOST_SEEN],
-            )
-        if setting.knob == BUILD.name:
-            # What a browser has kept is not sent, and what a proxy's worker loads the page does not see.
-            names = sorted({*self._sent, *self.about.files})
-            loaded = {name: build for name in names if (build := _build_of(name))}
-            return ReadBack(
-                knob=setting.knob,
-                level="effect" if loaded else "none",
-                ok={*loaded.values()} <= {str(setting.value)},
-                seen=", ".join(loaded)[:_MOST_SEEN],
-            )
-        if setting.channel == "web_page" and setting.key == "isolation":
-            isolated = self.about.isolated
-            ok = isolated == _truth(setting.value)
-            return ReadBack(
-                knob=setting.knob, level="effect", ok=ok, seen=f"crossOriginIsolated is {isolated}"
-            )
-        if setting.channel == "web_page":
-            return ReadBack(knob=setting.knob, level="effect", ok=True, seen=str(setting.value))
-        # An option of a session or of an execution provider is told back by nothing.
-        return ReadBack(knob=setting.knob, level="none", ok=True)
-
-    # --- its request
-
-    def _prepared(self, web: setup.OrtWeb) -> tuple[Served, dict[str, Any]]:
-        """What the page may have, and what it is asked to do.
-
-        Raises:
-            CannotServe: An input has no counterpart in JavaScript, or a file is larger than a page can fetch.
-        """
-        request = self.task.request
-        if request.custom_ops or request.sessions > 1 or request.callers > 1:
-            raise CannotServe(
-                "custom operators, several sessions and several callers are not supported in a page"
-            )
-        page_settings = in_page(self.provider, (*self.settings, *request.applied))
-        isolated = [setting.value for setting in self.settings if setting.knob == ISOLATION.name]
-        if self.machine.remote and isolated and not _truth(isolated[-1]):
-            raise CannotServe(f"a page elsewhere is always isolated: {ISOLATION.name}=0 needs a browser here")
-        feeds = [inputs_of(Path(feed.path)) for feed in request.feeds]
-        model = Path(request.model).absolute()
-        contents = model_of(model)
-        build = page_settings.build or default_of(self.provider.name)
-        if page_settings.build and build not in map(_build_of, (path.name for path in web.dist.iterdir())):
-            # One of 1.22 has a file of that name: JSEP.
-            raise CannotServe(f"onnxruntime-web {web.version or 'there'} has no build {build}")
-        self._outputs = Outputs(
-            Path(request.outputs_path) if request.outputs_path else None,
-            [ref.name for ref in request.feeds],
-            contents.outputs,
-            self.task.reference,
-        )
-        served = Served(
-            model=model,
-            external=[model.parent / name for name in contents.external],
-            feeds=[[data for _, data in feed] for feed in feeds],
-            dist=web.dist,
-            isolated=not isolated or _truth(isolated[-1]),
-        )
-        job = {
-            "builds": "ort/",
-            "build": FILES[build],
-            "compiled": False,
-            "env": page_settings.env,
-            "session": page_settings.session,
-            "provider": self.provider.name,
-            "inputs_on_gpu": page_settings.inputs == "gpu-buffer",
-            "profile": bool(request.profile_path),
-            # Only a log in all its words says where each node runs, and why not elsewhere.
-            "placement": bool(request.profile_path or (request.outputs_path and not self.traits.cpu_kernels)),
-            # Of WebAssembly the native optimiser makes it too, and a device elsewhere has no memory to spare.
-            "graph": GRAPH
-            if request.profile_path
-            and not self.traits.web_alone
-            and self.machine.remote is None
-            and sum(file.stat().st_size for file in (model, *served.external)) <= MOST_GRAPH // 2
-            else "",
-            "keep": bool(request.outputs_path),
-            "alone": len(self.group) == 1,
-            "hidden_ms": int(1000 * min(HIDDEN_S, self.limits.load_s / 2, self.limits.run_s / 2)),
-            "external": contents.external,
-            "gap_ns": request.gap_ns,
-            "wait_ratio": request.wait_ratio,
-            "warm_ms": WARM_MS,
-            "again_ms": AGAIN_MS,
-            "compiling": COMPILING,
-            "warmup_runs": request.warmup_runs,
-            "warmup_ns": min(request.warmup_ns, request.warmup_cap_ns or math.inf),
-            "feeds": [
-                {"index": i, "name": ref.name, "weight": ref.weight, "inputs": [about for about, _ in feed]}
-                for i, (ref, feed) in enumerate(zip(request.feeds, feeds, strict=True))
-            ],
-        }
-        return served, job
-
-
-_DAY_S = 86_400.0
-_GONE_S = 1.0
-_LOOK_S = 0.1
-"""In which it is seen whether V8 compiles."""
-_LARGE_S = 2.0
-"""CPU time of that work from which on a page with compiled code has met a function that takes ten times as long; V8
-notes which it has begun."""
-_FIRST_S, _WRITTEN_S = 5.0, 2.2
-"""The most that the first page of a build is given to end that work, and what V8 waits after it before it writes: later
-pages are done in 3 s each, where they took 9."""
-MOST_LINES, MOST_PRINTED = 200_000, 1 << 28
-"""Of a page's console: lines, and characters of all."""
-MOST_SAID_WRONG = 2000
-"""Characters of what a page says went wrong."""
-_MOST_SEEN = 200
-"""Characters of what a page says of a setting."""
-_TOKEN = secrets.token_urlsafe(24)
-"""Of all pages of this process: what a browser keeps of one is found by the others."""
-
-
-_MOST_NS = 10**18
-_Count = Annotated[float, msgspec.Meta(ge=0, le=_MOST_NS)]
-_Words = Annotated[str, msgspec.Meta(max_length=1000)]
-_Whole = Annotated[int, msgspec.Meta(ge=-_MOST_NS, le=_MOST_NS)]
-_Natural = Annotated[int, msgspec.Meta(ge=0, le=_MOST_NS)]
-_MANY = msgspec.Meta(max_length=100)
-
-
-class _Adapter(msgspec.Struct, kw_only=True):
-    """What a page tells of a GPU."""
-
-    vendor: _Words | None = None
-    architecture: _Words | None = None
-    description: _Words | None = None
-    fallback: bool = False
-    float16: bool = False
-
-
-class _GpuRun(msgspec.Struct, kw_only=True):
-    """What a page tells of the parts of a run."""
-
-    whole_ns: _Count
-    fed_ns: _Count
-    device_ns: _Count
-    input_bytes: _Natural
-    output_bytes: _Natural
-    n_runs: _Natural
-
-
-class _About(msgspec.Struct, kw_only=True):
-    """What a page tells of itself and its trial, beside what every worker tells; times in nanoseconds."""
-
-    agent: _Words = ""
-    isolated: bool = False
-    adapter: _Adapter | None = None
-    env: Annotated[dict[_Words, bool | _Whole | float | _Words | None], _MANY] = {}
-    files: Annotated[tuple[_Words, ...], _MANY] = ()
-    resolution_ns: _Count = 0
-    fetch_ns: _Count = 0
-    wasm_fetch_ns: _Count = 0
-    repeated_turns: _Count = 0
-    import_ns: _Count = 0
-    block_ns: _Count = 0
-    frames_lost: _Count = 0
-    gpu_run: _GpuRun | None = None
-
-
-class _Told(msgspec.Struct, kw_only=True):
-    """A message of a page, of which the rest is read as every worker's is."""
-
-    about: _About | None = None
-
-
-def untrue(done: TrialDone, asked: Sequence[FeedRef]) -> tuple[FailureReason, str] | None:
-    """What cannot be in a page's report, which may be a stranger's, and in words; None where nothing is wrong.
-
-    Args:
-        done: The report.
-        asked: The cases that it was asked for, in order.
-    """
-    times = [case.latency_ns for case in done.cases]
-    runs = sum(map(len, times))
-    cases = [(case.case, case.weight) for case in done.cases]
-    if cases != [(ref.name, ref.weight) for ref in asked] or done.n_runs != runs:
-        return "protocol", "the page reported other cases or runs than requested"
-    if any(sum(case.turn_runs) != len(case.latency_ns) for case in done.cases if case.turn_runs):
-        return "protocol", "the page reported turns of other runs than requested"
-    if any(len(case.waits_ns) not in (0, len(case.latency_ns)) for case in done.cases):
-        return "protocol", "the page reported waits of other runs than requested"
-    figures = [done.load_ns, done.cpu_ns, done.wall_ns]
-    figures += [n for case in done.cases for n in (case.first_ns, case.warmup_runs, *case.turn_runs)]
-    figures += [ns for case in done.cases for ns in (*case.latency_ns, *case.waits_ns)]
-    if not all(0 <= n <= _MOST_NS for n in figures):
-        return "protocol", "the page reported impossible times"
-    if runs and not (done.wall_ns and all(map(any, times))):
-        return "unsupported", "the browser's clock is too coarse for this model: its runs measure as 0 ms"
-    return None
-
-
-def placement_of(console: Sequence[str]) -> tuple[Placement, ...]:
-    """Which nodes each execution provider has, out of ONNX Runtime's log; () where it does not tell."""
-    placements: dict[str, Placement] = {}
-    name = ""
-    for line in console:
-        placed = _PLACED.search(line)
-        if placed is not None:
-            name = placed["provider"]
-            placements[name] = Placement(provider=name, n_nodes=int(placed["nodes"]), n_parts=0)
-            continue
-        node = _NODE.search(line) if name else None
-        if node is None:
-            name = name if not line.strip() else ""
-            continue
-        operators = dict(placements[name].operators)
-        operators[node["op"]] = operators.get(node["op"], 0) + 1
-        placements[name] = msgspec.structs.replace(placements[name], operators=operators)
-    return tuple(placements.values())
-
-
-def fallbacks_of(console: Sequence[str]) -> tuple[str, ...]:
-    """The nodes that the provider has no kernel for, as the log gives the reason."""
-    matches = (_WITHOUT.search(line) for line in console)
-    return tuple(dict.fromkeys(f"{match['op']} {match['name']}".strip() for match in matches if match))[
-        :MOST_FALLBACKS
-    ]
-
-
-_PLACED = re.compile(
-    r"[Nn]ode(?:\(s\)|s) placed on \[(?P<provider>\w+)\]\. Number of nodes: (?P<nodes>\d{1,9})"
-)
-_NODE = re.compile(r"VerifyEachNodeIsAssignedToAnEp\]\s+(?P<op>\w+) \(")
-_WITHOUT = re.compile(
-    r"kernel not found in registries for Op type: (?P<op>\w+) node name: (?P<name>[^\x1b]*)"
-)
-MOST_FALLBACKS = 200
-
-
-def _environment(
-    about: _About, console: Sequence[str], sent_bytes: int, network_bps: float, *, compiled: bool
-) -> PageSeen:
-    adapter = about.adapter or _Adapter()
-    words = [adapter.vendor, adapter.architecture, adapter.description]
-    run = about.gpu_run
-    return PageSeen(
-        browser=browser_name(about.agent),
-        isolated=about.isolated,
-        adapter=" ".join(word for word in words if word),
-        software=adapter.fallback,
-        float16=adapter.float16,
-        resolution_ns=int(about.resolution_ns),
-        fetch_ns=int(about.fetch_ns),
-        wasm_fetch_ns=int(about.wasm_fetch_ns),
-        without_kernel=fallbacks_of(console),
-        repeated_turns=int(about.repeated_turns),
-        compiled=compiled,
-        download_bytes=sent_bytes,
-        download_ns=int(8e9 * sent_bytes / network_bps),
-        import_ns=int(about.import_ns),
-        block_ns=int(about.block_ns),
-        frames_lost=about.frames_lost,
-        gpu_run=GpuRun(**msgspec.structs.asdict(run), software=adapter.fallback) if run is not None else None,
-    )
-
-
-def _build_of(name: str) -> str:
-    """The build that a file shows to be there: its WebAssembly, or the one that has none; "" for other files."""
-    return "webgl" if name == FILES["webgl"] else build_of_file(name)
-
-
-def _truth(value: object) -> bool:
-    return value not in (False, 0, "0", "false", "off", "")
-
-
-def _same(actual: object, asked: object) -> bool:
-    if isinstance(asked, bool) or isinstance(actual, bool):
-        return _truth(actual) == _truth(asked)
-    return str(actual) == str(asked)

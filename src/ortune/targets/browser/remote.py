@@ -20,7 +20,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from ortune import monotonic
-from ortune.records import Host
+from ortune.records import Host, TrialDone
 from ortune.targets.browser.server import KEEPS, Request, Site, build_of
 
 BEAT_S = 1.0
@@ -155,6 +155,14 @@ class Remote:
         self._loaded = ""  # the page that is there, or was last
         self._pages: dict[str, str] = {}  # by the page that has them; "" of those that nobody has got yet
         self.url = site.open(self)
+
+    def timed(self, plan: str, done: TrialDone, start_s: float, end_s: float) -> None:
+        """Keeps what a trial took, and when: a device that grows hot is seen over all trials alone."""
+        self.ran += [
+            Ran(plan=plan, case=case.case, start_s=start_s, end_s=end_s, latency_ns=case.latency_ns)
+            for case in done.cases
+            if case.latency_ns
+        ]
 
     def wait(self, limit_s: float, stop: Callable[[], bool]) -> bool:
         """Waits until a browser is there; False where none came, or a stop was asked for."""

@@ -43,7 +43,7 @@ from ortune.records import (
 )
 from ortune.targets.browser import setup
 from ortune.targets.browser.devtools import DevTools, DevToolsError, PageEvent, ScriptKind, without_halves
-from ortune.targets.browser.page import fallbacks_of, placement_of
+from ortune.targets.browser.page_report import fallbacks_of, placement_of
 from ortune.targets.browser.remote import browser_name
 
 MOST_MODEL = 512 << 20

@@ -1,0 +1,150 @@
+"""What a page is asked to do, and the files that it may have for it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ortune import providers
+from ortune.knobs.in_page import in_page
+from ortune.knobs.web.web_build import build_of_file, default_of
+from ortune.knobs.web.web_isolation import KNOB as ISOLATION
+from ortune.records import Applied
+from ortune.targets.browser import setup
+from ortune.targets.browser.given import CannotServe, inputs_of, model_of
+from ortune.targets.browser.outputs import Outputs
+from ortune.targets.browser.server import Served
+from ortune.targets.task import Limits, Task
+
+GRAPH, MOST_GRAPH = "graph.onnx", 1 << 27
+"""The graph that ran on a GPU, which the page has at its end, and its most bytes: the page holds it twice more."""
+FILES = {
+    "jsep": "ort.min.mjs", "asyncify": "ort.webgpu.min.mjs", "jspi": "ort.jspi.min.mjs", "wasm": "ort.wasm.min.mjs",
+    "webgl": "ort.webgl.min.mjs",
+}  # fmt: skip
+WARM_MS, AGAIN_MS = 1000, 5000
+"""A page is warmed up for so long, and until V8 has compiled its WebAssembly again for so long at most: what is hottest
+takes half a second on a quiet machine, and up to four on a busy one. What runs less follows function by function, which
+the CPU time of V8's own threads tells: while they had work a model of 0.9 ms took 10 to 30 ms of CPU a run. A page that
+begins with compiled code does not wait for it: what is left is begun after a thousand runs and more, and one function
+of the default build then takes over 20 s and 2.5 GB."""
+COMPILING = 0.2
+"""CPU time of V8's compiling threads, as a share of the time, from which on they are taken to compile."""
+HIDDEN_S = 60.0
+"""A trial waits so long for somebody to look at its page, and at most for half of its own limit."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PageJob:
+    """One trial as a page does it.
+
+    Attributes:
+        served: Files that the page may have.
+        outputs: Takes the outputs that it sends.
+        message: What it is asked to do, before the protocol's version is added.
+    """
+
+    served: Served
+    outputs: Outputs
+    message: dict[str, Any]
+
+
+def prepare(
+    task: Task,
+    settings: tuple[Applied, ...],
+    web: setup.OrtWeb,
+    limits: Limits,
+    *,
+    alone: bool,
+    elsewhere: bool,
+) -> PageJob:
+    """Reads model and inputs, and says what the page is to do with them.
+
+    Args:
+        task: The trial.
+        settings: The plan's.
+        web: The onnxruntime-web that runs it.
+        limits: Of the trial.
+        alone: Whether no other trial lives at the same time.
+        elsewhere: Whether the browser is on another device.
+
+    Raises:
+        CannotServe: An input has no counterpart in JavaScript, or a file is larger than a page can fetch.
+    """
+    request, provider = task.request, task.plan.providers[0]
+    traits = providers.find(provider.name)
+    if request.custom_ops or request.sessions > 1 or request.callers > 1:
+        raise CannotServe(
+            "custom operators, several sessions and several callers are not supported in a page"
+        )
+    page_settings = in_page(provider, (*settings, *request.applied))
+    isolated = [setting.value for setting in settings if setting.knob == ISOLATION.name]
+    if elsewhere and isolated and not is_on(isolated[-1]):
+        raise CannotServe(f"a page elsewhere is always isolated: {ISOLATION.name}=0 needs a browser here")
+    feeds = [inputs_of(Path(feed.path)) for feed in request.feeds]
+    model = Path(request.model).absolute()
+    contents = model_of(model)
+    build = page_settings.build or default_of(provider.name)
+    if page_settings.build and build not in map(build_name, (path.name for path in web.dist.iterdir())):
+        # One of 1.22 has a file of that name: JSEP.
+        raise CannotServe(f"onnxruntime-web {web.version or 'there'} has no build {build}")
+    outputs = Outputs(
+        Path(request.outputs_path) if request.outputs_path else None,
+        [ref.name for ref in request.feeds],
+        contents.outputs,
+        task.reference,
+    )
+    served = Served(
+        model=model,
+        external=[model.parent / name for name in contents.external],
+        feeds=[[data for _, data in feed] for feed in feeds],
+        dist=web.dist,
+        isolated=not isolated or is_on(isolated[-1]),
+    )
+    message = {
+        "builds": "ort/",
+        "build": FILES[build],
+        "compiled": False,
+        "env": page_settings.env,
+        "session": page_settings.session,
+        "provider": provider.name,
+        "inputs_on_gpu": page_settings.inputs == "gpu-buffer",
+        "profile": bool(request.profile_path),
+        # Only a log in all its words says where each node runs, and why not elsewhere.
+        "placement": bool(request.profile_path or (request.outputs_path and not traits.cpu_kernels)),
+        # Of WebAssembly the native optimiser makes it too, and a device elsewhere has no memory to spare.
+        "graph": GRAPH
+        if request.profile_path
+        and not traits.web_alone
+        and not elsewhere
+        and sum(file.stat().st_size for file in (model, *served.external)) <= MOST_GRAPH // 2
+        else "",
+        "keep": bool(request.outputs_path),
+        "alone": alone,
+        "hidden_ms": int(1000 * min(HIDDEN_S, limits.load_s / 2, limits.run_s / 2)),
+        "external": contents.external,
+        "gap_ns": request.gap_ns,
+        "wait_ratio": request.wait_ratio,
+        "warm_ms": WARM_MS,
+        "again_ms": AGAIN_MS,
+        "compiling": COMPILING,
+        "warmup_runs": request.warmup_runs,
+        "warmup_ns": min(request.warmup_ns, request.warmup_cap_ns or math.inf),
+        "feeds": [
+            {"index": i, "name": ref.name, "weight": ref.weight, "inputs": [about for about, _ in feed]}
+            for i, (ref, feed) in enumerate(zip(request.feeds, feeds, strict=True))
+        ],
+    }
+    return PageJob(served=served, outputs=outputs, message=message)
+
+
+def build_name(name: str) -> str:
+    """The build that a file shows to be there: its WebAssembly, or the one that has none; "" for other files."""
+    return "webgl" if name == FILES["webgl"] else build_of_file(name)
+
+
+def is_on(value: object) -> bool:
+    """Whether a switch is on, however a page or a plan writes that."""
+    return value not in (False, 0, "0", "false", "off", "")
