@@ -21,8 +21,8 @@ from ortune.errors import UsageError
 from ortune.model.open import open_model
 from ortune.records import DiagnoseResult, PageSeen, PageSession, Plan, ProviderSpec, WatchedPage
 from ortune.report import diagnose_words, markdown, page_words
-from ortune.targets.browser import watch
-from ortune.targets.browser.watch import plan_of, thread_times
+from ortune.targets.browser import watched_model
+from ortune.targets.browser.watched_session import plan_of, thread_times
 
 PAGE = """<!doctype html><title>mine</title>
 <script src="/ort/ort.wasm.min.js"></script>
@@ -294,7 +294,7 @@ def test_no_more_is_held_of_models_than_is_ever_read(tmp_path: Path, monkeypatch
     if CHROMIUM is None:
         pytest.skip("NOT TESTED HERE: there is no Chromium")
     size = net(tmp_path / "m.onnx").stat().st_size
-    monkeypatch.setattr(watch, "MOST_MODEL", size + size // 2)
+    monkeypatch.setattr(watched_model, "MOST_MODEL", size + size // 2)
     dist = web_modules() / "onnxruntime-web" / "dist"
     files: dict[str, Path | str] = {"/ort/": dist, "/m/": tmp_path, "/": HOLDING}
     with serving(Site(files=files, headers=HEADERS)) as site:

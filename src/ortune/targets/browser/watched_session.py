@@ -1,0 +1,244 @@
+"""A session of onnxruntime-web in the user's own page: what the hook tells of it, and its record."""
+
+from __future__ import annotations
+
+import json
+import re
+import statistics
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Annotated, Any
+
+import msgspec
+
+from ortune import providers
+from ortune.knobs.web.web_build import build_of_file
+from ortune.providers.web_wasm import PROVIDER as WASM
+from ortune.providers.web_webgpu import PROVIDER as WEBGPU
+from ortune.records import (
+    PageModel,
+    PageRuns,
+    PageSession,
+    PageTensor,
+    PageWeights,
+    Plan,
+    ProviderSpec,
+    Value,
+)
+from ortune.targets.browser.page_report import fallbacks_of, placement_of
+
+MOST_RUNS = 200_000
+LONGEST_LINE = 4_000
+MOST_NS = 1 << 62
+_MANY = msgspec.Meta(max_length=2000)  # more than the hook tells
+_Words = Annotated[str, msgspec.Meta(max_length=1000)]
+_Bytes = Annotated[int, msgspec.Meta(ge=0, le=1 << 40)]
+_Ms = Annotated[float, msgspec.Meta(ge=0, le=1e8)]
+
+
+class _Weights(PageWeights, frozen=True, kw_only=True):
+    """A file with weights, as a page tells of it."""
+
+    size_bytes: _Bytes = 0
+
+
+class HookMessage(msgspec.Struct, kw_only=True):
+    """Anything that the hook tells; a page may tell what it likes in its name."""
+
+    kind: str
+    number: Annotated[int, msgspec.Meta(ge=0, le=1 << 20)]
+    url: str = ""
+    bytes: _Bytes = 0
+    ms: _Ms = 0.0
+    back: _Bytes = 0
+    what: str = ""
+    file: str = ""
+    version: str = ""
+    options: dict[str, str] = {}
+    environment: dict[str, str] = {}
+    external: Annotated[list[_Weights], _MANY] = []
+    inputs: Annotated[list[PageTensor], _MANY] = []
+    outputs: Annotated[list[PageTensor], _MANY] = []
+
+
+class BrowserFacts(msgspec.Struct, kw_only=True):
+    """What the page answers of its browser."""
+
+    status: Annotated[int, msgspec.Meta(ge=0, le=999)] = 0
+    isolated: bool | None = None
+    agent: _Words = ""
+    cpus: Annotated[int, msgspec.Meta(ge=0, le=1 << 16)] = 0
+    adapter: _Words = ""
+    software: bool = False
+    float16: bool = False
+    visible: bool = True
+
+
+LoadedFile = tuple[Annotated[str, msgspec.Meta(max_length=LONGEST_LINE)], _Bytes]
+
+
+@dataclass
+class WatchedSession:
+    """A session while it is watched."""
+
+    context: str
+    worker: bool
+    number: int
+    asked: HookMessage
+    replaced: bool = False  # by one of the same number, once the page was loaded again
+    created: HookMessage | None = None
+    error: str = ""
+    log: list[str] = field(default_factory=list)
+    runs_ms: list[float] = field(default_factory=list)  # of the first so many
+    n_runs: int = 0
+    total_ms: float = 0.0
+    longest_ms: float = 0.0
+    first: HookMessage | None = None
+    n_failed: int = 0
+    run_error: str = ""
+    back_bytes: int = 0
+    n_reads: int = 0
+
+    def ran(self, ms: float) -> None:
+        """Counts a run."""
+        self.n_runs, self.total_ms, self.longest_ms = (
+            self.n_runs + 1, self.total_ms + ms, max(self.longest_ms, ms),
+        )  # fmt: skip
+        if len(self.runs_ms) < MOST_RUNS:
+            self.runs_ms.append(ms)
+
+
+def thread_times(profile: Mapping[str, Any]) -> tuple[float, float]:
+    """Seconds of a sampled profile in which anything ran, and in which WebAssembly was on the stack."""
+    parents: dict[int, int] = {}
+    frames: dict[int, Mapping[str, Any]] = {}
+    for node in profile["nodes"]:
+        frames[node["id"]] = node["callFrame"]
+        parents.update(dict.fromkeys(node.get("children", ()), node["id"]))
+
+    def in_wasm(node: int) -> bool:
+        at: int | None = node
+        while at is not None:
+            url = frames[at]["url"]
+            if url.startswith("wasm:") or url.partition("?")[0].endswith(".wasm"):
+                return True
+            at = parents.get(at)
+        return False
+
+    wasm = {node: in_wasm(node) for node in frames}
+    busy_us = model_us = 0
+    # Each time lies between the sample before and its own, when the one before was still what ran.
+    samples, deltas = profile.get("samples", []), profile.get("timeDeltas", [])
+    for node, delta_us in zip(samples, deltas[1:], strict=False):
+        if frames[node]["functionName"] in ("(idle)", "(root)"):
+            continue
+        busy_us += max(0, delta_us)
+        model_us += max(0, delta_us) if wasm[node] else 0
+    return busy_us / 1e6, model_us / 1e6
+
+
+def _ns(ms: float) -> int:
+    return min(MOST_NS, int(1e6 * ms))
+
+
+def session_record(
+    session: WatchedSession, model: PageModel, about: BrowserFacts, loaded: Sequence[str]
+) -> PageSession:
+    """What is kept of a session.
+
+    Args:
+        session: As it was watched.
+        model: What it ran.
+        about: The browser.
+        loaded: Addresses of the WebAssembly that the page loaded.
+    """
+    asked, created, first = session.asked, session.created, session.first
+    times = session.runs_ms
+    in_force = created.environment if created else {}
+    ours = [url for url in loaded if build_of_file(url)]
+    file = created.file if created else ""
+    if created and not file and len(ours) == 1:  # its worker loaded it
+        (file,) = ours
+    placement = placement_of(session.log)
+    return PageSession(
+        worker=session.worker,
+        version=created.version if created else "",
+        model=model,
+        options=asked.options,
+        environment=asked.environment,
+        in_force=in_force,
+        plan=plan_of(
+            asked.options,
+            asked.environment,
+            isolated=about.isolated,
+            file=file,
+        ),
+        placement=placement,
+        without_kernel=fallbacks_of(session.log),
+        inputs=_tensors(created.inputs if created else (), first.inputs if first else ()),
+        outputs=_tensors(created.outputs if created else (), first.outputs if first else ()),
+        create_ns=_ns(created.ms) if created else 0,
+        runs=PageRuns(
+            n=session.n_runs,
+            n_failed=session.n_failed,
+            first_ns=_ns(times[0]) if times else 0,
+            median_ns=_ns(statistics.median(times[1:] or times)) if times else 0,
+            longest_ns=_ns(session.longest_ms),
+            total_ns=_ns(session.total_ms),
+            read_back_bytes=session.back_bytes if any("CPU" not in p.provider for p in placement) else 0,
+            n_reads=session.n_reads,
+            error=session.run_error,
+        ),
+        error=session.error or ("" if created else "still running when the observation ended"),
+    )
+
+
+def _tensors(declared: Iterable[PageTensor], fed: Iterable[PageTensor]) -> tuple[PageTensor, ...]:
+    """Those of the first run, and what else is declared."""
+    return tuple({tensor.name: tensor for tensor in (*declared, *fed)}.values())
+
+
+def plan_of(
+    options: Mapping[str, str], environment: Mapping[str, str], *, isolated: bool | None, file: str
+) -> Plan:
+    """What a page asked for, as ortune's settings; what it left open is left out.
+
+    Args:
+        options: Of the session.
+        environment: Of onnxruntime-web.
+        isolated: Whether the page is cross-origin isolated; None of one that ended before it was asked.
+        file: Of WebAssembly that onnxruntime-web loaded; "" where that is not known.
+    """
+    text = options.get("executionProviders", "")
+    asked = _json(text) or text
+    listed = asked if isinstance(asked, list) else [asked]
+    names = [
+        str(provider.get("name", "")) if isinstance(provider, dict) else str(provider) for provider in listed
+    ]
+    names = list(dict.fromkeys(name for name in names if providers.find(name).in_page)) or [WASM.name]
+    settings: dict[str, Value] = {} if isolated is None else {"web_isolation": isolated}
+    builds = providers.find(names[0]).web_builds
+    if build := builds[0] if len(builds) == 1 else build_of_file(file):
+        settings["web_build"] = build
+    if re.fullmatch("[1-9][0-9]{0,3}", threads := environment.get("wasm.numThreads", "")):
+        settings["web_threads"] = int(threads)
+    if environment.get("wasm.proxy") == "true":
+        settings["web_proxy"] = True
+    profiling = _json(environment.get("webgpu.profiling", ""))
+    mode = profiling.get("mode") if isinstance(profiling, dict) else environment.get("webgpu.profilingMode")
+    if mode:
+        settings["web_profiling"] = str(mode)[:20]
+    if names[0] == WEBGPU.name and WEBGPU.name in listed:
+        settings["web_provider_form"] = "string"
+    if options.get("enableGraphCapture") == "true":
+        settings["web_graph_capture"] = True
+    if options.get("preferredOutputLocation") == "gpu-buffer":
+        settings["web_output_location"] = "gpu-buffer"
+    return Plan(settings=settings, providers=tuple(ProviderSpec(name=name) for name in names))
+
+
+def _json(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return None
