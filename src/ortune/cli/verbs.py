@@ -54,7 +54,9 @@ def _parsed(verb: str) -> ast.Module:
 
 def _light(node: ast.stmt) -> bool:
     if isinstance(node, ast.ImportFrom):
-        there_anyway = {f"ortune.verbs.{n}" for n in ("_options", "_sides", "_elsewhere")} | {"ortune.errors"}
+        there_anyway = {
+            f"ortune.verbs.{n}" for n in ("_options", "_sides", "_elsewhere", "_search_options")
+        } | {"ortune.errors"}
         start = str(node.module).partition(".")[0]
         plain = str(node.module).startswith("ortune.providers")
         return plain or node.module in there_anyway or start in sys.stdlib_module_names

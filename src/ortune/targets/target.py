@@ -10,7 +10,7 @@ from typing import ClassVar
 from ortune.fleet.here import lacking, systems
 from ortune.platform import Snapshot
 from ortune.providers import CPU, Provider
-from ortune.records import Applied, Channel, Measured, ProviderReport, ProviderSpec, Runtime
+from ortune.records import Applied, Channel, Measured, Plan, ProviderReport, ProviderSpec, Runtime
 from ortune.targets.browser.setup import BrowserSetup
 from ortune.targets.discover import tried
 from ortune.targets.machine import Machine
@@ -46,6 +46,13 @@ class Target:
         """The execution providers of its plans; none for the CPU's, which ONNX Runtime takes by itself."""
         p = self.provider
         return () if p == CPU else (ProviderSpec(name=p.name, options=dict(p.needs)),)
+
+    @property
+    def default(self) -> Plan:
+        """What its plans are held against: ONNX Runtime's default, that of a GPU's provider, or onnxruntime-web's."""
+        # Who runs on a GPU is told what its settings bring there; the GPU beside the CPU is raced from the CPU.
+        own = not self.of_runtime or self.provider.hardware == "gpu"
+        return Plan(providers=self.providers) if own else Plan()
 
     def discover(self, runtime: Runtime, browser: BrowserSetup | None = None) -> ProviderReport:
         """Whether a runtime can run it, or why not; in a browser, whether the one that the user chose can."""

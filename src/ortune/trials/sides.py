@@ -282,6 +282,29 @@ def read_plan(path: Path) -> Plan:
     return canonical(plan, str(path))
 
 
+def current_plan(text: str, default: Plan) -> Plan:
+    """What a user runs today, as ``--current`` names it: the default, settings, a plan file or a bundle.
+
+    Raises:
+        UsageError: It names none of these.
+    """
+    if text == "default":
+        return default
+    path = Path(text)
+    if bundle_format.is_bundle(path):
+        return bundle_plan(bundle_format.read(path))
+    if path.suffix == ".json":
+        return read_plan(path)
+    if "=" not in text:
+        raise UsageError(
+            f"{text!r} is not a plan",
+            where="--current",
+            do="default, 'intra=4,spin=0', a plan.json or a NAME.ortune",
+        )
+    settings = knobs.parse_settings([part for part in text.split(",") if part.strip()], "--current")
+    return canonical(merge(default, Plan(settings=settings)), "--current")
+
+
 def canonical(plan: Plan, where: str = "the plan") -> Plan:
     """The plan with aliases resolved and values in their knobs' own types.
 

@@ -8,7 +8,7 @@ is begun on options that cannot be read. What reads them is imported then: a ver
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields, replace
 from functools import cached_property
 from pathlib import Path
@@ -337,6 +337,13 @@ Page = Annotated[
         writes=True,
     ),
 ]
+
+
+def require_allowed(names: Sequence[str], allowed: Collection[str], do: str) -> None:
+    """Raises UsageError for what ``--allow`` cannot allow; ``do`` lists what it can."""
+    for name in names:
+        if name not in allowed:
+            raise UsageError(f"{name!r} is not a valid value for --allow", where="--allow", do=do)
 
 
 @dataclass(frozen=True, kw_only=True)

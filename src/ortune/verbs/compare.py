@@ -57,6 +57,7 @@ from ortune.verbs._options import (
     Resumable,
     Tolerance,
     command,
+    require_allowed,
 )
 from ortune.verbs._quantities import share
 from ortune.verbs._session import experiment, go_on, keep
@@ -142,9 +143,7 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[CompareRes
     """
     watch = watcher or Watcher()
     require_objective(options.objective)
-    for name in options.allow:
-        if name != NON_FINITE:
-            raise UsageError(f"{name!r} is not a valid value for --allow", where="--allow", do=NON_FINITE)
+    require_allowed(options.allow, (NON_FINITE,), NON_FINITE)
     if phone.is_phone_result(Path(str(options.a))):
         return _on_a_phone(options, watch)
     with experiment("compare", options, watch) as opened:

@@ -52,6 +52,7 @@ from ortune.verbs._options import (
     command,
     named,
     option_fields,
+    require_allowed,
     words,
 )
 from ortune.verbs._quantities import seconds
@@ -111,13 +112,8 @@ class Options(Resumable, Load, OnePlan):
     @cached_property
     def allowed(self) -> frozenset[str]:
         """The safety classes of fixes that are measured."""
-        for name in self.allow:
-            if name not in ("numerics", "behaviour", NON_FINITE):
-                raise UsageError(
-                    f"{name!r} is not a valid value for --allow",
-                    where="--allow",
-                    do=f"numerics, behaviour or {NON_FINITE}",
-                )
+        classes = ("numerics", "behaviour", NON_FINITE)
+        require_allowed(self.allow, classes, f"numerics, behaviour or {NON_FINITE}")
         return frozenset({"exact", *self.allow})
 
     @cached_property

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -11,76 +10,41 @@ from typing import Annotated
 
 import msgspec
 
-from ortune import knobs, rewrites, targets
+from ortune import targets
 from ortune.bundle import format as bundle_format
 from ortune.bundle.write import require_replaceable, require_writable
 from ortune.errors import UsageError
-from ortune.experiment.across import (
-    usable_here,
-    with_runtime,
-    with_targets,
-)
+from ortune.experiment.across import with_runtime
 from ortune.experiment.bundling import with_bundle
 from ortune.experiment.first_run import settle
 from ortune.experiment.opening import Experiment
-from ortune.experiment.proposing import Asked, look_in_browser, search
+from ortune.experiment.proposing import look_in_browser, search
 from ortune.experiment.tuned import make_result
 from ortune.experiment.tuning import Tuning
 from ortune.experiment.watcher import Watcher
 from ortune.fleet import runtimes
 from ortune.printable import operand
 from ortune.profiling.tuning import default_headroom, winner_difference
-from ortune.providers import CPU
-from ortune.records import (
-    BrowserPlace,
-    Envelope,
-    Headroom,
-    Plan,
-    ProfileResult,
-    RewriteSpec,
-    TuneResult,
-)
+from ortune.records import BrowserPlace, Envelope, Headroom, Plan, ProfileResult, TuneResult
 from ortune.report import finding_words, tune_facts, tune_headline, tune_words
-from ortune.search.figures import require_objective
-from ortune.search.guards import GUARDS
 from ortune.search.plan_edits import merge
-from ortune.trials.sides import (
-    Resolved,
-    SideText,
-    bundle_plan,
-    canonical,
-    in_pages,
-    read_plan,
-    require_unchanged,
-    resolve,
-)
-from ortune.verbs._elsewhere import Elsewhere, browser_elsewhere
+from ortune.trials.sides import Resolved, SideText, in_pages, require_unchanged, resolve
+from ortune.verbs._elsewhere import browser_elsewhere
 from ortune.verbs._options import (
-    MODEL,
-    NON_FINITE,
     RUN,
     AnyPath,
     Argument,
     BundleFolder,
-    Downloaded,
-    Load,
-    Metric,
-    Objective,
-    OnePlan,
     Option,
     ReplaceBundle,
-    Resumable,
-    Tolerance,
     WriteBundle,
     command,
     named,
     words,
 )
-from ortune.verbs._quantities import seconds, share
+from ortune.verbs._quantities import seconds
+from ortune.verbs._search_options import Searched
 from ortune.verbs._session import experiment, go_on, keep
-
-AUTO, ALL = "auto", "all"
-"""What ``--targets`` calls all that run here, and with them all that can be installed."""
 
 FORMATS = ("text", "json", "markdown", "github", "html")
 QUICK_BUDGET = "30s"
@@ -94,7 +58,7 @@ STOPPING = (
 
 
 @dataclass(frozen=True, kw_only=True)
-class Options(Elsewhere, Resumable, Load, Downloaded, OnePlan):
+class Options(Searched):
     """Find the fastest correct way to run a model on this machine.
 
     Measures settings one by one against the default, combines those that help, drops those that do not, and confirms
@@ -102,42 +66,6 @@ class Options(Elsewhere, Resumable, Load, Downloaded, OnePlan):
     """
 
     model: Annotated[AnyPath, Argument("MODEL", "model.onnx or model.ort.")]
-    rewrite: Annotated[
-        Sequence[str],
-        Option("--rewrite", "NAME[:k=v]", "A rewrite to include in every configuration. Repeatable.", MODEL),
-    ] = ()
-    current: Annotated[
-        str | None,
-        Option(
-            "--current",
-            "PLAN",
-            "What you run today: default, 'intra=4,spin=0', a plan.json or a NAME.ortune. "
-            "The headline is then against it.",
-            MODEL,
-        ),
-    ] = None
-    targets: Annotated[
-        str | None,
-        Option(
-            "--targets",
-            "T[,T]",
-            "Execution providers to compare in the same blocks, e.g. cpu,openvino; missing ones are installed. "
-            "auto (default): all that run here; all: also those that can be installed.",
-            MODEL,
-        ),
-    ] = None
-    objective: Objective = "latency"
-    tolerance: Tolerance = None
-    data: Annotated[
-        AnyPath | None,
-        Option(
-            "--data",
-            "PATH",
-            "Real inputs for calibration and for the error of quantized models: a folder of .npz or test_data_set_*.",
-            MODEL,
-        ),
-    ] = None
-    metric: Metric = None
     budget: Annotated[
         str | float,
         Option(
@@ -157,18 +85,6 @@ class Options(Elsewhere, Resumable, Load, Downloaded, OnePlan):
             again=False,
         ),
     ] = False
-    worth: Annotated[str | float, Option("--worth", "1%", "Smallest gain that justifies a change.", RUN)] = (
-        "1%"
-    )
-    allow: Annotated[
-        Sequence[str],
-        Option(
-            "--allow",
-            "WHAT",
-            "Also accept: numerics, behaviour, non-finite (outputs), or a guard (mean, p95, memory, cpu). Repeatable.",
-            RUN,
-        ),
-    ] = ()
     force: ReplaceBundle = False
     bundle: WriteBundle = True
     output: BundleFolder = "."
@@ -181,80 +97,10 @@ class Options(Elsewhere, Resumable, Load, Downloaded, OnePlan):
             return seconds(usual, "--budget")
         return super().budget_s
 
-    @cached_property
-    def worth_ratio(self) -> float:
-        """The smallest gain that is worth a change, as a share."""
-        return share(self.worth, "--worth") or 0.0
-
-    @property
-    def first_target(self) -> str:
-        """The target of what all plans are held against: of all that a browser offers, WebAssembly."""
-        return targets.in_browsers()[0] if self.target == targets.WEB else self.target
-
-    @cached_property
-    def others(self) -> tuple[str, ...]:
-        """Targets beside the CPU on which plans are raced, where they were named."""
-        if self.targets is None or self.targets in (AUTO, ALL):
-            return ()
-        if self.target != CPU.target:
-            raise UsageError("--target says where all plans run", where="--targets", do="pass one of them")
-        names = dict.fromkeys(name.strip() for name in self.targets.split(","))
-        for name in names:
-            if not targets.find(name).provider.ships:
-                raise UsageError(f"bundles are not supported for {name} yet", where="--targets")
-        return tuple(name for name in names if name != CPU.target)
-
-    def elsewhere(self, side: Resolved, say: Callable[[str], None]) -> Resolved:
-        """The side with a runtime for each target beside its own on which plans are raced."""
-        of_ours = self.target == CPU.target and self.feeds.pod is None
-        if self.others or not of_ours or (self.targets is not None and self.targets not in (AUTO, ALL)):
-            return with_targets(side, self.others, say, self.in_browser)
-        return usable_here(side, say, alone=self.runtime is not None, install=self.targets == ALL)
-
-    @property
-    def default(self) -> Plan:
-        """What all plans are held against: ONNX Runtime's default, that of a GPU's provider, or onnxruntime-web's."""
-        target = targets.find(self.first_target)
-        # Who runs on a GPU is told what its settings bring there; the GPU beside the CPU is --targets.
-        own = not target.of_runtime or target.provider.hardware == "gpu"
-        return Plan(providers=target.providers) if own else Plan()
-
-    @cached_property
-    def today(self) -> Plan | None:
-        """What the user runs today; None where it was not said."""
-        text = self.current
-        if text is None or text == "default":
-            return None if text is None else self.default
-        path = Path(text)
-        if bundle_format.is_bundle(path):
-            return bundle_plan(bundle_format.read(path))
-        if path.suffix == ".json":
-            return read_plan(path)
-        if "=" not in text:
-            raise UsageError(
-                f"{text!r} is not a plan",
-                where="--current",
-                do="default, 'intra=4,spin=0', a plan.json or a NAME.ortune",
-            )
-        settings = knobs.parse_settings([part for part in text.split(",") if part.strip()], "--current")
-        return canonical(merge(self.default, Plan(settings=settings)), "--current")
-
-    @cached_property
-    def pinned(self) -> tuple[RewriteSpec, ...]:
-        """The rewrites that are part of every plan."""
-        return tuple(rewrites.parse(text) for text in self.rewrite)
-
     @property
     def directory(self) -> Path | None:
         """Where the bundle goes; None makes none."""
         return Path(self.output) if self.bundle else None
-
-    @property
-    def _fewer_bits(self) -> bool:
-        """Whether a quantized model was let through, or asked for by its name."""
-        named = [*self.allow, *(spec.name for spec in self.pinned)]
-        named_rewrites = (rewrites.all_rewrites()[name] for name in named if name in rewrites.all_rewrites())
-        return "numerics" in named or any(rewrite.family == rewrites.FAMILY for rewrite in named_rewrites)
 
     @property
     def spelled_out(self) -> Options:
@@ -273,49 +119,15 @@ class Options(Elsewhere, Resumable, Load, Downloaded, OnePlan):
             )
         return replace(self, quick=False, budget=QUICK_BUDGET, bundle=False)
 
-    def asked(self, everywhere: Plan) -> Asked:
-        """What of the search was asked for; ``everywhere`` stands in every plan."""
-        return Asked(
-            everywhere=everywhere,
-            pinned=self.pinned,
-            target=self.first_target,
-            # Who says how far outputs may be away has allowed that they change.
-            allow=self.allow if self.tolerance is None else (*self.allow, "numerics"),
-            others=self.others,
-            of_a_browser=self.target == targets.WEB,
-            as_asked=bool(self.set or self.plan or self.rewrite),
-        )
-
     def check(self) -> None:
-        """Raises UsageError for what cannot be searched or allowed."""
-        require_objective(self.objective)
+        """Raises UsageError for what cannot be searched, allowed or written."""
         if self.force and not self.bundle:
             raise UsageError(
                 "no bundle is written, so --force has no effect",
                 where="--force",
                 do="omit it or --no-bundle",
             )
-        self.require_there([self.target, *self.others], self.objective, pod=self.feeds.pod is not None)
-        allowed = {"numerics", "behaviour", NON_FINITE, *GUARDS, *knobs.all_knobs(), *rewrites.all_rewrites()}
-        for name in self.allow:
-            if name not in allowed:
-                raise UsageError(
-                    f"{name!r} is not a valid value for --allow",
-                    where="--allow",
-                    do=f"numerics, behaviour, {NON_FINITE}, {', '.join(GUARDS)}, or the name of a setting or rewrite",
-                )
-        if self.data is not None and self.tolerance is None and not self._fewer_bits:
-            raise UsageError(
-                "calibrates quantized models, which are tried only if outputs may change",
-                where="--data",
-                do="add --tolerance 0.01, or --allow numerics",
-            )
-        if not targets.find(self.first_target).provider.ships:
-            raise UsageError(
-                f"bundles are not supported for {self.target} yet, so tune does not search its settings",
-                where="--target",
-                do=f"ortune compare MODEL --target {self.target} --b-set KNOB=VALUE",
-            )
+        self.require_searchable()
         model = Path(self.model)
         if bundle_format.is_bundle(model):
             # Somebody else may have named the model; the line is there to be pasted into a shell.
