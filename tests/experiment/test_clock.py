@@ -63,10 +63,11 @@ def test_a_unit_of_work_begins_where_the_longest_so_far_fits(now: list[float]) -
     assert not pace.begins("the next")  # 3 s are left, and one took 4
     assert not pace.begins("another")
     assert pace.left_out == ["the next", "another"]
-    assert pace.more_s == pytest.approx(2 * 7.0 / 3)
+    assert pace.needed_s(20.0) == pytest.approx(20.0 + 2 * 7.0 / 3)
+    assert pace.needed_s(20.0, share=0.5) == pytest.approx(20.0 + 4 * 7.0 / 3)
 
 
 def test_nothing_begins_once_the_time_is_over(now: list[float]) -> None:
     pace = Pace(lambda: 100.0 - now[0])
     assert not pace.begins("the first")
-    assert (pace.left_out, pace.more_s) == (["the first"], 0.0)
+    assert (pace.left_out, pace.needed_s(20.0)) == (["the first"], 40.0)

@@ -91,7 +91,14 @@ class Pace:
             self.left_out.append(unit)
         return self._inside
 
-    @property
-    def more_s(self) -> float:
-        """What the units that were left out may take, as the others did; 0 where none was begun."""
-        return self._spent_s / max(1, self._units) * len(self.left_out)
+    def needed_s(self, spent_s: float, share: float = 1.0) -> float:
+        """A budget that holds what was left out, too.
+
+        Args:
+            spent_s: What was spent of this one.
+            share: Of the budget, what such work may take.
+        """
+        # Each is expected to take what the others took on average; where none was begun, all of them together what
+        # came before them: more is not known.
+        more_s = self._spent_s / max(1, self._units) * len(self.left_out)
+        return spent_s + (more_s / share or spent_s)

@@ -24,7 +24,7 @@ from ortune.rules import rule_of
 from ortune.rules.measurement import software_adapter
 from ortune.search import controls, duel
 from ortune.search.blocks import BASE, LETTERS, NEW, measured
-from ortune.search.phases import AFTER_SHARE, DELIVERY_SHARE, LEAST_LOAD_S, PROFILED_TRIALS
+from ortune.search.phases import AFTER_SHARE, LEAST_LOAD_S, PROFILED_TRIALS
 from ortune.search.sequential import Sequential
 from ortune.stats import evidence
 from ortune.trials import pairing
@@ -40,7 +40,7 @@ class Comparing:
         rules: What counts, and the budget of the blocks.
         state, design: Of the blocks; None where no side was timed.
         starts: Trials of the base alone, which show how long it takes to start.
-        delivery_s: Of the budget, what is kept for the answer.
+        after_s: Of the budget, what is kept for all that comes after the blocks.
     """
 
     def __init__(
@@ -72,8 +72,8 @@ class Comparing:
         self.tells_why = tells_why
         self.watch, self.clock = opened.watch, opened.clock
         self.budget_s = self.clock.budget_s
-        self.delivery_s = self.after_s = DELIVERY_SHARE * self.clock.spent_s
         self.baseline = opened.base(a)
+        self.after_s = opened.answer_s
         self.state: duel.Duel | None = None
         self.design: duel.Design | None = None
         self.starts: list[Measured] = []
@@ -219,7 +219,7 @@ class Comparing:
 
     def _keep_time(self, trial_ns: float, n_new: int) -> None:
         """Takes from the budget of the blocks what comes after them: starts alone, a look at why, the answer."""
-        self.after_s = self.delivery_s + STARTS * (1 + n_new) * self.baseline.pilot.start_ns / 1e9
+        self.after_s = self.experiment.answer_s + STARTS * (1 + n_new) * self.baseline.pilot.start_ns / 1e9
         self.after_s += self.why_s(trial_ns) if self.tells_why else 0.0
         budget_s = self.budget_s - min(self.after_s, AFTER_SHARE * self.budget_s)
         self.rules = replace(self.rules, budget_ns=int(budget_s * 1e9))

@@ -121,7 +121,7 @@ class Experiment:
         """What was left out for want of time, in words, with a budget that holds it; [] where nothing was."""
         if not pace.left_out:
             return []
-        needed_s = self.elapsed_s + self.answer_s + (pace.more_s or self.elapsed_s)
+        needed_s = pace.needed_s(self.elapsed_s) + self.answer_s
         return [finding_words.no_time_for(pace.left_out, budget.enough_s(1e9 * needed_s))]
 
     @property
@@ -286,7 +286,9 @@ class Experiment:
             say: Is told what happens, where that is not for everybody.
             load: What becomes of the workload that is proposed.
         """
-        self.answer_s = self.answer_s or DELIVERY_SHARE * self.watch.clock.spent_s
+        if not self.answer_s:  # a session that goes on keeps what it kept before, and so decides the same
+            usual_s = DELIVERY_SHARE * self.watch.clock.spent_s
+            self.answer_s = self.replay.once("after", float, lambda: usual_s)
         baseline = Baseline(
             side,
             feeds or self.terms.feeds,

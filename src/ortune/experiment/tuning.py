@@ -71,7 +71,7 @@ class Tuning:
         allowed: Sequence[str],
         budget_s: float,
         current: Plan | None,
-        after_s: float = 0.0,
+        answer_s: float = 0.0,
         models: Models | None = None,
     ) -> None:
         """Takes a baseline that was not run yet.
@@ -85,12 +85,12 @@ class Tuning:
             allowed: Safety classes and guards that are let through.
             budget_s: For everything.
             current: What the user runs today, None for the default where nothing was said.
-            after_s: Of the budget, what is kept for the answer.
+            answer_s: Of the budget, what is kept for the answer.
             models: Makes those that rewrites change, where that says less of it.
         """
         self.baseline, self.replay, self.watch = baseline, replay, watch
         self.budget_s = budget_s
-        self.delivery_s = replay.once("after", float, lambda: after_s)
+        self.answer_s = answer_s
         self.why_processes, self.why_s = 0, 0.0
         self.skipped: list[str] = []
         self.checks_s = 0
@@ -159,7 +159,7 @@ class Tuning:
     @property
     def map_s(self) -> float:
         """What it takes to find the user's nodes in profiles: work of the answer's kind."""
-        return self.delivery_s
+        return self.answer_s
 
     def pace(self, share: float) -> Pace:
         """For work between trials, which may take so much of the time that is left before the race."""
@@ -168,15 +168,14 @@ class Tuning:
 
     def answer_pace(self) -> Pace:
         """For work after the race: it has what the reason and the answer leave."""
-        end_s = max(self.budget_s - self.delivery_s - self.why_s, 1e-9 * self.clock() + LEAST_CHECKS_S)
+        end_s = max(self.budget_s - self.answer_s - self.why_s, 1e-9 * self.clock() + LEAST_CHECKS_S)
         return Pace(lambda: end_s - 1e-9 * self.clock())
 
     def skip(self, pace: Pace, share: float = 1.0) -> None:
         """Keeps what was left out for want of time, and a budget that holds it, of which it gets such a share."""
         if pace.left_out:
             self.skipped += pace.left_out
-            spent_s = 1e-9 * self.clock()
-            needed_s = spent_s + self.delivery_s + (pace.more_s / share or spent_s)
+            needed_s = pace.needed_s(1e-9 * self.clock(), share) + self.answer_s
             self.checks_s = max(self.checks_s, budget.enough_s(1e9 * needed_s))
 
     def holds(self, trial_ns: float) -> bool:
@@ -201,7 +200,7 @@ class Tuning:
         """The budget that holds so many plans, and what else is to come beside what was spent before the race."""
         needed_ns = budget.needed_ns(plans, trial_ns, self.search.race.references) + more_ns
         before_ns = self.spent["before"] or self.clock()
-        return budget.enough_s(needed_ns + before_ns + 1e9 * (self.delivery_s + self.why_s))
+        return budget.enough_s(needed_ns + before_ns + 1e9 * (self.answer_s + self.why_s))
 
     def refuse(self, why: str = "", *, plans: int = 1) -> None:
         """Says that the budget holds no other plan, and which one holds so many; or why nothing is raced in any."""
@@ -229,7 +228,7 @@ class Tuning:
     @property
     def end_ns(self) -> float:
         """When the winner is to be confirmed."""
-        return (self.budget_s - self.delivery_s - self.why_s) * 1e9
+        return (self.budget_s - self.answer_s - self.why_s) * 1e9
 
     def calibrate(self) -> None:
         """The controls, and in the same blocks the first turns of the plans to try.

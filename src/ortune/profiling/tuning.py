@@ -88,7 +88,7 @@ def winner_difference(run: Tuning, result: TuneResult) -> ProfileDifference | No
             processes=run.why_processes,
             each_s=PROFILED_TRIALS * run.baseline.pilot.trial_ns / 1e9,
             # They may take far longer than was thought: 23 s for 10 where a neighbour came and went.
-            left_s=lambda: run.budget_s - run.clock() / 1e9 - run.delivery_s - run.map_s,
+            left_s=lambda: run.budget_s - run.clock() / 1e9 - run.answer_s - run.map_s,
         )
     except (OrtuneError, OSError):
         return None  # an answer is not lost because its reason is

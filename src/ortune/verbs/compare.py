@@ -280,7 +280,7 @@ class _Run:
                 plain,
                 self.experiment.watch.line,
                 each_s=self.comparing.why_s(self.baseline.pilot.trial_ns),
-                left_s=lambda: clock.left_s - self.comparing.delivery_s,
+                left_s=lambda: clock.left_s - self.experiment.answer_s,
             )
             result = msgspec.structs.replace(result, why=worded(difference, result.name))
         except (OrtuneError, OSError) as error:

@@ -143,9 +143,10 @@ class _Look:
         )
         left_out = list(self.look.left_out)
         if pace.left_out:
-            more_s = pace.more_s or self.look.spent_s
+            needed_s = pace.needed_s(self.look.spent_s)
+            more_s = needed_s - self.look.spent_s
             left_out.append(look_words.no_time_for(look_words.checks(pace.left_out), more_s))
-            self.look.needed_s = max(self.look.needed_s, self.look.spent_s + more_s)
+            self.look.needed_s = max(self.look.needed_s, needed_s)
         result = msgspec.structs.replace(
             self.look.result,
             runtime=side.runtime if side else None,

@@ -201,7 +201,7 @@ def _tune(
         allowed=options.allow,
         budget_s=options.budget_s,
         current=options.today,
-        after_s=opened.answer_s,
+        answer_s=opened.answer_s,
     )
     watch.line("running the model for the first time")
     settle(baseline, options.budget_s, lambda: options.budget_s - run.clock() / 1e9, watch.line)
