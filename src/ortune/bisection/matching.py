@@ -68,6 +68,8 @@ def match(
         seen_b: Values of the other.
         outputs: B's outputs and inputs by those of A that they stand for.
     """
+    # The surest ways come first, since a pair is never undone: what the interfaces tie, what is computed alike, equal
+    # names, equal elements. Only then what must be concluded: from the nodes around it, and from how near it lies.
     matching = _Matching(seen_a, seen_b, *(_makers(side) for side in (a, b)))
     for mine, theirs in outputs.items():
         if matching.comparable(mine, theirs):
@@ -212,6 +214,7 @@ class _Matching:
         if not distances or len(distances) > MOST_COMPARED:
             return False
         best = min(distances, key=lambda other: distances[other])
+        # Several values may carry one number on in another type: these are one rival together, not rivals.
         limit = min(NEAR_ENOUGH, RIVAL * distances[best])
         rivals = {roots.get(other, other) for other, distance in distances.items() if distance <= limit}
         if distances[best] > NEAR_ENOUGH or rivals != {roots.get(best, best)}:
@@ -287,7 +290,7 @@ def _by_structure(
         return partners.get(name) or partners.get(roots_a.get(name, ""))
 
     def same_input(mine: ir.Value | None, theirs: ir.Value | None) -> bool:
-        # One that may be left out, and is given on one side.
+        # An input that may be left out, and is a constant on one side alone.
         if mine is None:
             return theirs is None or _is_stored(theirs, keys_b)
         if theirs is None:

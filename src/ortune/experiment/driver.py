@@ -60,6 +60,7 @@ def drive(
         if block is None:
             return
         if schedule.judgement is not None and schedule.judgement is not judgement:
+            # Trials may be made shorter by it, so that another block is asked for than this one.
             calibrated(schedule.judgement)
             continue
         if not ready(block.arms):

@@ -193,13 +193,14 @@ class Tuning:
 
         Where no search fits there is none to spare: the plans that can be seen have all of it.
         """
+        # A search that lacks time makes its trials shorter, so that the shortest one says what it needs at least.
         beyond_ns = self.before_ns - self.least_trials * self.baseline.pilot.least_trial_ns
         return max(0.0, min(share * self.before_ns, beyond_ns))
 
     def budget_for_s(self, plans: int, trial_ns: float, more_ns: float = 0.0) -> int:
         """The budget that holds so many plans, and what else is to come beside what was spent before the race."""
         needed_ns = budget.needed_ns(plans, trial_ns, self.search.race.references) + more_ns
-        before_ns = self.spent["before"] or self.clock()
+        before_ns = self.spent["before"] or self.clock()  # of a race that has begun, or until now
         return budget.enough_s(needed_ns + before_ns + 1e9 * (self.answer_s + self.why_s))
 
     def refuse(self, why: str = "", *, plans: int = 1) -> None:

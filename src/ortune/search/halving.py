@@ -157,6 +157,8 @@ class Halving(Schedule):
         what was expected, as far as blocks scatter more than plans do. Beside a neighbour two blocks tell less than
         what paid on other models: chance then led, and what usually wins had no second block.
         """
+        # A weighted mean, as of a normal prior: n blocks at the median, two at 0 against luck, and as many at what was
+        # expected as one block's variance holds variances between plans.
         n, doubt = len(entry.ratios), (self.scale / PLANS_DIFFER) ** 2
         return (n * entry.middle + doubt * entry.expected) / (n + 2 + doubt)
 
@@ -238,7 +240,9 @@ class Halving(Schedule):
         keep = max(1, -(-len(ranked) // 2))
         for place, entry in enumerate(ranked):
             self._retire_on_evidence(entry)
+            # The difference of two means of n blocks has a standard error of scale * sqrt(2 / n).
             behind = entry.middle - ranked[0].middle > NOISE * self.scale * math.sqrt(2 / len(entry.ratios))
+            # Half of the least gain that matters: what may still reach it together with others stays.
             idle = entry.middle > -0.5 * math.log1p(self.worth)
             if entry.live and behind and idle:
                 entry.retire("retired", f"no better than the default in {len(entry.ratios)} blocks")

@@ -36,6 +36,7 @@ def try_rest(race: Halving, entries: Sequence[Entry]) -> Steps[None]:
     while waiting:
         gains = any(e.ratios and e.middle < -np.log1p(race.worth) for e in race.live())
         # Where something leads, a step that builds on it and ablation come after this.
+        # Otherwise what was not tried yet is all that can still win, and gets all of the time.
         after = sum(BLOCKS) * (race.references + 1 + ADDED) + ablation_trials(race, 2) if gains else 0
         sizes = range(min(budget.FIELD, len(waiting)), 0, -1)
         fitting = (

@@ -57,7 +57,7 @@ class Sequential(Schedule):
                 state.failed[arm] = failed[-1]
                 state.live.remove(arm)
         if not any(trial.arm in state.failed for trial in block.trials):
-            state.block_ns.append(took_ns * 2 / len(block.trials))
+            state.block_ns.append(took_ns * 2 / len(block.trials))  # as of two trials, however many it held
 
     def _next(self, phase: Literal["calibration", "race"], others: Sequence[str] = ()) -> NextBlock:
         # One side's failure is no matter to the others of a field; the one side of a duel is what its blocks are for.
@@ -71,6 +71,7 @@ class Sequential(Schedule):
             yield from self._controls()
             if not state.live or self.judgement is not None or not self.design.controlled:
                 break
+            # Once more, since what disturbs a control is often gone by then; who tries until it holds has no control.
             if again or self._too_dear(0):
                 raise controls.failed(again=again)
         if not state.live:

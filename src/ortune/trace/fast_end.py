@@ -24,12 +24,15 @@ def of_nodes(
     n_nodes, n_runs = shape
     if not len(node):
         return np.zeros(n_nodes), np.zeros(n_nodes)
+    # A node may run several times in a run (in a loop): the k-th execution of one run is held against the k-th of the
+    # others, since later ones may have more or less to do.
     order = np.lexsort((start, run, node))
     _, both = combined((node, n_nodes), (run, n_runs))
     place = np.empty(len(node), dtype=np.int64)
     place[order] = _counted(both[order])
     _, alike = combined((node, n_nodes), (place, int(place.max()) + 1))
     size = np.bincount(alike)
+    # Sorted by time within each group, the first of a group are its fastest.
     order = np.lexsort((own, alike))
     chosen = order[_counted(alike[order]) < _kept(size)[alike[order]]]
     # A place that only some runs come to (a loop that ends early) counts as often as they do.

@@ -87,6 +87,7 @@ def match(
     ]
     # With origins of one model, a node without a counterpart was really removed and must not be paired by order.
     one_model = bool(origins[0] & origins[1])
+    # A fused node often keeps the name of one of its parts, which tells its origin where nothing else does.
     by_name = 0
     for side, nodes in enumerate(sides):
         for number, node in enumerate(nodes):
