@@ -16,7 +16,7 @@ from ortune import rules
 from ortune.model.open import open_model
 from ortune.rewrites.small_lstm_to_float import REWRITE
 from ortune.rules import Facts
-from rules.rule_examples import OLD_HOST
+from rules.rule_facts import OLD_HOST
 
 
 def quantized(folder: Path, *, hidden: int, directions: int, channels: bool) -> Path:

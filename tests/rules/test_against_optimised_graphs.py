@@ -10,7 +10,7 @@ import onnx
 import onnx.parser
 import onnxruntime
 import pytest
-from rule_examples import HOST
+from rule_facts import HOST
 
 from ortune import rules
 from ortune.model.open import open_model

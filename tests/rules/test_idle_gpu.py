@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 import numpy as np
 import pytest
-from rule_examples import CPU, plain
+from rule_facts import CPU, plain
 
 from ortune import rules
 from ortune.profiling.nodes import Origins

@@ -14,7 +14,7 @@ import onnx
 import onnx.parser
 import pytest
 from onnx import TensorProto, helper, numpy_helper
-from rule_examples import (
+from rule_facts import (
     CASTS,
     HOST,
     OLD_HOST,

@@ -11,7 +11,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from rule_examples import EXAMPLES, HOST, plain
+from rule_examples import EXAMPLES
+from rule_facts import HOST, plain
 
 from ortune import rewrites, rules
 from ortune.records import Finding

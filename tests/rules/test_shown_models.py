@@ -9,7 +9,7 @@ import numpy as np
 import onnx
 import onnxruntime
 import pytest
-from rule_examples import HOST
+from rule_facts import HOST
 
 from ortune import rewrites, rules
 from ortune.inputs import workload

@@ -8,7 +8,8 @@ from pathlib import Path
 import onnxruntime as ort
 import pytest
 from onnx import helper
-from rule_examples import EXAMPLES, FLOAT, dequantized, facts_of, in_a_page, info, plain, watched_page, work
+from rule_examples import EXAMPLES
+from rule_facts import FLOAT, dequantized, facts_of, in_a_page, info, plain, watched_page, work
 
 from ortune import rules, targets
 from ortune.model.open import open_model

@@ -10,7 +10,7 @@ import numpy as np
 import onnx
 import onnxruntime as ort
 import pytest
-from rule_examples import dequantized
+from rule_facts import dequantized
 
 from chromium import ran
 from ortune import rules
