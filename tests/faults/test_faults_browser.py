@@ -45,8 +45,9 @@ from ortune.targets.browser import setup
 from ortune.targets.browser.devtools import DevTools
 from ortune.targets.browser.page import _TOKEN, Page
 from ortune.targets.browser.page_job import FILES
-from ortune.targets.browser.server import PageServer, Request
+from ortune.targets.browser.server import PageServer
 from ortune.targets.browser.setup import BrowserSetup
+from ortune.targets.browser.site import Request
 from ortune.targets.machine import Machine
 from ortune.targets.process import Process
 from ortune.targets.runner import run

@@ -30,7 +30,7 @@ from ortune.model.open import open_model
 from ortune.report.answer_commands import words_of
 from ortune.store.db import DATABASE, Store
 from ortune.targets.browser import setup
-from ortune.targets.browser.server import Request, Site, build_of
+from ortune.targets.browser.site import Request, Site, build_of
 from ortune.trace.export.csv import _text, _write
 
 # --- links and pipes

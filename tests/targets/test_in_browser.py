@@ -34,8 +34,8 @@ from ortune.records import (
 from ortune.report import profile_words
 from ortune.store.db import SessionLog
 from ortune.targets.browser.page_report import fallbacks_of, placement_of
-from ortune.targets.browser.server import Request
 from ortune.targets.browser.setup import VERSION, BrowserSetup
+from ortune.targets.browser.site import Request
 from ortune.targets.machine import Machine
 from ortune.targets.runner import run
 from ortune.targets.task import Task

@@ -14,8 +14,9 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from ortune.targets.browser import server
-from ortune.targets.browser.server import MOST_CONNECTIONS, UNASKED, PageServer, Served
+from ortune.targets.browser import site
+from ortune.targets.browser.server import UNASKED, PageServer, Served
+from ortune.targets.browser.site import MOST_CONNECTIONS
 
 MOST_OUTPUT = 100
 
@@ -201,7 +202,7 @@ def test_connections_are_counted(asked: Asked) -> None:
 
 def test_strangers_hold_no_connections(asked: Asked, monkeypatch: pytest.MonkeyPatch) -> None:
     """Who is in the same network and has no token."""
-    monkeypatch.setattr(server, "TOKEN_S", 0.3)
+    monkeypatch.setattr(site, "TOKEN_S", 0.3)
     place = (str(asked.where.hostname), int(asked.where.port or 0))
     with contextlib.ExitStack() as stack:
         known = http.client.HTTPConnection(*place, timeout=10)
@@ -223,8 +224,8 @@ def test_bodies_wait_for_each_other_where_they_are_large(
     asked: Asked, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Else as many as there may be connections lie in memory at once."""
-    monkeypatch.setattr(server, "MOST_HELD", 100)
-    monkeypatch.setattr(server, "STALLED_S", 0.4)
+    monkeypatch.setattr(site, "MOST_HELD", 100)
+    monkeypatch.setattr(site, "STALLED_S", 0.4)
     head = f"POST /{asked.token}/say HTTP/1.1\r\nHost: x\r\nContent-Length: 80\r\n\r\n"
     post = f"/{asked.token}/say"
     found: list[int] = []

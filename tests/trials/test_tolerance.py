@@ -13,7 +13,8 @@ import ortune
 from ortune.errors import UsageError
 from ortune.records import OutputDifference
 from ortune.report.compare_outputs import by_output, outputs
-from ortune.trials.outputs import SOMETHING_IN_COMMON, compare_outputs
+from ortune.trials.output_ways import SOMETHING_IN_COMMON
+from ortune.trials.outputs import compare_outputs
 from ortune.trials.tolerance import judged, parse, worst_of
 from ortune.worker.values import write_outputs
 

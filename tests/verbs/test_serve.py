@@ -44,8 +44,9 @@ from ortune.records import (
 )
 from ortune.targets.browser import certificate, page, remote
 from ortune.targets.browser.remote import Ran, Remote, heat
-from ortune.targets.browser.server import PageServer, Request, Room, Site
+from ortune.targets.browser.server import PageServer
 from ortune.targets.browser.setup import BrowserSetup
+from ortune.targets.browser.site import Request, Room, Site
 from ortune.targets.machine import Machine
 from ortune.targets.runner import run
 from ortune.targets.task import Limits, Task

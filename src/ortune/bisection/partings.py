@@ -39,7 +39,7 @@ from ortune.records import (
 )
 from ortune.trials import rounding
 from ortune.trials.output_files import family
-from ortune.trials.outputs import DIFFERING_SHARE
+from ortune.trials.output_ways import DIFFERING_SHARE
 
 _LONGEST = 200  # of an attribute, as text
 

@@ -30,7 +30,8 @@ from ortune.trials import metric, rounding, task
 from ortune.trials.executor import Arm
 from ortune.trials.levels import Levels
 from ortune.trials.output_files import tensors
-from ortune.trials.outputs import SOMETHING_IN_COMMON, compare_outputs
+from ortune.trials.output_ways import SOMETHING_IN_COMMON
+from ortune.trials.outputs import compare_outputs
 from ortune.trials.tolerance import Tolerance, judged, worst_of
 
 

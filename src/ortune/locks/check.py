@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from ortune.knobs.cpu.graph_optimization_level import KNOB as LEVEL
 from ortune.locks.outputs import step
 from ortune.records import GraphSnapshot, LockChange, OutputSnapshot, Snapshot, Uncompared, Value
-from ortune.trials.outputs import DEFAULT_LIMITS, LIMITS
+from ortune.trials.output_ways import DEFAULT_LIMITS, LIMITS
 
 ELSEWHERE = 0.01
 """Of the outputs' figures on another kind of processor or another onnxruntime, whose kernels round elsewhere: far above

@@ -16,7 +16,7 @@ from ortune.model.graphs import nodes, op_set
 from ortune.records import FeedRef, OutputDifference, OutputError
 from ortune.trials.output_figures import accepting
 from ortune.trials.output_files import Array
-from ortune.trials.outputs import DEFAULT_LIMITS, slice_limit
+from ortune.trials.output_ways import DEFAULT_LIMITS, slice_limit
 
 FORGIVEN = 3.0
 """Times what rounding alone moves the outputs: orders of sums differ among themselves too."""

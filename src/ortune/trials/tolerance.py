@@ -11,7 +11,7 @@ import msgspec
 
 from ortune.errors import UsageError
 from ortune.records import NonFiniteOutput, OutputDifference, OutputError
-from ortune.trials.outputs import slice_limit
+from ortune.trials.output_ways import slice_limit
 
 _PART = re.compile(
     r"(l2|cosine|snr|top1|metric)\s*(<=|>=)\s*(\d+(?:\.\d+)?(?:e-?\d+)?)\s*(db|%|)", re.IGNORECASE

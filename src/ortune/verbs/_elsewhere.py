@@ -155,7 +155,7 @@ def _require_able(targets: Sequence[str], hello: Hello, watch: Watcher) -> None:
 def _listening(options: Listening, scratch: Path, watch: Watcher) -> Iterator[Remote]:
     """Listens for the one browser, beyond loopback by HTTPS only."""
     from ortune.targets.browser.remote import Remote
-    from ortune.targets.browser.server import Site
+    from ortune.targets.browser.site import Site
 
     try:
         address = ipaddress.IPv4Address(options.address)

@@ -42,7 +42,8 @@ from ortune.targets.browser.page_report import (
     untrue,
 )
 from ortune.targets.browser.remote import AWAY_S
-from ortune.targets.browser.server import PageServer, Served, Site, token_of
+from ortune.targets.browser.server import PageServer, Served
+from ortune.targets.browser.site import Site, token_of
 from ortune.targets.machine import Machine
 from ortune.targets.process import Process
 from ortune.targets.task import Task

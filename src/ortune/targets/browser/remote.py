@@ -21,7 +21,7 @@ import msgspec
 
 from ortune import monotonic
 from ortune.records import Host, TrialDone
-from ortune.targets.browser.server import KEEPS, Request, Site, build_of
+from ortune.targets.browser.site import KEEPS, Request, Site, build_of
 
 BEAT_S = 1.0
 MOST_HELLO = 1 << 16

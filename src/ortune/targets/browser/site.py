@@ -1,0 +1,315 @@
+"""A site for pages: on loopback unless asked otherwise, and nothing is given without a token.
+
+A site listens; rooms are what lies behind its tokens, one for each page, so that a page reaches what it needs and
+nothing of another.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import http.server
+import math
+import os
+import secrets
+import socket
+import socketserver
+import ssl
+import threading
+from collections import Counter
+from collections.abc import Iterator
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, Protocol
+
+from ortune import monotonic
+from ortune.files import inside, open_file
+
+BEAT_S = 0.5
+SILENT_S = 120.0  # a connection that neither asks nor takes anything for so long is let go
+TOKEN_S = 5.0  # and one that has shown no token since it came: else strangers hold all that there may be
+STALLED_S = 10.0  # a body of which nothing more comes for so long is cut off, as by a network that is gone
+MOST_BODY = 1 << 31
+MOST_HELD = 1 << 28  # bytes of bodies behind one token at a time; a larger one comes alone
+MOST_CONNECTIONS = 64  # of browsers that hold six
+TYPES = {
+    ".html": "text/html",
+    ".js": "text/javascript",
+    ".mjs": "text/javascript",
+    ".wasm": "application/wasm",
+}
+KEEPS = "max-age=86400"
+"""Of onnxruntime-web's files; what is measured is never kept."""
+ISOLATING = {
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Embedder-Policy": "require-corp",
+    "Cross-Origin-Resource-Policy": "same-origin",
+}
+
+
+class Room(Protocol):
+    """What lies behind one token."""
+
+    @property
+    def isolated(self) -> bool:
+        """Whether its pages get the headers that threads need."""
+        ...
+
+    def takes(self, path: str, size: int, request: Request) -> bool:
+        """Whether so many bytes may be sent to a path; they are read after that."""
+        ...
+
+    def get(self, path: str, request: Request) -> None:
+        """Answers what is asked for, by its path below the token."""
+        ...
+
+    def post(self, path: str, body: bytes, request: Request) -> None:
+        """Takes what is sent to a path."""
+        ...
+
+
+class Request(http.server.BaseHTTPRequestHandler):
+    """One connection of a browser's, and how it is answered."""
+
+    protocol_version = "HTTP/1.1"
+    # Head and body are written one after the other: else the body waits 40 ms for the head's acknowledgement.
+    disable_nagle_algorithm = True
+    timeout = SILENT_S
+    server_version, sys_version = "ortune", ""
+    server: _Server
+    room: Room | None = None
+
+    def do_GET(self) -> None:
+        """Answers."""
+        if (target := self._room()) is not None:
+            room, path = target
+            room.get(path, self)
+
+    def do_POST(self) -> None:
+        """Takes."""
+        if (target := self._room()) is None:
+            return
+        length = self.headers.get("Content-Length", "")
+        if not length.isdecimal() or int(length) > MOST_BODY:
+            self.close_connection = True  # what follows is no request
+            self.answer(413)
+            return
+        room, path = target
+        if not room.takes(path, int(length), self):
+            self.close_connection = True
+            self.answer(413)
+            return
+        with self.server.held(room, int(length)) as fits:
+            body = self._body(int(length)) if fits else None
+            if body is None:
+                self.close_connection = True  # cut off: the page sends it again
+                return
+            room.post(path, body, self)
+
+    def _body(self, length: int) -> bytes | None:
+        """What is sent; None where it was cut off."""
+        self.connection.settimeout(STALLED_S)
+        try:
+            body = self.rfile.read(length)
+        except OSError:
+            return None
+        self.connection.settimeout(SILENT_S)
+        return body if len(body) == length else None
+
+    def _room(self) -> tuple[Room, str] | None:
+        """Whose token it has, and what is asked for below that; None, and refused, without one."""
+        token, _, rest = self.path.partition("?")[0].lstrip("/").partition("/")
+        self.room = room = self.server.room(token)
+        if room is None:
+            self.close_connection = True  # nothing is read of what is sent along
+            self.answer(403)
+            return None
+        self.server.known(self.connection)
+        return room, rest
+
+    def answer(self, status: int, body: bytes = b"", kind: str = "application/octet-stream") -> None:
+        """Answers at once."""
+        try:
+            self.begin(status, kind, len(body))
+            self.wfile.write(body)
+        except OSError:
+            self.close_connection = True  # the page is gone
+
+    def begin(self, status: int, kind: str, size: int | None = None, *, keeps: str = "no-store") -> None:
+        """Begins an answer; one of no size goes on until its connection ends."""
+        self.send_response(status)
+        for name, value in (ISOLATING if self.room is not None and self.room.isolated else {}).items():
+            self.send_header(name, value)
+        self.send_header("Cache-Control", keeps)
+        self.send_header("Referrer-Policy", "no-referrer")  # the token is in the address
+        self.send_header("Content-Type", kind)
+        if size is None:
+            self.close_connection = True
+            self.send_header("Connection", "close")
+        else:
+            self.send_header("Content-Length", str(size))
+        self.end_headers()
+
+    def own(self, name: str) -> None:
+        """Answers with a file of ours."""
+        data = files(__package__).joinpath(name).read_bytes()
+        self.answer(200, data, TYPES[name[name.rindex(".") :]])
+
+    def file(self, path: Path, *, keeps: str = "no-store") -> bool:
+        """Answers with a file, and says how long a browser may keep it; False where it is not there."""
+        try:
+            source = open_file(path)  # a pipe would hold this thread for ever
+            size = os.fstat(source.fileno()).st_size
+        except OSError:
+            self.answer(404)
+            return False
+        with source:
+            try:
+                self.begin(200, TYPES.get(path.suffix, "application/octet-stream"), size, keeps=keeps)
+                while chunk := source.read(1 << 20):
+                    self.wfile.write(chunk)
+            except OSError:
+                self.close_connection = True
+        return True
+
+    def log_message(self, *_: object) -> None:
+        """Nothing is logged: tokens are in the addresses."""
+
+
+class _Server(http.server.ThreadingHTTPServer):
+    daemon_threads = True
+    request_queue_size = MOST_CONNECTIONS  # of five, one that comes with others waits a second or more
+
+    def __init__(self, place: tuple[str, int]) -> None:
+        self.rooms: dict[str, Room] = {}
+        self._open: dict[socket.socket, float] = {}  # and until when without a token
+        self._held: Counter[Room] = Counter()
+        self._released = threading.Condition()
+        super().__init__(place, Request)
+
+    def server_bind(self) -> None:
+        """Without asking the network for this machine's name, as http.server does."""
+        socketserver.TCPServer.server_bind(self)
+        self.server_name, self.server_port = str(self.server_address[0]), int(self.server_address[1])
+
+    def room(self, token: str) -> Room | None:
+        match = None
+        for room_token, room in list(self.rooms.items()):
+            if secrets.compare_digest(room_token.encode(), token.encode("utf-8", "replace")):
+                match = room
+        return match
+
+    def known(self, request: socket.socket) -> None:
+        """A connection has shown a token that is good."""
+        if request in self._open:
+            self._open[request] = math.inf
+
+    @contextlib.contextmanager
+    def held(self, room: Room, size: int) -> Iterator[bool]:
+        """Counts a body's bytes once there is room for them; False where there was none until others were cut off."""
+
+        def fits() -> bool:
+            return not self._held[room] or self._held[room] + size <= MOST_HELD
+
+        with self._released:
+            counted = self._released.wait_for(fits, STALLED_S)
+            self._held[room] += size if counted else 0
+        try:
+            yield counted
+        finally:
+            with self._released:
+                self._held[room] -= size if counted else 0
+                self._held += Counter()  # of rooms that have none, nothing is kept
+                self._released.notify_all()
+
+    def service_actions(self) -> None:
+        """Between two connections, or a tenth of a second: strangers who say nothing are let go."""
+        now = monotonic.now_s()
+        for request, until in list(self._open.items()):
+            if now > until:
+                self._cut(request)
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        """In a thread of its own."""
+        if len(self._open) >= MOST_CONNECTIONS:
+            self.shutdown_request(request)
+            return
+        self._open[request] = monotonic.now_s() + TOKEN_S
+        super().process_request(request, client_address)
+
+    def shutdown_request(self, request: Any) -> None:
+        """A connection is over."""
+        self._open.pop(request, None)
+        super().shutdown_request(request)
+
+    def server_close(self) -> None:
+        """Nobody is heard any more, those who are connected included."""
+        super().server_close()
+        for request in list(self._open):
+            self._cut(request)
+
+    def _cut(self, request: socket.socket) -> None:
+        """Its thread sees that it has ended."""
+        with contextlib.suppress(OSError):
+            request.shutdown(socket.SHUT_RDWR)
+
+    def handle_error(self, *_: object) -> None:
+        """A browser that is closed drops its connections; what became of the page is told by other means."""
+
+
+class Site:
+    """Listens for browsers.
+
+    Args:
+        address: Of this machine, where it listens.
+        port: There; 0 takes a free one.
+        name: What browsers call the address.
+        tls: The certificate and its key; None speaks plain http.
+
+    Raises:
+        OSError: It cannot listen there.
+    """
+
+    def __init__(
+        self,
+        address: str = "127.0.0.1",
+        port: int = 0,
+        *,
+        name: str = "",
+        tls: ssl.SSLContext | None = None,
+    ) -> None:
+        self._http = _Server((address, port))
+        if tls is not None:
+            # Shaken hands with in the thread of each connection: one that does not answer holds up no other.
+            self._http.socket = tls.wrap_socket(
+                self._http.socket, server_side=True, do_handshake_on_connect=False
+            )
+        self.port = self._http.server_port
+        self._start = f"http{'s' if tls else ''}://{name or address}:{self.port}"
+        threading.Thread(target=self._http.serve_forever, kwargs={"poll_interval": 0.1}, daemon=True).start()
+
+    def open(self, room: Room, token: str = "") -> str:
+        """Lets in who has the token, or a new one; returns the address with it."""
+        token = token or secrets.token_urlsafe(24)
+        self._http.rooms[token] = room
+        return f"{self._start}/{token}/"
+
+    def shut(self, url: str) -> None:
+        """Its token opens nothing any more."""
+        self._http.rooms.pop(token_of(url), None)
+
+    def close(self) -> None:
+        """Stops listening."""
+        self._http.shutdown()
+        self._http.server_close()
+
+
+def token_of(url: str) -> str:
+    """What lets in, of an address that a site opened."""
+    return url.rstrip("/").rpartition("/")[2]
+
+
+def build_of(dist: Path, name: str) -> Path | None:
+    """A file of onnxruntime-web that a page may have; None for what else it asks for, and for links elsewhere."""
+    if "/" in name or "\\" in name or "\0" in name or Path(name).suffix not in TYPES:
+        return None
+    return path if inside(path := dist / name, dist) else None

@@ -1,0 +1,344 @@
+"""How two arrays of one output are compared, each way with what it forgives, and what is kept of it."""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Iterator
+
+import msgspec
+import numpy as np
+
+from ortune.analysis.grids import Grid
+from ortune.records import OutputError
+from ortune.trials.output_figures import (
+    FLOOR,
+    moments,
+    top1,
+    unmatched_rows,
+)
+from ortune.trials.output_files import (
+    FLOAT8,
+    Array,
+    decode,
+    family,
+    pieces,
+)
+from ortune.trials.output_findings import Findings
+from ortune.trials.output_slices import dead_columns, in_words, slice_errors
+from ortune.trials.output_steps import dequantized, grid_steps
+
+# Largest relative L2 distance, and largest error as a share of the largest |reference|. Two float8 values
+# that rounded apart differ by a whole step of their few bits.
+LIMITS = {"float16": (1e-2, 1e-2), "bfloat16": (1e-2, 1e-2)}
+LIMITS |= {name: (1.05 * 2.0**-bits, 1.05 * 2.0**-bits) for name, (_, bits, _, _) in FLOAT8.items()}
+DEFAULT_LIMITS = (1e-4, 1e-3)
+SLICE_LIMIT = 1e3
+"""Times the limit of the whole is that of a slice, where the user gave none: rounding is as large in slices that are a
+thousand times smaller."""
+MOST_OF_SLICE = 0.5
+SLICE_OF_TOLERANCE = 2.0
+"""Times the user's own number: chance alone makes the error of few elements half as large again."""
+DIFFERING_SHARE = 0.01  # of indices or rows, where ties are near
+FEWEST_FOR_MOMENTS = 30
+NOTHING_IN_COMMON = 1.0  # relative L2: zeros would be as near
+SOMETHING_IN_COMMON = math.nextafter(NOTHING_IN_COMMON, 0.0)  # the most of a budget that sets no limit to it
+WIDEST_TABLE = 8  # columns of a table of positions; NonMaxSuppression gives 3
+_ANY_COUNT = ("set", "indices", "moments")  # these compare what they can of outputs whose length varies
+
+
+def compare_arrays(
+    report: Findings,
+    label: str,
+    way: str,
+    arrays: tuple[Array, Array],
+    types: tuple[str, str],
+    tol: float | None,
+) -> None:
+    """Compares two arrays of an output in the way that is asked for.
+
+    Args:
+        report: Takes what is seen.
+        label: Of the output, for sentences.
+        way: "values", "set", "indices" or "moments".
+        arrays: Of the reference, and of the other side.
+        types: Their ONNX types.
+        tol: The user's number, None where none was given.
+    """
+    old, new = arrays
+    report.ways.add(way)
+    if family(types[0]) != family(types[1]):
+        report.fail(f"output {label!r} is of type {types[1]}, not {types[0]}")
+        return
+    if family(types[0]) == "float":
+        report.count_nonfinite(label, arrays, types)
+    # Positions that a Cast made floating-point are compared one by one.
+    counted = way in _ANY_COUNT and not (way == "indices" and family(types[0]) == "float")
+    if old.ndim != new.ndim or (not counted and old.shape != new.shape):
+        report.fail(f"output {label!r} has shape {list(new.shape)}, not {list(old.shape)}")
+    elif way == "moments":
+        _compare_moments(report, label, arrays, types)
+    elif way == "set":
+        _compare_set(report, label, arrays, types, limits_of(types, tol))
+    elif family(types[0]) == "float":
+        _compare_floats(report, label, arrays, types, tol)
+    elif way == "indices":
+        _compare_indices(report, label, arrays, types)
+    elif (grid := report.grids.get(label)) is not None and grid.integers and grid.axis is None:
+        _compare_quantized(report, label, arrays, types, grid, tol)
+    else:
+        _compare_equal(report, label, arrays)
+
+
+def limits_of(types: tuple[str, str], tol: float | None) -> tuple[float, float]:
+    """Limits of relative L2 and of the largest error: the wider of the two types', or the user's."""
+    if tol is not None:
+        return tol, 10.0 * tol
+    both = [LIMITS.get(onnx_type, DEFAULT_LIMITS) for onnx_type in types]
+    return max(b[0] for b in both), max(b[1] for b in both)
+
+
+def _compare_floats(
+    report: Findings, label: str, arrays: tuple[Array, Array], types: tuple[str, str], tol: float | None
+) -> None:
+    """The distance of the whole, of each slice, and in steps where the reference is on a grid."""
+    limits = limits_of(types, tol)
+    decoded = ((decode(a, types[0]), decode(b, types[1])) for a, b in pieces(*arrays))
+    error = distance_of(report, label, decoded, limits)
+    if error is None:
+        return
+    agreeing = top1(arrays, types)
+    if agreeing is not None:
+        error = msgspec.structs.replace(error, top1=agreeing[0], n_rows=agreeing[1])
+    if error.max_error:
+        grid = report.grids.get(label)
+        worst, dead = slice_errors(arrays, types, error.relative_l2)
+        error = msgspec.structs.replace(
+            error,
+            steps=None if grid is None else grid_steps(arrays, types, grid),
+            worst_slice=worst,
+            dead_slices=dead,
+        )
+    judge(report, error, limits)
+
+
+def _compare_quantized(
+    report: Findings,
+    label: str,
+    arrays: tuple[Array, Array],
+    types: tuple[str, str],
+    grid: Grid,
+    tol: float | None,
+) -> None:
+    """Integers that QuantizeLinear made, as the numbers that they stand for."""
+    limits = limits_of(types, tol)
+    decoded = ((dequantized(a, grid), dequantized(b, grid)) for a, b in pieces(*arrays))
+    error = distance_of(report, label, decoded, limits)
+    if error is not None:
+        steps = grid_steps(arrays, types, grid) if error.max_error else None
+        judge(report, msgspec.structs.replace(error, steps=steps), limits)
+
+
+def distance_of(
+    report: Findings, label: str, decoded: Iterator[tuple[Array, Array]], limits: tuple[float, float]
+) -> OutputError | None:
+    """Relative L2 distance and largest error; non-finite values must agree in place and sign.
+
+    Returns:
+        None where they do not, and where there are no finite values.
+    """
+    report.floats += 1
+    error2 = norm2 = theirs2 = product = worst = largest = 0.0
+    count = start = 0
+    for old, new in decoded:
+        finite = np.isfinite(old) & np.isfinite(new)
+        rest = ~finite
+        same = (old[rest] == new[rest]) | (np.isnan(old[rest]) & np.isnan(new[rest]))
+        if not same.all():
+            at = int(np.flatnonzero(rest)[np.flatnonzero(~same)[0]])
+            report.fail(f"output {label!r} is {new[at]} at element {start + at}, expected {old[at]}")
+            return None
+        start += old.size
+        if finite.any():
+            a = old[finite]
+            with np.errstate(over="ignore"):
+                difference = new[finite] - a
+                error2, norm2 = error2 + float(difference @ difference), norm2 + float(a @ a)
+                product, theirs2 = (
+                    product + float(a @ new[finite]),
+                    theirs2 + float(new[finite] @ new[finite]),
+                )
+            worst = max(worst, min(float(np.abs(difference).max()), sys.float_info.max))
+            largest = max(largest, float(np.abs(a).max()))
+            count += a.size
+    if count == 0:
+        return None
+    max_error = min(worst / max(largest, FLOOR), sys.float_info.max)  # JSON has no infinity
+    floor = FLOOR * math.sqrt(count)
+    norm, silent = max(math.sqrt(norm2), floor), norm2 < floor * floor
+    # Where the squares of huge doubles overflow, the largest error is all there is to go by.
+    relative_l2 = math.sqrt(error2) / norm if math.isfinite(error2 + norm2) else max_error
+    lengths = math.sqrt(norm2) * math.sqrt(theirs2)
+    cosine = None
+    if math.isfinite(lengths) and math.isfinite(product) and lengths > 0.0 and not silent:
+        cosine = max(-1.0, min(1.0, product / lengths))
+    return OutputError(
+        name=label,
+        relative_l2=relative_l2,
+        max_error=max_error,
+        cosine=cosine,
+        snr_db=-20.0 * math.log10(relative_l2) if relative_l2 > 0.0 else None,
+        limit=limits[0],
+        silent=silent,
+    )
+
+
+def judge(report: Findings, error: OutputError, limits: tuple[float, float]) -> None:
+    """Notes an output's error, and holds it to the limits; one step of a quantization grid is no difference."""
+    report.outputs.append(error)
+    report.relative_l2 = max(report.relative_l2, error.relative_l2)
+    report.max_error = max(report.max_error, error.max_error)
+    if error.cosine is not None:
+        report.cosine = error.cosine if report.cosine is None else min(report.cosine, error.cosine)
+    if error.steps is not None and error.steps.same:
+        return
+    if error.dead_slices:
+        what = f"output {error.name!r}: {in_words(error.dead_slices)}, where the reference varies"
+        report.fail(what)
+    wrong = error.relative_l2 >= NOTHING_IN_COMMON
+    for figure, value, limit in (
+        ("relative L2 distance", error.relative_l2, limits[0]),
+        ("largest error over the largest value", error.max_error, limits[1]),
+    ):
+        if value > limit:
+            what = f"output {error.name!r} differs: {figure} {value:.2g}, limit {limit:.2g}"
+            report.fail(what, wrong=wrong, inexact=True)
+    worst, limit = error.worst_slice, slice_limit(limits[0], report.tolerance)
+    if worst is not None and worst.relative_l2 > limit:
+        far = f"relative L2 distance {worst.relative_l2:.2g} in row {worst.first} of axis {worst.axis}"
+        what = f"output {error.name!r} differs: {far}, limit {limit:.2g}"
+        report.fail(what, wrong=wrong, inexact=True)
+
+
+def slice_limit(limit: float, tolerance: float | None) -> float:
+    """Of the relative L2 of a slice, by that of the whole, or by the user's own number where there is one."""
+    if tolerance is None:
+        return min(SLICE_LIMIT * limit, MOST_OF_SLICE)
+    return math.inf if tolerance == SOMETHING_IN_COMMON else SLICE_OF_TOLERANCE * tolerance
+
+
+def _compare_equal(report: Findings, label: str, arrays: tuple[Array, Array]) -> None:
+    start = differing = 0
+    what = ""
+    for old, new in pieces(*arrays):
+        differ = np.flatnonzero(old != new)
+        if differ.size and not what:
+            at = int(differ[0])
+            was, now = (f"{x!r}" if old.dtype.kind == "U" else f"{x}" for x in (str(old[at]), str(new[at])))
+            what = f"output {label!r} is {now} at element {start + at}, expected {was}"
+        differing += differ.size
+        start += old.size
+    if what:
+        report.differ(what, differing, start)
+
+
+def _compare_indices(
+    report: Findings, label: str, arrays: tuple[Array, Array], types: tuple[str, str]
+) -> None:
+    """Positions from TopK, ArgMax, NonZero or NMS: a share may differ, more where the scores agree.
+
+    Up to 1 % may differ in place. Where every floating-point output agrees, the scores behind the positions
+    do too: then at least one may differ, and the order along the last axis (TopK of near ties) is free. That
+    axis may also differ in length (NonZero behind a threshold), and a narrow table (NMS) is compared as a
+    set of rows where it does not agree in place.
+    """
+    old, new = (np.atleast_1d(np.asarray(a)) for a in arrays)
+    same_shape = old.shape == new.shape
+    scores_agree = report.floats > 0 and not report.what
+    count = max(old.size, new.size)
+    allowed = max(int(DIFFERING_SHARE * count), 1 if scores_agree or (count >= 4 and not same_shape) else 0)
+    differ = int((old != new).sum()) if same_shape else count
+    if differ <= allowed:
+        return
+    if old.shape[:-1] == new.shape[:-1] and (scores_agree or not same_shape) and old.size and new.size:
+        rows = [np.stack([np.arange(a.size) // a.shape[-1], a.ravel()], 1) for a in (old, new)]
+        differ = unmatched_rows(rows[0], rows[1], 0.0)
+    if differ > allowed and old.ndim == 2 and 1 < old.shape[1] == new.shape[1] <= WIDEST_TABLE:
+        _compare_set(report, label, arrays, types, (0.0, 0.0))
+    elif differ > allowed:
+        report.differ(
+            f"output {label!r}: {differ} of {count} indices differ, limit {allowed} "
+            f"(shape {list(new.shape)}, {list(old.shape)} in the reference)",
+            differ,
+            count,
+        )
+
+
+def _compare_set(
+    report: Findings,
+    label: str,
+    arrays: tuple[Array, Array],
+    types: tuple[str, str],
+    limits: tuple[float, float],
+) -> None:
+    """Rows (the last axis; of a vector, its elements) in any order, each matched with one of the other side.
+
+    1 % of the rows may find no match, and at least one of four or more, or where every floating-point output
+    agrees: a box right at the threshold comes or goes. So the number of rows may differ too.
+    """
+    scores_agree = report.floats > 0 and not report.what
+    is_float = family(types[0]) == "float"
+    report.floats += is_float
+    old, new = (np.asarray(decode(np.asarray(a), t)) for a, t in zip(arrays, types, strict=True))
+    width = old.shape[-1] if old.ndim > 1 else 1
+    if old.ndim > 1 and new.shape[-1] != width:
+        report.fail(f"output {label!r} has rows of {new.shape[-1]} values, not {width}")
+        return
+    if is_float and np.isnan(new).any() and not np.isnan(old).any():
+        report.fail(f"output {label!r} has NaN values and the reference has none")
+        return
+    old, new = (a.reshape(-1, width) if width else a.reshape(0, 1) for a in (old, new))
+    rows = max(len(old), len(new))
+    allowed = max(int(DIFFERING_SHARE * rows), 1 if rows >= 4 or scores_agree else 0)
+    if is_float and (dead := dead_columns(old, new, axis=max(0, arrays[0].ndim - 1))):
+        report.fail(f"output {label!r}: {in_words(dead)}, where the reference varies")
+        return
+    unmatched = unmatched_rows(old, new, limits[1] if is_float else 0.0)
+    if unmatched > allowed:
+        report.differ(
+            f"output {label!r}: {unmatched} of {rows} rows have no counterpart, limit {allowed} "
+            f"({len(new)} rows, {len(old)} in the reference)",
+            unmatched,
+            rows,
+        )
+
+
+def _compare_moments(
+    report: Findings, label: str, arrays: tuple[Array, Array], types: tuple[str, str]
+) -> None:
+    """Outputs of random operators: same rank and about the same size, finite, like mean and spread.
+
+    Lengths may themselves be random, so they may differ up to fourfold. The bounds of mean and spread are
+    loose: half a standard deviation, a factor of two.
+    """
+    old, new = arrays
+    if old.shape != new.shape and not old.size / 4 <= new.size <= old.size * 4:
+        report.fail(f"output {label!r} has shape {list(new.shape)}, expected about {list(old.shape)}")
+        return
+    if old.dtype.kind == "U" or min(old.size, new.size) == 0:
+        return
+    was, now = (moments(a, t) for a, t in zip(arrays, types, strict=True))
+    if now[2] > 0 and was[2] == 0:
+        report.fail(f"output {label!r} has {now[2]} non-finite values and the reference has none")
+    if min(old.size, new.size) < FEWEST_FOR_MOMENTS:
+        return
+    spread = max(was[1], now[1])
+    room = max(0.5 * spread, 1e-2 * abs(was[0]), FLOOR)
+    if abs(now[0] - was[0]) > room:
+        what = f"output {label!r} has mean {now[0]:.3g}, was {was[0]:.3g}, limit ± {room:.2g}"
+        report.fail(what, wrong=False)
+    elif spread > room and spread > 2.0 * min(was[1], now[1]):
+        report.fail(
+            f"output {label!r} has standard deviation {now[1]:.3g}, expected {was[1]:.3g} within a factor of 2",
+            wrong=False,
+        )
