@@ -15,8 +15,7 @@ from ortune.profiling.kernels import kernels_a_run
 from ortune.profiling.nodes import Origins
 from ortune.profiling.processes import Process, Seen
 from ortune.records import ProfileDifference, Sensors
-from ortune.report import difference_words as words
-from ortune.report import profile_nodes, profile_notes, profile_words
+from ortune.report import difference_tables, difference_words, profile_nodes, profile_notes, profile_words
 from ortune.trace.attribution import attribute
 from ortune.trace.read import read_trace
 from ortune.trace.table import Trace
@@ -62,8 +61,10 @@ def test_the_kernels_of_a_node_are_what_it_took(path: Path) -> None:
     (row,) = found.nodes
     assert (row.name, row.difference_ns) == (CONV, pytest.approx(more_ns))
     told = ProfileDifference(a="a", b="b", a_wall_ns=found.a_ns, b_wall_ns=found.b_ns, gpu=found)
-    assert CONV in "\n".join(words.brief(told)) and "kernels a run" in words.brief(told)[1]
-    assert any(table.title == "on the GPU, by node" for table in words.tables(told))
+    assert (
+        CONV in "\n".join(difference_words.brief(told)) and "kernels a run" in difference_words.brief(told)[1]
+    )
+    assert any(table.title == "on the GPU, by node" for table in difference_tables.tables(told))
 
 
 @pytest.mark.parametrize("path", [KERNELS_ALONE, WASM])

@@ -26,7 +26,7 @@ from ortune.records import (
     RewriteSpec,
     StoredSession,
 )
-from ortune.report import brief, brief_words, compare_words, markdown, tune_words
+from ortune.report import brief, brief_words, compare_headline, markdown, tune_words
 from ortune.report.html import pages
 from ortune.report.html.brief import render
 from ortune.report.sections.tune import _points as points
@@ -287,7 +287,7 @@ def test_a_page_has_one_level_of_its_intervals(level: float) -> None:
         made(envelope).evidence,
         pages.render(envelope),
         golden.printed(tune_words.document(envelope), 140, whole=True),
-        compare_words.headline(golden.compared(comparison=golden.comparison(level=level)).result),
+        compare_headline.headline(golden.compared(comparison=golden.comparison(level=level)).result),
     ):
         assert {*re.findall(r"(\d[\d.]*) % interval", text)} <= {"95"}
 

@@ -10,8 +10,15 @@ import pytest
 from facts import facts
 
 from ortune.records import Case, CaseResult, ComparedSide, Envelope, Gate, OutputDifference, Workload
-from ortune.report import compare_outputs, github, markdown, sides
-from ortune.report import compare_words as words
+from ortune.report import (
+    compare_headline,
+    compare_outputs,
+    compare_rows,
+    compare_words,
+    github,
+    markdown,
+    sides,
+)
 from ortune.report.html import pages
 from ortune.verbs import compare
 
@@ -20,7 +27,7 @@ WIDTHS = (80, 100, 140)
 
 def shown(envelope: Envelope, width: int) -> str:
     """The page as plain text at that width, with what supports the answer."""
-    return golden.printed(words.document(envelope), width, whole=True)
+    return golden.printed(compare_words.document(envelope), width, whole=True)
 
 
 @pytest.mark.parametrize("width", WIDTHS)
@@ -65,7 +72,7 @@ def test_settings_say_how_far_they_were_read_back() -> None:
 
 def test_a_setting_that_cannot_be_read_back_says_so() -> None:
     item = golden.ReadBack(knob="allocator", level="none", ok=True)
-    text = words.setting(item, golden.Plan(settings={"allocator": "mimalloc"}))
+    text = compare_rows.setting(item, golden.Plan(settings={"allocator": "mimalloc"}))
     assert text == "allocator=mimalloc not verified"
 
 
@@ -73,7 +80,7 @@ def test_a_long_path_read_back_keeps_its_end() -> None:
     item = golden.ReadBack(
         knob="allocator", level="effect", ok=True, seen="/a/very/" + "long/" * 20 + "libmimalloc.so.2"
     )
-    text = words.setting(item, golden.Plan(settings={"allocator": "mimalloc"}))
+    text = compare_rows.setting(item, golden.Plan(settings={"allocator": "mimalloc"}))
     assert len(text) < 100
     assert text.endswith("libmimalloc.so.2)")
 
@@ -103,7 +110,7 @@ def test_names_are_shown_as_they_are_in_the_terminal() -> None:
 
 
 def test_names_are_neutral_in_markdown() -> None:
-    text = markdown.render(words.document(nasty()))
+    text = markdown.render(compare_words.document(nasty()))
     assert "<script>" not in text.replace("\\<script\\>", "")
     assert "\x1b" not in text
     heads = [line for line in text.splitlines() if line.startswith(("#", "::"))]
@@ -121,7 +128,7 @@ def test_names_are_neutral_in_markdown() -> None:
 
 def test_names_start_no_workflow_command() -> None:
     envelope = nasty()
-    text = github.render(words.document(envelope))
+    text = github.render(compare_words.document(envelope))
     assert [line.split(" ")[0] for line in text.splitlines()] == ["::notice", "::warning"]
     title = text.splitlines()[0].partition("title=")[2].partition("::")[0]
     assert ":" not in title and "," not in title
@@ -139,7 +146,7 @@ def test_names_start_no_workflow_command() -> None:
 )
 def test_the_gate_decides_the_annotation(answer: str, counts_as: str, level: str) -> None:
     gate = Gate(threshold_ratio=0.05, answer=answer, undecided_counts_as=counts_as)  # type: ignore[arg-type]
-    assert github.render(words.document(golden.compared(gate=gate))).startswith(f"::{level} ")
+    assert github.render(compare_words.document(golden.compared(gate=gate))).startswith(f"::{level} ")
 
 
 def test_wrong_outputs_are_the_only_thing_told() -> None:
@@ -155,7 +162,7 @@ def test_wrong_outputs_are_the_only_thing_told() -> None:
     text = " ".join(shown(envelope, 80).split())
     assert text.startswith("outputs differ: B's outputs are wrong, y differs by 0.3; nothing was timed")
     assert "latency 1" not in text
-    assert github.render(words.document(envelope)).startswith("::error ")
+    assert github.render(compare_words.document(envelope)).startswith("::error ")
 
 
 @pytest.mark.parametrize(
@@ -191,7 +198,7 @@ def test_the_claim_names_what_was_compared(estimand: str, ratio: float, said: st
     verdict = "faster" if ratio < 1 else "slower"
     ends = {"ratio_low": 0.98 * ratio, "ratio_high": 1.02 * ratio}
     made = golden.comparison(estimand=estimand, ratio=ratio, verdict=verdict, **ends)
-    assert words.headline(golden.compared(comparison=made).result).startswith(said)
+    assert compare_headline.headline(golden.compared(comparison=made).result).startswith(said)
 
 
 @pytest.mark.parametrize(
@@ -213,7 +220,7 @@ def test_what_was_compared_has_its_own_row_beside_the_p50(estimand: str, row: st
     assert any(line.startswith(row) for line in lines)
     assert any(line.startswith("p50 11.0 ms 9.90 ms") for line in lines)
     was, now = re.findall(r"[\d.]+ (?:ms|runs/s)", row)
-    assert f"A {was} -> B {now}" in words.claim(envelope.result)
+    assert f"A {was} -> B {now}" in compare_headline.claim(envelope.result)
 
 
 def test_a_throughput_is_in_runs_a_second() -> None:
@@ -225,12 +232,16 @@ def test_a_throughput_is_in_runs_a_second() -> None:
     ends = {"ratio_low": 0.45, "ratio_high": 0.55}
     found = golden.comparison(estimand=estimand, ratio=0.52, **ends)
     faster = golden.compared(comparison=found, **sides)
-    facts(words.headline(faster.result), "faster: 1.92x in throughput", "A 847 runs/s -> B 1,770 runs/s")
+    facts(
+        compare_headline.headline(faster.result),
+        "faster: 1.92x in throughput",
+        "A 847 runs/s -> B 1,770 runs/s",
+    )
     # More runs a second are a change upwards.
     unsure = golden.comparison(
         estimand=estimand, ratio=0.76, ratio_low=0.45, ratio_high=1.2, verdict="inconclusive"
     )
-    text = words.claim(golden.compared(comparison=unsure, **sides).result)
+    text = compare_headline.claim(golden.compared(comparison=unsure, **sides).result)
     facts(text, "+31.6 % in throughput", "A 847 runs/s -> B 1,770 runs/s")
 
 
@@ -252,7 +263,7 @@ def test_two_figures_that_show_another_change_than_the_claim_are_not_shown_both(
     envelope = golden.compared(comparison=made, base_figures=a, new_figures=b, gate=None, cases=())
     what = sides.statistic(estimand)
     shown_values = sides.value(a, estimand), sides.value(b, estimand)
-    for text in (shown(envelope, 140), markdown.render(words.document(envelope))):
+    for text in (shown(envelope, 140), markdown.render(compare_words.document(envelope))):
         assert shown_values[0] in text, f"{what} of the base is still told"
         assert f"{shown_values[0]} -> {shown_values[1]}" not in text
         row = next(line for line in text.splitlines() if what in line and shown_values[0] in line)
@@ -264,9 +275,9 @@ def test_a_shape_of_a_mix_shows_the_change_alone_where_its_medians_show_another(
     case = CaseResult(
         case="seq=16", weight=1, base_ns=12.1e6, new_ns=9.88e6, ratio=0.72, ratio_low=0.71, ratio_high=0.81
     )
-    (row,) = words.cases([case], "A", "B", "change").rows
+    (row,) = compare_rows.cases([case], "A", "B", "change").rows
     assert [cell.text for cell in row][2:5] == ["12.1 ms", "", "-28.0 %"]
-    (row,) = words.cases([msgspec.structs.replace(case, new_ns=8.8e6)], "A", "B", "change").rows
+    (row,) = compare_rows.cases([msgspec.structs.replace(case, new_ns=8.8e6)], "A", "B", "change").rows
     assert [cell.text for cell in row][2:5] == ["12.1 ms", "8.80 ms", "-28.0 %"]
 
 
@@ -287,7 +298,7 @@ def test_too_few_blocks_are_inconclusive_with_what_was_seen_and_what_decides(rat
     facts(flat, "5 blocks", "confirm", "6 needed", "--budget 40s")
     facts(flat, "NO ANSWER", "5.0 %", "5 blocks", "6 needed")
     assert "checks: controls not run;" in flat, "beside a guard that failed"
-    assert github.render(words.document(envelope)).startswith("::error ")
+    assert github.render(compare_words.document(envelope)).startswith("::error ")
     assert compare.exit_code(envelope) == 3
 
 
@@ -335,7 +346,7 @@ def test_an_inconclusive_answer_comes_with_what_would_have_been_seen() -> None:
     made = golden.comparison(
         ratio=0.997, ratio_low=0.9, ratio_high=None, verdict="inconclusive", more_blocks=80, more_s=372.0
     )
-    text = words.headline(golden.compared(comparison=made).result)
+    text = compare_headline.headline(golden.compared(comparison=made).result)
     assert text.startswith("inconclusive: -0.3 % in p50 (95 % interval -10.0 % or more, 24 blocks)")
     assert "-10.0 % or more" in text
     facts(text, "2.1 %", "6 min")
@@ -344,7 +355,7 @@ def test_an_inconclusive_answer_comes_with_what_would_have_been_seen() -> None:
 def test_an_interrupted_run_says_so_in_every_format() -> None:
     envelope = golden.msgspec.structs.replace(golden.compared(), status="interrupted")
     assert "stopped early" in shown(envelope, 80)
-    assert "stopped early" in markdown.render(words.document(envelope))
+    assert "stopped early" in markdown.render(compare_words.document(envelope))
 
 
 @pytest.mark.parametrize(
@@ -368,7 +379,7 @@ def test_an_end_that_excludes_no_change_does_not_look_like_it(
     changed = msgspec.structs.replace(
         found.comparison, verdict=verdict, ratio=ratio, ratio_low=low, ratio_high=high
     )
-    assert said in words.headline(msgspec.structs.replace(found, comparison=changed))
+    assert said in compare_headline.headline(msgspec.structs.replace(found, comparison=changed))
 
 
 def several() -> Envelope:
@@ -425,7 +436,7 @@ def test_several_sides_are_one_table_with_their_errors() -> None:
         assert part in flat
     assert "the 95 % level holds for all intervals together" in flat
     assert "97.5" not in flat
-    assert markdown.render(words.document(several())).count("c.int8.onnx") >= 2
+    assert markdown.render(compare_words.document(several())).count("c.int8.onnx") >= 2
 
 
 def test_where_all_others_are_slower_the_first_words_name_the_fastest() -> None:
@@ -441,12 +452,13 @@ def test_where_all_others_are_slower_the_first_words_name_the_fastest() -> None:
         for side, ratio in zip(found.candidates, (1.51, 1.55, 0), strict=True)
     )
     told = msgspec.structs.replace(found, candidates=sides, comparison=sides[0].comparison)
-    facts(words.headline(told), "slower: 1.51x in p50", "C against A; A is the fastest of 3")
+    facts(compare_headline.headline(told), "slower: 1.51x in p50", "C against A; A is the fastest of 3")
     undecided = msgspec.structs.replace(
         sides[1], comparison=msgspec.structs.replace(sides[1].comparison, verdict="inconclusive")
     )
     told = msgspec.structs.replace(told, candidates=(sides[0], undecided, sides[2]))
-    assert words.headline(told).startswith("slower: 1.51x") and "fastest" not in words.headline(told)
+    text = compare_headline.headline(told)
+    assert text.startswith("slower: 1.51x") and "fastest" not in text
 
 
 @pytest.mark.parametrize("width", WIDTHS)
@@ -467,7 +479,7 @@ def test_a_label_that_flipped_is_named_beside_the_distance() -> None:
 
 
 def test_a_difference_without_a_gate_is_a_warning() -> None:
-    assert github.render(words.document(several())).startswith("::warning ")
+    assert github.render(compare_words.document(several())).startswith("::warning ")
 
 
 @pytest.mark.parametrize(
@@ -475,11 +487,11 @@ def test_a_difference_without_a_gate_is_a_warning() -> None:
 )
 def test_a_forecast_is_as_rough_as_it_is_known(seconds: float, said: str) -> None:
     made = golden.comparison(verdict="inconclusive", more_blocks=80, more_s=seconds)
-    assert words.seen(made).endswith(f", about {said} more would tell")
+    assert compare_headline.seen(made).endswith(f", about {said} more would tell")
 
 
 def test_nothing_is_forecast_where_nothing_is_known_of_the_time() -> None:
-    assert words.seen(golden.comparison(verdict="inconclusive", more_blocks=3048)).startswith(
+    assert compare_headline.seen(golden.comparison(verdict="inconclusive", more_blocks=3048)).startswith(
         "minimum detectable effect"
     )
 
@@ -493,5 +505,5 @@ def test_too_few_blocks_have_no_interval_and_say_so() -> None:
         n_blocks=1,
         verdict="inconclusive",
     )
-    text = words.headline(golden.compared(comparison=made).result)
+    text = compare_headline.headline(golden.compared(comparison=made).result)
     facts(text, "inconclusive", "1.43x", "faster", "p50", "-30.0 %", "1 block", "confirm")

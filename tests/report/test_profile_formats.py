@@ -14,11 +14,11 @@ from golden_profile import HOSTILE, KINDS, profiled
 
 from ortune.records import DifferenceRow, Envelope, Finding, MemoryOwner
 from ortune.report import markdown, profile_memory, profile_nodes, profile_words, tune_why
+from ortune.report.difference_tables import tables as difference_tables
 from ortune.report.difference_words import answer as difference_answer
 from ortune.report.difference_words import became, of_eight_bits
 from ortune.report.difference_words import brief as difference_brief
 from ortune.report.difference_words import headline as difference_headline
-from ortune.report.difference_words import tables as difference_tables
 from ortune.report.document import Table
 from ortune.report.profile_tables import apportion, unit_of
 from ortune.report.sections.profile import difference as sections

@@ -19,7 +19,7 @@ from ortune.records import (
     RewriteSpec,
     TriedFix,
 )
-from ortune.report import compare_words, diagnose_words, history_words, sides
+from ortune.report import compare_headline, diagnose_words, history_words, sides
 from ortune.report.checks import checks
 
 
@@ -68,7 +68,7 @@ def test_what_was_compared_comes_first_and_all_that_is_paired_has_its_change() -
 def test_medians_that_went_the_other_way_are_explained_and_not_in_the_headline() -> None:
     slower = {"ratio": 1.03, "ratio_low": 1.01, "ratio_high": 1.05, "verdict": "slower"}
     assert rows(**slower)[-1] == sides.DRIFTED
-    text = compare_words.headline(golden.compared(comparison=golden.comparison(**slower)).result)
+    text = compare_headline.headline(golden.compared(comparison=golden.comparison(**slower)).result)
     assert text.startswith("slower: 1.03x in p50 (95 % interval 1.01-1.05x, 24 blocks), B against A")
     assert sides.DRIFTED not in rows()
 

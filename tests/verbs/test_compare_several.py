@@ -21,7 +21,7 @@ import ortune
 from ortune.cli.verbs import command
 from ortune.errors import InputError, UsageError
 from ortune.records import Envelope, ProviderSpec
-from ortune.report import compare_gate, compare_outputs, compare_words
+from ortune.report import compare_gate, compare_headline, compare_outputs, compare_rows
 from ortune.targets.tool import ToolFailed
 from ortune.verbs import compare
 from ortune.verbs._options import words
@@ -192,7 +192,7 @@ def test_a_gate_fails_what_differs_and_what_cannot_be_compared(ranked: Envelope[
 
 @MEASURING
 def test_the_table_has_a_row_a_side_with_its_error(ranked: Envelope[Any]) -> None:
-    table = compare_words.ranking(ranked.result)
+    table = compare_rows.ranking(ranked.result)
     rows = {row[0].text: [cell.text for cell in row] for row in table.rows}
     assert set(rows) == set("ABCDE")
     assert rows["B"][-1] == "identical"
@@ -213,7 +213,7 @@ def test_one_side_that_differs_is_timed_and_passes_without_a_gate(tmp_path: Path
     found = measured(tmp_path, a, b, budget="1s")
     assert found.verdict != "wrong-output"
     assert found.result.comparison.n_blocks and not found.result.outputs.ok
-    assert "relative L2 0.004" in compare_words.headline(found.result)
+    assert "relative L2 0.004" in compare_headline.headline(found.result)
     assert found.result.outputs.accepting_tolerance == 0.005
     assert compare.exit_code(found) == 0
     gated = msgspec.structs.replace(
@@ -243,7 +243,7 @@ def test_a_budget_that_holds_no_claim_tells_figures(tmp_path: Path, name: str) -
     assert result.enough_s > 2
     assert result.base_figures.latency_ns > 0 and result.new_figures.latency_ns > 0
     assert 1 <= result.comparison.n_blocks < 6 and result.controls == ()
-    assert "cannot confirm it (6 needed); rerun with --budget" in compare_words.headline(result)
+    assert "cannot confirm it (6 needed); rerun with --budget" in compare_headline.headline(result)
 
 
 def test_no_budget_is_proposed_where_the_blocks_are_limited_to_too_few(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from ortune.experiment.first_run import SIDE_RUNS, question_side, settle
 from ortune.experiment.opening import Experiment
 from ortune.experiment.pilot import require_page
 from ortune.records import Block, Failed, Measured
-from ortune.report import compare_words
+from ortune.report import compare_rows, compare_words
 from ortune.report.compare_outputs import outputs
 from ortune.report.placement_words import in_browser
 from ortune.rules import rule_of
@@ -166,7 +166,7 @@ class Comparing:
             )
         if new.comparable:
             words = [
-                *(compare_words.setting(r, new.side.plan) for r in trial.done.read_back),
+                *(compare_rows.setting(r, new.side.plan) for r in trial.done.read_back),
                 outputs(new.difference),
             ]
             self.watch.say(f"{new.name} ran: {'; '.join(words)}")

@@ -27,6 +27,7 @@ from ortune.records import (
 )
 from ortune.report import (
     bench_words,
+    compare_headline,
     compare_words,
     diagnose_words,
     doctor_words,
@@ -197,7 +198,7 @@ KINDS: dict[str, Kind[Any]] = {
     "compare": Kind(
         result=CompareResult,
         document=compare_words.document,
-        headline=compare_words.headline,
+        headline=compare_headline.headline,
         build=lambda r: _both(r.base.runtime.build, r.new.runtime.build),
     ),
     "tune": Kind(

@@ -8,7 +8,7 @@ from ortune.records import BenchResult, BenchRow, Envelope, Estimate, Host, Plan
 from ortune.report import finding_words
 from ortune.report.answer_commands import as_said, lines, profile_line, told_line, tune_line
 from ortune.report.checks import checks
-from ortune.report.compare_words import setting
+from ortune.report.compare_rows import setting
 from ortune.report.document import Block, Cell, Code, Column, Document, Line, Pairs, Table, stopped, table
 from ortune.report.numbers import duration
 from ortune.report.numbers import memory as gibibytes

@@ -5,12 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ortune.records import (
-    CaseResult,
-    ComparedSide,
     CompareResult,
-    Comparison,
     Envelope,
-    Figures,
     Gate,
     Guard,
     OutputDifference,
@@ -18,15 +14,15 @@ from ortune.records import (
     ReadBack,
     VerdictName,
 )
-from ortune.report import difference_words, finding_words, sides, source_words
-from ortune.report import headline as heads
+from ortune.report import difference_tables, difference_words, finding_words, sides
 from ortune.report.answer_commands import as_said, compare_line, lines, told_line, why_line
 from ortune.report.checks import GUARD_NAMES, checks, control_words, guard_state
-from ortune.report.compare_gate import NO_BLOCK, gate
-from ortune.report.compare_outputs import by_output, outputs, outputs_cell
+from ortune.report.compare_gate import gate
+from ortune.report.compare_headline import headline, is_wrong, telling_s
+from ortune.report.compare_outputs import by_output
+from ortune.report.compare_rows import TONES, cases, ranking, setting, spread
 from ortune.report.document import (
     Annotation,
-    Cell,
     Code,
     Column,
     Document,
@@ -40,125 +36,15 @@ from ortune.report.document import (
     table,
 )
 from ortune.report.numbers import (
-    NOMINAL,
     change,
     duration,
     enough,
-    percent,
-    shorten,
     span,
-    speed,
-    waiting,
 )
 from ortune.report.placement_words import placed
 
 REASONS = "why, from profiles of both"
 """What stands above the rows of two profiles that differ most."""
-
-
-def headline(result: CompareResult) -> str:
-    """The answer in at most two lines: the verdict, the figure with its interval, the outputs."""
-    comparison = result.comparison
-    if _is_wrong(result):
-        return heads.headline("wrong-output", _wrong(result))
-    if comparison is None and finding_words.functional_only(result.findings):
-        return heads.headline("functional-only", "nothing was timed", outputs(result.outputs))
-    if comparison is None and result.outputs.comparable:
-        return heads.headline("inconclusive", NO_BLOCK, rerun(result), outputs(result.outputs))
-    if comparison is None:
-        wrong = f"{result.name}'s outputs are wrong, {result.outputs.what}"
-        return heads.headline("wrong-output", wrong, "nothing was timed")
-    proven = comparison.verdict in heads.PROVEN
-    takes = (
-        _fastest(result),
-        "" if proven else seen(comparison),
-        rerun(result),
-        source_words.frameworks(result),
-        outputs(result.outputs),
-    )
-    return heads.headline(comparison.verdict, claim(result), *takes, estimand=comparison.estimand)
-
-
-def rerun(result: CompareResult) -> str:
-    """That controls were not run, and which budget holds a claim with them; "" where this one did."""
-    if not result.enough_s:
-        return ""
-    timed = result.comparison is not None and not sides.no_interval(result.comparison)
-    controls = "controls not run, " if timed else ""
-    # What needs longer than that is told as a time: two budgets of one answer contradict each other.
-    if _telling_s(result) > result.enough_s:
-        return controls.removesuffix(", ")
-    return f"{controls}rerun with {enough(result.enough_s)}"
-
-
-def _telling_s(result: CompareResult) -> float:
-    """How long it takes until an inconclusive interval tells; 0 where that is not known, or a gate asks for less."""
-    c = result.comparison
-    if c is None or sides.no_interval(c) or result.gate is not None or not c.more_s:
-        return 0.0
-    return result.elapsed_s + c.more_s
-
-
-def _is_wrong(result: CompareResult) -> bool:
-    """Whether one of the two sides that are told is wrong."""
-    return bool({"A", result.name} & {*result.wrong_sides})
-
-
-def _wrong(result: CompareResult) -> str:
-    """Whose outputs are wrong: nothing is claimed of what they take."""
-    of = " and ".join(f"{name}'s" for name in result.wrong_sides)
-    text = f"{of} outputs are wrong"
-    if result.name not in result.wrong_sides:
-        text += f", {result.name}'s are right" if result.outputs.ok else f", {result.name}'s differ"
-    if result.comparison is None:
-        return f"{text}; nothing was timed"
-    both = sides.values(result.base_figures, result.new_figures, result.comparison)
-    return f"{text}; no speed-up is claimed{f' ({both})' if both else ''}"
-
-
-def claim(result: CompareResult) -> str:
-    """What was measured of B against A, in the figure that was compared."""
-    c = result.comparison
-    assert c is not None
-    blocks = heads.count(c.n_blocks, "block")
-    if sides.no_interval(c):
-        needed = f" ({c.n_blocks + c.more_blocks} needed)" if c.more_blocks else ""
-        return f"{_looks(result.name, c)}, but {blocks} cannot confirm it{needed}"
-    level = NOMINAL if result.candidates else c.level
-    base, arrow, new = sides.values(result.base_figures, result.new_figures, c).partition(" -> ")
-    both = f"A {base} -> {result.name} {new}" if arrow else f"{result.name} against A"
-    return f"{heads.measured(c, blocks, level)}, {both}"
-
-
-def _looks(name: str, c: Comparison) -> str:
-    """What was seen and is not confirmed: "B looks 1.73x slower than A in p50 (+73.0 %)"."""
-    of, ratio = sides.statistic(c.estimand), sides.as_shown(c)[0]
-    if sides.kind(c.estimand) in ("memory", "cpu"):
-        return f"{name} looks like it needs {change(ratio)} {of} against A"
-    started = "to start " if sides.kind(c.estimand) == "cold" else ""
-    what = "" if started else f" in {of}"
-    return f"{name} looks {speed(c.ratio)} {started}than A{what} ({change(ratio)})"
-
-
-def _fastest(result: CompareResult) -> str:
-    """That A is ahead of several sides, where each is proven slower: the one named first is then the next."""
-    compared = [side.comparison for side in result.candidates if side.comparison]
-    if len(compared) < 2 or any(
-        c.verdict != "slower" or sides.kind(c.estimand) != "latency" for c in compared
-    ):
-        return ""
-    return f"A is the fastest of {len(compared) + 1}"
-
-
-def seen(comparison: Comparison) -> str:
-    """The smallest detectable effect, and how much longer would tell; "" without an interval, which shows none."""
-    if sides.no_interval(comparison):
-        return ""
-    least = comparison.smallest_effect_ratio
-    text = f"minimum detectable effect {'not known' if least is None else percent(least)}"
-    if comparison.verdict == "inconclusive" and comparison.more_s:
-        text += f", about {waiting(comparison.more_s)} more would tell"
-    return text
 
 
 def guard(item: Guard) -> str:
@@ -198,21 +84,6 @@ def details(result: CompareResult) -> list[tuple[str, str]]:
     return [(name, text) for name, text in rows if text]
 
 
-VERIFIED = {"effect": "verified", "echo": "accepted", "none": "not verified"}
-"""How far a setting is known to have arrived: its effect was seen, the library repeats it, or neither."""
-
-
-def setting(item: ReadBack, plan: Plan) -> str:
-    """One setting of B and how far its arrival was verified."""
-    value = plan.settings.get(item.knob, "default")
-    text = f"{item.knob}={int(value) if isinstance(value, bool) else value}"
-    if item.level == "none":
-        return f"{text} {VERIFIED[item.level]}"
-    # An echo only repeats the value in ONNX Runtime's own spelling; an effect says what was seen.
-    evidence = f" ({shorten(item.seen)})" if item.level == "effect" and item.seen else ""
-    return f"{text} {VERIFIED[item.level]}{evidence}"
-
-
 def blocks_within(
     trial_ns: float, turns: str, n_blocks: int, budget_s: float, *, controlled: bool, least: int
 ) -> str:
@@ -233,26 +104,7 @@ def progress(n_blocks: int, standing: Sequence[tuple[str, float, float, float]],
     return f"block {n_blocks}: {', '.join(sides)}"
 
 
-def spread(figures: Figures) -> str:
-    """p90 over p10 within a process, with its interval over processes: "1.07 (1.05-1.09)"; "" where not known."""
-    if figures.spread_ratio is None:
-        return ""
-    text = f"{figures.spread_ratio:.2f}"
-    if figures.spread_low_ratio is None or figures.spread_high_ratio is None:
-        return text
-    return f"{text} ({figures.spread_low_ratio:.2f}-{figures.spread_high_ratio:.2f})"
-
-
 MOST_CAUSES = 2
-
-TONES: dict[VerdictName, Tone] = {
-    "faster": "good",
-    "slower": "bad",
-    "equivalent": "strong",
-    "inconclusive": "unsure",
-    "wrong-output": "bad",
-    "invalid": "bad",
-}
 
 
 def document(envelope: Envelope[CompareResult]) -> Document:
@@ -260,7 +112,7 @@ def document(envelope: Envelope[CompareResult]) -> Document:
     result = envelope.result
     why = difference_words.brief(result.why) if result.why is not None else []
     # A profile that shows no difference says nothing of one that was proven without it.
-    first = 0 if result.why is None or difference_words.no_difference(result.why) else 1
+    first = 0 if result.why is None or difference_tables.no_difference(result.why) else 1
     return Document(
         title=f"ortune compare: {result.base.label} against {result.new.label}",
         blocks=[
@@ -386,7 +238,7 @@ def _of_gate(gate: Gate | None) -> list[str]:
 
 def _longer(result: CompareResult) -> list[str]:
     """The budget that would tell, as the answer names it; ten minutes where that is not known."""
-    needed_s, c = max(result.enough_s or 0.0, _telling_s(result)), result.comparison
+    needed_s, c = max(result.enough_s or 0.0, telling_s(result)), result.comparison
     if not needed_s and c is not None and c.more_s:
         needed_s = result.elapsed_s + c.more_s
     return enough(needed_s).split() if needed_s else ["--budget", "10m"]
@@ -404,85 +256,13 @@ def _more_rows(result: CompareResult) -> list[tuple[str, str, str]]:
 
 
 def _tone(result: CompareResult) -> Tone:
-    if _is_wrong(result):
+    if is_wrong(result):
         return "bad"
     untimed: VerdictName = "inconclusive" if result.outputs.comparable else "wrong-output"
     tone = TONES[result.comparison.verdict if result.comparison else untimed]
     # What is faster and no longer the same is for its user to judge, and so is what no control stands behind.
     doubtful = not result.outputs.ok or not result.controls
     return "unsure" if tone == "good" and doubtful else tone
-
-
-def ranking(result: CompareResult) -> Table:
-    """Every side that was held against the base, the fastest first; of one side alone no rows."""
-    ranked = result.candidates
-    compared = [c for c in (side.comparison for side in ranked) if c is not None]
-    estimand = compared[0].estimand if compared else "p50 latency"
-    figure = sides.statistic(estimand)
-    ranked_sides = [side.side for side in ranked] + [result.base]
-    which = [
-        (Column("model", "name"), [side.label for side in ranked_sides]),
-        (Column("with", "text"), [side.plan.describe() for side in ranked_sides]),
-        (Column("runtime", "text"), [side.runtime.build for side in ranked_sides]),
-    ]
-    # What is the same of all tells nothing.
-    which = [(column, texts) for column, texts in which if len(set(texts)) > 1]
-    names = list(zip(*(texts for _, texts in which), strict=True)) or [()] * len(ranked_sides)
-    columns = [Column("", "label"), *(column for column, _ in which), Column(figure)]
-    columns += [Column("against A", "text"), Column("95 % interval", "text"), Column("outputs", "text")]
-    rows: list[tuple[Cell | str, ...]] = [
-        (
-            side.name,
-            *called,
-            _value(result, side, estimand),
-            _against(side),
-            "" if side.comparison is None else sides.interval(side.comparison),
-            outputs_cell(side),
-        )
-        for side, called in zip(ranked, names, strict=False)
-    ]
-    if rows and result.base_figures is not None:
-        rows.append(("A", *names[-1], sides.value(result.base_figures, estimand), "", "", ""))
-    holm = " (Holm)" if len({c.level for c in compared}) > 1 else ""
-    together = f"the 95 % level holds for all intervals together{holm}"
-    return table(columns, rows, notes=[together] if compared else [])
-
-
-def _value(result: CompareResult, side: ComparedSide, estimand: str) -> str:
-    """A side's figure, unless it shows another change than the one beside it."""
-    if side.figures is None or side.comparison is None:
-        return "" if side.figures is None else sides.value(side.figures, estimand)
-    return sides.beside(result.base_figures, side.figures, side.comparison)
-
-
-def _against(side: ComparedSide) -> Cell:
-    c = side.comparison
-    if c is None:
-        return Cell("does not run" if side.outputs is None else "not timed", tone="bad")
-    proven = c.verdict in heads.PROVEN
-    text = speed(c.ratio) if proven else f"{heads.WORDS[c.verdict]} ({change(c.ratio)})"
-    tone = TONES[c.verdict]
-    ok = side.outputs is not None and side.outputs.ok
-    return Cell(text, tone=tone if ok or tone != "good" else "unsure")
-
-
-def cases(rows: Sequence[CaseResult], base: str, new: str, change_head: str) -> Table:
-    """Each shape of a mix on its own."""
-    columns = [Column("shape", "text"), *(Column(h) for h in ("weight", base, new, change_head))]
-    return table(
-        [*columns, Column("95 % interval", "text")],
-        [
-            (
-                case.case,
-                f"{case.weight:.2f}",
-                duration(case.base_ns),
-                sides.case_value(case),
-                change(case.ratio),
-                span(case.ratio_low, case.ratio_high),
-            )
-            for case in rows
-        ],
-    )
 
 
 def _annotations(result: CompareResult) -> list[Annotation]:

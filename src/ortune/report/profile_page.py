@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ortune.records import Envelope, ProfileDifference, ProfileResult
-from ortune.report import difference_words, profile_memory, profile_notes, profile_words, stored_words
+from ortune.report import difference_tables, profile_memory, profile_notes, profile_words, stored_words
 from ortune.report.document import Code, Document, Head, Line, Pairs, Section, Tone, stopped
 from ortune.report.numbers import duration, memory
 from ortune.report.sections import profile as folder
@@ -45,8 +45,8 @@ def _large(result: ProfileResult) -> tuple[str, str]:
     if difference is not None:
         more = difference.b_wall_ns - difference.a_wall_ns
         sign = "+" if more >= 0 else "\u2212"
-        noise = ", within noise" if difference_words.no_difference(difference) else ""
-        noise = ", hidden by the profiler's overhead" if difference_words.is_hidden(difference) else noise
+        noise = ", within noise" if difference_tables.no_difference(difference) else ""
+        noise = ", hidden by the profiler's overhead" if difference_tables.is_hidden(difference) else noise
         return f"{sign}{duration(abs(more))}", f"a run, B against A{noise}"
     return (duration(result.wall_ns), "a run, profiled") if result.wall_ns else ("", "No whole run")
 
@@ -55,7 +55,7 @@ def _tone(difference: ProfileDifference | None) -> Tone:
     """How the number looks: what is within noise is neither good nor bad."""
     if difference is None:
         return ""
-    if difference_words.no_difference(difference) or difference_words.is_hidden(difference):
+    if difference_tables.no_difference(difference) or difference_tables.is_hidden(difference):
         return "faint"
     return "bad" if difference.b_wall_ns > difference.a_wall_ns else ""
 
@@ -80,7 +80,7 @@ def _facts(envelope: Envelope[ProfileResult]) -> list[tuple[str, str]]:
 
 
 def _sides(difference: ProfileDifference) -> list[tuple[str, str]]:
-    unit = difference_words.unit(difference)
+    unit = difference_tables.unit(difference)
     return [
         ("A", f"{difference.a}: {unit.show(difference.a_wall_ns)} {unit.name}"),
         ("B", f"{difference.b}: {unit.show(difference.b_wall_ns)} {unit.name}"),

@@ -9,7 +9,7 @@ from ortune.records import (
     Plan,
     ProfileResult,
 )
-from ortune.report import difference_words, finding_words
+from ortune.report import difference_tables, difference_words, finding_words
 from ortune.report.answer_commands import lines, model_of, told_line
 from ortune.report.document import (
     Block,
@@ -218,7 +218,7 @@ def _against(result: ProfileResult) -> list[Block]:
         return []
     return [
         Line(headline(result), "strong"),
-        *difference_words.tables(result.against),
+        *difference_tables.tables(result.against),
         Pairs(rows=difference_words.notes(result.against)),
         Line(subject(result), "strong"),
     ]

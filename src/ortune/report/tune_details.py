@@ -18,7 +18,7 @@ from ortune.records import (
 )
 from ortune.report import finding_words
 from ortune.report.checks import GUARD_NAMES, control_words, guard_state
-from ortune.report.compare_words import VERIFIED
+from ortune.report.compare_rows import VERIFIED
 from ortune.report.document import Column
 from ortune.report.numbers import change, duration, memory, size, span
 from ortune.report.placement_words import placed

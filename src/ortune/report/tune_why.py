@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from ortune.records import ProfileDifference, TuneResult
-from ortune.report import difference_words as differences
-from ortune.report import tune_details, tune_facts
+from ortune.report import difference_tables, difference_words, tune_details, tune_facts
 from ortune.report.numbers import duration, factors, shorten, times
 from ortune.report.profile_tables import category_words
 
@@ -17,16 +16,16 @@ def won(difference: ProfileDifference) -> str:
     """Where the gain lies, in one sentence: the categories that fell, and the node that fell most."""
     more = difference.b_wall_ns - difference.a_wall_ns
     both = f"{duration(difference.a_wall_ns)} -> {duration(difference.b_wall_ns)}"
-    if differences.is_hidden(difference):
-        return f"The reason is unknown: {differences.headline(difference)}."
-    if differences.no_difference(difference) or more >= 0:
+    if difference_tables.is_hidden(difference):
+        return f"The reason is unknown: {difference_words.headline(difference)}."
+    if difference_tables.no_difference(difference) or more >= 0:
         return f"The reason is unknown: profiles of both differ by no more than noise ({both})."
     least = LEAST_PART * abs(more)
     fell = [row for row in difference.categories if row.difference_ns <= -least]
     parts = [f"{duration(-row.difference_ns)} of it {category_words(row.name)}" for row in fell[:2]]
     node = next((row for row in difference.nodes if row.difference_ns <= -least), None)
     if node is not None:
-        kind = f" ({node.op_type})" if differences.beneath(node) else ""
+        kind = f" ({node.op_type})" if difference_tables.beneath(node) else ""
         gone = ", which is gone" if node.b_ns is None else ""
         parts.append(f"mainly in {shorten(node.name, NAME)}{kind}: {duration(-node.difference_ns)}{gone}")
     rose = next((row for row in difference.categories if row.difference_ns >= least), None)

@@ -20,7 +20,7 @@ from ortune.report.answer_commands import (
     words_of,
 )
 from ortune.report.checks import checks
-from ortune.report.compare_words import cases, spread
+from ortune.report.compare_rows import cases, spread
 from ortune.report.document import (
     Annotation,
     Code,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ortune.records import DifferenceRow, Envelope, ProfileDifference, ProfileResult
-from ortune.report import difference_words as words
+from ortune.report import difference_tables, difference_words
 from ortune.report.chart import Axis, Box, Mark, Segment, signed_axis
 from ortune.report.document import Block, Cell, Column, Fold, Line, Pairs, Section, Table, table
 from ortune.report.profile_tables import Unit
@@ -31,15 +31,18 @@ def of(difference: ProfileDifference) -> list[Block]:
 
     Where the profiler's overhead hides the difference there is no table of it.
     """
-    if words.is_hidden(difference):
-        return [Line(words.headline(difference), "unsure"), Pairs(rows=words.notes(difference))]
+    if difference_tables.is_hidden(difference):
+        return [
+            Line(difference_words.headline(difference), "unsure"),
+            Pairs(rows=difference_words.notes(difference)),
+        ]
     cut = len(difference.nodes) > MOST_NODES
     by_node = f"By node, the first {MOST_NODES} of {len(difference.nodes)}" if cut else "By node"
     return [
-        *_tables("By category", [row for _, row in words.categories(difference)], difference),
+        *_tables("By category", [row for _, row in difference_tables.categories(difference)], difference),
         *_tables("By operator", difference.operators[:MOST_OPERATORS], difference),
         *_tables(by_node, difference.nodes[:MOST_NODES], difference),
-        Pairs(rows=words.notes(difference)),
+        Pairs(rows=difference_words.notes(difference)),
     ]
 
 
@@ -55,10 +58,10 @@ def nodes(difference: ProfileDifference, most: int) -> list[Block]:
 
 def _tables(title: str, rows: Sequence[DifferenceRow], difference: ProfileDifference) -> list[Block]:
     """A row each with its bar; what is within noise stands apart, to be unfolded."""
-    unit = words.unit(difference)
+    unit = difference_tables.unit(difference)
     axis = _axis(rows, unit)
-    certain = [row for row in rows if not words.within_noise(row)]
-    noise = [row for row in rows if words.within_noise(row)]
+    certain = [row for row in rows if not difference_tables.within_noise(row)]
+    noise = [row for row in rows if difference_tables.within_noise(row)]
     folded = [_table("", noise, axis, unit)] if noise else []
     return [
         _table(title, certain, axis, unit),
@@ -85,16 +88,16 @@ def _axis(rows: Sequence[DifferenceRow], unit: Unit) -> Axis:
 
 
 def _row(row: DifferenceRow, unit: Unit) -> list[Cell]:
-    sure = row.low_ns is not None and not words.within_noise(row)
+    sure = row.low_ns is not None and not difference_tables.within_noise(row)
     hue = "more" if row.difference_ns > 0 else "less"
     marks: list[Mark] = [Box(x0=0.0, x1=row.difference_ns, y0=0.22, y1=0.78, hue=hue, sure=sure)]
     if row.low_ns is not None and row.high_ns is not None:
         marks.append(Segment(x0=row.low_ns, x1=row.high_ns, y0=0.5, y1=0.5, hue="whisker"))
     a, b = (f"{unit.show(ns)} {unit.name}" if ns is not None else "not there" for ns in (row.a_ns, row.b_ns))
-    span, work = words.interval(row, unit), words.work(row)
+    span, work = difference_tables.interval(row, unit), difference_tables.work(row)
     change = f"{unit.signed(row.difference_ns)} {unit.name}{f' ({span})' if span else ''}"
     return [
-        Cell(row.name, words.beneath(row)),
+        Cell(row.name, difference_tables.beneath(row)),
         Cell(change, marks=tuple(marks)),
         Cell(change, f"{a} → {b}{f'; work: {work}' if work else ''}", "strong"),
     ]

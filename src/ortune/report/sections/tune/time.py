@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ortune.records import Envelope, ProfileDifference, ProfileResult, TuneResult
-from ortune.report import difference_words as differences
-from ortune.report import profile_nodes, tune_why
+from ortune.report import difference_tables, profile_nodes, tune_why
 from ortune.report.chart import Chart
 from ortune.report.document import Block, Cell, Column, Line, Row, Table, table
 from ortune.report.numbers import duration
@@ -31,7 +30,7 @@ def blocks(envelope: Envelope[TuneResult]) -> list[Block]:
 
 
 def _both(result: TuneResult, change: ProfileDifference) -> list[Block]:
-    unit = differences.unit(change)
+    unit = difference_tables.unit(change)
     rows = [row for row in change.categories if row.a_ns or row.b_ns]
     whole = max(change.a_wall_ns, change.b_wall_ns)
     names = (role_words(result, "current" if today(result) else "default"), "winner")
@@ -53,7 +52,7 @@ def _both(result: TuneResult, change: ProfileDifference) -> list[Block]:
         _bar(names[0], a, walls[0], whole),
         _bar(names[1], b, walls[1], whole),
         _table(heads, cells, total),
-        *([] if differences.is_hidden(change) else difference.nodes(change, MOST_NODES)),
+        *([] if difference_tables.is_hidden(change) else difference.nodes(change, MOST_NODES)),
     ]
 
 

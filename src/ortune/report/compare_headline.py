@@ -1,0 +1,125 @@
+"""The answer of a comparison in one sentence: the verdict, the figure, and what it takes."""
+
+from __future__ import annotations
+
+from ortune.records import (
+    CompareResult,
+    Comparison,
+)
+from ortune.report import finding_words, sides, source_words
+from ortune.report import headline as heads
+from ortune.report.compare_gate import NO_BLOCK
+from ortune.report.compare_outputs import outputs
+from ortune.report.numbers import (
+    NOMINAL,
+    change,
+    enough,
+    percent,
+    speed,
+    waiting,
+)
+
+
+def headline(result: CompareResult) -> str:
+    """The answer in at most two lines: the verdict, the figure with its interval, the outputs."""
+    comparison = result.comparison
+    if is_wrong(result):
+        return heads.headline("wrong-output", _wrong(result))
+    if comparison is None and finding_words.functional_only(result.findings):
+        return heads.headline("functional-only", "nothing was timed", outputs(result.outputs))
+    if comparison is None and result.outputs.comparable:
+        return heads.headline("inconclusive", NO_BLOCK, rerun(result), outputs(result.outputs))
+    if comparison is None:
+        wrong = f"{result.name}'s outputs are wrong, {result.outputs.what}"
+        return heads.headline("wrong-output", wrong, "nothing was timed")
+    proven = comparison.verdict in heads.PROVEN
+    takes = (
+        _fastest(result),
+        "" if proven else seen(comparison),
+        rerun(result),
+        source_words.frameworks(result),
+        outputs(result.outputs),
+    )
+    return heads.headline(comparison.verdict, claim(result), *takes, estimand=comparison.estimand)
+
+
+def rerun(result: CompareResult) -> str:
+    """That controls were not run, and which budget holds a claim with them; "" where this one did."""
+    if not result.enough_s:
+        return ""
+    timed = result.comparison is not None and not sides.no_interval(result.comparison)
+    controls = "controls not run, " if timed else ""
+    # What needs longer than that is told as a time: two budgets of one answer contradict each other.
+    if telling_s(result) > result.enough_s:
+        return controls.removesuffix(", ")
+    return f"{controls}rerun with {enough(result.enough_s)}"
+
+
+def telling_s(result: CompareResult) -> float:
+    """How long it takes until an inconclusive interval tells; 0 where that is not known, or a gate asks for less."""
+    c = result.comparison
+    if c is None or sides.no_interval(c) or result.gate is not None or not c.more_s:
+        return 0.0
+    return result.elapsed_s + c.more_s
+
+
+def is_wrong(result: CompareResult) -> bool:
+    """Whether one of the two sides that are told is wrong."""
+    return bool({"A", result.name} & {*result.wrong_sides})
+
+
+def _wrong(result: CompareResult) -> str:
+    """Whose outputs are wrong: nothing is claimed of what they take."""
+    of = " and ".join(f"{name}'s" for name in result.wrong_sides)
+    text = f"{of} outputs are wrong"
+    if result.name not in result.wrong_sides:
+        text += f", {result.name}'s are right" if result.outputs.ok else f", {result.name}'s differ"
+    if result.comparison is None:
+        return f"{text}; nothing was timed"
+    both = sides.values(result.base_figures, result.new_figures, result.comparison)
+    return f"{text}; no speed-up is claimed{f' ({both})' if both else ''}"
+
+
+def claim(result: CompareResult) -> str:
+    """What was measured of B against A, in the figure that was compared."""
+    c = result.comparison
+    assert c is not None
+    blocks = heads.count(c.n_blocks, "block")
+    if sides.no_interval(c):
+        needed = f" ({c.n_blocks + c.more_blocks} needed)" if c.more_blocks else ""
+        return f"{_looks(result.name, c)}, but {blocks} cannot confirm it{needed}"
+    level = NOMINAL if result.candidates else c.level
+    base, arrow, new = sides.values(result.base_figures, result.new_figures, c).partition(" -> ")
+    both = f"A {base} -> {result.name} {new}" if arrow else f"{result.name} against A"
+    return f"{heads.measured(c, blocks, level)}, {both}"
+
+
+def _looks(name: str, c: Comparison) -> str:
+    """What was seen and is not confirmed: "B looks 1.73x slower than A in p50 (+73.0 %)"."""
+    of, ratio = sides.statistic(c.estimand), sides.as_shown(c)[0]
+    if sides.kind(c.estimand) in ("memory", "cpu"):
+        return f"{name} looks like it needs {change(ratio)} {of} against A"
+    started = "to start " if sides.kind(c.estimand) == "cold" else ""
+    what = "" if started else f" in {of}"
+    return f"{name} looks {speed(c.ratio)} {started}than A{what} ({change(ratio)})"
+
+
+def _fastest(result: CompareResult) -> str:
+    """That A is ahead of several sides, where each is proven slower: the one named first is then the next."""
+    compared = [side.comparison for side in result.candidates if side.comparison]
+    if len(compared) < 2 or any(
+        c.verdict != "slower" or sides.kind(c.estimand) != "latency" for c in compared
+    ):
+        return ""
+    return f"A is the fastest of {len(compared) + 1}"
+
+
+def seen(comparison: Comparison) -> str:
+    """The smallest detectable effect, and how much longer would tell; "" without an interval, which shows none."""
+    if sides.no_interval(comparison):
+        return ""
+    least = comparison.smallest_effect_ratio
+    text = f"minimum detectable effect {'not known' if least is None else percent(least)}"
+    if comparison.verdict == "inconclusive" and comparison.more_s:
+        text += f", about {waiting(comparison.more_s)} more would tell"
+    return text
