@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from onnx import numpy_helper
 
 
-def model(
+def model_of(
     text: str,
     opset: int = 17,
     weights: Mapping[str, NDArray[np.generic]] | None = None,

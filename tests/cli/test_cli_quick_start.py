@@ -6,8 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-import onnx
-from onnx import TensorProto, helper
+from onnx_text import model_of, saved
 
 CODE = """
 import sys
@@ -23,10 +22,7 @@ print((onnx_ir.SymbolicDim("n") + 1).value, "sympy.core" in sys.modules)
 
 
 def test_sympy_is_imported_where_a_dimension_is_computed_with_and_not_before(tmp_path: Path) -> None:
-    values = [helper.make_tensor_value_info(name, TensorProto.FLOAT, ["n", 4]) for name in "xy"]
-    graph = helper.make_graph([helper.make_node("Relu", ["x"], ["y"])], "relu", values[:1], values[1:])
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8)
-    onnx.save(model, tmp_path / "m.onnx")
+    saved(tmp_path / "m.onnx", model_of("relu (float[n,4] x) => (float[n,4] y) { y = Relu (x) }"))
     words = [sys.executable, "-c", CODE, "lock", "m.onnx"]
     done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr

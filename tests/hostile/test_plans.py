@@ -6,12 +6,11 @@ import json
 import shutil
 from pathlib import Path
 
-import onnx
 import pytest
-from onnx import TensorProto, helper
 
 import ortune
 from hostile import commands
+from onnx_text import model_of, saved
 from ortune.errors import UsageError
 from ortune.inputs import workload
 from ortune.records import Workload
@@ -20,11 +19,7 @@ from ortune.trials.sides import read_plan
 
 @pytest.fixture
 def model(tmp_path: Path) -> Path:
-    values = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [8]) for name in "xy"]
-    graph = helper.make_graph([helper.make_node("Relu", ["x"], ["y"])], "g", values[:1], values[1:])
-    opsets = [helper.make_opsetid("", 17)]
-    onnx.save(helper.make_model(graph, opset_imports=opsets, ir_version=9), tmp_path / "m.onnx")
-    return tmp_path / "m.onnx"
+    return saved(tmp_path / "m.onnx", model_of("g (float[8] x) => (float[8] y) { y = Relu (x) }"))
 
 
 @pytest.mark.parametrize(("name", "options"), commands.LIBRARY_OPTIONS)

@@ -9,8 +9,9 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
-from onnx import TensorProto, helper, numpy_helper
+from onnx import TensorProto, helper
 
+from onnx_text import model_of, saved
 from ortune.experiment.baseline import Baseline
 from ortune.profiling.headroom import short_profile
 from ortune.records import Plan
@@ -23,19 +24,9 @@ from ortune.trials.sides import SideText, resolve
 
 def product(path: Path, *, overridable: bool = False) -> Path:
     """One product of matrices, whose weight callers may override."""
-    weight = numpy_helper.from_array(np.ones((64, 64), dtype=np.float32), "w")
-    graph = helper.make_graph(
-        [helper.make_node("MatMul", ["x", "w"], ["y"], name="product")],
-        "g",
-        [
-            helper.make_tensor_value_info("x", TensorProto.FLOAT, ["rows", 64]),
-            *([helper.make_tensor_value_info("w", TensorProto.FLOAT, [64, 64])] if overridable else []),
-        ],
-        [helper.make_tensor_value_info("y", TensorProto.FLOAT, ["rows", 64])],
-        [weight],
-    )
-    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8), path)
-    return path
+    weight = ", float[64,64] w" if overridable else ""
+    text = f"g (float[rows,64] x{weight}) => (float[rows,64] y) {{ [product] y = MatMul (x, w) }}"
+    return saved(path, model_of(text, weights={"w": np.ones((64, 64), dtype=np.float32)}))
 
 
 def chain(path: Path) -> Path:

@@ -7,7 +7,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 from structural_checks import apply, kinds, same
 
-from onnx_text import model
+from onnx_text import model_of
 
 BRANCHES = """g (float[3,{n}] x) => (float[a,b] y)
 <int64 one = {{1}}, int64 three = {{3}}, float[1] shared = {{2.0}}>
@@ -24,14 +24,14 @@ BRANCHES = """g (float[3,{n}] x) => (float[a,b] y)
 
 
 def test_a_branch_that_is_always_taken_is_written_out() -> None:
-    proto = model(BRANCHES.format(n=3))
+    proto = model_of(BRANCHES.format(n=3))
     made, result = apply("constant-folding", proto)
     # What only the other branch read goes with it.
     assert kinds(made) == {"Mul": 1, "Add": 1}
     assert "1 branch of If" in result.what
     assert {node.name for node in made.graph.node if not node.metadata_props} == set()
     same(proto, made, (3, 3))
-    proto = model(BRANCHES.format(n=5))
+    proto = model_of(BRANCHES.format(n=5))
     made, result = apply("constant-folding", proto)
     assert kinds(made) == {"Neg": 1, "Identity": 1}
     same(proto, made, (3, 5))
@@ -45,7 +45,7 @@ def test_a_branch_that_is_always_taken_is_written_out() -> None:
     proto.graph.initializer.append(numpy_helper.from_array(np.zeros((100, 100), np.float32), "large"))
     _, result = apply("constant-folding", proto)
     assert result.reasons == ()
-    proto = model(BRANCHES.format(n="any"))
+    proto = model_of(BRANCHES.format(n="any"))
     assert not apply("constant-folding", proto)[1].modified
 
 
@@ -64,7 +64,7 @@ LOOP = """g (float[2,3] x) => (float[2,3] y, float[r,2,3] z)
 
 @pytest.mark.parametrize("opset", [11, 17])
 def test_a_short_loop_is_written_out(opset: int) -> None:
-    proto = model(LOOP.format(rounds=3, trips="rounds", on="on", go="go = Identity (c)"), opset)
+    proto = model_of(LOOP.format(rounds=3, trips="rounds", on="on", go="go = Identity (c)"), opset)
     made, result = apply("loop-unrolling", proto)
     assert "1 Loop" in result.what
     assert kinds(made) == {
@@ -91,14 +91,14 @@ def test_a_short_loop_is_written_out(opset: int) -> None:
 )
 def test_a_loop_that_stays(change: dict[str, object], why: str) -> None:
     given = {"rounds": 3, "trips": "rounds", "on": "on", "go": "go = Identity (c)"} | change
-    _, result = apply("loop-unrolling", model(LOOP.format(**given)))
+    _, result = apply("loop-unrolling", model_of(LOOP.format(**given)))
     assert not result.modified
     assert why in result.reasons[0]
 
 
 def test_a_loop_whose_rounds_draw_random_numbers_stays() -> None:
     """Also where a function draws them; unlike the rounds, copies would all begin with the seed."""
-    proto = model(
+    proto = model_of(
         """g (float[3] x) => (float[3] y) <int64 rounds = {2}, bool on = {1}>
         {
             y = Loop (rounds, on, x) <body = b (int64 i, bool c, float[3] s) => (bool go, float[3] t) {
@@ -117,7 +117,7 @@ def test_a_loop_whose_rounds_draw_random_numbers_stays() -> None:
 
 
 def test_loops_in_loops_are_written_out_from_the_inside() -> None:
-    proto = model(
+    proto = model_of(
         """g (float[2] x) => (float[2] y) <int64 three = {3}, bool on = {1}>
         {
             y = Loop (three, on, x) <body = outer (int64 i, bool c, float[2] s) => (bool go, float[2] t) {

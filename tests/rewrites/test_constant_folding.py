@@ -8,11 +8,11 @@ from onnx import TensorProto, helper, numpy_helper
 from rewrite_fuzzing import run
 from structural_checks import apply, kinds, same
 
-from onnx_text import model
+from onnx_text import model_of
 
 
 def test_known_sizes_and_what_follows_from_them_are_folded() -> None:
-    proto = model(
+    proto = model_of(
         """g (float[n,6,4] x) => (float[n,24] y, int64[1] s)
         <int64 one = {1}, int64[1] zero = {0}, int64[1] all = {-1}, int64[3] six = {6, 7, 8}>
         {
@@ -36,14 +36,14 @@ def test_known_sizes_and_what_follows_from_them_are_folded() -> None:
 
 
 def test_a_symbolic_size_stays() -> None:
-    proto = model("g (float[n,m] x) => (int64[2] y) { s = Shape (x) y = Neg (s) }")
+    proto = model_of("g (float[n,m] x) => (int64[2] y) { s = Shape (x) y = Neg (s) }")
     _, result = apply("constant-folding", proto)
     assert not result.modified
     assert "no requested size is known" in result.reasons[0]
 
 
 def test_what_a_caller_may_feed_is_no_constant() -> None:
-    proto = model(
+    proto = model_of(
         """g (float[2,6] x, int64[2] to) => (int64[2] y) <int64[2] to = {3, 4}>
         { t = Neg (to) u = Neg (t) v = Reshape (x, u) s = Shape (v) y = Neg (s) }"""
     )
@@ -84,7 +84,7 @@ def listed(count: int) -> str:
     ],
 )  # fmt: skip
 def test_constants_are_what_onnx_runtime_computes(text: str, shape: tuple[int, ...]) -> None:
-    proto = model(
+    proto = model_of(
         f"g (float[{','.join(map(str, shape))}] x) => (float[{','.join('abc'[: len(shape)])}] y) {text}", 11
     )
     made, _ = apply("constant-folding", proto)
@@ -92,7 +92,7 @@ def test_constants_are_what_onnx_runtime_computes(text: str, shape: tuple[int, .
 
 
 def test_what_the_reference_rounds_is_left() -> None:
-    proto = model(
+    proto = model_of(
         "g (double[2] x) => (double[2] y) <double[2] c = {0.3, 0.7}> { e = Erf (c) y = Add (x, e) }"
     )
     assert not apply("constant-folding", proto)[1].modified
@@ -181,7 +181,7 @@ FED = {
 @pytest.mark.parametrize("name", FED)
 def test_sizes_are_folded_only_where_they_are_known(name: str) -> None:
     text, given = FED[name]
-    proto = model(text, 13)
+    proto = model_of(text, 13)
     if proto.functions:
         proto.opset_import.append(helper.make_opsetid("local", 1))
     feeds = {k: v.astype(np.float32) if v.dtype == np.float64 else v for k, v in given.items()}
@@ -192,10 +192,10 @@ def test_sizes_are_folded_only_where_they_are_known(name: str) -> None:
 
 def test_sizes_are_known_behind_calls_and_in_branches() -> None:
     text, _ = FED["calls"]
-    proto = model(text, 13)
+    proto = model_of(text, 13)
     proto.opset_import.append(helper.make_opsetid("local", 1))
     assert not kinds(apply("constant-folding", proto)[0])["Cast"]
-    assert kinds(apply("constant-folding", model(FED["branches"][0], 13))[0]) == {"If": 1, "Cast": 2}
+    assert kinds(apply("constant-folding", model_of(FED["branches"][0], 13))[0]) == {"If": 1, "Cast": 2}
 
 
 def test_files_do_not_swell() -> None:
@@ -222,7 +222,7 @@ def test_files_do_not_swell() -> None:
 
 
 def test_old_models_get_constants_that_they_may_have() -> None:
-    proto = model(
+    proto = model_of(
         """g (float[2] x) => (float[2] y)
         { a = Constant <value = float[2] {1.0, 2.0}> () b = Exp (a) y = Mul (x, b) }""",
         8,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from structural_checks import apply, kinds, same
 
-from onnx_text import model
+from onnx_text import model_of
 
 HEADS = """g (float[batch,seq,12] x) => (float[a,b,c,d] y)
 <int64 zero = {{0}}, int64 one = {{1}}, int64[1] at = {{0}}, int64[1] heads = {{3}}, int64[1] size = {{4}}>
@@ -24,7 +24,7 @@ HEADS = """g (float[batch,seq,12] x) => (float[a,b,c,d] y)
 
 @pytest.mark.parametrize("source", ["n", "x"])
 def test_sizes_that_stay_in_their_place(source: str) -> None:
-    proto = model(HEADS.format(source=source, order="b, t"))
+    proto = model_of(HEADS.format(source=source, order="b, t"))
     made, result = apply("constant-reshape", proto)
     assert kinds(made) == {"Neg": 1, "Reshape": 1, "Transpose": 1}
     assert result.what == "Gave 1 Reshape a constant target shape."
@@ -33,13 +33,13 @@ def test_sizes_that_stay_in_their_place(source: str) -> None:
 
 
 def test_sizes_that_change_places_stay() -> None:
-    _, result = apply("constant-reshape", model(HEADS.format(source="x", order="t, b")))
+    _, result = apply("constant-reshape", model_of(HEADS.format(source="x", order="t, b")))
     assert not result.modified
     assert "more than one target size" in result.reasons[0]
 
 
 def test_two_inputs_with_one_name_for_a_size_are_not_believed() -> None:
-    proto = model(
+    proto = model_of(
         """g (float[n,m,2] x, float[n,m] z) => (float[a,b,c] y) <int64[1] one = {1}, int64[1] two = {2}>
         { s = Shape (z) to = Concat <axis = 0> (s, one, two) y = Reshape (x, to) }"""
     )
@@ -47,7 +47,7 @@ def test_two_inputs_with_one_name_for_a_size_are_not_believed() -> None:
 
 
 def test_a_slice_of_an_unknown_size_is_another_size() -> None:
-    proto = model(
+    proto = model_of(
         """g (float[n,2] x) => (float[a,2] y) <int64[1] s = {0}, int64[1] e = {3}>
         { p = Slice (x, s, e) y = Relu (p) }"""
     )

@@ -7,7 +7,7 @@ import onnx.parser
 import pytest
 from structural_checks import apply, kinds, same
 
-from onnx_text import model
+from onnx_text import model_of
 
 PADDED = """g (float[1,2,5,6] x) => (float[a,b,c,d] y{more})
 <int64[8] around = {{0, 0, 1, 2, 0, 0, 0, 3}}, int64[4] some = {{1, 2, 0, 3}}, int64[2] axes = {{2, -1}},
@@ -20,7 +20,7 @@ def padded(
     pad: str, mode: str = "", attributes: str = "", weight: str = "w", rest: str = ""
 ) -> onnx.ModelProto:
     numbers = [f"{k / 7:.3f}" for k in range(36)]
-    return model(
+    return model_of(
         PADDED.format(
             pad=pad,
             mode=mode,
@@ -53,7 +53,7 @@ def test_a_convolution_pads_itself(given: dict[str, str], left: dict[str, int]) 
 
 
 def test_a_convolution_pads_what_two_padded() -> None:
-    proto = model(
+    proto = model_of(
         """g (float[1,2,5,6] x) => (float[a,b,c,d] y)
         <int64[8] once = {0, 0, 1, 2, 0, 0, 0, 3}, int64[8] more = {0, 0, 0, 1, 0, 0, 2, 0}, float[1,2,1,1] w = {2, 3}>
         { p = Pad (x, once) q = Pad (p, more) y = Conv <pads = [1, 0, 0, 0]> (q, w) }""",

@@ -11,7 +11,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 from structural_checks import apply, kinds, same
 
-from onnx_text import model
+from onnx_text import model_of
 
 A, B, C, D, E = 2, 3, 4, 5, 6
 
@@ -55,7 +55,7 @@ def einsum(equation: str, shapes: tuple[tuple[int, ...], ...], opset: int = 17) 
     out = ",".join(f"o{k}" for k in range(len(equation.partition("->")[2].strip().replace("...", "b"))))
     kind = f"float[{out}]" if out else "float"
     text = f'g ({inputs}) => ({kind} y) {{ y = Einsum <equation = "{equation}"> ({", ".join(names)}) }}'
-    return model(text, opset)
+    return model_of(text, opset)
 
 
 @pytest.mark.parametrize("opset", [12, 17])
@@ -91,7 +91,7 @@ def test_sizes_that_are_open_stay_open(equation: str) -> None:
 
 
 def test_an_equation_of_what_an_equation_gives() -> None:
-    proto = model(
+    proto = model_of(
         """g (float[2,3] x, float[3,4] w, float[2,5] v) => (float[a,b] y)
         { t = Einsum <equation = "ij,jk -> ki"> (x, w) y = Einsum <equation = "ij,jk -> ki"> (t, v) }"""
     )
@@ -127,7 +127,7 @@ def test_equations_that_stay(equation: str, shapes: tuple[tuple[int, ...], ...],
 )
 def test_an_equation_that_says_more_than_a_product(inputs: str, why: str) -> None:
     kind = inputs.partition("[")[0]
-    proto = model(f'g ({inputs}) => ({kind}[a,b] y) {{ y = Einsum <equation = "ij,jk->ik"> (x, z) }}')
+    proto = model_of(f'g ({inputs}) => ({kind}[a,b] y) {{ y = Einsum <equation = "ij,jk->ik"> (x, z) }}')
     _, result = apply("einsum-to-matmul", proto)
     assert not result.modified
     assert why in result.reasons[0]

@@ -15,7 +15,7 @@ from rewrite_fuzzing import run
 from structural_checks import apply, kinds, same
 
 import zoo
-from onnx_text import model
+from onnx_text import model_of
 from ortune import rewrites
 from ortune.inputs import workload as workloads
 from ortune.inputs.feeds import make_feeds
@@ -25,7 +25,7 @@ from ortune.records import RewriteSpec
 
 
 def test_dead_nodes_go_and_unknown_operators_stay() -> None:
-    proto = model(
+    proto = model_of(
         """g (float[2] x, bool b) => (float[2] y)
         <float[2] w = {1.0, 2.0}, float[1] alone = {1.0}>
         {
@@ -74,7 +74,7 @@ def test_what_changes_nothing_goes() -> None:
     head = """g (float[n,2,3] x) => (float[n,2,3] y)
     <int64[3] keeps = {0, 2, 0}, int64[3] rest = {-1, 2, 3}, float one = {1.0}, float[1,1] zero = {0.0},
      int64[1] start = {0}, int64[1] end = {9223372036854775807}, int64[3] single = {1, 1, 1}>"""
-    proto = model(f"{head} {{ {NOTHING} }}")
+    proto = model_of(f"{head} {{ {NOTHING} }}")
     made, result = apply("no-op-nodes", proto)
     assert kinds(made) == {"Relu": 1}
     assert result.what == "Removed 14 nodes without an effect."
@@ -100,7 +100,7 @@ def test_what_changes_nothing_goes() -> None:
     ],
 )
 def test_what_changes_something_stays(text: str) -> None:
-    assert not apply("no-op-nodes", model(text))[1].modified
+    assert not apply("no-op-nodes", model_of(text))[1].modified
 
 
 @pytest.mark.parametrize(
@@ -121,7 +121,7 @@ def test_what_changes_something_stays(text: str) -> None:
 def test_a_name_that_hides_another_within_is_not_given_to_what_is_read_there(
     name: str, last: str, inside: str
 ) -> None:
-    proto = model(
+    proto = model_of(
         f"g (float[2] x, bool c) => (float[2] y, float[2] r) <int64 two = {{2}}> "
         f"{{ a = Relu (x) r = {inside} y = {last} }}"
     )
@@ -162,7 +162,7 @@ def test_a_name_that_hides_another_within_is_not_given_to_what_is_read_there(
 )
 def test_pairs_that_are_one_or_none(text: str, shape: tuple[int, ...], left: dict[str, int]) -> None:
     kind = "float16" if "to = 10" in text else "float"
-    proto = model(
+    proto = model_of(
         f"""g (float[2,3,4] x) => ({kind}[a,b,c] y)
         <int64[3] to = {{4, -1, 2}}, int64[1] two = {{2}}, int64[1] last = {{-2}}, int64[2] ones = {{1, 3}},
          int64[2] fours = {{4, 4}}> {{ {text} }}"""
@@ -187,7 +187,7 @@ def test_pairs_that_are_one_or_none(text: str, shape: tuple[int, ...], left: dic
     ],
 )
 def test_pairs_that_stay(text: str) -> None:
-    proto = model(
+    proto = model_of(
         f"""g (float[1,3,4] x) => (float[a,b,c] y)
         <int64[3] kept = {{0, -1, 2}}, int64[1] two = {{2}}, int64[1] zero = {{0}}, int64[2] ones = {{1, 3}},
          int64[2] others = {{3, 5}}> {{ {text} }}"""
@@ -225,14 +225,14 @@ def test_the_same_convolution_with_weights_stored_twice() -> None:
 
 
 def test_random_numbers_are_drawn_as_often_as_before() -> None:
-    proto = model(
+    proto = model_of(
         "g (float[3] x) => (float[3] y) { a = RandomNormalLike (x) b = RandomNormalLike (x) y = Sub (a, b) }"
     )
     assert not apply("duplicate-nodes", proto)[1].modified
 
 
 def test_down_and_back_twice_with_a_node_between() -> None:
-    proto = model(
+    proto = model_of(
         """g (float[2,3] x) => (float[3,2] y)
         { h = Cast <to = 10> (x) t = Transpose (h) b = Cast <to = 1> (t)
           k = Cast <to = 10> (b) c = Cast <to = 1> (k) y = Relu (c) }"""
@@ -243,7 +243,7 @@ def test_down_and_back_twice_with_a_node_between() -> None:
 
 
 def test_down_and_straight_back() -> None:
-    proto = model(
+    proto = model_of(
         """g (float[2,3] x) => (float[3,2] y)
         { a = Neg (x) h = Cast <to = 10> (a) t = Transpose (h) b = Cast <to = 1> (t) y = Relu (b) }"""
     )
@@ -252,7 +252,7 @@ def test_down_and_straight_back() -> None:
     assert rewrites.find("cast-round-trips").safety == "numerics"
     feeds = {"x": np.random.default_rng(0).standard_normal((2, 3)).astype(np.float32)}
     np.testing.assert_allclose(run(made, feeds)[0], run(proto, feeds)[0], rtol=1e-3)
-    used = model(
+    used = model_of(
         "g (float[2] x) => (float[2] y, float16[2] z) "
         "{ h = Cast <to = 10> (x) z = Neg (h) b = Cast <to = 1> (h) y = Relu (b) }"
     )
@@ -261,7 +261,7 @@ def test_down_and_straight_back() -> None:
 
 
 def test_what_prepares_comes_before_what_it_is_for() -> None:
-    proto = model(
+    proto = model_of(
         """g (float[n,2,3] x) => (float[n,2,3] y, float[n,2,3] z)
         <int64 one = {1}, float[1,2,3] w = {1.0, 2.0, 3.0, 4.0, 5.0, 6.0}>
         { v = Exp (w) y = Mul (x, v) z = Relu (x) }"""

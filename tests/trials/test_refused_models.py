@@ -7,10 +7,10 @@ from pathlib import Path
 
 import onnx
 import pytest
-from onnx import TensorProto, helper
 from onnxruntime import datasets
 
 import ortune
+from onnx_text import model_of, saved
 from ortune.errors import ModelError, UsageError
 from ortune.trials.sides import read_plan
 from ortune.verbs._quantities import size_bytes
@@ -33,14 +33,8 @@ def test_a_version_that_is_too_new_is_named(tmp_path: Path, part: str, said: str
 
 
 def test_shapes_that_do_not_fit_are_no_missing_operator(tmp_path: Path) -> None:
-    path = tmp_path / "m.onnx"
-    x, w = (
-        helper.make_tensor_value_info(name, TensorProto.FLOAT, dims)
-        for name, dims in (("x", [2, 3]), ("w", [5, 7]))
-    )
-    y = helper.make_tensor_value_info("y", TensorProto.FLOAT, None)
-    graph = helper.make_graph([helper.make_node("MatMul", ["x", "w"], ["y"])], "g", [x, w], [y])
-    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
+    text = "g (float[2,3] x, float[5,7] w) => (float[a,b] y) { y = MatMul (x, w) }"
+    path = saved(tmp_path / "m.onnx", model_of(text))
     with pytest.raises(ModelError, match="InferenceError") as refused:
         ortune.bench(path, budget=2, store=tmp_path / "store", python=sys.executable)
     assert "shapes" in refused.value.do

@@ -5,11 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
-import onnx
 import pytest
-from onnx import TensorProto, helper, numpy_helper
 
 import ortune
+from onnx_text import model_of, saved
 from ortune.errors import UsageError
 from ortune.records import OutputDifference
 from ortune.report.compare_outputs import by_output, outputs
@@ -156,13 +155,8 @@ def test_zeros_are_another_answer_whatever_budget_is_given(
 ) -> None:
     monkeypatch.setenv("ORTUNE_LOCK", str(tmp_path / "lock"))
     for name, factor in (("a", 1.0), ("b", 0.0)):
-        values = [helper.make_tensor_value_info(x, TensorProto.FLOAT, [64]) for x in "xy"]
-        stored = numpy_helper.from_array(np.array([factor], np.float32), "k")
-        graph = helper.make_graph(
-            [helper.make_node("Mul", ["x", "k"], ["y"])], "g", values[:1], values[1:], [stored]
-        )
-        made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
-        onnx.save(made, tmp_path / f"{name}.onnx")
+        text = f"g (float[64] x) => (float[64] y) <float[1] k = {{{factor}}}> {{ y = Mul (x, k) }}"
+        saved(tmp_path / f"{name}.onnx", model_of(text))
     found = ortune.compare(
         tmp_path / "a.onnx",
         tmp_path / "b.onnx",

@@ -13,9 +13,10 @@ import numpy as np
 import onnx
 import onnxruntime
 import pytest
-from onnx import TensorProto, helper, numpy_helper
+from onnx import helper, numpy_helper
 
 import ortune
+from onnx_text import model_of, saved
 from ortune.errors import Interrupted, MeasurementError, UsageError
 from ortune.experiment.bench_result import CaseTrial, own_threads, remarks
 from ortune.platform import host
@@ -29,23 +30,12 @@ from within import program
 @pytest.fixture(scope="module")
 def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A matrix product over a dynamic number of rows, then the place of the largest."""
-    weight = numpy_helper.from_array(np.eye(64, dtype=np.float32), "w")
-    graph = helper.make_graph(
-        [
-            helper.make_node("MatMul", ["x", "w"], ["y"]),
-            helper.make_node("ArgMax", ["y"], ["best"], axis=-1, keepdims=0),
-        ],
-        "dense",
-        [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["rows", 64])],
-        [
-            helper.make_tensor_value_info("y", TensorProto.FLOAT, ["rows", 64]),
-            helper.make_tensor_value_info("best", TensorProto.INT64, ["rows"]),
-        ],
-        [weight],
+    dense = model_of(
+        """dense (float[rows,64] x) => (float[rows,64] y, int64[rows] best)
+        { y = MatMul (x, w) best = ArgMax <axis = -1, keepdims = 0> (y) }""",
+        weights={"w": np.eye(64, dtype=np.float32)},
     )
-    path = tmp_path_factory.mktemp("bench") / "dense.onnx"
-    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=7), path)
-    return path
+    return saved(tmp_path_factory.mktemp("bench") / "dense.onnx", dense)
 
 
 @pytest.fixture(autouse=True)

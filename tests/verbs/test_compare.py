@@ -15,6 +15,7 @@ import onnx.parser
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
+from onnx_text import model_of, saved
 from ortune.experiment.watcher import Watcher
 from ortune.records import CompareResult, Envelope
 from ortune.verbs.compare import Options, exit_code, run
@@ -210,14 +211,8 @@ def test_wrong_outputs_fail_the_gate_without_timing(tmp_path: Path) -> None:
 
 
 def test_latency_or_shape_that_depends_on_values_stands_in_the_answer(tmp_path: Path) -> None:
-    graph = helper.make_graph(
-        [helper.make_node("NonZero", ["x"], ["where"])],
-        "values",
-        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [4, 64])],
-        [helper.make_tensor_value_info("where", TensorProto.INT64, [2, None])],
-    )
-    path = tmp_path / "values.onnx"
-    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=7), path)
+    text = "values (float[4,64] x) => (int64[2,n] where) { where = NonZero (x) }"
+    path = saved(tmp_path / "values.onnx", model_of(text))
     with measuring_on(Lab(1)):  # the budget holds every kind of input
         code, document, said = compare(tmp_path, str(path), "--budget", "30s", "--no-why")
     assert code == 0

@@ -11,13 +11,13 @@ import msgspec
 import numpy as np
 import onnx
 import pytest
-from onnx import TensorProto, helper, numpy_helper
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from test_compare import dense
 
 import ortune
+from onnx_text import model_of, saved
 from ortune.cli.verbs import command
 from ortune.errors import InputError, UsageError
 from ortune.records import Envelope, ProviderSpec
@@ -64,16 +64,9 @@ def classifier(path: Path, *, steps: int = 0, logits: bool = False) -> Path:
     for name, value in weights.items() if steps else ():
         scale = np.abs(value).max() / steps
         weights[name] = (np.round(value / scale) * scale).astype(np.float32)
-    nodes = [
-        helper.make_node("MatMul", ["x", "w0"], ["h"]),
-        helper.make_node("MatMul", ["h", "w1"], ["y" if logits else "logits"]),
-        *([] if logits else [helper.make_node("Softmax", ["logits"], ["y"])]),
-    ]
-    values = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [8, 96]) for name in "xy"]
-    given = [numpy_helper.from_array(value, name) for name, value in weights.items()]
-    graph = helper.make_graph(nodes, "classifier", values[:1], values[1:], given)
-    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=7), path)
-    return path
+    last = "y = MatMul (h, w1)" if logits else "logits = MatMul (h, w1) y = Softmax (logits)"
+    text = f"classifier (float[8,96] x) => (float[8,96] y) {{ h = MatMul (x, w0) {last} }}"
+    return saved(path, model_of(text, weights=weights))
 
 
 # --- what may be asked

@@ -21,12 +21,11 @@ from pathlib import Path
 from urllib.parse import urljoin
 
 import numpy as np
-import onnx
 import pytest
-from onnx import TensorProto, helper, numpy_helper
 
 import ortune
 from chromium import CHROMIUM, Browser, hardly_warm, web_modules
+from onnx_text import model_of, saved
 from ortune.errors import MeasurementError, OrtuneError, UsageError
 from ortune.experiment.watcher import Watcher
 from ortune.inputs.feed_files import write_feeds
@@ -56,13 +55,8 @@ from terminals import read_all
 
 def net(path: Path) -> Path:
     """One product of matrices."""
-    weight = numpy_helper.from_array(np.eye(16, dtype=np.float32), "w")
-    values = [helper.make_tensor_value_info(n, TensorProto.FLOAT, [4, 16]) for n in "xy"]
-    graph = helper.make_graph(
-        [helper.make_node("MatMul", ["x", "w"], ["y"])], "g", values[:1], values[1:], [weight]
-    )
-    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8), path)
-    return path
+    text = "g (float[4,16] x) => (float[4,16] y) { y = MatMul (x, w) }"
+    return saved(path, model_of(text, weights={"w": np.eye(16, dtype=np.float32)}))
 
 
 def inputs(folder: Path) -> str:

@@ -8,8 +8,8 @@ from pathlib import Path
 import msgspec
 import onnx
 import pytest
-from onnx import TensorProto, helper
 
+from onnx_text import model_of, saved
 from ortune import platform, targets
 from ortune.bundle import digests
 from ortune.errors import MeasurementError, RuntimeNotFound, UsageError
@@ -21,10 +21,7 @@ from ortune.trials.sides import SideText, bundle_plan, require_unchanged, resolv
 
 
 def model(path: Path, op: str) -> Path:
-    values = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [4]) for name in "xy"]
-    graph = helper.make_graph([helper.make_node(op, ["x"], ["y"])], "g", values[:1], values[1:])
-    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
-    return path
+    return saved(path, model_of(f"g (float[4] x) => (float[4] y) {{ y = {op} (x) }}"))
 
 
 def ort_web(folder: Path, version: str) -> Path:
@@ -93,13 +90,8 @@ def test_a_model_bound_to_other_hardware_is_not_taken(tmp_path: Path, cpu: str, 
 
 
 def test_a_rewrite_is_made_for_a_side_of_another_target(tmp_path: Path) -> None:
-    path = tmp_path / "m.onnx"
-    weight = helper.make_tensor("w", TensorProto.FLOAT, [4], [1, 2, 3, 4])
-    values = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [4]) for name in "xwy"]
-    graph = helper.make_graph(
-        [helper.make_node("Mul", ["x", "w"], ["y"])], "g", values[:2], values[2:], [weight]
-    )
-    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
+    text = "g (float[4] x, float[4] w = {1, 2, 3, 4}) => (float[4] y) { y = Mul (x, w) }"
+    path = saved(tmp_path / "m.onnx", model_of(text))
     cuda = targets.find("cuda")
     name = "initializers-out-of-inputs"
     plan = tmp_path / "plan.json"

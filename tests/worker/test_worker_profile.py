@@ -6,9 +6,8 @@ import sys
 from pathlib import Path
 
 import numpy as np
-import onnx
-from onnx import TensorProto, helper
 
+from onnx_text import model_of, saved
 from ortune.inputs.feed_files import write_feeds
 from ortune.records import FeedRef, Measured, Plan, Runtime, TrialRequest
 from ortune.targets.machine import Machine
@@ -19,15 +18,7 @@ from ortune.trace.ort_profile import read_profile
 
 
 def trial(folder: Path, *, profile: bool, runs: int = 5) -> Measured:
-    graph = helper.make_graph(
-        [helper.make_node("Relu", ["x"], ["y"], name="relu")],
-        "g",
-        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [4])],
-        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [4])],
-    )
-    onnx.save(
-        helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), folder / "m.onnx"
-    )
+    saved(folder / "m.onnx", model_of("g (float[4] x) => (float[4] y) { [relu] y = Relu (x) }"))
     write_feeds(folder / "feeds", {"x": np.ones(4, np.float32)})
     request = TrialRequest(
         model=str(folder / "m.onnx"),
