@@ -26,7 +26,8 @@ SOURCE = ROOT / "src" / "ortune"
 PAGE = ROOT / "docs" / "messages.md"
 sys.path.insert(0, str(ROOT / "tests" / "rules"))
 
-from rule_examples import EXAMPLES, HOST  # noqa: E402
+from rule_examples import EXAMPLES  # noqa: E402
+from rule_facts import HOST  # noqa: E402
 
 from ortune import api, rules  # noqa: E402
 from ortune.inputs import workload  # noqa: E402
