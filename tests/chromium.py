@@ -23,7 +23,7 @@ import numpy as np
 import pytest
 
 from ortune import temporary
-from ortune.targets.browser import page, setup
+from ortune.targets.browser import page_job, setup
 from ortune.targets.browser.devtools import CALL_S, DevTools
 
 HEADERS = {
@@ -137,8 +137,8 @@ def web_modules() -> Path:
 
 def hardly_warm(monkeypatch: pytest.MonkeyPatch) -> None:
     """Pages are warmed up for a moment alone, where no test asks what a run takes."""
-    monkeypatch.setattr(page, "WARM_MS", 50)
-    monkeypatch.setattr(page, "AGAIN_MS", 50)
+    monkeypatch.setattr(page_job, "WARM_MS", 50)
+    monkeypatch.setattr(page_job, "AGAIN_MS", 50)
 
 
 class Browser:
