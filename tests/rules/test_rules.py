@@ -12,11 +12,12 @@ from pathlib import Path
 
 import pytest
 from rule_examples import EXAMPLES
-from rule_facts import HOST, plain
+from rule_facts import HOST, plain, profile, ran
 
 from ortune import rewrites, rules
 from ortune.records import Finding
-from ortune.rules import Facts, Rule, graph
+from ortune.rules import Facts, Rule, graph, rule_of
+from ortune.rules.graph import time_between_nodes
 
 HEADINGS = ["What it is", "Why it costs", "Evidence", "Fix and its safety", "Example", "References"]
 SAFETY = ("exact", "numerics", "behaviour", "advice")
@@ -110,6 +111,13 @@ def test_it_is_silent_where_nothing_is_known(rule: Rule) -> None:
 
 def test_a_plain_model_on_a_plain_machine_has_nothing_that_stands_out(tmp_path: Path) -> None:
     assert rules.findings(replace(plain(tmp_path), host=HOST)) == ()
+
+
+def test_of_one_node_nothing_is_to_be_fused() -> None:
+    one, many = (profile(*(ran(f"n{i}", 0.7 / n) for i in range(n)), between_nodes=0.3) for n in (1, 20))
+    (found,), (fused,) = rule_of(time_between_nodes).findings(one), rule_of(time_between_nodes).findings(many)
+    assert found.fix == "use larger batches" and "around 1 node " in found.what
+    assert "fusions" in fused.fix and "between 20 nodes " in fused.what
 
 
 def test_what_is_broken_comes_first_then_the_largest_share(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -20,6 +20,8 @@ from ortune.rules.facts import Facts
 CODE = "GRA005"
 
 _WORTH_SAYING = 0.15
+_FEW_NODES = 8.0
+"""So few leave nothing to fuse: what a call costs by itself is spread over more work by larger batches alone."""
 
 
 def find(facts: Facts) -> Iterator[Finding]:
@@ -30,10 +32,13 @@ def find(facts: Facts) -> Iterator[Finding]:
     # What lies between the nodes of a body is that control-flow node's own time.
     calls = sum(node.calls for node in facts.nodes() if not node.inside)
     each_us = share * facts.profile.wall_ns / max(calls, 1) / 1000
+    few = calls < _FEW_NODES
     yield Finding(
         code=CODE,
-        what=f"{percent(share)} of the run is overhead between {calls:.0f} {plural(round(calls), 'node')} "
-        f"({each_us:.1f} us each, profiling included)",
+        what=f"{percent(share)} of the run is overhead {'around' if few else 'between'} {calls:.0f} "
+        f"{plural(round(calls), 'node')} ({each_us:.1f} us each, profiling included)",
         share_ratio=share,
-        fix="reduce the number of nodes (fusions, fixed shapes), or use larger batches",
+        fix="use larger batches"
+        if few
+        else "reduce the number of nodes (fusions, fixed shapes), or use larger batches",
     )
