@@ -335,6 +335,8 @@ def test_int8_on_a_cpu_without_its_instructions_is_measured_by_a_command_that_wo
     ]  # fmt: skip
     (unknown,) = rules.find_rule("ENV004").findings(replace(facts, model=None))
     assert "ortune" not in unknown.fix
+    without_weights = facts_of(tmp_path, [node("Relu", ["x"], ["y"])], host=OLD_HOST)
+    assert not rules.find_rule("ENV004").findings(without_weights)
 
 
 def test_how_far_a_node_is_from_its_roofline_is_the_most_where_others_had_the_cpus() -> None:

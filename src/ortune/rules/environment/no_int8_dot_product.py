@@ -17,22 +17,26 @@ from collections.abc import Iterator
 from ortune.analysis.dot_products import lacks_it
 from ortune.printable import operand
 from ortune.records import Finding
+from ortune.rewrites.dynamic_int8 import REWRITE
 from ortune.rules.facts import Facts
 
 CODE = "ENV004"
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Where the processor's features are known."""
-    if facts.host is not None and lacks_it(facts.host):
-        measures = "measure int8 before shipping it"
-        if facts.model is not None:
-            path = shlex.quote(operand(str(facts.model.path)))
-            measures += f": ortune compare {path} --b-rewrite dynamic-int8"
-        yield Finding(
-            code=CODE,
-            what="this CPU has no 8-bit dot product (VNNI, AMX, dotprod), so int8 models are seldom faster here",
-            where=(facts.host.cpu,),
-            evidence=f"instruction sets: {', '.join(facts.host.features)}",
-            fix=measures,
-        )
+    """Where the processor's features are known; of a model, where it has weights that 8 bits could hold."""
+    if not lacks_it(facts.host) or facts.host is None:
+        return
+    measures = "measure int8 before shipping it"
+    if facts.model is not None:
+        if not REWRITE.proposes(facts.model.ir, facts.work):
+            return
+        path = shlex.quote(operand(str(facts.model.path)))
+        measures += f": ortune compare {path} --b-rewrite {REWRITE.name}"
+    yield Finding(
+        code=CODE,
+        what="this CPU has no 8-bit dot product (VNNI, AMX, dotprod), so int8 models are seldom faster here",
+        where=(facts.host.cpu,),
+        evidence=f"instruction sets: {', '.join(facts.host.features)}",
+        fix=measures,
+    )
