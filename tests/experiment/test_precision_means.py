@@ -7,7 +7,7 @@ import onnx_ir as ir
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
-from ortune.experiment.precision import means
+from ortune.experiment.precision_means import means
 from ortune.records import Host, Plan
 
 WITH_VNNI = ("avx2", "avx512_vnni")

@@ -17,7 +17,7 @@ from onnx import TensorProto, helper, numpy_helper
 from ortune import rewrites
 from ortune.errors import InputError
 from ortune.experiment.baseline import Baseline
-from ortune.experiment.precision import means
+from ortune.experiment.precision_means import means
 from ortune.experiment.quantising import (
     Inputs,
     Quantising,

@@ -145,6 +145,8 @@ def test_either_a_change_or_a_task(rewrite: Rewrite) -> None:
 def test_on_the_corpus(rewrite: Rewrite, sample: Sample, tmp_path: Path, tool: ToolProcess) -> None:
     if rewrite.family:
         pytest.skip("the quantisers take most models: test_quantised.py")
+    if rewrite.calibrated:
+        pytest.skip("it needs inputs to calibrate on: test_smooth_quant.py")
     if rewrite.makes == rewrites.ORT:
         pytest.skip("it takes every model, and nothing can follow: test_ort_format.py")
     if rewrite.needs and importlib.util.find_spec(rewrite.needs) is None:

@@ -6,7 +6,17 @@ import math
 
 import pytest
 
-from ortune.search.precision import Interval, Kept, Question, Walk, front, keep_order, merged, to_ship
+from ortune.search.precision import (
+    Interval,
+    Kept,
+    Question,
+    Walk,
+    answered,
+    front,
+    keep_order,
+    merged,
+    to_ship,
+)
 
 
 def question(name: str, error: float, saved_ns: float, *more: str) -> Question:
@@ -120,3 +130,55 @@ def test_of_equally_fast_models_the_smaller_error_is_shipped() -> None:
     assert to_ship([nearest, alike, fastest]) == 1
     again = Interval(error=0.002, low=0.46, at=0.52, high=0.58)
     assert to_ship([fastest, alike, again]) == 2
+
+
+class Errors:
+    """The errors of questions, counted."""
+
+    def __init__(self, errors: list[float], most: int = 1000) -> None:
+        self.errors, self.most, self.asked = errors, most, list[int]()
+
+    def __call__(self, place: int) -> float | None:
+        if len(self.asked) >= self.most:
+            return None
+        self.asked.append(place)
+        return self.errors[place]
+
+
+def test_without_another_model_every_question_is_asked() -> None:
+    errors = Errors([0.1, 0.2, 0.3])
+    assert answered([None] * 3, errors, 1.0) == ([(0.1, True), (0.2, True), (0.3, True)], True)
+
+
+def test_a_second_model_of_a_family_takes_a_third_of_the_questions_and_keeps_the_order() -> None:
+    """Its errors are another's by a common factor, more or less: the dearest are asked, the rest is ordered by them."""
+    first = [0.02 * 1.3**i for i in range(12)]
+    errors = Errors([1.7 * error * (1.1 if i % 2 else 0.9) for i, error in enumerate(first)])
+    known, complete = answered(list(first), errors, 1.0)
+    assert complete and len(errors.asked) == 4
+    assert sorted(errors.asked) == [8, 9, 10, 11]
+    assert [measured for _, measured in known] == [i >= 8 for i in range(12)]
+    rated = sorted(range(12), key=lambda i: known[i][0])
+    assert rated == sorted(range(12), key=lambda i: errors.errors[i] if i >= 8 else first[i])
+    assert all(abs(math.log(error / errors.errors[i])) < 0.3 for i, (error, _) in enumerate(known))
+
+
+def test_a_model_that_is_no_guide_is_not_followed() -> None:
+    first = [0.02 * 1.3**i for i in range(12)]
+    errors = Errors(list(reversed(first)))
+    errors.errors[10] = 9.0
+    known, complete = answered(list(first), errors, 1.0)
+    assert complete and sorted(errors.asked) == list(range(12))
+    assert known == [(error, True) for error in errors.errors]
+
+
+def test_a_layer_that_no_other_model_had_is_asked() -> None:
+    errors = Errors([0.1] * 6)
+    known, _ = answered([0.1, None, 0.1, 0.1, None, 0.1], errors, 1.0)
+    assert {1, 4} < set(errors.asked) and len(errors.asked) == 4
+    assert [error for error, _ in known] == pytest.approx([0.1] * 6)
+
+
+def test_questions_that_no_time_was_left_for_have_the_error_of_the_whole() -> None:
+    known, complete = answered([None] * 3, Errors([0.1, 0.2, 0.3], most=1), 1.0)
+    assert not complete and known == [(0.1, True), (1.0, False), (1.0, False)]

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from ortune.errors import UsageError
+from ortune.records import TaskFigure
 from ortune.trials import task, task_metrics
-from ortune.trials.task import Case, figures, worst
+from ortune.trials.task import Case, Task, worst
 
 
 def test_top1_accuracy_counts_rows_and_tells_a_lost_class() -> None:
@@ -63,18 +64,24 @@ def test_perplexity_of_known_odds() -> None:
     assert task_metrics.perplexity(np.zeros((4, 10)), np.arange(4)) == pytest.approx(10.0)
 
 
-def case(base: dict[str, np.ndarray], new: dict[str, np.ndarray], label: np.ndarray | None = None) -> Case:
-    return Case(outputs=new, base=base, inputs={}, label=label)
+Arrays = dict[str, np.ndarray]
+
+
+def figures(
+    name: str, base: Arrays, new: Arrays, label: np.ndarray | None = None, **inputs: np.ndarray
+) -> tuple[TaskFigure, ...]:
+    """Of one input."""
+    return Task(name, [Case(base=base, inputs=inputs, label=label)]).figures([new])
 
 
 def test_accuracy_with_and_without_labels() -> None:
     base = np.eye(3)[[0, 1, 2, 0, 1, 0, 0, 0]]
     new = np.eye(3)[[0, 1, 1, 0, 1, 0, 0, 0]]
-    (whole, *slices) = figures("accuracy", [case({"y": base}, {"y": new})])
+    (whole, *slices) = figures("accuracy", {"y": base}, {"y": new})
     assert (whole.output, whole.base, whole.value) == ("y", 1.0, 0.875)
     assert [each.slice for each in slices] == ["class 0"]  # the others have too few rows
     right = np.asarray([0, 1, 1, 0, 1, 0, 0, 1])
-    (whole, *_) = figures("accuracy", [case({"y": base}, {"y": new}, right)])
+    (whole, *_) = figures("accuracy", {"y": base}, {"y": new}, right)
     assert (whole.base, whole.value) == (0.75, 0.875)
     assert worst([whole]) is whole
 
@@ -86,29 +93,49 @@ def test_boxes_beside_scores_are_told_apart_by_class() -> None:
     lost = scores.copy()
     lost[..., 1] = 0.0  # a column of scores that one scale over boxes and scores would lose
     same = {"boxes": boxes, "scores": scores}
-    whole, *_ = figures("boxes", [case(same, same)])
+    whole, *_ = figures("boxes", same, same)
     assert whole.value == 1.0
-    whole, piece = figures("boxes", [case(same, {"boxes": boxes, "scores": lost})])
+    whole, piece = figures("boxes", same, {"boxes": boxes, "scores": lost})
     assert whole.value == pytest.approx(2 / 3) and piece.slice == "class 1" and piece.value == 0.0
     # The same boxes by their middle and size.
     middles = np.concatenate(
         [(boxes[..., :2] + boxes[..., 2:]) / 2, boxes[..., 2:] - boxes[..., :2]], axis=-1
     )
-    whole, *_ = figures("boxes", [case({"b": middles, "scores": scores}, {"b": middles, "scores": scores})])
+    whole, *_ = figures("boxes", {"b": middles, "scores": scores}, {"b": middles, "scores": scores})
     assert whole.value == 1.0
 
 
 def test_outputs_of_another_kind_are_refused_with_what_the_metric_takes() -> None:
     with pytest.raises(UsageError, match="map of scores"):
-        figures("boxes", [case({"y": np.full((2, 5), 7.0)}, {"y": np.full((2, 5), 7.0)})])
+        figures("boxes", {"y": np.full((2, 5), 7.0)}, {"y": np.full((2, 5), 7.0)})
 
 
 def test_perplexity_reads_the_tokens_of_an_input() -> None:
     tokens = np.asarray([[3, 1, 2, 0]])
     sure = 20.0 * np.eye(4)[[1, 2, 0, 0]][None]
-    of = Case(outputs={"logits": sure}, base={"logits": sure}, inputs={"input_ids": tokens})
-    (whole,) = figures("perplexity", [of])
+    (whole,) = figures("perplexity", {"logits": sure}, {"logits": sure}, input_ids=tokens)
     assert whole.value == pytest.approx(1.0)
-    blind = Case(outputs={"logits": 0 * sure}, base={"logits": sure}, inputs={"input_ids": tokens})
-    assert figures("perplexity", [blind])[0].value == pytest.approx(0.25)
+    (blind,) = figures("perplexity", {"logits": sure}, {"logits": 0 * sure}, input_ids=tokens)
+    assert blind.value == pytest.approx(0.25)
     assert set(task.METRICS) == {"accuracy", "boxes", "ctc", "ranks", "perplexity"}
+
+
+def test_the_base_is_measured_once_for_all_candidates(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Regions of a map are found pixel by pixel: those of the base are not found again for each model."""
+    pages = [np.zeros((1, 1, 20, 20), np.float32) for _ in range(3)]
+    for page in pages:
+        page[0, 0, 2:8, 3:9] = 0.9
+    seen: list[int] = []
+    regions = task.regions
+
+    def counted(scores: np.ndarray) -> np.ndarray:
+        seen.append(1)
+        return regions(scores)
+
+    monkeypatch.setattr(task, "regions", counted)
+    of = Task("boxes", [Case(base={"maps": page}, inputs={}) for page in pages])
+    of_base = len(seen)
+    for number in range(1, 4):
+        (whole, *_) = of.figures([{"maps": page} for page in pages])
+        assert whole.value == whole.base == 1.0
+        assert len(seen) == of_base + number * len(pages)

@@ -46,6 +46,7 @@ class OutputCheck:
         wrong_plan: What was asked for, where its outputs are wrong and another level is run in its place.
         level_check: The outputs against those of the model without optimisation; None where that was not asked.
         known_differences: By key, what an interrupted session saw.
+        metric: By which outputs are judged where a tolerance speaks of one; "" for none.
     """
 
     first: Measured
@@ -62,10 +63,12 @@ class OutputCheck:
         self.level_check: LevelCheck | None = None
         self.wrong_plan: Plan | None = None
         self.known_differences: dict[str, OutputDifference] = {}
+        self.metric = field.options.metric
         self._asked = False
         self._outputs = Path("-")
         self._own: list[OutputDifference] | None = None
         self._metric_of: dict[Path, float] = {}
+        self._tasks: dict[tuple[str, Path, tuple[FeedRef, ...]], task.Task] = {}
 
     def begin(self) -> None:
         """Takes the outputs of the last trial, which is the base's first, for those of the side as it is."""
@@ -288,7 +291,7 @@ class OutputCheck:
             for name in (ref.name for ref in refs)
         ]
         if asked is not None and asked.number is None and not self.moments:
-            if asked.of_metric and self._field.options.metric in task.METRICS:
+            if asked.of_metric and self.metric in task.METRICS:
                 figures = self._task(reference, outputs, refs)
                 worst = task.worst(figures)
                 difference = judged(differences, asked, (worst.base, worst.value))
@@ -298,17 +301,28 @@ class OutputCheck:
         return worst_of(differences)
 
     def _task(self, reference: Path, outputs: Path, refs: Sequence[FeedRef]) -> tuple[TaskFigure, ...]:
-        """What a built-in metric says of outputs, beside the reference's and the labels of the inputs."""
-        cases = [
-            task.Case(
-                outputs=tensors(outputs / ref.name),
-                base=tensors(reference / ref.name),
-                inputs={n: v for n, v in read_feeds(Path(ref.path)).items() if isinstance(v, np.ndarray)},
-                label=read_label(Path(ref.path)),
-            )
-            for ref in refs
-        ]
-        return task.figures(self._field.options.metric, cases)
+        """What the metric says of outputs, beside the reference's and the labels of the inputs."""
+        figures = self.measured_by(self.metric, reference, refs).figures
+        return figures([tensors(outputs / ref.name) for ref in refs])
+
+    def measured_by(self, metric: str, reference: Path, refs: Sequence[FeedRef]) -> task.Task:
+        """A built-in metric over inputs, with a reference as its base.
+
+        Raises:
+            UsageError: No output is of its kind.
+        """
+        key = (metric, reference, tuple(refs))
+        if key not in self._tasks:
+            cases = [
+                task.Case(
+                    base=tensors(reference / ref.name),
+                    inputs={n: v for n, v in read_feeds(Path(ref.path)).items() if isinstance(v, np.ndarray)},
+                    label=read_label(Path(ref.path)),
+                )
+                for ref in refs
+            ]
+            self._tasks[key] = task.Task(metric, cases)
+        return self._tasks[key]
 
     def _metrics(self, reference: Path, outputs: Path, refs: Sequence[FeedRef]) -> tuple[float, float]:
         """The user's own metric of a reference and of other outputs."""
@@ -316,7 +330,7 @@ class OutputCheck:
 
         def of(folder: Path) -> float:
             cases = [(folder / ref.name, Path(ref.path), ref.weight) for ref in refs]
-            return metric.measured(self._field.options.metric, side.runtime, self._field.scratch, cases)
+            return metric.measured(self.metric, side.runtime, self._field.scratch, cases)
 
         if reference not in self._metric_of:
             self._metric_of[reference] = of(reference)

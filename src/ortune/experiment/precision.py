@@ -5,32 +5,31 @@ from __future__ import annotations
 import math
 import shutil
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-import msgspec
 import onnx_ir as ir
 
 from ortune import rewrites
-from ortune.analysis.dot_products import saturates
-from ortune.errors import OrtuneError
+from ortune.analysis.tasks import OutputTask, output_tasks
+from ortune.errors import OrtuneError, UsageError
 from ortune.experiment.baseline import Baseline
 from ortune.experiment.clock import Clock
+from ortune.experiment.plan_runs import PlanRuns
 from ortune.experiment.quantising import (
     Inputs,
+    changed,
     model_bytes,
     named_operator,
-    unsaturated,
-    widest_first,
+    within,
     without_operator,
 )
-from ortune.experiment.replay import NO_MODEL, Replay
 from ortune.experiment.watcher import Watcher
+from ortune.graph.fingerprints import digest
 from ortune.graph.groups import LayerGroup, group_of_nodes, layer_groups
 from ortune.model.graphs import name_of
 from ortune.model.open import open_model
-from ortune.providers import CPU
-from ortune.records import Host, Measured, OutputDifference, Plan, PrecisionRow, RewriteSpec
+from ortune.records import Measured, OutputDifference, Plan, PrecisionRow
 from ortune.search.figures import figure
 from ortune.search.phases import (
     LEAST_LOAD_S,
@@ -39,8 +38,10 @@ from ortune.search.phases import (
     STEPS_SHARE,
     WHOLE_MODELS_SHARE,
 )
-from ortune.search.precision import Kept, Question, Walk, keep_order, merged
-from ortune.trials.rewriting import Models
+from ortune.search.precision import Kept, Question, Walk, answered, keep_order, merged
+from ortune.store import layer_errors
+from ortune.targets.task import Limits
+from ortune.targets.tool import ToolProcess
 from ortune.trials.tolerance import Tolerance
 
 LayerTimes = Callable[[Baseline, Plan, Path], tuple[dict[str, float], dict[str, float]]]
@@ -48,6 +49,12 @@ LayerTimes = Callable[[Baseline, Plan, Path], tuple[dict[str, float], dict[str, 
 QUESTION_TRIALS = 1.5
 """What a question takes, in trials: its model is made, loaded and run once on every input."""
 MOST_QUESTIONS = 40
+BY_METRIC = Tolerance(text="metric>=99%", metric_of_base=0.99)
+"""What outputs have to keep of a metric that was chosen for them."""
+LEAST_RIGHT = 10
+"""Answers without which a metric is not chosen: of fewer one alone is more than a tolerance."""
+MOST_EMULATED = 2
+"""Inputs for which a processor without VNNI is emulated: products in numpy take their time."""
 CLASSES = (0.05, 0.001)
 """Errors for which a point is looked for besides the tolerance."""
 
@@ -62,6 +69,7 @@ class Model:
         outputs: Against the float model's, on the inputs kept for it; None where it does not run.
         error: The worst slice's relative L2; infinite where nothing can be compared.
         time_ns: Of a run: measured for a whole model, else as the profiles suggest; None where that is not known.
+        ratio: Of a whole model against float, a single observation.
         failed: Why it does not run.
     """
 
@@ -70,8 +78,22 @@ class Model:
     outputs: OutputDifference | None
     error: float
     time_ns: float | None = None
+    ratio: float | None = None
     size_bytes: int | None = None
     failed: str = ""
+
+    @property
+    def row(self) -> PrecisionRow:
+        """As a bundle and the answer are told of it."""
+        return PrecisionRow(
+            plan=self.plan,
+            within_ratio=within(self.outputs) if self.outputs is not None else None,
+            calibrated=rewrites.find(self.plan.rewrites[-1].name).calibrated,
+            ratio=self.ratio,
+            size_bytes=self.size_bytes,
+            outputs=self.outputs,
+            why=self.failed,
+        )
 
 
 @dataclass(slots=True, kw_only=True)
@@ -97,91 +119,10 @@ class Sensitivity:
     models: dict[Kept, Model] = field(default_factory=dict)
 
 
-_GROUND = ("initializers-out-of-inputs", "constant-folding:limit=1048576")
-"""What makes constants of weights that a caller may feed, and of weights that are stored in other types."""
-
-
-def means(model: ir.Model, side: Plan, host: Host) -> tuple[list[Plan], ir.Model]:
-    """Each means for the whole model that is worth trying on the CPU, and the model that a quantizer then sees.
-
-    Args:
-        model: Is not changed.
-        side: What the float model runs with.
-        host: Where pairs of 8-bit products saturate, weights of 7 bits are tried too: they run alike everywhere.
-    """
-    ground: list[RewriteSpec] = []
-    for text in _GROUND:
-        spec, copy = rewrites.parse(text), model.clone()
-        rewrites.find(spec.name).apply(copy, spec.params)
-        if _weights(copy) > _weights(model):
-            model, ground = copy, [*ground, spec]
-    found = [
-        Plan(rewrites=(*ground, unsaturated(spec, model, host)), settings=side.settings)
-        for spec, _ in rewrites.proposals(model, ("numerics",), objective="latency", target=CPU.target)
-        if rewrites.find(spec.name).family == rewrites.FAMILY
-    ]
-    found = _equalized(found, model)
-    if saturates(host):
-        found += [seven for plan in found if (seven := _seven_bits(plan)) is not None]
-    # What reaches most of the weights may gain most; of those that reach as many the quicker to make is first.
-    found.sort(key=lambda plan: -round(4 * _reached(model, plan) / max(1, _weights(model))))
-    return widest_first(found), model
-
-
-def _equalized(plans: Sequence[Plan], model: ir.Model) -> list[Plan]:
-    """Static means behind equalized channels where these change the model; the first of them without it too, last."""
-    spec = rewrites.parse("cross-layer-equalization")
-    if not rewrites.find(spec.name).apply(model.clone(), spec.params).modified:
-        return list(plans)
-    static = [plan for plan in plans if plan.rewrites[-1].name == "static-int8"]
-    behind = {
-        plan.id: msgspec.structs.replace(plan, rewrites=(*plan.rewrites[:-1], spec, plan.rewrites[-1]))
-        for plan in static
-    }
-    return [*(behind.get(plan.id, plan) for plan in plans), *static[:1]]
-
-
-def _reached(model: ir.Model, plan: Plan) -> int:
-    """Bytes of the weights that a means stores in fewer bits."""
-    reach = {
-        "static-int8": rewrites.PRODUCTS,
-        "dynamic-int8": ("MatMul", "Gemm", *rewrites.RECURRENT),
-        "weight-only-bits": ("MatMul",),
-    }
-    return rewrites.weight_bytes(model, *reach.get(plan.rewrites[-1].name, ()))
-
-
-def _seven_bits(plan: Plan) -> Plan | None:
-    """The plan with weights of 7 bits; None where it has a parameter already, or computes nothing of 8 bits."""
-    spec = plan.rewrites[-1]
-    if spec.name not in ("static-int8", "dynamic-int8") or spec.params not in ({}, {"scales": "channel"}):
-        return None
-    made = RewriteSpec(name=spec.name, params={**spec.params, "range": "7"})
-    return msgspec.structs.replace(plan, rewrites=(*plan.rewrites[:-1], made))
-
-
-def _weights(model: ir.Model) -> int:
-    return rewrites.weight_bytes(model, *rewrites.PRODUCTS, *rewrites.RECURRENT)
-
-
 def kept_plan(plan: Plan, names: Collection[str]) -> Plan:
     """The plan with these layers in float beside what it leaves out already."""
-    spec = plan.rewrites[-1]
-    left = [word for word in spec.params.get("leave", "").split("+") if word]
-    params = {**spec.params, "leave": "+".join([*left, *sorted(set(names) - set(left))])}
-    made = RewriteSpec(name=spec.name, params=rewrites.find(spec.name).canonical(params))
-    return msgspec.structs.replace(plan, rewrites=(*plan.rewrites[:-1], made))
-
-
-def worst_error(found: OutputDifference | None) -> float:
-    """The worst slice's relative L2 over all outputs; infinite where there is no distance.
-
-    Outputs that have nothing in common have one too: it tells which layers are to blame.
-    """
-    if found is None or not (found.comparable or found.outputs):
-        return math.inf
-    slices = [output.worst_slice.relative_l2 for output in found.outputs if output.worst_slice is not None]
-    return max([found.relative_l2, *slices])
+    left = [word for word in plan.rewrites[-1].params.get("leave", "").split("+") if word]
+    return changed(plan, leave="+".join([*left, *sorted(set(names) - set(left))]))
 
 
 class Precision:
@@ -191,10 +132,9 @@ class Precision:
         self,
         baseline: Baseline,
         model: ir.Model,
-        models: Models,
+        plan_runs: PlanRuns,
         inputs: Inputs,
         tolerance: Tolerance,
-        replay: Replay,
         watch: Watcher,
         clock: Clock,
         times: LayerTimes,
@@ -204,21 +144,41 @@ class Precision:
         Args:
             baseline: The float model, once its pilot ran.
             model: What a quantizer sees of it.
-            models: Makes those in fewer bits.
+            plan_runs: Makes those in fewer bits, and knows what an interrupted session measured.
             inputs: What they are calibrated on and compared with.
             tolerance: What the outputs must keep.
-            replay: What an interrupted session measured.
             watch: Is told how far it is.
             clock: Of the session.
             times: Of layers, by a profile.
         """
         self._times = times
-        self._baseline, self._model, self._models, self._inputs = baseline, model, models, inputs
-        self._replay, self._watch, self._clock = replay, watch, clock
+        self._baseline, self._model, self._inputs = baseline, model, inputs
+        self._plan_runs, self._replay, self._watch, self._clock = plan_runs, plan_runs.replay, watch, clock
         self._began_s, self._reference = clock.spent_s, Path("-")
         self.tolerance = tolerance
         self.limit = tolerance.number or tolerance.of_rows
         self.rows: list[PrecisionRow] = []
+
+    def judge_by_task(self) -> OutputTask | None:
+        """Judges by what outputs are for from now on, where graph and data tell it; what was chosen."""
+        choices = output_tasks(self._model)
+        name = self._replay.once("task", str, lambda: self._fitting([each.metric for each in choices]))
+        if not name:
+            return None
+        self._baseline.check.metric = name
+        self.tolerance, self.limit = BY_METRIC, BY_METRIC.of_rows
+        return next(each for each in choices if each.metric == name)
+
+    def _fitting(self, metrics: Sequence[str]) -> str:
+        """The first metric that the float model's outputs can be measured by; "" for none."""
+        for metric in dict.fromkeys(metrics):
+            try:
+                known = self._baseline.check.measured_by(metric, self._float_outputs(), self._inputs.checking)
+            except UsageError:  # the outputs are of another kind after all
+                continue
+            if known.n_right >= LEAST_RIGHT:
+                return metric
+        return ""
 
     def spent(self, share: float) -> bool:
         """Whether so much of the time after the pilot is over, or a stop was asked for."""
@@ -236,18 +196,8 @@ class Precision:
             if self.rows and self.spent(WHOLE_MODELS_SHARE):
                 break
             self._watch.line(f"testing the whole model: {_means(plan)}")
-            model, ratio = self._whole(plan)
-            self.rows.append(
-                PrecisionRow(
-                    plan=plan,
-                    within_ratio=None,
-                    calibrated=rewrites.find(plan.rewrites[-1].name).calibrated,
-                    ratio=ratio,
-                    size_bytes=model.size_bytes,
-                    outputs=model.outputs,
-                    why=model.failed,
-                )
-            )
+            model = self._whole(plan)
+            self.rows.append(model.row)
             if model.failed:
                 kind = named_operator(self._baseline.side.model.ir, model.failed, _left(plan))
                 again = without_operator(plan, kind) if kind else None
@@ -256,57 +206,43 @@ class Precision:
                 found.append(model)
         return sorted(found, key=lambda each: each.time_ns or math.inf)
 
-    def _whole(self, plan: Plan) -> tuple[Model, float | None]:
+    def _whole(self, plan: Plan) -> Model:
         baseline = self._baseline
-        path, failed = self._path(plan)
+        path, failed = self._made(plan)
         if path is None:
-            return Model(plan=plan, kept=frozenset(), outputs=None, error=math.inf, failed=failed), None
+            return Model(plan=plan, kept=frozenset(), outputs=None, error=math.inf, failed=failed)
         arm = baseline.arm(f"bits-{plan.id}", plan=plan, model=path)
         outcome = baseline.executor.trial(arm, runs=baseline.pilot.look_runs)
         if not isinstance(outcome, Measured):
-            failed = outcome.what
-            return Model(plan=plan, kept=frozenset(), outputs=None, error=math.inf, failed=failed), None
+            return Model(plan=plan, kept=frozenset(), outputs=None, error=math.inf, failed=outcome.what)
         baseline.live_with(outcome)
         found = self.outputs_of(plan)
         before, after = figure(baseline.pilot.first, "median"), figure(outcome, "median")
-        model = Model(
-            plan=plan, kept=frozenset(), outputs=found, error=worst_error(found), time_ns=after,
-            size_bytes=model_bytes(path), failed="" if math.isfinite(worst_error(found)) else found.what,
+        return Model(
+            plan=plan, kept=frozenset(), outputs=found, error=found.worst_slice_l2, time_ns=after,
+            ratio=after / before if before and after else None, size_bytes=model_bytes(path),
+            failed="" if math.isfinite(found.worst_slice_l2) else found.what,
         )  # fmt: skip
-        return model, after / before if before and after else None
 
-    def _path(self, plan: Plan) -> tuple[Path | None, str]:
+    def _made(self, plan: Plan) -> tuple[Path | None, str]:
         """The file of a plan's model; None and why where it cannot be made."""
-        key = self._models.key(plan)
-        failed = self._replay.no_models.get(key, "")
-        try:
-            if not failed:
-                limit_s = max(LEAST_LOAD_S, MAKING_SHARE * self._clock.left_s)
-                return self._models.path(plan, limit_s), ""
-        except OrtuneError as error:
-            failed = self._replay.no_models[key] = error.what
-            self._baseline.log.add(NO_MODEL, {"key": key, "what": failed})
-        return None, failed
+        return self._plan_runs.model_of(plan, max(LEAST_LOAD_S, MAKING_SHARE * self._clock.left_s))
 
     def outputs_of(self, plan: Plan) -> OutputDifference:
         """A plan's outputs against those of the float model, on the inputs kept for it."""
         baseline, key = self._baseline, f"bits-{plan.id}"
         if key in baseline.check.known_differences:
             return baseline.check.known_differences[key]
-        path, failed = self._path(plan)
+        path, failed = self._made(plan)
         if path is None:
             return OutputDifference(ok=False, comparable=False, what=failed)
-        refs = self._inputs.checking
-        if not self._reference.is_dir():
-            base = baseline.arm("bits-base", refs=refs)
-            first = baseline.executor.trial(base, runs=0, keep_outputs=True, fresh=True)
-            self._reference = Path(baseline.require_measured(base, first).outputs_path)
+        refs, reference = self._inputs.checking, self._float_outputs()
         arm = baseline.arm(f"{key}-outputs", plan=plan, model=path, refs=refs)
         outcome = baseline.executor.trial(arm, runs=0, keep_outputs=True, fresh=True)
         if isinstance(outcome, Measured):
             place = Path(outcome.outputs_path)
             left_out = baseline.check.left_out(plan.rewrites)
-            found = baseline.check.compared(self._reference, place, refs, self.tolerance, left_out)
+            found = baseline.check.compared(reference, place, refs, self.tolerance, left_out)
             shutil.rmtree(place, ignore_errors=True)
         else:
             found = OutputDifference(ok=False, comparable=False, what=outcome.what)
@@ -314,12 +250,58 @@ class Precision:
         self._replay.pass_on()
         return found
 
+    def compared(self, plan: Plan) -> Model:
+        """A plan's model and its outputs; it is not timed."""
+        path, failed = self._made(plan)
+        found = self.outputs_of(plan)
+        return Model(
+            plan=plan, kept=frozenset(), outputs=found, error=found.worst_slice_l2,
+            size_bytes=None if path is None else model_bytes(path), failed=failed,
+        )  # fmt: skip
+
+    def _float_outputs(self) -> Path:
+        """The folder of what the float model gives for the inputs kept for it."""
+        if not self._reference.is_dir():
+            baseline = self._baseline
+            base = baseline.arm("bits-base", refs=self._inputs.checking)
+            first = baseline.executor.trial(base, runs=0, keep_outputs=True, fresh=True)
+            self._reference = Path(baseline.require_measured(base, first).outputs_path)
+        return self._reference
+
+    def without_vnni(self, plan: Plan, limit_s: float) -> OutputDifference:
+        """A plan's outputs as a processor computes them on which sums of two products are of 16 bits."""
+        baseline, key, refs = self._baseline, f"no-vnni-{plan.id}", self._inputs.checking[:MOST_EMULATED]
+        if key in baseline.check.known_differences:
+            return baseline.check.known_differences[key]
+        path, failed = self._made(plan)
+        place = baseline.scratch / key
+        try:
+            if path is None:
+                raise OrtuneError(failed)
+            self._watch.line("emulating a processor without VNNI")
+            tool = ToolProcess(
+                runtime=baseline.side.runtime,
+                folder=baseline.scratch,
+                custom_ops=tuple(baseline.options.custom_ops),
+                feeds=refs,
+                limits=Limits(load_s=limit_s),
+            )
+            tool("saturated", path, place, {})
+        except OrtuneError as error:
+            found = OutputDifference(ok=False, comparable=False, what=error.what)
+        else:
+            left_out = baseline.check.left_out(plan.rewrites)
+            found = baseline.check.compared(self._float_outputs(), place, refs, self.tolerance, left_out)
+        shutil.rmtree(place, ignore_errors=True)
+        baseline.log.add("difference", {"key": key, "difference": found})
+        return found
+
     # --- layer by layer
 
     def sensitivity(self, whole: Model) -> Sensitivity | None:
         """What each layer costs and saves with one means; None where the model has no layer to decide on."""
         groups = layer_groups(self._model)
-        path, _ = self._path(whole.plan)
+        path, _ = self._made(whole.plan)
         if path is None or not groups:
             return None
         quantized = open_model(path)
@@ -340,21 +322,31 @@ class Precision:
         most = int(max(1.0, min(MOST_QUESTIONS, (end_s - self._clock.spent_s) / max(0.2, each_s))))
         costs = [before[i] if before else 1.0 for i in places]
         parts = merged([groups[i].kind for i in places], costs, most)
-        questions: list[Question] = []
-        asked = True
-        for number, part in enumerate(parts):
-            members = [places[i] for i in part]
-            names = tuple(groups[i].name for i in members)
-            saved = sum(before[i] - after[i] for i in members) if before else 1.0 * len(members)
-            error = whole.error
+        layers = [tuple(groups[places[i]].name for i in part) for part in parts]
+        everything = {groups[i].name for i in places}
+
+        def measure(number: int) -> float | None:
             if self.spent(STEPS_SHARE):
-                asked = False
-            else:
-                self._watch.line(f"sensitivity {number + 1} of {len(parts)}: {names[0]}")
-                others = {groups[i].name for i in places} - set(names)
-                found = self.outputs_of(kept_plan(whole.plan, others)) if others else whole.outputs
-                error = worst_error(found)
-            questions.append(Question(names=names, error=error, saved_ns=saved))
+                return None
+            self._watch.line(f"sensitivity {number + 1} of {len(parts)}: {layers[number][0]}")
+            others = everything - set(layers[number])
+            if not others:
+                return whole.error
+            return self.outputs_of(kept_plan(whole.plan, others)).worst_slice_l2
+
+        keys = [_structure(whole.plan, [groups[places[i]].kind for i in part]) for part in parts]
+        expected = self._replay.once(
+            f"expected-{whole.plan.id}", list[float | None], lambda: self._known(keys)
+        )
+        errors, asked = answered(
+            [None if e is None else e * whole.error for e in expected], measure, whole.error
+        )
+        questions: list[Question] = []
+        for number, (part, (error, measured)) in enumerate(zip(parts, errors, strict=True)):
+            saved = sum(before[places[i]] - after[places[i]] for i in part) if before else 1.0 * len(part)
+            questions.append(Question(names=layers[number], error=error, saved_ns=saved, measured=measured))
+            if measured and whole.error:
+                self._keep(keys[number], error / whole.error)
         result = Sensitivity(
             whole=whole,
             groups=groups,
@@ -366,6 +358,16 @@ class Precision:
         result.models[frozenset()] = whole
         result.walk.errors[frozenset()] = self._judged(whole)
         return result
+
+    def _known(self, keys: Sequence[str]) -> list[float | None]:
+        """What an earlier session saw of layers of the same structure: their error over that of the whole model."""
+        folder = self._baseline.log.folder
+        return [layer_errors.load(folder, key) if folder else None for key in keys]
+
+    def _keep(self, key: str, error_ratio: float) -> None:
+        folder = self._baseline.log.folder
+        if folder and math.isfinite(error_ratio):
+            layer_errors.keep(folder, key, error_ratio)
 
     def _timed(self, plan: Plan, path: Path, groups: Sequence[LayerGroup]) -> tuple[list[float], list[float]]:
         """Nanoseconds of a run by group, in float and in fewer bits; empty where they cannot be profiled."""
@@ -386,15 +388,12 @@ class Precision:
         if self.spent(STEPS_SHARE):
             return None
         self._watch.line(f"measuring with {len(kept)} of {len(of.groups)} layers in float")
-        plan = kept_plan(of.whole.plan, kept) if kept else of.whole.plan
-        path, failed = self._path(plan)
-        found = self.outputs_of(plan)
         lost = sum(each.saved_ns * len(kept & set(each.names)) / len(each.names) for each in of.questions)
-        model = Model(
-            plan=plan, kept=kept, outputs=found, error=worst_error(found),
+        model = replace(
+            self.compared(kept_plan(of.whole.plan, kept) if kept else of.whole.plan),
+            kept=kept,
             time_ns=None if of.whole.time_ns is None else of.whole.time_ns + lost,
-            size_bytes=None if path is None else model_bytes(path), failed=failed,
-        )  # fmt: skip
+        )
         of.models[kept] = model
         return self._judged(model)
 
@@ -409,6 +408,12 @@ class Precision:
         for limit in CLASSES:
             if limit != self.limit:
                 walk.within(limit)
+
+
+def _structure(plan: Plan, kinds: Sequence[str]) -> str:
+    """What layers are known by from model to model: their structure and the means, and no names."""
+    means = [f"{spec.name} {sorted(spec.params.items())}" for spec in plan.rewrites]
+    return digest(*means, *sorted(set(kinds)))[:32]
 
 
 def _by_group(model: ir.Model, times_ns: Mapping[str, float], groups: Sequence[LayerGroup]) -> list[float]:

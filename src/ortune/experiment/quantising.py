@@ -223,12 +223,12 @@ class Quantising:
         if "ends" not in _leave(spec):
             return [
                 (
-                    _changed(plan, leave="+".join([*_leave(spec), "ends"])),
+                    changed(plan, leave="+".join([*_leave(spec), "ends"])),
                     "without the first and last MatMul, Gemm or Conv",
                 )
             ]
         if spec.name == "static-int8" and "calibration" not in spec.params:
-            return [(_changed(plan, calibration="percentile"), "ranges without outliers (percentile)")]
+            return [(changed(plan, calibration="percentile"), "ranges without outliers (percentile)")]
         return []
 
 
@@ -249,7 +249,7 @@ def named_operator(model: ir.Model, said: str, but: Sequence[str] = ()) -> str:
 def without_operator(plan: Plan, kind: str) -> Plan | None:
     """The plan whose quantized model leaves an operator in float too; None where it leaves as many out as is tried."""
     left = _leave(plan.rewrites[-1])
-    return _changed(plan, leave="+".join([*left, kind])) if len(left) < MOST_LEFT_OUT else None
+    return changed(plan, leave="+".join([*left, kind])) if len(left) < MOST_LEFT_OUT else None
 
 
 def widest_first(plans: Sequence[Plan]) -> list[Plan]:
@@ -272,7 +272,8 @@ def _leave(spec: RewriteSpec) -> list[str]:
     return [word for word in spec.params.get("leave", "").split("+") if word]
 
 
-def _changed(plan: Plan, **params: str) -> Plan:
+def changed(plan: Plan, **params: str) -> Plan:
+    """The plan whose last rewrite has other parameters."""
     spec = plan.rewrites[-1]
     other = RewriteSpec(name=spec.name, params=rewrites.find(spec.name).canonical({**spec.params, **params}))
     return msgspec.structs.replace(plan, rewrites=(*plan.rewrites[:-1], other))

@@ -9,6 +9,7 @@ import msgspec
 
 from ortune.analysis.dot_products import saturates
 from ortune.experiment.precision import Model, Sensitivity
+from ortune.experiment.precision_means import DYNAMIC, STATIC
 from ortune.experiment.tuning import Tuning
 from ortune.records import (
     Answer,
@@ -17,6 +18,7 @@ from ortune.records import (
     Host,
     KeptReason,
     LayerRow,
+    Plan,
     PrecisionRow,
     QuantizeResult,
     Saturation,
@@ -67,15 +69,16 @@ def make_result(
         front=_front(run, models, winner, len(layers.groups) if layers is not None else 0),
         calibration=calibration,
         inputs_needed=ENOUGH_INPUTS if not calibration.source or calibration.checked < ENOUGH_INPUTS else 0,
-        saturation=_saturation(winner, run.baseline.host),
+        saturation=saturation(winner.plan if winner is not None else None, run.baseline.host),
     )
 
 
-def _saturation(winner: Model | None, host: Host) -> Saturation:
-    spec = winner.plan.rewrites[-1] if winner is not None else None
-    if spec is None or spec.name not in ("static-int8", "dynamic-int8"):
+def saturation(plan: Plan | None, host: Host) -> Saturation:
+    """Where sums of two products of a plan exceed 16 bits: on this processor, on others, or nowhere."""
+    spec = plan.rewrites[-1] if plan is not None and plan.rewrites else None
+    if spec is None or spec.name not in (STATIC, DYNAMIC):
         return ""
-    if spec.params.get("activations") == "s8" or spec.params.get("range") == "7":
+    if spec.params.get("range") == "7":
         return ""
     return "measured" if saturates(host) else "elsewhere"
 
@@ -137,13 +140,15 @@ def layer_rows(layers: Sensitivity, winner: Model | None) -> list[LayerRow]:
         reason: KeptReason = ""
         if n_kept:
             reason = "no-gain" if each.saved_ns <= 0 else "error"
-        error = each.error if layers.asked and math.isfinite(each.error) else None
+        known = each.error if layers.asked and math.isfinite(each.error) else None
+        error = known if each.measured else None
         rows.append(
             LayerRow(
                 name=each.names[0],
                 op_type=operators[each.names[0]],
                 members=each.names,
                 error=error,
+                expected_error=None if each.measured else known,
                 error_ratio=error**2 / total if error is not None and total else None,
                 time_ns=time_ns if whole_ns else None,
                 time_ratio=time_ns / whole_ns if whole_ns else None,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Literal
 
 from ortune.records.base import Record, Value
@@ -204,6 +205,17 @@ class OutputDifference(Record, frozen=True, kw_only=True):
     nonfinite: tuple[NonFiniteOutput, ...] = ()
     nonfinite_reference: int = 0
     nonfinite_candidate: int = 0
+
+    @property
+    def worst_slice_l2(self) -> float:
+        """The relative L2 of the worst slice over all outputs; infinite where there is no distance.
+
+        Outputs that have nothing in common have one too: it tells which layers are to blame.
+        """
+        if not (self.comparable or self.outputs):
+            return math.inf
+        slices = [output.worst_slice.relative_l2 for output in self.outputs if output.worst_slice is not None]
+        return max([self.relative_l2, *slices])
 
 
 class LevelCheck(Record, frozen=True, kw_only=True):

@@ -17,7 +17,8 @@ time was left to ask; "" for one in fewer bits."""
 
 Saturation = Literal["", "measured", "elsewhere"]
 """Products of uint8 and int8 saturate on x86 processors without VNNI: on this one, so that the error includes it, or on
-others alone; "" where the winner has none, or weights of 7 bits."""
+others alone; "" where the winner has none, or weights of 7 bits. Signed activations are no way out: ONNX Runtime makes
+them unsigned there."""
 
 
 class LayerRow(Record, frozen=True, kw_only=True):
@@ -26,6 +27,8 @@ class LayerRow(Record, frozen=True, kw_only=True):
     Attributes:
         name: The first layer's; ``members`` are all of them.
         error: At the model's outputs where these alone are in fewer bits; None where that was not measured.
+        expected_error: In its place, as layers of the same structure in another model suggest; it orders what is tried
+            first, and decides nothing.
         error_ratio: Its square over the sum of the squares of all rows: the part of the error that they cause.
         time_ns: What they take in float, in a mean run under the profiler; None without a profile.
         time_ratio: Of the whole run.
@@ -38,6 +41,7 @@ class LayerRow(Record, frozen=True, kw_only=True):
     op_type: str
     members: tuple[str, ...]
     error: float | None = None
+    expected_error: float | None = None
     error_ratio: float | None = None
     time_ns: float | None = None
     time_ratio: float | None = None
@@ -88,7 +92,13 @@ class QuantizeResult(Answer, frozen=True, kw_only=True):
         calibration: What models were calibrated on and compared with.
         inputs_needed: Real inputs that a final answer needs, 0 where there were as many.
         no_time: What the budget did not hold, in words; ``enough_s`` is the budget that does, 0 where this one did.
+        metric: The built-in metric that was chosen, where neither --tolerance nor --metric was given; "" for none.
+        metric_reason: What of the outputs tells that it fits.
         saturation: Where pairs of its products exceed 16 bits, so that outputs differ from processor to processor.
+        saturated: The winner's outputs as an x86 processor without VNNI computes them, emulated for a few inputs,
+            against float; None where this is such a processor, or nothing saturates.
+        portable: The winner with weights of 7 bits, which no sum of two exceeds: alike on all processors. It was
+            compared and not timed; None where there is none.
     """
 
     tolerance: str
@@ -98,7 +108,11 @@ class QuantizeResult(Answer, frozen=True, kw_only=True):
     front: tuple[FrontRow, ...] = ()
     calibration: Calibration
     inputs_needed: int = 0
+    metric: str = ""
+    metric_reason: str = ""
     saturation: Saturation = ""
+    saturated: OutputDifference | None = None
+    portable: PrecisionRow | None = None
     budget_s: float = 0.0
     no_time: str = ""
     enough_s: float = 0.0

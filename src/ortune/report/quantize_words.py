@@ -109,10 +109,7 @@ def rests_on(calibration: Calibration, needed: int) -> str:
     """How many inputs the answer rests on, and how many a final one needs."""
     seen = f"error measured on {_sets(calibration.checked)}"
     if not calibration.source:
-        return (
-            f"{NOT_FINAL}: calibrated and compared on synthetic inputs; pass at least {needed} real ones "
-            "with --data FOLDER"
-        )
+        return f"calibrated and compared on synthetic inputs; pass at least {needed} real ones with --data FOLDER"
     text = f"calibrated on {_sets(calibration.inputs)} of {calibration.source}, {seen} that were held out"
     return (
         f"{text}; {needed} are needed to show that at most 5 % of inputs exceed the tolerance"
@@ -121,16 +118,39 @@ def rests_on(calibration: Calibration, needed: int) -> str:
     )
 
 
-SATURATION = {
-    "measured": (
-        "this processor has no VNNI, so sums of 8-bit products saturate; the error includes that and is "
-        "smaller elsewhere"
-    ),
-    "elsewhere": (
-        "on x86 processors without VNNI, sums of 8-bit products saturate and outputs differ; for these "
-        "use 7-bit weights (range=7)"
-    ),
-}
+def _by_metric(result: QuantizeResult) -> str:
+    """By which metric models were judged where the user named none, and why."""
+    if not result.metric:
+        return ""
+    return (
+        f"accepted by --metric {result.metric} --tolerance '{result.tolerance}', because {result.metric_reason}; "
+        "pass --tolerance 0.01 to accept by distance"
+    )
+
+
+def saturation(result: QuantizeResult) -> str:
+    """How outputs differ from processor to processor; "" where they do not."""
+    if result.saturation == "measured":
+        return (
+            "this processor has no VNNI, so sums of 8-bit products saturate; the error includes that and is "
+            "smaller elsewhere"
+        )
+    if result.saturation != "elsewhere":
+        return ""
+    there, portable = result.saturated, result.portable
+    text = "on x86 processors without VNNI, sums of 8-bit products saturate and outputs differ"
+    if there is not None and there.outputs:
+        kept = "within the tolerance" if there.ok else "beyond the tolerance"
+        text = (
+            "on x86 processors without VNNI, sums of 8-bit products saturate: "
+            f"error {_error(there.worst_slice_l2)} there (emulated), {kept}"
+        )
+    elif there is not None:
+        text += f" (not emulated: {there.what})"
+    if portable is None or portable.outputs is None:
+        return f"{text}; for these use 7-bit weights (range=7)"
+    error = _error(portable.outputs.worst_slice_l2)
+    return f"{text}; {model(portable.plan)} has an error of {error} on all processors"
 
 
 def _sets(count: int) -> str:
@@ -166,8 +186,10 @@ def document(envelope: Envelope[QuantizeResult]) -> Document:
         *stopped(envelope),
         Line(headline(result), tone),
         Line(rests_on(result.calibration, result.inputs_needed), "" if result.calibration.source else "look"),
-        Line(SATURATION.get(result.saturation, "")),
+        Line(_by_metric(result)),
+        Line(saturation(result)),
         Points(title="kept in float", items=named if result.changes else ()),
+        Points(title="failed", items=_failed(result.methods)),
         _front(result),
         *checks(result.controls, result.against_default, result.findings),
         *([Line(f"bundle: {result.bundle}", "good")] if result.bundle else []),
@@ -180,6 +202,11 @@ def document(envelope: Envelope[QuantizeResult]) -> Document:
         Pairs(rows=_details(result)),
     ]
     return Document(title=f"quantize {result.side.label}", blocks=blocks, support=support)
+
+
+def _failed(rows: Sequence[PrecisionRow]) -> list[str]:
+    """Why each method failed, where none gave a model; else the table has it."""
+    return [] if any(not row.why for row in rows) else [f"{model(row.plan)}: {row.why}" for row in rows]
 
 
 def _next(envelope: Envelope[QuantizeResult]) -> list[str]:
@@ -236,7 +263,7 @@ def _layers(result: QuantizeResult) -> Table:
             [
                 f"{row.name}{count}",
                 row.op_type,
-                _NOTHING if row.error is None else _error(row.error),
+                _layer_error(row),
                 _NOTHING if row.error_ratio is None else percent(row.error_ratio, 0),
                 _NOTHING if row.time_ratio is None else percent(row.time_ratio, 0),
                 _NOTHING if row.saved_ns is None else duration(row.saved_ns),
@@ -245,6 +272,12 @@ def _layers(result: QuantizeResult) -> Table:
         )
     of = f" of {model(result.layers_of)}" if result.layers_of is not None else ""
     return table(columns, rows, title=f"sensitivity{of}", dense=True, sortable=True)
+
+
+def _layer_error(row: LayerRow) -> str:
+    if row.error is not None:
+        return _error(row.error)
+    return _NOTHING if row.expected_error is None else f"{_error(row.expected_error)} expected"
 
 
 def _methods(rows: Sequence[PrecisionRow]) -> Table:

@@ -84,6 +84,13 @@ REWRITE = Rewrite(
             choices=("all", "products"),
             summary="all operators that the quantizer supports, or only Conv, MatMul and Gemm",
         ),
+        Param(
+            name="bias",
+            kind="choice",
+            default="kept",
+            choices=("kept", "corrected"),
+            summary="corrected: each layer's mean output on the calibration inputs is as in float",
+        ),
         RANGE,
         LEAVE,
     ),

@@ -128,6 +128,9 @@ SENSITIVITY_SHARE = _phase(
 STEPS_SHARE = _phase(
     "steps towards float", "quantize", 0.55, "of the time after the pilot", "the rest is raced"
 )
+SATURATION_SHARE = _phase(
+    "saturation", "quantize", 0.05, "of the budget", "kept to emulate a processor without VNNI"
+)
 LEAST_SEARCH_SHARE = _phase(
     "calibration, first blocks and confirmation", "tune", 0.55, "of the time left",
     "the rest is for what the first blocks suggest",

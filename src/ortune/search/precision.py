@@ -13,6 +13,12 @@ from dataclasses import dataclass, field
 
 Kept = frozenset[str]
 """Names of the layers in float."""
+ASKED_SHARE = 1 / 3
+"""Of the questions of which another model tells what to expect, those that are measured all the same."""
+FAR = 3.0
+"""A ratio of errors by which one differs from what was expected, beside what all differ by."""
+LEAST = 1e-12
+"""Errors below it are alike."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,11 +29,51 @@ class Question:
         names: Of the layers.
         error: At the model's outputs where these alone are in fewer bits; infinite where that does not run.
         saved_ns: Of a run, by fewer bits for them; below 0 they cost time.
+        measured: Of this model; else the error is that of layers of another model with the same structure.
     """
 
     names: tuple[str, ...]
     error: float
     saved_ns: float
+    measured: bool = True
+
+
+def answered(
+    expected: Sequence[float | None], measure: Callable[[int], float | None], otherwise: float
+) -> tuple[list[tuple[float, bool]], bool]:
+    """The error of each question and whether it was measured; and whether there was time for all that had to be.
+
+    What is not expected of another model is measured, and of the rest the third with the largest errors. Where one of
+    these is far from what was expected, the other model was no guide, and everything is measured.
+
+    Args:
+        expected: Errors as an earlier model had them, None for what is new.
+        measure: The error of a question by its place; None where no time is left.
+        otherwise: The error of a question for which no time was left.
+    """
+    known = [place for place, error in enumerate(expected) if error is not None]
+    known.sort(key=lambda place: -(expected[place] or 0.0))
+    sample = known[: math.ceil(len(known) * ASKED_SHARE)]
+    rest = known[len(sample) :]
+    errors: dict[int, float] = {}
+
+    def ask(places: Sequence[int]) -> bool:
+        for place in places:
+            error = measure(place)
+            if error is None:
+                return False
+            errors[place] = error
+        return True
+
+    done = ask([place for place in range(len(expected)) if place not in rest])
+    apart = [math.log(max(errors[p], LEAST) / max(expected[p] or 0.0, LEAST)) for p in sample if p in errors]
+    typical = sum(apart) / len(apart) if apart else 0.0
+    if any(not abs(one - typical) <= math.log(FAR) for one in apart):
+        done = ask(rest) and done
+        guesses = [otherwise] * len(expected)
+    else:
+        guesses = [otherwise if e is None else e * math.exp(typical) for e in expected]
+    return [(errors.get(p, guesses[p]), p in errors) for p in range(len(expected))], done
 
 
 def keep_order(questions: Sequence[Question]) -> list[Question]:

@@ -5,8 +5,9 @@ Where the data have labels, outputs are measured by these; else by what the base
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -38,41 +39,59 @@ class Case:
     """One input.
 
     Attributes:
-        outputs: To be judged, by name.
-        base: What the base gave.
+        base: What the base gave, by name.
         inputs: What was fed.
         label: Of the data; None for none.
     """
 
-    outputs: Mapping[str, Array]
     base: Mapping[str, Array]
     inputs: Mapping[str, Array]
     label: Array | None = None
 
 
-Of = Callable[[Sequence[Case], str], Iterator[tuple[str, float, float]]]
-"""Slices of an output ("" for the whole, first) with the figure of the base and that of the outputs."""
+Side = Sequence[Mapping[str, Array]]
+"""The outputs for each input, by name."""
 
 
-def figures(name: str, cases: Sequence[Case]) -> tuple[TaskFigure, ...]:
-    """The figures of each output that the metric is made for: of the whole, and of its worst slice.
+class Task:
+    """A metric over the inputs of a session: what is right, and how good the base is, are computed once."""
 
-    Raises:
-        UsageError: No output is of that kind.
-    """
-    metric = METRICS[name]
-    made = []
-    for output in metric.names(cases[0]):
-        slices = [
-            TaskFigure(output=output, slice=place, base=base, value=value)
-            for place, base, value in metric.of(cases, output)
-        ]
-        made += slices[:1]
-        made += sorted(slices[1:], key=lambda each: each.value - each.base)[:1]
-    if not made:
-        do = "pass a function of your own: --metric MODULE:FUNCTION"
-        raise UsageError(f"no output is of that kind: {metric.takes}", where=f"--metric {name}", do=do)
-    return tuple(made)
+    def __init__(self, name: str, cases: Sequence[Case]) -> None:
+        """Measures the base.
+
+        Raises:
+            UsageError: No output is of that kind.
+        """
+        metric = METRICS[name]
+        self._of, self._cases = metric.of, cases
+        self._right = {
+            output: [metric.right(case, output) for case in cases] for output in metric.names(cases[0])
+        }
+        self._base = self._by_output([case.base for case in cases])
+        if not any(self._base.values()):
+            do = "pass a function of your own: --metric MODULE:FUNCTION"
+            raise UsageError(f"no output is of that kind: {metric.takes}", where=f"--metric {name}", do=do)
+
+    @property
+    def n_right(self) -> int:
+        """Answers that outputs are measured by, of the output that has fewest: rows, boxes, symbols."""
+        return min(sum(len(right) for right in of_cases) for of_cases in self._right.values())
+
+    def figures(self, side: Side) -> tuple[TaskFigure, ...]:
+        """Of each output that the metric is made for: of the whole, and of the slice that lost most."""
+        made = []
+        for output, values in self._by_output(side).items():
+            base = self._base[output]
+            figures = [
+                TaskFigure(output=output, slice=place, base=base[place], value=value)
+                for place, value in values.items()
+            ]
+            made += figures[:1]
+            made += sorted(figures[1:], key=lambda each: each.value - each.base)[:1]
+        return tuple(made)
+
+    def _by_output(self, side: Side) -> dict[str, dict[str, float]]:
+        return {output: self._of(self._cases, right, side, output) for output, right in self._right.items()}
 
 
 def worst(of: Sequence[TaskFigure]) -> TaskFigure:
@@ -88,47 +107,45 @@ def _score_names(case: Case) -> list[str]:
     return [name for name, n in rows.items() if case.label is None or case.label.size == n]
 
 
-def _accuracy(cases: Sequence[Case], name: str) -> Iterator[tuple[str, float, float]]:
-    base, new = (np.concatenate([_rows(of[name]) for of in side]) for side in _sides(cases))
-    labels = np.concatenate(
-        [_rows(c.base[name]).argmax(axis=1) if c.label is None else c.label.reshape(-1) for c in cases]
-    )
-    yield "", top1_accuracy(base, labels), top1_accuracy(new, labels)
-    before, after = by_label(base, labels), by_label(new, labels)
-    for label in before:
-        if int((labels == label).sum()) >= FEWEST:
-            yield f"class {label}", before[label], after[label]
+def _classes(case: Case, name: str) -> Array:
+    return _rows(case.base[name]).argmax(axis=1) if case.label is None else case.label.reshape(-1)
+
+
+def _accuracy(_: Sequence[Case], right: Sequence[Array], side: Side, name: str) -> dict[str, float]:
+    scores, labels = _all_rows(side, name), np.concatenate(right)
+    by_class = by_label(scores, labels, FEWEST)
+    return {
+        "": top1_accuracy(scores, labels),
+        **{f"class {label}": share for label, share in by_class.items()},
+    }
 
 
 def _box_names(case: Case) -> list[str]:
     return [name for name in case.base if _boxes(case.base, name) is not None]
 
 
-def _box_figures(cases: Sequence[Case], name: str) -> Iterator[tuple[str, float, float]]:
+def _right_boxes(case: Case, name: str) -> Array:
+    return _found_boxes(case.base, name) if case.label is None else _labelled(case.label)
+
+
+def _box_figures(cases: Sequence[Case], right: Sequence[Array], side: Side, name: str) -> dict[str, float]:
     pairs = []
-    for case in cases:
-        # Scores beyond 1 are no boxes either.
-        base, new = (
-            np.zeros((0, 6)) if boxes is None else boxes
-            for boxes in (_boxes(case.base, name), _boxes(case.outputs, name))
-        )
-        right = base
-        if case.label is not None:
-            right, base, new = _labelled(case.label), _certain(base), _certain(new)
-        pairs.append((right, base, new))
-    yield "", *_both(pairs)
-    for kind in sorted({int(k) for right, _, _ in pairs for k in right[:, 5]}):
-        of = [(a[a[:, 5] == kind], b[b[:, 5] == kind], c[c[:, 5] == kind]) for a, b, c in pairs]
-        if sum(len(right) for right, _, _ in of) >= FEWEST:
-            yield f"class {kind}", *_both(of)
+    for case, wanted, outputs in zip(cases, right, side, strict=True):
+        boxes = _found_boxes(outputs, name)
+        # A label has no score that a box could miss.
+        pairs.append((wanted, boxes if case.label is None else _certain(boxes)))
+    figures = {"": _mean_agreement(pairs)}
+    for kind in sorted({int(k) for wanted in right for k in wanted[:, 5]}):
+        of = [(a[a[:, 5] == kind], b[b[:, 5] == kind]) for a, b in pairs]
+        if sum(len(wanted) for wanted, _ in of) >= FEWEST:
+            figures[f"class {kind}"] = _mean_agreement(of)
+    return figures
 
 
-def _both(triples: Sequence[tuple[Array, Array, Array]]) -> tuple[float, float]:
-    """The agreement of the base's boxes, and of the others, with the right ones."""
-    return (
-        _mean_agreement([(right, base) for right, base, _ in triples]),
-        _mean_agreement([(right, new) for right, _, new in triples]),
-    )
+def _found_boxes(outputs: Mapping[str, Array], name: str) -> Array:
+    """The boxes of an output; none where scores beyond 1 make it something else."""
+    boxes = _boxes(outputs, name)
+    return np.zeros((0, 6)) if boxes is None else boxes
 
 
 def _mean_agreement(pairs: Sequence[tuple[Array, Array]]) -> float:
@@ -213,28 +230,35 @@ def _step_names(case: Case) -> list[str]:
     return [name for name, a in case.base.items() if a.ndim == 3 and a.shape[-1] > 2 and 1 in a.shape[:2]]
 
 
-def _texts(cases: Sequence[Case], name: str) -> Iterator[tuple[str, float, float]]:
-    base, new = ([ctc_text(_rows(of[name])) for of in side] for side in _sides(cases))
-    right = [
-        text if case.label is None else [int(symbol) for symbol in case.label.reshape(-1) if symbol > 0]
-        for case, text in zip(cases, base, strict=True)
-    ]
-    yield "", character_accuracy(base, right), character_accuracy(new, right)
-    for number, (a, b, c) in enumerate(zip(right, base, new, strict=True)):
-        yield f"input {number}", character_accuracy([b], [a]), character_accuracy([c], [a])
+def _text(case: Case, name: str) -> list[int]:
+    if case.label is None:
+        return ctc_text(_rows(case.base[name]))
+    return [int(symbol) for symbol in case.label.reshape(-1) if symbol > 0]
+
+
+def _text_figures(_: Sequence[Case], right: Sequence[list[int]], side: Side, name: str) -> dict[str, float]:
+    texts = [ctc_text(_rows(outputs[name])) for outputs in side]
+    figures = {"": character_accuracy(texts, right)}
+    for number, (text, wanted) in enumerate(zip(texts, right, strict=True)):
+        figures[f"input {number}"] = character_accuracy([text], [wanted])
+    return figures
 
 
 def _vector_names(case: Case) -> list[str]:
     return [name for name, a in case.base.items() if a.ndim in (2, 3) and a.shape[-1] > 2]
 
 
-def _rankings(cases: Sequence[Case], name: str) -> Iterator[tuple[str, float, float]]:
-    base, new = (
-        np.concatenate([of[name].mean(axis=1) if of[name].ndim == 3 else of[name] for of in side])
-        for side in _sides(cases)
-    )
-    if len(base) >= FEWEST_RANKED:
-        yield "", 1.0, rank_correlation(base, new)
+def _vectors(case: Case, name: str) -> Array:
+    return _pooled(case.base[name])
+
+
+def _pooled(array: Array) -> Array:
+    return array.mean(axis=1) if array.ndim == 3 else array
+
+
+def _rankings(_: Sequence[Case], right: Sequence[Array], side: Side, name: str) -> dict[str, float]:
+    base, new = np.concatenate(right), np.concatenate([_pooled(outputs[name]) for outputs in side])
+    return {"": rank_correlation(base, new)} if len(base) >= FEWEST_RANKED else {}
 
 
 def _logit_names(case: Case) -> list[str]:
@@ -252,40 +276,54 @@ def _tokens(case: Case, logits: Array) -> Array | None:
     return None
 
 
-def _foretold(cases: Sequence[Case], name: str) -> Iterator[tuple[str, float, float]]:
-    tokens = [_tokens(case, case.base[name]) for case in cases]
-    right = np.concatenate([t.reshape(-1) for t in tokens if t is not None])
-    base, new = (np.concatenate([_rows(of[name]) for of in side]) for side in _sides(cases))
-    yield "", 1.0 / perplexity(base, right), 1.0 / perplexity(new, right)
+def _next_tokens(case: Case, name: str) -> Array:
+    tokens = _tokens(case, case.base[name])
+    return np.zeros(0, np.int64) if tokens is None else tokens.reshape(-1)
+
+
+def _foretold(_: Sequence[Case], right: Sequence[Array], side: Side, name: str) -> dict[str, float]:
+    return {"": 1.0 / perplexity(_all_rows(side, name), np.concatenate(right))}
 
 
 def _rows(array: Array) -> Array:
     return array.reshape(-1, array.shape[-1])
 
 
-def _sides(cases: Sequence[Case]) -> tuple[list[Mapping[str, Array]], list[Mapping[str, Array]]]:
-    return [case.base for case in cases], [case.outputs for case in cases]
+def _all_rows(side: Side, name: str) -> Array:
+    return np.concatenate([_rows(outputs[name]) for outputs in side])
 
 
 @dataclass(frozen=True, slots=True)
 class _Metric:
-    """A built-in metric: the outputs that it is made for, what these are in words, and its figures."""
+    """A built-in metric.
+
+    Attributes:
+        names: The outputs that it is made for.
+        takes: What these are, in words.
+        right: What is right for an input: by its label, else what the base gave.
+        of: By slice ("" for the whole, first), how good outputs are.
+    """
 
     names: Callable[[Case], list[str]]
     takes: str
-    of: Of
+    right: Callable[[Case, str], Any]
+    of: Callable[[Sequence[Case], Sequence[Any], Side, str], dict[str, float]]
 
 
 METRICS = {
     "accuracy": _Metric(
-        _score_names, "rows of scores, with a label for each where the data have labels", _accuracy
+        _score_names,
+        "rows of scores, with a label for each where the data have labels",
+        _classes,
+        _accuracy,
     ),
     "boxes": _Metric(
         _box_names,
         "a map of scores, rows of 6 (box, score, class) or 7, or rows of 4 beside scores",
+        _right_boxes,
         _box_figures,
     ),
-    "ctc": _Metric(_step_names, "steps by symbols, one text an input", _texts),
-    "ranks": _Metric(_vector_names, f"embeddings, {FEWEST_RANKED} at least", _rankings),
-    "perplexity": _Metric(_logit_names, "logits with a token for each row", _foretold),
+    "ctc": _Metric(_step_names, "steps by symbols, one text an input", _text, _text_figures),
+    "ranks": _Metric(_vector_names, f"embeddings, {FEWEST_RANKED} at least", _vectors, _rankings),
+    "perplexity": _Metric(_logit_names, "logits with a token for each row", _next_tokens, _foretold),
 }

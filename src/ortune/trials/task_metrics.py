@@ -24,11 +24,21 @@ def top1_accuracy(scores: Array, labels: Array) -> float:
     return float((scores.argmax(axis=-1).reshape(-1) == labels.reshape(-1)).mean()) if labels.size else 1.0
 
 
-def by_label(scores: Array, labels: Array) -> dict[int, float]:
-    """Returns the top-1 accuracy of the rows of each label alone: a class that is lost is not hidden in the mean."""
-    scores, labels = scores.reshape(-1, scores.shape[-1]), labels.reshape(-1)
+def by_label(scores: Array, labels: Array, least: int = 1) -> dict[int, float]:
+    """Returns the top-1 accuracy of the rows of each label alone: a class that is lost is not hidden in the mean.
+
+    Args:
+        scores: Rows of scores.
+        labels: The right place of each row.
+        least: Rows of a label of which something is said.
+    """
+    right = scores.argmax(axis=-1).reshape(-1) == labels.reshape(-1)
+    kinds, place, counts = np.unique(labels.reshape(-1), return_inverse=True, return_counts=True)
+    hits = np.bincount(place, weights=right, minlength=len(kinds))
     return {
-        int(each): top1_accuracy(scores[labels == each], labels[labels == each]) for each in np.unique(labels)
+        int(kind): float(hit / count)
+        for kind, hit, count in zip(kinds, hits, counts, strict=True)
+        if count >= least
     }
 
 
@@ -123,8 +133,10 @@ def rank_correlation(vectors: Array, others: Array) -> float:
         units = rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-12)
         cosines.append((units @ units.T)[upper])
     a, b = (_ranks(values) for values in cosines)
+    if np.array_equal(a, b):
+        return 1.0
     spread = float(np.linalg.norm(a - a.mean()) * np.linalg.norm(b - b.mean()))
-    return float((a - a.mean()) @ (b - b.mean())) / spread if spread else float(np.array_equal(a, b))
+    return float((a - a.mean()) @ (b - b.mean())) / spread if spread else 0.0
 
 
 def _ranks(values: Array) -> Array:

@@ -12,6 +12,7 @@ import msgspec
 import onnx_ir as ir
 
 from ortune import rewrites, rules
+from ortune.analysis.dot_products import saturates
 from ortune.bundle.write import require_replaceable, require_writable
 from ortune.errors import UsageError
 from ortune.experiment import precision_race, quantising, tuned
@@ -19,7 +20,9 @@ from ortune.experiment.bundling import with_bundle
 from ortune.experiment.first_run import settle
 from ortune.experiment.fixed_blocks import holds
 from ortune.experiment.opening import Experiment
-from ortune.experiment.precision import Model, Precision, Sensitivity, means
+from ortune.experiment.precision import Model, Precision, Sensitivity
+from ortune.experiment.precision_means import means
+from ortune.experiment.quantising import changed
 from ortune.experiment.quantize_result import make_result
 from ortune.experiment.tuning import Tuning
 from ortune.experiment.watcher import Watcher
@@ -28,12 +31,11 @@ from ortune.records import (
     Envelope,
     Host,
     Plan,
-    PrecisionRow,
     QuantizeResult,
 )
 from ortune.report import quantize_words
 from ortune.search.guards import GUARDS
-from ortune.search.phases import SENSITIVITY_SHARE
+from ortune.search.phases import SATURATION_SHARE, SENSITIVITY_SHARE
 from ortune.trials.rewriting import Models
 from ortune.trials.sides import Resolved, SideText, require_unchanged
 from ortune.trials.tolerance import Tolerance as Limit
@@ -182,9 +184,11 @@ class _Quantization:
         run = self._run()
         run.models.feeds = inputs.calibrating
         precision = Precision(
-            baseline, self.model, run.models, inputs, self.options.limit, opened.replay, watch,
-            self.clock, layer_times,
-        )  # fmt: skip
+            baseline, self.model, run.plan_runs, inputs, self.options.limit, watch, self.clock, layer_times
+        )
+        # A metric or a tolerance of the user's own stands; invented inputs have no task.
+        asked = self.options.feeds.tolerance is not None or not inputs.summary.source
+        task = None if asked else precision.judge_by_task()
         wholes = precision.whole_models(self.plans)
         walks = self._walks(precision, wholes)
         found = {model.plan.id: model for model in wholes}
@@ -193,12 +197,16 @@ class _Quantization:
         models = list(found.values())
         precision_race.race(run, models)
         require_unchanged(baseline.side)
-        run.precision, run.calibration = [*precision.rows, *map(_row, models)], inputs.summary
+        run.precision = [*precision.rows, *(model.row for model in models if model.kept)]
+        run.calibration = inputs.summary
         answer = tuned.make_result(run)
         result = make_result(
             run, answer, models, walks, rows=precision.rows, calibration=inputs.summary,
-            tolerance=self.options.limit,
+            tolerance=precision.tolerance,
         )  # fmt: skip
+        if task is not None:
+            result = msgspec.structs.replace(result, metric=task.metric, metric_reason=task.why)
+        result = self._elsewhere(precision, result)
         left_out = len(models) if run.exploring else len(run.entries) - len(run.search.race.entries)
         enough_s = run.enough_s if left_out else 0
         result = msgspec.structs.replace(
@@ -226,6 +234,22 @@ class _Quantization:
             run, envelope, answer, self.options.directory, force=self.options.force, again=again
         )
 
+    @property
+    def _emulation_s(self) -> float:
+        """Kept for emulating a processor without VNNI: nothing where this is one."""
+        return 0.0 if saturates(self.baseline.host) else SATURATION_SHARE * self.options.budget_s
+
+    def _elsewhere(self, precision: Precision, result: QuantizeResult) -> QuantizeResult:
+        """With what the winner's outputs are on a processor without VNNI, and with a model that is alike everywhere."""
+        if result.saturation != "elsewhere" or self.watch.stop():
+            return result
+        portable = precision.compared(changed(result.winner, range="7"))
+        return msgspec.structs.replace(
+            result,
+            saturated=precision.without_vnni(result.winner, self._emulation_s),
+            portable=portable.row if portable.outputs is not None and portable.outputs.comparable else None,
+        )
+
     def _run(self) -> Tuning:
         """The race and the confirmation, as those of a tuning."""
         side, custom_ops = self.baseline.side, tuple(self.options.feeds.custom_ops)
@@ -239,6 +263,7 @@ class _Quantization:
             allowed=GUARDS,
             budget_s=self.options.budget_s,
             current=None,
+            answer_s=self.experiment.answer_s + self._emulation_s,
             models=Models(side, self.baseline.scratch, custom_ops, self.watch.line),
         )
 
@@ -264,17 +289,6 @@ def _nearest(wholes: Sequence[Model]) -> Model:
     if fastest is None:
         return wholes[0]
     return min((m for m in wholes if m.time_ns and m.time_ns <= ALIKE * fastest), key=lambda m: m.error)
-
-
-def _row(model: Model) -> PrecisionRow:
-    """A model as a bundle is told of it."""
-    return PrecisionRow(
-        plan=model.plan,
-        within_ratio=quantising.within(model.outputs) if model.outputs is not None else None,
-        calibrated=rewrites.find(model.plan.rewrites[-1].name).calibrated,
-        size_bytes=model.size_bytes,
-        outputs=model.outputs,
-    )
 
 
 def exit_code(envelope: Envelope[QuantizeResult]) -> int:

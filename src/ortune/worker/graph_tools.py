@@ -36,12 +36,12 @@ def transformers(ort: Any, request: Dict[str, Any]) -> str:
     gained = {kind: n - before.get(kind, 0) for kind, n in fused.items() if n > before.get(kind, 0)}
     if not gained:
         # Constants that were folded on the way are no reason to write another model.
-        _save(ort, onnx, onnx.load(request["model"]), request)
+        saved(ort, onnx, onnx.load(request["model"]), request)
         return "Nothing was fused."
     if "com.microsoft" not in {opset.domain for opset in fused_model.opset_import}:
         fused_model.opset_import.add(domain="com.microsoft", version=1)
     _require_same_signature(onnx.load(request["model"], load_external_data=False), fused_model)
-    _save(ort, onnx, fused_model, request)
+    saved(ort, onnx, fused_model, request)
     listed = ", ".join("%d %s" % (gained[kind], kind) for kind in sorted(gained))
     return "Fused %s (onnxruntime.transformers %s, as %s)." % (listed, ort.__version__, params["model"])
 
@@ -85,7 +85,7 @@ def _finished(ort: Any, onnx: Any, original: Any, output: Any, request: Dict[str
     """Saves what a tool made; where all that it changed is what is declared of shapes, the model as it was."""
     _require_same_signature(original, output)
     before, after = _contents(original.graph), _contents(output.graph)
-    _save(ort, onnx, original if before == after else output, request)
+    saved(ort, onnx, original if before == after else output, request)
     version = getattr(imported(tool, ort), "__version__", "")
     return "Simplified by %s %s to %d of %d nodes." % (
         tool,
@@ -163,7 +163,7 @@ def _require_same_signature(original: Any, output: Any) -> None:
         raise Stop("unsupported", "the tool changed the inputs or outputs of the model")
 
 
-def _save(ort: Any, onnx: Any, model: Any, request: Dict[str, Any]) -> None:
+def saved(ort: Any, onnx: Any, model: Any, request: Dict[str, Any]) -> None:
     """One file, or the weights beside it where they are large; and that ONNX Runtime takes it."""
     path = request["output"]
     large = model.ByteSize() > INLINE_LIMIT_BYTES

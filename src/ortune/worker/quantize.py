@@ -57,6 +57,8 @@ def static(ort: Any, request: Dict[str, Any]) -> str:
             "unsupported",
             "static quantization needs inputs to calibrate on: ortune tune MODEL --rewrite static-int8 --data FOLDER",
         )
+    from . import bias
+
     quantization, onnx = _libraries(ort)
     prepared = _prepared(quantization, onnx, request)
     model = _named(onnx, prepared)
@@ -82,11 +84,17 @@ def static(ort: Any, request: Dict[str, Any]) -> str:
         extra_options={"ActivationSymmetric": params["activations"] == "s8", "CalibStridedMinMax": 1},
     )
     _require_quantized(onnx, request["output"])
-    return "Quantized weights and activations to int8 (QDQ, %s activations, %s over %d inputs%s)." % (
+    corrected = ""
+    if params["bias"] == "corrected":
+        if _large(request["output"]):
+            raise Stop("unsupported", "biases of a model above 1 GB are not corrected; omit bias=corrected")
+        corrected = bias.correct(ort, onnx, prepared, request)
+    return "Quantized weights and activations to int8 (QDQ, %s activations, %s over %d inputs%s)%s." % (
         params["activations"],
         params["calibration"],
         len(feeds),
         _words(params["leave"]),
+        corrected,
     )
 
 

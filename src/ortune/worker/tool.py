@@ -193,6 +193,20 @@ def _metric(ort: Any, request: Dict[str, Any]) -> str:
     return metric.measure(request)
 
 
+def _smooth(ort: Any, request: Dict[str, Any]) -> str:
+    """Moves the ranges of activations into weights; see ``smoothing``, which imports numpy."""
+    from . import smoothing
+
+    return smoothing.smooth(ort, request)
+
+
+def _saturated(ort: Any, request: Dict[str, Any]) -> str:
+    """Writes what the model gives on a processor without VNNI; see ``saturation``, which imports numpy."""
+    from . import saturation
+
+    return saturation.emulate(ort, request)
+
+
 def _ort_format(ort: Any, request: Dict[str, Any]) -> str:
     """Writes the model in ORT format; see ``ort_format``, which imports ONNX Runtime's converter."""
     from . import ort_format
@@ -209,6 +223,8 @@ TASKS: Dict[str, Callable[[Any, Dict[str, Any]], str]] = {
     "quantize-dynamic": _quantize("dynamic"),
     "quantize-static": _quantize("static"),
     "quantize-weights": _quantize("weights"),
+    "saturated": _saturated,
+    "smooth": _smooth,
     "float16": _quantize("float16"),
     "ort-format": _ort_format,
     "transformers": _graph_tool("transformers"),

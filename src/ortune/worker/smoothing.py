@@ -1,0 +1,209 @@
+"""Ranges of activations moved into weights: channels that are larger than others become as large as these.
+
+One scale covers an activation, so a channel that is a hundred times larger leaves the others two or three steps of it.
+What computes the activation is divided channel by channel, and the weights that read it are multiplied: by powers of
+two, so float outputs stay bit-equal.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Dict, List, NamedTuple, Optional, Tuple
+
+import numpy as np
+
+from .graph_tools import imported, saved
+from .protocol import Stop
+from .taps import attribute, constants, tapped
+
+LEAST_APART = 2
+"""Powers of two between the channels of an activation, below which nothing is moved."""
+MOST_POWER = 20
+
+NORMS = {
+    "LayerNormalization": (1, 2),
+    "RMSNormalization": (1,),
+    "SimplifiedLayerNormalization": (1,),
+    "SkipLayerNormalization": (2, 3),
+    "SkipSimplifiedLayerNormalization": (2,),
+}
+"""Their scales and shifts, by place."""
+PASSING = ("Dropout", "Identity", "LeakyRelu", "Relu")
+"""For these f(s * x) is s * f(x) where s is positive."""
+
+
+class Factor(NamedTuple):
+    """A constant that takes up a scale: an input of a node, along one of its axes."""
+
+    node: Any
+    place: int
+    axis: int
+
+
+class Site(NamedTuple):
+    """An activation, what computes it and the weights that read it."""
+
+    value: str
+    before: List[Factor]
+    after: List[Factor]
+
+
+def smooth(ort: Any, request: Dict[str, Any]) -> str:
+    """The model with smaller differences between the channels that its products read."""
+    if not request["feeds"]:
+        what = "smooth-quant needs inputs to calibrate on: ortune quantize MODEL --data FOLDER"
+        raise Stop("unsupported", what)
+    onnx = imported("onnx", ort)
+    model = onnx.load(request["model"])
+    graph = _Graph(onnx, model.graph)
+    sites = graph.sites()
+    if not sites:
+        raise Stop(
+            "unsupported", "no MatMul or Gemm follows a normalization or product that could take up a scale"
+        )
+    copy = type(model)()
+    copy.CopyFrom(model)
+    largest: Dict[str, Any] = {}
+    for seen in tapped(ort, onnx, copy, [site.value for site in sites], request):
+        for name, array in seen.items():
+            peak = np.abs(array.astype(np.float64)).reshape(-1, array.shape[-1]).max(axis=0, initial=0.0)
+            largest[name] = np.maximum(largest.get(name, 0.0), peak)
+    moved = sum(graph.move(site, largest[site.value]) for site in sites)
+    if not moved:
+        raise Stop("unsupported", "no channel that MatMul or Gemm reads is much larger than the others")
+    model.ir_version = max(model.ir_version, 4)  # below it, constants would have to be inputs
+    saved(ort, onnx, model, request)
+    return "Moved the ranges of %d activation%s into weights (over %d inputs)." % (
+        moved,
+        "" if moved == 1 else "s",
+        len(request["feeds"]),
+    )
+
+
+class _Graph:
+    """A graph whose constants are changed, each in a copy of its own."""
+
+    def __init__(self, onnx: Any, graph: Any) -> None:
+        self._onnx, self._graph = onnx, graph
+        self._constants = constants(onnx, graph)
+        self._outputs = {value.name for value in graph.output}
+        self._producer = {name: node for node in graph.node for name in node.output if name}
+        self._readers: Dict[str, List[Tuple[Any, int]]] = {}
+        for node in graph.node:
+            for place, name in enumerate(node.input):
+                self._readers.setdefault(name, []).append((node, place))
+            for inner in node.attribute:  # what a branch reads stays as it is
+                for sub in [inner.g] if inner.HasField("g") else inner.graphs:
+                    for deep in sub.node:
+                        for name in deep.input:
+                            self._readers.setdefault(name, []).append((node, -1))
+        self._count = 0
+
+    def sites(self) -> List[Site]:
+        """Each activation that products alone read, where what computes it can take up a scale."""
+        found = []
+        for value, readers in self._readers.items():
+            after = [self._weight(node, place) for node, place in readers]
+            weights = [factor for factor in after if factor is not None]
+            if len(weights) < len(after) or value in self._outputs or value in self._constants:
+                continue
+            sizes = {self._array(each).shape[each.axis] for each in weights}
+            before = self._takes(value, sizes.pop()) if len(sizes) == 1 else None
+            if before:
+                found.append(Site(value, before, weights))
+        return found
+
+    def move(self, site: Site, largest: Any) -> bool:
+        """Moves the scale between the channels of an activation; False where they are alike."""
+        weight = np.zeros(largest.shape)
+        for factor in site.after:
+            array = np.abs(self._array(factor).astype(np.float64))
+            weight = np.maximum(weight, array.max(axis=1 - factor.axis))
+        seen = (largest > 0) & (weight > 0)
+        if not seen.any():
+            return False
+        apart = np.zeros(largest.shape)
+        # As far as the weights: half of the difference stays in the activation.
+        apart[seen] = (np.log2(largest[seen]) - np.log2(weight[seen])) / 2
+        powers = np.zeros(largest.shape)
+        powers[seen] = np.clip(np.rint(apart[seen] - np.median(apart[seen])), -MOST_POWER, MOST_POWER)
+        if powers.max() - powers.min() < LEAST_APART:
+            return False
+        for factors, sign in ((site.before, -1), (site.after, 1)):
+            for factor in factors:
+                self._scale(factor, np.exp2(sign * powers))
+        return True
+
+    def _array(self, factor: Factor) -> Any:
+        return self._constants[factor.node.input[factor.place]]
+
+    def _weight(self, node: Any, place: int) -> Optional[Factor]:
+        """The weight of a product by its rows, where it reads a value in that place; None for anything else."""
+        if place != 0 or node.op_type not in ("MatMul", "Gemm") or attribute(self._onnx, node, "transA", 0):
+            return None
+        array = self._constants.get(node.input[1])
+        if array is None or array.ndim != 2 or array.dtype != np.float32:
+            return None
+        return Factor(node, 1, 1 if attribute(self._onnx, node, "transB", 0) else 0)
+
+    def _takes(self, name: str, size: int) -> Optional[List[Factor]]:
+        """The constants that take up a scale of a value's last axis; None where something else has a part in it."""
+        node = self._producer.get(name)
+        if node is None:
+            return None
+        if node.op_type in NORMS and name == node.output[0]:
+            if attribute(self._onnx, node, "axis", -1) != -1:
+                return None
+            places = [place for place in NORMS[node.op_type] if len(node.input) > place and node.input[place]]
+            return self._all([self._constant(node, place, size) for place in places])
+        if node.op_type in PASSING:
+            return self._only(node.input[0], size)
+        if node.op_type in ("MatMul", "Gemm"):
+            weight = self._weight(node, 0)
+            biases = [2] if len(node.input) > 2 and node.input[2] else []
+            own = Factor(node, 1, 1 - weight.axis) if weight is not None else None
+            return self._all([own, *(self._constant(node, place, size) for place in biases)])
+        if node.op_type in ("Mul", "Add", "Sub"):
+            operands = [self._operand(node, place, size) for place in (0, 1)]
+            if node.op_type == "Mul":  # one of both is enough
+                return next((operand for operand in operands if operand), None)
+            first, second = operands
+            return first + second if first and second else None
+        return self._only(node.input[0], size) if node.op_type == "Div" else None
+
+    def _operand(self, node: Any, place: int, size: int) -> Optional[List[Factor]]:
+        if node.input[place] in self._constants:
+            return self._all([self._constant(node, place, size)])
+        return self._only(node.input[place], size)
+
+    def _only(self, name: str, size: int) -> Optional[List[Factor]]:
+        """As ``_takes``, of a value that nothing else reads."""
+        if len(self._readers.get(name, ())) != 1 or name in self._outputs:
+            return None
+        return self._takes(name, size)
+
+    def _constant(self, node: Any, place: int, size: int) -> Optional[Factor]:
+        array = self._constants.get(node.input[place])
+        fits = (
+            array is not None
+            and array.dtype == np.float32
+            and (array.size == 1 or array.shape[-1] in (1, size))
+        )
+        return Factor(node, place, -1) if fits else None
+
+    def _all(self, factors: List[Optional[Factor]]) -> Optional[List[Factor]]:
+        known = [factor for factor in factors if factor is not None]
+        return known if len(known) == len(factors) else None
+
+    def _scale(self, factor: Factor, by: Any) -> None:
+        """Multiplies a constant along an axis, in a copy of its own."""
+        array = self._array(factor)
+        shape = [1] * max(1, array.ndim)
+        shape[factor.axis] = by.size
+        scaled = np.ascontiguousarray(array.astype(np.float64) * by.reshape(shape), dtype=np.float32)
+        name = "%s_smoothed_%d" % (factor.node.input[factor.place], self._count)
+        while name in self._constants or name in self._producer:
+            name += "_"
+        self._count += 1
+        self._graph.initializer.append(self._onnx.numpy_helper.from_array(scaled, name))
+        self._constants[name] = scaled
+        factor.node.input[factor.place] = name
