@@ -383,7 +383,8 @@ def answer(task: Task) -> Measured | Failed:
         for ref in request.feeds
         for file in sorted(Path(ref.path).iterdir())
     ]
-    key = (name_of(task), task.plan.id, task.runtime.python, *feeds)
+    names = [ref.name for ref in request.feeds]  # outputs are in folders of these names
+    key = (name_of(task), task.plan.id, task.runtime.python, *feeds, *names)
     if key not in _answers:
         _answers[key] = _run_once(task, _kept / f"{len(_answers)}")
     return _answers[key]

@@ -173,6 +173,27 @@ def test_a_made_runtime_is_that_version_with_sizes_and_licences() -> None:
     assert found in ortune.runtime().result.runtimes
 
 
+def test_an_environment_that_another_ortune_finished_meanwhile_stays(cache: Path) -> None:
+    """It may be in use: a process that has it open would lose the modules that it has not imported yet."""
+    kept = made_runtimes.require(OLD)
+    home = Path(kept.runtime.python).parents[1]
+    os.environ["XDG_CACHE_HOME"] = str(cache.parents[1])
+    theirs = cache / home.name
+    told: list[str] = []
+
+    def another_is_first(text: str) -> None:
+        told.append(text)
+        (theirs / "bin").mkdir(parents=True)
+        (theirs / made.ABOUT).write_bytes((home / made.ABOUT).read_bytes())
+        (theirs / "bin" / "python").symlink_to(sys.executable)
+
+    runtime = made.require(OLD, another_is_first).runtime
+    assert len(told) == 1 and "installing" in told[0]
+    assert runtime.python == str(theirs / "bin" / "python")
+    assert sorted(each.name for each in theirs.iterdir()) == ["bin", made.ABOUT]
+    assert [each.name for each in cache.iterdir()] == [theirs.name]
+
+
 def test_removing_renames_first(cache: Path) -> None:
     kept = made_runtimes.require(OLD)
     home = Path(kept.runtime.python).parents[1]

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
 
 import made_runtimes
 import ortune
+import ten_sources
 from ortune.errors import OrtuneError, UsageError
-from ortune.fleet.converters import SKLEARN, TORCH, Converter
+from ortune.fleet.converters import SKLEARN, TENSORFLOW, TORCH, Converter
 from ortune.records import Envelope
 from ortune.verbs import compare
 from simulated_machine import Lab, measuring_on
@@ -90,10 +92,59 @@ def test_what_is_of_onnxruntime_alone_is_refused(folder: Path) -> None:
         compared("model.onnx", "plan.json")
 
 
+SOURCES = Path(__file__).resolve().parents[1] / "sources"
+
+
+@pytest.mark.parametrize(
+    ("source", "framework"),
+    [("forest", "scikit-learn "), ("boosted", "lightgbm "), ("boosted_regression", "xgboost ")],
+)
+def test_trees_of_each_library_take_turns_with_their_conversion(
+    source: str, framework: str, folder: Path
+) -> None:
+    shutil.copy(SOURCES / "fitted_sources.py", folder)
+    a_side_is_its_conversion(f"fitted_sources:{source}", SKLEARN, framework)
+
+
+def a_side_is_its_conversion(source: str, converter: Converter, framework: str) -> None:
+    """A source is converted, takes turns with the result, and has the same outputs."""
+    python = python_of(converter)
+    converted = ortune.convert(source, output="model.onnx", source_python=python)
+    assert converted.verdict == "written", converted.summary()
+    answer = compared(source, "model.onnx", a_runtime=python)
+    result = answer.result
+    assert result.comparison is not None and result.comparison.n_blocks >= 6
+    assert result.outputs.ok
+    assert result.base.runtime.source is not None
+    assert result.base.runtime.build.startswith(framework)
+
+
+@pytest.fixture(scope="module")
+def keras_files(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The files of Keras and TensorFlow, and the module that wrote them."""
+    place = tmp_path_factory.mktemp("keras")
+    ten_sources.write(place, python_of, TENSORFLOW)
+    return place
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("source", "framework"),
+    [
+        ("cnn.keras", "TensorFlow "), ("cnn", "TensorFlow "), ("detector", "TensorFlow "),
+        ("cnn.tflite", "TensorFlow Lite"), ("keras_sources:cnn", "TensorFlow "),
+    ],
+)  # fmt: skip
+def test_each_kind_of_tensorflow_takes_turns_with_its_conversion(
+    source: str, framework: str, keras_files: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(keras_files)
+    a_side_is_its_conversion(source, TENSORFLOW, framework)
+
+
 @pytest.mark.long
 def test_pytorch_is_two_sides_with_the_same_threads(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    sources = Path(__file__).resolve().parents[1] / "sources" / "torch_sources.py"
-    Path(sources.name).write_text(sources.read_text())
+    shutil.copy(SOURCES / "torch_sources.py", folder)
     python = python_of(TORCH)
     converted = ortune.convert(
         "torch_sources:resnet", dynamic="batch", output="net.onnx", source_python=python

@@ -16,6 +16,7 @@ from ortune.errors import ModelError, UsageError
 from ortune.fleet.converters import SKLEARN
 from ortune.records import SourceInput
 from ortune.verbs import convert
+from simulated_machine import Lab, measuring_on
 
 FITTED = """
 import numpy as np
@@ -100,3 +101,28 @@ def test_a_fitted_model_is_converted_checked_and_told_from_a_wrong_one(
     fault = answer.result.conversions[0].fault
     assert fault is not None and fault.kind == "values" and fault.node is not None
     assert fault.node.at is not None and fault.node.at.operator.endswith("LinearClassifier")
+
+
+def test_a_bundle_says_where_its_model_came_from(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    python = made_runtimes.require(SKLEARN.name).runtime.python
+    monkeypatch.chdir(tmp_path)
+    Path("fitted.py").write_text(FITTED)
+    with measuring_on(Lab(2)):
+        answer = ortune.convert(
+            "fitted:model", output="model.onnx", source_python=python, tune=True, budget="1m"
+        )
+    assert answer.verdict == "written" and answer.result.tuned is not None
+    (conversion,) = answer.result.conversions
+    about = json.loads((Path(answer.result.tuned.bundle) / "ortune.json").read_text())
+    source = about["source"]
+    assert (source["source"], source["kind"]) == ("fitted:model", "fitted estimator")
+    assert (source["exporter"], source["opset"]) == ("skl2onnx", conversion.opset)
+    assert source["versions"] == answer.result.versions and {"scikit-learn", "skl2onnx"} <= {
+        *source["versions"]
+    }
+    sets = len({case.name for case in conversion.cases})
+    assert f"on {sets} sets of inputs, other sizes of batch among them" in source["checked"]
+    # A bundle that is made of the file later says the same, as does the model itself.
+    model = onnx.load(Path(answer.result.tuned.bundle) / about["model"])
+    told = json.loads(next(entry.value for entry in model.metadata_props if entry.key == "ortune.source"))
+    assert told == source

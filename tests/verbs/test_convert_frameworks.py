@@ -5,11 +5,11 @@ from __future__ import annotations
 import contextlib
 import json
 import pickle
-import shutil
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
+import msgspec
 import numpy as np
 import onnx
 import pytest
@@ -17,26 +17,13 @@ from onnx import helper, numpy_helper
 
 import made_runtimes
 import ortune
-from ortune import launcher
+import ten_sources
 from ortune.errors import OrtuneError
-from ortune.fleet.converters import SKLEARN, TENSORFLOW, TORCH, Converter
+from ortune.fleet.converters import TENSORFLOW, TORCH, Converter
 from ortune.verbs import convert
+from ten_sources import SmallSource
 
 pytestmark = pytest.mark.long
-SOURCES = Path(__file__).resolve().parents[1] / "sources"
-TEN: list[tuple[str, Converter, str, set[str]]] = [
-    ("resnet.pt2", TORCH, "", set()),
-    ("torch_sources:mobilenet", TORCH, "batch", {"batch"}),
-    ("torch_sources:vit", TORCH, "batch", {"batch"}),
-    ("torch_sources:bert", TORCH, "batch,seq", {"batch", "seq"}),
-    ("torch_sources:lstm", TORCH, "batch,frames", {"batch", "frames"}),
-    ("detector", TENSORFLOW, "", set()),
-    ("cnn.keras", TENSORFLOW, "", {"batch"}),
-    ("cnn.tflite", TENSORFLOW, "", {"batch"}),
-    ("fitted_sources:forest", SKLEARN, "", {"batch"}),
-    ("fitted_sources:boosted", SKLEARN, "", {"batch"}),
-    ("fitted_sources:boosted_regression", SKLEARN, "", {"batch"}),
-]
 
 
 def python_of(converter: Converter) -> str:
@@ -47,36 +34,27 @@ def python_of(converter: Converter) -> str:
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The sources, and the files that the frameworks write of them."""
     place = tmp_path_factory.mktemp("sources")
-    for file in SOURCES.glob("*.py"):
-        shutil.copy(file, place)
-    for converter, code in (
-        (TORCH, "import torch_sources; torch_sources.write_pt2('resnet.pt2')"),
-        (TENSORFLOW, "import keras_sources; keras_sources.write('.')"),
-    ):
-        done = launcher.run([python_of(converter), "-c", code], limit_s=600.0, folder=place)
-        assert done.code == 0, done.log.decode()[-2000:]
+    ten_sources.write(place, python_of, TORCH, TENSORFLOW)
     return place
 
 
-@pytest.mark.parametrize(("source", "converter", "dynamic", "names"), TEN)
+@pytest.mark.parametrize("source", ten_sources.TEN, ids=lambda source: source.text)
 def test_a_source_is_converted_checked_and_tuned(
-    source: str,
-    converter: Converter,
-    dynamic: str,
-    names: set[str],
-    folder: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    source: SmallSource, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(folder)
     answer = ortune.convert(
-        source, dynamic=dynamic, tune=True, budget="90s", output="tuned.onnx", force=True,
-        source_python=python_of(converter),
+        source.text, dynamic=source.dynamic, tune=True, budget="90s", output="tuned.onnx", force=True,
+        source_python=python_of(source.converter),
     )  # fmt: skip
     assert answer.verdict == "written", answer.summary()
     last = answer.result.conversions[-1]
     assert last.ok and {case.level for case in last.cases} == {"all", "disable"}
-    assert {axis.name for axis in last.axes if axis.status == "open"} >= names
+    assert {axis.name for axis in last.axes if axis.status == "open"} >= source.axes
     assert answer.result.tuned is not None
+    told = msgspec.json.decode((Path(answer.result.tuned.bundle) / "ortune.json").read_bytes())["source"]
+    assert (told["exporter"], told["opset"]) == (last.exporter, last.opset)
+    assert told["versions"] == answer.result.versions and "sets of inputs" in told["checked"]
 
 
 def test_frozen_branches_are_found_by_other_values_and_sizes(

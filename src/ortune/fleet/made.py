@@ -123,10 +123,12 @@ def _make(wanted: Recipe, place: Path, passed_over: Sequence[str], say: Callable
         _install(wanted, part)
         about = msgspec.structs.replace(_described(wanted, part, place), passed_over=tuple(passed_over))
         (part / ABOUT).write_bytes(msgspec.json.encode(about))
-        if place.exists():  # one that lost its interpreter
-            _discard(place)
-        with contextlib.suppress(OSError):  # another ortune was first: its own is as good
-            part.rename(place)
+        # Another ortune may have been first. Its own is as good, and may be in use by now: it stays.
+        if _read(place) is None:
+            if place.exists():  # one that lost its interpreter
+                _discard(place)
+            with contextlib.suppress(OSError):
+                part.rename(place)
     finally:
         shutil.rmtree(part, ignore_errors=True)
     done = _read(place)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import overload
+
 import onnx
 import onnx_ir as ir
 
@@ -43,16 +45,23 @@ def only_user(value: ir.Value) -> ir.Node | None:
     return user if producer is None or user.graph is producer.graph else None
 
 
-def source_of(value: ir.Value) -> ir.Value:
-    """Follows Identity nodes, which ONNX Runtime removes, to the value that they copy."""
-    while (node := value.producer()) is not None and is_op(node, "Identity") and node.inputs[0] is not None:
+@overload
+def source_of(value: ir.Value) -> ir.Value: ...
+@overload
+def source_of(value: ir.Value | None) -> ir.Value | None: ...
+def source_of(value: ir.Value | None) -> ir.Value | None:
+    """Follows Identity nodes, which ONNX Runtime removes, to the value that they copy; None for no value."""
+    while value is not None and (node := value.producer()) is not None:
+        if not is_op(node, "Identity") or node.inputs[0] is None:
+            break
         value = node.inputs[0]
     return value
 
 
 def maker_of(value: ir.Value | None) -> ir.Node | None:
     """Returns the node that makes a value, or what it is a copy of; None for inputs and weights."""
-    return None if value is None else source_of(value).producer()
+    source = source_of(value)
+    return None if source is None else source.producer()
 
 
 def other_input(node: ir.Node, value: ir.Value) -> ir.Value | None:

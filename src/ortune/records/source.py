@@ -169,12 +169,12 @@ class SourceFailed(Record, frozen=True, kw_only=True, tag="failed", tag_field="m
     """A request could not be carried out; the process goes on.
 
     Attributes:
-        reason: "refused": it is unsafe or no model; "failed": the framework's own error; "out-of-memory", "timeout",
-            "crash": the process ended.
+        reason: "refused": it is unsafe or no model; "failed": the framework's own error; "out-of-memory",
+            "disk-full": of the machine; "timeout", "crash": the process ended.
         do: What helps, "" where nothing is known.
     """
 
-    reason: Literal["refused", "failed", "out-of-memory", "timeout", "crash"]
+    reason: Literal["refused", "failed", "out-of-memory", "disk-full", "timeout", "crash"]
     what: str
     do: str = ""
 

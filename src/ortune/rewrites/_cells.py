@@ -268,10 +268,10 @@ def weight_of(node: ir.Node) -> tuple[ir.Value, Values] | None:
     """Returns the stored weights of a 2D product, and the matrix that multiplies its first input."""
     if not is_op(node, "Gemm", "MatMul") or len(node.inputs) < 2:
         return None
-    value, turned = node.inputs[1] and source_of(node.inputs[1]), False
+    value, turned = source_of(node.inputs[1]), False
     before = value.producer() if value is not None else None
     if before is not None and is_op(before, "Transpose") and (ints_of(before, "perm") or [1, 0]) == [1, 0]:
-        value, turned = before.inputs[0] and source_of(before.inputs[0]), True
+        value, turned = source_of(before.inputs[0]), True
     matrix = constant(value)
     if value is None or matrix is None or matrix.ndim != 2 or matrix.dtype.kind != "f":
         return None

@@ -6,11 +6,17 @@ import os
 import time
 from typing import Any
 
-from ..worker import protocol
+from ..worker import failures, protocol
 from ..worker.protocol import Link
 from . import trial
 from .source import Refused, Source
-from .trial import words
+from .trial import cause, words
+
+_HELPS = {
+    "out-of-memory": "free memory, and try again",
+    "disk-full": "free space in the folder of temporary files, or set TMPDIR to another one",
+}
+"""What the machine lacks, which is no fault of the source."""
 
 
 def main() -> None:
@@ -34,10 +40,10 @@ def main() -> None:
             link.send(answer.pop("message"), elapsed_s=time.monotonic() - began, **answer)
         except Refused as error:
             link.send("failed", reason="refused", what=error.what, do=error.do)
-        except MemoryError as error:
-            link.send("failed", reason="out-of-memory", what=str(error) or "MemoryError")
         except Exception as error:  # a source that fails is data
-            link.send("failed", reason="failed", what=words(error))
+            reason = failures.reason(cause(error), "running")
+            do = _HELPS.get(reason, "")
+            link.send("failed", reason=reason if do else "failed", what=words(error), do=do)
         request = link.next_command()
 
 

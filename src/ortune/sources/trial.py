@@ -9,7 +9,7 @@ import sys
 import tempfile
 from typing import Any, NoReturn
 
-from ..worker import cases, channels, timing, trial
+from ..worker import cases, channels, failures, timing, trial
 from ..worker.protocol import VERSION, Link, Stop
 from .source import Refused, Source
 
@@ -21,7 +21,6 @@ MODULES = {
 }
 """What opens a source, by its kind; a closed list."""
 THREADS = "intra_op_num_threads"
-_LONGEST = 2000
 _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 
 
@@ -36,23 +35,14 @@ def open_source(request: dict[str, Any]) -> Source:
 
 
 def run(request: dict[str, Any], link: Link) -> NoReturn:
-    """One trial, from its request to its report; whatever goes wrong becomes one message."""
-    try:
-        link.phase = "loading"
-        link.send("ready", version=VERSION, pid=os.getpid(), python=sys.version.split()[0])
-        trial.follow(SourceTrial(request, link), link)
-    except Stop as stop:
-        link.send("error", reason=stop.reason, what=stop.what, phase=link.phase, knob=stop.knob)
-    except Refused as error:
-        link.send("error", reason="unsupported", what=error.what, phase=link.phase)
-    except MemoryError as error:
-        link.send("error", reason="out-of-memory", what=str(error) or "MemoryError", phase=link.phase)
-    except BrokenPipeError:
-        pass  # nobody is left to tell
-    except Exception as error:  # a trial that fails is data
-        reason = "load-error" if link.phase == "loading" else "run-error"
-        link.send("error", reason=reason, what=words(error), phase=link.phase)
-    os._exit(0)
+    """One trial, from its request to its report."""
+    failures.conclude(link, lambda: _run(request, link), words)
+
+
+def _run(request: dict[str, Any], link: Link) -> None:
+    link.phase = "loading"
+    link.send("ready", version=VERSION, pid=os.getpid(), python=sys.version.split()[0])
+    trial.follow(SourceTrial(request, link), link)
 
 
 class SourceTrial(trial.Trial):
@@ -84,7 +74,10 @@ class SourceTrial(trial.Trial):
             raise Stop("unsupported", "ONNX Runtime's profiler sees nothing of a framework")
         self.base_bytes = trial.resident_bytes("VmRSS")
         start = timing.CLOCK()
-        self.source = open_source({**self.side, "threads": self.threads})
+        try:
+            self.source = open_source({**self.side, "threads": self.threads})
+        except Refused as error:
+            raise Stop("unsupported", error.what) from error
         self.load_ns = timing.CLOCK() - start
 
     def make_callers(self) -> list[list[cases.Case]]:
@@ -128,7 +121,11 @@ def type_of(value: Any) -> str:
 
 def words(error: BaseException) -> str:
     """What was raised first: exporters wrap it in pages of advice."""
+    return _COLOURS.sub("", failures.first_lines(cause(error))).strip()
+
+
+def cause(error: BaseException) -> BaseException:
+    """What was raised first."""
     while error.__cause__ is not None:
         error = error.__cause__
-    text = _COLOURS.sub("", str(error)).strip()
-    return ("%s: %s" % (type(error).__name__, text))[:_LONGEST]
+    return error

@@ -314,28 +314,12 @@ def _set_measured(
     result = envelope.result
     assert result.matrix is not None
     folder = Path(result.path)
-    first, second, *more = (folder / entry.file for entry in result.matrix.entries)
     if options.set_budget_s:
         watch.line("comparing the files on this CPU")
         watch.begin()
-        asked = compare.Options(
-            a=first,
-            b=second,
-            more=more,
-            shape=options.shape,
-            dim=options.dim,
-            inputs=options.inputs,
-            custom_ops=options.custom_ops,
-            runtime=options.runtime,
-            tolerance=options.tolerance,
-            budget=options.set_budget_s,
-            seed=options.seed,
-            no_wait=options.no_wait,
-            no_why=True,
-        )
+        files = [folder / entry.file for entry in result.matrix.entries]
         try:
-            # A clock of its own: the conversion is not part of its budget.
-            measured = compare.run(asked, replace(watch, clock=Stopwatch()))
+            measured = _compared(options, files, options.set_budget_s, watch)
             result = msgspec.structs.replace(result, on_cpu=measured.result)
         except MeasurementError as error:
             note = set_words.not_measured(error.what)
@@ -344,10 +328,39 @@ def _set_measured(
     return msgspec.structs.replace(envelope, result=result)
 
 
+def _compared(
+    options: Options, files: Sequence[Path], budget_s: float, watch: Watcher
+) -> Envelope[CompareResult]:
+    """Files of one model in the same blocks, each against the first, with the inputs that the user gave."""
+    first, second, *more = files
+    asked = compare.Options(
+        a=first,
+        b=second,
+        more=more,
+        shape=options.shape,
+        dim=options.dim,
+        inputs=options.inputs,
+        custom_ops=options.custom_ops,
+        runtime=options.runtime,
+        tolerance=options.tolerance,
+        budget=budget_s,
+        seed=options.seed,
+        no_wait=options.no_wait,
+        no_why=True,
+    )
+    # A clock of its own: the conversion is not part of its budget.
+    return compare.run(asked, replace(watch, clock=Stopwatch()))
+
+
 def _tuned(options: Options, envelope: Envelope[ConvertResult], watch: Watcher) -> Envelope[ConvertResult]:
     """The answer with that of ``ortune tune`` for the model that was written."""
     asked = tune.Options(
         model=envelope.result.path,
+        shape=options.shape,
+        dim=options.dim,
+        inputs=options.inputs,
+        custom_ops=options.custom_ops,
+        data=options.data,
         runtime=options.runtime,
         tolerance=options.tolerance,
         budget=options.budget,
@@ -468,24 +481,11 @@ class _Run:
 
     def _raced(self, good: Sequence[_Attempt]) -> Envelope[CompareResult] | None:
         """Two exporters' models, both right, in the same blocks; None where they cannot be compared."""
-        options = self.options
-        first, second = good[0].exported, good[1].exported
-        assert first is not None and second is not None
+        files = [each.exported for each in good if each.exported is not None]
         self.watch.line(f"comparing {good[0].record.exporter} with {good[1].record.exporter}")
-        budget_s = seconds(options.budget or RACE_BUDGET, "--budget")
-        asked = compare.Options(
-            a=first,
-            b=second,
-            runtime=options.runtime,
-            tolerance=options.tolerance,
-            budget=f"{max(LEAST_RACE_S, RACE_SHARE * budget_s):.0f}s",
-            seed=options.seed,
-            no_wait=options.no_wait,
-            no_why=True,
-        )
+        budget_s = seconds(self.options.budget or RACE_BUDGET, "--budget")
         try:
-            # A clock of its own: the exports are not part of its budget.
-            return compare.run(asked, replace(self.watch, clock=Stopwatch()))
+            return _compared(self.options, files, max(LEAST_RACE_S, RACE_SHARE * budget_s), self.watch)
         except OrtuneError as error:
             self.watch.say(f"the two exporters' models were not compared: {error.what}")
             return None

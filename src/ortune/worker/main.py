@@ -6,11 +6,10 @@ Runs under any interpreter from Python 3.8 with numpy and onnxruntime, and impor
 from __future__ import annotations
 
 import os
-import re
 import sys
 from typing import Any, Dict, List, Optional
 
-from . import cases, channels, nvidia, protocol, timing
+from . import cases, channels, failures, nvidia, protocol, timing
 from .protocol import Link, Stop
 from .trial import Trial, follow, resident_bytes
 
@@ -19,33 +18,19 @@ PLACEMENT = "get_provider_graph_assignment_info"
 
 
 def main() -> None:
-    """The worker's top frame: whatever goes wrong becomes one message."""
+    """The worker's top frame."""
     link = Link()
-    try:
-        protocol.die_with_parent()
-        _trial(link, link.read_request())
-    except Stop as stop:
-        link.send("error", reason=stop.reason, what=stop.what, phase=link.phase, knob=stop.knob)
-    except MemoryError as error:
-        link.send("error", reason="out-of-memory", what=str(error) or "MemoryError", phase=link.phase)
-    except BrokenPipeError:
-        pass  # nobody is left to tell
-    except OSError as error:
-        reason = "disk-full" if _disk_full(error) else "run-error"
-        link.send("error", reason=reason, what="%s: %s" % (type(error).__name__, error), phase=link.phase)
-    except Exception as error:  # the one broad except: a trial's failure is data
-        link.send("error", reason=_reason(error, link.phase), what=_first_lines(error), phase=link.phase)
-    # Destructors of a session can take seconds and prove nothing; every result is out.
-    sys.stdout.flush()
-    os._exit(0)
+    failures.conclude(link, lambda: _trial(link))
 
 
-def _trial(link: Link, request: Dict[str, Any]) -> None:
+def _trial(link: Link) -> None:
     """Loads the model, then does what it is told, one turn at a time, asleep between turns."""
+    protocol.die_with_parent()
+    request = link.read_request()
     applied = request["applied"]
     channels.apply_process(applied)
     link.phase = "importing"
-    ort = _import_onnxruntime()
+    ort = import_onnxruntime()
     from . import probes  # imports numpy, which must not fail before it can be said
 
     probes.check_known_keys(ort, applied)
@@ -142,7 +127,8 @@ class Session(Trial):
         return path
 
 
-def _import_onnxruntime() -> Any:
+def import_onnxruntime() -> Any:
+    """The interpreter's own; Stop where it has none."""
     try:
         import onnxruntime
     except ImportError as error:
@@ -178,36 +164,3 @@ def _placement(session: Any, requested: List[Dict[str, Any]]) -> List[Dict[str, 
         what = "%s took none of the nodes: all run on %s" % (first, ", ".join(sorted(placement)))
         raise Stop("not-applied", what, first)
     return list(placement.values())
-
-
-def _disk_full(error: OSError) -> bool:
-    """No space, over the quota, or over the file size limit; numpy says so without an error number."""
-    return error.errno in (28, 122, 27) or "written" in str(error) or "free space" in str(error)
-
-
-def _reason(error: Exception, phase: str) -> str:
-    text = str(error).lower()
-    name = type(error).__name__
-    if "failed to allocate" in text or "bad allocation" in text or "out of memory" in text:
-        return "out-of-memory"
-    if "no space left" in text:
-        return "disk-full"
-    if name == "InvalidArgument" and phase in ("running", "warming", "timing"):
-        return "input-error"
-    if name == "NotImplemented":
-        return "unsupported"
-    if (
-        "unknown provider type" in text
-    ):  # one that older releases had; of others this build falls back in silence
-        return "not-applied"
-    return "load-error" if phase in ("importing", "loading") else "run-error"
-
-
-def _first_lines(error: Exception) -> str:
-    name, text = type(error).__name__, str(error)
-    if name == "EPFail":
-        # A plug-in's own sentence comes last, behind the places in the sources through which it went.
-        last = " ".join(text.rpartition("EP_FAIL : ")[2].split())
-        last = re.sub(r"^\S+\.(?:cc|cpp|h):\d+ .*?\)(?: const)? ", "", last)
-        text = last.partition(" was false. ")[2] or last or text
-    return ("%s: %s" % (name, text))[:2000]

@@ -7,10 +7,9 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 from typing import Any, Callable, Dict
 
-from . import channels, protocol
+from . import channels, failures, protocol
 from . import main as trial
 from .protocol import Link, Stop
 
@@ -24,29 +23,19 @@ LEVELS = {
 
 
 def main() -> None:
-    """The tool's top frame: whatever goes wrong becomes one message."""
+    """The tool's top frame."""
     link = Link()
-    try:
-        protocol.die_with_parent()
-        _run(link, link.read_request())
-    except Stop as stop:
-        link.send("error", reason=stop.reason, what=stop.what, phase=link.phase, knob=stop.knob)
-    except MemoryError as error:
-        link.send("error", reason="out-of-memory", what=str(error) or "MemoryError", phase=link.phase)
-    except BrokenPipeError:
-        pass  # nobody is left to tell
-    except Exception as error:  # the one broad except: a task's failure is data
-        link.send("error", reason=_reason(error), what=_first_lines(error), phase=link.phase)
-    sys.stdout.flush()
-    os._exit(0)
+    failures.conclude(link, lambda: _run(link))
 
 
-def _run(link: Link, request: Dict[str, Any]) -> None:
+def _run(link: Link) -> None:
+    protocol.die_with_parent()
+    request = link.read_request()
     task = TASKS.get(request["task"])
     if task is None:
         raise Stop("unsupported", "this worker knows no task %r" % request["task"])
     link.phase = "importing"
-    ort = trial._import_onnxruntime()
+    ort = trial.import_onnxruntime()
     link.phase = "loading"
     what = task(ort, request)
     link.send("tool-done", version=protocol.VERSION, what=what, ort_version=ort.__version__)
@@ -233,13 +222,3 @@ TASKS: Dict[str, Callable[[Any, Dict[str, Any]], str]] = {
     "onnxscript": _graph_tool("onnxscript"),
     "metric": _metric,
 }
-
-
-def _reason(error: Exception) -> str:
-    if isinstance(error, OSError) and trial._disk_full(error):
-        return "disk-full"
-    return trial._reason(error, "loading")
-
-
-def _first_lines(error: Exception) -> str:
-    return ("%s: %s" % (type(error).__name__, error))[:2000]

@@ -57,7 +57,7 @@ def _of_rows(node: ir.Node) -> bool:
     maker = maker_of(input_of(node, 1))
     if int_of(node, "axis", 0) != 0 or maker is None or not is_op(maker, "Expand", "Tile"):
         return False
-    column = source_of(maker.inputs[0]) if maker.inputs[0] is not None else None
+    column = source_of(maker.inputs[0])
     before = maker_of(column)
     if column is not None and column.shape is not None:
         return len(column.shape) > 1 and all(dim == 1 for dim in column.shape[1:])

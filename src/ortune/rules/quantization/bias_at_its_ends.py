@@ -16,7 +16,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from ortune.graph.constants import constant
-from ortune.graph.nodes import source_of
+from ortune.graph.nodes import input_of, source_of
 from ortune.model.graphs import nodes
 from ortune.records import Finding
 from ortune.rules._words import listed
@@ -46,8 +46,7 @@ def find(facts: Facts) -> Iterator[Finding]:
     cut: dict[str, tuple[int, int]] = {}
     for node in nodes(facts.model.ir) if facts.model else ():
         place = _BIAS.get(node.op_type)
-        value = node.inputs[place] if place is not None and place < len(node.inputs) else None
-        value = source_of(value) if value is not None else None
+        value = source_of(input_of(node, place)) if place is not None else None
         numbers = constant(value, most=_MOST)
         if value is None or numbers is None or numbers.dtype != np.int32:
             continue

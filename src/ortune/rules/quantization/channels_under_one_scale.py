@@ -86,7 +86,7 @@ def _weights(node: ir.Node) -> np.ndarray | None:
         value, scale, zero = (input_of(maker, place) for place in range(3))
     else:
         return None
-    numbers = constant(source_of(value), most=_MOST) if value is not None else None
+    numbers = constant(source_of(value), most=_MOST)
     if numbers is None or numbers.dtype not in (np.int8, np.uint8) or numbers.ndim < 2:
         return None
     if (scale is not None and one_number(scale) is None) or (zero is not None and one_number(zero) is None):

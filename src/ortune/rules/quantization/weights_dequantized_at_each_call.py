@@ -65,8 +65,7 @@ def find(facts: Facts) -> Iterator[Finding]:
 
 def _is_alone(node: ir.Node) -> bool:
     """Whether a node makes weights for products that are computed in float."""
-    weights = node.inputs[0]
-    tensor = constant_tensor(source_of(weights)) if weights is not None else None
+    tensor = constant_tensor(source_of(node.inputs[0]))
     readers = [use.node for use in node.outputs[0].uses()]
     if tensor is None or tensor.dtype not in (ir.DataType.INT8, ir.DataType.UINT8) or not readers:
         return False

@@ -1,0 +1,72 @@
+"""The top frame of a process that is asked one thing: whatever goes wrong in it becomes one message with its reason."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from typing import Callable, NoReturn
+
+from .protocol import Link, Stop
+
+_FULL = (28, 122, 27)
+"""No space left, over the quota, over the file size limit."""
+
+
+def first_lines(error: BaseException) -> str:
+    """What was raised, with its kind."""
+    name, text = type(error).__name__, str(error).strip()
+    if name == "EPFail":
+        # A plug-in's own sentence comes last, behind the places in the sources through which it went.
+        last = " ".join(text.rpartition("EP_FAIL : ")[2].split())
+        last = re.sub(r"^\S+\.(?:cc|cpp|h):\d+ .*?\)(?: const)? ", "", last)
+        text = last.partition(" was false. ")[2] or last or text
+    return ("%s: %s" % (name, text) if text else name)[:2000]
+
+
+def conclude(
+    link: Link, work: Callable[[], None], words: Callable[[BaseException], str] = first_lines
+) -> NoReturn:
+    """Does the work of a process, and ends it."""
+    try:
+        work()
+    except Stop as stop:
+        link.send("error", reason=stop.reason, what=stop.what, phase=link.phase, knob=stop.knob)
+    except BrokenPipeError:
+        pass  # nobody is left to tell
+    except Exception as error:  # the one broad except: a trial's failure is data
+        link.send("error", reason=reason(error, link.phase), what=words(error), phase=link.phase)
+    # Destructors of a session can take seconds and prove nothing; every result is out.
+    sys.stdout.flush()
+    os._exit(0)
+
+
+def reason(error: BaseException, phase: str) -> str:
+    """Why a trial failed, a word of the closed list."""
+    name, text = type(error).__name__, str(error).lower()
+    if isinstance(error, MemoryError) or any(words in text for words in _NO_MEMORY):
+        return "out-of-memory"
+    if (isinstance(error, OSError) and _is_disk_full(error)) or "no space left" in text:
+        return "disk-full"
+    if name == "InvalidArgument" and phase in ("running", "warming", "timing"):
+        return "input-error"
+    if name == "NotImplemented":
+        return "unsupported"
+    if "unknown provider type" in text:
+        return "not-applied"  # one that older releases had; of others this build falls back in silence
+    return "load-error" if phase in ("importing", "loading") else "run-error"
+
+
+_NO_MEMORY = (
+    "failed to allocate",
+    "bad allocation",
+    "out of memory",
+    "can't allocate memory",
+    "cannot allocate memory",
+)
+"""As ONNX Runtime says it, PyTorch and the system."""
+
+
+def _is_disk_full(error: OSError) -> bool:
+    """Whether there is no room to write; numpy says so without an error number."""
+    return error.errno in _FULL or "written" in str(error) or "free space" in str(error)

@@ -1,0 +1,132 @@
+"""A framework's process: what the machine lacks is named as that, and is no fault of the source."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import made_runtimes
+from ortune.fleet.converters import SKLEARN
+from ortune.inputs.feed_files import write_feeds
+from ortune.records import (
+    ExportSource,
+    Failed,
+    FeedRef,
+    OpenSource,
+    Plan,
+    RunSource,
+    Runtime,
+    SourceExported,
+    SourceOpened,
+    SourceRan,
+    SourceSide,
+    TrialRequest,
+)
+from ortune.targets.machine import Machine
+from ortune.targets.runner import run
+from ortune.targets.source import SourceProcess, SourceProcessFailed
+from ortune.targets.task import Task
+from ortune.targets.turns import ALONE
+
+SOURCE = """
+import numpy as np
+from sklearn.linear_model import LinearRegression
+
+
+class Greedy(LinearRegression):
+    def predict(self, rows):
+        return np.zeros(1 << 50, np.float32)
+
+
+def model():
+    rows = np.random.default_rng(0).normal(size=(20, 3)).astype(np.float32)
+    return LinearRegression().fit(rows, rows[:, 0])
+
+
+def greedy():
+    rows = np.random.default_rng(0).normal(size=(20, 3)).astype(np.float32)
+    return Greedy().fit(rows, rows[:, 0])
+"""
+
+
+@pytest.fixture
+def python(tmp_path: Path) -> str:
+    (tmp_path / "fitted.py").write_text(SOURCE)
+    write_feeds(tmp_path / "feeds", {"X": np.ones((2, 3), np.float32)})
+    return made_runtimes.require(SKLEARN.name).runtime.python
+
+
+def fill(disk: Path) -> None:
+    (disk / "ballast").write_bytes(bytes(1 << 20))
+
+
+def opened(process: SourceProcess, folder: Path, function: str) -> SourceOpened:
+    request = OpenSource(
+        kind="fitted",
+        source=f"fitted:{function}",
+        factory=True,
+        folder=str(folder),
+        example=str(folder / "x"),
+    )
+    return process.ask(request, SourceOpened)
+
+
+def test_a_full_disk_is_no_exporter_that_failed(python: str, tmp_path: Path, small_disk: Path) -> None:
+    request = ExportSource(exporter="skl2onnx", dynamic={}, opset=0, output=str(small_disk / "m.onnx"))
+    fill(small_disk)
+    with SourceProcess(python, tmp_path / "process", "fitted:model") as process:
+        opened(process, tmp_path, "model")
+        with pytest.raises(SourceProcessFailed, match="No space left") as error:
+            process.ask(request, SourceExported)
+        assert error.value.reason == "disk-full" and "TMPDIR" in error.value.do
+        # It goes on once there is room.
+        (small_disk / "ballast").unlink()
+        process.ask(request, SourceExported)
+    assert (small_disk / "m.onnx").stat().st_size > 0
+
+
+def test_a_source_that_needs_more_memory_than_there_is_says_so(python: str, tmp_path: Path) -> None:
+    request = RunSource(
+        feeds=(FeedRef(name="", path=str(tmp_path / "feeds")),), inputs={}, output=str(tmp_path / "outputs")
+    )
+    with SourceProcess(python, tmp_path / "process", "fitted:greedy") as process:
+        opened(process, tmp_path, "greedy")
+        with pytest.raises(SourceProcessFailed, match="Unable to allocate") as error:
+            process.ask(request, SourceRan)
+    assert error.value.reason == "out-of-memory" and "memory" in error.value.do
+
+
+@pytest.mark.parametrize(
+    ("function", "reason", "what"),
+    [
+        ("model", "disk-full", "No space left|requested and"),
+        ("greedy", "out-of-memory", "Unable to allocate"),
+        ("absent", "unsupported", "has no attribute 'absent'"),
+    ],
+)
+def test_a_trial_of_a_source_fails_for_the_reasons_of_any_trial(
+    function: str, reason: str, what: str, python: str, tmp_path: Path, small_disk: Path
+) -> None:
+    fill(small_disk)
+    side = SourceSide(
+        framework="scikit-learn",
+        kind="fitted",
+        source=f"fitted:{function}",
+        factory=True,
+        folder=str(tmp_path),
+    )
+    request = TrialRequest(
+        model="fitted.py",
+        feeds=(FeedRef(name="", path=str(tmp_path / "feeds")),),
+        warmup_runs=0,
+        outputs_path=str(small_disk / "outputs"),
+    )
+    runtime = Runtime(python=python, name=SKLEARN.name, source=side)
+    task = Task(plan=Plan(), runtime=runtime, request=request, folder=tmp_path, scratch=tmp_path)
+    outcomes = run([task], Machine(), ALONE)
+    assert outcomes is not None and isinstance(outcomes[0], Failed)
+    assert outcomes[0].reason == reason
+    assert re.search(what, outcomes[0].what)

@@ -1,0 +1,98 @@
+"""What an exporter left in a model: each finding with the option that mends it, and silence where nothing was left."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import ModuleType
+
+import onnx
+import pytest
+from onnx import parser
+
+from ortune.model.open import open_model
+from ortune.records import Finding, SourceInput, SourceOpened
+from ortune.rules import rule_of
+from ortune.rules.graph import (
+    attention_left_in_parts,
+    functions_written_out,
+    gelu_left_in_parts,
+    hard_swish_in_parts,
+    layer_normalization_left_in_parts,
+    old_opset,
+)
+from ortune.verbs import _exported
+
+MODULE = SourceOpened(
+    kind="PyTorch module",
+    framework="PyTorch 2",
+    versions={},
+    example=False,
+    exporters=("dynamo", "torchscript"),
+    inputs=(SourceInput(name="x", type="float", shape=(1, 3, 8, 8)),),
+)
+SAVED = SourceOpened(
+    kind="SavedModel", framework="TensorFlow 2", versions={}, example=False, exporters=("tf2onnx",), inputs=()
+)
+RELU = '<ir_version: 8, opset_import: ["" : 17]> g (float[2,8] x) => (float[2,8] y) { y = Relu(x) }'
+LEFT: list[tuple[ModuleType, int, str]] = [
+    (hard_swish_in_parts, 14, hard_swish_in_parts.BAD),
+    (layer_normalization_left_in_parts, 17, layer_normalization_left_in_parts.BAD),
+    (gelu_left_in_parts, 20, gelu_left_in_parts.BAD),
+    (attention_left_in_parts, 23, attention_left_in_parts.BAD),
+]
+"""What was left, the first opset that has one operator for it, and a model that has it in parts."""
+
+
+def found(model: onnx.ModelProto, folder: Path, exporter: str, source: SourceOpened) -> dict[str, Finding]:
+    """The findings by their code."""
+    onnx.save(model, folder / "m.onnx")
+    findings = _exported.findings(open_model(folder / "m.onnx"), exporter, source, "mine:net")
+    return {finding.code: finding for finding in findings}
+
+
+def at(text: str, opset: int) -> onnx.ModelProto:
+    """A model of the same text at another opset."""
+    model = parser.parse_model(text)
+    model.opset_import[0].version = opset
+    return model
+
+
+@pytest.mark.parametrize(("module", "opset", "text"), LEFT)
+def test_what_was_left_is_named_with_the_opset_that_has_one_operator_for_it(
+    module: ModuleType, opset: int, text: str, tmp_path: Path
+) -> None:
+    code = rule_of(module).code
+    for exporter, source in (("dynamo", MODULE), ("torchscript", MODULE), ("tf2onnx", SAVED)):
+        finding = found(at(text, opset - 1), tmp_path, exporter, source)[code]
+        assert finding.fix == f"export it again: ortune convert mine:net --opset {opset} --force"
+    # Where the opset is new enough, the other exporter may do better; where there is none, the rule's own words stay.
+    by_script = found(at(text, opset), tmp_path, "torchscript", MODULE)[code]
+    assert by_script.fix == "export it again: ortune convert mine:net --exporter dynamo --force"
+    for exporter, source in (("dynamo", MODULE), ("tf2onnx", SAVED)):
+        assert "ortune convert" not in found(at(text, opset), tmp_path, exporter, source)[code].fix
+    good = parser.parse_model(module.GOOD)
+    assert code not in found(good, tmp_path, "torchscript", MODULE)
+
+
+def test_an_old_opset_is_named_with_a_new_one(tmp_path: Path) -> None:
+    code = rule_of(old_opset).code
+    finding = found(at(RELU, 12), tmp_path, "torchscript", MODULE)[code]
+    assert "opset 12" in finding.what
+    assert finding.fix == "export it again: ortune convert mine:net --opset 18 --force"
+    assert found(at(RELU, 13), tmp_path, "torchscript", MODULE) == {}
+
+
+def test_functions_that_grow_are_named(tmp_path: Path) -> None:
+    code = rule_of(functions_written_out).code
+    assert "export again" in found(functions_written_out.bad(), tmp_path, "dynamo", MODULE)[code].fix
+    assert code not in found(functions_written_out.good(), tmp_path, "dynamo", MODULE)
+
+
+def test_fixed_sizes_are_named_where_no_axis_was_asked_for(tmp_path: Path) -> None:
+    onnx.save(parser.parse_model(RELU), tmp_path / "m.onnx")
+    model = open_model(tmp_path / "m.onnx")
+    note = _exported.fixed_axes(model, "", MODULE, "mine:net")
+    assert "x at 1x3x8x8" in note and note.endswith("ortune convert mine:net --dynamic batch --force")
+    assert _exported.fixed_axes(model, "batch", MODULE, "mine:net") == ""
+    # A file has the sizes that it was saved with, and says so itself where another is asked for.
+    assert _exported.fixed_axes(model, "", SAVED, "model") == ""
