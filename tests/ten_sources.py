@@ -38,7 +38,7 @@ class SmallSource:
 
 _BATCH = frozenset({"batch"})
 TEN = (
-    SmallSource(what="a residual CNN, .pt2", text="resnet.pt2", converter=TORCH, axes=_BATCH),
+    SmallSource(what="a residual CNN, .pt2", text="resnet.pt2", converter=TORCH),
     SmallSource(
         what="a CNN of inverted bottlenecks",
         text="torch_sources:mobilenet",
