@@ -228,6 +228,70 @@ def test_nodes_of_one_name_are_told_apart_by_operator_and_provider(tmp_path: Pat
     assert len(set(stable_names([trace, trace])[0])) == 3
 
 
+def nameless(op: str, number: int, start: float, took: float, shape: list[int]) -> dict[str, Any]:
+    """One execution of a node without a name, the numbered one of its graph."""
+    event = node("", op, start, took)
+    sides = [{"float": shape}]
+    event["args"] |= {"node_index": str(number), "input_type_shape": sides, "output_type_shape": sides}
+    return event
+
+
+def test_nodes_without_a_name_in_bodies_have_a_row_for_each_node_around_them(tmp_path: Path) -> None:
+    """Two Ifs, a Loop with an If in it, each with nameless nodes that have the number of one of the main graph too."""
+    events = []
+    for start in (0, 1000):
+        events += [
+            nameless("MatMul", 0, start + 1, 9, [1]),
+            nameless("MatMul", 0, start + 11, 20, [2]),
+            nameless("If", 1, start + 10, 30, []),
+            nameless("MatMul", 0, start + 51, 40, [3]),
+            node("other", "If", start + 50, 45),
+        ]
+        for turn in (100, 200):
+            events += [
+                nameless("MatMul", 0, start + turn + 1, 30, [4, turn]),
+                nameless("If", 0, start + turn, 35, []),
+                nameless("MatMul", 0, start + turn + 40, 5, [5]),
+            ]
+        # The last node of the body begins when its Loop seems to have ended.
+        events += [nameless("Add", 9, start + 260, 0, [6]), nameless("Loop", 2, start + 99, 161, [])]
+        events += [run(start, 900)]
+    trace = read_profile(profile(tmp_path / "p.json", *events))
+    assert trace.n_runs == 2 and not trace.lost.any()
+    times = {row.name: row.time_ns for row in by_node(trace) if row.op_type in ("MatMul", "Add")}
+    assert times == {
+        "MatMul_0": 9_000,
+        "If_1/MatMul_0": 20_000,
+        "other/MatMul_0": 40_000,
+        "Loop_2/If_0/MatMul_0": 60_000,
+        "Loop_2/MatMul_0": 10_000,
+        "Loop_2/Add_9": 0,
+    }
+    numbers = {name: number for number, name in enumerate(trace.name.texts)}
+    nodes = trace.nodes
+    inputs = {name: json.loads(nodes.inputs[numbers[name]])[0]["float"] for name in times}
+    assert inputs == {
+        "MatMul_0": [1], "If_1/MatMul_0": [2], "other/MatMul_0": [3], "Loop_2/If_0/MatMul_0": [4, 100],
+        "Loop_2/MatMul_0": [5], "Loop_2/Add_9": [6],
+    }  # fmt: skip
+    often = {name: list(nodes.executions[numbers[name]].values()) for name in times}
+    assert often == {name: [2] for name in times} | {"Loop_2/If_0/MatMul_0": [2, 2], "Loop_2/MatMul_0": [4]}
+    assert nodes.index[numbers["Loop_2/Add_9"]] == 9
+    texts = [trace.name.texts[code] for code in trace.name.codes.tolist()]
+    assert list(dict.fromkeys(texts)) == list(trace.name.texts), "in order of their first rows"
+
+
+@pytest.mark.parametrize("deep", [3, 40])
+def test_bodies_without_end_and_long_names_cost_little(tmp_path: Path, deep: int) -> None:
+    name = "n" * 100_000
+    events = [nameless("Loop", 0, depth, 2000 - 2 * depth, []) for depth in range(deep)]
+    events[1] = node(name, "Loop", 1, 1998)
+    events += [nameless("Add", number, 500 + number, 1, [1]) for number in range(300)]
+    trace = read_profile(profile(tmp_path / "p.json", *events, run(0, 3000)))
+    assert len(trace.name.texts) == len(set(trace.name.codes.tolist())) <= deep + 300
+    assert sum(map(len, trace.name.texts)) < 1_000_000
+
+
 def test_a_loop_within_a_loop(tmp_path: Path) -> None:
     trace = read_profile(
         profile(

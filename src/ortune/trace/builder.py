@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from array import array
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from typing import Generic, TypeVar
 
 import numpy as np
 
 from ortune.records import TraceLack
+from ortune.trace.bodies import NodeKey, apart
 from ortune.trace.device import DeviceEvents
 from ortune.trace.events import HOST, KERNEL_TIME, Event, Helper, waiting
 from ortune.trace.lost import Losses, fewer_nodes, renumbered, runs_of_one_model
@@ -17,6 +18,7 @@ from ortune.trace.table import (
     ABSENT,
     NO_PARENT,
     NO_RUN,
+    Codes,
     Labels,
     Nodes,
     Numbers,
@@ -40,10 +42,7 @@ _COLUMNS = (
 )  # fmt: skip
 
 
-NodeKey = tuple[str, str, str, int]
-"""Name, operator, execution provider and number: graphs may name nodes alike, and one may run on two providers."""
-
-Key = TypeVar("Key", str, NodeKey)
+Key = TypeVar("Key", bound=Hashable)
 
 
 class Numbered(Generic[Key]):
@@ -61,10 +60,14 @@ class Numbered(Generic[Key]):
                 numbers[key] = len(numbers)
         self.codes.extend([numbers[key] for key in keys])
 
-    def done(self) -> Labels:
-        """Returns the finished column."""
-        texts = tuple(key if isinstance(key, str) else key[0] for key in self.numbers)
-        return Labels(codes=np.frombuffer(self.codes, dtype=np.int32).copy(), texts=texts)
+    def done(self) -> Codes:
+        """Returns the finished column of numbers."""
+        return np.frombuffer(self.codes, dtype=np.int32).copy()
+
+
+def labels(column: Numbered[str]) -> Labels:
+    """Returns the finished column of texts."""
+    return Labels(codes=column.done(), texts=tuple(column.numbers))
 
 
 class TraceBuilder:
@@ -91,8 +94,7 @@ class TraceBuilder:
         self._op_type: Numbered[str] = Numbered()
         self._provider: Numbered[str] = Numbered()
         self._numbers = {name: array("q") for name in _COLUMNS}
-        self._index: list[int] = []  # of each node's first execution
-        self._shapes: Counter[tuple[int, bytes, bytes]] = Counter()  # how often each node ran with which
+        self._shapes: Numbered[tuple[bytes, bytes]] = Numbered()  # of inputs and outputs
         self._pieces: dict[str, int] = {}  # of parallel work, by thread of the pool
         self._runs: list[tuple[int, int, int]] = []
         self._executors: list[tuple[int, int, int]] = []
@@ -148,17 +150,12 @@ class TraceBuilder:
     def _take_nodes(self, nodes: list[Event]) -> None:
         args = [e.args for e in nodes]
         keys = [_key(e) for e in nodes]
-        if any(not key[0] for key in keys):
+        if any(not name and index == ABSENT for name, _, _, index in keys):
             keys = self._counted(keys)
         self._borders.clear()
-        numbers = self._node.numbers
         self._node.add(keys)
-        if len(numbers) > len(self._index):
-            self._index += [key[3] for key in list(numbers)[len(self._index) :]]
         # Copied: a view would keep the whole block in memory.
-        inputs = [bytes(a.input_type_shape) for a in args]
-        outputs = [bytes(a.output_type_shape) for a in args]
-        self._shapes.update(zip([numbers[key] for key in keys], inputs, outputs, strict=True))
+        self._shapes.add([(bytes(a.input_type_shape), bytes(a.output_type_shape)) for a in args])
         self._op_type.add([a.op_name for a in args])
         self._provider.add([a.provider for a in args])
         threads = [waiting(a.thread_scheduling_stats) for a in args]
@@ -185,8 +182,9 @@ class TraceBuilder:
             while borders and borders[-1] <= row:
                 borders.pop()
                 self._nameless.clear()
-            self._nameless[op_type] += not name
-            called = name or f"{op_type or 'node'} (no name, {self._nameless[op_type]})"
+            nameless = not name and index == ABSENT
+            self._nameless[op_type] += nameless
+            called = f"{op_type or 'node'} (no name, {self._nameless[op_type]})" if nameless else name
             named.append((called, op_type, provider, index))
         if borders:
             self._nameless.clear()
@@ -237,12 +235,14 @@ class TraceBuilder:
 
     def trace(self, form: str, missing: Sequence[str] = ()) -> Trace:
         """Returns the finished trace."""
-        name, op_type, provider = self._node.done(), self._op_type.done(), self._provider.done()
+        op_type, provider = labels(self._op_type), labels(self._provider)
         columns = {key: np.frombuffer(values, dtype=np.int64).copy() for key, values in self._numbers.items()}
         start, duration, thread = columns["start"], columns["duration"], columns["thread"]
         runs = sorted(self._whole_runs() or self._executed())
         run_start, run_ns, run_thread = (column([run[i] for run in runs]) for i in range(3))
         parent = parents(op_type, start, duration, thread)
+        codes, nodes = apart(list(self._node.numbers), self._node.done(), parent)
+        name = Labels(codes=codes, texts=tuple(text for text, _ in nodes))
         run = runs_of(start, thread, run_start, run_ns, run_thread)
         n_outside = int((run == NO_RUN).sum()) if runs else 0
         mine = runs_of_one_model(name, parent, run, len(runs))
@@ -251,9 +251,7 @@ class TraceBuilder:
             run_start, run_ns, run = run_start[mine], run_ns[mine], renumbered(run, mine, len(runs))
         fewer = fewer_nodes(name, op_type, provider, parent, run, run_start, run_ns, parallel=self._parallel)
         kernels = self.device.kernels(name, op_type, start)
-        executions: list[dict[tuple[str, str], int]] = [{} for _ in self._index]
-        for (node, inputs, outputs), times in self._shapes.items():
-            executions[node][_text(inputs), _text(outputs)] = times
+        executions = self._executions(name)
         first = [next(iter(counts)) for counts in executions]
         absent = list(self._missing(columns, len(runs), n_others))
         return Trace(
@@ -276,9 +274,9 @@ class TraceBuilder:
             in_use_bytes=columns["in_use"],
             held_bytes=columns["held"],
             nodes=Nodes(
-                op_type=tuple(op_type for _, op_type, _, _ in self._node.numbers),
-                provider=tuple(provider for _, _, provider, _ in self._node.numbers),
-                index=tuple(self._index),
+                op_type=tuple(op_type for _, (_, op_type, _, _) in nodes),
+                provider=tuple(provider for _, (_, _, provider, _) in nodes),
+                index=tuple(index for _, (_, _, _, index) in nodes),
                 inputs=tuple(inputs for inputs, _ in first),
                 outputs=tuple(outputs for _, outputs in first),
                 executions=tuple(executions),
@@ -302,6 +300,18 @@ class TraceBuilder:
             ),
             lacks=tuple(lack for lack in absent if isinstance(lack, TraceLack)),
         )
+
+    def _executions(self, name: Labels) -> list[dict[tuple[str, str], int]]:
+        """How often each node ran with which inputs and outputs, its first execution's first."""
+        shapes = [(_text(inputs), _text(outputs)) for inputs, outputs in self._shapes.numbers]
+        executions: list[dict[tuple[str, str], int]] = [{} for _ in name.texts]
+        pairs, first, times = np.unique(
+            name.codes * np.int64(len(shapes)) + self._shapes.done(), return_index=True, return_counts=True
+        )
+        for i in np.argsort(first).tolist():
+            node, shape = divmod(int(pairs[i]), len(shapes))
+            executions[node][shapes[shape]] = int(times[i])
+        return executions
 
     def _executed(self) -> list[tuple[int, int, int]]:
         """The executor's part of several runs whose own events are all lost."""
@@ -349,12 +359,14 @@ class TraceBuilder:
 
 
 def _key(event: Event) -> NodeKey:
-    """What tells a node apart; one without a name is called as ONNX Runtime calls it, by operator and number."""
+    """What tells a node apart, but for those of bodies; "" in place of a name that is none.
+
+    ONNX Runtime writes the operator and the number in place of such a name.
+    """
     name, args = event.name[: -len(KERNEL_TIME)], event.args
     index = args.node_index if args.node_index != ABSENT else args.graph_index
-    if not name.strip():
-        name = f"{args.op_name or 'node'}_{index}" if index != ABSENT else ""
-    return name, args.op_name, args.provider, index
+    nameless = not name.strip() or name == f"{args.op_name}_{index}"
+    return "" if nameless else name, args.op_name, args.provider, index
 
 
 def column(values: Sequence[int]) -> Numbers:

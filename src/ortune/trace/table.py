@@ -234,7 +234,12 @@ def parents(op_type: Labels, start_ns: Numbers, duration_ns: Numbers, thread: Nu
             on = threads[row]
             around.clear()
         start = starts[row]
-        while around and not (start < ends[around[-1]] or starts[around[-1]] == start == ends[row]):
+        while around and not (
+            start < ends[around[-1]]
+            or starts[around[-1]] == start == ends[row]
+            # A node of a body has ended, and so is written, before the node around it.
+            or (start == ends[around[-1]] and row < around[-1])
+        ):
             around.pop()
         if around:
             parent[row] = around[-1]

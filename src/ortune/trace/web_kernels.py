@@ -9,12 +9,14 @@ from itertools import pairwise
 import numpy as np
 
 from ortune.providers.webgpu import PROVIDER as WEBGPU
-from ortune.trace.builder import NodeKey, Numbered, TraceBuilder, column
+from ortune.trace.bodies import NodeKey
+from ortune.trace.builder import Numbered, TraceBuilder, column, labels
 from ortune.trace.table import (
     ABSENT,
     NO_PARENT,
     NO_RUN,
     Kernels,
+    Labels,
     Nodes,
     Numbers,
     Trace,
@@ -74,9 +76,9 @@ def kernels_trace(builder: TraceBuilder, kernels: Sequence[WebKernel]) -> Trace:
         format=FORMAT,
         device_only=True,
         resolution_ns=1,
-        name=node.done(),
-        op_type=op_type.done(),
-        provider=provider.done(),
+        name=Labels(codes=node.done(), texts=tuple(name for name, _, _, _ in node.numbers)),
+        op_type=labels(op_type),
+        provider=labels(provider),
         start_ns=start,
         duration_ns=duration,
         self_ns=duration.copy(),
@@ -194,7 +196,7 @@ def _columns(kernels: Sequence[WebKernel], start: Numbers, rows: Numbers) -> Ker
     programs: Numbered[str] = Numbered()
     programs.add([k.program for k in kernels])
     return Kernels(
-        name=programs.done(),
+        name=labels(programs),
         row=rows,
         start_ns=start,
         duration_ns=column([k.duration_ns for k in kernels]),

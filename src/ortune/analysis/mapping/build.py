@@ -23,10 +23,12 @@ def originals(original: ir.Model, optimised: ir.Model) -> Mapping:
     carried = CarriedValues(old, new)
     segments = Segments(old, carried)
     origins = Origins(new, carried, segments)
-    keys = {
-        step: _key(step, [was for was in origins.of.get(step, []) if was not in origins.merged])
-        for step in new.steps
-    }
+    keys: dict[Step, str] = {}
+    for step in new.steps:  # those of bodies after the step that holds them
+        around = keys[step.body.parent] if step.body.parent is not None else ""
+        keys[step] = _key(
+            step, [was for was in origins.of.get(step, []) if was not in origins.merged], around
+        )
     of: dict[str, set[Step]] = {}
     for step, sources in origins.of.items():
         if sources:
@@ -49,7 +51,12 @@ def originals(original: ir.Model, optimised: ir.Model) -> Mapping:
         ),
         vanished=_names(gone),
         why={was.name: ending.of(was) for was in gone},
-        keys={step.name: key for step, key in keys.items() if not step.own_name},
+        keys={step.name: key for step, key in keys.items() if key != step.own_name},
+        around={
+            key: keys[step.body.parent]
+            for step, key in keys.items()
+            if key != step.own_name and step.body.parent is not None
+        },
         hidden={key: _names(ordered(steps)) for key, steps in hidden.items()},
         spared={key: _spared(groups[key], steps) for key, steps in hidden.items()},
         merged=_names(ordered(origins.merged)),
@@ -57,14 +64,22 @@ def originals(original: ir.Model, optimised: ir.Model) -> Mapping:
     )
 
 
-def _key(step: Step, sources: list[Step]) -> str:
-    """The name in a profile: a node that came through without a name has its number in the graph as loaded."""
-    if step.own_name:
-        return step.own_name
-    same = [was for was in sources if was.op_type == step.op_type and not was.own_name]
-    if len(same) == 1 and same[0].index is not None:
-        return f"{step.op_type}_{same[0].index}"
-    return step.name
+def _key(step: Step, sources: list[Step], around: str) -> str:
+    """The name in a profile: a node that came through without a name has its number in the graph as loaded.
+
+    So has one in a body that is named like that.
+
+    Args:
+        step: The node.
+        sources: The nodes that it came from.
+        around: The name there of the node in whose body it lies, "" for none.
+    """
+    same = [was for was in sources if was.op_type == step.op_type and was.own_name == step.own_name]
+    number = same[0].index if len(same) == 1 else None
+    numbered = "" if number is None else f"{step.op_type}_{number}"
+    if numbered and step.own_name in ("", numbered):
+        return f"{around}/{numbered}" if around else numbered
+    return step.own_name or step.name
 
 
 def _names(steps: Iterable[Step]) -> tuple[str, ...]:

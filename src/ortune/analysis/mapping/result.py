@@ -12,9 +12,10 @@ class Mapping:
     """The nodes of an optimised graph with the original nodes that they came from.
 
     Names are those of a profile, without ``_kernel_time``. A node without a name has there its operator and ONNX
-    Runtime's number of it, ``Conv_12``. That number is known for nodes that came through as they are; others are
-    ``QLinearConv#7`` here, their place in the optimised graph, until ``as_logged`` has seen a profile. Nodes of one
-    name, in several bodies, are one entry: all their originals together.
+    Runtime's number of it, ``Conv_12``, in a body behind the name of the node around it, ``If_3/Conv_12``. That number
+    is known for nodes that came through as they are; others are ``QLinearConv#7`` here, their place in the optimised
+    graph, until ``as_logged`` has seen a profile. Nodes of one name, in several bodies or in both branches of an If,
+    are one entry: all their originals together.
 
     Attributes:
         of: Nodes of the user's model that each stands for, named as ``mapping.view`` says: first the one that does
@@ -25,6 +26,7 @@ class Mapping:
         vanished: Nodes of the user's model that none stands for. Constants are data and left out.
         why: What became of each of these, in words.
         keys: For nodes without a name: their place in the optimised graph (``Conv#3``) to their name here.
+        around: Of those of them in bodies, by their name here: the name of the node around them.
         hidden: For nodes with several originals, those whose results stay within the node.
         spared: For the same nodes, how often fewer each result is read than by the originals one by one.
         merged: Originals that computed the same as another one, which alone is left and stands for both.
@@ -37,6 +39,7 @@ class Mapping:
     vanished: tuple[str, ...] = ()
     why: dict[str, str] = field(default_factory=dict)
     keys: dict[str, str] = field(default_factory=dict)
+    around: dict[str, str] = field(default_factory=dict)
     hidden: dict[str, tuple[str, ...]] = field(default_factory=dict)
     spared: dict[str, dict[str, float]] = field(default_factory=dict)
     merged: tuple[str, ...] = ()
@@ -54,14 +57,26 @@ def as_logged(mapping: Mapping, logged: Sequence[tuple[str, str]]) -> Mapping:
         logged: Name and operator of the profile's nodes in the order in which they first ran. ONNX Runtime numbers
             in the order of creation and saves in the order of execution, so nodes are told apart by the latter.
     """
-    names = {*mapping.of, *mapping.inserted, *mapping.unmapped}
+    taken = {*mapping.of, *mapping.inserted, *mapping.unmapped}
+    logged_of: dict[str, list[str]] = {}
+    for name, operator in dict.fromkeys(logged):
+        logged_of.setdefault(operator, []).append(name)
+    together: dict[
+        tuple[str, str], list[str]
+    ] = {}  # nodes without a name, by the node around them and operator
+    for key in dict.fromkeys(mapping.keys.values()):
+        together.setdefault((mapping.around.get(key, ""), mapping.operators[key]), []).append(key)
     renamed: dict[str, str] = {}
-    for operator in dict.fromkeys(operator for _, operator in logged):
-        number = re.compile(re.escape(operator) + r"_\d+")
-        numbered = [name for name, op in dict.fromkeys(logged) if op == operator and number.fullmatch(name)]
-        numbered = [name for name in numbered if name not in names]
-        open_ = [
-            key for key in mapping.keys.values() if mapping.operators[key] == operator and _PLACE.search(key)
+    for (outer, operator), keys in together.items():  # those of bodies after the node that holds them
+        path = f"{renamed.get(outer, outer)}/" if outer else ""
+        open_ = [key for key in keys if _PLACE.search(key)]
+        if outer in renamed:
+            known = {key: path + key.removeprefix(f"{outer}/") for key in keys if key not in open_}
+            renamed.update(known)
+            taken.update(known.values())
+        number = re.compile(re.escape(f"{path}{operator}") + r"_\d+")
+        numbered = [
+            name for name in logged_of.get(operator, ()) if number.fullmatch(name) and name not in taken
         ]
         if len(numbered) == len(open_):
             renamed.update(zip(open_, numbered, strict=True))
@@ -75,6 +90,7 @@ def as_logged(mapping: Mapping, logged: Sequence[tuple[str, str]]) -> Mapping:
         inserted={new(name): why for name, why in mapping.inserted.items()},
         unmapped=tuple(map(new, mapping.unmapped)),
         keys={place: new(name) for place, name in mapping.keys.items()},
+        around={new(name): new(outer) for name, outer in mapping.around.items()},
         hidden={new(name): steps for name, steps in mapping.hidden.items()},
         spared={new(name): reads for name, reads in mapping.spared.items()},
         operators={new(name): operator for name, operator in mapping.operators.items()},

@@ -1,0 +1,97 @@
+"""Nodes without a name in bodies, with real ONNX Runtime: each graph numbers its own from 0."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import onnx
+import onnx.parser
+import pytest
+from onnx import numpy_helper
+
+import ortune
+from ortune.records import ProfiledNode
+
+MODEL = """
+<ir_version: 8, opset_import: ["" : 17]>
+bodies (bool a, bool b, float[32,32] x, float[64,64] z, int64 turns) => (float[32,32] y, float[64,64] u)
+{
+    p = MatMul (x, w)
+    h = If (a) <
+        then_branch = t () => (float[32,32] t1) { t0 = MatMul (p, w)  t1 = Tanh (t0) },
+        else_branch = e () => (float[32,32] e1) { e1 = Neg (p) }
+    >
+    u = If (b) <
+        then_branch = r () => (float[64,64] r1) { r0 = MatMul (z, v)  r1 = Relu (r0) },
+        else_branch = o () => (float[64,64] o1) { o1 = Neg (z) }
+    >
+    y = If (a) <
+        then_branch = l () => (float[32,32] l1) {
+            l1 = Loop (turns, a, h) <
+                body = k (int64 i, bool c, float[32,32] s) => (bool c1, float[32,32] s1) {
+                    q = MatMul (s, w)  s1 = Tanh (q)  c1 = Identity (c)
+                }
+            >
+        },
+        else_branch = m () => (float[32,32] m1) { m1 = Neg (h) }
+    >
+}
+"""
+TURNS = 5
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> Path:
+    model = onnx.parser.parse_model(MODEL)
+    draw = np.random.default_rng(0)
+    for name, size in (("w", 32), ("v", 64)):
+        weight = draw.standard_normal((size, size)).astype(np.float32) / size
+        model.graph.initializer.append(numpy_helper.from_array(weight, name))
+    onnx.save(model, tmp_path / "m.onnx")
+    inputs = {"a": True, "b": True, "x": np.ones((32, 32), np.float32), "z": np.ones((64, 64), np.float32)}
+    np.savez(tmp_path / "in.npz", turns=TURNS, **inputs)
+    return tmp_path / "m.onnx"
+
+
+@pytest.mark.usefixtures("few_runs")
+@pytest.mark.parametrize("level", ["all", "disable"])
+def test_each_body_keeps_its_nodes_their_shapes_and_their_time(model: Path, level: str) -> None:
+    folder = model.parent
+    result = ortune.profile(
+        model,
+        inputs=folder / "in.npz",
+        set=["intra=1", f"level={level}"],
+        no_peak=True,
+        store=folder / "store",
+    ).result
+    products = {node.name: node for node in result.nodes if node.op_type == "MatMul"}
+
+    def about(node: ProfiledNode) -> tuple[float, float | None, tuple[str, ...], str, int | None]:
+        return node.calls, node.flops, node.originals, node.inside, node.output_bytes
+
+    small, large = 2 * 32**3, 2 * 64**3
+    assert {name: about(node) for name, node in products.items()} == {
+        "MatMul_0": (1, small, ("MatMul#0",), "", 4 * 32**2),
+        "If_1/MatMul_0": (1, small, ("If#1/then_branch/MatMul#0",), "If_1", 4 * 32**2),
+        "If_2/MatMul_0": (1, large, ("If#2/then_branch/MatMul#0",), "If_2", 4 * 64**2),
+        "If_3/Loop_0/MatMul_0": (
+            TURNS, TURNS * small, ("If#3/then_branch/Loop#0/MatMul#0",), "If_3/Loop_0", 4 * 32**2,
+        ),
+    }  # fmt: skip
+    (together,) = (operator for operator in result.operators if operator.op_type == "MatMul")
+    assert sum(node.time_ns for node in products.values()) == pytest.approx(together.time_ns)
+    assert not [node.name for node in result.nodes if not node.originals]
+
+
+@pytest.mark.usefixtures("few_runs")
+def test_a_name_that_looks_like_a_number_keeps_its_origin(model: Path) -> None:
+    named = onnx.load(model)
+    named.graph.node[2].attribute[0].g.node[0].name = "MatMul_0"
+    onnx.save(named, model)
+    folder = model.parent
+    result = ortune.profile(
+        model, inputs=folder / "in.npz", set=["intra=1"], no_peak=True, store=folder / "store"
+    ).result
+    origins = {node.name: node.originals for node in result.nodes if node.op_type == "MatMul"}
+    assert origins["If_2/MatMul_0"] == ("MatMul_0",) and origins["MatMul_0"] == ("MatMul#0",)
