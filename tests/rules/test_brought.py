@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
 from typing import Literal
@@ -25,7 +26,8 @@ from ortune.records import (
     RewriteSpec,
     TraceInfo,
 )
-from ortune.report import finding_words
+from ortune.report import check_words, finding_words
+from ortune.report.document import Line
 from ortune.rules import Facts, _concerned, prize
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -93,17 +95,26 @@ def test_a_model_of_another_kind_or_size_has_no_estimate(other: str) -> None:
     assert not prize.alike(LIKE, kind) and prize.alike(LIKE, LIKE)
 
 
-def test_the_share_bounds_what_a_fix_brings() -> None:
-    def told(least: float | None, source: Literal["profile", "cost"]) -> str:
-        return finding_words.estimate(mended("GRA017", "hard-swish", least_ratio=least, share_from=source))
+@pytest.mark.parametrize(
+    ("share", "least", "source", "words"),
+    [
+        (0.5, 0.5, "profile", "estimate: at most 2.00x by that share, 1.38x (1.24-1.40) as on ppocrv4-rec"),
+        (0.3, 0.5, "profile", "estimate: at most 1.43x by that share (2.00x with the nodes that could not be mapped)"),
+        (0.15, 0.55, "cost", "estimate: at most about 1.18x by that share (1.82x if they take 3 times their estimate)"),
+        (0.3, 0.1, "cost", "estimate: 1.38x"),  # nothing worth saying bounds it
+        (None, None, "profile", "estimate: 1.38x"),
+    ],
+)  # fmt: skip
+def test_the_share_bounds_what_a_fix_brings(
+    share: float | None, least: float | None, source: Literal["profile", "cost"], words: str
+) -> None:
+    finding = mended("GRA017", "hard-swish", share_ratio=share, least_ratio=least, share_from=source)
+    assert finding_words.estimate(finding).startswith(words)
 
-    assert told(0.5, "profile").startswith("estimate: at most 2.00x, by that share, 1.38x (1.24-1.40)")
-    assert told(0.5, "cost").startswith("estimate: at most about 2.00x")
-    assert told(0.9, "profile") == "estimate: at most 1.11x, by that share", (
-        "more than that was brought elsewhere"
-    )
-    assert told(0.1, "profile").startswith("estimate: 1.38x"), "nothing worth saying bounds it"
-    assert told(None, "profile").startswith("estimate: 1.38x")
+
+def test_what_brought_more_elsewhere_than_the_share_allows_is_no_estimate() -> None:
+    finding = mended("GRA017", "hard-swish", share_ratio=0.1, least_ratio=0.9)
+    assert finding_words.estimate(finding) == "estimate: at most 1.11x by that share"
 
 
 SPELLED_OUT = """
@@ -138,6 +149,29 @@ def test_numbers_do_not_depend_on_the_names_of_nodes(tmp_path: Path, names: str)
     # Four nodes of 4,096 elements beside two products: all that the rewrite takes away counts, not the one it names.
     assert named.where == ("over",) and named.share_ratio is not None and named.share_ratio > 0.2
     assert other.where and all(other.where)
+
+
+def test_the_bound_is_that_of_the_share_on_the_same_line(tmp_path: Path) -> None:
+    model = onnx.parser.parse_model(SPELLED_OUT)
+    for number in range(20):  # more products: the part that the fix changes becomes a smaller one
+        more = onnx.helper.make_node("MatMul", [model.graph.node[-1].input[0], "w"], [f"h{number}"])
+        model.graph.node.insert(len(model.graph.node) - 1, more)
+        model.graph.node[-1].input[0] = f"h{number}"
+    onnx.save(model, tmp_path / "m.onnx")
+    (line,) = (
+        block.text
+        for block in check_words.document(ortune.check(str(tmp_path / "m.onnx"))).blocks
+        if isinstance(block, Line) and "GRA017" in block.text
+    )
+    figures = re.search(
+        r"; (\d+) % of the estimated work; estimate: at most about ([\d.]+)x by that share "
+        r"\(([\d.]+)x if they take 3 times their estimate\)$",
+        line,
+    )
+    assert figures is not None
+    share, bound, largest = (float(text) for text in figures.groups())
+    assert bound == pytest.approx(1 / (1 - share / 100), abs=0.02)
+    assert largest == pytest.approx(1 / (1 - 3 * share / 100), rel=0.1)
 
 
 def test_a_node_named_like_a_weight_or_one_in_a_body_is_not_taken_for_it(tmp_path: Path) -> None:

@@ -21,6 +21,7 @@ from ortune.records import (
 from ortune.report import finding_words
 from ortune.report.compare_outputs import outputs
 from ortune.report.document import Annotation, Block, Document, Level, Line, Points, Tone
+from ortune.report.numbers import whole_percent
 
 NAMED = 3
 
@@ -54,7 +55,7 @@ def _told(finding: Finding) -> str:
     share = f": {evidence}" if evidence else ""
     if finding.share_ratio is not None:
         kind = "of the run" if finding.share_from == "profile" else "of the estimated work"
-        share += f"; {max(1, round(100 * finding.share_ratio))} % {kind}"
+        share += f"; {whole_percent(finding.share_ratio)} {kind}"
     ground = finding_words.estimate(finding)
     share += f"; {ground}" if ground else ""
     mark = " [*]" if _exact(finding) else ""

@@ -24,7 +24,7 @@ from ortune.report.document import (
     stopped,
     table,
 )
-from ortune.report.numbers import change, enough, span
+from ortune.report.numbers import change, enough, span, whole_percent
 from ortune.report.tune_headline import LONGEST_PLAN, counted
 
 _VERDICTS = {
@@ -207,7 +207,7 @@ def _change(fix: TriedFix) -> str:
 
 def _told(finding: Finding, result: DiagnoseResult, pays: set[str]) -> str:
     """A finding with its share, and whether its fix was proven."""
-    share = f"{100 * finding.share_ratio:.0f} % of the run" if finding.share_ratio else ""
+    share = f"{whole_percent(finding.share_ratio)} of the run" if finding.share_ratio else ""
     share = f"; {share}" if share and share not in finding.what else ""
     fix = ""
     if finding.code in pays:

@@ -72,12 +72,22 @@ def estimate(finding: Finding) -> str:
     """What bounds the fix, then what it brought on models alike; "" where neither is known, or it was measured."""
     if finding.verified is not None:
         return ""
-    parts = []
-    if finding.least_ratio is not None and finding.least_ratio >= BOUNDED:
-        about = "" if finding.share_from == "profile" else "about "
-        parts.append(f"at most {about}{factor(1 / finding.least_ratio)}x, by that share")
+    parts = [_bound(finding)] if (finding.least_ratio or 0.0) >= BOUNDED else []
     parts += [_brought(gain) for gain in finding.brought[:GROUNDS]]
     return f"estimate: {', '.join(parts)}" if parts else ""
+
+
+def _bound(finding: Finding) -> str:
+    """The most that the share allows, and that the largest share allows which the nodes may really have."""
+    assert finding.share_ratio and finding.least_ratio
+    share, least = finding.share_ratio, finding.least_ratio
+    measured = finding.share_from == "profile"
+    text = f"at most {'' if measured else 'about '}{factor(1 / (1 - share))}x by that share"
+    if factor(1 / least) == factor(1 / (1 - share)):
+        return text
+    times = f"if they take {(1 - least) / share:.0f} times their estimate"
+    why = "with the nodes that could not be mapped" if measured else times
+    return f"{text} ({factor(1 / least)}x {why})"
 
 
 def _brought(gain: Brought) -> str:

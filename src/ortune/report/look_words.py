@@ -10,7 +10,7 @@ from ortune.providers import short
 from ortune.records import Envelope, LookResult, ModelCost, OperatorTime, RepeatedRegion
 from ortune.report import finding_words, ort_format_words
 from ortune.report.document import Code, Column, Document, Line, Pairs, Points, table
-from ortune.report.numbers import duration, memory, percent, size, three
+from ortune.report.numbers import duration, memory, percent, size, three, whole_percent
 from ortune.report.placement_words import placed
 
 TOP_OPERATORS = 5
@@ -131,10 +131,10 @@ def headline(result: LookResult) -> str:
     top = result.profile.operators[0] if result.profile and result.profile.operators else None
     largest = next(iter(_regions(result)), None)
     if largest is not None and largest.share_from == "profile" and (largest.share_ratio or 0.0) >= DOMINATES:
-        return f"{text}; {_share(largest.share_ratio or 0.0)} in {region_words(largest)}"
+        return f"{text}; {whole_percent(largest.share_ratio or 0.0)} in {region_words(largest)}"
     if top is None:
         return text
-    return f"{text}; {_share(top.share_ratio)} in {top.op_type} ({_nodes_of(top.n_nodes)})"
+    return f"{text}; {whole_percent(top.share_ratio)} in {top.op_type} ({_nodes_of(top.n_nodes)})"
 
 
 def _regions(result: LookResult) -> list[RepeatedRegion]:
@@ -163,7 +163,7 @@ def structure(result: LookResult) -> list[tuple[str, str]]:
         if region.share_ratio is not None:
             of = "the time" if region.share_from == "profile" else "the estimated operations"
             share = region.share_ratio + sum(other.share_ratio or 0.0 for other in others)
-            text += f"; {_share(share)} of {of}"
+            text += f"; {whole_percent(share)} of {of}"
         rows.append(("structure", text))
     return rows
 
@@ -206,7 +206,7 @@ def operator_rows(result: LookResult) -> list[tuple[str, str, str, str]]:
         return []
     several = len({o.provider for o in result.profile.operators}) > 1
     return [
-        (_operator(o, several), _share(o.share_ratio), duration(o.time_ns), _nodes_of(o.n_nodes))
+        (_operator(o, several), whole_percent(o.share_ratio), duration(o.time_ns), _nodes_of(o.n_nodes))
         for o in result.profile.operators[:TOP_OPERATORS]
     ]
 
@@ -214,10 +214,6 @@ def operator_rows(result: LookResult) -> list[tuple[str, str, str, str]]:
 def _operator(row: OperatorTime, several: bool) -> str:
     provider = short(row.provider)
     return f"{row.op_type} on {provider}" if several and provider else row.op_type
-
-
-def _share(ratio: float) -> str:
-    return percent(ratio, 0) if ratio >= 0.01 else "under 1 %"
 
 
 def _nodes_of(count: int) -> str:

@@ -35,6 +35,11 @@ def percent(share: float | None, digits: int = 1) -> str:
     return "nothing" if share is None else f"{100 * share:.{digits}f} %"
 
 
+def whole_percent(share: float) -> str:
+    """A share of a run in whole percents: "21 %", "under 1 %"."""
+    return f"{100 * share:.0f} %" if share >= 0.01 else "under 1 %"
+
+
 def speed(ratio: float) -> str:
     """A time ratio as people say it: 0.90 is "1.11x faster", 1.05 is "1.05x slower"."""
     return f"{factor(1 / ratio)}x faster" if ratio < 1 else f"{factor(ratio)}x slower"

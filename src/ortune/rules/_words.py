@@ -20,8 +20,8 @@ name_of = graphs.name_of
 
 
 def percent(share: float) -> str:
-    """A share in whole percents."""
-    return f"{100 * share:.0f} %"
+    """A share in whole percents; one that would be shown as nothing is told as a small one."""
+    return "under 1 %" if 0 < share < 0.01 else f"{100 * share:.0f} %"
 
 
 def plural(count: int, word: str) -> str:
