@@ -35,7 +35,6 @@ from ortune.report.answer_commands import IN_A_POD
 from ortune.report.difference_words import worded
 from ortune.report.finding_words import measurable, sentence
 from ortune.search.phases import LEAST_CHECKS_S, LEAST_LOAD_S
-from ortune.targets.machine import Machine
 from ortune.trace import export
 from ortune.trace.roofline import below_floor
 from ortune.trials import pairing
@@ -289,9 +288,10 @@ class _Models:
         page = last.done.page if isinstance(last, Measured) else None
         software = page is not None and page.software
         # What a GPU took that is software is held against no machine's peak.
-        peak = None if software else self._peak(sides[0], machine)
+        peak = None if software else self._stored_peak(sides[0])
+        missing = peak is None and not software and not self.options.no_peak
         self.experiment.replay.pass_on()
-        processes = self._processes(baselines)
+        processes = self._processes(baselines, keep_s=self._peak_s() if missing else 0.0)
         # Of several processes the middle one is told in full; names in the profile may differ between them.
         order = sorted(processes[0], key=lambda p: p.attribution.mean_wall_ns)
         shown = order.pop(len(order) // 2)
@@ -305,6 +305,9 @@ class _Models:
             for side, baseline, mine in zip(sides, baselines, processes, strict=True)
         ]
 
+        if missing:
+            peak = self._peak(sides[0])
+
         def held_against(peak: MachinePeak | None) -> ProfileResult:
             return result_of(
                 "", shown.trace, shown.attribution, shown.warmup, graphs[0], peak, sides[0],
@@ -314,7 +317,7 @@ class _Models:
 
         result = held_against(peak)
         if peak is not None and not peak.agreed and below_floor(result.nodes):
-            result = held_against(self._peak(sides[0], machine, peak))
+            result = held_against(self._peak(sides[0], peak))
         if software:  # nobody's times are left to be made shorter
             result = msgspec.structs.replace(result, headroom=None, software=True)
         pace = self.experiment.pace(least_s=LEAST_CHECKS_S)
@@ -355,22 +358,26 @@ class _Models:
             least_s = max(LEAST_LOAD_S, self.options.budget_s)
             baseline.limits.expect(baseline.executor.last.elapsed_ns, least_s=least_s)
 
-    def _peak(
-        self, side: Resolved, machine: Machine, doubted: MachinePeak | None = None
-    ) -> MachinePeak | None:
-        """What the machine can do at most: stored, or measured now; once more where nodes were faster than that."""
-        peak = doubted or load_peak(machine.host, self.options.folder, side.runtime.ort_version)
-        if self.options.no_peak or (peak is not None and doubted is None):
-            return peak
+    def _stored_peak(self, side: Resolved) -> MachinePeak | None:
+        return load_peak(self.experiment.machine.host, self.options.folder, side.runtime.ort_version)
+
+    def _peak_s(self) -> float:
+        """What measuring this machine's peak takes at least."""
+        last = self.experiment.baselines[0].executor.last
+        start_s = 1e-9 * last.elapsed_ns if last is not None else 0.0
+        return peak_s(self.experiment.machine.host.effective_cpus, start_s)
+
+    def _peak(self, side: Resolved, doubted: MachinePeak | None = None) -> MachinePeak | None:
+        """What the machine can do at most, measured in the time that the profile left.
+
+        Args:
+            side: Whose ONNX Runtime is measured.
+            doubted: The stored peak, where nodes were faster than that.
+        """
         again = doubted is not None
-        starts_s = [
-            1e-9 * baseline.executor.last.elapsed_ns if baseline.executor.last is not None else 0.0
-            for baseline in self.experiment.baselines
-        ]
-        needed_s = peak_s(machine.host.effective_cpus, starts_s[0])
-        # The profile comes first: of each side a process under the profiler, one without, and the trace to read.
-        profile_s = 0.0 if again else sum(2 * start_s + self.experiment.answer_s for start_s in starts_s)
-        left_s = self.experiment.pace(profile_s).left_s
+        if again and self.options.no_peak:
+            return doubted
+        needed_s, left_s = self._peak_s(), self.experiment.pace().left_s
         if needed_s > left_s:
             self.no_peak = profile_notes.no_time_for_peak(needed_s)
             self.watch.say(profile_notes.no_peak(self.no_peak, again=again))
@@ -382,28 +389,34 @@ class _Models:
                 side.runtime,
                 self.scratch,
                 self.options.folder,
-                machine,
+                self.experiment.machine,
                 stop=lambda: monotonic.now_s() + needed_s / 2 > ends_s,
             )
         except OrtuneError as error:
-            self.watch.say(profile_notes.no_peak(error.what, again=doubted is not None))
+            self.watch.say(profile_notes.no_peak(error.what, again=again))
             self.no_peak = error.what
             return doubted
 
-    def _processes(self, baselines: Sequence[Baseline]) -> list[list[Process]]:
+    def _processes(self, baselines: Sequence[Baseline], keep_s: float) -> list[list[Process]]:
         """Profiled processes of every side, turn by turn, so that drift hits all alike.
 
         As many, with as many runs, as the time that is left holds; one of the fewest runs in any case.
+
+        Args:
+            baselines: The sides.
+            keep_s: For the machine's peak, where as many processes of half the runs or more fit beside it.
         """
         replay, asked = self.experiment.replay, self.options.processes
         wanted = asked or (PROCESSES if len(baselines) > 1 else 1)
         # What is left once the traces are read and their nodes found, and the answer written.
         left_s = self.clock.left_s - (1 + len(baselines)) * self.experiment.answer_s
-        n, runs = replay.once(
-            "affordable",
-            tuple[int, int],
-            lambda: affordable(baselines, left_s * 1e9, wanted, fixed=asked is not None),
-        )
+
+        def affordable_runs() -> tuple[int, int]:
+            n, runs = affordable(baselines, left_s * 1e9, wanted, fixed=asked is not None)
+            fewer = affordable(baselines, (left_s - keep_s) * 1e9, wanted, fixed=asked is not None)
+            return fewer if fewer[0] == n and 2 * fewer[1] >= runs else (n, runs)
+
+        n, runs = replay.once("affordable", tuple[int, int], affordable_runs)
         if not runs:
             self.watch.say("the shortest profile takes longer than the budget")
             runs = FEWEST_RUNS
