@@ -6,6 +6,7 @@ import json
 import re
 import sys
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -60,20 +61,23 @@ class Call(NamedTuple):
 
 def wrong_calls(file: str, text: str) -> list[str]:
     """What of an emitted file is not in the table, in words."""
-    language = LANGUAGES[file]
+    return list(_wrong_calls(LANGUAGES[file], bare(text), notes(text)))
+
+
+@cache  # files of many plans differ in nothing but what stands in quotes
+def _wrong_calls(language: str, code: str, noted: str) -> tuple[str, ...]:
     types = TYPES[language]
-    wrong = [f"{language}: no type {name}" for name in unknown_types(language, text)]
-    noted = notes(text)
+    wrong = [f"{language}: no type {name}" for name in unknown_types(language, code)]
     # Notes are prose with names in it: "call it with new ones" makes nothing.
     unknown = {name for name in unknown_types(language, noted) if name[0].isupper()}
     wrong += [f"{language}: no type {name}, which a note names" for name in unknown]
-    for call in [*calls(language, text), *calls(language, noted, IN_NOTES[language])]:
+    for call in [*calls(language, code), *calls(language, noted, IN_NOTES[language])]:
         allowed = types[call.type].get(call.member)
         if allowed is None:
             wrong.append(f"{language}: {call.type} has no {call.member}")
         elif (call.given is None and allowed) or (call.given is not None and call.given not in allowed):
             wrong.append(f"{language}: {call.type}.{call.member} with {call.given}, which takes {allowed}")
-    return wrong
+    return tuple(wrong)
 
 
 def notes(text: str) -> str:

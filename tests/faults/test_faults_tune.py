@@ -249,6 +249,7 @@ def test_a_comparison_that_is_killed_goes_on_and_measures_nothing_twice(box: Box
     assert whole and f"{whole} trials reused" in done.err + done.out
 
 
+@pytest.mark.long  # a comparison stands above, and verbs of all kinds in tests/simulation
 def test_a_look_at_the_noise_that_is_killed_goes_on_and_measures_nothing_twice(box: Box) -> None:
     words = ("doctor", "m.onnx", "--json")
     running = box.start(*words, python=FEW_TURNS)

@@ -10,6 +10,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 from targets_here import discovered, runtimes_here
 
+from chromium import hardly_warm
 from ortune import knobs, targets
 from ortune.inputs.feed_files import write_feeds
 from ortune.inputs.value_files import read_index
@@ -105,12 +106,18 @@ SEEN: dict[str, list[Outcome]] = {}
 
 
 @pytest.fixture
-def group(target: Target, runtime: Runtime, tmp_path_factory: pytest.TempPathFactory) -> list[Outcome]:
+def group(
+    target: Target,
+    runtime: Runtime,
+    tmp_path_factory: pytest.TempPathFactory,
+    monkeypatch: pytest.MonkeyPatch,
+) -> list[Outcome]:
     """Three trials alive together: one that is watched, one that fails, and one that is neither.
 
     They are run once for all that look at them: a browser takes seconds to start.
     """
     if target.name not in SEEN:
+        hardly_warm(monkeypatch)
         trials = Trials(tmp_path_factory.mktemp(target.name), target, runtime)
         path = model(trials.folder / "m.onnx")
         bad = model(trials.folder / "bad.onnx", "NoSuchOperator", "nobody")

@@ -320,6 +320,7 @@ def test_the_graph_that_ran_on_a_gpu_tells_whose_its_nodes_are(
     assert found == {"Mul": ("first",), "Relu": ("act",), "Shrink": ("shrink",), "Add": ("last",)}
 
 
+@pytest.mark.long  # whose the nodes of a GPU are stands above, with nodes that are not fused
 @pytest.mark.xdist_group("browser")
 def test_fused_nodes_in_another_layout_are_told_apart(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
