@@ -111,6 +111,18 @@ def _own_interpreter_asked_once() -> Iterator[None]:
 
 
 @pytest.fixture(scope="session", autouse=True)
+def _peaks_are_measured_in_a_moment() -> Iterator[None]:
+    """No test asks how fast this machine is; whole peaks take all of its CPUs for ten seconds, thrice beside others."""
+    from ortune.profiling import peaks
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(peaks.measure_peak.__kwdefaults__, "seconds", 0.05)
+        patch.setattr(peaks, "_MOST_ARRAY", peaks._LEAST_ARRAY)
+        patch.setattr(peaks, "_RETRIES", 0)
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
 def _shared_browsers_end() -> Iterator[None]:
     """What a worker of the test run has started for several tests ends with it."""
     yield

@@ -34,11 +34,8 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def measured(store: Path) -> MachinePeak:
     (store / "scratch").mkdir()
     with pytest.MonkeyPatch.context() as patch:
-        # What a neighbour disturbed is as good here, and so is what the arrays leave in a cache.
-        patch.setattr(peaks, "_RETRIES", 0)
-        patch.setattr(peaks, "_QUIET_SHARE", 1e9)
-        patch.setattr(peaks, "_MOST_ARRAY", peaks._LEAST_ARRAY)
-        return measure_peak(probe(sys.executable), store / "scratch", store, Machine(), seconds=0.05)
+        patch.setattr(peaks, "_QUIET_SHARE", 1e9)  # what a neighbour disturbed is as good here
+        return measure_peak(probe(sys.executable), store / "scratch", store, Machine())
 
 
 @pytest.mark.parametrize(
@@ -117,7 +114,6 @@ class Beside(Machine):
 def test_beside_others_nothing_is_measured_kept_or_used(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(peaks, "_RETRIES", 0)
     machine = Beside()
     machine.others = HOST.cores - 0.5
     with pytest.raises(MeasurementError, match="other programs took"):
@@ -146,9 +142,7 @@ def test_a_peak_that_nodes_exceed_is_measured_again(
     measured: MachinePeak, store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Taken beside a neighbour, a tenth of what the machine can do was stored."""
-    monkeypatch.setattr(peaks, "_RETRIES", 0)
     monkeypatch.setattr(peaks, "_QUIET_SHARE", 1e9)
-    monkeypatch.setattr(peaks, "_MOST_ARRAY", peaks._LEAST_ARRAY)
     (key, entry), *_ = msgspec.json.decode((store / FILE).read_bytes()).items()
     for kind in ("flops_per_s", "int8_ops_per_s", "bytes_per_s"):
         entry["peak"][kind] = {threads: rate / 1000 for threads, rate in entry["peak"][kind].items()}
