@@ -61,24 +61,24 @@ def load(
     custom_ops: Sequence[str | os.PathLike[str]] = (),
     fallback: bool = False,
 ) -> InferenceSession:
-    """The session of a bundle, configured as it was measured.
+    """Creates the session of a bundle, configured as it was measured.
 
-    Warns on another CPU than the one that was tuned on; a model that is bound to its CPU and its ONNX Runtime is
-    replaced by the plain one where either is another. Warns too when the process was started without the variables
-    or the allocator that belong to the settings, and of settings of the call, which no session can hold. Transparent
-    huge pages are turned off for the whole process where the settings say so.
+    Warns if this is not the CPU that was tuned on, if the process was started without a required variable or
+    allocator, and about settings of a call, which a session cannot store. A model that is bound to its CPU and ONNX
+    Runtime version is replaced by the original one if either differs. Transparent huge pages are disabled for the
+    whole process if the plan has that setting.
 
     Args:
         path: The folder ``NAME.ortune``.
-        providers: Execution providers in place of the bundle's.
+        providers: Execution providers to use instead of the bundle's.
         custom_ops: Libraries with custom operators to register. Those in the bundle are native code, so they
-            are loaded only when they are named here.
-        fallback: Where an execution provider is not available, run the untouched model with ONNX Runtime's defaults on
-            the CPU, with a warning.
+            are loaded only if you name them here.
+        fallback: If an execution provider is not available, warn and run the original model with ONNX Runtime's
+            defaults on the CPU.
 
     Raises:
-        UsageError: It is no bundle, it is damaged, onnxruntime is missing, this version lacks a setting, or an
-            execution provider is not available and no fallback was asked for.
+        UsageError: The folder is not a bundle or is damaged, onnxruntime is missing, this version lacks a setting, or
+            an execution provider is not available and ``fallback`` is False.
     """
     folder = Path(path)
     info = _index(folder)
@@ -97,7 +97,7 @@ def load(
         raise UsageError(
             f"a setting cannot be applied with onnxruntime {ort.__version__}: {error}",
             where=str(folder / INDEX),
-            do=f"use onnxruntime {version}, or make the bundle again",
+            do=f"use onnxruntime {version}, or create the bundle again",
         ) from error
 
 
@@ -111,7 +111,7 @@ def _session(
 ) -> InferenceSession:
     if _is_of_a_page(info):
         raise UsageError(
-            "the bundle is for a browser", where=str(folder), do="import load.web.mjs in the page instead"
+            "the bundle is for a browser", where=str(folder), do="import its load.web.mjs in your page"
         )
     host = info.get("host") or {}
     other = other_hardware(host)
@@ -121,11 +121,14 @@ def _session(
     tuned_cpus = host["effective_cpus"] if host else 1
     settings = [{**s, "value": _here(s["value"], tuned_cpus)} for s in applied(info["plan"]["settings"])]
     if other:
-        use = "the plain model is used" if plain else "other settings may be faster here"
-        use += "; results in 8 bits differ between processors" if info.get("calibration") else ""
-        _warn(f"tuned on another CPU ({other}): {use}; tune again here")
+        use = "the original model is used" if plain else "other settings may be faster here"
+        use += "; 8-bit results differ between processors" if info.get("calibration") else ""
+        _warn(f"tuned on another CPU ({other}): {use}; run ortune tune on this machine")
     elif plain:
-        _warn(f"the model is for another ONNX Runtime ({build}): the plain model is used; tune again with it")
+        _warn(
+            f"the model was optimised for another ONNX Runtime ({build}): the original model is used; "
+            "rerun ortune tune with this version"
+        )
     if other or cpus() < tuned_cpus:
         # Numbered CPUs mean nothing on another machine.
         settings = [s for s in settings if "affinit" not in s["key"]]
@@ -143,11 +146,13 @@ def _session(
         _warn(on)
     calls = [f"{s['knob']}={as_text(s['value'])}" for s in settings if _is_of_the_call(s)]
     if calls:
-        _warn(f"no session can hold {', '.join(calls)}: call it as run() of the bundle's load.py does")
+        _warn(
+            f"not applied: {', '.join(calls)}; a session cannot store it, so call run() of the bundle's load.py"
+        )
     if (folder / "custom_ops").is_dir() and not custom_ops:
         names = [str(p) for p in sorted((folder / "custom_ops").iterdir())]
         raise UsageError(
-            "the model has custom operators, whose libraries are loaded only when named",
+            "the model needs custom operator libraries, and they are loaded only if you name them",
             where=str(folder),
             do=f"load(..., custom_ops={names})",
         )
@@ -171,16 +176,16 @@ def _on_the_cpu(
     *,
     fallback: bool,
 ) -> InferenceSession:
-    """The untouched model with ONNX Runtime's defaults, where a provider is missing and this was asked for."""
+    """A CPU session of the original model with ONNX Runtime's defaults; an error unless ``fallback`` is set."""
     if not fallback:
         needed = pip_words(info.get("requirements"))
         install = f"pip install {needed}, or " if needed else ""
         raise UsageError(
             missing,
             where=str(folder),
-            do=f"{install}load(..., fallback=True) for the untouched model on the CPU",
+            do=f"{install}use load(..., fallback=True) to run the original model on the CPU",
         )
-    _warn(f"{missing}: the untouched model runs on the CPU")
+    _warn(f"{missing}: the original model runs on the CPU")
     options = ort.SessionOptions()
     for library in custom_ops:
         options.register_custom_ops_library(os.fspath(library))
@@ -213,7 +218,7 @@ def _warn(text: str) -> None:
 def _index(folder: Path) -> dict[str, Any]:
     """``ortune.json``, checked as far as loading needs it."""
     index = folder / INDEX
-    again = "make the bundle again"
+    again = "create the bundle again"
     try:
         info = json.loads(files.read(index).decode())
     except OSError as error:
@@ -224,7 +229,9 @@ def _index(folder: Path) -> dict[str, Any]:
         raise UsageError(f"cannot be read: {error}", where=str(index), do=again) from error
     if not isinstance(info, dict) or info.get("schema") != SCHEMA:
         schema = info.get("schema") if isinstance(info, dict) else None
-        raise UsageError(f"is of version {schema!r}, not {SCHEMA!r}", where=str(index), do=again)
+        raise UsageError(
+            f"the bundle has schema {schema!r}; {SCHEMA!r} is required", where=str(index), do=again
+        )
     names = [info.get("model"), *filter(None, [info.get("plain_model")])]
     plan = info.get("plan")
     settings = plan.get("settings") if isinstance(plan, dict) else None
@@ -232,7 +239,7 @@ def _index(folder: Path) -> dict[str, Any]:
         raise UsageError("the model name or the settings are missing", where=str(index), do=again)
     for name in names:
         if not is_inside(name):
-            raise UsageError(f"names a model outside the bundle: {name!r}", where=str(index))
+            raise UsageError(f"the model is outside the bundle: {name!r}", where=str(index))
         if not os.path.isfile(folder / name):  # noqa: PTH113 -- Path.is_file raises for a name that is too long
             raise UsageError(f"the model {name} is missing", where=str(folder), do=again)
     return info
@@ -246,7 +253,7 @@ def _with_allocator(settings: list[dict[str, Any]]) -> tuple[list[dict[str, Any]
         return settings, ""
     # On the C library's malloc ONNX Runtime is slower without its arena than with it.
     kept = [s for s in settings if s["key"] != "enable_cpu_mem_arena" or s["value"]]
-    return kept, missing + (", so the arena stays on" if kept != settings else "")
+    return kept, missing + ("; the arena stays on" if kept != settings else "")
 
 
 def _is_of_a_page(info: dict[str, Any]) -> bool:
@@ -304,10 +311,10 @@ def _providers(info: dict[str, Any], settings: list[dict[str, Any]]) -> list[Pro
     specs = [(p["name"], dict(p.get("options") or {})) for p in info["plan"]["providers"]]
     for name, own in specs:
         if not (isinstance(name, str) and name.isascii() and name.isidentifier()):
-            raise ValueError(f"{name!r} is no execution provider")
+            raise ValueError(f"{name!r} is not an execution provider")
         refused = refused_option(own, allowed()["providers"].get(name, ()))
         if refused:
-            raise ValueError(f"{refused} is no option of {name} that a bundle may set")
+            raise ValueError(f"a bundle cannot set {refused} of {name}")
     specs = specs or [(CPU.name, {})]
     for name, own in specs:
         for setting in settings:

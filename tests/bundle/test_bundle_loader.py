@@ -125,7 +125,7 @@ def test_warns_on_another_cpu_and_takes_the_plain_model(tmp_path: Path, make_bun
         rewritten=matmul(tmp_path / "cache" / "net.onnx"), hardware_bound=True, host=other,
     )  # fmt: skip
     (bundle / "net.onnx").write_bytes(b"must not be read")
-    with pytest.warns(UserWarning, match="no avx2048 here.*the plain model is used") as caught:
+    with pytest.warns(UserWarning, match="no avx2048 here.*the original model is used") as caught:
         session = ortune.load(bundle)
     assert caught[0].filename == __file__
     level = session.get_session_options().graph_optimization_level
@@ -144,7 +144,7 @@ def test_native_code_of_a_bundle_is_loaded_only_when_named(tmp_path: Path, make_
     bundle = make_bundle(
         matmul(tmp_path / "net.onnx"), FEEDS, workload=Workload(cases=(), custom_ops=(str(library),))
     )
-    with pytest.raises(UsageError, match="only when named") as caught:
+    with pytest.raises(UsageError, match="only if you name them") as caught:
         ortune.load(bundle)
     assert "0-libops.so" in caught.value.do
 
@@ -156,8 +156,8 @@ def test_native_code_of_a_bundle_is_loaded_only_when_named(tmp_path: Path, make_
         ("", "cannot be read"),
         ('{"schema": "ortune/bu', "cannot be read"),
         ("\xff\xfe", "cannot be read"),
-        ("[]", "is of version None"),
-        ('{"schema": "ortune/bundle/99"}', "is of version 'ortune/bundle/99'"),
+        ("[]", "schema None"),
+        ('{"schema": "ortune/bundle/99"}', "schema 'ortune/bundle/99'"),
         ('{"schema": "ortune/bundle/1"}', "the model name"),
         ('{"schema": "ortune/bundle/1", "model": 3, "plan": {"settings": {}}}', "the model name"),
         (
@@ -212,8 +212,8 @@ def test_another_onnxruntime_takes_the_plain_model(tmp_path: Path, make_bundle: 
             session = ortune.load(bundle)
         said = [str(w.message) for w in caught]
         assert said == bound * [
-            f"the model is for another ONNX Runtime (onnxruntime {ort.__version__} here, tuned with 0.1.0): "
-            "the plain model is used; tune again with it"
+            f"the model was optimised for another ONNX Runtime (onnxruntime {ort.__version__} here, tuned with 0.1.0): "
+            "the original model is used; rerun ortune tune with this version"
         ]
         assert session.get_session_options().graph_optimization_level.name == level
 
@@ -233,9 +233,7 @@ def test_a_bundle_that_is_not_bound_is_as_it_is_on_another_cpu(tmp_path: Path, m
 def test_what_belongs_to_the_call_is_named(tmp_path: Path, make_bundle: Bundle) -> None:
     settings: dict[str, Value] = {"call_style": "io_binding", "memory_arena_shrinkage": "cpu:0"}
     bundle = make_bundle(matmul(tmp_path / "net.onnx"), FEEDS, settings)
-    said = (
-        r"no session can hold call_style=io_binding, memory_arena_shrinkage=cpu:0: .* run\(\) of .* load.py"
-    )
+    said = r"not applied: call_style=io_binding, memory_arena_shrinkage=cpu:0; .* run\(\) of .* load.py"
     with pytest.warns(UserWarning, match=said) as caught:
         ortune.load(bundle)
     assert caught[0].filename == __file__
@@ -252,7 +250,7 @@ with warnings.catch_warnings(record=True) as caught:
     print(ortune.load({str(bundle)!r}).get_session_options().enable_cpu_mem_arena)
 print([str(w.message) for w in caught if "Debian" in str(w.message)])
 """
-    lost = "not in this process: mimalloc (Debian: apt install libmimalloc-dev), so the arena stays on"
+    lost = "allocator not loaded: mimalloc (Debian: apt install libmimalloc-dev); the arena stays on"
     assert run(code).splitlines() == ["True", repr([lost])]
     preloaded = run(code, LD_PRELOAD=str(platform.allocator_library("mimalloc")))
     assert preloaded.splitlines() == ["False", "[]"]

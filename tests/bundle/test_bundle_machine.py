@@ -67,7 +67,7 @@ def test_threads_are_bounded_on_fewer_cpus_alone(tmp_path: Path) -> None:
 @pytest.mark.parametrize("library", [object(), type("Refuses", (), {"prctl": lambda *_: -1})()])
 def test_huge_pages_that_stay_on_are_told(monkeypatch: pytest.MonkeyPatch, library: object) -> None:
     monkeypatch.setattr(machine.ctypes, "CDLL", lambda _: library)
-    assert machine.forbid_huge_pages().startswith("not set: transparent_huge_pages=never")
+    assert machine.forbid_huge_pages().startswith("cannot set transparent_huge_pages=never")
 
 
 def test_this_machine_is_as_the_tuner_reads_it() -> None:
@@ -146,7 +146,7 @@ def test_an_allocator_is_in_the_process_or_is_not(tmp_path: Path) -> None:
     )
     assert machine.without_allocator([], "", tmp_path) == ""
     assert machine.without_allocator(["tcmalloc"], "", tmp_path) == ""
-    said = "not in this process: jemalloc (Debian: apt install libjemalloc-dev)"
+    said = "allocator not loaded: jemalloc (Debian: apt install libjemalloc-dev)"
     # What was to be preloaded is no proof that it was.
     assert machine.without_allocator(["tcmalloc", "jemalloc"], "/gone/libjemalloc.so.2", tmp_path) == said
 

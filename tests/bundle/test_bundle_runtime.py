@@ -44,7 +44,7 @@ def test_it_says_what_it_needs_and_runs_there(tmp_path: Path, make_bundle: Bundl
         "RUN pip install --no-cache-dir onnxruntime-openvino==1.24.1"
         in (bundle / "deploy" / "Dockerfile").read_text()
     )
-    assert "needs an ONNX Runtime 1.24.1 that was built with it" in (bundle / "load.cpp").read_text()
+    assert "needs ONNX Runtime 1.24.1 built with it" in (bundle / "load.cpp").read_text()
     there = run_python(bundle / "load.py", python=found.runtime.python)
     assert there.returncode == 0, there.stderr
     assert "with OpenVINOExecutionProvider" in there.stdout
@@ -52,7 +52,8 @@ def test_it_says_what_it_needs_and_runs_there(tmp_path: Path, make_bundle: Bundl
     here = run_python(bundle / "load.py")
     assert here.returncode == 1
     assert (
-        f"OpenVINOExecutionProvider is not available here: {COMMAND}, or load(fallback=True)" in here.stderr
+        f"OpenVINOExecutionProvider is not available here: {COMMAND}, or use load(fallback=True)"
+        in here.stderr
     )
     with pytest.raises(UsageError) as refusal:
         ortune.load(bundle)
@@ -65,8 +66,8 @@ def runs_on_the_cpu_when_asked(bundle: Path) -> None:
     here = run_python(bundle / "load.py", "--fallback")
     assert here.returncode == 0, here.stderr
     assert f"with {CPU}" in here.stdout
-    assert "the untouched model runs on the CPU" in here.stderr
-    with pytest.warns(UserWarning, match="the untouched model runs on the CPU"):
+    assert "the original model runs on the CPU" in here.stderr
+    with pytest.warns(UserWarning, match="the original model runs on the CPU"):
         session = ortune.load(bundle, fallback=True)
     assert session.get_providers() == [CPU]
 

@@ -164,7 +164,7 @@ def test_the_lines_to_paste_are_javascript(tmp_path: Path) -> None:
     lines = javascript_lines(plan, "net.onnx")
     assert lines == javascript_lines(portable(plan), "net.onnx")
     assert lines.splitlines() == [
-        "// Serve the page cross-origin isolated (COOP and COEP headers): else it has one thread.",
+        "// Serve the page cross-origin isolated (COOP and COEP headers); otherwise it has one thread.",
         'import * as ort from "onnxruntime-web/wasm";',
         "",
         "ort.env.wasm.numThreads = 2;",
@@ -386,7 +386,7 @@ def test_a_second_bundle_of_a_page_tells_that_the_first_one_started_it(
     both = page().replace("await load();", f"await load(); {later}")
     found = answered({"/ort/": web_modules / "onnxruntime-web" / "dist", **bundles, "/": both}, HEADERS)
     assert found.get("provider") == "wasm", found
-    said = [line for line in found["said"] if "was started in this page" in line]
+    said = [line for line in found["said"] if "already runs in this page" in line]
     assert len(said) == 1 and said[0].index('"numThreads":1') < said[0].index('"numThreads":2'), found["said"]
 
 

@@ -240,7 +240,7 @@ def test_snippet_says_what_to_start_with() -> None:
     both = python_lines(Plan(settings={"process_affinity": "0,2", "transparent_huge_pages": "never"}))
     assert both.splitlines()[:2] == [
         "# start with: taskset -c 0,2 python ...",
-        "# transparent_huge_pages=never: start it from a program that called prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0)",
+        "# transparent_huge_pages=never: start it from a program that calls prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0)",
     ]
     assert python_lines(Plan(settings={"transparent_huge_pages": "system"})) == python_lines(Plan())
 
@@ -266,13 +266,15 @@ def test_pasted_code_has_every_channel_of_a_plan_or_says_what_is_lost() -> None:
         custom_ops=("/lib/ops.so",),
     )
     assert "options.register_custom_ops_library('/lib/ops.so')" in text
-    assert "session.run_with_iobinding(binding, run_options)" in text and "loses" in text
+    assert (
+        "session.run_with_iobinding(binding, run_options)" in text and "session.run does not use it" in text
+    )
     page = Plan(settings={"web_threads": 4}, providers=(ProviderSpec(name="wasm"),))
     assert "cross-origin isolated" in javascript_lines(page)
     alone = Plan(settings={"web_threads": 1}, providers=page.providers)
     assert "cross-origin isolated" not in javascript_lines(alone)
     both = Plan(providers=(ProviderSpec(name="webgpu"), *page.providers))
-    assert "Where webgpu is not there: wasm" in javascript_lines(both)
+    assert "If webgpu is not available, load.web.mjs of the bundle tries wasm next" in javascript_lines(both)
 
 
 PROOF = Comparison(

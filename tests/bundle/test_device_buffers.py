@@ -57,7 +57,7 @@ def test_load_py_has_the_graph_and_no_other_language_has_it() -> None:
     for name in LANGUAGES:
         assert f'"{OPTION}"' not in files[name]
         assert "prefer_nhwc" in files[name] or name == "load.swift"  # which appends no provider of NVIDIA's
-        assert f"{OPTION}=1 of {CUDA.name}" in files[name] and "load.py alone keeps" in files[name]
+        assert f"{OPTION}=1 of {CUDA.name}" in files[name] and "only load.py keeps them" in files[name]
 
 
 def test_lines_to_paste_and_ortune_load_replay_nothing() -> None:

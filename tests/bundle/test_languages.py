@@ -144,7 +144,7 @@ def test_an_arena_is_off_only_with_the_allocator_that_it_was_measured_with(file:
     off: dict[str, Value] = {"enable_cpu_mem_arena": False}
     both = emitted({**off, "allocator": "mimalloc"})[file]
     assert len(condition.findall(both)) == 1
-    assert "mimalloc (Debian: apt install libmimalloc-dev), so the arena stays on" in both
+    assert "mimalloc (Debian: apt install libmimalloc-dev); the arena stays on" in both
     assert not condition.search(emitted(off)[file])
     alone = emitted({"allocator": "mimalloc"})[file]
     assert not condition.search(alone) and "stays on" not in alone
@@ -170,11 +170,11 @@ def test_a_bundle_that_is_not_bound_names_no_plain_model(file: str) -> None:
         ("load.cpp", "enable_mem_reuse", False, "enable_mem_reuse=0: the C++ binding has no such option"),
         ("load.cpp", "process_affinity", "0,2", "process_affinity=0,2: start it with: taskset -c 0,2 PROGRAM"),
         ("Load.cs", "call_style", "io_binding", "session.CreateIoBinding()"),
-        ("Load.java", "arena_extend_strategy", "same_as_requested", "the Java binding registers no shared arena"),
-        ("Load.kt", "call_style", "io_binding", "the Kotlin binding has no bound inputs"),
+        ("Load.java", "arena_extend_strategy", "same_as_requested", "the Java binding cannot register a shared arena"),
+        ("Load.kt", "call_style", "io_binding", "the Kotlin binding has no I/O binding"),
         ("load.swift", "inter_op_num_threads", 2, "inter_op_num_threads=min(2, cpus): the Swift binding has no such"),
-        ("load.swift", "allocator", "mimalloc", "allocator=mimalloc: nothing preloads it there"),
-        ("load.swift", "global_thread_pool", 2, "the Swift binding makes no global pool"),
+        ("load.swift", "allocator", "mimalloc", "allocator=mimalloc: it cannot be preloaded there"),
+        ("load.swift", "global_thread_pool", 2, "the Swift binding cannot create a global thread pool"),
         ("load.rs", "transparent_huge_pages", "never", "prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0)"),
         ("load.rs", "ort_intra_op_num_threads", 2, "// Start the process with: ORT_INTRA_OP_NUM_THREADS=2 "),
         ("Load.cs", "malloc_huge_pages", "thp", "// Start the process with: GLIBC_TUNABLES=glibc.malloc.hugetlb=1"),
@@ -240,7 +240,7 @@ def test_node_says_what_to_do_instead_of_what_it_cannot_set() -> None:
         ("intra_op_thread_affinities=1;2", "the Node binding has no such option; load.py sets it"),
         ("provider ImaginaryExecutionProvider", "the Node binding cannot append it; load.py can"),
         ("device_id=0 of CUDAExecutionProvider", "the Node binding has no such option; load.py can"),
-        ("custom operators of a<a>.so", "the Node binding loads no library of operators; load.py does"),
+        ("custom operators of a<a>.so", "the Node binding cannot load operator libraries; load.py can"),
     ):
         assert f"// {setting}\n//     {do}\n" in text
 
@@ -289,7 +289,7 @@ def test_no_language_captures_without_buffers_that_stay(knob: str, file: str) ->
     key = knobs.find(knob).key
     assert f'"{key}"' not in code
     # A binding without the provider says that alone.
-    assert "a replay reads and writes buffers that stay on the GPU" in text or "cannot append it" in text
+    assert "graph replay needs buffers that stay on the GPU" in text or "cannot append it" in text
 
 
 def test_python_captures_with_its_buffers() -> None:

@@ -24,7 +24,7 @@ def test_every_schema_is_in_the_table_of_documents(schema: str) -> None:
 def test_every_verb_has_a_page_and_a_row() -> None:
     found = set(verbs())
     assert {"look", "profile"} < found
-    rows = set(re.findall(r"(?m)^\| [^|]+ \| `ortune (\w+)[ `]", INDEX.partition("## Which verb")[2]))
+    rows = set(re.findall(r"(?m)^\| [^|]+ \| `ortune (\w+)[ `]", INDEX.partition("## Which command")[2]))
     assert found - {"look"} <= rows
     for verb in found:
         title = (DOCS / f"{verb}.md").read_text(encoding="utf-8").partition("\n")[0]

@@ -15,6 +15,8 @@ PAGES = [*sorted((ROOT / "docs").rglob("*.md")), ROOT / "README.md", ROOT / "CHA
 PLACEHOLDER = re.compile(r"\{[^{}]*\}")
 """Of the page of messages: names of code, which nobody reads as a sentence."""
 SPOKEN = [*sorted((ROOT / "src" / "ortune").rglob("*.py"))]
+EMITTED = [*sorted((ROOT / "src" / "ortune").rglob("*.j2"))]
+"""Code and pages for users; what braces and ``@@`` hold is filled in, and read where it is written."""
 
 
 def texts(path: Path) -> Iterator[tuple[int, str]]:
@@ -33,6 +35,10 @@ def read() -> Iterator[tuple[str, str]]:
     """(file and line, text) of all that users read."""
     for path in SPOKEN:
         yield from ((f"{path.name}:{line}", text) for line, text in texts(path))
+    for path in EMITTED:
+        yield from (
+            (f"{path.name}:{i}", text) for i, text in enumerate(path.read_text("utf-8").splitlines(), 1)
+        )
     for path in PAGES:
         yield from (
             (f"{path.name}:{i}", PLACEHOLDER.sub("", text) if path.stem == "messages" else text)

@@ -237,7 +237,7 @@ def test_a_plug_in_for_a_later_onnxruntime_is_a_failure_with_its_reason(
 def test_a_wheel_of_the_users_own_is_adopted(cache: Path, tmp_path: Path) -> None:
     wheel = tmp_path / "onnxruntime_openvino-1.24.1-cp311-cp311-linux_x86_64.whl"
     assert recipes(str(wheel)) == ()
-    with pytest.raises(UsageError, match="no readable wheel"):
+    with pytest.raises(UsageError, match="not a readable ONNX Runtime wheel"):
         ortune.runtime("add", str(wheel))
     wheel.write_bytes(b"no wheel")
     (recipe,) = require_recipes(str(wheel))

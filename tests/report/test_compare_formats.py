@@ -487,7 +487,7 @@ def test_a_difference_without_a_gate_is_a_warning() -> None:
 )
 def test_a_forecast_is_as_rough_as_it_is_known(seconds: float, said: str) -> None:
     made = golden.comparison(verdict="inconclusive", more_blocks=80, more_s=seconds)
-    assert compare_headline.seen(made).endswith(f", about {said} more would tell")
+    assert compare_headline.seen(made).endswith(f" (about {said} more may settle it)")
 
 
 def test_nothing_is_forecast_where_nothing_is_known_of_the_time() -> None:

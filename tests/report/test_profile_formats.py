@@ -151,9 +151,7 @@ def test_how_nodes_met_is_said_where_it_is_not_known_what_they_stand_for() -> No
     )
     assert "the rest further nodes differ by -400 us together" in text
     one = msgspec.structs.replace(found, by_name=1, by_order=0)
-    assert "1 by name: what this node stands for in a model is not known" in flat(
-        shown(profiled(against=one), 200)
-    )
+    assert "1 by name: its origin in the model is unknown" in flat(shown(profiled(against=one), 200))
     assert "matched" not in shown(KINDS["difference"], 200)
 
 

@@ -104,7 +104,7 @@ def test_an_equation_of_what_an_equation_gives() -> None:
 @pytest.mark.parametrize(
     ("equation", "shapes", "why"),
     [
-        ("ij,jk->k", ((2, 3), (3, 4)), "sums over a tensor alone"),
+        ("ij,jk->k", ((2, 3), (3, 4)), "sums over an index of a single tensor"),
         ("ii->i", ((3, 3),), "a repeated index"),
         ("...ij,...jk->...ik", ((2, 3, 4), (2, 4, 5)), "an ellipsis"),
     ],

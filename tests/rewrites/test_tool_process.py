@@ -158,7 +158,7 @@ def test_a_library_of_operators_that_is_not_there(plain: Path, tmp_path: Path) -
 
 def test_a_task_that_is_not_known(plain: Path, tmp_path: Path) -> None:
     tool = ToolProcess(runtime=HERE, folder=tmp_path)
-    assert failure(tool, plain, tmp_path / "after.onnx", task="fly").what == "this worker knows no task 'fly'"
+    assert failure(tool, plain, tmp_path / "after.onnx", task="fly").what == "unknown task 'fly'"
 
 
 @pytest.mark.skipif(os.name != "posix", reason="interpreters that are scripts")

@@ -234,7 +234,7 @@ def test_denormals_are_counted_and_not_sampled(tmp_path: Path) -> None:
     )
     result = ortune.check(str(tmp_path / "m.onnx"), preview=True).result
     (finding,) = (f for f in result.models[0].findings if f.code == "PRC005")
-    assert finding.what == "1 weight with denormal numbers, up to 22 % of a tensor: w"
+    assert finding.what == "1 weight contains denormal numbers, up to 22 % of a tensor: w"
 
 
 def test_what_seldom_pays_is_said_by_those_who_measure_its_fix_alone(tmp_path: Path) -> None:

@@ -40,14 +40,14 @@ def read(path: Path) -> BundleInfo:
         raise UsageError(f"cannot be read: {error}", where=str(index), do=_AGAIN) from error
     if info.schema != SCHEMA:
         raise UsageError(
-            f"is of version {info.schema!r}, not {SCHEMA!r}",
+            f"the bundle has schema {info.schema!r}; {SCHEMA!r} is required",
             where=str(index),
             do=_AGAIN,
         )
     for name in (info.model, *filter(None, [info.plain_model])):
         # A bundle comes from elsewhere: it must not reach outside its own folder.
         if not is_inside(name):
-            raise UsageError(f"names a model outside the bundle: {name!r}", where=str(index))
+            raise UsageError(f"the model is outside the bundle: {name!r}", where=str(index))
         if not files.is_file(path / name):
             raise UsageError(f"the model {name} is missing", where=str(path), do=_AGAIN)
     return info

@@ -23,7 +23,7 @@ PACKAGES = {
 
 
 def cpus(root: Path = _ROOT) -> int:
-    """CPUs this process may use: the least of physical cores, affinity and cgroup quota, at least 1."""
+    """CPUs available to this process: the smallest of physical cores, affinity and cgroup quota, at least 1."""
     try:
         allowed = len(os.sched_getaffinity(0))
     except AttributeError:  # macOS and Windows
@@ -34,11 +34,11 @@ def cpus(root: Path = _ROOT) -> int:
 
 
 def threads(measured: int, tuned_cpus: int, root: Path = _ROOT) -> int:
-    """How many threads to start here: as many as were measured, on a machine with fewer CPUs at most one for each.
+    """The measured thread count; at most one per CPU if fewer CPUs are available than on the tuned machine.
 
     Args:
-        measured: Threads of the plan; more than there were CPUs where that was fastest.
-        tuned_cpus: CPUs as ``cpus`` counted them where it was tuned.
+        measured: Threads of the plan; can exceed the number of CPUs if that was fastest.
+        tuned_cpus: ``cpus`` on the tuned machine.
         root: Root of the file tree.
     """
     here = cpus(root)
@@ -46,16 +46,16 @@ def threads(measured: int, tuned_cpus: int, root: Path = _ROOT) -> int:
 
 
 def forbid_huge_pages() -> str:
-    """Turns transparent huge pages off for this process, for memory from now on; "" when done, else what to say."""
+    """Disables transparent huge pages for later allocations of this process; "" on success, else a warning."""
     try:
         failed = ctypes.CDLL(None).prctl(41, 1, 0, 0, 0)  # PR_SET_THP_DISABLE
     except (AttributeError, OSError, TypeError):  # no such function, or (Windows) no such library
         failed = True
-    return "not set: transparent_huge_pages=never, which this system has no call for" if failed else ""
+    return "cannot set transparent_huge_pages=never on this system" if failed else ""
 
 
 def cpu_name(root: Path = _ROOT) -> str:
-    """The processor's name, "" where the system gives none (Linux on Arm)."""
+    """The processor's name; "" if the system does not report one (Linux on Arm)."""
     if platform.system() != "Linux":
         return brand() or platform.processor()
     match = re.search(r"^(?:model name|Model|cpu model|cpu)\s*:\s*(\S.*)$", _cpuinfo(root), re.MULTILINE)
@@ -63,7 +63,7 @@ def cpu_name(root: Path = _ROOT) -> str:
 
 
 def brand() -> str:
-    """What macOS calls the processor ("Apple M2"), "" on another system; to Python every such Mac is an "arm"."""
+    """The processor's name on macOS ("Apple M2"), where Python only reports "arm"; "" on other systems."""
     buffer = ctypes.create_string_buffer(256)
     size = ctypes.c_size_t(len(buffer))
     name = b"machdep.cpu.brand_string"
@@ -75,10 +75,10 @@ def brand() -> str:
 
 
 def other_hardware(tuned_on: dict[str, Any], root: Path = _ROOT) -> str:
-    """In what this machine's CPU differs from the one that was tuned on; "" where it is the same kind.
+    """How this CPU differs from the one it was tuned on; "" if they match.
 
     Args:
-        tuned_on: "machine", "cpu" and "features" as ``ortune.json`` has them; empty is any machine.
+        tuned_on: "machine", "cpu" and "features" as in ``ortune.json``; empty matches any machine.
         root: Root of the file tree.
     """
     if not tuned_on:
@@ -94,29 +94,29 @@ def other_hardware(tuned_on: dict[str, Any], root: Path = _ROOT) -> str:
 
 
 def other_build(tuned_with: str, version: str) -> str:
-    """What differs where ONNX Runtime is another than the one that optimised a model; "" where it is the same."""
+    """The ONNX Runtime version, if the model was optimised for another one; "" otherwise."""
     return (
         f"onnxruntime {version} here, tuned with {tuned_with}" if version != (tuned_with or version) else ""
     )
 
 
 def without_allocator(names: list[str], preload: str, root: Path = _ROOT) -> str:
-    """Which allocators are not in this process and how to get them, "" where all are.
+    """Which allocators are not loaded in this process, and how to install them; "" if all are loaded.
 
     Args:
-        names: As the knob ``allocator`` calls them.
-        preload: The text of LD_PRELOAD; it counts where the system does not show what is in the process.
+        names: Values of the setting ``allocator``.
+        preload: The text of LD_PRELOAD, used if the system does not show which libraries are loaded.
         root: Root of the file tree.
     """
-    # A library that is preloaded in vain (it is not there, it is another processor's) is in no map.
+    # LD_PRELOAD ignores a library that is missing or for another processor; the memory map lists what is loaded.
     loaded = _text(root / "proc/self/maps") or preload
     missing = [name for name in names if f"lib{name}" not in loaded]
     packages = ", ".join(f"{name} (Debian: apt install {PACKAGES.get(name, name)})" for name in missing)
-    return f"not in this process: {packages}" if missing else ""
+    return f"allocator not loaded: {packages}" if missing else ""
 
 
 def allocator_library(name: str, root: Path = _ROOT) -> str:
-    """Path of a memory allocator's shared library in the usual folders, "" where it is not installed."""
+    """Path of a memory allocator's shared library in the usual folders; "" if it is not installed."""
     own = f"usr/lib/{platform.machine()}-*"
     for stem in ("lib" + name + "_minimal", "lib" + name):
         for folder in (own, "usr/lib64", "usr/local/lib*", "usr/lib", "lib*", "opt/homebrew/lib"):
@@ -128,7 +128,7 @@ def allocator_library(name: str, root: Path = _ROOT) -> str:
 
 
 def is_preloaded(library: str, preload: str) -> bool:
-    """Whether a library is in the text of LD_PRELOAD, under whichever name its file has there."""
+    """Whether LD_PRELOAD lists a library, under any name of its file."""
     paths = [path for path in re.split("[ :]", preload) if path]
     return os.path.realpath(library) in [os.path.realpath(path) for path in paths if os.sep in path]
 
@@ -138,7 +138,7 @@ def _cpuinfo(root: Path) -> str:
 
 
 def _cores(root: Path) -> int:
-    """Physical cores: distinct groups of sibling threads; 0 where nothing tells."""
+    """Physical cores: distinct groups of sibling threads; 0 if unknown."""
     paths = root.glob("sys/devices/system/cpu/cpu[0-9]*/topology/thread_siblings_list")
     siblings = {_text(path).strip() for path in paths} - {""}
     if siblings:
@@ -148,7 +148,7 @@ def _cores(root: Path) -> int:
 
 
 def _quotas(root: Path) -> list[float]:
-    """CPUs that each control group above this process allows, versions 1 and 2."""
+    """CPU quotas of this process's cgroup and its parents (v1 and v2), in CPUs."""
     groups = {}
     for line in _text(root / "proc/self/cgroup").splitlines():
         parts = line.split(":", 2)
@@ -166,7 +166,7 @@ def _quotas(root: Path) -> list[float]:
             continue
         top = root / _plain_path(fields[4]).strip("/")
         shown = _plain_path(fields[3]).rstrip("/")
-        # A bind mount may show a part of the hierarchy only, and ".." is a group outside the namespace.
+        # A bind mount may show only a part of the hierarchy, and ".." is outside the namespace.
         below = group[len(shown) :] if (group + "/").startswith(shown + "/") and ".." not in group else ""
         folder = top / below.strip("/")
         quotas.append(_quota(folder, modern))
@@ -187,7 +187,7 @@ def _quota(folder: Path, modern: bool) -> float | None:
 
 
 def _plain_path(field: str) -> str:
-    """Mountinfo writes white space as three octal digits."""
+    """Decodes white space, which mountinfo writes as three octal digits."""
     return re.sub(r"\\([0-7]{3})", lambda match: chr(int(match.group(1), 8)), field)
 
 
@@ -199,7 +199,7 @@ def _text(path: Path) -> str:
 
 
 def without_providers(wanted: list[Any], actual: list[str]) -> str:
-    """That a session lacks an execution provider, for which ONNX Runtime falls back to the CPU; "" if it lacks none."""
+    """Names an execution provider that the session lacks, because ONNX Runtime fell back silently; "" if none."""
     names = [entry if isinstance(entry, str) else entry[0] for entry in wanted]
     missing = [name for name in names if name not in actual]
     return f"{missing[0]} is not available here" if missing else ""

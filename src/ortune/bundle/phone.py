@@ -46,7 +46,7 @@ zipStorePath=wrapper/dists
 _MANIFEST = '<manifest xmlns:android="http://schemas.android.com/apk/res/android" />\n'
 _TEST_MANIFEST = """<manifest xmlns:android="http://schemas.android.com/apk/res/android">
     <application>
-        <!-- Qualcomm's NPU is reached by this library of the system. -->
+        <!-- Access to Qualcomm's NPU. -->
         <uses-native-library android:name="libcdsprpc.so" android:required="false" />
     </application>
 </manifest>

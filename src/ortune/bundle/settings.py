@@ -93,7 +93,7 @@ def process_line(setting: Applied) -> str:
     if setting.key in COMMANDS:
         return f"start it with: {COMMANDS[setting.key]} {as_text(setting.value)} PROGRAM"
     if as_text(setting.value) == "never":
-        return "start it from a program that called prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0)"
+        return "start it from a program that calls prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0)"
     return ""
 
 

@@ -68,7 +68,7 @@ def applied(settings: Mapping[str, object]) -> list[dict[str, Any]]:
     allowed_settings, entries = allowed()["settings"], []
     for name, value in sorted(settings.items()):
         if name not in allowed_settings:
-            raise ValueError(f"{name!r} is no setting")
+            raise ValueError(f"{name!r} is not a setting")
         about = allowed_settings[name]
         own = {"knob": name, "channel": about["channel"], "key": about["key"], "provider": about["provider"]}
         entries.append({**own, "value": _value(name, about, value)})

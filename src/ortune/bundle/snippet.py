@@ -49,9 +49,7 @@ def python_lines(
     options = [*dict.fromkeys(options), *_with_allocator(for_allocator, settings)]
     lines += ["options = ort.SessionOptions()", *options] if options else []
     if captures(plan, settings):
-        lines.append(
-            "# nothing replays a graph here: run() of the bundle's load.py does, with buffers on the GPU"
-        )
+        lines.append("# this code does not replay a captured graph; use run() of the bundle's load.py")
     chosen = as_session_takes(providers(plan, settings, keeps_buffers=False))
     lines.append(
         f"session = ort.InferenceSession({model!r}{', options' if options else ''}, providers={chosen!r})"
@@ -62,8 +60,8 @@ def python_lines(
         lines += [f"run_options.add_run_config_entry({s.key!r}, {as_text(s.value)!r})" for s in runs]
     if any((s.channel, s.value) == ("call_style", "io_binding") for s in settings):
         lines += [
-            "binding = session.io_binding()  # keep it; session.run instead loses what bound inputs and outputs gain",
-            "# a call: binding.bind_cpu_input(name, array) of each input, binding.bind_output(name) of each output,",
+            "binding = session.io_binding()  # create it once and reuse it; session.run does not use it",
+            "# per call: binding.bind_cpu_input(name, array) per input, binding.bind_output(name) per output,",
             f"#     session.run_with_iobinding(binding{', run_options' if runs else ''}), "
             "binding.copy_outputs_to_cpu()",
         ]
@@ -76,7 +74,7 @@ def _with_allocator(statements: Sequence[str], settings: tuple[Applied, ...]) ->
         return []
     (name, *_) = [as_text(s.value) for s in of(settings, "preload")]
     return [
-        f"if {name!r} in os.environ.get('LD_PRELOAD', ''):  # without {name} this makes it slower",
+        f"if {name!r} in os.environ.get('LD_PRELOAD', ''):  # slower without {name}",
         *(f"    {line}" for line in statements),
     ]
 

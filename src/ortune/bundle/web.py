@@ -123,18 +123,18 @@ def javascript_lines(plan: Plan, model: str = "model.onnx") -> str:
     lines = []
     if first.provider == WASM.name and first.threads != "1" and plan.settings.get(ISOLATION) is not False:
         lines.append(
-            "// Serve the page cross-origin isolated (COOP and COEP headers): else it has one thread."
+            "// Serve the page cross-origin isolated (COOP and COEP headers); otherwise it has one thread."
         )
     if len(plan.providers) > 1:
         others = ", ".join(p.name for p in plan.providers[1:])
         lines.append(
-            f"// Where {first.provider} is not there: {others}, which a bundle's load.web.mjs tries next."
+            f"// If {first.provider} is not available, load.web.mjs of the bundle tries {others} next."
         )
     lines += [f"import * as ort from {json.dumps(first.build)};", ""]
     lines += [f"ort.{statement};" for statement in first.env]
     lines.append(f"const session = await ort.InferenceSession.create({json.dumps(model)}, {first.options});")
     if first.inputs:
-        lines.append("// Make the inputs where they are measured to lie: ort.Tensor.fromGpuBuffer(...)")
+        lines.append("// Create the inputs on the GPU, as in the measurement: ort.Tensor.fromGpuBuffer(...)")
     return "\n".join(lines)
 
 

@@ -147,7 +147,7 @@ def _require_folder() -> None:
 def _refusal(error: typer.BadParameter, arguments: Sequence[str]) -> UsageError:
     """What is wrong with the options, and what to write instead where that can be known."""
     line = " ".join(["ortune", *_verb(arguments)])
-    do = f"{line} --help shows what there is"
+    do = f"{line} --help lists all options"
     unknown: str = getattr(error, "option_name", None) or ""
     offered = (
         {flag for parameter in error.ctx.command.params for flag in parameter.opts} if error.ctx else set()

@@ -71,10 +71,10 @@ def read(path: Path) -> PhoneResult:
     do = "run the phone bench again and copy its complete phone.json"
     try:
         if path.stat().st_size > MOST_BYTES:
-            raise UsageError("is too large for a result of the phone bench", where=str(path), do=do)
+            raise UsageError("is too large to be a phone bench result", where=str(path), do=do)
         result = read_json(path.read_bytes(), PhoneResult)
     except (OSError, msgspec.MsgspecError) as error:
-        raise UsageError(f"is not a result of the phone bench: {error}", where=str(path), do=do) from error
+        raise UsageError(f"is not a phone bench result: {error}", where=str(path), do=do) from error
     names = [entry.name for entry in result.matrix.entries]
     trials = [trial for block in result.blocks for trial in block.trials]
     sound = (

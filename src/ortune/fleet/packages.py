@@ -133,7 +133,7 @@ def require_recipes(name: str) -> tuple[Recipe, ...]:
         )
     if not choices and name.endswith(".whl"):
         raise UsageError(
-            "it is no readable wheel of an ONNX Runtime with a version such as 1.31.1",
+            "it is not a readable ONNX Runtime wheel with a version such as 1.31.1",
             where=name,
             do="install it in an environment of your own and pass that: --runtime PATH",
         )

@@ -30,7 +30,7 @@ _UNREADABLE = (
 """What a damaged file ends in; RuntimeError where an archive wants a password."""
 
 _LAYOUT = (
-    "an .npz with one array an input, an .npy for a single input, a folder of these, "
+    "an .npz with one array per input, an .npy for a single input, a folder of these, "
     "or a folder with input_0.pb, input_1.pb …"
 )
 

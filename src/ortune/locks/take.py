@@ -97,7 +97,7 @@ def take(
         custom_ops=tuple(inputs.custom_ops),
     )
     if len(work.cases) != 1:
-        where, do = "--dim", "give one size a dimension"
+        where, do = "--dim", "give one size per dimension"
         if inputs.inputs is not None:
             where, do = f"--inputs {inputs.inputs}", "give one test_data_set_N or an .npz"
         raise UsageError("a lock records one set of shapes", where=where, do=do)

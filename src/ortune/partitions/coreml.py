@@ -277,7 +277,7 @@ def _resized_by_sizes(node: NodeFacts, program: bool) -> Check:
     if not program:
         yield reason("dynamic-shape", "input 0") if None in shape else None
         whole = all(n and not int(wanted) % n for n, wanted in zip(shape[-2:], sizes[-2:], strict=False))
-        yield None if whole else reason("constant-value", "sizes are no multiples")
+        yield None if whole else reason("constant-value", "sizes are not multiples")
 
 
 def _axes(node: NodeFacts) -> list[int]:

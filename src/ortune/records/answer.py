@@ -1,4 +1,4 @@
-"""What the answers of verbs that look for something faster have in common."""
+"""The common part of the results of ``tune`` and ``quantize``."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from ortune.records.plan import Plan
 
 
 class Answer(Record, frozen=True, kw_only=True):
-    """The plan to ship, and what supports it.
+    """The configuration to ship, with its evidence.
 
     Attributes:
         headline: The answer in one or two sentences, the same in every format.
-        winner: The plan to ship; the one that is there where that is best.
-        changes: It is another one than what runs today.
-        against_default: Confirmation of the winner against the default on fresh blocks; None where nothing changes.
-        alone: The last check: the winner against what it replaces once more, no two processes alive at once; None
-            where no time was left for it.
-        outputs: Of the winner, against the default's.
+        winner: The plan to ship; the current one if no other is better.
+        changes: Whether ``winner`` differs from what runs today.
+        against_default: Confirmation of the winner against the default on fresh blocks; None if nothing changes.
+        alone: The last check, with one process at a time: the winner against the plan that it replaces. None if there
+            was no time for it.
+        outputs: The winner's outputs compared with the default's.
     """
 
     side: Side

@@ -10,11 +10,11 @@ from ortune.records.protocol import ReadBack
 
 
 class Estimate(Record, frozen=True, kw_only=True):
-    """A figure with its interval, in the unit that the field's name says.
+    """A figure with its interval, in the unit of the field's name.
 
     Attributes:
-        low, high: None where nothing bounds that side, and both where it is a single observation (``single``).
-        single: Too few processes for an interval.
+        low, high: The interval; None if that side has no bound. Both are None for a single observation.
+        single: Whether there were too few processes for an interval.
     """
 
     value: float
@@ -25,12 +25,12 @@ class Estimate(Record, frozen=True, kw_only=True):
 
 
 class TailEstimate(Record, frozen=True, kw_only=True):
-    """A quantile over the requests of all processes.
+    """A latency quantile over the requests of all processes.
 
     Attributes:
-        quantile: As a share, 0.99 for the p99.
-        latency_ns: None, "not known", where fewer than ``needed`` requests were made.
-        needed, made: Requests.
+        quantile: The share of requests, 0.99 for p99.
+        latency_ns: The quantile in nanoseconds; None if fewer than ``needed`` requests were made.
+        needed, made: Numbers of requests.
     """
 
     quantile: float
@@ -40,13 +40,13 @@ class TailEstimate(Record, frozen=True, kw_only=True):
 
 
 class BenchProcess(Record, frozen=True, kw_only=True):
-    """One process of a bench with its raw samples: latencies in order of each caller, nanoseconds.
+    """One process of a bench with its raw samples: latencies in nanoseconds, in order for each caller.
 
     Attributes:
-        index: In the order in which the processes ran.
+        index: Position in the order of execution.
         first_run_ns: The first run of the first caller, before any warm-up.
-        cpu_ns, wall_ns: Over the timed runs, gaps included.
-        steady: Whether the warm-up ended because the latency was steady.
+        cpu_ns, wall_ns: CPU time and wall time of the timed runs, pauses included.
+        steady: Whether the latency was steady at the end of the warm-up.
     """
 
     index: int
@@ -64,20 +64,19 @@ class BenchProcess(Record, frozen=True, kw_only=True):
 
 
 class BenchRow(Record, frozen=True, kw_only=True):
-    """One input shape: what it takes.
+    """The figures of one input shape.
 
     Attributes:
-        median_ns: Latency of a typical process: the median over processes of each one's own median.
-        mean_ns: The same of each one's own mean. None in documents of older versions, as are the next two.
-        min_ns, max_ns: The fastest and the slowest request of all: single observations.
+        median_ns: Typical latency: the median over processes of each process's median.
+        mean_ns: Median over processes of each process's mean. None in documents of older versions, like the next two.
+        min_ns, max_ns: The fastest and the slowest of all requests: single observations.
         tails: p10, p90, p95, p99 and p99.9 over the requests of all processes.
-        throughput_per_s: Requests a second of the whole process, all callers and sessions together.
-        load_ns: Of all sessions of the process together.
-        cpu_per_run_ns: 0 where a browser elsewhere ran it, which does not tell.
-        peak_bytes: High-water mark of resident memory; None where the system does not tell.
-        outputs: Name, shape and how it would be compared, of each output, in words.
-        first_load_ns: The load that wrote what a setting keeps on disk, a single observation; None where nothing is
-            kept.
+        throughput_per_s: Requests per second of the whole process, over all callers and sessions.
+        load_ns: Load time of all sessions of the process together.
+        cpu_per_run_ns: CPU time per request; 0 if a browser on another device ran it and does not report it.
+        peak_bytes: Peak resident memory; None if the system does not report it.
+        outputs: Each output in words: its name, its shape and how it would be compared.
+        first_load_ns: The load that wrote a setting's cache on disk, a single observation; None if there is no cache.
     """
 
     case: str
@@ -101,11 +100,11 @@ class BenchResult(Record, frozen=True, kw_only=True):
     """``result`` of ``ortune bench --json``.
 
     Attributes:
-        rows: One an input shape, in the order asked for; a shape that was not reached before a stop has none.
-        load: What the requests were: callers, sessions, gap, in words.
+        rows: One per input shape, in the order given. A shape that was not reached before a stop has no row.
+        load: The load in words: callers, sessions and pauses.
         gap_ns: Pause of each caller after a request.
-        remarks: What the sensors said of the machine meanwhile.
-        reproduce: The command that does it again.
+        remarks: Observations about the machine during the measurement.
+        reproduce: The command that repeats the measurement.
     """
 
     side: Side

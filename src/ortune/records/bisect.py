@@ -1,4 +1,4 @@
-"""Where two runs of a model part: every value held against its counterpart, and the first node that differs."""
+"""Where the values of two runs of a model diverge: matched values, and the first node that differs."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ the same inputs and weights, or one operator of values that belong together."""
 
 
 class GraphNode(Record, frozen=True, kw_only=True):
-    """A node of a graph as it was run.
+    """A node of a graph as it ran.
 
     Attributes:
-        name: "" where it has none; the value that it makes tells which it is.
-        operator: "domain:Operator", or "Operator" in the domain of ONNX.
-        of: The user's own nodes that it stands for, where ONNX Runtime made it.
-        bodies: It has graphs of its own, which were not looked into.
+        name: The node's name; "" if it has none. ``value`` identifies it.
+        operator: "domain:Operator", or "Operator" for the ONNX domain.
+        of: The nodes of the original model that it replaces, if ONNX Runtime created it.
+        bodies: Whether it contains subgraphs, which were not compared.
     """
 
     name: str
@@ -35,14 +35,14 @@ class ValuePair(Record, frozen=True, kw_only=True):
 
     Attributes:
         a, b: Their names.
-        node, operator: What makes it in A.
-        relative_l2: None where values that are not finite stand elsewhere, or nothing but zeros are the reference.
-        limit: What rounding explains of that value: a few steps of its type, or thirty times as much as it moves when
-            inputs and small weights move by one step.
-        equal: Within that; of values on one grid, at most a step apart.
-        steps: Where both lie on one quantization grid.
-        slice: Of values of more than one axis.
-        shape_b: B's, where it has other lengths: no element stands for another.
+        node, operator: The node that produces it in A.
+        relative_l2: The distance; None if the values are non-finite in different places, or the reference is all zeros.
+        limit: The distance that rounding explains: a few steps of the type, or thirty times the change caused by moving
+            inputs and small weights by one step.
+        equal: Whether the distance is within the limit; on one quantization grid, at most one step.
+        steps: The distance in steps, if both are on one quantization grid.
+        slice: The worst slice, for values with more than one axis.
+        shape_b: The shape in B, if it differs; elements then have no counterparts.
     """
 
     a: str
@@ -61,13 +61,13 @@ class ValuePair(Record, frozen=True, kw_only=True):
 
 
 class NodeChange(Record, frozen=True, kw_only=True):
-    """What two nodes have that is not the same.
+    """A difference between two nodes.
 
     Attributes:
         part: "operator", "attribute" or "weight".
-        name: Of the attribute or weight.
-        was, now: In A and in B, as text; "" for a weight, and for what is not there.
-        relative_l2: Of a weight; None where the two have other sizes.
+        name: The attribute or weight.
+        was, now: The value in A and in B as text; "" for a weight and for a missing value.
+        relative_l2: The distance of a weight; None if the shapes differ.
     """
 
     part: Literal["operator", "attribute", "weight"]
@@ -78,14 +78,14 @@ class NodeChange(Record, frozen=True, kw_only=True):
 
 
 class WeightFault(Record, frozen=True, kw_only=True):
-    """A stored value that cannot hold what it should.
+    """Stored values that are invalid or too coarse.
 
     Attributes:
-        side: Whose weight it is.
-        kind: "not-finite": NaN or infinities; "saturated": integers at the ends of their type; "too-coarse": one scale
-            for channels of which some have next to no step left.
-        onnx_type: As it is stored.
-        n, size: Elements, or channels of "too-coarse", that are so, and all of them.
+        side: The side that has the weight.
+        kind: "not-finite": NaN or infinite; "saturated": integers at the limits of their type; "too-coarse": one scale
+            for all channels leaves some of them almost no steps.
+        onnx_type: The stored type.
+        n, size: The affected elements (channels for "too-coarse") and their total number.
     """
 
     side: Literal["A", "B"]
@@ -97,21 +97,21 @@ class WeightFault(Record, frozen=True, kw_only=True):
 
 
 class Parting(Record, frozen=True, kw_only=True):
-    """A place where values part: what comes out is farther apart than what goes in explains.
+    """A place where values diverge: its outputs differ by more than its inputs explain.
 
-    What goes in is equal, or it is so much nearer that what comes out breaks here.
+    The inputs are equal, or much closer than the outputs.
 
     Attributes:
-        value: What comes out.
-        a, b: The nodes of each side between the values that go in and that one, in the order in which they run; of a
-            side none, where what the other side has besides is what makes the difference.
-        at: Of these nodes the one that does the work: A's, as the user's own model names it; B's where A has none.
-        at_b: The same of B's nodes; None where B has none.
-        inputs: What goes in and was matched.
-        before: Relative L2 of what goes in, or of its worst slice; 0 where it is equal bit by bit. None as for values.
-        after: The same of what comes out.
-        weights: Stored values of these nodes that cannot hold what they should.
-        changes: What is not the same in the two, where each is one node.
+        value: The output that differs.
+        a, b: Each side's nodes between the matched inputs and that output, in order of execution; empty on one side if
+            the other side's additional nodes cause the difference.
+        at: The node that does the work, by its name in the original model: A's node, or B's if A has none.
+        at_b: The corresponding node of B; None if B has none.
+        inputs: The matched inputs.
+        before: Relative L2 distance of the inputs, or of their worst slice; 0 if bit-equal. None as in ``ValuePair``.
+        after: The same for the output.
+        weights: Invalid or too coarse weights of these nodes.
+        changes: The differences between the two nodes, if each side has one.
     """
 
     value: ValuePair
@@ -127,14 +127,14 @@ class Parting(Record, frozen=True, kw_only=True):
 
 
 class NotFinite(Record, frozen=True, kw_only=True):
-    """Where the NaN of a side begin, or its infinities where it has no NaN.
+    """The first NaN of a side, or its first infinities if it has no NaN.
 
     Attributes:
-        node: Makes the first value that holds them: of those on the way to an output, where an output holds them too.
-        n_nan, n_inf, size: Elements of that value.
-        weight: Stored values that are not finite themselves, and go into that node or what is before it; "" for none.
-        weight_type: Their type in ONNX.
-        reaches: An output of the model holds them too.
+        node: The node that produces the first such value, on the way to an output if an output is affected.
+        n_nan, n_inf, size: Numbers of elements of that value.
+        weight: Non-finite stored values that feed this node or an earlier one; "" for none.
+        weight_type: Their ONNX type.
+        reaches: Whether an output of the model is affected.
     """
 
     side: Literal["A", "B"]
@@ -150,11 +150,11 @@ class NotFinite(Record, frozen=True, kw_only=True):
 
 
 class GridDifference(Record, frozen=True, kw_only=True):
-    """Values on one quantization grid that are steps of it apart.
+    """Values on one quantization grid that differ by several steps.
 
     Attributes:
-        node: The first that makes such a value.
-        steps: Of the value of which most is so.
+        node: The first node that produces such a value.
+        steps: The largest difference.
     """
 
     node: GraphNode
@@ -165,20 +165,19 @@ class BisectResult(Record, frozen=True, kw_only=True):
     """``result`` of ``ortune bisect --json``.
 
     Attributes:
-        outputs: How far the outputs are apart, as the two sides run them.
-        graphs: Which graphs were looked at: "files", the models as they are, with the optimiser off; "optimised", what
-            ONNX Runtime makes of each; "" where the outputs are the same.
-        partings: Places where values part: first the answer, the one from which they are as far apart as it matters;
-            then all others in the order in which they run.
-        first: The first place in that order, where it is another one than the answer.
-        wrong: The side whose outputs are wrong, as the same model without optimisation or in double precision shows;
-            "both" where they are equal and wrong, "" where neither was shown to be.
-        judged_by: What shows it.
-        stepped: Values on one quantization grid are steps of it apart.
-        not_finite: Of each side that has any.
-        values: Every matched value in the order of A's nodes.
-        n_values_a, n_values_b: Values that were looked at.
-        bodies: Some nodes have graphs of their own, which were not looked into.
+        outputs: The distance between the outputs of the two sides.
+        graphs: The graphs that were compared: "files", the models with the optimiser off; "optimised", ONNX Runtime's
+            optimised graphs; "" if the outputs are equal.
+        partings: Places where values diverge. The first is the answer; the others are in order of execution.
+        first: The first place in that order, if it is not the answer.
+        wrong: The side with wrong outputs, according to the model without optimisation or in float64. "both" if they
+            are equal and wrong, "" if neither was shown to be wrong.
+        judged_by: What ``wrong`` is based on.
+        stepped: Values on one quantization grid that differ by several steps.
+        not_finite: For each side with non-finite values.
+        values: Every matched value, in the order of A's nodes.
+        n_values_a, n_values_b: Numbers of compared values.
+        bodies: Whether some nodes contain subgraphs, which were not compared.
         headline: The answer in one sentence.
     """
 

@@ -14,21 +14,21 @@ class BundleInfo(Record, frozen=True, kw_only=True):
     """``ortune.json`` of a bundle.
 
     Attributes:
-        model: The model's place within the bundle, mostly its file name; ``sha256`` is its identity.
-        plain_model: The untouched model beside a rewritten one, "" where ``model`` is the plain one.
-        hardware_bound: The model holds what was optimised for this CPU and this build of ONNX Runtime; elsewhere
-            ``plain_model`` is to be used. A bundle that is not bound runs ``model`` everywhere.
-        model_settings: Names of the settings that belong to a hardware-bound model: the plain one runs without.
-        applied: The plan's settings with their channels, for who reads it; what is loaded follows from ``plan``.
-            A thread count is text, ``min(4, cpus)``, here as in ``plan``: the 4 that were measured, and at most one
-            for each CPU where there are fewer than ``host.effective_cpus``.
-        ort_version: ONNX Runtime that it was tuned with.
-        fallback: Of a bundle for pages: the plan on WebAssembly for a device that cannot run ``plan``, measured in the
-            same session; without rewrites it runs ``plain_model`` where there is one.
-        calibration: What the model's ranges were taken from, where it is a quantized one.
-        requirements: What must be installed to run it, where that is not the user's own ONNX Runtime.
-        source: What the model was converted from by ``ortune convert``; None where the model does not say.
-        session: Id of the stored session that made it, which begins with its date; "" where none was stored.
+        model: Path of the model within the bundle; ``sha256`` identifies it.
+        plain_model: Path of the original model, if ``model`` is rewritten; otherwise "".
+        hardware_bound: Whether the model was optimised for this CPU and ONNX Runtime build. If so, ``plain_model`` is
+            used elsewhere. Any other bundle runs ``model`` everywhere.
+        model_settings: Settings that belong to a hardware-bound model; the original model runs without them.
+        applied: The plan's settings with their channels, for information: loading uses ``plan``. A thread count is
+            text, ``min(4, cpus)``, as in ``plan``: the measured 4, but at most one per CPU if there are fewer than
+            ``host.effective_cpus``.
+        ort_version: The ONNX Runtime version used for tuning.
+        fallback: For browsers: the WebAssembly plan for devices that cannot run ``plan``, measured in the same session.
+            Without rewrites it runs ``plain_model``, if that exists.
+        calibration: The calibration data of a quantized model.
+        requirements: Packages to install instead of the user's own ONNX Runtime.
+        source: The source that ``ortune convert`` converted; None if the model does not record it.
+        session: Id of the stored session, which begins with its date; "" if it was not stored.
     """
 
     schema: str

@@ -15,13 +15,13 @@ class FixedModel(Record, frozen=True, kw_only=True):
     """A model after its fixes.
 
     Attributes:
-        path: Where it was written; "" where it was only looked at.
-        rewrites: What was applied, in order.
-        what: One sentence for each that changed something.
-        before: How often each operator occurred, in all graphs.
-        after: The same of the fixed model.
-        remaining: What rules still find in it.
-        verification: Whether it was run beside the model; None where it was only looked at.
+        path: The written file; "" for a dry run.
+        rewrites: The applied rewrites, in order.
+        what: One sentence for each rewrite that changed something.
+        before: Number of nodes by operator, in all graphs.
+        after: The same for the fixed model.
+        remaining: Findings that are left.
+        verification: Comparison of the outputs with the original's; None for a dry run.
     """
 
     path: str = ""
@@ -34,14 +34,14 @@ class FixedModel(Record, frozen=True, kw_only=True):
 
 
 class CheckedModel(Record, frozen=True, kw_only=True):
-    """One file.
+    """The findings of one file.
 
     Attributes:
-        path: As it was given.
-        n_nodes: In all its graphs.
-        findings: What is broken first.
-        fixed: None where no fix was asked for, or none is there.
-        error: Why it could not be read, or its fixed copy not be written.
+        path: The path as given.
+        n_nodes: Number of nodes in all graphs.
+        findings: Findings, the most severe first.
+        fixed: The fixed model; None if no fix was requested or possible.
+        error: Why the file could not be read, or its fixed copy could not be written.
     """
 
     path: str
@@ -52,15 +52,15 @@ class CheckedModel(Record, frozen=True, kw_only=True):
 
 
 class CheckResult(Record, frozen=True, kw_only=True):
-    """What rules find in files, without running them.
+    """Findings in model files, without running them.
 
     Attributes:
         models: In the order given.
-        n_rules: How many were asked.
-        fail_on: The severity from which on findings fail the check; "never" for none.
-        failed: Whether any of them is left.
-        configuration: The file that options were read from, "" for none.
-        titles: What each rule that found something says of itself, by its code.
+        n_rules: Number of rules applied.
+        fail_on: The severity from which findings fail the check; "never" for none.
+        failed: Whether such findings are left.
+        configuration: The configuration file; "" for none.
+        titles: Title of each rule with a finding, by its code.
     """
 
     models: tuple[CheckedModel, ...]

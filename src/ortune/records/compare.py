@@ -14,7 +14,7 @@ from ortune.records.protocol import ReadBack
 
 
 class Control(Record, frozen=True, kw_only=True):
-    """One calibration's answer: does an identical plan look identical, is a known wait found?"""
+    """The result of one control: the A/A check (``identical``) or the sensitivity check (``spike-in``)."""
 
     name: Literal["identical", "spike-in", "identical-late"]
     ok: bool
@@ -28,7 +28,7 @@ class Control(Record, frozen=True, kw_only=True):
 
 
 class CaseResult(Record, frozen=True, kw_only=True):
-    """One shape of a mix: its latency on both sides and the ratio."""
+    """One input shape of a mix: its latency on both sides, and the ratio."""
 
     case: str
     weight: float
@@ -40,10 +40,10 @@ class CaseResult(Record, frozen=True, kw_only=True):
 
 
 class Gate(Record, frozen=True, kw_only=True):
-    """The answer of ``--threshold``; outputs beyond the tolerance fail it, whatever the times.
+    """The result of ``--threshold``. Outputs beyond the tolerance fail the gate regardless of times.
 
     Attributes:
-        answer: "no-answer" where nothing could be decided, for the ``reason``: that is no pass (exit 3).
+        answer: "no-answer" if nothing could be decided, for the ``reason`` given; this is not a pass (exit code 3).
     """
 
     threshold_ratio: float
@@ -54,12 +54,12 @@ class Gate(Record, frozen=True, kw_only=True):
 
 
 class ComparedSide(Record, frozen=True, kw_only=True):
-    """One of several sides that were held against the base in the same blocks.
+    """One of several sides that were compared with the base in the same blocks.
 
     Attributes:
-        name: What it is called: "B", "C", ...
-        comparison: None where its outputs cannot be compared with the base's, and where it does not run.
-        outputs: None where it does not run; ``failures`` says why.
+        name: "B", "C", ...
+        comparison: None if its outputs cannot be compared with the base's, or if it does not run.
+        outputs: None if it does not run; ``failures`` gives the reason.
     """
 
     name: str
@@ -77,19 +77,18 @@ class ComparedSide(Record, frozen=True, kw_only=True):
 class CompareResult(Record, frozen=True, kw_only=True):
     """``result`` of ``ortune compare --json``.
 
-    ``comparison`` and the figures are None when the new side's outputs cannot be compared with the base's: nothing was
-    timed then. Where the base's outputs are wrong, ``outputs`` is how far the new side's are from those of the model
-    without optimisation. Outputs that differ beyond the tolerance are not ``outputs.ok``, and timed all the same.
-    ``why`` is where a proven difference lies, from profiled processes of their own; None without one.
+    ``comparison`` and the figures are None if the new side's outputs cannot be compared with the base's: then nothing
+    was timed. If the base's outputs are wrong, ``outputs`` compares the new side with the model without optimisation.
+    Outputs that differ beyond the tolerance have ``outputs.ok`` false and are timed nevertheless. ``why`` locates a
+    confirmed difference with separate profiled processes; None without one.
 
     Attributes:
-        causes: What rules find in the model or the plan of the slower side alone, where a difference is proven.
-        name: What the new side is called: "B", or of several that which is told first.
-        wrong_sides: Sides of which nothing is claimed: ONNX Runtime's optimiser makes their outputs wrong, or these are
-            no numbers.
-        candidates: Where several sides were held against the base: all of them, the fastest first. What stands beside
-            it is said of the first of them.
-        enough_s: A budget that holds the fewest blocks of a claim, with their controls; None where this one did.
+        causes: Findings that only the slower side has, if a difference is confirmed.
+        name: Name of the new side: "B", or of several sides the one in the headline.
+        wrong_sides: Sides without a claim, because ONNX Runtime's optimiser makes their outputs wrong or non-finite.
+        candidates: All sides, the fastest first, if there are several. The other fields then refer to the first of
+            them.
+        enough_s: The budget in seconds that is enough for a claim with its controls; None if this one was.
     """
 
     base: Side

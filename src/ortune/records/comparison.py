@@ -19,7 +19,7 @@ VerdictName = Literal[
 
 
 class Guard(Record, frozen=True, kw_only=True):
-    """A figure that must not get worse while another gets better."""
+    """A metric that must not get worse while another one improves."""
 
     figure: Literal["mean", "p95", "memory", "cpu"]
     ratio: float | None = None
@@ -32,7 +32,7 @@ class Guard(Record, frozen=True, kw_only=True):
 
 
 class FigureChange(Record, frozen=True, kw_only=True):
-    """What else changed, paired as what was compared: a description, with its interval of 95 %."""
+    """The change of another figure over the same pairs: a description, with a 95 % interval."""
 
     figure: Literal["p50", "load"]
     ratio: float
@@ -44,17 +44,17 @@ class Comparison(Record, frozen=True, kw_only=True):
     """Candidate against baseline over blocks.
 
     Attributes:
-        estimand: What was compared, e.g. "p50 latency (median over rounds of the ratio of p50s within a round)".
+        estimand: The compared quantity, e.g. "p50 latency (median over rounds of the ratio of p50s within a round)".
         level: Confidence level of the interval.
         method: "confidence sequence", "sign-flip" or "wilcoxon".
-        evidence: e-value, or None where the method gives a p-value.
-        p: p-value, or None where the method gives an e-value.
-        ratio_high: None where so few blocks give no upper bound (``ratio_low`` is then 0).
-        smallest_effect_ratio: Smallest detectable effect, 80 % power at that level, as a share (0.02 is 2 %);
-            None where so few blocks can find none.
-        more_blocks: For inconclusive: about how many more blocks would tell, None when unknown.
-        more_s: What these would take, seconds.
-        beside: Figures that have no guard: the p50 where something else was compared, and the load where processes
+        evidence: e-value; None if the method gives a p-value.
+        p: p-value; None if the method gives an e-value.
+        ratio_high: None if there are too few blocks for an upper bound (``ratio_low`` is then 0).
+        smallest_effect_ratio: Minimum detectable effect with 80 % power at that level, as a share (0.02 is 2 %); None
+            if there are too few blocks to detect any.
+        more_blocks: If inconclusive: roughly how many more blocks may settle it; None if unknown.
+        more_s: The time for these blocks, in seconds.
+        beside: Figures without a guard: the p50 if another quantity was compared, and the load time if each process
             loaded alone.
     """
 

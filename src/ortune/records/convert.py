@@ -21,15 +21,15 @@ AxisStatus = Literal["open", "fixed", "frozen", "untested"]
 
 
 class ConvertedFrom(Record, frozen=True, kw_only=True):
-    """Where an ONNX model came from; kept in its metadata as ``ortune.source``.
+    """The origin of an ONNX model, stored in its metadata as ``ortune.source``.
 
     Attributes:
-        source: The file's or function's name, without its folder.
-        kind: What that was, in words.
-        exporter: What converted it; "" for a model of somebody else's.
-        versions: Of the framework and its converters.
-        opset: Of the model.
-        checked: What the check saw, one sentence.
+        source: Name of the file or function, without its folder.
+        kind: The kind of source, in words.
+        exporter: The converter; "" for a model from elsewhere.
+        versions: Versions of the framework and its converters.
+        opset: The model's opset.
+        checked: Result of the check, one sentence.
     """
 
     source: str
@@ -44,10 +44,10 @@ class CheckedCase(Record, frozen=True, kw_only=True):
     """The outputs of source and model for one set of inputs.
 
     Attributes:
-        name: What is fed: "example", "inputs 1", "usual", "zeros", ..., or the size that differs ("batch=5").
-        sizes: Of the open axes.
-        level: Of ONNX Runtime's optimiser.
-        outputs: How far apart; None where the model did not run.
+        name: The inputs: "example", "inputs 1", "usual", "zeros", ..., or the size that differs ("batch=5").
+        sizes: Sizes of the dynamic axes.
+        level: ONNX Runtime's optimisation level.
+        outputs: Distance of the outputs; None if the model did not run.
         failed: Why it did not run.
     """
 
@@ -59,15 +59,15 @@ class CheckedCase(Record, frozen=True, kw_only=True):
 
 
 class DynamicAxis(Record, frozen=True, kw_only=True):
-    """One name of an open size.
+    """One dynamic dimension.
 
     Attributes:
-        name: As asked for, or as the model has it.
-        places: "x axis 0", every input and axis.
-        status: "open": other sizes give the source's outputs; "fixed": the model declares one size; "frozen": other
-            sizes are accepted and give other outputs, or none; "untested": the source itself takes one size alone.
-        sizes: Those that were run.
-        what: What is wrong, one sentence; "" for "open".
+        name: As requested, or as in the model.
+        places: Every input and axis: "x axis 0".
+        status: "open": other sizes match the source's outputs; "fixed": the model declares one size; "frozen": other
+            sizes are accepted and give wrong outputs or none; "untested": the source itself accepts only one size.
+        sizes: The tested sizes.
+        what: The problem in one sentence; "" for "open".
     """
 
     name: str
@@ -78,15 +78,15 @@ class DynamicAxis(Record, frozen=True, kw_only=True):
 
 
 class ConversionFault(Record, frozen=True, kw_only=True):
-    """What is wrong with a model, beside its source.
+    """A defect of a model compared with its source.
 
     Attributes:
-        output: The first output that differs; "" where none can be named.
-        case: Of which inputs.
+        output: The first output that differs; "" if none can be named.
+        case: The inputs that show it.
         what: One sentence.
-        node: Where its values part from those of a conversion that is right; None where there is none to compare with.
-        not_finite: Of an overflow: the node of this model that gives NaN or infinities first.
-        held_against: That conversion's exporter.
+        node: Where its values diverge from a correct conversion; None if there is none to compare with.
+        not_finite: For an overflow: the first node with NaN or infinite values.
+        held_against: Exporter of that correct conversion.
     """
 
     kind: FaultKind
@@ -99,18 +99,18 @@ class ConversionFault(Record, frozen=True, kw_only=True):
 
 
 class Conversion(Record, frozen=True, kw_only=True):
-    """One exporter's result, or the model that was given.
+    """The result of one exporter, or the given model.
 
     Attributes:
-        exporter: Of the converter; "" for a model that was given.
-        failed: Why there is none; "" where there is.
-        ok: Its outputs are the source's.
-        opset: Of the domain of ONNX.
-        nodes: Of all graphs.
-        size_bytes: Of the file and its weights.
-        elapsed_s: What exporting took.
-        fault: The first thing that is wrong.
-        messages: What the exporter warned of.
+        exporter: The converter; "" for a given model.
+        failed: Why the export failed; "" if it did not.
+        ok: Whether the outputs match the source's.
+        opset: Opset of the ONNX domain.
+        nodes: Number of nodes in all graphs.
+        size_bytes: Size of the file and its weights.
+        elapsed_s: Time of the export, in seconds.
+        fault: The first defect.
+        messages: Warnings of the exporter.
     """
 
     exporter: str
@@ -130,22 +130,22 @@ class ConvertResult(Record, frozen=True, kw_only=True):
     """``result`` of ``ortune convert --json``.
 
     Attributes:
-        source: As it was named.
-        kind: What it is, in words.
-        framework: With its converter.
-        versions: Of both.
-        to: What was asked for.
-        conversions: Every exporter that was tried, or the model that was given.
-        path: The model that was written; "" where none was.
-        tuned: What tuning it gave; None where that was not asked for.
-        raced: The second exporter's model against the first one's, both right; None where they were not compared.
-        findings: What rules find in the model that was written and an exporter can mend.
+        source: The source as given.
+        kind: The kind of source, in words.
+        framework: The framework with its converter.
+        versions: Versions of both.
+        to: The requested format.
+        conversions: Every exporter that was tried, or the given model.
+        path: The written model; "" if none was written.
+        tuned: Result of the tuning; None if it was not requested.
+        raced: The second exporter's model against the first one's, if both are correct; None if they were not compared.
+        findings: Findings in the written model that an exporter can fix.
         headline: The answer in one sentence.
-        ort: How a file in ORT format was made; of a set, its first one. None where none was.
-        outputs: How far the outputs of what was written in ORT format are from its source's, the worst of a set.
+        ort: How the ORT-format file was made, or the first file of a set; None if there is none.
+        outputs: Distance between the outputs of the ORT-format file and its source, the worst of a set.
         ort_files: How each file of a set was made.
-        matrix: The set; None where one file was asked for.
-        on_cpu: Its files measured on the CPU here, each against the first; None where they were not.
+        matrix: The set; None for a single file.
+        on_cpu: The files of the set compared on this CPU, each with the first; None if they were not measured.
     """
 
     source: str

@@ -14,16 +14,16 @@ from ortune.records.profile import ProfileResult
 
 
 class TriedFix(Record, frozen=True, kw_only=True):
-    """A change that findings ask for, beside the model without it, in the same blocks.
+    """A fix that was measured against the unchanged model in the same blocks.
 
     Attributes:
-        codes: Of the findings that it is the fix of.
-        plan: What was changed, and nothing that was there before.
-        command: Measures it again.
-        figures: With the change; None where it was not measured.
-        outputs: Against those without the change.
-        comparison: With the change over without; None where it was not measured.
-        failed: Why it was not, "" where it was.
+        codes: Codes of the findings that it fixes.
+        plan: The change alone.
+        command: The command that measures it again.
+        figures: Figures with the fix; None if it was not measured.
+        outputs: Outputs with the fix compared with those without.
+        comparison: Time with the fix over time without; None if it was not measured.
+        failed: Why it was not measured; "" if it was.
     """
 
     codes: tuple[str, ...]
@@ -39,18 +39,18 @@ class DiagnoseResult(Record, frozen=True, kw_only=True):
     """``result`` of ``ortune diagnose --json``.
 
     Attributes:
-        side: The model as it was diagnosed.
-        figures: Its own; None where nothing was raced.
-        findings: What was proven to pay first, the largest gain first; then by the share of the run; then those whose
-            fix was measured and does not pay.
+        side: The diagnosed model.
+        figures: Its figures; None if nothing was timed.
+        findings: Findings with a confirmed gain first, the largest gain first; then by their share of the run; then
+            those whose measured fix does not help.
         tried: Each fix alone.
-        together: All that may stand together at once; None where fewer than two were measured.
-        not_tried: Codes of findings whose fix needs leave to change more than the time.
-        profile: Where the time goes, which the findings are from.
-        failed: Whether findings are left at ``--fail-on`` or above.
-        page: The user's own page, where that was watched in place of a model; ``side`` is then its first session.
-        enough_s: The budget that holds the fixes that this one did not; 0 where it held all.
-        tune: The command that looks for more than findings ask for.
+        together: All compatible fixes together; None if fewer than two were measured.
+        not_tried: Codes of findings whose fix needs permission, because it changes more than time.
+        profile: Where the time goes; the basis of the findings.
+        failed: Whether findings at ``--fail-on`` or above are left.
+        page: The observed page, if a page was diagnosed instead of a model; ``side`` is then its first session.
+        enough_s: The budget in seconds that is enough for the fixes that were not measured; 0 if all were.
+        tune: The command that searches all settings.
     """
 
     side: Side

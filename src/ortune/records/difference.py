@@ -10,16 +10,16 @@ SAME_WORK = 0.01
 
 
 class DifferenceRow(Record, frozen=True, kw_only=True):
-    """One category, operator or matched node on both sides; nanoseconds of the mean steady run.
+    """One category, operator or matched node on both sides, in nanoseconds of the mean steady run.
 
     Attributes:
-        name: What both have in common; for nodes the user's own node, where that is known.
-        a_ns, b_ns: None where it is not there on that side.
-        low_ns, high_ns: Interval of the difference, as wide as it must be so that of all rows of its list which leave
-            out 0 at most 5 % have not changed; None with too few processes or runs.
+        name: The common name; for nodes the name in the original model, if it is known.
+        a_ns, b_ns: None if it is missing on that side.
+        low_ns, high_ns: Interval of the difference. It is wide enough that of all rows whose interval excludes 0, at
+            most 5 % have not changed. None with too few processes or runs.
         a_nodes, b_nodes: Names in the optimised graphs.
-        a_flops, b_flops, a_bytes, b_bytes: Operations and bytes of one run, which no clock is needed for; None where
-            not known, or for rows that are no nodes.
+        a_flops, b_flops, a_bytes, b_bytes: Operations and bytes of one run; None if unknown, or for rows other than
+            nodes.
     """
 
     name: str
@@ -52,12 +52,12 @@ class DifferenceRow(Record, frozen=True, kw_only=True):
 
 
 class GpuDifference(Record, frozen=True, kw_only=True):
-    """Kernels on a GPU that both profiles timed, of the mean steady run; B minus A.
+    """Times of GPU kernels in both profiles, in the mean steady run; B minus A.
 
     Attributes:
-        a_ns, b_ns: All of them together.
-        low_ns, high_ns: Interval of the difference (95 %); None with too few processes or runs.
-        a_kernels, b_kernels: How many a run has.
+        a_ns, b_ns: Total of all kernels.
+        low_ns, high_ns: 95 % interval of the difference; None with too few processes or runs.
+        a_kernels, b_kernels: Kernels per run.
         nodes: By node, as in ``ProfileDifference``.
     """
 
@@ -71,22 +71,22 @@ class GpuDifference(Record, frozen=True, kw_only=True):
 
 
 class ProfileDifference(Record, frozen=True, kw_only=True):
-    """``--against``: where the time went, B minus A. Each list is sorted by contribution, the largest first.
+    """Result of ``--against``: where the time went, B minus A. Each list has the largest contribution first.
 
     Attributes:
-        low_ns, high_ns: Interval of the difference of the mean run (95 %); None with too few processes or runs.
-        sentence: The difference and its owner, in one sentence.
-        a_processes, b_processes: Profiled processes on each side. Intervals are over them; with one on each side they
-            are over its runs, and tell nothing of how processes differ.
-        plain_ns: The difference that was measured without the profiler; None where it was not.
-        a_slowdown_ratio, b_slowdown_ratio: A profiled run over one that is not profiled; None where not known.
-        b_trace: What was read for B, where two traces are compared.
-        by_name, by_order: Pairs of nodes that were matched by name and operator, and by operator in order alone, since
-            of one of them it is not known which node of the model it stands for.
-        same_ns: Sum of the nodes' differences that are within noise.
-        rest_ns: Sum of the differences of nodes beyond the list.
-        only_a, only_b: Nodes that vanished and that appeared.
-        gpu: What kernels on a GPU took, where both profiles tell it of each node.
+        low_ns, high_ns: 95 % interval of the difference of the mean run; None with too few processes or runs.
+        sentence: The difference and its main cause, in one sentence.
+        a_processes, b_processes: Profiled processes per side. Intervals are over processes; with one process per side
+            they are over its runs, and do not cover the variation between processes.
+        plain_ns: The difference measured without the profiler; None if it was not measured.
+        a_slowdown_ratio, b_slowdown_ratio: Time of a profiled run over an unprofiled one; None if unknown.
+        b_trace: The trace of B, if two traces are compared.
+        by_name, by_order: Pairs of nodes that were matched by name and operator, and by operator and order only,
+            because the origin of one of them in the model is unknown.
+        same_ns: Sum of the nodes' differences within noise.
+        rest_ns: Sum of the differences of nodes that are not listed.
+        only_a, only_b: Nodes that disappeared, and new nodes.
+        gpu: Times of GPU kernels, if both profiles have them for each node.
     """
 
     a: str

@@ -12,11 +12,11 @@ from ortune.records.runtime import AddableRuntime
 
 
 class ProviderReport(Record, frozen=True, kw_only=True):
-    """One execution provider in one runtime: there, usable, or why not.
+    """One execution provider in one runtime: usable, or the reason why not.
 
     Attributes:
-        do: The command that would make it usable; "" where none would, or none is known.
-        emulated: Its device is software on the CPU, which shows right results and nothing of speed.
+        do: The command that makes it usable; "" if there is none.
+        emulated: Whether the CPU emulates its device: outputs are correct, times are meaningless.
     """
 
     name: str
@@ -28,10 +28,10 @@ class ProviderReport(Record, frozen=True, kw_only=True):
 
 
 class RuntimeReport(Record, frozen=True, kw_only=True):
-    """One runtime as doctor sees it.
+    """One runtime as doctor reports it.
 
     Attributes:
-        overlapping: Builds of ONNX Runtime that are installed into one folder, with their versions.
+        overlapping: Builds of ONNX Runtime that share one folder, with their versions.
     """
 
     runtime: Runtime
@@ -42,7 +42,7 @@ class RuntimeReport(Record, frozen=True, kw_only=True):
 
 
 class EffectRow(Record, frozen=True, kw_only=True):
-    """What can be seen in that time: the smallest detectable effect as a share, and the blocks that fit."""
+    """The precision of a comparison of this length: minimum detectable effect as a share, and number of blocks."""
 
     minutes: float
     n_blocks: int
@@ -50,7 +50,7 @@ class EffectRow(Record, frozen=True, kw_only=True):
 
 
 class NoiseReport(Record, frozen=True, kw_only=True):
-    """What a run of the controls says about this machine now."""
+    """The noise of this machine now, from a run of the controls."""
 
     model: str
     latency_ns: float
@@ -65,8 +65,8 @@ class DoctorResult(Record, frozen=True, kw_only=True):
     """``result`` of ``ortune doctor --json``.
 
     Attributes:
-        peak: Measured now, or the stored one: ``taken`` tells.
-        not_started: A virtual environment in the current folder, which is started only where ``--runtime`` names it.
+        peak: The machine's peak, measured now or stored; ``taken`` is its date.
+        not_started: A virtual environment in the current folder. It is started only if ``--runtime`` names it.
     """
 
     runtimes: tuple[RuntimeReport, ...]

@@ -30,15 +30,15 @@ class ModelRef(Record, frozen=True, kw_only=True):
 
 
 class Envelope(Record, Generic[ResultT_co], frozen=True, kw_only=True):
-    """The one JSON document that a verb prints.
+    """The JSON document that a command prints.
 
     Attributes:
         schema: "ortune/<verb>/1".
-        status: "ok", "interrupted" (with what is known), "error", or "default-wrong": what was asked for was done, and
-            the optimiser of ONNX Runtime makes the model's outputs wrong with the settings that were measured.
-        alerts: What is read before all else: outputs that are wrong, or no numbers.
-        store: Where the session is kept, where that is not the usual place.
-        result: What the verb found, of a type of its own; None where nothing but an error is told.
+        status: "ok", "interrupted" (with partial results), "error", or "default-wrong": the command succeeded, but ONNX
+            Runtime's optimiser makes the model's outputs wrong with the measured settings.
+        alerts: The most important warnings: wrong or non-finite outputs.
+        store: Folder of the stored session, if it is not the default one.
+        result: The result of the command; None if there is only an error.
     """
 
     schema: str

@@ -11,15 +11,15 @@ class Described(Record, frozen=True, kw_only=True):
     """One rule, rewrite or setting.
 
     Attributes:
-        code: A rule's, never used again for anything else; "" for the others.
-        name: For the pattern that it finds.
-        title: In one line.
+        code: A rule's code, never reused; "" for the others.
+        name: The name; a rule is named after the pattern that it finds.
+        title: One line.
         tier: "stable", "preview" or "if-measured".
-        reads: Whether it reads a model alone, and so is asked by ``ortune check``.
-        sections: What it says of itself, by heading; () in a list of all.
-        bad: A model that it fires on, in the text form of ONNX; "" where it shows none.
-        kind: What it is.
-        safety: Of a rewrite or a setting.
+        reads: Whether the rule needs only a model, so that ``ortune check`` applies it.
+        sections: The documentation by heading; () in a list.
+        bad: A model with this finding, in ONNX text form; "" if there is no example.
+        kind: "rule", "rewrite" or "setting".
+        safety: Safety class of a rewrite or a setting.
     """
 
     code: str
@@ -34,11 +34,11 @@ class Described(Record, frozen=True, kw_only=True):
 
 
 class ExplainResult(Record, frozen=True, kw_only=True):
-    """One rule, rewrite or setting in full; or all rules, or those that were looked for, in a line each.
+    """One rule, rewrite or setting in full, or a list with one line each.
 
     Attributes:
-        rules: Where the first is in full, those after it have names like its own.
-        search: What was looked for; "" where nothing was.
+        rules: The first in full if ``whole``; the others have similar names.
+        search: The search text; "" for none.
     """
 
     rules: tuple[Described, ...]

@@ -1,4 +1,4 @@
-"""What stands out, with its evidence and what to do."""
+"""Findings, with their evidence and fixes."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ from ortune.records.comparison import Comparison
 from ortune.records.plan import Plan
 
 Severity = Literal["error", "warning", "note"]
-"""error: something is broken. warning: it costs speed, or figures do not mean what they seem to. note: good to know."""
+"""error: something is broken. warning: it costs speed, or makes figures misleading. note: for information."""
 
 FixSafety = Literal["exact", "numerics", "behaviour", "advice"]
-"""Of a fix: bit-equal or reassociated sums; within the tolerance; more changes than the time; the user's hands."""
+"""Of a fix: bit-equal or reassociated sums; within the tolerance; changes more than time; needs manual work."""
 
 
 class Brought(Record, frozen=True, kw_only=True):
-    """What the same fix brought elsewhere: the ground of an estimate.
+    """A measured gain of the same fix on another model, used for an estimate.
 
     Attributes:
-        model: A real model by its name; one that was made to show the defect in words.
-        made: Whether it was made for that.
-        ratio: Time with the fix over time without, below 1 is faster.
+        model: Name of a real model, or description of a synthetic one.
+        made: Whether the model is synthetic.
+        ratio: Time with the fix over time without; below 1 is faster.
         ratio_low, ratio_high: Its interval.
-        proven: Whether that was a verdict; else a median of what was seen, and its quartiles.
-        others: Rewrites that it was measured together with.
+        proven: Whether the gain was confirmed; otherwise the figures are a median and its quartiles.
+        others: Rewrites that were measured together with it.
     """
 
     model: str
@@ -37,31 +37,29 @@ class Brought(Record, frozen=True, kw_only=True):
 
 
 FUNCTIONAL_ONLY = "MSR006"
-"""Code of the finding that is read before all others: a GPU is software, and what they say of time is nobody's."""
+"""Code of the most important finding: the GPU is emulated in software, so times are meaningless."""
 
 DEFAULT_WRONG, NOT_FINITE = "MSR012", "MSR013"
-"""Codes of the two findings that are said before all else: the outputs are wrong, or no numbers."""
+"""Codes of the two findings that come before all others: the outputs are wrong, or not finite."""
 
 
 class Finding(Record, frozen=True, kw_only=True):
-    """A rule's claim about a model, a machine or a run.
+    """A rule's statement about a model, a machine or a run.
 
     Attributes:
-        code: The rule's, which never changes its meaning.
-        name: The rule's, for the pattern that it finds.
+        code: The rule's code; its meaning never changes.
+        name: The rule's name, after the pattern that it finds.
         what: One sentence.
-        where: Nodes, inputs, tensors or files by name.
-        evidence: What was seen, where ``what`` does not say it.
-        share_ratio: Of the run that it is about, and so the most that a fix can win; None where that is not known.
-        share_from: Where that is from: "profile" (a run that was measured) or "cost" (an estimate from the operations
-            and bytes of the nodes).
-        least_ratio: The least that a run with the fix takes, over one without: what the fix does not change stays.
-            None where nothing bounds it.
-        fix: What to do, in words or as a command; "" where nothing need be done.
-        plan: What to change, as settings and rewrites that can be measured; None where it needs the user's hands.
-        safety: Of the fix.
-        brought: What the same fix brought on models alike in kind and size, the surest first.
-        verified: The fix against what was without it; None until it was measured.
+        where: Names of nodes, inputs, tensors or files.
+        evidence: What was observed, if ``what`` does not contain it.
+        share_ratio: The affected share of the run, an upper bound of the gain; None if unknown.
+        share_from: Basis of that share: "profile" (a measured run) or "cost" (estimated from operations and bytes).
+        least_ratio: Lower bound of the time with the fix over the time without; None if there is no bound.
+        fix: What to do, in words or as a command; "" if nothing is needed.
+        plan: The change as settings and rewrites that can be measured; None if it needs manual work.
+        safety: Safety class of the fix.
+        brought: Measured gains of the same fix on similar models, the most reliable first.
+        verified: The fix compared with the unchanged model; None until it is measured.
     """
 
     code: str

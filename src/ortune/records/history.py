@@ -1,4 +1,4 @@
-"""One model over releases of ONNX Runtime."""
+"""One model with several releases of ONNX Runtime."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from ortune.records.measure import Figures, OutputDifference
 
 
 class ReleaseRow(Record, frozen=True, kw_only=True):
-    """One release beside the others, in the same blocks.
+    """One ONNX Runtime release, measured with the others in the same blocks.
 
     Attributes:
-        figures: Its own, of one trial where it was not compared; None where it did not run.
-        outputs: Against the newest release's.
-        since_previous: Against the release before it that ran; None for the oldest.
-        failed: Why it was not measured beside the others, "" where it was.
+        figures: Its figures, from a single trial if it was not compared; None if it did not run.
+        outputs: Compared with the newest release.
+        since_previous: Compared with the previous release that ran; None for the oldest.
+        failed: Why it was not measured with the others; "" if it was.
     """
 
     release: str
@@ -32,11 +32,11 @@ class HistoryResult(Record, frozen=True, kw_only=True):
     """``result`` of ``ortune history --json``.
 
     Attributes:
-        side: The model with the newest release, which the others are held against.
+        side: The model with the newest release, the base of the comparisons.
         rows: Releases, newest first.
-        changed: Those that are faster or slower than the one before, newest first.
-        whole: The newest against the oldest that ran.
-        why: The command that says at which nodes the largest change lies; "" where nothing changed.
+        changed: Releases that are faster or slower than the previous one, newest first.
+        whole: The newest against the oldest release that ran.
+        why: The command that locates the largest change; "" if nothing changed.
     """
 
     side: Side

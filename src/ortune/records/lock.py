@@ -1,4 +1,4 @@
-"""A snapshot of what ONNX Runtime makes of a model, and the document of a check."""
+"""A snapshot of a model's optimised graph, and the document of a check."""
 
 from __future__ import annotations
 
@@ -9,18 +9,17 @@ from ortune.records.plan import Plan
 
 
 class GraphSnapshot(Record, frozen=True, kw_only=True):
-    """A graph after ONNX Runtime's optimiser, at one level. Bytes are for the shapes that the snapshot names.
+    """The optimised graph at one level. Bytes are for the shapes in the snapshot.
 
     Attributes:
         nodes: Nodes of all graphs, subgraphs included.
-        operators: How many of each, by "domain:Operator", or "Operator" in the domain of ONNX.
-        fused: Operators that are there more often than at level ``disable``, and by how many.
-        inserted: Casts, copies and changes of layout: how many more (or fewer) than the model came with.
-        structure: Digest of what is wired to what, with attributes; names and weights are not in it.
-        weights_bytes: The weights that the session holds.
-        peak_activation_bytes: Most bytes of values alive at once, inputs and outputs included.
-        unknown_values: Values whose size could neither be inferred nor seen in a run; with any, the peak is a
-            lower bound.
+        operators: Number of nodes by "domain:Operator", or "Operator" for the ONNX domain.
+        fused: Operators that occur more often than at level ``disable``, and by how many.
+        inserted: Casts, copies and layout changes: the difference to the exported model.
+        structure: Digest of connections and attributes, without names and weights.
+        weights_bytes: Weights that the session holds.
+        peak_activation_bytes: Peak of the values alive at once, inputs and outputs included.
+        unknown_values: Values of unknown size. If there are any, the peak is a lower bound.
     """
 
     nodes: int
@@ -34,13 +33,13 @@ class GraphSnapshot(Record, frozen=True, kw_only=True):
 
 
 class OutputSnapshot(Record, frozen=True, kw_only=True):
-    """One output on the seeded inputs, rounded so that the order of sums does not show.
+    """One output for the seeded inputs, rounded to be independent of summation order.
 
     Attributes:
-        shape: -1 where a dimension is random or not known.
-        finite: Finite values; None where nothing is kept of the values (random models, text, maps).
+        shape: -1 for a random or unknown dimension.
+        finite: Number of finite values; None if values are not recorded (random models, text, maps).
         mean, l2: Of the finite values, to six significant digits of their root mean square and norm.
-        sketch: Sum of the finite values under fixed pseudo-random weights: moves when values change places.
+        sketch: Sum of the finite values with fixed pseudo-random weights; it detects reordered values.
         exact: Digest of integers, booleans and text; "" for floating point.
     """
 
@@ -55,14 +54,13 @@ class OutputSnapshot(Record, frozen=True, kw_only=True):
 
 
 class LockedModel(Record, frozen=True, kw_only=True):
-    """The model as exported.
+    """The exported model.
 
     Attributes:
-        weights: Digest of the weights' values, whatever they are called and wherever they are used.
-        tensors: Digest of each named weight's values, by name; {} in a lock of an ortune that did not keep them.
-        contents: Digest of the whole graph without its names, the values of each weight in their place; "" in a lock
-            of an ortune that did not keep it.
-        weights_bytes: By element type; small int64 tensors are shapes and axes, and count as structure.
+        weights: Digest of the weights' values, independent of their names and uses.
+        tensors: Digest of each weight's values, by name; {} in locks of older versions.
+        contents: Digest of the whole graph without names; "" in locks of older versions.
+        weights_bytes: By element type. Small int64 tensors are shapes and axes, and count as structure.
         inputs, outputs: "name: type[dimensions]", in the model's order.
     """
 
@@ -81,17 +79,17 @@ class LockedModel(Record, frozen=True, kw_only=True):
 
 
 class LockedRun(Record, frozen=True, kw_only=True):
-    """How the model was run for its outputs.
+    """The run that produced the outputs.
 
     Attributes:
-        shapes: Of the inputs fed, by name.
-        feeds: Digest of the values fed; outputs are compared only where it is the same.
-        inputs: Name of the file or folder that the values came from; "" where they were made from the seed.
-        random: Operators that make the outputs differ from run to run.
-        given: Of a bundle, what was asked for on top of its own plan; ``plan`` then holds thread counts as the bundle
-            does, ``min(4, cpus)``. None for a model.
-        placement: Nodes by execution provider; with a provider beside the CPU's, those that ran, which are compared
-            only where machine and features agree.
+        shapes: Shapes of the inputs, by name.
+        feeds: Digest of the input values; outputs are compared only if it is equal.
+        inputs: File or folder of the input values; "" if they were generated from the seed.
+        random: Operators that make the outputs random.
+        given: For a bundle: the options on top of its own plan; ``plan`` then has thread counts as in the bundle,
+            ``min(4, cpus)``. None for a model.
+        placement: Nodes by execution provider. With a provider other than the CPU's, the nodes that ran, which are
+            compared only if machine and instruction sets are equal.
     """
 
     plan: Plan
@@ -107,7 +105,7 @@ class LockedRun(Record, frozen=True, kw_only=True):
 
 
 class HardwareSnapshot(Record, frozen=True, kw_only=True):
-    """What depends on the processor: compared only where machine and features agree."""
+    """The part that depends on the processor; compared only if machine and instruction sets are equal."""
 
     machine: str
     features: tuple[str, ...] = ()
@@ -115,12 +113,12 @@ class HardwareSnapshot(Record, frozen=True, kw_only=True):
 
 
 class Snapshot(Record, frozen=True, kw_only=True):
-    """A lock file: what ONNX Runtime makes of a model, with no clock in it.
+    """A lock file: ONNX Runtime's optimised graphs of a model, without any timing.
 
     Attributes:
         schema: "ortune/snapshot/1".
-        levels: The graph by level of optimisation, where that does not depend on the processor.
-        ort_web: Version of the onnxruntime-web that the model ran with, in a browser; "" elsewhere.
+        levels: The graph by optimisation level, for levels that do not depend on the processor.
+        ort_web: Version of onnxruntime-web, if the model ran in a browser; otherwise "".
     """
 
     schema: str
@@ -137,9 +135,9 @@ class LockChange(Record, frozen=True, kw_only=True):
 
     Attributes:
         part: What differs, e.g. "operator", "nodes", "peak-memory", "output".
-        name: Of the operator, input, setting ...; "" where there is one only.
-        was, now: As text or numbers; None where it was, or is, not there.
-        fails: Whether ``--check`` fails for it; the others are told.
+        name: Name of the operator, input, setting ...; "" if there is only one.
+        was, now: Text or numbers; None if missing.
+        fails: Whether it fails ``--check``; other changes are only reported.
     """
 
     part: str
@@ -150,12 +148,12 @@ class LockChange(Record, frozen=True, kw_only=True):
 
 
 class Uncompared(Record, frozen=True, kw_only=True):
-    """What of two snapshots was not compared, or only in part.
+    """A part of two snapshots that was not compared, or only partly.
 
     Attributes:
-        part: "level all", "placement" or "outputs"; "" where all was compared that could be.
-        why: The processors differ, or the architectures do; no profile told the placement of the lock, or of the run;
-            the values fed differ, or are random; outputs were compared by their rounded figures alone.
+        part: "level all", "placement" or "outputs"; "" if everything comparable was compared.
+        why: The reason: another processor or architecture; no profile of the lock or the run with the placement; other
+            or random input values; or outputs that were compared by rounded figures only.
     """
 
     part: str = ""
@@ -167,14 +165,14 @@ class LockResult(Record, frozen=True, kw_only=True):
 
     Attributes:
         path: The lock file.
-        written: Whether it was written; else it was checked.
-        changes: Most important first; empty when written.
+        written: Whether it was written; otherwise it was checked.
+        changes: The most important first; empty if written.
         headline: The answer in one sentence.
-        notes: What could not be compared, or only in part, and why.
-        tolerance_ratio: How far figures of floating-point outputs could be apart, as a share of their norm; None where
-            it was written. Outputs of less precise types have at least that of their type.
-        not_compared: Parts that were not compared ("outputs", "level all", "placement"); with ``--strict`` each is
-            among the changes too.
+        notes: What could not be compared, or only partly, and why.
+        tolerance_ratio: Accepted difference of floating-point outputs, as a share of their norm; None if written.
+            Outputs of less precise types have at least the tolerance of their type.
+        not_compared: Parts that were not compared ("outputs", "level all", "placement"). With ``--strict``, each is
+            also one of the changes.
     """
 
     path: str

@@ -15,13 +15,13 @@ from ortune.records.protocol import Placement
 
 
 class LookFact(Record, frozen=True, kw_only=True):
-    """A finding in the words that documents had before findings had codes.
+    """A finding as in documents of older versions, before findings had codes.
 
     Attributes:
-        name: The rule's ("dominant-node", "control-flow", ...).
+        name: The rule's name ("dominant-node", "control-flow", ...).
         what: One sentence.
-        where: Nodes, inputs or tensors by name.
-        do: What may be done about it, "" where nothing need be.
+        where: Names of nodes, inputs or tensors.
+        do: What to do; "" if nothing is needed.
     """
 
     name: str
@@ -31,11 +31,11 @@ class LookFact(Record, frozen=True, kw_only=True):
 
 
 class NodeTime(Record, frozen=True, kw_only=True):
-    """One node in a profile; the name is that of the optimised graph.
+    """One node of the optimised graph in a profile.
 
     Attributes:
-        originals: Nodes of the user's model that it stands for; () where not known, or inserted.
-        purpose: What a node that the optimiser inserted is for, "" for all others.
+        originals: The nodes of the original model that it replaces; () if unknown, or if it was inserted.
+        purpose: The purpose of a node that the optimiser inserted; "" for all others.
     """
 
     name: str
@@ -51,13 +51,13 @@ class OperatorProfile(Record, frozen=True, kw_only=True):
     """Where the time of a run goes, from one profiled process.
 
     Attributes:
-        n_runs: Profiled runs that count.
-        run_ns: The typical run while profiling.
-        slowdown_ratio: That run against the one of the process that was not profiled; above 1 is slower. Two
-            processes, so a few percent mean nothing.
-        operators: All of them, the dearest first.
-        nodes: The dearest few.
-        complete: False where the profile was cut off and read as far as it goes.
+        n_runs: Number of profiled runs used.
+        run_ns: Time of the typical profiled run.
+        slowdown_ratio: That run over the run of the unprofiled process; above 1 is slower. These are two processes, so
+            a few per cent mean nothing.
+        operators: All operators, the most expensive first.
+        nodes: The most expensive nodes.
+        complete: False if the profile was truncated.
     """
 
     n_runs: int
@@ -69,14 +69,14 @@ class OperatorProfile(Record, frozen=True, kw_only=True):
 
 
 class LookTiming(Record, frozen=True, kw_only=True):
-    """One process with the default settings, or those asked for: a single observation, no interval.
+    """One process with the default or requested settings: a single observation without an interval.
 
     Attributes:
-        latency_ns: Median over the runs (the weighted mean over several shapes); the first run where ``n_runs`` is 0.
-        warmed_up: The runs came after a warm-up; without, the time allowed no more.
-        flops_per_s: Floating-point operations of the model over that latency; None where they are not known.
-        peak_bytes: Largest resident memory of the process, interpreter included.
-        placement: Which nodes each execution provider has; empty for the CPU's alone, and where it is not told.
+        latency_ns: Median over the runs (weighted mean over several shapes); the first run if ``n_runs`` is 0.
+        warmed_up: Whether there was a warm-up before the runs; if not, the budget was too small.
+        flops_per_s: Floating-point operations of the model divided by that latency; None if unknown.
+        peak_bytes: Peak resident memory of the process, interpreter included.
+        placement: Nodes by execution provider; empty for the CPU only, or if not reported.
     """
 
     latency_ns: float
@@ -90,16 +90,15 @@ class LookTiming(Record, frozen=True, kw_only=True):
 
 
 class RepeatedRegion(Record, frozen=True, kw_only=True):
-    """Stretches of nodes that compute the same from other weights, one right after the other: equal layers, or steps.
+    """Consecutive groups of nodes that compute the same with other weights: equal layers, or unrolled steps.
 
     Attributes:
-        copies: How many there are.
-        n_nodes: Of one copy.
-        first: Name of the first node of the first copy.
-        operators: Nodes of all copies by operator, the most frequent first.
-        share_ratio: Of the run that all copies together have; None where that is not known.
-        share_from: Where that is from: "profile" (a run that was measured) or "cost" (an estimate from the operations
-            of the nodes).
+        copies: Number of groups.
+        n_nodes: Nodes of one group.
+        first: Name of the first node of the first group.
+        operators: Nodes of all groups by operator, the most frequent first.
+        share_ratio: Share of the run that all groups take together; None if unknown.
+        share_from: Basis of that share: "profile" (a measured run) or "cost" (estimated from operations).
     """
 
     copies: int
@@ -111,23 +110,23 @@ class RepeatedRegion(Record, frozen=True, kw_only=True):
 
 
 class LookResult(Record, frozen=True, kw_only=True):
-    """``result`` of ``ortune MODEL --json``. What needs a run is None where the model does not run here.
+    """``result`` of ``ortune MODEL --json``. Fields that need a run are None if the model does not run here.
 
     Attributes:
-        parameters: Elements of all initializers and constant tensors; ``parameter_bytes`` as they are stored.
+        parameters: Elements of all initializers and constant tensors; ``parameter_bytes`` is their stored size.
         weight_types: Bytes of the parameters by element type, the largest first.
-        operators: Nodes of the file by operator, the most frequent first, bodies and functions included.
-        flops: Floating-point operations of one run at the chosen shapes; None where they are not known.
-        flops_complete: Every node was counted; otherwise ``flops`` is a lower bound.
-        flops_note: What the figure leaves out or rests on.
-        regions: Layers or steps that come again and again, those with the largest share first.
-        headroom: What settings could win at most, from the profile.
-        findings: What stands out, the weightiest first; () in older documents.
-        facts: The same as in older documents.
-        left_out: What the time did not allow, in sentences.
-        busy: That the CPUs were wanted by others meanwhile, in words; "" where they were not, or nothing tells.
-        next_commands: What to type next, the best first.
-        ort_file: What a file in ORT format was made for; None for an .onnx.
+        operators: Number of nodes by operator, the most frequent first, subgraphs and functions included.
+        flops: Floating-point operations of one run with the chosen shapes; None if unknown.
+        flops_complete: Whether every node was counted; otherwise ``flops`` is a lower bound.
+        flops_note: What the figure omits or assumes.
+        regions: Repeated layers or steps, the largest share first.
+        headroom: Upper bound of the gain by settings, from the profile.
+        findings: Findings, the most important first; () in older documents.
+        facts: The same in documents of older versions.
+        left_out: What was skipped for lack of time, in sentences.
+        busy: Load by other programs, in words; "" for none, or if unknown.
+        next_commands: Commands to run next, the best first.
+        ort_file: Properties of a file in ORT format; None for an .onnx file.
     """
 
     model: ModelInfo

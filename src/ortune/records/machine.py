@@ -10,15 +10,15 @@ from ortune.records.source import SourceSide
 
 
 class Runtime(Record, frozen=True, kw_only=True):
-    """One interpreter with one ONNX Runtime build in it.
+    """One interpreter with one ONNX Runtime build.
 
     Attributes:
-        name: Of one that ortune made ("onnxruntime==1.22.1", "openvino"); "" for the user's own.
-        packages: Those beside onnxruntime that rewrites can be done with, and their versions.
-        plugins: Wheels that bring providers to its build, by provider: "onnxruntime-ep-webgpu 0.4.0".
-        ort_web: Version of the onnxruntime-web that runs the model in its place, in pages; "" where none does.
-        ort_web_dist: The folder of that one's builds.
-        source: The framework's own model that is run in the place of the ONNX model; None for ONNX Runtime.
+        name: Name of a runtime that ortune installed ("onnxruntime==1.22.1", "openvino"); "" for the user's own.
+        packages: Other installed packages that rewrites use, with their versions.
+        plugins: Wheels that add execution providers to the build, by provider: "onnxruntime-ep-webgpu 0.4.0".
+        ort_web: Version of the onnxruntime-web that runs the model instead, in a browser; "" otherwise.
+        ort_web_dist: Folder of its builds.
+        source: A framework's own model that is run instead of the ONNX model; None for ONNX Runtime.
     """
 
     python: str
@@ -57,22 +57,22 @@ class Runtime(Record, frozen=True, kw_only=True):
 
 
 class PodSize(Record, frozen=True, kw_only=True):
-    """What a container is given; None is no limit."""
+    """The limits of a container; None means no limit."""
 
     cpus: float | None = None
     memory_bytes: int | None = None
 
 
 class Host(Record, frozen=True, kw_only=True):
-    """The machine, as far as it matters to speed.
+    """The properties of the machine that affect speed.
 
     Attributes:
         cores: Physical cores; ``logical`` counts hardware threads.
-        affinity: CPUs that this process may run on.
-        quota: CPUs allowed by the cgroup, None without a limit.
+        affinity: Number of CPUs that this process may run on.
+        quota: CPUs allowed by the cgroup; None without a limit.
         effective_cpus: ``min(cores, affinity, quota)``, at least 1, rounded up.
-        features: Instruction sets that matter to inference ("avx512_vnni", "amx_int8", ...).
-        fingerprint: Changes when a stored result must not be compared with a new one.
+        features: Instruction sets that matter for inference ("avx512_vnni", "amx_int8", ...).
+        fingerprint: Changes if a stored result must not be compared with a new one.
     """
 
     system: str
@@ -136,14 +136,14 @@ class Sensors(Record, frozen=True, kw_only=True):
 
 
 class Adoption(Record, frozen=True, kw_only=True):
-    """What it takes to run with a runtime that ortune made.
+    """What is needed to run with a runtime that ortune installed.
 
     Attributes:
-        requirements: What is to be installed, with exact versions.
-        instead_of: The package whose place it takes: the two cannot be in one environment. "" for a plug-in, which
-            is installed beside it.
-        size_bytes: On disk, numpy not counted: it is there already.
-        licenses: Of each package, by its own metadata.
+        requirements: Packages to install, with exact versions.
+        instead_of: The package that it replaces, because both cannot be in one environment. "" for a plug-in, which is
+            installed in addition.
+        size_bytes: Size on disk, without numpy.
+        licenses: License of each package, from its metadata.
     """
 
     requirements: tuple[str, ...]
@@ -156,7 +156,7 @@ class Side(Record, frozen=True, kw_only=True):
     """One side of a comparison, resolved.
 
     Attributes:
-        placement: Which nodes each execution provider has; empty for the CPU's alone, and where it is not told.
+        placement: Nodes by execution provider; empty for the CPU only, or if not reported.
     """
 
     label: str
@@ -167,20 +167,21 @@ class Side(Record, frozen=True, kw_only=True):
 
 
 class MachinePeak(Record, frozen=True, kw_only=True):
-    """What this machine can do at most, measured once; single observations, the best of several tries.
+    """The peak performance of this machine: single observations, the best of several tries.
 
     Attributes:
-        flops_per_s: By number of threads, float32 matrix products.
-        int8_ops_per_s: By number of threads, int8 matrix products; a multiply-add is two.
-        bytes_per_s: By number of threads, memory read and written, of arrays that fit in no cache.
-        elementwise_bytes_per_s: Bytes that one thread reads and writes as it adds and multiplies arrays in its own
-            caches; every thread has its own, so they add up. 0.0 where an older version measured the rest.
-        cache_bytes: Last-level cache of all CPUs that may be used; None where the system does not tell.
-        taken: When, ISO 8601.
-        how: What was run for it.
-        ort_version: With which ONNX Runtime.
-        quiet: Other programs left the CPUs alone meanwhile; None where an older version did not look.
-        agreed: A second measurement found no more, so that what is faster has its work over-counted.
+        flops_per_s: Float32 matrix products, by number of threads.
+        int8_ops_per_s: Int8 matrix products, by number of threads; a multiply-add is two operations.
+        bytes_per_s: Bytes read and written in memory, by number of threads, for arrays larger than the caches.
+        elementwise_bytes_per_s: Bytes per second that one thread reads and writes in elementwise operations within its
+            own caches; threads add up. 0.0 in results of older versions.
+        cache_bytes: Last-level cache of all usable CPUs; None if the system does not report it.
+        taken: Date, ISO 8601.
+        how: Description of the benchmarks.
+        ort_version: The ONNX Runtime version used.
+        quiet: Whether the CPUs were free of other programs; None in results of older versions.
+        agreed: Whether a second measurement confirmed the values, so a faster node must have an overestimated amount of
+            work.
     """
 
     cpu: str

@@ -23,7 +23,7 @@ class Measured(Record, frozen=True, kw_only=True, tag="measured", tag_field="out
 
 
 class Failed(Record, frozen=True, kw_only=True, tag="failed", tag_field="outcome"):
-    """A trial that did not complete. Data: never an exception, never dropped."""
+    """A failed trial, stored as data and never dropped."""
 
     plan: str
     reason: FailureReason
@@ -38,11 +38,11 @@ Outcome = Measured | Failed
 
 
 class BlockTrial(Record, frozen=True, kw_only=True):
-    """One trial's place in a block.
+    """One trial of a block.
 
     Attributes:
-        group: Trials of the same group were alive together and took turns. A block has one, or more where memory
-            does not hold all of its processes at once, each with a baseline of its own.
+        group: Trials of one group were alive together and took turns. A block has several groups, each with its own
+            baseline, if memory cannot hold all of its processes.
     """
 
     arm: str
@@ -51,9 +51,9 @@ class BlockTrial(Record, frozen=True, kw_only=True):
 
 
 class Block(Record, frozen=True, kw_only=True):
-    """One trial of every live arm and the baseline, alive together and taking turns, loaded in the order listed.
+    """One trial of each configuration and of the baseline, alive together and taking turns, in the order of loading.
 
-    ``dropped`` names the rule under which the whole block was left out, "" when it counts.
+    ``dropped`` names the rule that excludes the whole block; "" if it counts.
     """
 
     index: int
@@ -63,13 +63,13 @@ class Block(Record, frozen=True, kw_only=True):
 
 
 class GridSteps(Record, frozen=True, kw_only=True):
-    """How far an output that comes from QuantizeLinear is from its reference, in steps of its quantization grid.
+    """The distance of an output of QuantizeLinear from its reference, in steps of the quantization grid.
 
     Attributes:
-        scale: The step; of several scales the largest.
-        most: Steps between the two where they are farthest apart.
-        share: Of the elements that differ by a step or more.
-        same: At most one step, in no more than about half of the elements.
+        scale: The step; the largest of several scales.
+        most: The largest distance, in steps.
+        share: Share of the elements that differ by a step or more.
+        same: Whether at most about half of the elements differ, and by at most one step.
     """
 
     scale: float
@@ -79,12 +79,13 @@ class GridSteps(Record, frozen=True, kw_only=True):
 
 
 class SliceError(Record, frozen=True, kw_only=True):
-    """How far neighbouring slices of an output, along one axis, are from their reference.
+    """The error of neighbouring slices of an output along one axis.
 
     Attributes:
-        first, last: Of the indices on the axis.
-        relative_l2: Of the worst of them, to its own reference; where that is nearly zero, to a floor from the whole.
-        dead: "zero" or "constant" where the candidate is that and the reference varies; "" where it is neither.
+        first, last: The indices on the axis.
+        relative_l2: The error of the worst slice relative to its reference, or to a floor from the whole output if the
+            reference is nearly zero.
+        dead: "zero" or "constant" if the candidate is constant and the reference varies; otherwise "".
     """
 
     axis: int
@@ -95,21 +96,21 @@ class SliceError(Record, frozen=True, kw_only=True):
 
 
 class OutputError(Record, frozen=True, kw_only=True):
-    """How far one floating-point output is from its reference.
+    """The error of one floating-point output.
 
     Attributes:
-        max_error: Largest absolute error over the largest reference value.
-        cosine: None where that has no meaning.
-        snr_db: Of the reference over the error; None where there is no error.
-        top1: Share of rows, along the last of two or three dimensions, whose largest element is the same; None for
-            outputs of another shape.
-        n_rows: How many rows these are.
-        limit: Of the relative L2, for "the same".
-        silent: The reference is nearly zero all over (its root mean square is below 1e-5), so that distances are those
-            to that floor and tell little.
-        steps: Where the output comes from QuantizeLinear on both sides, and differs.
-        worst_slice: Along all axes of moderate length; None where the output has none.
-        dead_slices: Those whose values the candidate lost, whatever the distance of the whole is.
+        max_error: Largest absolute error divided by the largest reference value.
+        cosine: Cosine similarity; None if undefined.
+        snr_db: Signal-to-noise ratio in dB; None if there is no error.
+        top1: Share of rows, along the last of two or three dimensions, with the same largest element; None for outputs
+            of another rank.
+        n_rows: Number of these rows.
+        limit: The relative L2 error up to which the output counts as the same.
+        silent: Whether the reference is nearly zero (root mean square below 1e-5), so distances relate to that floor
+            and mean little.
+        steps: The distance in quantization steps, if the output comes from QuantizeLinear on both sides and differs.
+        worst_slice: The worst slice along any axis of moderate length; None if there is none.
+        dead_slices: Slices whose values the candidate lost, regardless of the total error.
     """
 
     name: str
@@ -127,13 +128,13 @@ class OutputError(Record, frozen=True, kw_only=True):
 
 
 class NonFiniteOutput(Record, frozen=True, kw_only=True):
-    """The elements of one output that are no finite numbers.
+    """The non-finite elements of one output.
 
     Attributes:
-        n_elements: Of the reference.
-        nonfinite_reference, nonfinite_candidate: NaN and infinities.
-        unusable_reference, unusable_candidate: Those that no healthy model gives: NaN and +infinity, and -infinity
-            where nothing is finite. Among finite numbers -infinity is the mask of a score, or the logarithm of 0.
+        n_elements: Number of elements of the reference.
+        nonfinite_reference, nonfinite_candidate: Number of NaN and infinite elements.
+        unusable_reference, unusable_candidate: Those that indicate a defect: NaN, +infinity, and -infinity if nothing
+            is finite. Otherwise -infinity is a mask or the logarithm of 0.
     """
 
     name: str
@@ -145,11 +146,11 @@ class NonFiniteOutput(Record, frozen=True, kw_only=True):
 
 
 class TaskFigure(Record, frozen=True, kw_only=True):
-    """What a built-in metric says of an output, or of a slice of it.
+    """The value of a built-in metric for an output, or for a slice of it.
 
     Attributes:
         slice: "class 3", "input 7"; "" for the whole output.
-        base, value: Of the base's outputs and of these; higher is better, and 1 is best.
+        base, value: The metric of the base's outputs and of these; higher is better, and 1 is best.
     """
 
     output: str
@@ -159,31 +160,31 @@ class TaskFigure(Record, frozen=True, kw_only=True):
 
 
 class OutputDifference(Record, frozen=True, kw_only=True):
-    """How far apart the outputs of two plans are.
+    """The difference between the outputs of two plans.
 
     Attributes:
-        relative_l2: Largest relative L2 distance over the floating-point outputs.
-        max_error: Largest absolute error over the largest reference value.
-        compared_as: "values", "sets" (behind NMS, TopK, ArgMax) or "moments" (the model differs from itself).
-        what: One sentence when not ok.
-        comparable: False where the outputs are no answers to the same question: another shape or kind, NaN where the
-            reference has none, or nothing in common with it.
-        cosine: Smallest cosine between an output and its reference, over the floating-point outputs; None where that
-            has no meaning.
-        top1: Share of rows of an output whose largest element is the same, the least of all outputs; None where none
-            has rows of scores.
-        tolerance: The number that the user gave; None for the limits of "the same", and for a budget.
-        asked: The budget that the user gave, "cosine>=0.999"; "" for none.
+        relative_l2: Largest relative L2 error of the floating-point outputs.
+        max_error: Largest absolute error divided by the largest reference value.
+        compared_as: "values", "sets" (after NMS, TopK, ArgMax) or "moments" (the model is not deterministic).
+        what: One sentence, if not ``ok``.
+        comparable: False if the outputs cannot be compared: another shape or kind, NaN that the reference does not
+            have, or nothing in common.
+        cosine: Smallest cosine similarity between an output and its reference, over the floating-point outputs; None if
+            undefined.
+        top1: Share of rows with the same largest element, the smallest of all outputs; None if no output has rows of
+            scores.
+        tolerance: The number given by the user; None for the default limits, and for a budget.
+        asked: The budget given by the user, "cosine>=0.999"; "" for none.
         outputs: Every floating-point output that was compared as values.
-        metric_base, metric: The metric that was asked for, of the reference and of these outputs; None where none was,
-            and for NaN. Of a built-in one, the output that lost most.
-        task: What a built-in metric says of each output, and of its worst slice.
-        accepting_tolerance: One that accepts the difference; None where none does, and where none is needed.
-        silent: There are floating-point outputs, and with every input the reference's are nearly zero all over: what is
-            computed looks alike, whatever it is.
-        nonfinite: Every floating-point output that has NaN or infinities on a side.
-        nonfinite_reference, nonfinite_candidate: Elements of all outputs that no healthy model gives; see
-            ``NonFiniteOutput.unusable_reference``. Over all inputs.
+        metric_base, metric: The requested metric of the reference and of these outputs; None for no metric, and for
+            NaN. For a built-in metric, of the output that lost most.
+        task: The built-in metric of each output, and of its worst slice.
+        accepting_tolerance: A tolerance that accepts the difference; None if there is none, or none is needed.
+        silent: Whether there are floating-point outputs and all references are nearly zero, so the comparison is not
+            meaningful.
+        nonfinite: Every floating-point output with NaN or infinite values on a side.
+        nonfinite_reference, nonfinite_candidate: Number of elements of all outputs that indicate a defect, over all
+            inputs; see ``NonFiniteOutput.unusable_reference``.
     """
 
     ok: bool
@@ -219,18 +220,18 @@ class OutputDifference(Record, frozen=True, kw_only=True):
 
 
 class LevelCheck(Record, frozen=True, kw_only=True):
-    """The outputs of a plan against those of the same model that ONNX Runtime's optimiser has not touched.
+    """The outputs of a plan compared with those of the unoptimised model.
 
     Attributes:
-        level: Of optimisation, of the plan.
-        reference: The level held against: "disable", or "basic" where the model does not run without optimisation.
-        wrong: They are far beyond what rounding explains.
-        outputs: How far they are apart.
-        moved_relative_l2: By which rounding alone moves the reference; None where that was not asked, or not known.
-        right: The highest level whose outputs are right.
-        right_settings: What must be set besides, so that they are right there.
-        node: From which on the outputs of a wrong plan are others; "" where that is not known.
-        node_asked: Whether that was looked for.
+        level: The plan's optimisation level.
+        reference: The level of the reference: "disable", or "basic" if the model does not run without optimisation.
+        wrong: Whether the difference is far beyond rounding.
+        outputs: The difference.
+        moved_relative_l2: The change of the reference caused by rounding alone; None if not measured or unknown.
+        right: The highest level with correct outputs.
+        right_settings: Further settings needed for correct outputs at that level.
+        node: The first node with wrong values; "" if unknown.
+        node_asked: Whether that node was searched for.
     """
 
     level: str
@@ -245,18 +246,17 @@ class LevelCheck(Record, frozen=True, kw_only=True):
 
 
 class Figures(Record, frozen=True, kw_only=True):
-    """Medians over a side's trials; each is a description, the claim is in ``Comparison``.
+    """Medians over a side's trials: descriptions. The claim is in ``Comparison``.
 
     Attributes:
-        latency_ns: The p50: the median over processes of each one's own p50, with the span of the middle half of the
+        latency_ns: p50: the median over processes of each process's p50, with the interquartile range of the processes.
+        objective_ns: The time per run that was compared, if it is not the p50: p95, p25 or p10, or for throughput the
+            wall time of all callers divided by their runs. None if it is the p50, or not a time per run.
+        p95_ns: The same for p95; None in documents of older versions.
+        first_load_ns: The single load that wrote a setting's cache on disk; ``load_ns`` is then of loads that read it.
+            None if there is no cache, or that load was not observed.
+        spread_ratio: p90 over p10 of the runs within a process, with its 95 % interval over processes; None below six
             processes.
-        objective_ns: The time a run that was compared, where that is another: its p95, p25 or p10, or for throughput
-            the wall time of all callers over their runs. None where it is the p50, or no time of a run at all.
-        p95_ns: The same of each one's own p95; None in documents of older versions.
-        first_load_ns: The load that wrote what a setting keeps on disk, once; ``load_ns`` is then of loads that read
-            it. None where nothing is kept, or that load was not seen.
-        spread_ratio: p90 over p10 of the runs within a process, the variance that users feel; with its 95 %
-            interval over processes, None below six of them.
     """
 
     latency_ns: float

@@ -8,7 +8,7 @@ from ortune.records.base import Record
 
 
 class MemoryPoint(Record, frozen=True, kw_only=True):
-    """After one node of a run: bytes of values in use, and held by the arena (None without its figures)."""
+    """Memory after one node of a run: bytes in use by values, and bytes held by the arena (None if unknown)."""
 
     node: str
     in_use_bytes: int
@@ -21,18 +21,18 @@ MemoryKind = Literal[
 
 
 class MemoryOwner(Record, frozen=True, kw_only=True):
-    """What holds memory at the peak.
+    """One use of memory at the peak.
 
     Attributes:
-        kind: "value" (one, as large as was asked for), "values" (all smaller ones), "rounding" (what the arena gave
-            beyond what was asked for), "planned" (what the block that later runs take for all values is larger than
-            what is in use at once), "shared" (below 0: buffers that two values share), "session" (what the allocator
-            held before the run: packed weights), "inputs", "weights" (as stored), "libraries" (the process before the
-            session: interpreter, ONNX Runtime's code), "runtime" (all else of the process: ONNX Runtime itself, copies
-            of weights while it loads, the profiler).
-        name: The node that made a value.
-        bytes: What it holds.
-        count: How many values it stands for.
+        kind: "value" (a single value), "values" (all smaller ones), "rounding" (allocated by the arena beyond the
+            requested size), "planned" (the block that later runs allocate for all values, beyond what is in use at
+            once), "shared" (negative: buffers shared by two values), "session" (held by the allocator before the run:
+            packed weights), "inputs", "weights" (as stored), "libraries" (the process before the session: interpreter,
+            ONNX Runtime's code), "runtime" (the rest of the process: ONNX Runtime itself, copies of weights during
+            loading, the profiler).
+        name: The node that produced a value.
+        bytes: Size in bytes.
+        count: Number of values.
     """
 
     kind: MemoryKind
@@ -46,18 +46,17 @@ class MemoryProfile(Record, frozen=True, kw_only=True):
 
     Attributes:
         source: "profile" (the allocator's own figures) or "liveness" (from sizes and last uses).
-        run: Which one, from 0: a steady one, or the first with its shapes where later ones take one planned block, of
-            which no node shows; None for "liveness".
-        peak_bytes: Most that the allocator has in use at once, in this run or another with the same shapes.
-        peak_node: While which node of this run most is in use.
-        held_bytes: Most that the arena held in any run.
+        run: Index of the run, from 0: a steady one, or the first with its shapes if later runs allocate one planned
+            block, which hides nodes; None for "liveness".
+        peak_bytes: Peak of the allocator's memory in use, in this run or another with the same shapes.
+        peak_node: The node of this run at the peak.
+        held_bytes: Peak of the memory held by the arena in any run.
         at_peak: Values or nodes that hold memory at the peak, the largest first, at most ten.
-        weights_bytes: Of the parameters that the nodes read.
-        owners: All that is taken at the peak, the largest first.
-        total_bytes: Their sum: what the allocator has in use, and beside it the weights, the inputs, and the process as
-            far as that was watched.
+        weights_bytes: Size of the weights that the nodes read.
+        owners: All uses of memory at the peak, the largest first.
+        total_bytes: Their sum: allocator, weights, inputs, and the process as far as it was observed.
         n_unknown: Values of unknown size, which are not counted.
-        resident_bytes: Most that the process had resident; None where it was not watched.
+        resident_bytes: Peak resident memory of the process; None if it was not observed.
     """
 
     source: Literal["profile", "liveness"]

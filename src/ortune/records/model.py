@@ -8,9 +8,10 @@ from ortune.records.base import Record
 
 
 class ModelInfo(Record, frozen=True, kw_only=True):
-    """What a model is, without its weights in memory.
+    """A model's identity and format.
 
-    ``sha256`` is over the graph and the weights, external files included. "source" is a framework's own model.
+    ``sha256`` is over the graph and the weights, external data included. The format "source" is a framework's own
+    model.
     """
 
     path: str
@@ -26,21 +27,21 @@ class ModelInfo(Record, frozen=True, kw_only=True):
 
 
 class NodeCost(Record, frozen=True, kw_only=True):
-    """The work of one execution of a node at known input shapes. ``model.cost`` states what counts as what.
+    """The work of one execution of a node with known input shapes; ``model.cost`` defines what is counted.
 
     Attributes:
-        name: The node's name; "" where it has none.
-        called: What findings call it: its name, else that of its first output; "" in older documents.
-        domain: "" is ONNX's own.
-        inside: Names of the If, Loop and Scan nodes around it, outermost first, joined by "/"; "" in the main graph.
-        times: How often one run of the model executes it, as far as totals go: a loop's trip count, 0 in the branch
-            of an If that is not counted and for what constants alone decide.
+        name: The node's name; "" if it has none.
+        called: Its name in findings: its own, or that of its first output; "" in older documents.
+        domain: Operator domain; "" is ONNX's own.
+        inside: Names of the enclosing If, Loop and Scan nodes, outermost first, joined by "/"; "" in the main graph.
+        times: Executions per run of the model: a loop's trip count, 0 in a branch of an If that is not counted and for
+            what only constants determine.
         flops: Operations; a multiply-add is two. Integer arithmetic counts alike.
-        macs: Multiply-adds among them; None for operators that are not made of these.
-        bytes_read, bytes_written: Each tensor once, by its stored type.
-        weight_bytes: The part of ``bytes_read`` that is constants.
-        weight_shape: Of a convolution its weight's, () for all else.
-        known: Whether it could be counted. If not, the numbers are 0 and ``note`` says why.
+        macs: Multiply-adds among them; None for operators that do not consist of these.
+        bytes_read, bytes_written: Each tensor once, in its stored type.
+        weight_bytes: The constant part of ``bytes_read``.
+        weight_shape: Shape of a convolution's weight; () for all other nodes.
+        known: Whether the work could be counted. If not, the numbers are 0 and ``note`` gives the reason.
     """
 
     name: str
@@ -60,14 +61,14 @@ class NodeCost(Record, frozen=True, kw_only=True):
 
 
 class ModelCost(Record, frozen=True, kw_only=True):
-    """The work of one run of a model at known input shapes.
+    """The work of one run of a model with known input shapes.
 
     Attributes:
         flops, macs, bytes_read, bytes_written: Sums over ``nodes``, each times its ``times``.
-        parameters: Elements of initializers and Constant tensors; ``parameter_bytes`` by their stored types.
+        parameters: Elements of initializers and Constant tensors; ``parameter_bytes`` is their stored size.
         nodes: Every node of every graph, functions inlined.
-        unknown: Reason to number of nodes that could not be counted; empty when the totals are complete.
-        notes: What the totals rest on: a loop of unknown length, an If of which the more expensive branch was counted.
+        unknown: Number of nodes that could not be counted, by reason; empty if the totals are complete.
+        notes: Assumptions behind the totals: a loop of unknown length, an If counted by its more expensive branch.
     """
 
     flops: int
@@ -82,18 +83,18 @@ class ModelCost(Record, frozen=True, kw_only=True):
 
 
 class InputChoice(Record, frozen=True, kw_only=True):
-    """What was chosen for one input, and how sure that is.
+    """The shape and values chosen for one input, and their origin.
 
     Attributes:
         dtype: ONNX element type in lower case ("float", "int64", "string", "float16", ...), or
             "seq(...)"/"optional(...)" around one.
-        shape: The dimensions chosen (the first feed's length for a sequence is ``len``).
-        role: What the input was taken for ("image", "token-ids", "mask", "past", "data", ...).
-        origin: Where shape and values come from: "model", "constraint", "name", "trial", "user".
+        shape: The chosen dimensions (the length of a sequence's first feed is ``len``).
+        role: The detected kind of input ("image", "token-ids", "mask", "past", "data", ...).
+        origin: Source of shape and values: "model", "constraint", "name", "trial", "user".
         guessed: Whether a dimension or the values are a guess.
-        note: One short phrase for people, "" when nothing need be said.
-        guessed_axes: The axes whose size is a guess; a trial that fails may change these and no others.
-        low, high: Smallest and largest value fed (inclusive); None where the role decides.
+        note: A short explanation; "" for none.
+        guessed_axes: The axes with a guessed size; only these may change after a failed trial.
+        low, high: Smallest and largest value (inclusive); None if the role decides.
     """
 
     name: str
@@ -118,17 +119,17 @@ class Case(Record, frozen=True, kw_only=True):
 
 
 class Workload(Record, frozen=True, kw_only=True):
-    """How the model will be used. Feeds are made from it and the seed, the same for every trial.
+    """How the model is used. Inputs are generated from it and the seed, the same for every trial.
 
     Attributes:
         cases: The input shapes with weights.
-        seed: Seed of the feeds, and the first one of ONNX Runtime's random operators, which draw anew in every block.
-        inputs_path: The user's own feeds (npz, npy, ``test_data_set_*`` folder), or "".
+        seed: Seed of the inputs, and initial seed of ONNX Runtime's random operators, which change in every block.
+        inputs_path: The user's own inputs (npz, npy, ``test_data_set_*`` folder), or "".
         gap_ns: Pause between calls; 0 is back to back.
-        sessions, callers: Sessions in one process, and threads that call each.
+        sessions, callers: Sessions in one process, and threads that call each session.
         custom_ops: Shared libraries with custom operators.
-        notes: What people should know, e.g. "decoder: one step at past=128; prefill not measured".
-        tries: How many first runs failed before these inputs; 0 is the first proposal.
+        notes: Remarks for the reader, e.g. "decoder: one step at past=128; prefill not measured".
+        tries: Number of first runs that failed before these inputs; 0 for the first proposal.
     """
 
     cases: tuple[Case, ...]

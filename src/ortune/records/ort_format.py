@@ -10,8 +10,8 @@ class LevelGraph(Record, frozen=True, kw_only=True):
 
     Attributes:
         level: ``none``, ``basic``, ``extended`` or ``all``.
-        n_nodes: Of all graphs.
-        operators: How often each occurs: "Conv", "com.microsoft.FusedConv".
+        n_nodes: Number of nodes in all graphs.
+        operators: Number of nodes by operator: "Conv", "com.microsoft.FusedConv".
     """
 
     level: str
@@ -20,13 +20,13 @@ class LevelGraph(Record, frozen=True, kw_only=True):
 
 
 class LevelChange(Record, frozen=True, kw_only=True):
-    """Source nodes that share a fate at some level, with what stands for them at each.
+    """Source nodes that are replaced together, with their replacement at each level.
 
     Attributes:
-        operators: Of the source nodes, in order.
-        nodes: Their names, one tuple for each place in the model where the same happens.
-        at: Operators that stand for them by level; none where they are gone.
-        why: By level, what became of a node that nothing stands for.
+        operators: Operators of the source nodes, in order.
+        nodes: Their names, one tuple per place in the model with the same change.
+        at: The replacing operators by level; empty if the nodes are removed.
+        why: Why a node without a replacement was removed, by level.
     """
 
     operators: tuple[str, ...]
@@ -36,12 +36,12 @@ class LevelChange(Record, frozen=True, kw_only=True):
 
 
 class LevelInsertion(Record, frozen=True, kw_only=True):
-    """Nodes that a level adds without a source node: conversions of layout, say.
+    """Nodes that a level adds without a source node, such as layout conversions.
 
     Attributes:
-        level: Where they are.
-        operator: Of the nodes.
-        purposes: What each is for.
+        level: The level.
+        operator: Operator of the nodes.
+        purposes: The purpose of each node.
     """
 
     level: str
@@ -50,13 +50,13 @@ class LevelInsertion(Record, frozen=True, kw_only=True):
 
 
 class LevelComparison(Record, frozen=True, kw_only=True):
-    """What each optimisation level does to a model, side by side.
+    """What each optimisation level does to a model.
 
     Attributes:
-        graphs: One a level, the least optimised first.
-        changes: What is fused, replaced or removed, the most frequent first.
-        insertions: What is added.
-        n_unchanged: Source nodes that are as they were at every level.
+        graphs: One per level, the least optimised first.
+        changes: Nodes that are fused, replaced or removed, the most frequent first.
+        insertions: Nodes that are added.
+        n_unchanged: Source nodes that are the same at every level.
     """
 
     graphs: tuple[LevelGraph, ...]
@@ -66,11 +66,11 @@ class LevelComparison(Record, frozen=True, kw_only=True):
 
 
 class Rejection(Record, frozen=True, kw_only=True):
-    """Who does not run a file in ORT format, or not as it could.
+    """A build, processor or execution provider that does not run a file in ORT format, or only slowly.
 
     Attributes:
         where: The build, processor or execution provider.
-        why: The reason: a clause.
+        why: The reason, as a clause.
     """
 
     where: str
@@ -78,17 +78,17 @@ class Rejection(Record, frozen=True, kw_only=True):
 
 
 class OrtFile(Record, frozen=True, kw_only=True):
-    """What a file in ORT format was made for, as far as it shows.
+    """The intended use of a file in ORT format, as far as the file shows it.
 
     Attributes:
-        version: Of the format.
-        read_by: The releases of ONNX Runtime that read this version.
+        version: Version of the format.
+        read_by: ONNX Runtime releases that read this version.
         level: The optimisation level: ``basic or none``, ``extended or all``, ``all``, ``all, for x86``.
-        style: ``fixed``, or ``runtime`` where it stores optimisations to be made when it is loaded.
-        saved_optimisations: How many such optimisations it stores, by the operators that they make.
-        own_operators: Nodes of ONNX Runtime's own operators: a provider that knows the standard ones alone has none.
-        rejected_by: Who rejects it.
-        kept_for: The provider for which ortune kept nodes plain in it; "" for none.
+        style: ``fixed``, or ``runtime`` if it stores optimisations to apply at load time.
+        saved_optimisations: Number of these stored optimisations, by resulting operator.
+        own_operators: Nodes with ONNX Runtime's own operators, which other execution providers do not support.
+        rejected_by: Builds, processors and execution providers that reject it.
+        kept_for: The execution provider whose nodes ortune kept unfused; "" for none.
     """
 
     version: str
@@ -102,16 +102,16 @@ class OrtFile(Record, frozen=True, kw_only=True):
 
 
 class AwareFile(Record, frozen=True, kw_only=True):
-    """What a provider-aware file keeps, and what is optimised outside of that.
+    """What a provider-aware file keeps, and what is optimised around it.
 
     Attributes:
-        provider: Its target.
-        level: Of the optimisation outside of what is kept.
-        n_kept: Nodes that the provider takes, plain ONNX all of them.
-        n_rest: All others at the level basic.
-        n_rest_after: What they were optimised to.
-        made: Operators of ONNX Runtime's own among these.
-        gains_nothing: Why there is no such file: another one is as good; "" where it is written.
+        provider: The provider's target.
+        level: Optimisation level of the other nodes.
+        n_kept: Nodes that the provider supports, kept as plain ONNX.
+        n_rest: All other nodes at the level basic.
+        n_rest_after: Their number after optimisation.
+        made: ONNX Runtime's own operators among these.
+        gains_nothing: Why there is no such file, because another one is equivalent; "" if it is written.
     """
 
     provider: str
@@ -124,19 +124,19 @@ class AwareFile(Record, frozen=True, kw_only=True):
 
 
 class OrtConversion(Record, frozen=True, kw_only=True):
-    """How a file in ORT format was made, and what became of the model's nodes.
+    """How a file in ORT format was created, and what happened to the model's nodes.
 
     Attributes:
-        place: Where it is to run, as ``--for`` has it.
+        place: The value of ``--for``.
         level: ``basic``, ``extended`` or ``all``.
         style: ``fixed`` or ``runtime``.
         platform: ``any``, ``arm`` or ``amd64``.
-        against: Why level and style do not fit the place, where they were forced.
-        file: What the written file is.
-        levels: What each level does to the model, side by side.
-        aware: What a provider-aware file keeps; None where none was asked for.
-        needed_path: The list of operators for a reduced build; "" where none was asked for.
-        needed: Its lines but for comments: domain, opset and operators, with types where those are reduced.
+        against: Why level and style do not fit the place, if they were forced.
+        file: Properties of the written file.
+        levels: What each level does to the model.
+        aware: What a provider-aware file keeps; None if it was not requested.
+        needed_path: The operator list for a reduced build; "" if it was not requested.
+        needed: Its lines without comments: domain, opset and operators, with types if those are reduced too.
     """
 
     place: str

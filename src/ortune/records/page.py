@@ -1,4 +1,4 @@
-"""What a page of the user's own does with onnxruntime-web, as it was watched."""
+"""How a page of the user uses onnxruntime-web, as observed."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ class PageTensor(Record, frozen=True, kw_only=True):
     """An input or an output.
 
     Attributes:
-        type: As onnxruntime-web calls it, e.g. "float32".
-        shape: Of the first run; where there was none, as the model declares it.
-        location: Where its values were in the first run: "cpu", "gpu-buffer", ...; "" where there was none.
+        type: Type in onnxruntime-web, e.g. "float32".
+        shape: Shape in the first run; without a run, as declared in the model.
+        location: Location of the values in the first run: "cpu", "gpu-buffer", ...; "" without a run.
     """
 
     name: str
@@ -24,12 +24,12 @@ class PageTensor(Record, frozen=True, kw_only=True):
 
 
 class PageWeights(Record, frozen=True, kw_only=True):
-    """A file with weights that a page gave to a session beside its model.
+    """An external data file that a page gave to a session.
 
     Attributes:
-        path: As the model calls it.
-        url: Where the page had it from; "" where it was passed as bytes that no single file has.
-        size_bytes: 0 where that is not known.
+        path: Path in the model.
+        url: Source of the file; "" for bytes that do not come from a single file.
+        size_bytes: 0 if unknown.
     """
 
     path: str
@@ -41,11 +41,11 @@ class PageModel(Record, frozen=True, kw_only=True):
     """The model of a session.
 
     Attributes:
-        url: Where the page had it from; "" where it was passed as bytes that no single file has.
-        size_bytes: 0 where that is not known.
-        sha256: Of graph and weights; "" where it was not read.
+        url: Source of the model; "" for bytes that do not come from a single file.
+        size_bytes: 0 if unknown.
+        sha256: Hash of graph and weights; "" if it was not read.
         error: Why it was not read.
-        weights: Files with weights beside it.
+        weights: External data files.
     """
 
     url: str = ""
@@ -57,15 +57,16 @@ class PageModel(Record, frozen=True, kw_only=True):
 
 
 class PageRuns(Record, frozen=True, kw_only=True):
-    """The calls of ``run()``: single observations on a page that does other things too.
+    """The calls of ``run()``: single observations in a page that also does other work.
 
     Attributes:
-        n: How many ended well.
-        n_failed: How many threw.
-        first_ns, median_ns, longest_ns, total_ns: From the call to its promise; the median without the first.
-        read_back_bytes: Of outputs that were copied from the GPU, all runs together.
-        n_reads: Outputs that the page itself fetched from the GPU, with ``getData()``.
-        error: What the first that threw said.
+        n: Number of successful runs.
+        n_failed: Number of failed runs.
+        first_ns, median_ns, longest_ns, total_ns: Time from the call to the resolved promise; the median excludes the
+            first run.
+        read_back_bytes: Bytes of outputs copied from the GPU, in all runs.
+        n_reads: Outputs that the page fetched from the GPU with ``getData()``.
+        error: Message of the first failure.
     """
 
     n: int = 0
@@ -83,17 +84,17 @@ class PageSession(Record, frozen=True, kw_only=True):
     """A call of ``InferenceSession.create``.
 
     Attributes:
-        worker: Whether a worker made it, or the page itself.
-        version: Of onnxruntime-web.
-        options: What was asked for, by name; what is not text as JSON.
-        environment: ``ort.env`` before, as far as it was set.
-        in_force: The same afterwards.
-        plan: The same as ortune's settings.
-        placement: Which nodes each execution provider has.
-        without_kernel: Nodes that the execution provider has no kernel for, operator and name.
-        create_ns: How long it took, with ONNX Runtime's log on; 0 where it failed or did not end.
-        error: Why it failed; "" where it did not.
-        findings: What stands out in its model and its settings.
+        worker: Whether a worker created it instead of the page.
+        version: Version of onnxruntime-web.
+        options: The requested options by name; values other than text as JSON.
+        environment: ``ort.env`` before the call, as far as it was set.
+        in_force: The same after the call.
+        plan: The same as ortune settings.
+        placement: Nodes by execution provider.
+        without_kernel: Nodes for which the execution provider has no kernel: operator and name.
+        create_ns: Time of the call, with ONNX Runtime's log enabled; 0 if it failed or did not end.
+        error: Why it failed; "" if it did not.
+        findings: Findings in its model and settings.
     """
 
     worker: bool = False
@@ -114,24 +115,24 @@ class PageSession(Record, frozen=True, kw_only=True):
 
 
 class PageFile(Record, frozen=True, kw_only=True):
-    """A file of WebAssembly that the page loaded; ``size_bytes`` is 0 where its server keeps it from being told."""
+    """A WebAssembly file that the page loaded; ``size_bytes`` is 0 if its server hides the size."""
 
     url: str
     size_bytes: int = 0
 
 
 class WatchedPage(Record, frozen=True, kw_only=True):
-    """A page while it was watched.
+    """A page that was observed.
 
     Attributes:
-        url: As it was given.
+        url: The URL as given.
         seen: The browser.
-        watched_ns: From before its first script to the end.
-        main_thread_ns: Of it, what the page's main thread was at work, by samples.
-        model_thread_ns: Of that, in WebAssembly, or in what it called.
-        sessions: In the order in which they were asked for.
-        files: WebAssembly that was loaded.
-        trouble: What the page said as it went wrong: errors that nobody caught, files that did not load.
+        watched_ns: Duration, from before the first script to the end.
+        main_thread_ns: Busy time of the page's main thread, by sampling.
+        model_thread_ns: The part of it in WebAssembly, or called from it.
+        sessions: In the order of the calls.
+        files: WebAssembly files that were loaded.
+        trouble: Uncaught errors and files that failed to load.
     """
 
     url: str

@@ -1,4 +1,4 @@
-"""What an execution provider takes of a model, in how many regions, and what stands between them."""
+"""The nodes that an execution provider supports, in how many regions, and the nodes between them."""
 
 from __future__ import annotations
 
@@ -20,11 +20,10 @@ PartitionVerdict = Literal["good", "maybe", "poor", "none"]
 
 
 class NodeReason(Record, frozen=True, kw_only=True):
-    """Why a provider leaves a node to the CPU.
+    """Why an execution provider leaves a node to the CPU.
 
     Attributes:
-        detail: What of the node it is about, as data: "mode=reflect", "input 1", "rank 5", "int64"; "" where the code
-            says all.
+        detail: The property concerned, as data: "mode=reflect", "input 1", "rank 5", "int64"; "" if the code is enough.
     """
 
     code: ReasonCode
@@ -32,11 +31,11 @@ class NodeReason(Record, frozen=True, kw_only=True):
 
 
 class LeftOperator(Record, frozen=True, kw_only=True):
-    """Nodes of one operator that a provider leaves for one reason.
+    """Nodes of one operator that a provider leaves to the CPU for one reason.
 
     Attributes:
-        op_type: With its domain, where that is not ONNX's.
-        nodes: By name.
+        op_type: With its domain, if that is not ONNX's.
+        nodes: Names of the nodes.
     """
 
     op_type: str
@@ -45,16 +44,15 @@ class LeftOperator(Record, frozen=True, kw_only=True):
 
 
 class PartitionRegion(Record, frozen=True, kw_only=True):
-    """Nodes that a provider is given together.
+    """A connected part of the graph that the provider runs.
 
     Attributes:
-        operators: Nodes by operator, the most frequent first.
-        work_ratio: Share of the model's floating-point operations; of its bytes where it has none.
-        inputs, outputs: Tensors that cross its edge, constants apart.
-        input_bytes, output_bytes: Of these; None where a size is not known.
-        behind: What is left to the CPU between the regions before and this one.
-        places: Where its nodes are in the order in which the graph runs, as (first, number) of those that follow each
-            other; what is drawn.
+        operators: Number of nodes by operator, the most frequent first.
+        work_ratio: Share of the model's floating-point operations, or of its bytes if it has none.
+        inputs, outputs: Tensors that cross its boundary, without constants.
+        input_bytes, output_bytes: Their size; None if a size is unknown.
+        behind: CPU nodes between the earlier regions and this one.
+        places: Positions of its nodes in execution order, as (first, number) of consecutive ones; for the drawing.
     """
 
     nodes: tuple[str, ...]
@@ -69,13 +67,13 @@ class PartitionRegion(Record, frozen=True, kw_only=True):
 
 
 class PartitionState(Record, frozen=True, kw_only=True):
-    """What a provider takes of the model in one state.
+    """The supported part of the model in one state.
 
     Attributes:
-        name: As it is; with its input shapes fixed; with rewrites besides.
-        n_nodes: Of the main graph, at ONNX Runtime's level basic.
-        n_taken: Of these.
-        copied_bytes: That cross the edges of regions, one run; None where a size is not known.
+        name: Unchanged, with fixed input shapes, or also with rewrites.
+        n_nodes: Nodes of the main graph at ONNX Runtime's level basic.
+        n_taken: Supported nodes.
+        copied_bytes: Bytes that cross region boundaries per run; None if a size is unknown.
     """
 
     name: Literal["as-is", "fixed-shapes", "rewritten"]
@@ -92,9 +90,9 @@ class CostliestOperator(Record, frozen=True, kw_only=True):
     """The operator that splits the model most.
 
     Attributes:
-        regions_without: Were its nodes taken.
-        rewrite: That replaces it; None where none does.
-        regions_after: After this rewrite alone; None without one.
+        regions_without: Number of regions if its nodes were supported.
+        rewrite: The rewrite that replaces it; None if there is none.
+        regions_after: Number of regions after this rewrite alone; None without one.
     """
 
     left: LeftOperator
@@ -104,14 +102,15 @@ class CostliestOperator(Record, frozen=True, kw_only=True):
 
 
 class ProviderAgreement(Record, frozen=True, kw_only=True):
-    """The table's answer beside that of the provider itself, where it runs here.
+    """The operator table compared with the provider itself, if it runs here.
 
     Attributes:
-        asked: The provider's build and its version.
-        n_nodes: That both answered about.
-        n_equal: Of these, alike.
-        differing: Nodes that one takes and the other leaves, by operator: "+" where the provider takes more.
-        n_removed: Nodes besides, which ONNX Runtime removes before the provider runs any: Transposes that cancel out.
+        asked: The provider's build and version.
+        n_nodes: Number of compared nodes.
+        n_equal: Number of nodes with the same result.
+        differing: Nodes that only one of the two supports, by operator: "+" if the provider supports more.
+        n_removed: Further nodes that ONNX Runtime removes before the provider runs any, such as Transposes that cancel
+            out.
     """
 
     asked: str
@@ -122,16 +121,16 @@ class ProviderAgreement(Record, frozen=True, kw_only=True):
 
 
 class ProviderPartition(Record, frozen=True, kw_only=True):
-    """What one provider takes of a model.
+    """The part of a model that one execution provider supports.
 
     Attributes:
-        provider: As ``--for`` has it.
-        release: Of ONNX Runtime, whose operators were looked up.
-        source: Where the operators come from.
-        states: As it is, and where they differ, with fixed shapes and after rewrites.
-        regions: Of the first state, or where its shapes are open, of the model with fixed ones.
-        left: What stays on the CPU there, the most frequent first.
-        n_nodes: Of that graph.
+        provider: The value of ``--for``.
+        release: ONNX Runtime release of the operator table.
+        source: Source of the operator table.
+        states: The unchanged model and, if they differ, the model with fixed shapes and with rewrites.
+        regions: Regions of the first state, or of the model with fixed shapes if its shapes are dynamic.
+        left: What stays on the CPU in that state, the most frequent first.
+        n_nodes: Number of nodes in that state.
     """
 
     provider: str
@@ -149,8 +148,8 @@ class PartitionResult(Record, frozen=True, kw_only=True):
     """``result`` of ``ortune partition --json``.
 
     Attributes:
-        inputs: The shapes that were taken for open ones, as ``--shape`` has them.
-        without_table: Empty since every provider has a table.
+        inputs: The shapes used for dynamic dimensions, in the form of ``--shape``.
+        without_table: Always empty; every provider has a table.
         headline: The answer in one sentence.
     """
 

@@ -14,11 +14,11 @@ class MatrixEntry(Record, frozen=True, kw_only=True):
     """One file of the set, and how it is loaded.
 
     Attributes:
-        name: In the bench's result.
-        file: In the set's folder.
+        name: Its name in the bench's result.
+        file: Its path in the set's folder.
         provider: The target; "cpu" for ONNX Runtime's own kernels.
-        level: Of its optimisation.
-        sha256: Of the file.
+        level: Its optimisation level.
+        sha256: Hash of the file.
     """
 
     name: str
@@ -29,7 +29,7 @@ class MatrixEntry(Record, frozen=True, kw_only=True):
 
 
 class MatrixInput(Record, frozen=True, kw_only=True):
-    """One input: its bytes lie in a file of the set."""
+    """One input; its bytes are in a file of the set."""
 
     name: str
     file: str
@@ -38,11 +38,11 @@ class MatrixInput(Record, frozen=True, kw_only=True):
 
 
 class Matrix(Record, frozen=True, kw_only=True):
-    """The files of one model that are worth measuring at a place, the base first.
+    """The files of one model to measure on a device, the baseline first.
 
     Attributes:
-        id: Changes with any file or input: a result is of one set.
-        left_out: Files that would be in it, and why they gain nothing.
+        id: Changes with any file or input, so a result belongs to one set.
+        left_out: Files that are omitted, and why they would gain nothing.
     """
 
     schema: Literal["ortune/matrix/1"] = MATRIX_SCHEMA
@@ -58,9 +58,9 @@ class PhoneTrial(Record, frozen=True, kw_only=True):
     """One session of a block.
 
     Attributes:
-        entry: Of the set.
-        identical: It is the second session of the first entry, which must look like it.
-        turn_runs: How many of the latencies each turn has.
+        entry: The file of the set.
+        identical: Whether it is the second session of the first file, the A/A control.
+        turn_runs: Number of latencies of each turn.
     """
 
     entry: str
@@ -73,11 +73,11 @@ class PhoneTrial(Record, frozen=True, kw_only=True):
 
 
 class PhoneBlock(Record, frozen=True, kw_only=True):
-    """Sessions of all entries, alive together and taking turns.
+    """Sessions of all files, open together and taking turns.
 
     Attributes:
-        thermal: The highest thermal status during the block, 0 (none) to 6 (shutdown) as Android counts; -1 where the
-            system does not report one.
+        thermal: The highest thermal status during the block, 0 (none) to 6 (shutdown) as on Android; -1 if the system
+            does not report it.
     """
 
     thermal: int = -1
@@ -94,10 +94,10 @@ class PhoneOutput(Record, frozen=True, kw_only=True):
 
 
 class PhoneEntry(Record, frozen=True, kw_only=True):
-    """An entry as it ran.
+    """The result of one file.
 
     Attributes:
-        error: Why it did not; "" where it did.
+        error: Why it did not run; "" if it did.
     """
 
     name: str
@@ -106,11 +106,11 @@ class PhoneEntry(Record, frozen=True, kw_only=True):
 
 
 class PhoneResult(Record, frozen=True, kw_only=True):
-    """What a bench on a phone sends back.
+    """The result file of a bench on a phone.
 
     Attributes:
-        matrix: The set, as the bench was written for it.
-        device: Maker, model and system.
+        matrix: The set, as it was when the bench was written.
+        device: Manufacturer, model and system.
     """
 
     schema: Literal["ortune/phone/1"]

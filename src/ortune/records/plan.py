@@ -33,12 +33,13 @@ class RewriteSpec(Record, frozen=True, kw_only=True):
 
 
 class Calibration(Record, frozen=True, kw_only=True):
-    """What the ranges of a quantized model were taken from.
+    """The data used to calibrate a quantized model.
 
     Attributes:
-        inputs: Sets of inputs that it was calibrated on.
-        checked: Sets that its error was measured on; with four or more of the user's, none of these is among them.
-        source: What the user named, as it was written; "" where ortune invented the inputs.
+        inputs: Number of input sets used for calibration.
+        checked: Number of input sets used to measure the error; with four or more of the user's, none was used for
+            calibration.
+        source: The path given by the user; "" for synthetic inputs.
     """
 
     inputs: int
@@ -47,7 +48,7 @@ class Calibration(Record, frozen=True, kw_only=True):
 
 
 class Plan(Record, frozen=True, kw_only=True):
-    """An immutable set of rewrites, settings and providers. ``Plan()`` is ORT's default."""
+    """An immutable set of rewrites, settings and execution providers. ``Plan()`` is ONNX Runtime's default."""
 
     rewrites: tuple[RewriteSpec, ...] = ()
     settings: dict[str, Value] = {}

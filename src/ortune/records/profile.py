@@ -16,12 +16,12 @@ from ortune.records.trace import TraceInfo
 
 
 class OperatorTime(Record, frozen=True, kw_only=True):
-    """One operator in a profile, on one execution provider.
+    """One operator on one execution provider in a profile.
 
     Attributes:
-        n_nodes: Nodes of it in the optimised graph that ran.
-        time_ns: Time of all of them together in a run (median over the profiled runs), bodies not counted twice.
-        share_ratio: Of the time of all operators.
+        n_nodes: Nodes in the optimised graph that ran.
+        time_ns: Their time per run (median over the profiled runs), subgraphs not counted twice.
+        share_ratio: Share of the time of all operators.
     """
 
     op_type: str
@@ -62,7 +62,7 @@ unexplained: what is left; negative where the parts add up to more than the whol
 
 
 class Category(Record, frozen=True, kw_only=True):
-    """One share of a run, nanoseconds of the mean steady run."""
+    """One part of a run, in nanoseconds of the mean steady run."""
 
     name: CategoryName
     ns: float
@@ -72,30 +72,28 @@ class ProfiledNode(Record, frozen=True, kw_only=True):
     """One node of the optimised graph, in the mean steady run.
 
     Attributes:
-        name: As the optimised graph has it.
-        layer: Its place in the hierarchy of names, outermost first, joined by "/"; "" where names tell none.
-        inside: The control-flow node whose body it is in, "" in the main graph.
-        time_ns: Its own, without the nodes of its bodies. The sum over nodes is the run without ``between-nodes``.
-        wait_ns: The part of it that is thread-wait.
-        imbalance_ns: The part of that at the end of parallel work, when other threads were not done: uneven parts, or
-            threads that began late. The rest is sharing the work out.
-        fast_ns: What its executions take when nothing disturbs them: the fastest twentieth of each over the runs, at
-            least one. This is set against the floor; ``time_ns`` beyond it is interference. None in older documents.
-        fast_wait_ns: The part of that which is thread-wait.
-        calls: Executions in a run; a body of a loop has many.
-        originals: Nodes of the user's own model that it stands for; () where not known, or inserted.
-        flops, bytes: Work of all its executions in a run; None where not known.
-        remark: What people should know about that work: "17 output channels are padded to 32" is time that no work
-            needs.
-        floor_ns: The least time that this machine needs for that work with the threads that it may use; None without a
-            measured peak.
-        bound: What the floor is made of: "compute", or "memory" (moving its bytes, from memory or through the caches);
-            "overhead" where an execution is so short, and so far from its floor, that starting it is most of what it
-            costs.
-        purpose: What a node that the optimiser inserted is for ("into blocked layout for conv1"), "" for all others.
-        output_bytes: Of all its outputs, from the profile.
-        device_ns: Time of its kernels on a device, beside the host's; None where the profile has none of any node.
-        reads: Nodes whose outputs it reads, by name; () where the graph that ran is not known.
+        name: Name in the optimised graph.
+        layer: Its place in the hierarchy of names, outermost first, joined by "/"; "" if the names show none.
+        inside: The control-flow node whose body contains it; "" in the main graph.
+        time_ns: Its own time, without the nodes of its bodies. The sum over nodes is the run without ``between-nodes``.
+        wait_ns: The part of it in the category thread-wait.
+        imbalance_ns: The part of ``wait_ns`` at the end of parallel work, waiting for late threads: uneven shares, or
+            late starts. The rest is distributing the work.
+        fast_ns: Its undisturbed time, from the fastest 5 % of each execution over the runs, at least one. The
+            roofline bound is compared with this; ``time_ns`` beyond it is interference. None in older documents.
+        fast_wait_ns: The part of ``fast_ns`` in the category thread-wait.
+        calls: Executions per run; in the body of a loop there are many.
+        originals: The nodes of the original model that it replaces; () if unknown, or if it was inserted.
+        flops, bytes: Work of all its executions per run; None if unknown.
+        remark: A remark on that work: "17 output channels are padded to 32" is time that the result does not need.
+        floor_ns: The roofline bound: the minimum time that this machine needs for the work with the available threads.
+            None without a measured peak.
+        bound: What limits that time: "compute", or "memory" (moving its bytes, from memory or through the caches);
+            "overhead" if an execution is so short, and so far from the bound, that starting it is most of its cost.
+        purpose: The purpose of a node that the optimiser inserted ("into blocked layout for conv1"); "" for all others.
+        output_bytes: Bytes of all its outputs, from the profile.
+        device_ns: Time of its kernels on a device, in addition to the host's; None if the profile has no kernels.
+        reads: Names of the nodes whose outputs it reads; () if the executed graph is unknown.
     """
 
     name: str
@@ -143,14 +141,14 @@ def fused_with(originals: Sequence[str]) -> str:
 
 
 class Transfer(Record, frozen=True, kw_only=True):
-    """Copies of one kind in the mean steady run, as the GPU made them.
+    """Copies of one kind in the mean steady run, as recorded on the GPU.
 
     Attributes:
-        way: From the host's memory to the device's, back, or within the device.
-        of_nodes: Nodes of the graph made them (Memcpy); else they bring inputs and outputs.
-        count: How many a run.
-        bytes: Of all of them.
-        time_ns: That the device was at them.
+        way: From host to device memory, back, or within the device.
+        of_nodes: Whether nodes of the graph (Memcpy) copied; otherwise they are copies of inputs and outputs.
+        count: Copies per run.
+        bytes: Total bytes.
+        time_ns: Time of the device.
     """
 
     way: Literal["to-device", "to-host", "on-device"]
@@ -171,7 +169,7 @@ class LayerTime(Record, frozen=True, kw_only=True):
 
 
 class NodeVariance(Record, frozen=True, kw_only=True):
-    """How much longer a node, or a category, takes in slow runs; ``share_ratio`` of all that takes longer."""
+    """The additional time of a node or a category in slow runs; ``share_ratio`` is its share of all additional time."""
 
     name: str
     op_type: str = ""
@@ -180,19 +178,19 @@ class NodeVariance(Record, frozen=True, kw_only=True):
 
 
 class RunVariance(Record, frozen=True, kw_only=True):
-    """How runs differ from each other within the profiled process.
+    """The variation between the runs of the profiled process.
 
     Attributes:
-        warmup_runs: Runs at the start that are not like the later ones, found by ``trace.steady``.
-        left_out_runs: Runs at the start that are in no other figure: those that warm up, and at least the first and
-            the warm-up that ortune asked for where it ran the model.
-        runs_ns: Every run, in order, by ONNX Runtime's own clock: without what lies outside the run.
+        warmup_runs: Runs at the start that differ from the later ones, found by ``trace.steady``.
+        left_out_runs: Runs at the start that are excluded from all other figures: the warm-up, at least the first run,
+            and the warm-up that ortune requested.
+        runs_ns: Every run, in order, by ONNX Runtime's own clock, without time outside the run.
         spread_ratio: p90 / p10 of the steady runs.
-        slow_runs: How many the slowest tenth of the steady runs are; 0 where there are too few to tell.
-        usual_ns: Mean of the middle half of the steady runs, which the slow ones are held against.
+        slow_runs: Number of runs in the slowest tenth of the steady runs; 0 if there are too few.
+        usual_ns: Mean of the steady runs between the quartiles, with which the slow runs are compared.
         extra_ns: Mean of the slow runs minus ``usual_ns``.
-        less_ns: What parts of the run took less in the slow ones; what took longer is ``extra_ns`` and this.
-        owners: What took longer, the largest share first.
+        less_ns: Time saved in parts that were faster in the slow runs; the slower parts sum to ``extra_ns`` plus this.
+        owners: The slower parts, the largest share first.
     """
 
     warmup_runs: int
@@ -207,7 +205,7 @@ class RunVariance(Record, frozen=True, kw_only=True):
 
 
 class LostTime(Record, frozen=True, kw_only=True):
-    """A node, by the user's own name, and its share of the time that all kernels take beyond what they need."""
+    """A node by its name in the original model, and its share of all kernel time beyond the roofline bound."""
 
     name: str
     op_type: str
@@ -215,32 +213,33 @@ class LostTime(Record, frozen=True, kw_only=True):
 
 
 class Headroom(Record, frozen=True, kw_only=True):
-    """What can still be won, and by what, in a run that nothing disturbs: every part at its fast end.
+    """How much time could still be saved, and how, in an undisturbed run.
 
     Attributes:
-        settings_ratio: Share of the profiled run that lies outside its kernels (thread wait, overhead, copies, casts),
-            what the profiler itself costs included: it bounds what can be won there, and nothing that reaches into
-            kernels (threads, layout, rewrites). None where the profiler costs so much that the parts do not tell.
+        settings_ratio: Share of the profiled run outside its kernels (thread wait, overhead, copies, casts), including
+            the profiler's own cost. It bounds only gains outside kernels, not changes of kernels (threads, layout,
+            rewrites). None if the profiler costs too much for the parts to be meaningful.
         parts: That share by category.
-        kernels_ratio: Time floor over kernel time: how near the kernels are to the peak of the threads that they may
-            use; None where not known, or ``settings_ratio`` is None.
-        kernels_least: In older documents: the ratio is the least that it can be, as other programs had the CPUs.
-        plain_kernels_ratio: The same at least, if the run without the profiler were kernels alone; 0.0 where that run
-            is not known.
-        unbounded: Why nothing bounds what can be won (weights among the inputs, optimisation off), "" where the floors
-            do for the nodes that there are.
-        covered_ratio: Share of the kernel time with a floor that can be trusted.
-        overhead_ratio: Share of that time in nodes whose ``bound`` is "overhead": the peak says nothing of them.
-        overhead_calls, overhead_ns: Their executions in a run, and what these take.
+        kernels_ratio: Roofline bound divided by kernel time: how close the kernels are to the peak of the available
+            threads. None if unknown, or if ``settings_ratio`` is None.
+        kernels_least: In older documents: the ratio is a lower bound, because other programs used the CPUs.
+        plain_kernels_ratio: A lower bound of the ratio, assuming that the unprofiled run consists only of kernels; 0.0
+            if that run is unknown.
+        unbounded: Why the gain has no bound (weights among the inputs, optimisation off); "" if the roofline bounds
+            apply.
+        covered_ratio: Share of the kernel time with a reliable roofline bound.
+        overhead_ratio: Share of that time in nodes whose ``bound`` is "overhead"; the peak does not apply to them.
+        overhead_calls, overhead_ns: Their executions per run, and the time of these.
         device_ratio: Share of the run that waits for a device.
-        memory_bound, int8: Most of what the kernels need is for memory; most of their time is in int8 already.
-        dearest: The nodes that lose most.
-        slowdown_ratio: How much longer the profiler makes the run, at most; None where that is not known.
-        threads, cpus: Threads that an operator may use, and CPUs that there are for them; 0 where not known.
-        busy: Which other programs had the CPUs meanwhile, in words.
-        no_peak, peak_of: Why the peak is not known; with what it was measured, where that is not what ran.
-        beyond_peak: Kernels are faster than the stored peak allows, so that nothing can be held against it.
-        sentence: All of it in one sentence.
+        memory_bound, int8: Whether most of the kernels' required time is for memory; whether most of their time is
+            already in int8.
+        dearest: The nodes that lose the most time.
+        slowdown_ratio: Upper bound of the slowdown by the profiler; None if unknown.
+        threads, cpus: Threads that an operator may use, and available CPUs; 0 if unknown.
+        busy: Other programs that used the CPUs, in words.
+        no_peak, peak_of: Why the peak is unknown; the ONNX Runtime it was measured with, if that is another one.
+        beyond_peak: Whether kernels are faster than the stored peak, so it cannot be used.
+        sentence: The result in one sentence.
     """
 
     settings_ratio: float | None
@@ -268,16 +267,16 @@ class Headroom(Record, frozen=True, kw_only=True):
 
 
 class PageParts(Record, frozen=True, kw_only=True):
-    """What a run in a page is made of, as onnxruntime-web's own marks tell it: medians of steady runs, nanoseconds.
+    """The parts of a run in a page, from onnxruntime-web's own marks: medians of steady runs, in nanoseconds.
 
     Attributes:
-        whole_ns: From the call of ``run()`` to its promise.
-        inputs_ns: Until ONNX Runtime has the inputs: copied into WebAssembly's memory, or handed to the GPU.
-        operators_ns: ONNX Runtime's operators; on a GPU what it takes to queue them.
-        outputs_ns: Handing the outputs over to JavaScript.
-        rest_ns: What is neither: calls between JavaScript and WebAssembly, scheduling, promises, the profiler; with a
-            GPU also the wait for it and the read-back.
-        queued: Operators ran on a GPU.
+        whole_ns: From the call of ``run()`` to the resolved promise.
+        inputs_ns: Passing inputs to ONNX Runtime: copying them into WebAssembly's memory, or to the GPU.
+        operators_ns: ONNX Runtime's operators; on a GPU the time to queue them.
+        outputs_ns: Passing outputs to JavaScript.
+        rest_ns: All else: calls between JavaScript and WebAssembly, scheduling, promises, the profiler; with a GPU also
+            waiting for it and reading back.
+        queued: Whether operators ran on a GPU.
     """
 
     whole_ns: float
@@ -290,27 +289,28 @@ class PageParts(Record, frozen=True, kw_only=True):
 
 
 class ProfileResult(Record, frozen=True, kw_only=True):
-    """``result`` of ``ortune profile --json``. Times are those of the mean steady run, while profiling.
+    """``result`` of ``ortune profile --json``. Times are those of the mean steady run under the profiler.
 
     Attributes:
-        wall_ns: The whole run, which ``categories`` sum to; around ``run()`` where ortune ran it, ONNX Runtime's own
-            ``model_run`` where only a trace was given.
-        slowdown_ratio: A profiled run over one that is not profiled; None for a trace.
-        fast_ns: A run in which every part takes what it does at its fast end; what ``wall_ns`` is beyond it is
-            interference: other programs, interrupts, clocks. None in older documents.
-        sensors: What was read around the profiled process: load, pressure. None for a trace.
-        device_ns: Time of kernels on a device, by provider, beside the host's time and not part of the sum.
-        transfers: Copies to, from and on the device; () where the profile tells none.
-        layers: Places in the hierarchy of names; in a very large one without the deepest and cheapest.
-        layers_left_out: How many these are.
-        pieces: How many parts of parallel work each other thread of the pool took in the whole profile, the most first.
-        gpu_run: What a run is made of, in a page on WebGPU; None elsewhere.
-        page_parts: The parts of a run in a page; None elsewhere, and of versions that do not tell.
-        software: It ran on a browser's GPU that is software: its times are no GPU's.
-        unmapped: Nodes of the optimised graph whose origin in the model is not known.
-        stands_out: Findings, the weightiest first; () in older documents.
-        findings: The same in one sentence each.
-        timeline: What ran when, where a page is to show it; it is stored beside the document, not in it.
+        wall_ns: The whole run, the sum of ``categories``: around ``run()`` if ortune ran it, ONNX Runtime's
+            ``model_run`` for a trace.
+        slowdown_ratio: Time of a profiled run over an unprofiled one; None for a trace.
+        fast_ns: An undisturbed run, with every part at its fast end. ``wall_ns`` beyond it is interference: other
+            programs, interrupts, clocks. None in older documents.
+        sensors: Sensors around the profiled process: load, pressure. None for a trace.
+        device_ns: Kernel time on a device by provider, parallel to the host and not part of the sum.
+        transfers: Copies to, from and on the device; () if the profile has none.
+        layers: The hierarchy of names; in a very large one without the deepest and cheapest layers.
+        layers_left_out: Number of omitted layers.
+        pieces: Parts of parallel work processed by each other pool thread in the whole profile, the largest number
+            first.
+        gpu_run: The parts of a run on WebGPU in a page; None elsewhere.
+        page_parts: The parts of a run in a page; None elsewhere, and for versions without marks.
+        software: Whether it ran on a browser's software GPU, so times are meaningless.
+        unmapped: Nodes of the optimised graph whose origin in the model is unknown.
+        stands_out: Findings, the most important first; () in older documents.
+        findings: The same, in one sentence each.
+        timeline: Executions over time for a page; stored separately from the document.
     """
 
     trace: TraceInfo

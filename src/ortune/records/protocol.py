@@ -9,10 +9,10 @@ from ortune.records.plan import Channel, ProviderSpec, ReadBackLevel
 
 
 class Applied(Record, frozen=True, kw_only=True):
-    """A knob's value on its way to the worker: pure data through one of the closed channels.
+    """A setting's value on its way to the worker, through one of the closed list of channels.
 
     Attributes:
-        provider: The execution provider that it is an option of; "" is the whole session's.
+        provider: The execution provider that it is an option of; "" for the whole session.
     """
 
     knob: str
@@ -91,7 +91,7 @@ Command = Warm | Batch | Finish
 
 
 class ReadBack(Record, frozen=True, kw_only=True):
-    """How far a knob's arrival was verified. ``ok`` is False only where the check contradicts the plan."""
+    """How well a setting was verified. ``ok`` is False only if the check contradicts the plan."""
 
     knob: str
     level: ReadBackLevel
@@ -100,11 +100,11 @@ class ReadBack(Record, frozen=True, kw_only=True):
 
 
 class CaseTimes(Record, frozen=True, kw_only=True):
-    """Raw latencies of one case in one trial, in order, nanoseconds.
+    """Raw latencies of one case in one trial, in order, in nanoseconds.
 
     Attributes:
-        waits_ns: The busy wait within each; empty where there is none.
-        turn_runs: How many of the latencies each turn of the trial has; of a trial alone, one turn.
+        waits_ns: The busy wait within each run; empty if there is none.
+        turn_runs: Number of latencies of each turn; a single turn for a trial alone.
     """
 
     case: str
@@ -138,12 +138,12 @@ class TurnOver(Record, frozen=True, kw_only=True, tag="turn-over", tag_field="me
 
 
 class Placement(Record, frozen=True, kw_only=True):
-    """What one execution provider has of a session's graph, as ONNX Runtime tells from 1.24 on.
+    """The nodes that one execution provider runs, as reported by ONNX Runtime 1.24 or newer.
 
     Attributes:
-        n_nodes: Nodes, as they were when the graph was divided.
-        n_parts: Pieces that they make: between two of them values change hands.
-        operators: How many of each type.
+        n_nodes: Number of nodes when the graph was divided.
+        n_parts: Number of connected parts; values are transferred between them.
+        operators: Number of nodes by operator.
     """
 
     provider: str
@@ -153,15 +153,15 @@ class Placement(Record, frozen=True, kw_only=True):
 
 
 class GpuRun(Record, frozen=True, kw_only=True):
-    """What a run in a page is made of, on a GPU: medians of runs that took turns, nanoseconds, without the profiler.
+    """The parts of a run on a GPU in a page: medians of runs that took turns, in nanoseconds, without the profiler.
 
     Attributes:
-        whole_ns: Inputs and outputs on the CPU.
-        fed_ns: The inputs on the GPU already.
-        device_ns: The outputs there too; until the GPU is done.
-        input_bytes, output_bytes: Of all tensors.
-        n_runs: Of each.
-        software: The GPU is computed by the CPU: its times are nobody's.
+        whole_ns: With inputs and outputs on the CPU.
+        fed_ns: With the inputs already on the GPU.
+        device_ns: With the outputs there too, until the GPU is done.
+        input_bytes, output_bytes: Size of all tensors.
+        n_runs: Runs of each kind.
+        software: Whether the CPU emulates the GPU, so times are meaningless.
     """
 
     whole_ns: float
@@ -184,32 +184,31 @@ class GpuRun(Record, frozen=True, kw_only=True):
 
 
 class PageSeen(Record, frozen=True, kw_only=True):
-    """What a page told of the browser that it ran in.
+    """Properties that a page reported about its browser and its run.
 
     Attributes:
-        browser: As it calls itself.
-        isolated: Whether it was cross-origin isolated, which threads need.
-        adapter: The GPU that WebGPU gave, "" without WebGPU.
-        software: That GPU is computed by the CPU: its times are nobody's.
-        float16: It has shaders for float16.
-        resolution_ns: Of the page's clock.
-        fetch_ns: To fetch the model from this machine, before it was loaded.
-        wasm_fetch_ns: To fetch onnxruntime-web's WebAssembly, from the request to the last byte; no part of the trial's
-            ``load_ns``, and what of it was compiled meanwhile is none either. 0 where a proxy's worker fetched it: then
-            it is in ``load_ns``.
-        visible: Whether it was in sight, of a page that is watched; of a trial, what ran unseen does not count.
-        repeated_turns: Turns that were run again, since the page was hidden during them.
-        without_kernel: Nodes that the execution provider has no kernel for, operator and name.
-        download_bytes: Files of onnxruntime-web and of the model that it fetched, not compressed.
-        download_ns: What those take at the network's speed that was stated.
-        import_ns: To import onnxruntime-web, before the model was fetched.
-        block_ns: The longest time for which its main thread had no turn while the model ran, once warm; 0 where that
-            was not looked at.
-        frames_lost: Frames of 60 Hz that passed meanwhile, a run.
-        compiled: Its browser began with what an earlier trial of the plan had fetched and compiled: load and first run
-            are no first visit's.
-        cpus: Processors that the browser tells of; 0 where it was not asked.
-        gpu_run: What a run is made of, of a page under the profiler; None where that was not looked at.
+        browser: The browser's own name and version.
+        isolated: Whether the page was cross-origin isolated, which threads need.
+        adapter: The WebGPU adapter; "" without WebGPU.
+        software: Whether the CPU emulates that GPU, so times are meaningless.
+        float16: Whether it has float16 shaders.
+        resolution_ns: Resolution of the page's clock.
+        fetch_ns: Time to fetch the model from this machine before loading.
+        wasm_fetch_ns: Time to fetch onnxruntime-web's WebAssembly, from the request to the last byte. Excluded from
+            ``load_ns``, like what is compiled during that time. 0 if a proxy's worker fetched it: then it is part of
+            ``load_ns``.
+        visible: Whether an observed page was visible; in a trial, runs while hidden do not count.
+        repeated_turns: Turns that were repeated because the page was hidden.
+        without_kernel: Nodes for which the execution provider has no kernel: operator and name.
+        download_bytes: Files of onnxruntime-web and of the model that were fetched, uncompressed.
+        download_ns: Their download time at the given network speed.
+        import_ns: Time to import onnxruntime-web, before the model was fetched.
+        block_ns: The longest time for which a run blocked the main thread, once warm; 0 if it was not measured.
+        frames_lost: Lost frames per run at 60 Hz.
+        compiled: Whether the browser had the files of an earlier trial, fetched and compiled, so load and first run are
+            not those of a first visit.
+        cpus: Processors that the browser reports; 0 if unknown.
+        gpu_run: The parts of a run under the profiler; None if they were not measured.
     """
 
     browser: str

@@ -22,19 +22,19 @@ them unsigned there."""
 
 
 class LayerRow(Record, frozen=True, kw_only=True):
-    """One question of the sensitivity analysis: a layer, or several of equal structure or next to each other.
+    """One layer of the sensitivity analysis, or several that are equal or adjacent.
 
     Attributes:
-        name: The first layer's; ``members`` are all of them.
-        error: At the model's outputs where these alone are in fewer bits; None where that was not measured.
-        expected_error: In its place, as layers of the same structure in another model suggest; it orders what is tried
-            first, and decides nothing.
-        error_ratio: Its square over the sum of the squares of all rows: the part of the error that they cause.
-        time_ns: What they take in float, in a mean run under the profiler; None without a profile.
-        time_ratio: Of the whole run.
-        saved_ns: By fewer bits, in the two profiles; None without them.
-        n_kept: How many of the members the winner keeps in float.
-        reason: Why the winner keeps these in float.
+        name: The first layer; ``members`` are all of them.
+        error: Error of the model's outputs if only these layers are quantized; None if it was not measured.
+        expected_error: The expected error instead, from equal layers of another model. It only determines the order of
+            measurements.
+        error_ratio: Its square divided by the sum of the squares of all rows: the share of the error that they cause.
+        time_ns: Their time in float, in a mean run under the profiler; None without a profile.
+        time_ratio: Share of the whole run.
+        saved_ns: Time saved by quantization, from the two profiles; None without them.
+        n_kept: Number of members that the winner keeps in float.
+        reason: Why the winner keeps them in float.
     """
 
     name: str
@@ -51,18 +51,18 @@ class LayerRow(Record, frozen=True, kw_only=True):
 
 
 class FrontRow(Record, frozen=True, kw_only=True):
-    """One model on the way from float to fewer bits.
+    """One model between float and fully quantized.
 
     Attributes:
-        error: The worst slice's relative L2 over all outputs and inputs; 0 for the float model.
-        ok: Its outputs keep the tolerance.
+        error: Relative L2 error of the worst slice over all outputs and inputs; 0 for the float model.
+        ok: Whether its outputs keep the tolerance.
         n_float: Layers in float, of ``n_layers``.
-        comparison: Against the float model: on fresh blocks (phase "confirm"), or over the blocks of the race, which
-            claim nothing; None where it was not raced.
-        figures: Over those blocks.
-        pareto: It is confirmed, and no other confirmed row has a smaller error and less time.
-        chosen: It is the winner.
-        failed: Why it was not raced; "" where it was.
+        comparison: Against the float model: on fresh blocks (phase "confirm"), or over the exploratory blocks, which
+            are not a claim; None if it was not timed.
+        figures: Figures over those blocks.
+        pareto: Whether it is confirmed and no other confirmed row has a smaller error and less time.
+        chosen: Whether it is the winner.
+        failed: Why it was not timed; "" if it was.
     """
 
     plan: Plan
@@ -83,22 +83,22 @@ class QuantizeResult(Answer, frozen=True, kw_only=True):
     """``result`` of ``ortune quantize --json``.
 
     Attributes:
-        tolerance: What the outputs had to keep, as it was written.
-        winner: The fastest that keeps the tolerance and is confirmed to be faster than float; else the plan that runs
-            the model as it is.
-        methods: The whole model by each means, tried once.
-        layers: The sensitivity of one means, in the order of the graph; ``layers_of`` is the whole model by it.
-        front: What was made on the way, by error; the float model is the first.
-        calibration: What models were calibrated on and compared with.
-        inputs_needed: Real inputs that a final answer needs, 0 where there were as many.
-        no_time: What the budget did not hold, in words; ``enough_s`` is the budget that does, 0 where this one did.
-        metric: The built-in metric that was chosen, where neither --tolerance nor --metric was given; "" for none.
-        metric_reason: What of the outputs tells that it fits.
-        saturation: Where pairs of its products exceed 16 bits, so that outputs differ from processor to processor.
-        saturated: The winner's outputs as an x86 processor without VNNI computes them, emulated for a few inputs,
-            against float; None where this is such a processor, or nothing saturates.
-        portable: The winner with weights of 7 bits, which no sum of two exceeds: alike on all processors. It was
-            compared and not timed; None where there is none.
+        tolerance: The tolerance as given.
+        winner: The fastest model within the tolerance that is confirmed to be faster than float; otherwise the
+            unchanged model.
+        methods: The whole model quantized with each method, tried once.
+        layers: The sensitivity of one method, in graph order; ``layers_of`` is the whole model with it.
+        front: The models that were created, by error; the float model is first.
+        calibration: The inputs for calibration and comparison.
+        inputs_needed: Real inputs needed for a final answer; 0 if there were enough.
+        no_time: What the budget was too small for, in words; ``enough_s`` is a sufficient budget, 0 if this one was.
+        metric: The built-in metric that was chosen without --tolerance and --metric; "" for none.
+        metric_reason: Why it fits the outputs.
+        saturation: Whether pairs of its products exceed 16 bits, so outputs differ between processors.
+        saturated: The winner's outputs on an emulated x86 processor without VNNI, for a few inputs, compared with float;
+            None on such a processor, and if nothing saturates.
+        portable: The winner with 7-bit weights, which give equal outputs on all processors. It was compared and not
+            timed; None if there is none.
     """
 
     tolerance: str

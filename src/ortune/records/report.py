@@ -1,4 +1,4 @@
-"""What is stored, told again."""
+"""Stored results."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from ortune.records.timeline import Timeline
 
 
 class SoFar(Record, frozen=True, kw_only=True):
-    """One contestant of a session that never ended: what was measured of it by then, a description without a claim.
+    """Partial measurements of one configuration of an unfinished session; a description, not a claim.
 
     Attributes:
-        name: Which side or shape it is ("A", "B", "today", "seq=16"); "" where the plan tells it apart.
+        name: The side or shape ("A", "B", "today", "seq=16"); "" if the plan identifies it.
     """
 
     name: str = ""
@@ -28,22 +28,22 @@ class SoFar(Record, frozen=True, kw_only=True):
 
 
 class StoredSession(Record, frozen=True, kw_only=True):
-    """A session of the store, or a bundle, as it is told again.
+    """A stored session, or a bundle.
 
     Attributes:
-        id: "" for a bundle whose session is not in the store.
-        at: When it began, UTC, ISO 8601; "" where that is not recorded.
-        label: What it is about, in the words that the session was given.
-        state: "done"; "stopped" early with an answer; "unfinished" (cut off, or still running); "unreadable".
-        headline: Its answer in words; "" where there is none.
+        id: "" for a bundle whose session is not stored.
+        at: Start time, UTC, ISO 8601; "" if not recorded.
+        label: The subject of the session, in words.
+        state: "done"; "stopped" early with a result; "unfinished" (interrupted, or still running); "unreadable".
+        headline: Its answer; "" if there is none.
         host: The machine that it was measured on.
-        here: Whether that is this machine, by fingerprint; None where not known.
-        build: What ran the model: "onnxruntime 1.31.1", "onnxruntime-web 1.30.0"; "" where that is not known.
-        trouble: One sentence when it cannot be told in full.
-        so_far: Of an unfinished session.
-        bundle: ``ortune.json``, where a bundle is told.
-        document: As the verb printed it.
-        timeline: Of a profile, where it was kept and is asked for.
+        here: Whether that is this machine, by fingerprint; None if unknown.
+        build: What ran the model: "onnxruntime 1.31.1", "onnxruntime-web 1.30.0"; "" if unknown.
+        trouble: Why it cannot be shown in full, one sentence.
+        so_far: Partial results of an unfinished session.
+        bundle: ``ortune.json`` of a bundle.
+        document: The document as printed.
+        timeline: Timeline of a profile, if it was kept and is requested.
     """
 
     id: str
@@ -70,10 +70,10 @@ class StoredSession(Record, frozen=True, kw_only=True):
 
 
 class Contrast(Record, frozen=True, kw_only=True):
-    """A property in which sessions differ: one value a session, in their order.
+    """A property in which sessions differ: one value per session, in their order.
 
     Attributes:
-        breaks: Times of these sessions must not be compared because of it.
+        breaks: Whether times of these sessions must not be compared because of it.
     """
 
     name: str
@@ -82,11 +82,11 @@ class Contrast(Record, frozen=True, kw_only=True):
 
 
 class History(Record, frozen=True, kw_only=True):
-    """Several sessions side by side. It never says which is faster: that needs blocks that hold both.
+    """Several sessions side by side, without a verdict, because a verdict needs common blocks.
 
     Attributes:
-        comparable: Model, workload, machine and runtime agree, so that the times describe the same thing.
-        next_step: The command that would prove a difference, or "".
+        comparable: Whether model, workload, machine and runtime are equal, so the times describe the same thing.
+        next_step: The command that can confirm a difference; "" for none.
     """
 
     contrasts: tuple[Contrast, ...]
@@ -100,10 +100,10 @@ class BriefFigure(Record, frozen=True, kw_only=True):
 
     Attributes:
         unit: "ns", "bytes" or "CPUs".
-        today: Median over trials (of CPUs: CPU seconds a run times the load).
+        today: Median over trials (for CPUs: CPU seconds per run times the load).
         tuned: ``today`` times ``ratio``.
-        ratio_low, ratio_high: Interval of the paired ratio; None where there is none: both are medians then.
-        shown: The whole interval lies on one side of 1.
+        ratio_low, ratio_high: Interval of the paired ratio; None if there is none: both figures are then medians.
+        shown: Whether the whole interval is on one side of 1.
     """
 
     name: str
@@ -117,7 +117,7 @@ class BriefFigure(Record, frozen=True, kw_only=True):
 
 
 class BriefRisk(Record, frozen=True, kw_only=True):
-    """One thing to know before shipping."""
+    """One risk to consider before shipping."""
 
     name: str
     level: Literal["fine", "look", "stop"]
@@ -125,17 +125,17 @@ class BriefRisk(Record, frozen=True, kw_only=True):
 
 
 class Brief(Record, frozen=True, kw_only=True):
-    """One page for people who decide.
+    """A one-page summary for decision makers.
 
     Attributes:
-        decision: "ship", "keep" what runs, "unproven", or "stop" (wrong outputs, a guard failed).
+        decision: "ship", "keep" the current configuration, "unproven", or "stop" (wrong outputs, a guard failed).
         answer: The decision as a sentence.
-        load_per_s: Requests a second that the CPUs are reckoned for; ``load_given`` says whether by the user.
-        today_plan, tuned_plan: In words.
-        figures: The objective first, then CPU time and memory; empty where nothing was measured.
-        cpus: CPUs busy at that load; None where CPU time was not measured.
-        cpus_there: CPUs that there are on the machine that was measured; None where that is not known.
-        cpus_note: Why ``cpus`` is the least that is busy, and no saving is claimed; "" where it is not so.
+        load_per_s: Requests per second for which CPUs are estimated; ``load_given`` is whether the user gave it.
+        today_plan, tuned_plan: The plans in words.
+        figures: The objective first, then CPU time and memory; empty if nothing was measured.
+        cpus: CPUs busy at that load; None if CPU time was not measured.
+        cpus_there: CPUs of the measured machine; None if unknown.
+        cpus_note: Why ``cpus`` is a lower bound without a claimed saving; "" if it is not.
     """
 
     subject: str
@@ -158,9 +158,9 @@ class ReportResult(Record, frozen=True, kw_only=True):
     """``result`` of ``ortune report --json``.
 
     Attributes:
-        kind: "list", "told" (one session), "history" (several) or "brief"; of a bug report, "told".
-        n_stored: Sessions in the store, listed or not.
-        issue: A bug report that was written.
+        kind: "list", "told" (one session), "history" (several) or "brief"; "told" for a bug report.
+        n_stored: Number of stored sessions, listed or not.
+        issue: The written bug report.
         troubles: What could not be read, one sentence each.
     """
 

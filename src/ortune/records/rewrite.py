@@ -13,10 +13,10 @@ RewriteSafety = Literal["exact", "numerics", "behaviour"]
 
 
 class RewriteStep(Record, frozen=True, kw_only=True):
-    """One rewrite and what became of it.
+    """The result of one rewrite.
 
     Attributes:
-        modified: Whether the model is another one for it.
+        modified: Whether it changed the model.
         what: One sentence: what was changed, or that nothing was.
         reasons: Why it, or a part of it, could not be applied.
     """
@@ -29,11 +29,11 @@ class RewriteStep(Record, frozen=True, kw_only=True):
 
 
 class CalledFor(Record, frozen=True, kw_only=True):
-    """A rewrite that fits a model.
+    """A rewrite that applies to a model.
 
     Attributes:
         reason: One sentence.
-        in_row: It is one of the exact ones that can be applied one after another as they are listed.
+        in_row: Whether it is one of the exact rewrites that can be applied in the listed order.
     """
 
     rewrite: RewriteSpec
@@ -43,7 +43,7 @@ class CalledFor(Record, frozen=True, kw_only=True):
 
 
 class NearMiss(Record, frozen=True, kw_only=True):
-    """A rewrite that does nothing for a model, and why."""
+    """A rewrite that does not apply to a model, with the reasons."""
 
     name: str
     reasons: tuple[str, ...]
@@ -53,16 +53,16 @@ class RewritingResult(Record, frozen=True, kw_only=True):
     """``result`` of ``ortune rewrite --json``.
 
     Attributes:
-        path: The file that was written; "" where none was.
-        steps: Every rewrite that was asked for, in order.
-        called_for: Where none was asked for: those that fit, the row of exact ones first.
-        near_misses: Then too: those that look for something in this model and find a reason not to.
-        settings: What must be set to run the new model.
-        hardware_bound: It may be of use on this kind of CPU only.
-        nodes_before, nodes_after: Of all graphs.
-        operators: How many more, or fewer, there are of each operator that came or went.
-        bytes_before, bytes_after: Of the files, weights beside them included.
-        outputs: How far the outputs moved on the inputs of the workload; None where nothing was run.
+        path: The written file; "" if none was written.
+        steps: The requested rewrites, in order.
+        called_for: Without a request: the rewrites that apply, exact ones first.
+        near_misses: Without a request: the rewrites that do not apply, with the reasons.
+        settings: Settings that the new model needs.
+        hardware_bound: Whether it may be useful only on this kind of CPU.
+        nodes_before, nodes_after: Number of nodes in all graphs.
+        operators: Change of the number of nodes, by operator.
+        bytes_before, bytes_after: Size of the files, external data included.
+        outputs: Difference of the outputs for the inputs of the workload; None if nothing was run.
         headline: The answer in one sentence.
     """
 

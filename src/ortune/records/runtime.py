@@ -9,7 +9,7 @@ from ortune.records.machine import Runtime
 
 
 class InstalledPackage(Record, frozen=True, kw_only=True):
-    """One package of an environment, by its own metadata; ``license`` is "" where that says none."""
+    """An installed package, from its own metadata; ``license`` is "" if not stated."""
 
     name: str
     version: str
@@ -18,15 +18,15 @@ class InstalledPackage(Record, frozen=True, kw_only=True):
 
 
 class MadeRuntime(Record, frozen=True, kw_only=True):
-    """An environment that ortune made for one build of ONNX Runtime.
+    """An environment that ortune created for one ONNX Runtime build.
 
     Attributes:
-        name: What ``--runtime`` calls it.
-        requirements: What was asked of the package index.
-        packages: What came.
-        size_bytes: Of the whole environment on disk.
-        made: When, ISO 8601.
-        emulated: The device of its provider is software on the CPU, which shows nothing of speed.
+        name: The value for ``--runtime``.
+        requirements: The requested packages.
+        packages: The installed packages.
+        size_bytes: Size of the environment on disk.
+        made: Creation time, ISO 8601.
+        emulated: Whether the CPU emulates the provider's device, so times are meaningless.
         passed_over: Newer builds with the provider, and why each cannot be used here.
     """
 
@@ -41,15 +41,15 @@ class MadeRuntime(Record, frozen=True, kw_only=True):
 
 
 class AddableRuntime(Record, frozen=True, kw_only=True):
-    """A runtime that can be made here.
+    """A runtime that can be installed here.
 
     Attributes:
-        name: What ``--runtime`` calls it.
-        what: What it brings, one sentence.
-        packages: What is installed, with versions.
-        about_bytes: About its size on disk.
-        download_bytes: The size of its wheels, as far as it is known.
-        command: What makes it.
+        name: The value for ``--runtime``.
+        what: What it provides, one sentence.
+        packages: The packages to install, with versions.
+        about_bytes: Approximate size on disk.
+        download_bytes: Size of its wheels, as far as known.
+        command: The command that installs it.
     """
 
     name: str
@@ -64,10 +64,10 @@ class RuntimeResult(Record, frozen=True, kw_only=True):
     """``result`` of ``ortune runtime --json``.
 
     Attributes:
-        folder: Where the environments are.
-        runtimes: Those that are there now.
-        changed: Names of those that were added or removed now.
-        addable: What else can be made here.
+        folder: Folder of the environments.
+        runtimes: The installed runtimes.
+        changed: Names of the runtimes that were added or removed.
+        addable: Other runtimes that can be installed here.
     """
 
     action: Literal["add", "list", "remove"]

@@ -11,9 +11,9 @@ class SameOperator(Record, frozen=True, kw_only=True):
     """One operator on one provider, in the profiles of original and skeleton; single observations.
 
     Attributes:
-        before, after: Nodes of it that ran.
-        before_share, again_share, after_share: Of the time of all operators where nothing disturbs them (``fast_ns`` of
-            a profile): in the original, in a second process of the original, and in the skeleton.
+        before, after: Number of its nodes that ran.
+        before_share, again_share, after_share: Share of the undisturbed time of all operators (``fast_ns`` of a
+            profile): in the original, in a second process of the original, and in the skeleton.
     """
 
     op_type: str
@@ -26,16 +26,16 @@ class SameOperator(Record, frozen=True, kw_only=True):
 
 
 class SkeletonProfile(Record, frozen=True, kw_only=True):
-    """Original, original again and skeleton, profiled in turns.
+    """Profiles of the original, the original again, and the skeleton, taken in turns.
 
     Attributes:
-        operators: The dearest first.
-        moved_ratio: Share of the time that lies in other operators than in the original.
-        again_ratio: The same of a second process of the original: what is nobody's doing.
-        time_ratio: A run of the skeleton over one of the original; one observation.
-        alike: ``moved_ratio`` is small, or not much more than ``again_ratio``; False where that
-            is so large that nothing can be told.
-        placed: The same operators ran equally often on the same providers.
+        operators: The most expensive first.
+        moved_ratio: Share of the time that is in other operators than in the original.
+        again_ratio: The same for a second process of the original: the noise.
+        time_ratio: Time of a run of the skeleton over one of the original; one observation.
+        alike: Whether ``moved_ratio`` is small, or not much larger than ``again_ratio``; False if that is too large for
+            a conclusion.
+        placed: Whether the same operators ran equally often on the same providers.
     """
 
     operators: tuple[SameOperator, ...]
@@ -50,19 +50,19 @@ class SkeletonResult(Record, frozen=True, kw_only=True):
     """``result`` of ``ortune skeleton --json``.
 
     Attributes:
-        path: The file that was written.
-        bytes_before: Of the model, weights beside it included.
-        n_nodes: Of all graphs.
-        n_rebuilt: Tensors and lists of numbers or texts whose values are of a seed now.
-        n_kept: Small ones that stay as they are.
-        own_operators: Operators of domains that are not public, by their new names, and how often each occurs.
-        inputs: What the original was run with, as ``--shape`` has it, by the new names.
-        by_values: Operators whose work depends on the values fed, and so on the weights, and how often each occurs.
-        places_before, places_after: Where each rule finds something, counted: by code.
-        findings: What rules find in the skeleton, by the new names.
-        profile: None where it could not be made.
+        path: The written file.
+        bytes_before: Size of the model, external data included.
+        n_nodes: Number of nodes in all graphs.
+        n_rebuilt: Tensors and lists of numbers or texts that now have seeded random values.
+        n_kept: Small tensors and lists that are unchanged.
+        own_operators: Number of nodes with operators of private domains, by their new names.
+        inputs: The inputs of the original's run in the form of ``--shape``, by the new names.
+        by_values: Number of nodes with operators whose work depends on values, and so on the weights.
+        places_before, places_after: Number of findings by code.
+        findings: Findings in the skeleton, by the new names.
+        profile: None if it could not be taken.
         not_profiled: Why.
-        same: Findings and profile are the original's.
+        same: Whether findings and profile match the original's.
         headline: The answer in one sentence.
     """
 
@@ -87,10 +87,10 @@ class SkeletonResult(Record, frozen=True, kw_only=True):
 
 
 class IssueReport(Record, frozen=True, kw_only=True):
-    """A bug report in a folder: a text, and a skeleton beside it; no path and no name of the user's is in them.
+    """A bug report in a folder: a text and a skeleton, without paths or names of the user.
 
     Attributes:
-        path: Of the text, Markdown.
+        path: The text, in Markdown.
     """
 
     path: str

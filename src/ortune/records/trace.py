@@ -1,4 +1,4 @@
-"""A trace that was read, and how much of it is missing."""
+"""A trace, and what it lacks."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ TraceLackCode = Literal["end", "inner-events", "other-models", "other-processes"
 
 
 class TraceLack(Record, frozen=True, kw_only=True):
-    """Something that a trace does not hold, and that decides what its figures mean.
+    """A part that a trace lacks and that affects its figures.
 
     Attributes:
-        code: "end": it was cut off. "inner-events": of its runs only the executor's part is there. "other-models" and
-            "other-processes": they were recorded too, and are left out. "runs": all of it counts as one.
+        code: "end": truncated. "inner-events": only the executor's part of its runs is recorded. "other-models" and
+            "other-processes": recorded too, and excluded. "runs": everything counts as one run.
         what: The same in words.
     """
 
@@ -27,15 +27,15 @@ class TraceInfo(Record, frozen=True, kw_only=True):
 
     Attributes:
         format: "ort-json", "web-console", ...
-        device_only: It holds kernels on a device and nothing of the host: these are the nodes.
-        complete: False where it was cut off and read as far as it goes.
-        n_unreadable: Events and lines that are left out: they cannot be read, or their times are impossible.
-        n_mended: Events that are no JSON, and were read without the commas that are too many.
-        n_outside: Executions of nodes that are left out: the run around them was not recorded to its end.
-        lost_runs: Of the runs that are told so many lost events: what lies between their nodes is unexplained.
-        left_out_runs: Runs that are left out because they lost events.
-        missing: What it does not hold, in sentences.
-        lacks: Those of them that decide what its figures mean.
+        device_only: Whether it has only kernels on a device, which are then the nodes.
+        complete: False if it is truncated; the readable part is used.
+        n_unreadable: Excluded events and lines: unreadable, or with impossible times.
+        n_mended: Invalid JSON events that were read without surplus commas.
+        n_outside: Excluded node executions, because the run around them was not recorded to its end.
+        lost_runs: Runs with so many lost events that the time between their nodes is unexplained.
+        left_out_runs: Runs that are excluded because they lost events.
+        missing: What it lacks, in sentences.
+        lacks: The part of it that affects its figures.
     """
 
     path: str

@@ -21,15 +21,15 @@ PlanStatus = Literal[
 
 
 class Candidate(Record, frozen=True, kw_only=True):
-    """One plan that was tried (or could not be), and what became of it.
+    """One configuration that was tried or proposed, and its outcome.
 
-    Race figures carry no claim: they suffer the winner's curse and are labelled exploratory.
+    Exploratory figures are not claims, because the best of many candidates looks better than it is.
 
     Attributes:
         origin: What proposed it, in words ("knob graph_optimization_level", "combination", "rewrite ...").
-        status: The same as ``fate``, which was its name in older documents; there it is None.
-        why: Why it ended so, one sentence.
-        ratio, ratio_low, ratio_high: Against the default over the race's blocks; None when never measured.
+        status: The former name of ``fate``; may be None.
+        why: The reason for its outcome, one sentence.
+        ratio, ratio_low, ratio_high: Against the default over the exploratory blocks; None if it was not measured.
     """
 
     plan: Plan
@@ -46,13 +46,13 @@ class Candidate(Record, frozen=True, kw_only=True):
 
 
 class SettingWorth(Record, frozen=True, kw_only=True):
-    """What one setting (or rewrite) of the winner is worth: the winner without it against the winner.
+    """The gain of one setting or rewrite of the winner: the winner without it against the winner.
 
     Attributes:
-        name, value: The knob and its value as text, or the rewrite's name and "".
-        without_ratio: Time without it / time with it: above 1 it pays. The interval is race data.
-        kept: Whether it stayed in the plan.
-        shown: It pays, shown at 5 % over all settings of the plan together (Holm).
+        name, value: The setting and its value as text, or the rewrite's name and "".
+        without_ratio: Time without it over time with it: above 1 it helps. The interval is exploratory.
+        kept: Whether it is still in the plan.
+        shown: Whether its gain is significant at 5 % over all settings of the plan together (Holm).
     """
 
     name: str
@@ -68,7 +68,7 @@ class SettingWorth(Record, frozen=True, kw_only=True):
 
 
 class BlockPoint(Record, frozen=True, kw_only=True):
-    """One block as a picture needs it: arm or plan id -> the estimand's value (ns, or bytes for memory)."""
+    """One block of a chart: the estimand's value by side or plan id (nanoseconds, or bytes for memory)."""
 
     index: int
     phase: Literal["calibration", "race", "prune", "confirm"]
@@ -77,15 +77,15 @@ class BlockPoint(Record, frozen=True, kw_only=True):
 
 
 class BudgetReport(Record, frozen=True, kw_only=True):
-    """What the budget was said to hold before the start, and what was spent.
+    """What the budget allowed, and how it was spent.
 
     Attributes:
         promise: The sentence printed before starting.
-        before_s: Until the first block: starting, the pilot, the profile, rewriting.
-        enough_s: The budget that holds what this one did not; 0 where it held all.
-        exploratory: It held no confirmation, or no repeat of controls that failed: plans were seen, and none claimed.
-        left_s: What was left after the last block.
-        next_s: What testing one more configuration takes; 0 where all were tested, or the session was stopped.
+        before_s: Seconds until the first block: start, pilot, profile, rewrites.
+        enough_s: The budget in seconds that is enough for what this one did not allow; 0 if it allowed everything.
+        exploratory: Whether there was no time for the confirmation, or to repeat failed controls: nothing is claimed.
+        left_s: Seconds left after the last block.
+        next_s: Seconds to test one more configuration; 0 if all were tested, or the session was stopped.
     """
 
     budget_s: float
@@ -106,8 +106,8 @@ class TradeRow(Record, frozen=True, kw_only=True):
     """One row of "fastest / least CPU / least memory".
 
     Attributes:
-        confirmed: The objective's own row, where the plan was shown to win on fresh blocks.
-        kept: The objective's own row, where what runs now stays because nothing was shown to be better.
+        confirmed: The objective's own row, if its gain was confirmed on fresh blocks.
+        kept: The objective's own row, if the current configuration is kept because no gain was confirmed.
     """
 
     title: str
@@ -120,16 +120,16 @@ class TradeRow(Record, frozen=True, kw_only=True):
 
 
 class PrecisionRow(Record, frozen=True, kw_only=True):
-    """One quantized model that was tried: error, size and speed side by side.
+    """One quantized model that was tried: error, size and speed.
 
     Attributes:
-        within_ratio: The strictest of 0.1 %, 1 % and 5 % (relative L2) that its outputs keep; None beyond all, 0 for
-            the row of the best plan that changes no precision.
-        calibrated: It has ranges that were seen while running inputs; see ``TuneResult.calibration``.
-        ratio, ratio_low, ratio_high: Against the default: over the race's blocks where it took part, else a single
-            observation without an interval.
-        pareto: Nothing with a smaller error was as fast.
-        why: Why it was not raced; "" where it was.
+        within_ratio: The smallest of 0.1 %, 1 % and 5 % (relative L2) that its outputs keep; None if none. 0 for the
+            best plan without a change of precision.
+        calibrated: Whether its ranges come from calibration; see ``TuneResult.calibration``.
+        ratio, ratio_low, ratio_high: Against the default: over the exploratory blocks if it took part, otherwise a
+            single observation without an interval.
+        pareto: Whether nothing with a smaller error was as fast.
+        why: Why it was not compared; "" if it was.
     """
 
     plan: Plan
@@ -145,10 +145,10 @@ class PrecisionRow(Record, frozen=True, kw_only=True):
 
 
 class Refused(Record, frozen=True, kw_only=True):
-    """The plan that led the race and is not shipped, with what the fresh blocks said of it, and why.
+    """The configuration that looked fastest and is not shipped, with its result on fresh blocks.
 
     Attributes:
-        figures: Over the fresh blocks; None in older documents.
+        figures: Figures over the fresh blocks; None in older documents.
     """
 
     plan: Plan
@@ -163,15 +163,15 @@ a GPU that is software; ``not-tried``: the budget did not hold it."""
 
 
 class BrowserPlace(Record, frozen=True, kw_only=True):
-    """One of the places where a browser can run the model, with ``--target web``.
+    """One of the execution providers in a browser, with ``--target web``.
 
     Attributes:
         target: Its name.
-        state: What was done there.
-        why: Why it is absent or failed, and how long was waited for one that was not tried to its end; "" else.
-        adapter: The GPU, as the browser names it; "" where none is used or told.
-        placement: Which nodes run where, as far as it is told.
-        outputs: Against the default's; None where it did not run.
+        state: What was measured there.
+        why: Why it is missing or failed, or how long an incomplete attempt took; otherwise "".
+        adapter: The GPU as named by the browser; "" if none is used or reported.
+        placement: Nodes by execution provider, as far as reported.
+        outputs: Compared with the default; None if it did not run.
     """
 
     target: str
@@ -183,39 +183,37 @@ class BrowserPlace(Record, frozen=True, kw_only=True):
 
 
 class TuneResult(Answer, frozen=True, kw_only=True):
-    """``result`` of ``ortune tune --json``; the only thing that report and bundle read.
+    """``result`` of ``ortune tune --json``; the only input of the report and the bundle.
 
     Attributes:
-        default: What all is held against: ``Plan()``, and in a browser the target's execution provider alone.
-        wrong_default: What was asked for as the default, where ONNX Runtime's optimiser makes its outputs wrong: it was
-            timed, and all is held against ``default``, the highest level whose outputs are right.
-        changes: The winner is another one than what runs today (the default, where ``--current`` was not given).
-        against_current: The confirmation against what the user runs today, where ``--current`` was given; None when it
-            stays.
-        cases: Of the winner.
-        fallback: What the bundle runs where the winner cannot, of one that runs on a browser's GPU: the plan on
-            WebAssembly that it was raced against. None elsewhere, and where none was measured.
-        refused: Who led the race instead.
-        fell: Who led the race and failed while it was confirmed, and how; "" where none did.
-        left_aside: Who was ahead of all in the race and makes something else worse than is allowed, for those who do
-            not mind; "" where none was.
-        rewritten: The rewrites that made the model that the winner runs, "" where it runs the user's own.
-        allowed: Safety classes and guards that were let through: a winner may have a failed guard that is named here.
-        caution: What makes the default an easy opponent here (its pool has more threads than CPUs), said before any
-            ratio; "" where nothing does.
-        conditions: How busy the machine was, as the headline says it ("on an idle machine"); "" where not known.
-        smallest_effect_ratio: What the race could have seen, as a share, where no challenger was confirmed.
-        runtime: What the winner runs with, where that is another than the side's.
-        placement: Which nodes each execution provider has with the winner; empty for the CPU's alone.
-        adoption: What it takes to run with that; None where it is the user's own.
-        precision: What fewer bits bring, where they were allowed (--tolerance, --allow numerics).
-        calibration: What the quantized models were calibrated on; None where none was.
-        headroom: Where something is to be won, from a profile of the default before the race.
-        default_profile: That profile's categories and most expensive nodes; None where there is none.
-        places: Where else in the browser the model runs (--target web), WebAssembly first; () where that was not asked.
-        ort_web: The version of onnxruntime-web that the winner runs with, in a browser; "" elsewhere.
-        why: Where the winner's gain lies: the winner minus what it replaces, both under the profiler; None without a
-            winner, and where no time was left for it.
+        default: The baseline of all comparisons: ``Plan()``, or in a browser only the target's execution provider.
+        wrong_default: The requested default, if ONNX Runtime's optimiser makes its outputs wrong: it was timed, and
+            comparisons use ``default``, the highest level with correct outputs.
+        changes: Whether the winner differs from what runs today (the default without ``--current``).
+        against_current: The confirmation against ``--current``; None if that configuration is kept.
+        cases: The winner's result by input shape.
+        fallback: For a winner on a browser's GPU: the WebAssembly plan that it was compared with, used where the winner
+            cannot run. None otherwise, and if none was measured.
+        refused: The configuration that looked fastest and was rejected.
+        fell: The leader that failed during its confirmation, and how; "" for none.
+        left_aside: The fastest configuration that worsens another metric more than allowed; "" for none.
+        rewritten: The rewrites of the winner's model; "" for the original model.
+        allowed: Allowed safety classes and guards: a winner may fail a guard named here.
+        caution: Why the default is a weak baseline here (more pool threads than CPUs); otherwise "".
+        conditions: The load of the machine, in words ("on an idle machine"); "" if unknown.
+        smallest_effect_ratio: Minimum detectable effect of the search as a share, if no gain was confirmed.
+        runtime: The winner's runtime, if it is not the side's.
+        placement: The winner's nodes by execution provider; empty for the CPU only.
+        adoption: What is needed to use that runtime; None for the user's own.
+        precision: Results of quantized models, if they were allowed (--tolerance, --allow numerics).
+        calibration: Calibration data of the quantized models; None for none.
+        headroom: The remaining potential, from a profile of the default.
+        default_profile: Categories and most expensive nodes of that profile; None if there is none.
+        places: Other execution providers of the browser that run the model (--target web), WebAssembly first; () if not
+            requested.
+        ort_web: Version of the winner's onnxruntime-web, in a browser; otherwise "".
+        why: Where the winner's gain comes from: the winner minus the replaced plan, both under the profiler. None
+            without a winner, and if there was no time for it.
     """
 
     objective: str

@@ -9,16 +9,16 @@ from ortune.records.measure import OutputDifference
 
 
 class Verification(Record, frozen=True, kw_only=True):
-    """Whether a model that was written was run beside its source, and gave the same.
+    """The comparison of a written model with its source.
 
     Attributes:
-        status: "equal"; "moved": further apart than rounding, as its rewrites may move them; "not-verified": one of the
-            two was not run to the end.
-        reason: Of "not-verified": "no-runtime", "source" (the source itself does not run here), or why the trial of the
-            new one was cut off ("timeout", "out-of-memory", "disk-full").
-        what: What was said of that, one sentence.
-        runtime: What ran them, by package and version; "" for nothing.
-        outputs: How far apart they are; None where they were not compared.
+        status: "equal"; "moved": beyond rounding, as its rewrites may cause; "not-verified": one of the two did not run
+            to the end.
+        reason: Why it is not verified: "no-runtime", "source" (the source does not run here), or why the run of the new
+            model was stopped ("timeout", "out-of-memory", "disk-full").
+        what: The message, one sentence.
+        runtime: Package and version that ran them; "" for none.
+        outputs: Difference of the outputs; None if they were not compared.
     """
 
     status: Literal["equal", "moved", "not-verified"]

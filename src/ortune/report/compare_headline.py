@@ -121,5 +121,5 @@ def seen(comparison: Comparison) -> str:
     least = comparison.smallest_effect_ratio
     text = f"minimum detectable effect {'not known' if least is None else percent(least)}"
     if comparison.verdict == "inconclusive" and comparison.more_s:
-        text += f", about {waiting(comparison.more_s)} more would tell"
+        text += f" (about {waiting(comparison.more_s)} more may settle it)"
     return text

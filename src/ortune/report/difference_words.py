@@ -282,8 +282,8 @@ def _matched(difference: ProfileDifference) -> str:
         parts.append(f"{difference.by_order} matched by operator and order only, which is a guess")
     if not parts:
         return ""
-    they = "this node stands" if difference.by_name + difference.by_order == 1 else "these nodes stand"
-    return f"{', '.join(parts)}: what {they} for in a model is not known"
+    their = "its origin" if difference.by_name + difference.by_order == 1 else "their origin"
+    return f"{', '.join(parts)}: {their} in the model is unknown"
 
 
 def _names(names: Sequence[str], ns: float) -> str:

@@ -63,7 +63,7 @@ def _seen(noise: NoiseReport) -> str:
         return "no difference can be detected: too few blocks fit into any of these times"
     row = min(shown, key=lambda r: abs(r.minutes - USUAL_MINUTES))
     time = f"{row.minutes:g} minute{'s' if row.minutes != 1 else ''}"
-    return f"a comparison of {time} shows a difference of {_effect(row.smallest_effect_ratio)} and more"
+    return f"a comparison of {time} detects a difference of {_effect(row.smallest_effect_ratio)} or more"
 
 
 def _runtimes(result: DoctorResult) -> Table:

@@ -129,7 +129,7 @@ def _kernels(headroom: Headroom) -> str:
     if sum(headroom.parts.values()) > SMALL:
         words = _by_word(headroom.parts)
         remedy = _REMEDIES[max(words, key=words.__getitem__)]
-        return f"less than half of the run is kernels: {remedy} before faster kernels do"
+        return f"less than half of the run is kernels, so first {remedy}"
     if headroom.kernels_ratio is None:
         faster = "they exceed the stored peak (measure it again with ortune doctor)"
         why = headroom.no_peak or headroom.busy or (faster if headroom.beyond_peak else "")

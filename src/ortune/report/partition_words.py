@@ -99,7 +99,7 @@ def document(envelope: Envelope[PartitionResult]) -> Document:
     ]
     blocks += [Line(comparison) for comparison in _formats(result.providers)]
     blocks += [
-        Line(f"XNNPACK: as onnxruntime {each.release} takes nodes; newer builds may take more", "unsure")
+        Line(f"XNNPACK: based on onnxruntime {each.release}; newer builds may support more nodes", "unsure")
         for each in result.providers
         if each.provider == XNNPACK.target
     ]
@@ -332,8 +332,8 @@ _WHY = {
     "inputs": "unsupported inputs: {}",
     "outputs": "unsupported outputs: {}",
     "quantized-form": "quantized form: {}",
-    "alone": "on its own it would only copy",
-    "refused": "refused by the provider",
+    "alone": "alone in a region, it would only copy",
+    "refused": "rejected by the provider",
 }
 """What is said of a reason; of others their detail."""
 

@@ -12,7 +12,7 @@ from ortune.report.document import Annotation, Code, Document, Line, Pairs, Poin
 from ortune.report.numbers import shorten
 
 AFTER_OTHERS = "applies only after the previous rewrites"
-CLEAN_UP = "prepares for later rewrites; alone it brings nothing, because ONNX Runtime does the same"
+CLEAN_UP = "prepares for later rewrites; no gain on its own, because ONNX Runtime does the same"
 MOST_OPERATORS = 10
 MOST_REASONS = 3
 

@@ -29,7 +29,7 @@ def _match(node: ir.Node, look: Look) -> ir.Node | str:
     if look.of(node.inputs[0]).dtype != ir.DataType.FLOAT:
         return f"{node.op_type} {node.name!r} is not known to be of float32"
     if is_parameter(node, "alpha") or is_parameter(node, "beta"):
-        return f"{node.op_type} {node.name!r} takes its numbers from the call of a function"
+        return f"{node.op_type} {node.name!r} gets its attributes from a function call"
     return node
 
 

@@ -1,7 +1,8 @@
 """Writes a Clip as Max and Min.
 
 What it is: ``Clip(x, low, high)`` becomes ``Min(Max(x, low), high)``. A Clip from 0 to 6 or from -1 to 1 stays.
-Why it costs: NNAPI has a Clip from 0 to 6 and from -1 to 1 alone. Any other splits the model into one region more.
+Why it costs: NNAPI supports Clip only from 0 to 6 and from -1 to 1. Any other Clip splits the model into one more
+    region.
 Evidence: Clip among what ``ortune partition --for nnapi`` finds left to the CPU.
 Fix and its safety: exact: the same comparisons.
 Example: ``--rewrite clip-as-min-max``
@@ -56,7 +57,7 @@ PATTERN = Pattern(
     replace=_replace,
     made="Wrote {n} Clip {node|nodes} as Max and Min.",
     proposed="{n} Clip {node has|nodes have} limits that NNAPI lacks",
-    none="no Clip has other limits than 0 and 6, or -1 and 1",
+    none="every Clip has the limits 0 and 6, or -1 and 1",
     least_opset=_LEAST_OPSET,
 )
 REWRITE = PATTERN.rewrite(

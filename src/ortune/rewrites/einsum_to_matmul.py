@@ -84,7 +84,7 @@ def _match(node: ir.Node, look: Look) -> _Match | str:  # noqa: PLR0911  (one a 
     if len(terms) != len(node.inputs) or not set(result) <= set("".join(terms)):
         return f"{said} does not match its inputs"
     if any(left.count(index) == 1 and index not in result for index in "".join(terms)):
-        return f"{said} sums over a tensor alone"
+        return f"{said} sums over an index of a single tensor"
     match = _Match(node=node, term=terms[0], result=result)
     if len(terms) == 1:
         return match

@@ -60,7 +60,7 @@ def _proposes(model: ir.Model, workload: Workload | None) -> Sequence[Proposed]:
 
 REWRITE = Rewrite(
     name="kept-outputs",
-    summary="removes outputs that are not named, with what only they needed",
+    summary="removes all outputs that are not named, and the nodes that only they need",
     safety="behaviour",
     stage=-1,
     params=(Param(name=ANY_NAME, kind="choice", choices=(_KEEP,), summary="name of an output to keep"),),

@@ -256,7 +256,7 @@ def _refuses(look: Look) -> str:
         if opset >= _OPERATOR_OPSET:
             continue
         if opset < _RAISED_FROM:
-            return f"the model has opset {opset}, and LayerNormalization needs 17 (13 and newer are raised)"
+            return f"the model has opset {opset}, and LayerNormalization needs 17 (opsets 13 to 16 are converted)"
         for node in scope:
             if is_op(node, *_CHANGED_MEANING) and (node.op_type == "RoiAlign" or len(node.outputs) > 1):
                 return f"the model has opset {opset}, and {node.op_type} {node.name!r} has another meaning in opset 17"

@@ -35,7 +35,7 @@ def _proposes(model: ir.Model, workload: Workload | None) -> Sequence[Proposed]:
     return [
         (
             {"level": level},
-            f"ONNX Runtime parses and optimises its {their} at every start, but less of that in ORT format",
+            f"ONNX Runtime parses and optimises its {their} at every start; ORT format reduces that",
         )
         for level in _LEVELS
     ]

@@ -3,8 +3,8 @@
 What it is: Resize with ``mode=nearest``, whole factors and ``coordinate_transformation_mode=half_pixel`` (the default,
     and what PyTorch's exporters write as ``pytorch_half_pixel``) repeats each element. With ``asymmetric`` and
     ``nearest_mode=floor`` it repeats the same ones.
-Why it costs: NNAPI and CoreML take a nearest Resize with ``asymmetric`` and ``floor`` alone. Any other splits the model
-    into one region more.
+Why it costs: NNAPI and CoreML support a nearest Resize only with ``asymmetric`` and ``floor``. Any other Resize splits
+    the model into one more region.
 Evidence: Resize among what ``ortune partition`` finds left to the CPU.
 Fix and its safety: exact: the same elements.
 Example: ``--rewrite resize-asymmetric``

@@ -44,7 +44,7 @@ def require_plain(path: str) -> None:
             raise Refused("the archive has two entries of one name", _INSTEAD)
         for name in names:
             if not _FOLDERS.search(name) and not _TOP.fullmatch(name):
-                raise Refused("the archive has more than a program and its weights: %s" % name, _INSTEAD)
+                raise Refused("the archive contains more than a program and its weights: %s" % name, _INSTEAD)
             if name.endswith(".json"):
                 _require_plain_program(json.loads(archive.read(name)))
 
@@ -52,10 +52,10 @@ def require_plain(path: str) -> None:
 def _require_plain_program(whole: Any) -> None:
     for part in _objects(whole):
         if "inputs" in part and not _TARGET.fullmatch(str(part.get("target", "torch.ops.a.b"))):
-            raise Refused("the program calls %s, which is no operator" % _short(part["target"]), _INSTEAD)
+            raise Refused("the program calls %s, which is not an operator" % _short(part["target"]), _INSTEAD)
         for text in [*_texts(part.get("expr_str")), *_texts(part.get("guards_code"))]:
             if not _is_arithmetic(text):
-                raise Refused("the program holds code where a size should be: %s" % _short(text), _INSTEAD)
+                raise Refused("the program contains code instead of a size: %s" % _short(text), _INSTEAD)
 
 
 def _objects(value: Any) -> Iterator[dict[str, Any]]:

@@ -71,7 +71,7 @@ class SourceTrial(trial.Trial):
                 "a framework's side has one copy of its model, not %d" % self.request["sessions"],
             )
         if self.request["profile_path"]:
-            raise Stop("unsupported", "ONNX Runtime's profiler sees nothing of a framework")
+            raise Stop("unsupported", "ONNX Runtime's profiler does not support other frameworks")
         self.base_bytes = trial.resident_bytes("VmRSS")
         start = timing.CLOCK()
         try:

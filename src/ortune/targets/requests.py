@@ -29,7 +29,7 @@ def applied(plan: Plan, runtime: Runtime) -> tuple[Applied, ...]:
 def _one(name: str, value: Value, plan: Plan, runtime: Runtime, target: Target) -> Applied:
     knob = knobs.find(name)
     if knob.channel not in target.channels:
-        raise CannotApply("unsupported", f"{name} has no meaning on the target {target.name}")
+        raise CannotApply("unsupported", f"{name} does not apply to the target {target.name}")
     too_old = knobs.too_old(knob, runtime.version_of(plan))
     if too_old:
         raise CannotApply("unsupported", too_old)

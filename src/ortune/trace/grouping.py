@@ -42,7 +42,7 @@ def sums(rows: Whole, columns: Whole, values: Whole, shape: tuple[int, int]) -> 
     """
     if shape[0] * shape[1] > MOST_CELLS:
         raise UsageError(
-            f"the profile has {shape[0]:,} nodes in {shape[1]:,} runs, more than can be set side by side",
+            f"the profile has {shape[0]:,} nodes in {shape[1]:,} runs, too many to compare run by run",
             do="profile fewer runs",
         )
     flat = np.bincount(rows * shape[1] + columns, weights=values, minlength=shape[0] * shape[1])

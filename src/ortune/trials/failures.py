@@ -48,7 +48,7 @@ def _made_for(outcome: Failed) -> str:
         return ""
     target = providers.find(provider).target
     there = any(runtime.name == target for runtime in made.made())
-    return f"use the runtime {target}, which ortune has made: add --runtime {target}" if there else ""
+    return f"use the runtime {target}, which is installed: add --runtime {target}" if there else ""
 
 
 def _too_new(what: str, build: str) -> str:

@@ -164,7 +164,7 @@ def resolve(
     plan = _on_target(plan, side)
     if side.ort_web is not None and not plan.is_web:
         raise UsageError(
-            "is for a side that runs in a browser",
+            "applies only to a side that runs in a browser",
             where=f"onnxruntime-web {side.ort_web}",
             do=f"--target {targets.in_browsers()[0]}",
         )

@@ -61,7 +61,7 @@ def resolve_all(options: Asked, opened: Experiment) -> tuple[Resolved, list[Reso
     if first is None or (sources and written[first].text is None):
         source = next(iter(sources.values())).text
         raise UsageError(
-            "a framework's model is compared with an ONNX model, and none is named",
+            "a framework's model can only be compared with an ONNX model, and none was given",
             where=source,
             do=f"ortune convert {source}, and name the result as the other side",
         )
@@ -87,7 +87,7 @@ def _source_sides(
     for name in _OF_ONNX:
         if getattr(options, f"{letter}_{name}"):
             option = f"--{letter}-{name.replace('_', '-')}"
-            raise UsageError("is for a side that ONNX Runtime runs", where=option, do="leave it out")
+            raise UsageError("applies only to a side that ONNX Runtime runs", where=option, do="omit it")
     option = f"--{letter}-runtime"
     python = python_of(sources[letter], named(getattr(options, f"{letter}_runtime")), option, opened.watch)
     threads = _threads(getattr(options, f"{letter}_set"), f"--{letter}-set", onnx.plan, opened)
@@ -99,7 +99,7 @@ def _threads(settings: Sequence[str], option: str, of_onnx: Plan, opened: Experi
     own = knobs.parse_settings(list(settings), option)
     for name in own:
         if name != INTRA_OP.name:
-            do = f"leave it out, or set threads: {option} {INTRA_OP.name}=2"
+            do = f"omit it, or set threads: {option} {INTRA_OP.name}=2"
             raise UsageError(f"{name} is a setting of ONNX Runtime", where=option, do=do)
     count = own.get(INTRA_OP.name) or of_onnx.settings.get(INTRA_OP.name)
     return int(count or opened.machine.host.cores)

@@ -166,7 +166,7 @@ def _told(guess: Guess, value: str, offered: Collection[str]) -> str:
         if option == "--target":
             option, written = _target(written, offered)
         beside = f"--b-{option.removeprefix('--')}"
-        alone = f", or {beside} {written} for the second side alone" if beside in offered else ""
+        alone = f", or {beside} {written} for the second side only" if beside in offered else ""
         return f"write {option} {written}{alone}"
     return ""
 

@@ -199,7 +199,7 @@ RuntimeOption = Annotated[
         "--runtime", "PATH|NAME",
         "The onnxruntime to measure: an interpreter, a venv, or a name such as openvino or onnxruntime==1.22.1, "
         "installed "
-        "once. Default: $VIRTUAL_ENV, ortune's own, python3.",
+        "once. Default: the first of $VIRTUAL_ENV, ortune's environment and python3 that has one.",
         MODEL, also="--python",
     ),
 ]  # fmt: skip
@@ -296,7 +296,8 @@ Tolerance = Annotated[
 Framework = Annotated[
     str | None,
     Option(
-        "--framework", "NAME", "Of module:function: pytorch, tensorflow or sklearn. Default: by its imports.",
+        "--framework", "NAME",
+        "Framework of module:function: pytorch, tensorflow or sklearn. Default: detected from its imports.",
         MODEL,
     ),
 ]  # fmt: skip

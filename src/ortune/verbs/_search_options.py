@@ -50,7 +50,7 @@ class Searched(Elsewhere, Resumable, Load, Downloaded, OnePlan):
             "--current",
             "PLAN",
             "What you run today: default, 'intra=4,spin=0', a plan.json or a NAME.ortune. "
-            "The headline is then against it.",
+            "The headline then compares with it.",
             MODEL,
         ),
     ] = None

@@ -58,7 +58,7 @@ def _for_sides(letters: str) -> Callable[[OptionsType], OptionsType]:
                 spelling = Option(
                     f"--{letter}-{name.replace('_', '-')}",
                     altering.metavar,
-                    f"{altering.what} of {letter.upper()} alone.",
+                    f"{altering.what} of {letter.upper()} only.",
                     MODEL,
                     also=f"--{letter}-{altering.also}" if altering.also else "",
                     hidden=letter > "b",
@@ -154,7 +154,7 @@ class Sides(TwoSides):
             UsageError: There are too many of them, or one of them is left out.
         """
         if self.b is None and self.more:
-            raise UsageError("C is named and B is not", do="ortune compare A B C")
+            raise UsageError("C was given without B", do="ortune compare A B C")
         positions = self.positions
         if len(positions) > len(LETTERS):
             raise UsageError(

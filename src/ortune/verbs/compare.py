@@ -75,8 +75,8 @@ class Options(Elsewhere, Resumable, Load, Downloaded, Sides):
     up (2 minutes). If no difference is found, reports the minimum detectable effect. Several sides B, C, ... are
     compared with A in the same blocks and ranked.
 
-    A side may also be the model that an ONNX model was made from (model.pt2, model.keras, a SavedModel folder,
-    model.tflite or module:function): its own framework runs it, PyTorch eager and with torch.compile.
+    A side can also be the source of an ONNX model (model.pt2, model.keras, a SavedModel folder, model.tflite or
+    module:function). Its own framework runs it; PyTorch runs both eagerly and with torch.compile.
     """
 
     objective: Objective = "latency"

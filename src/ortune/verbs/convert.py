@@ -100,7 +100,7 @@ class Options(Feeding):
         Option(
             "--level",
             "LEVEL",
-            "Optimisation level of the .ort: basic, extended or all. Default: the one that suits --for.",
+            "Optimisation level of the .ort: basic, extended or all. Default: depends on --for.",
             OUT,
         ),
     ] = ""
@@ -194,7 +194,7 @@ class Options(Feeding):
         Option(
             "--output",
             "FILE",
-            "The new model. Default: NAME.onnx or NAME.ort in the current folder.",
+            "File for the new model. Default: NAME.onnx or NAME.ort in the current folder.",
             OUT,
             short="-o",
         ),

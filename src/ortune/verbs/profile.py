@@ -105,11 +105,11 @@ class Options(Resumable, OnePlan):
         ),
     ] = ()
     b_rewrite: Annotated[
-        Sequence[str], Option("--b-rewrite", "NAME[:k=v]", "A rewrite of B alone. Repeatable.", MODEL)
+        Sequence[str], Option("--b-rewrite", "NAME[:k=v]", "A rewrite of B only. Repeatable.", MODEL)
     ] = ()
     b_runtime: Annotated[
         AnyPath | None,
-        Option("--b-runtime", "PATH|NAME", "The onnxruntime of B alone.", MODEL, also="--b-python"),
+        Option("--b-runtime", "PATH|NAME", "The onnxruntime of B only.", MODEL, also="--b-python"),
     ] = None
     processes: Annotated[
         int | None,

@@ -67,7 +67,7 @@ class Options(OnePlan):
     model: Annotated[AnyPath, Argument("MODEL", "model.onnx, a bundle, or model.onnx@git-revision.")]
     names: Annotated[Sequence[str], Argument("[NAME[:k=v]]", "Rewrites, in the order to apply them.")] = ()
     dry_run: Annotated[
-        bool, Option("--dry-run", "", "Show what each would change, without writing.", RUN)
+        bool, Option("--dry-run", "", "Show what each rewrite would change, without writing.", RUN)
     ] = False
     force: Annotated[bool, Option("--force", "", "Overwrite an existing file.", OUT)] = False
     tolerance: Tolerance = None
@@ -79,7 +79,7 @@ class Options(OnePlan):
         Option(
             "--output",
             "FILE",
-            "The new model. Default: MODEL-rewritten.onnx in the current folder.",
+            "File for the new model. Default: MODEL-rewritten.onnx in the current folder.",
             OUT,
             short="-o",
         ),

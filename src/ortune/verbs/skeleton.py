@@ -71,7 +71,7 @@ class Options(OnePlan):
         Option(
             "--output",
             "FILE",
-            f"The skeleton; default is {USUAL}, here.",
+            f"File for the skeleton. Default: {USUAL} in the current folder.",
             OUT,
             short="-o",
             again=False,

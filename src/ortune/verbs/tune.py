@@ -71,7 +71,7 @@ class Options(Searched):
         Option(
             "--budget",
             "2m",
-            f"Time for all measuring; usual: {BUDGET}, and {BROWSER_BUDGET} in a browser.",
+            f"Total time for measurements. Default: {BUDGET}, or {BROWSER_BUDGET} in a browser.",
             RUN,
         ),
     ] = ""

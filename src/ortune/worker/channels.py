@@ -104,7 +104,7 @@ def _apply_one(settings: Settings, item: Dict[str, Any]) -> None:
     elif channel == "call_style":
         settings.call_style = str(value)
     elif channel not in ("env", "preload", "process"):
-        raise Stop("unsupported", "channel %r has no meaning in a native process" % channel, item["knob"])
+        raise Stop("unsupported", "channel %r does not apply to a native process" % channel, item["knob"])
 
 
 def _put(options: Dict[str, str], key: str, value: str) -> None:

@@ -157,7 +157,7 @@ def float16(ort: Any, request: Dict[str, Any]) -> str:
         )
     except Exception as error:  # the converter's own, whatever it was
         said = "%s: %s" % (type(error).__name__, str(error)[:500])
-        raise Stop("unsupported", "the converter to float16 cannot take this model: %s" % said) from error
+        raise Stop("unsupported", "the float16 converter does not support this model: %s" % said) from error
     if not any(onnx.TensorProto.FLOAT16 in _stored_types(graph) for graph in _graphs(converted.graph)):
         what = (
             "the converter found no weights to convert to float16; initializers that are also graph inputs "
@@ -171,7 +171,7 @@ def float16(ort: Any, request: Dict[str, Any]) -> str:
     if trouble and "NOT_IMPLEMENTED" not in trouble:
         raise Stop("unsupported", "the converter's float16 model does not load: %s" % trouble[:500])
     said = _words(leave) + cut.words()
-    return "Made weights and activations float16; inputs and outputs keep their types%s." % said
+    return "Converted weights and activations to float16; inputs and outputs keep their types%s." % said
 
 
 class _Cut(logging.Handler):

@@ -33,7 +33,7 @@ def _run(link: Link) -> None:
     request = link.read_request()
     task = TASKS.get(request["task"])
     if task is None:
-        raise Stop("unsupported", "this worker knows no task %r" % request["task"])
+        raise Stop("unsupported", "unknown task %r" % request["task"])
     link.phase = "importing"
     ort = trial.import_onnxruntime()
     link.phase = "loading"
@@ -137,7 +137,9 @@ def _placement(ort: Any, request: Dict[str, Any]) -> str:
     session = ort.InferenceSession(request["model"], settings.session, **arguments)
     read = getattr(session, trial.PLACEMENT, None)
     if read is None:
-        raise Stop("unsupported", "onnxruntime %s does not say which provider has a node" % ort.__version__)
+        raise Stop(
+            "unsupported", "onnxruntime %s does not report the provider of each node" % ort.__version__
+        )
     nodes = [[n.op_type, n.name, part.ep_name] for part in read() for n in part.get_nodes()]
     with open(request["output"], "w", encoding="utf-8") as file:
         json.dump(nodes, file)

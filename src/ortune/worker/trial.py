@@ -85,7 +85,7 @@ def follow(trial: Trial, link: Link) -> None:
         elif command["do"] == "run":
             trial.turn(command["runs"], command["unmeasured"])
         else:
-            raise Stop("protocol", "this worker knows no command %r" % command["do"])
+            raise Stop("protocol", "unknown command %r" % command["do"])
         gc.disable()  # between turns too: a collection belongs to none of them
         # Before it is said, since ortune may stop us at once.
         cpu, wall = time.process_time_ns(), timing.CLOCK()

@@ -58,12 +58,12 @@ INSTEAD = {
     "session_option": NO_OPTION,
     "affinities": NO_OPTION,
     "run_config": NO_OPTION,
-    "env_allocator": "the {} binding registers no shared arena; load.cpp, Load.cs and load.py do",
-    "global_pool": "the {} binding makes no global pool; its sessions have pools of their own",
-    "preload": "nothing preloads it there; the system's allocator stays",
-    "call_style": "the {} binding has no bound inputs and outputs; call run() with new ones each time",
-    "graph": "a replay reads and writes buffers that stay on the GPU, which load.py alone keeps",
-    "page": "a setting of browsers alone",
+    "env_allocator": "the {} binding cannot register a shared arena; load.cpp, Load.cs and load.py can",
+    "global_pool": "the {} binding cannot create a global thread pool; each session has its own",
+    "preload": "it cannot be preloaded there; the default allocator is used",
+    "call_style": "the {} binding has no I/O binding; pass the values to each call of run()",
+    "graph": "graph replay needs buffers that stay on the GPU, and only load.py keeps them",
+    "page": "applies to browsers only",
     "provider": "the {} binding cannot append it; load.py can",
     "provider_option": "the {} binding has no such option; load.py can",
 }
@@ -144,7 +144,7 @@ class Language:
         packages = {name: PACKAGES.get(name, name) for name in names}
         asked = ", ".join(f"{name} (Debian: apt install {package})" for name, package in packages.items())
         needed = [named(s) for s in applied if needs_allocator(s, applied)]
-        stays = ", so the arena stays on" if needed else ""
+        stays = "; the arena stays on" if needed else ""
         start = [f"{s.key}={_plain(s.value)}" for s in of(applied, "env")]
         start += [f'LD_PRELOAD="{find}"' for _, find in preloads]
         pinned = [as_text(s.value) for s in of(applied, "session_config") if is_bound(s)]
@@ -170,7 +170,7 @@ class Language:
             "start_comments": [f"// Start the process with: {comment(line)}" for line in start],
             "preloads": preloads,
             "packages": packages,
-            "without_allocator": f"not in this process: {asked}{stays}" if names else "",
+            "without_allocator": f"allocator not loaded: {asked}{stays}" if names else "",
             "need_allocator": needed,
             "no_huge_pages": no_huge_pages(applied),
             "process": [(s.key, s.value) for s in of(applied, "process") if s.key != HUGE_PAGES],
@@ -270,7 +270,7 @@ class Language:
             if name == CPU.name:
                 continue  # always there
             if info.requirements and self.name != "Python":
-                built = f"an ONNX Runtime {info.ort_version} that was built with it; pip has {info.requirements[0]}"
+                built = f"ONNX Runtime {info.ort_version} built with it (on PyPI: {info.requirements[0]})"
                 notes.append((f"provider {name}", f"needs {built}"))
             if self._way(name) is None:
                 notes.append((f"provider {name}", self._instead("provider")))
@@ -320,7 +320,7 @@ def lines(statements: Sequence[str], indent: int) -> str:
 
 def _plain(value: Value) -> str:
     count = thread_cap(value)
-    return as_text(value) if count is None else f"{count} (fewer on a smaller machine)"
+    return as_text(value) if count is None else f"{count} (at most one per CPU)"
 
 
 @cache

@@ -53,5 +53,5 @@ LANGUAGE = Language(
     takes=dict.fromkeys(PROVIDERS, ()),
     lacks=frozenset({"affinities", "run_config", "env_allocator", "global_pool", "custom_ops", HUGE_PAGES}),
     more={"grouped": grouped},
-    instead={"custom_ops": "the Node binding loads no library of operators; load.py does"},
+    instead={"custom_ops": "the Node binding cannot load operator libraries; load.py can"},
 )

@@ -49,10 +49,10 @@ def cpu_alone(specs: Iterable[tuple[str, Mapping[str, str]]]) -> bool:
 
 
 def remedy(requirements: Iterable[str]) -> str:
-    """What to do where an execution provider is not available."""
+    """What to do if an execution provider is not available."""
     words = " ".join(requirements)
     install = f"pip install {words}, or " if words else ""
-    return f": {install}load(fallback=True) for the untouched model on the CPU"
+    return f": {install}use load(fallback=True) to run the original model on the CPU"
 
 
 LANGUAGE = Language(

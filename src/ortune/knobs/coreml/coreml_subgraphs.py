@@ -1,7 +1,7 @@
 """Whether Core ML takes nodes inside Loop, Scan and If.
 
 What it is: with 1 the bodies of control flow are partitioned too.
-Why it costs: each body is a Core ML model of its own, called in every iteration.
+Why it costs: each body becomes a separate Core ML model, called in every iteration.
 Evidence: placement, and latency of models with control flow.
 Fix and its safety: on where it is measured to be faster; exact.
 Example: ``--target coreml --set coreml_subgraphs=1``

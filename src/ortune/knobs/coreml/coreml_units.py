@@ -1,6 +1,6 @@
 """Which of Apple's processors Core ML may use.
 
-What it is: all, the CPU alone, the CPU with the GPU, or the CPU with the Neural Engine.
+What it is: all, only the CPU, the CPU with the GPU, or the CPU with the Neural Engine.
 Why it costs: copies between processors, and a model that is slower on one of them.
 Evidence: latency on the device.
 Fix and its safety: the processors that are measured to be fastest; numerics, since the Neural Engine computes in

@@ -1,9 +1,9 @@
 """Whether a tensor may take over the memory of one that is no longer needed.
 
 What it is: the planner lets outputs of later operators overwrite the buffers of earlier ones.
-Why it costs: off, every tensor has memory of its own and the caches hold less of it; on is right nearly always.
+Why it costs: if off, every tensor has its own memory, so less of it fits into the caches. On is nearly always better.
 Evidence: latency and peak memory.
-Fix and its safety: leave it on, unless a measurement says otherwise; exact.
+Fix and its safety: leave it on, unless a measurement shows a gain; exact.
 Example: ``--set reuse=0``
 References: ONNX Runtime Python API, ``SessionOptions.enable_mem_reuse``.
 """

@@ -4,8 +4,8 @@ What it is: the number of threads of a pool that is made once; sessions must be 
 Why it costs: with one pool per session, two models in a process have more threads than CPUs, and spinning pools take
     CPUs from each other.
 Evidence: threads counted when the pool is made, and none added by the session.
-Fix and its safety: for processes with several sessions; behaviour: every session must then be told to use it, and
-    one left at the default fails.
+Fix and its safety: for processes with several sessions; behaviour: every session must then be configured to use it, and
+    a session with the default settings fails.
 Example: ``--set pool=4``
 References: microsoft/onnxruntime#5363, #10273, #20494.
 """

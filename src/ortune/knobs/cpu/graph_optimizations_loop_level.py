@@ -2,7 +2,7 @@
 
 What it is: 0 runs each level once, 1 goes round again after the last level changed constants, 2 after any level
     from the second on changed the graph.
-Why it costs: a pattern that one fusion uncovers is found by the next round alone; rounds take load time.
+Why it costs: a pattern that one fusion creates is found only in the next round. Rounds take load time.
 Evidence: operators of the optimised graph; load time.
 Fix and its safety: 2 where it finds more, 0 where start counts; exact (sums may be reassociated).
 Example: ``--set loop=2``

@@ -1,10 +1,10 @@
 """The CPUs that each thread of the intra-op pool is tied to.
 
-What it is: one entry for each pool thread beside the caller (n - 1 of them), separated by semicolons; an entry lists
+What it is: one entry for each pool thread except the caller (n - 1 entries), separated by semicolons; an entry lists
     CPUs counted from 1, as ``1,2`` or ``1-4``.
 Why it costs: threads that wander between sockets or onto slow cores lose their caches and make the others wait.
 Evidence: ``Cpus_allowed_list`` of each thread of the process.
-Fix and its safety: one NUMA node, or the fast cores alone; exact.
+Fix and its safety: one NUMA node, or only the fast cores; exact.
 Example: ``--set affinities=1``
 References: ONNX Runtime documentation, "Thread management"; microsoft/onnxruntime#897, #10104.
 """

@@ -1,7 +1,7 @@
 """Whether the C library's malloc asks for huge pages.
 
 What it is: with ``thp`` glibc (2.35 or newer) advises the kernel to back its memory with 2 MB pages, which works
-    where ``/sys/kernel/mm/transparent_hugepage/enabled`` says ``madvise``; ``off`` is glibc's default.
+    where ``/sys/kernel/mm/transparent_hugepage/enabled`` is ``madvise``; ``off`` is glibc's default.
 Why it costs: weights of hundreds of megabytes in 4 kB pages miss the address cache all the time; with huge pages
     memory is held in larger pieces.
 Evidence: ``AnonHugePages`` of the process (``/proc/self/smaps_rollup``); latency and peak memory.

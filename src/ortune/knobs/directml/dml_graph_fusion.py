@@ -1,7 +1,7 @@
 """Whether DirectML compiles parts of the graph as one.
 
 What it is: parts whose shapes are known are handed to DirectML as one graph, which it optimises.
-Why it costs: without it each node is a kernel of its own; with it loading takes longer.
+Why it costs: without it, each node is a separate kernel; with it, loading takes longer.
 Evidence: latency and load time.
 Fix and its safety: on, as by default; off where loading counts more; exact.
 Example: ``--target directml --set dml_graph_fusion=0``

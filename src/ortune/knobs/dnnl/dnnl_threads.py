@@ -1,6 +1,6 @@
 """How many threads oneDNN computes with.
 
-What it is: the threads of OpenMP that oneDNN starts, beside ONNX Runtime's pool.
+What it is: the OpenMP threads that oneDNN starts, in addition to ONNX Runtime's pool.
 Why it costs: two pools compete for the cores.
 Evidence: threads counted in the process; latency.
 Fix and its safety: the number of cores, with ONNX Runtime's own pool at one thread; exact. Builds with ONNX Runtime's

@@ -1,7 +1,7 @@
 """Which GPU runs the session.
 
 What it is: the number that HIP gives the device, from 0 on.
-Why it costs: GPUs of one machine differ in speed and in what else they run.
+Why it costs: GPUs of one machine differ in speed and load.
 Evidence: ``rocm-smi``; a number without a device ends the session.
 Fix and its safety: the number of the GPU that is free; exact.
 Example: ``--target migraphx --set migraphx_device=1``

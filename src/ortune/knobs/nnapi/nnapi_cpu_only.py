@@ -1,4 +1,4 @@
-"""Whether NNAPI runs on its reference kernels alone.
+"""Whether NNAPI runs only on its reference kernels.
 
 What it is: all nodes run on the CPU, in float32.
 Why it costs: these kernels are several times slower than ONNX Runtime's.
@@ -20,5 +20,5 @@ KNOB = Knob(
     choices=("0", "1"),
     default="0",
     safety="behaviour",
-    summary="reference kernels alone",
+    summary="only reference kernels",
 )

@@ -2,8 +2,7 @@
 
 What it is: the first session writes what it compiled to the folder ``openvino-cache``, and later ones read it.
 Why it costs: compiling at every start; but the file is as large as the weights, and reading it takes time too.
-Evidence: a file in the folder; ``bench``, ``compare`` and ``tune`` give the load that wrote it beside those that read
-    it.
+Evidence: a file in the folder; ``bench``, ``compare`` and ``tune`` show the load that wrote it and those that read it.
 Fix and its safety: on where it starts faster; behaviour, since files appear in the program's working folder. The folder
     is always the same: a plan cannot name a place to write.
 Example: ``--target openvino --objective cold-start --set openvino_cache=1``

@@ -1,8 +1,8 @@
 """Which of several models has the better cores.
 
 What it is: a hint for devices that several models share.
-Why it costs: where models compete, a low one waits. A model alone is the same with any.
-Evidence: latency beside another model. OpenVINO does not return the value.
+Why it costs: if models compete, one with a low rank waits. A single model is not affected.
+Evidence: latency while another model runs. OpenVINO does not return the value.
 Fix and its safety: high for the model that people wait for; exact.
 Example: ``--target openvino --set openvino_model_priority=high``
 References: OpenVINO execution provider, ``model_priority``; OpenVINO, ``MODEL_PRIORITY``.

@@ -1,7 +1,8 @@
 """How many requests OpenVINO computes at the same time.
 
-What it is: the pool is divided into that many parts, each of which takes a request of its own.
-Why it costs: one request cannot keep all cores busy; but each then has fewer of them, and a caller alone waits longer.
+What it is: the pool is divided into that many parts, and each processes its own request.
+Why it costs: one request cannot keep all cores busy. With more streams, each request has
+    fewer cores, so a single caller waits longer.
 Evidence: throughput by number of streams, with several callers. OpenVINO does not return the value.
 Fix and its safety: as many as there are callers, where throughput is the aim; exact.
 Example: ``--target openvino --callers 2 --set openvino_streams=2``

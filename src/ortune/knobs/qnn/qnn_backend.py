@@ -1,7 +1,7 @@
 """Which of Qualcomm's processors runs the model.
 
 What it is: the NPU (htp), the GPU or the reference implementation on the CPU, as libraries of QNN.
-Why it costs: the NPU computes integers and float16 alone; the CPU's library is a reference and slow.
+Why it costs: the NPU computes only integers and float16. The CPU library is a slow reference.
 Evidence: latency. A library that is not in the package ends the session's provider, which counts as a failure.
 Fix and its safety: htp for quantized and float16 models, gpu for the others; numerics, since each computes
     differently.

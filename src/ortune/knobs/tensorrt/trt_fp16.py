@@ -1,6 +1,6 @@
 """Whether TensorRT may compute in float16.
 
-What it is: the builder times float16 kernels beside float32 ones and takes the faster for each layer.
+What it is: the builder times float16 and float32 kernels, and uses the faster one for each layer.
 Why it costs: float16 has twice the arithmetic of TF32 and half the bytes.
 Evidence: latency, and the outputs' distance from the CPU's.
 Fix and its safety: on where outputs stay within the tolerance; numerics.

@@ -1,8 +1,8 @@
 """Which build of onnxruntime-web the page imports.
 
 What it is: the package has several: jsep (the default import: WebGPU and WebNN by JavaScript), asyncify
-    (onnxruntime-web/webgpu) and jspi (onnxruntime-web/jspi), both with ONNX Runtime's own WebGPU provider, wasm (the
-    CPU alone) and webgl.
+    (onnxruntime-web/webgpu) and jspi (onnxruntime-web/jspi), both with ONNX Runtime's own WebGPU provider, wasm (CPU
+    only) and webgl.
 Why it costs: the file of WebAssembly is downloaded and compiled before the first run: 14 MB for wasm, 17 for jspi, 27
     for asyncify, 28 for jsep (1.30). The same kernels of the CPU are up to a fifth slower in the larger ones, and
     jsep is deprecated since 1.29.

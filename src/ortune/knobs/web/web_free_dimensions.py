@@ -1,4 +1,4 @@
-"""Sizes of symbolic dimensions, said when the session is made.
+"""Sizes of symbolic dimensions, set when the session is created.
 
 What it is: ``batch=1;seq=128`` makes these dimensions numbers, by the name that the model gives them.
 Why it costs: with dynamic dimensions shape arithmetic stays in the graph, memory is not planned ahead, WebNN leaves

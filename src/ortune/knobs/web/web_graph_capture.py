@@ -4,8 +4,8 @@ What it is: the commands of the first run are kept, and each further run hands a
 Why it costs: otherwise JavaScript or WebAssembly prepares and starts each kernel in every run; of a model of many
     small kernels that is most of the time.
 Evidence: time until ``run()`` returns: 2 ms without, 0.4 with, for eight layers (1.30).
-Fix and its safety: on for models of fixed sizes that run on the GPU alone, with inputs and outputs in its memory;
-    behaviour: the program has to keep its tensors there. Name the provider as an object: see ``web_provider_form``.
+Fix and its safety: on for models with fixed shapes that run entirely on the GPU, with inputs and outputs in its memory;
+    behaviour: the program must keep its tensors there. Name the provider as an object: see ``web_provider_form``.
 Example: ``--target web-webgpu --set web_graph_capture=1``
 References: onnxruntime-common, ``enableGraphCapture``; microsoft/onnxruntime#29273, #29594.
 """

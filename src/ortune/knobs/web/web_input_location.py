@@ -1,4 +1,4 @@
-"""Where the inputs of a run lie.
+"""Where the inputs of a run are stored.
 
 What it is: cpu makes tensors of arrays, which each run uploads; gpu-buffer makes them once in the memory of the GPU
     (``Tensor.fromGpuBuffer``).

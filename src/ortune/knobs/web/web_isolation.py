@@ -2,8 +2,8 @@
 
 What it is: a page that is served with the headers Cross-Origin-Opener-Policy: same-origin and
     Cross-Origin-Embedder-Policy: require-corp may share memory with its workers.
-Why it costs: without shared memory WebAssembly has one thread, whatever ``web_threads`` says; onnxruntime-web warns of
-    it on the console alone.
+Why it costs: without shared memory WebAssembly has one thread, regardless of ``web_threads``.
+    onnxruntime-web only prints a console warning.
 Evidence: ``crossOriginIsolated`` in the page; the number of workers.
 Fix and its safety: serve both headers, from the server or by a service worker; behaviour: what the page embeds from
     elsewhere must allow it. Off shows what a page without them loses.

@@ -4,8 +4,7 @@ What it is: memory of WebAssembly is taken in large regions and handed out again
 Why it costs: WebAssembly's memory never shrinks, so what the arena holds is the page's for good; without it each run
     allocates again.
 Evidence: latency; the size of the memory, which is 4 GiB at most.
-Fix and its safety: on where it is measured to be faster; exact. Natively it is on unless said otherwise,
-    here it is off.
+Fix and its safety: on if it was measured to be faster; exact. The default is on in native builds and off here.
 Example: ``--target web-wasm --set web_mem_arena=1``
 References: onnxruntime-common, ``enableCpuMemArena``.
 """

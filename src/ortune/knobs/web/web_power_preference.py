@@ -2,8 +2,8 @@
 
 What it is: high-performance or low-power, for machines with two GPUs; the browser may do otherwise.
     Only jsep asks so: the native builds (asyncify, jspi) ask for such a GPU and then use another (1.30).
-Why it costs: the one in the processor is several times slower than a card of its own, which takes more power and time
-    to wake up.
+Why it costs: the one in the processor is several times slower than a discrete card, which needs more power and time to
+    wake up.
 Evidence: the adapter's vendor and architecture; latency.
 Fix and its safety: high-performance where speed counts; behaviour, since the battery pays.
 Example: ``--target web-webgpu --set web_power_preference=high-performance``

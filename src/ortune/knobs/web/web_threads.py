@@ -3,7 +3,7 @@
 What it is: workers that share the page's memory, the calling one counted. Left out, it is half of the logical
     processors, four at most.
 Why it costs: too few leave cores idle; more than there are fast cores wait for each other. Without cross-origin
-    isolation there is one, whatever this says.
+    isolation there is only one.
 Evidence: latency by number of threads.
 Fix and its safety: the number that is measured to be fastest; exact.
 Example: ``--target web-wasm --set web_threads=2``

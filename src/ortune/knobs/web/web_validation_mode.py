@@ -4,7 +4,8 @@ What it is: disabled, wgpuOnly (what the browser checks anyway), basic or full. 
     read it.
 Why it costs: checks at each kernel; full is for finding faults.
 Evidence: latency of models of many small kernels.
-Fix and its safety: wgpuOnly where it is measured to be faster; behaviour: a kernel's mistake is then told less clearly.
+Fix and its safety: wgpuOnly if it was measured to be faster; behaviour: errors in kernels are then reported
+    less clearly.
 Example: ``--target web-webgpu --set web_validation_mode=wgpuonly``
 References: onnxruntime-common, ``validationMode``.
 """

@@ -1,6 +1,6 @@
 """How many threads XNNPACK computes with.
 
-What it is: XNNPACK has a pool of its own beside ONNX Runtime's.
+What it is: XNNPACK has its own thread pool, in addition to ONNX Runtime's.
 Why it costs: two pools compete for the cores: ONNX Runtime's threads spin while XNNPACK computes.
 Evidence: latency on the device, and threads counted at session creation.
 Fix and its safety: as many as there are fast cores, with ONNX Runtime's own pool at one thread that does not spin;

@@ -63,7 +63,7 @@ def find(facts: Facts) -> Iterator[Finding]:
     if matches:
         finding = Finding(
             code=CODE,
-            what=f"{counted(matches)} could be folded into the weights before",
+            what=f"{counted(matches)} could be folded into the preceding weights",
             where=tuple(map(name_of, matches)),
             fix="fold BatchNormalization into the weights at export",
         )

@@ -65,7 +65,7 @@ def find(facts: Facts) -> Iterator[Finding]:
         yield Finding(
             code=CODE,
             severity="note",
-            what=f"{trees:,} {plural(trees, 'tree')} with {size:,} nodes are evaluated for each row: {counted(models)}",
+            what=f"each row evaluates {trees:,} {plural(trees, 'tree')} with {size:,} nodes: {counted(models)}",
             where=tuple(map(name_of, models)),
             fix="batch many rows per run",
         )

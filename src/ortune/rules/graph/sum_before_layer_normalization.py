@@ -58,7 +58,7 @@ def find(facts: Facts) -> Iterator[Finding]:
             what=f"{subject([*why], 'is', 'are')} not fused with the following LayerNormalization",
             where=tuple(map(name_of, why)),
             evidence="; ".join(dict.fromkeys(why.values())),
-            fix="remove other readers of the sum, where the model allows it",
+            fix="remove other readers of the sum, if the model allows it",
         )
 
 

@@ -2,7 +2,7 @@
 
 What it is: overhead per node: the executor, output allocation, and the profiler itself.
 Why it costs: a graph of many small nodes pays this overhead for each of them, whatever the kernels do.
-Evidence: the time of the run in which no node was running.
+Evidence: the time in which no node was running.
 Fix and its safety: advice: reduce the number of nodes (fusions, fixed shapes, a newer exporter), or use larger
     batches.
 Example: ``ortune compare model.onnx --b-rewrite onnxslim``

@@ -29,7 +29,7 @@ def find(facts: Facts) -> Iterator[Finding]:
         more = f" and {len(below) - NAMED} more" if len(below) > NAMED else ""
         yield Finding(
             code=CODE,
-            what=f"faster than the measured peak of this machine allows, and excluded from the headroom: {names}{more}",
+            what=f"nodes faster than the measured peak allows are excluded from the headroom: {names}{more}",
             where=place(below),
             fix="measure the peak again: ortune doctor",
         )

@@ -2,7 +2,7 @@
 
 What it is: in a page, WebGPU returned a fallback adapter, because the machine has no GPU, or the browser no window or
     driver. Outside a browser, a plug-in for a GPU or NPU used the CPU as its device.
-Why it costs: a shader takes about a hundred times as long as on a GPU, so comparisons say nothing about real devices.
+Why it costs: a shader takes about a hundred times as long as on a GPU, so comparisons do not apply to real devices.
 Evidence: the adapter's own information, or the device that ONNX Runtime lists.
 Fix and its safety: advice: use a machine with a GPU, and ``--headful`` where the browser needs a window to use it.
 Example: SwiftShader in a headless Chromium; onnxruntime-qnn on x86-64

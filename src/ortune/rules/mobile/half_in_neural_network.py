@@ -1,8 +1,8 @@
 """A float16 model meets CoreML's format NeuralNetwork.
 
 What it is: nodes on float16 tensors, where CoreML is used in its default format, NeuralNetwork.
-Why it costs: NeuralNetwork takes float32 alone, so every such node stays on the CPU. MLProgram takes float16, which
-    the Neural Engine computes in.
+Why it costs: NeuralNetwork supports only float32, so every such node stays on the CPU. MLProgram supports float16, in
+    which the Neural Engine computes.
 Evidence: element types in the file, before any optimisation, and the option ModelFormat.
 Fix and its safety: advice: set the provider option ``ModelFormat`` to ``MLProgram``.
 Example: ``ortune partition model.onnx --for coreml,coreml-neuralnetwork``

@@ -1,7 +1,7 @@
 """Nodes compute with integers that the accelerator lacks.
 
-What it is: nodes on int64 or int32 tensors, where the execution provider takes them for float alone: shape arithmetic,
-    indices, masks.
+What it is: nodes on int64 or int32 tensors, whose operators the execution provider supports only for float: shape
+    arithmetic, indices, masks.
 Why it costs: such a node stays on the CPU, and splits the model where it is between nodes that are taken.
 Evidence: element types in the file, before any optimisation, and the provider's demands on them.
 Fix and its safety: advice: fix the input shapes, which folds shape arithmetic (``fixed-dimensions``), and cast what

@@ -60,7 +60,7 @@ def find(facts: Facts) -> Iterator[Finding]:
     if total > _MOST_BYTES and largest is not None:
         yield Finding(
             code=CODE,
-            what=f"weights and the largest node need {total / _GIB:.1f} GiB, more than phones give one app",
+            what=f"weights and the largest node need {total / _GIB:.1f} GiB, more than a phone allows one app",
             where=(name_of(largest),),
             fix="use smaller input shapes, 8-bit weights or a smaller model",
         )

@@ -48,9 +48,8 @@ def find(facts: Facts) -> Iterator[Finding]:
     if names:
         yield Finding(
             code=CODE,
-            what=f"{len(names)} {plural(len(names), 'input')} with dynamic dimensions, which the accelerator leaves "
-            f"to the CPU: "
-            f"{listed(names)}",
+            what=f"{len(names)} {plural(len(names), 'input')} {'has' if len(names) == 1 else 'have'} dynamic "
+            f"dimensions, so the accelerator leaves nodes to the CPU: {listed(names)}",
             where=names,
             fix="fix the dimensions with the rewrite fixed-dimensions",
         )

@@ -2,8 +2,8 @@
 
 What it is: the execution provider of a phone takes the model in three or more regions, with nodes between that it
     leaves to the CPU.
-Why it costs: every boundary copies tensors between accelerator and CPU, and hands control over and back. With many
-    small regions that takes longer than the CPU alone.
+Why it costs: every boundary copies tensors between accelerator and CPU, and transfers control. With many small regions,
+    that takes longer than running everything on the CPU.
 Evidence: the operators and demands of the provider, and the regions that ONNX Runtime's partitioner makes of the graph
     in the file. ``ortune partition`` counts those of the graph at ONNX Runtime's level basic, which may differ.
 Fix and its safety: advice: ``ortune partition`` names the operator that splits the model most, and the rewrite that

@@ -64,7 +64,7 @@ def find(facts: Facts) -> Iterator[Finding]:
             where=(*control, *open_, *on_cpu),
             fix="remove the option, or remove what prevents the capture"
             if on_cpu or callers > 1
-            else "remove the option, or export the model without them",
+            else "remove the option, or export the model with fixed shapes",
         )
 
 

@@ -62,8 +62,8 @@ def find(facts: Facts) -> Iterator[Finding]:
     if denormal:
         yield Finding(
             code=CODE,
-            what=f"{len(denormal)} {plural(len(denormal), 'weight')} with denormal numbers, up to "
-            f"{percent(max(denormal.values()))} of a tensor: {listed(denormal)}",
+            what=f"{len(denormal)} {plural(len(denormal), 'weight')} {'contains' if len(denormal) == 1 else 'contain'} "
+            f"denormal numbers, up to {percent(max(denormal.values()))} of a tensor: {listed(denormal)}",
             where=tuple(denormal),
             plan=Plan(settings={KNOB.name: True}),
             safety="numerics",

@@ -46,7 +46,7 @@ def find(facts: Facts) -> Iterator[Finding]:
     does = "the model computes in float64" if inside else "only inputs and outputs are in float64"
     finding = Finding(
         code=CODE,
-        what=f"{does} ({', '.join(parts)}), which has twice the bytes of float32",
+        what=f"{does} ({', '.join(parts)}), which needs twice the memory of float32",
         where=(*(v.name or "" for v in inputs), *tensors, *map(name_of, casts)),
         fix="export in float32: array.astype(numpy.float32)",
     )

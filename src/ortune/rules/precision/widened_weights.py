@@ -46,6 +46,6 @@ def find(facts: Facts) -> Iterator[Finding]:
             code=CODE,
             severity="note",
             what=f"{len(weights)} {dtype} {plural(len(weights), 'weight')} {are(len(weights))} only cast to float32, "
-            "so they save disk space but no memory",
+            "which saves disk space but no memory",
             where=tuple(weights),
         )

@@ -64,7 +64,7 @@ def find(facts: Facts) -> Iterator[Finding]:
     yield Finding(
         code=CODE,
         severity="error",
-        what=f"outputs of a small range quantized in large steps: {counted([*scales])}",
+        what=f"outputs with a small range are quantized in large steps: {counted([*scales])}",
         where=tuple(map(name_of, scales)),
         evidence=f"{source.op_type} spans {_WIDTH[source.op_type]:g}, and one step is {step:.3g}",
         fix="quantize again with a scale for each tensor, or leave these nodes in float",

@@ -4,7 +4,7 @@ What it is: execution_mode=parallel with a model whose convolutions and matrix m
     after another.
 Why it costs: a second thread pool passes nodes on one by one, and takes CPUs away from the threads that work inside a
     node.
-Evidence: how many of the convolutions and matrix multiplications lie on the longest path.
+Evidence: how many of the convolutions and matrix multiplications are on the longest path.
 Fix and its safety: exact: execution_mode=sequential.
 Example: ``--set execution_mode=sequential``
 References: microsoft/onnxruntime#23303, #11668, #12891.

@@ -30,5 +30,5 @@ def find(facts: Facts) -> Iterator[Finding]:
             severity="error",
             what=f"outputs in the browser differ from those of the native CPU: {check.what}",
             evidence=f"relative L2 {check.relative_l2:.2g}",
-            fix="do not ship this; try another build or provider, or the model before its optimisation",
+            fix="do not ship this model; try another build or execution provider, or the unoptimised model",
         )

@@ -80,7 +80,7 @@
     const gone = typeof file.data === "string" || (bytes && !file.data.byteLength);
     if (gone && url) {
       const answer = await fetch(url, { cache: "force-cache" });
-      if (!answer.ok) throw new Error(`${url} was answered with ${answer.status}`);
+      if (!answer.ok) throw new Error(`HTTP status ${answer.status} for ${url}`);
       file.data = new Uint8Array(await answer.arrayBuffer());
     }
     return { url, size: size(file.data) };

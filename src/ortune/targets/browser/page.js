@@ -1,8 +1,8 @@
-// One trial: fetch the request, load, run batches and report, each when its turn comes. The messages are those of the
-// worker that runs in a process; the server beside hands them on.
+// One trial: fetches the request, then loads, runs batches and reports, each on its turn. Uses the messages of the worker
+// that runs in a process; the server relays them.
 const here = new URL(".", import.meta.url).href;
-// V8 compiles WebAssembly again, beside the runs. Until then all runs take the same, long, time: being level alone shows
-// nothing.
+// V8 recompiles hot WebAssembly in the background. Before that, all runs are equally slow, so stable times alone do not
+// prove that the warm-up is over.
 const FASTER = 0.8, FIRST = 5;
 const SHORT_MS = 0.5; // most of a shorter run is the call itself, in JavaScript
 const COMPILED_MS = 300; // where it has done so already, and the runs show it
@@ -15,8 +15,8 @@ const CHUNKS = 4; // timed runs of several cases are interleaved in this many ro
 
 const rest = (ms) => new Promise((done) => setTimeout(done, ms));
 
-// A device whose screen was locked has no network for a while, and loses it in the middle of a body too. What is asked
-// again has the number that it had, so that nothing is given or taken twice.
+// A device with a locked screen loses its network for a while, also in the middle of a body. A repeated request keeps
+// its number, so nothing is sent or received twice.
 const AWAY_MS = 60000;
 const ask = async (path, kind, options = {}) => {
   const until = Date.now() + AWAY_MS;
@@ -30,8 +30,8 @@ const ask = async (path, kind, options = {}) => {
     }
   }
 };
-// onnxruntime-web fetches its files itself, each once, and an instance of it that lost one is of no use any more: another
-// one asks again. What the server has answered with, that it has no such file, is no loss.
+// onnxruntime-web fetches each of its files once. An instance that failed to fetch one is unusable, so a new one tries
+// again. A server reply that the file does not exist is not such a failure.
 const LOST = /fetch|network|load failed|importing a module/i;
 const gotten = async (load) => {
   let until;
@@ -48,8 +48,8 @@ const gotten = async (load) => {
 let posted = 0;
 const post = (what, body, headers = {}) => ask(what, "text", { method: "POST", body, headers: { ...headers, "x-number": String(posted++) } });
 
-// What is printed goes to the log, in its order. It must be caught before onnxruntime-web loads, which keeps console's
-// functions at its start.
+// Console output goes to the log, in order. Hooked before onnxruntime-web loads, because it stores console's functions
+// at start.
 let printed = [], sending = Promise.resolve();
 const flush = () => {
   if (!printed.length) return sending;
@@ -67,7 +67,7 @@ for (const level of ["debug", "log", "info", "warn", "error"]) {
   };
 }
 
-// What trace marks print, which no console's function above sees.
+// Output of trace marks, which the console functions above do not see.
 const marked = () => {
   const began = new Map();
   console.time = (label) => { began.set(label, clock()); };
@@ -83,13 +83,13 @@ const next = async () => {
   for (;;) {
     const { status, body } = await ask(`next/${received}`, "text");
     if (status === 204) continue;
-    if (status !== 200) throw new Error("ortune wants nothing more of this page");
+    if (status !== 200) throw new Error("this page is no longer needed by ortune");
     received++;
     return JSON.parse(body);
   }
 };
 
-// Of the whole browser: what the page itself cannot know.
+// About the whole browser, which the page itself cannot measure.
 const cpu = async () => Number((await ask("cpu", "text")).body);
 const compiling = async () => Number((await ask("compiling", "text")).body) / 1e6;
 
@@ -118,7 +118,7 @@ const tensorsOf = async (ort, feed) => {
   return found;
 };
 
-// A proxy worker takes the memory of what it is given: each run needs tensors of its own.
+// A proxy worker takes ownership of the tensors' memory, so each run needs new tensors.
 const feeds = (ort, given, fresh) =>
   Object.fromEntries(given.map(([name, type, data, dims]) => [name, new ort.Tensor(type, fresh ? data.slice() : data, dims)]));
 
@@ -132,7 +132,7 @@ const get = (target, key) => key.split(".").reduce((at, part) => at?.[part], tar
 
 const median = (values) => [...values].sort((a, b) => a - b)[(values.length - 1) >> 1];
 
-// Whether the last third of all runs took as long as the third before, and, where that is asked, far less than the first.
+// Whether the last third of the runs took as long as the third before and, if requested, far less than the first third.
 const level = (taken, faster = false) => {
   const part = Math.floor(taken.length / 3);
   if (part < 3) return false;
@@ -140,8 +140,8 @@ const level = (taken, faster = false) => {
   return Math.abs(a - b) <= Math.max(0.05 * Math.min(a, b), tick) && (!faster || b <= FASTER * median(taken.slice(0, FIRST)));
 };
 
-// How long the page's main thread is taken from its user while the model runs: the longest time without a turn of its
-// own, and the frames of 60 Hz that pass meanwhile.
+// How long a run blocks the page's main thread: the longest time without an event loop turn, and the number of 60 Hz
+// frames in that time.
 const BLOCK_RUNS = 8, BLOCK_MS = 300; // of a slow model one run is enough
 const blocked = async (run) => {
   const { port1, port2 } = new MessageChannel();
@@ -186,8 +186,8 @@ const reasonOf = (error, phase) => {
   return phase === "loading" ? "load-error" : "run-error";
 };
 
-// The graph that ONNX Runtime made of a model, as it saves it. Without a file system the file that it opens is the
-// stream of number 0, on which Emscripten cannot write, so another instance is given code that can; closing it fails.
+// The optimised graph, as ONNX Runtime saves it. Without a file system, the file it opens is stream 0, which Emscripten
+// cannot write to, so a second instance is patched to support that; closing the file fails.
 const WRITES = /0===(\w+)\|\|10===\1\?\(\(1===(\w+)\?/;
 const graphOf = async (builds, build, env, model, options) => {
   const parts = [];
@@ -212,7 +212,7 @@ const graphOf = async (builds, build, env, model, options) => {
 
 let phase = "loading";
 
-// A page that nobody sees is slowed down, and what it took then is nobody's time.
+// Browsers throttle hidden pages, so times measured while hidden are discarded.
 let hides = 0;
 document.addEventListener("visibilitychange", () => { if (document.hidden) hides++; });
 const inSight = (limit_ms) => new Promise((done, fail) => {
@@ -232,7 +232,7 @@ const trial = async () => {
   const { build, env, session: options, provider, profile } = request;
   const builds = new URL(request.builds, here).href, about = {};
   let repeated = 0;
-  // Once more, where the page was hidden meanwhile.
+  // Repeat if the page was hidden in the meantime.
   const seen = async (work) => {
     for (;; repeated++) {
       await inSight(request.hidden_ms);
@@ -251,7 +251,7 @@ const trial = async () => {
   };
   if (provider === "webgpu") {
     const adapter = await navigator.gpu?.requestAdapter({ powerPreference: env["webgpu.powerPreference"] });
-    if (!adapter) throw new Stop("load-error", "this browser gives no WebGPU adapter");
+    if (!adapter) throw new Stop("load-error", "this browser has no WebGPU adapter");
     const { vendor, architecture, description, isFallbackAdapter } = adapter.info ?? {}; // older browsers tell nothing
     about.adapter = { vendor, architecture, description, fallback: Boolean(adapter.isFallbackAdapter ?? isFallbackAdapter), float16: adapter.features.has("shader-f16") };
   }
@@ -457,7 +457,7 @@ const trial = async () => {
     if (told.do === "finish") break;
     if (told.do === "warm") await warm();
     else if (told.do === "run") await turn(told.runs, told.unmeasured);
-    else throw new Stop("protocol", `this page knows no command ${JSON.stringify(told.do)}`);
+    else throw new Stop("protocol", `unknown command ${JSON.stringify(told.do)}`);
     await say({ message: "turn-over" });
   }
   phase = "reporting";

@@ -1,22 +1,22 @@
-// A browser elsewhere: it says what it is, and has in frames the pages that are to be open now, one a trial.
+// Runs in the remote browser: reports its properties, and keeps each trial page open in a frame.
 const here = new URL(".", import.meta.url).href;
 const state = document.getElementById("state");
-const MEASURING = "ortune measures here. Leave this page open and in sight, and the device to itself.";
+const MEASURING = "Measurement in progress. Keep this page open and visible, and do not use the device.";
 
-const made = () => [...crypto.getRandomValues(new Uint8Array(16))].map((byte) => byte.toString(16).padStart(2, "0")).join("");
+const randomId = () => [...crypto.getRandomValues(new Uint8Array(16))].map((byte) => byte.toString(16).padStart(2, "0")).join("");
 
-// The same after a reload: results of two browsers are never taken for one's.
+// Stable across reloads, so results of two browsers are never mixed.
 const identity = () => {
   try {
-    return (localStorage.ortune ??= made());
+    return (localStorage.ortune ??= randomId());
   } catch {
-    return made(); // storage is refused
+    return randomId(); // storage is blocked
   }
 };
 
-// A screen that goes dark stops what runs.
+// Browsers stop scripts when the screen turns off.
 const stayAwake = async () => {
-  try { await navigator.wakeLock?.request("screen"); } catch { /* the battery is low, or the page is not in sight */ }
+  try { await navigator.wakeLock?.request("screen"); } catch { /* low battery, or the page is hidden */ }
 };
 
 const frames = new Map();
@@ -31,7 +31,7 @@ const show = (pages) => {
   }
 };
 
-const id = identity(), page = made();
+const id = identity(), page = randomId();
 const hello = {
   id, page, agent: navigator.userAgent, secure: isSecureContext, isolated: Boolean(self.crossOriginIsolated), webgpu: Boolean(navigator.gpu),
   cores: navigator.hardwareConcurrency ?? 1, memory_gib: navigator.deviceMemory ?? 0,
@@ -40,22 +40,22 @@ const answer = await fetch(`${here}hello`, { method: "POST", body: JSON.stringif
 const TRIES = 60;
 let tries = 0;
 const listen = () => {
-  const told = new EventSource(`${here}pages/${id}/${page}`); // comes back by itself when the network does
+  const told = new EventSource(`${here}pages/${id}/${page}`); // reconnects by itself
   told.onopen = () => { tries = 0; state.textContent = MEASURING; };
   told.onmessage = ({ data }) => {
     const { pages, over } = JSON.parse(data);
     show(pages);
     if (!over) return;
     told.close();
-    state.textContent = "That is all: this page can be closed.";
+    state.textContent = "Measurement complete. You can close this page.";
   };
-  // The frames stay: behind a screen that was locked they go on where they were.
+  // Keep the frames: after a screen lock they continue.
   told.onerror = () => {
-    state.textContent = "The connection to ortune is lost; trying again.";
+    state.textContent = "Connection to ortune lost. Reconnecting.";
     if (told.readyState !== EventSource.CLOSED) return;
     if (tries++ < TRIES) return void setTimeout(listen, 1000);
     show([]);
-    state.textContent = "ortune is done, or measures in a page that was opened later: this one can be closed.";
+    state.textContent = "ortune has finished, or uses a page that was opened later. You can close this page.";
   };
 };
 if (answer.ok) {
@@ -64,6 +64,6 @@ if (answer.ok) {
   await stayAwake();
 } else {
   state.textContent = answer.status === 409
-    ? "ortune measures another browser already. Close it there, and start ortune anew to measure this one."
-    : "ortune does not answer. Is it still running?";
+    ? "ortune is already measuring another browser. To measure this one, close the other page and restart ortune."
+    : "ortune does not respond. Check that it is still running.";
 }

@@ -47,12 +47,14 @@ KINDS: dict[str, Export] = {
         endings=(".speedscope.json",), about="flame graphs, for speedscope", write=speedscope.write
     ),
     "nodes-csv": Export(
-        endings=(".nodes.csv",), about="one row a node of the mean steady run", write=csv.write_nodes
+        endings=(".nodes.csv",), about="one row per node of the mean steady run", write=csv.write_nodes
     ),
     "csv": Export(
-        endings=(".executions.csv", ".csv"), about="one row an execution of a node", write=csv.write
+        endings=(".executions.csv", ".csv"), about="one row per execution of a node", write=csv.write
     ),
-    "columns": Export(endings=(".npz",), about="one NumPy array a column of the trace", write=columns.write),
+    "columns": Export(
+        endings=(".npz",), about="one NumPy array per column of the trace", write=columns.write
+    ),
     "model-explorer": Export(
         endings=(".node-data.json", ".model-explorer.json"),
         about="node data that colours a graph by time, for model-explorer",
