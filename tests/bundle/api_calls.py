@@ -82,7 +82,9 @@ def _wrong_calls(language: str, code: str, noted: str) -> tuple[str, ...]:
 
 def notes(text: str) -> str:
     """What comments say to do for a setting that the language cannot make: the second line of each pair."""
-    return "\n".join(re.findall(r"(?m)^\s*//     (.*)$", text.partition("annot apply, each with the alternative")[2]))
+    return "\n".join(
+        re.findall(r"(?m)^\s*//     (.*)$", text.partition("annot apply, each with the alternative")[2])
+    )
 
 
 def calls(language: str, text: str, named: dict[str, str] | None = None) -> list[Call]:
