@@ -95,8 +95,8 @@ class QuantizeResult(Answer, frozen=True, kw_only=True):
         metric: The built-in metric that was chosen without --tolerance and --metric; "" for none.
         metric_reason: Why it fits the outputs.
         saturation: Whether pairs of its products exceed 16 bits, so outputs differ between processors.
-        saturated: The winner's outputs on an emulated x86 processor without VNNI, for a few inputs, compared with float;
-            None on such a processor, and if nothing saturates.
+        saturated: The winner's outputs on an emulated x86 processor without VNNI, for a few inputs, compared with
+            float; None on such a processor, and if nothing saturates.
         portable: The winner with 7-bit weights, which give equal outputs on all processors. It was compared and not
             timed; None if there is none.
     """
