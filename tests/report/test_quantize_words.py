@@ -8,7 +8,17 @@ import golden
 import msgspec
 from facts import facts
 
-from ortune.records import Calibration, Envelope, FrontRow, Plan, QuantizeResult, RewriteSpec
+from ortune.records import (
+    Calibration,
+    Envelope,
+    FrontRow,
+    OutputDifference,
+    OutputError,
+    Plan,
+    PrecisionRow,
+    QuantizeResult,
+    RewriteSpec,
+)
 from ortune.report import quantize_words
 from ortune.search import progress
 
@@ -49,3 +59,53 @@ def test_what_a_budget_holds_is_said_as_the_most_of_it() -> None:
     assert "at most 7 of 25 configurations are measured as exploratory (--budget 270s" in said
     one = progress.explored(1, 1, left_ns=2e10, needed_ns=2e11, enough_s=270)
     assert "the one configuration is measured as exploratory" in one
+
+
+def test_why_no_method_gave_a_model_is_told_once_for_each_reason() -> None:
+    def failed(name: str, why: str, **params: str) -> PrecisionRow:
+        return PrecisionRow(
+            plan=Plan(rewrites=(RewriteSpec(name=name, params=params),)), within_ratio=None, why=why
+        )
+
+    inside = "LSTM are inside If or Loop nodes"
+    rows = (
+        failed("static-int8", inside), failed("static-int8", inside, range="7"), failed("dynamic-int8", "killed"),
+    )  # fmt: skip
+    result = msgspec.structs.replace(
+        answered(exploring=False), front=(FLOAT,), methods=rows, no_time="", enough_s=0,
+        calibration=Calibration(inputs=8, checked=4), inputs_needed=59,
+    )  # fmt: skip
+    envelope = Envelope(schema="ortune/quantize/1", ortune="0.1.0", status="ok", result=result)
+    text = " ".join(golden.printed(quantize_words.document(envelope), 140).split())
+    assert f"static-int8, static-int8:range=7: {inside}" in text and "dynamic-int8: killed" in text
+    assert text.count("NOT FINAL") == 1
+    assert inside not in quantize_words.headline(result)
+
+
+def test_a_metric_that_was_chosen_is_told_with_its_reason_and_the_way_out() -> None:
+    result = msgspec.structs.replace(
+        answered(exploring=False), metric="accuracy", metric_reason="output 'y' ends in Softmax",
+        tolerance="metric>=99%",
+    )  # fmt: skip
+    envelope = Envelope(schema="ortune/quantize/1", ortune="0.1.0", status="ok", result=result)
+    text = " ".join(golden.printed(quantize_words.document(envelope), 200).split())
+    facts(text, "--metric accuracy", "metric>=99%", "output 'y' ends in Softmax", "--tolerance 0.01")
+
+
+def test_what_another_processor_gives_is_told_with_a_portable_model() -> None:
+    far = OutputDifference(
+        ok=False,
+        relative_l2=0.034,
+        outputs=(OutputError(name="y", relative_l2=0.034, max_error=0.1, limit=1.0),),
+    )
+    near = OutputDifference(ok=True, relative_l2=0.013)
+    seven = Plan(rewrites=(RewriteSpec(name="static-int8", params={"range": "7"}),))
+    result = msgspec.structs.replace(
+        answered(exploring=False), saturation="elsewhere", saturated=far,
+        portable=PrecisionRow(plan=seven, within_ratio=0.05, outputs=near),
+    )  # fmt: skip
+    said = quantize_words.saturation(result)
+    facts(said, "3.4 % there (emulated)", "beyond the tolerance", "static-int8:range=7 has an error of 1.3 %")
+    unknown = OutputDifference(ok=False, comparable=False, what="saturation of QAttention is not emulated")
+    said = quantize_words.saturation(msgspec.structs.replace(result, saturated=unknown, portable=None))
+    facts(said, "not emulated: saturation of QAttention", "range=7")

@@ -229,3 +229,69 @@ def test_weights_in_constant_nodes_count(tmp_path: Path) -> None:
     for text, holds in (("dynamic-int8", "MatMulInteger"), ("weight-only-bits", "MatMulNBits")):
         made = rewrites.apply_all(opened, [rewrites.parse(text)], tmp_path / "made", tool)
         assert kinds(made).count(holds) == 2
+
+
+@pytest.mark.parametrize("text", ["dynamic-int8", "static-int8"])
+def test_products_that_only_branches_hold_are_named(text: str, tmp_path: Path) -> None:
+    info = helper.make_tensor_value_info
+    weight = numpy_helper.from_array(np.ones((64, 128), np.float32), "w")
+    branches = [
+        helper.make_graph(
+            [helper.make_node("MatMul", ["x", "w"], [name])], name, [],
+            [info(name, TensorProto.FLOAT, [4, 128])],
+        )
+        for name in ("then", "otherwise")
+    ]  # fmt: skip
+    node = helper.make_node("If", ["flag"], ["y"], then_branch=branches[0], else_branch=branches[1])
+    graph = helper.make_graph(
+        [node], "branches",
+        [info("x", TensorProto.FLOAT, [4, 64]), info("flag", TensorProto.BOOL, [])],
+        [info("y", TensorProto.FLOAT, [4, 128])], [weight],
+    )  # fmt: skip
+    path = tmp_path / "m.onnx"
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
+    feeds = {"x": np.ones((4, 64), np.float32), "flag": np.asarray(True)}
+    write_feeds(tmp_path / "feeds", feeds)
+    refs = (FeedRef(name="0", path=str(tmp_path / "feeds")),)
+    tool = ToolProcess(runtime=HERE, folder=tmp_path, feeds=refs)
+    with pytest.raises(ToolFailed, match="MatMul are inside If or Loop nodes"):
+        rewrites.apply_all(open_model(path), [rewrites.parse(text)], tmp_path / "made", tool)
+
+
+@pytest.mark.parametrize("kind", ["BatchNormalization", "ConvTranspose", "depthwise"])
+def test_forms_that_quantizers_break_are_right_all_the_same(kind: str, tmp_path: Path) -> None:
+    """A bias that comes of a folded normalization, a transposed convolution, and one scale over unlike channels."""
+    rng = np.random.default_rng(12)
+    unlike = 2.0 ** np.linspace(-4, 4, 16).astype(np.float32)[:, None, None, None]
+    weights = {
+        "w0": 0.2 * rng.standard_normal((16, 8, 3, 3)),
+        "w1": 0.2 * rng.standard_normal((16, 16, 3, 3)),
+    }
+    nodes = [helper.make_node("Conv", ["x", "w0"], ["a"], pads=[1] * 4)]
+    if kind == "BatchNormalization":
+        weights |= {"scale": rng.uniform(0.5, 2, 16), "shift": rng.uniform(-1, 1, 16)}
+        weights |= {"mean": rng.uniform(-1, 1, 16), "variance": rng.uniform(0.5, 2, 16)}
+        nodes.append(helper.make_node(kind, ["a", "scale", "shift", "mean", "variance"], ["b"]))
+        nodes.append(helper.make_node("Conv", ["b", "w1"], ["y"]))
+    elif kind == "ConvTranspose":
+        weights["bias"] = rng.standard_normal(16)
+        nodes.append(helper.make_node("Relu", ["a"], ["b"]))
+        nodes.append(helper.make_node(kind, ["b", "w1", "bias"], ["y"], strides=[2, 2]))
+    else:
+        weights["w1"] = rng.standard_normal((16, 1, 3, 3)) * unlike
+        weights["w2"] = 0.2 * rng.standard_normal((8, 16, 1, 1)) / unlike.reshape(1, 16, 1, 1)
+        nodes.append(helper.make_node("Conv", ["a", "w1"], ["b"], group=16))
+        nodes.append(helper.make_node("Conv", ["b", "w2"], ["y"]))
+    info = helper.make_tensor_value_info
+    graph = helper.make_graph(
+        nodes, "forms", [info("x", TensorProto.FLOAT, SHAPE)], [info("y", TensorProto.FLOAT, None)],
+        [numpy_helper.from_array(np.asarray(v, np.float32), k) for k, v in weights.items()],
+    )  # fmt: skip
+    path = tmp_path / "m.onnx"
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
+    tool = ToolProcess(runtime=HERE, folder=tmp_path, feeds=fed(tmp_path, SHAPE))
+    specs = [rewrites.parse("cross-layer-equalization"), rewrites.parse("static-int8:range=7")]
+    made = rewrites.apply_all(
+        open_model(path), specs if kind == "depthwise" else specs[1:], tmp_path / "made", tool
+    )
+    assert 0 < error(made, path, SHAPE) < NEAR

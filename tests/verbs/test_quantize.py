@@ -16,6 +16,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
+import simulated_machine
 from ortune import records, rules
 from ortune.records import QuantizeResult
 from simulated_machine import Lab, measuring_on
@@ -25,9 +26,9 @@ SENSITIVE = "spread"
 """The layer whose activations have an outlier: in 8 bits all of its other values are nearly nothing."""
 
 
-def model(path: Path) -> Path:
+def model(path: Path, *, seed: int = 3, renamed: bool = False) -> Path:
     """Four blocks of one shape, and a layer whose input is small numbers beside one that is a thousand times larger."""
-    rng = np.random.default_rng(3)
+    rng = np.random.default_rng(seed)
     n = 64
 
     def weight(name: str, *shape: int) -> onnx.TensorProto:
@@ -51,6 +52,9 @@ def model(path: Path) -> Path:
         helper.make_node("MatMul", ["spread_in", "w4"], ["m4"], name=SENSITIVE),
         helper.make_node("MatMul", ["m4", "w5"], ["y"], name="head"),
     ]
+    if renamed:
+        for node in nodes:
+            node.name = f"other-{node.name}" if node.name else ""
     graph = helper.make_graph(
         nodes,
         "layers",
@@ -177,6 +181,30 @@ def test_a_session_that_was_killed_goes_on_to_the_same_answer(
     db.close()
 
 
+def test_a_second_model_of_the_family_takes_a_third_of_the_questions(
+    answer: tuple[Path, dict[str, Any]], tmp_path: Path
+) -> None:
+    """Other weights and other names in the same structure: the first model tells which layers are worth a question."""
+    folder, first = answer
+    shutil.copytree(folder / "store", tmp_path / "store")
+    model(tmp_path / "m.onnx", seed=4, renamed=True)
+    words = ["--data", str(folder / "data"), "--tolerance", "0.03", "--budget", "5m", "--json", "--no-bundle"]
+    code, out, said = quantize(tmp_path, *words)
+    assert code == 0, said
+    mine, theirs = result_of(json.loads(out)), result_of(first)
+    asked, before = ([row for row in result.layers if row.error is not None] for result in (mine, theirs))
+    assert len(before) == 5 and len(asked) == 2
+    guessed = [row for row in mine.layers if row.error is None and row.expected_error is not None]
+    assert len(guessed) == 3
+    assert all(row.error_ratio is None or row.error_ratio < 0.4 for row in guessed)
+    # What is decided was measured: the winner's and every other model's outputs.
+    (chosen,) = (row for row in mine.front if row.chosen)
+    assert chosen.ok and all(row.outputs is not None for row in mine.front if row.plan.rewrites)
+    # The dearest layer is known by its structure, whatever it is called.
+    worst = max(asked, key=lambda row: row.error or 0.0)
+    assert {f"other-{SENSITIVE}", "other-block3"} & set(worst.members)
+
+
 def test_what_the_error_rests_on_is_told(answer: tuple[Path, dict[str, Any]]) -> None:
     folder, document = answer
     result = result_of(document)
@@ -209,8 +237,14 @@ def test_a_model_without_layers_is_refused_with_the_reason(tmp_path: Path) -> No
     assert "has constant float32 weights" in said
 
 
-def test_the_winner_is_in_a_bundle_that_runs(tmp_path: Path) -> None:
-    """Where models in fewer bits are faster, the bundle holds the best of them, and how it was calibrated."""
+def test_the_winner_is_in_a_bundle_that_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where models in fewer bits are faster, the bundle holds the best of them, and how it was calibrated.
+
+    The processor has VNNI: what the winner gives on one without is told.
+    """
+    features = (*simulated_machine.HOST.features, "avx512_vnni")
+    with_vnni = msgspec.structs.replace(simulated_machine.HOST, features=features)
+    monkeypatch.setattr(simulated_machine, "HOST", with_vnni)
     model(tmp_path / "m.onnx")
     folder = str(data(tmp_path / "data"))
     words = ["--data", folder, "--tolerance", "0.2", "--budget", "3m", "--json"]
@@ -220,6 +254,10 @@ def test_the_winner_is_in_a_bundle_that_runs(tmp_path: Path) -> None:
     assert document["verdict"] == "faster"
     result = result_of(document)
     assert result.headline.startswith("faster: ") and "layers" in result.headline
+    assert result.saturation == "elsewhere"
+    assert result.saturated is not None and result.saturated.outputs, result.saturated
+    assert result.portable is not None and result.portable.plan.rewrites[-1].params["range"] == "7"
+    assert (result.portable.ratio, result.portable.within_ratio) == (None, 0.05)
     # What is on the front is confirmed: as many fresh blocks of each, and one error shared among them.
     on_front = [row.comparison for row in result.front if row.pareto and row.comparison is not None]
     assert on_front and {each.phase for each in on_front} == {"confirm"}

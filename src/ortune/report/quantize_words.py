@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import pairwise
 
+import msgspec
+
 from ortune.records import (
     Calibration,
     Envelope,
     FrontRow,
     LayerRow,
+    Plan,
     PrecisionRow,
     QuantizeResult,
     VerdictName,
@@ -205,8 +208,18 @@ def document(envelope: Envelope[QuantizeResult]) -> Document:
 
 
 def _failed(rows: Sequence[PrecisionRow]) -> list[str]:
-    """Why each method failed, where none gave a model; else the table has it."""
-    return [] if any(not row.why for row in rows) else [f"{model(row.plan)}: {row.why}" for row in rows]
+    """Why methods failed, where none gave a model; else the table has it."""
+    if any(not row.why for row in rows):
+        return []
+    by_reason: dict[str, list[str]] = {}
+    for row in rows:
+        by_reason.setdefault(row.why, []).append(_method(row.plan))
+    return [f"{', '.join(names)}: {reason}" for reason, names in by_reason.items()]
+
+
+def _method(plan: Plan) -> str:
+    """The last rewrite of a plan, which quantizes."""
+    return model(msgspec.structs.replace(plan, rewrites=plan.rewrites[-1:], settings={}))
 
 
 def _next(envelope: Envelope[QuantizeResult]) -> list[str]:

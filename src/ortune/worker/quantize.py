@@ -41,7 +41,7 @@ def dynamic(ort: Any, request: Dict[str, Any]) -> str:
         # Gemm is none of the kinds that integer kernels have: as MatMul and Add it is.
         extra_options={"MatMulConstBOnly": True},
     )
-    _require_quantized(onnx, request["output"])
+    _require_quantized(onnx, request["output"], kinds)
     return "Quantized the weights of MatMul, Gemm and LSTM to int8 (dynamic, %s by the %s%s)." % (
         params["weights"],
         params["scales"],
@@ -83,7 +83,7 @@ def static(ort: Any, request: Dict[str, Any]) -> str:
         # One input at a time: what all of them leave inside a network is more than memory holds.
         extra_options={"ActivationSymmetric": params["activations"] == "s8", "CalibStridedMinMax": 1},
     )
-    _require_quantized(onnx, request["output"])
+    _require_quantized(onnx, request["output"], PRODUCTS)
     corrected = ""
     if params["bias"] == "corrected":
         if _large(request["output"]):
@@ -391,8 +391,14 @@ def _large(path: str) -> bool:
     )
 
 
-def _require_quantized(onnx: Any, path: str) -> None:
+def _require_quantized(onnx: Any, path: str, kinds: Sequence[str]) -> None:
     """That something was quantized at all: the quantizers write a model either way."""
-    operators = {node.op_type for node in onnx.load(path, load_external_data=False).graph.node}
-    if not operators & {"QuantizeLinear", "DequantizeLinear", "DynamicQuantizeLinear", "DynamicQuantizeLSTM"}:
-        raise Stop("unsupported", "the quantizer found no supported operator in this model")
+    graph = onnx.load(path, load_external_data=False).graph
+    operators = {node.op_type for node in graph.node}
+    if operators & {"QuantizeLinear", "DequantizeLinear", "DynamicQuantizeLinear", "DynamicQuantizeLSTM"}:
+        return
+    inner = {node.op_type for each in _graphs(graph) if each is not graph for node in each.node} & set(kinds)
+    if inner and not operators & set(kinds):
+        what = "%s are inside If or Loop nodes, where ONNX Runtime's quantizer does not look"
+        raise Stop("unsupported", what % ", ".join(sorted(inner)))
+    raise Stop("unsupported", "the quantizer found no supported operator in this model")
