@@ -26,7 +26,7 @@ SENSITIVE = "spread"
 """The layer whose activations have an outlier: in 8 bits all of its other values are nearly nothing."""
 
 
-def model(path: Path, *, seed: int = 3, renamed: bool = False) -> Path:
+def model(path: Path, *, seed: int = 3, renamed: bool = False, output: str = "y") -> Path:
     """Four blocks of one shape, and a layer whose input is small numbers beside one that is a thousand times larger."""
     rng = np.random.default_rng(seed)
     n = 64
@@ -50,7 +50,7 @@ def model(path: Path, *, seed: int = 3, renamed: bool = False) -> Path:
     nodes += [
         helper.make_node("Mul", [value, "large"], ["spread_in"]),
         helper.make_node("MatMul", ["spread_in", "w4"], ["m4"], name=SENSITIVE),
-        helper.make_node("MatMul", ["m4", "w5"], ["y"], name="head"),
+        helper.make_node("MatMul", ["m4", "w5"], [output], name="head"),
     ]
     if renamed:
         for node in nodes:
@@ -59,7 +59,7 @@ def model(path: Path, *, seed: int = 3, renamed: bool = False) -> Path:
         nodes,
         "layers",
         [helper.make_tensor_value_info("x", TensorProto.FLOAT, [8, n])],
-        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [8, n])],
+        [helper.make_tensor_value_info(output, TensorProto.FLOAT, [8, n])],
         weights,
     )
     onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
@@ -211,6 +211,27 @@ def test_what_the_error_rests_on_is_told(answer: tuple[Path, dict[str, Any]]) ->
     assert result.calibration == records.Calibration(inputs=6, checked=2, source=str(folder / "data"))
     assert result.inputs_needed == 59
     assert "NOT FINAL" not in result.headline
+
+
+@pytest.mark.parametrize("asked", [(), ("--tolerance", "0.5")])
+def test_a_metric_is_chosen_by_what_outputs_are_where_none_was_named(
+    asked: tuple[str, ...], tmp_path: Path
+) -> None:
+    model(tmp_path / "m.onnx", output="logits")
+    words = ["--data", str(data(tmp_path / "data")), "--budget", "60s", "--no-bundle", "--json", *asked]
+    code, out, said = quantize(tmp_path, *words)
+    assert code == 0, said
+    result = result_of(json.loads(out))
+    judged = [row.outputs for row in result.methods if row.outputs is not None]
+    assert judged
+    if asked:
+        assert (result.metric, result.tolerance) == ("", "0.5")
+        assert all(outputs.metric is None for outputs in judged)
+        return
+    assert (result.metric, result.tolerance) == ("accuracy", "metric>=99%")
+    assert "logits" in result.metric_reason
+    for outputs in judged:
+        assert outputs.metric is not None and outputs.ok == (outputs.metric >= 0.99)
 
 
 def test_invented_inputs_are_not_final(tmp_path: Path) -> None:
