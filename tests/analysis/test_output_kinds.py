@@ -10,6 +10,7 @@ import onnxruntime
 import pytest
 from onnx import TensorProto, helper, numpy_helper, parser
 
+from onnx_text import model_of, saved
 from ortune.analysis.outputs import (
     OutputComparison,
     output_comparisons,
@@ -258,8 +259,6 @@ def test_ordinary_networks_have_plain_outputs_and_depend_on_no_values() -> None:
 def test_a_cast_to_what_is_no_type_leaves_the_kind_as_it_is(tmp_path: Path) -> None:
     def kinds(number: int) -> dict[str, str]:
         text = f"g (float[2,8] x) => (float[2,8] y) {{ c = Cast <to = {number}> (x)\n y = Softmax(c) }}"
-        model = parser.parse_model(f'<ir_version: 8, opset_import: ["" : 17]>\n{text}')
-        onnx.save(model, tmp_path / "m.onnx")
-        return dict(output_kinds(open_model(tmp_path / "m.onnx").ir))
+        return dict(output_kinds(open_model(saved(tmp_path / "m.onnx", model_of(text))).ir))
 
     assert kinds(99) == kinds(TensorProto.FLOAT)

@@ -11,14 +11,14 @@ import onnx_ir as ir
 import onnxruntime
 from onnx import numpy_helper
 
+from onnx_text import model_of, saved
 from ortune.model.open import open_model
 
 
 def parsed(text: str, folder: Path, *, ir_version: int = 8, opset: int = 17) -> ir.Model:
     """A model from its graph in ONNX's own text."""
-    head = f'<ir_version: {ir_version}, opset_import: ["" : {opset}, "com.microsoft" : 1]>'
-    onnx.save(onnx.parser.parse_model(f"{head}\n{text}"), folder / "model.onnx")
-    return open_model(folder / "model.onnx").ir
+    proto = model_of(text, opset, ir_version=ir_version, contrib=True)
+    return open_model(saved(folder / "model.onnx", proto)).ir
 
 
 MNIST = """

@@ -9,17 +9,17 @@ import onnx_ir as ir
 import onnxruntime as ort
 import pytest
 
+from onnx_text import model_of
 from ortune import rewrites
 from ortune.rewrites._ranges import ranges
 from ortune.rewrites.int64_to_int32 import REWRITE
 
 ort.set_default_logger_severity(4)
-HEAD = '<ir_version: 8, opset_import: ["" : 17]>'
 Feeds = dict[str, np.ndarray]
 
 
 def model(text: str) -> ir.Model:
-    proto = onnx.parser.parse_model(f"{HEAD} {text}")
+    proto = model_of(text)
     onnx.checker.check_model(proto)
     return ir.from_proto(proto)
 
@@ -184,8 +184,8 @@ def test_a_lookup_that_nobody_needs_proves_nothing() -> None:
 
 
 def test_an_overridable_constant_proves_nothing() -> None:
-    proto = onnx.parser.parse_model(
-        f"{HEAD} g (int64[4] x, float[8,2] t, int64[1] one) => (float[4,2] z, int64[4] y) <int64[1] one = {{1}}> "
+    proto = model_of(
+        "g (int64[4] x, float[8,2] t, int64[1] one) => (float[4,2] z, int64[4] y) <int64[1] one = {1}> "
         "{ z = Gather (t, x)\n y = Add (x, one) }"
     )
     assert not REWRITE.apply(ir.from_proto(proto)).modified

@@ -10,6 +10,7 @@ import onnx.parser
 import onnxruntime as ort
 import pytest
 
+from onnx_text import model_of, saved
 from ortune import rewrites, rules
 from ortune.model.open import open_model
 from ortune.rules import Facts
@@ -33,11 +34,10 @@ GOES = [
 ]  # fmt: skip
 
 
-def saved(body: str, folder: Path) -> Path:
+def spelled(body: str, folder: Path) -> Path:
     lines = body.replace(") ", ")\n")
-    head = '<ir_version: 8, opset_import: ["" : 17]> g (float[1,2,4,4] x) => (float[1,2,4,4] y)'
-    onnx.save(onnx.parser.parse_model(f"{head} {NUMBERS} {{ {lines} }}"), folder / "m.onnx")
-    return folder / "m.onnx"
+    text = f"g (float[1,2,4,4] x) => (float[1,2,4,4] y) {NUMBERS} {{ {lines} }}"
+    return saved(folder / "m.onnx", model_of(text))
 
 
 def optimised(path: Path) -> Counter[str]:
@@ -50,7 +50,7 @@ def optimised(path: Path) -> Counter[str]:
 
 @pytest.mark.parametrize(("code", "operator", "body"), STAYS)
 def test_what_stays_is_named_and_mended(code: str, operator: str, body: str, tmp_path: Path) -> None:
-    path = saved(body, tmp_path)
+    path = spelled(body, tmp_path)
     assert optimised(path)[operator]
     facts = Facts(model=open_model(path))
     assert facts.model is not None
@@ -66,7 +66,7 @@ def test_what_stays_is_named_and_mended(code: str, operator: str, body: str, tmp
 def test_what_onnx_runtime_mends_by_itself_is_silent(
     code: str, operator: str, body: str, tmp_path: Path
 ) -> None:
-    path = saved(body, tmp_path)
+    path = spelled(body, tmp_path)
     assert not optimised(path)[operator]
     assert rules.find_rule(code).findings(Facts(model=open_model(path))) == []
 
