@@ -104,7 +104,7 @@ def test_a_signal_to_end_stops_at_once_and_keeps_the_journal(box: Box, number: s
 
 
 def test_a_lost_terminal_is_no_reason_to_stop_under_nohup(box: Box) -> None:
-    running = box.start(*SLOW, prepare=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN))
+    running = box.start(*SLOW, python=FEW_TURNS, prepare=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN))
     running.until(box.workers)
     running.signal(signal.SIGHUP)
     known = len(box.events("outcome"))
@@ -114,7 +114,7 @@ def test_a_lost_terminal_is_no_reason_to_stop_under_nohup(box: Box) -> None:
 
 
 def test_kill_9_takes_the_worker_along_and_keeps_the_journal(box: Box) -> None:
-    running = box.start(*SLOW)
+    running = box.start(*SLOW, python=FEW_TURNS)
     running.until(lambda: len(box.events("outcome")) >= 1 and box.workers())
     running.signal(signal.SIGKILL)
     assert running.wait().code == -signal.SIGKILL
