@@ -94,19 +94,19 @@ def _own_interpreter_asked_once() -> Iterator[None]:
     A process of its own with onnxruntime takes 0.3 s, and every verb within these processes asks; nothing is
     installed meanwhile. Of all other interpreters, and by every process that a test starts, it is asked each time.
     """
-    ask, known = runtimes.ask, {}
+    ask, known = runtimes.ask_look, {}
 
-    def asked(python: str, task: Any, *more: Any) -> Any:
-        if python != sys.executable or task != "look" or more:
-            return ask(python, task, *more)
+    def asked(python: str) -> Any:
+        if python != sys.executable:
+            return ask(python)
         own = {"HOME", "TMPDIR", "PYTEST_CURRENT_TEST"}
         key = tuple(sorted((name, value) for name, value in clean_environment().items() if name not in own))
         if key not in known:
-            known[key] = ask(python, task)
+            known[key] = ask(python)
         return known[key]
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(runtimes, "ask", asked)
+        patch.setattr(runtimes, "ask_look", asked)
         yield
 
 

@@ -32,7 +32,7 @@ ROOMS = {
     "report": set(),
     "worker": set(),
     "fleet": {"launcher", "platform", "store"},
-    "targets": {"launcher", "temporary", "platform", "fleet", "knobs"},
+    "targets": {"launcher", "temporary", "platform", "fleet", "knobs", "model"},
     "graph": {"model"},
     "analysis": {"model", "graph"},
     "inputs": {"model", "graph", "analysis"},

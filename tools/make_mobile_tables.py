@@ -16,6 +16,8 @@ import tempfile
 import zipfile
 from pathlib import Path
 
+from ortune.providers.coreml import NETWORK
+
 TABLES = Path(__file__).resolve().parents[1] / "src" / "ortune" / "partitions" / "tables"
 RELEASES = (
     "1.16.3", "1.17.3", "1.18.1", "1.19.2", "1.20.1", "1.21.1", "1.22.1", "1.23.2", "1.24.4", "1.25.1", "1.26.0",
@@ -26,7 +28,7 @@ RELEASES = (
 LISTS = {
     "nnapi": ("nnapi_supported_ops.md",),
     # Until 1.18 the one list of CoreML was that of NeuralNetwork.
-    "coreml-neuralnetwork": ("coreml_supported_neuralnetwork_ops.md", "coreml_supported_ops.md"),
+    NETWORK: ("coreml_supported_neuralnetwork_ops.md", "coreml_supported_ops.md"),
     "coreml": ("coreml_supported_mlprogram_ops.md",),
 }
 ONNX = re.compile(r"^ai[.:]onnx[.:]")

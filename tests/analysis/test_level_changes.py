@@ -38,6 +38,7 @@ def test_every_statement_of_the_page_on_mnist_holds(tmp_path: Path) -> None:
     assert product.at["basic"] == ("Gemm",) and product.nodes == (("Times212", "Plus214"),)
     assert folded.at["basic"] == () and folded.nodes == (("Times212_reshape1",),)
     assert "computed once" in folded.why["basic"]
+    assert not any("." in operator for operator in found.graphs[1].operators)  # ONNX operators alone
     # Extended: besides, Conv and Relu become one FusedConv, and nothing else.
     assert conv.at["extended"] == (FUSED,)
     assert conv.nodes == (tuple(MNIST_NODES[:3]), tuple(MNIST_NODES[4:7]))

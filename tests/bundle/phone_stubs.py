@@ -52,19 +52,26 @@ public class OrtSession implements AutoCloseable {
   }
   public static class SessionOptions implements AutoCloseable {
     String provider = "cpu";
-    public void addNnapi() throws OrtException { provider = "nnapi"; }
+    public void addNnapi(EnumSet<ai.onnxruntime.providers.NNAPIFlags> flags) throws OrtException { provider = "nnapi"; }
     public void addXnnpack(Map<String, String> options) throws OrtException { provider = "xnnpack"; }
     public void addQnn(Map<String, String> options) throws OrtException { provider = "qnn"; }
     public void addConfigEntry(String key, String value) throws OrtException {}
     public void close() {}
   }
 }""",
+    "ai/onnxruntime/providers/NNAPIFlags": "public enum NNAPIFlags { USE_FP16, USE_NCHW, CPU_DISABLED, CPU_ONLY }",
+    "android/content/pm/ApplicationInfo": "public class ApplicationInfo { public String nativeLibraryDir = "
+    '"/data/app/lib/arm64"; }',
+    "android/system/ErrnoException": "public class ErrnoException extends Exception {}",
+    "android/system/Os": "public class Os { public static void setenv(String name, String value, boolean overwrite)"
+    " throws ErrnoException {} }",
     "android/content/Context": """import java.io.File;
 public class Context {
   public static final String POWER_SERVICE = "power";
   public static File files;
   public File getFilesDir() { return files; }
   public File getExternalFilesDir(String type) { return files; }
+  public android.content.pm.ApplicationInfo getApplicationInfo() { return new android.content.pm.ApplicationInfo(); }
   public Object getSystemService(String name) { return new android.os.PowerManager(); }
   public android.content.res.AssetManager getAssets() { return new android.content.res.AssetManager(); }
 }""",

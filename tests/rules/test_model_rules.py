@@ -456,6 +456,7 @@ def test_what_the_caller_of_a_function_says_is_not_known_in_it(tmp_path: Path) -
         ("CUD001", "cuda", "CUDAExecutionProvider"),
         ("CUD003", "tensorrt", "TensorrtExecutionProvider"),
         ("MOB001", "nnapi", "NnapiExecutionProvider"),
+        ("MOB001", "qnn", "QNNExecutionProvider"),
         ("PLC004", "cuda", "CUDAExecutionProvider"),
     ],
 )

@@ -133,6 +133,33 @@ def test_an_aware_file_keeps_what_xnnpack_takes(here: Path) -> None:
     np.testing.assert_allclose(ran(here / "m.ort"), ran(here / "m.onnx"), rtol=1e-4, atol=1e-5)
 
 
+LINE = """
+<ir_version: 8, opset_import: ["" : 17]>
+line (float[1,1,28,28] Input3) => (float[1,2,19998] y)
+<float[1,1,3,3] w = {1,2,3,2,1,2,3,2,1}, int64[3] flat = {1,1,1}, int64[3] long = {1,1,20000},
+ float[2,1,3] v = {0.1,0.2,0.3,0.4,0.5,0.6}>
+{
+    c = Conv (Input3, w)
+    r = Relu (c)
+    m = GlobalAveragePool (r)
+    l = Reshape (m, flat)
+    e = Expand (l, long)
+    d = Conv (e, v)
+    y = HardSigmoid (d)
+}
+"""
+
+
+def test_an_aware_file_keeps_what_coreml_takes(here: Path) -> None:
+    """CoreML takes no tensor with a dimension of 20,000: the convolution of it is fused for the CPU."""
+    onnx.save(onnx.parser.parse_model(LINE), here / "m.onnx")
+    text, _ = converted(here / "m.onnx", "--for", "coreml", "--aware")
+    assert "4 nodes that coreml takes" in text
+    kinds = [node.op_type for node in open_model(here / "m.ort").ir.graph]
+    assert kinds == ["Conv", "Relu", "GlobalAveragePool", "Reshape", "Expand", "FusedConv"]
+    np.testing.assert_allclose(ran(here / "m.ort"), ran(here / "m.onnx"), rtol=1e-4, atol=1e-5)
+
+
 CHOICE = """
 <ir_version: 8, opset_import: ["" : 17]>
 choice (float[1,1,28,28] Input3) => (float[1,1,28,28] y)
@@ -298,3 +325,18 @@ def test_a_file_of_another_version_or_cut_is_one_error(here: Path, damage: str) 
         assert "format version '9' is unknown" in " ".join(text.split())
     else:
         assert "truncated or damaged" in said
+    code, text, said = program(["partition", "bad.ort", "--for", "nnapi"])
+    if damage == "version":  # the graph is known; what reads the file says so elsewhere
+        assert code == 0 and "NNAPI supports" in text
+    else:
+        assert code == 2 and "truncated or damaged" in said
+
+
+def test_names_with_spaces_and_letters_beyond_ascii_are_names(here: Path) -> None:
+    name = "mein Modell ü 模型"
+    text, _ = converted(mnist(here / f"{name}.onnx"), "--for", "nnapi")
+    assert f"written to {name}.ort" in text
+    code, text, said = program(["partition", f"{name}.ort", "--for", "nnapi,coreml"])
+    assert code == 0, said
+    converted(here / f"{name}.onnx", "--for", "coreml", "--matrix", "--budget", "0")
+    assert (here / f"{name}-coreml" / "apple/Bench.swift").is_file()

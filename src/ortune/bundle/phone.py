@@ -32,7 +32,8 @@ _SWIFT_KINDS = {
 """Element types that both bindings take, by the name that Java has for them."""
 _LINE = 96
 
-_PROPERTIES = "android.useAndroidX=true\n"
+# Gradle packs the models in memory, of which it takes 512 MiB by itself.
+_PROPERTIES = "android.useAndroidX=true\norg.gradle.jvmargs=-Xmx4g\n"
 GRADLEW = "android/gradlew"
 """A script; the other files are read alone."""
 _GRADLE, _GRADLE_SHA256 = "8.9", "d725d707bfabd4dfdc958c624003b3c80accc03f7037b5122c4b1d0ef15cecab"

@@ -8,7 +8,7 @@ from dataclasses import replace
 import msgspec
 
 from ortune import rewrites, targets
-from ortune.errors import RuntimeNotFound
+from ortune.errors import RuntimeNotFound, UsageError
 from ortune.experiment.baseline import Baseline
 from ortune.fleet import made
 from ortune.knobs.facts import ModelFacts
@@ -35,6 +35,12 @@ def with_targets(
         RuntimeNotFound: None has the provider, and none can be made.
     """
     wanted = [targets.find(name) for name in names]
+    if side.runtime.host is not None and any(target.providers for target in wanted):
+        raise UsageError(
+            "other runtimes are on this machine, and --runtime is on another one",
+            where=f"--targets {','.join(names)}",
+            do="omit --targets",
+        )
     runtimes = {
         target.name: _runtime(target, side.runtime, say, browser) for target in wanted if target.providers
     }
@@ -54,7 +60,7 @@ def usable_here(
         alone: Look at the side's own runtime, not at those that ortune has made.
         install: Make what can be made here and is not there yet.
     """
-    if side.plan.providers:
+    if side.plan.providers or side.runtime.host is not None:
         return side
     wanted = [t for t in targets.all_targets().values() if t.of_runtime and t.providers and t.provider.ships]
     runtimes: dict[str, Runtime] = {}

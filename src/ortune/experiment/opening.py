@@ -21,7 +21,7 @@ from ortune.experiment.watcher import Watcher
 from ortune.fleet import made
 from ortune.fleet.environment import clean_environment, recorded
 from ortune.fleet.packages import recipes
-from ortune.records import Envelope, ErrorInfo, ModelRef, Plan, PodSize, Record, Workload
+from ortune.records import Envelope, ErrorInfo, ModelRef, Plan, PodSize, Record, Runtime, Workload
 from ortune.report import finding_words
 from ortune.search import budget
 from ortune.search.phases import DELIVERY_SHARE, LEAST_LOAD_S
@@ -90,6 +90,7 @@ class Experiment:
         self._store: Store | None = None
         self._trouble_said, self._unwritable = "", False
         self._elsewhere: Machine | None = None
+        self._place: str | None = None
 
     @cached_property
     def machine(self) -> Machine:
@@ -158,8 +159,35 @@ class Experiment:
             alone=lambda: exclusive("rewriting a model", watch, wait=terms.wait),
             **more,
         )
+        self.measure_at(resolved.runtime, resolved.plan)
         watch.line(f"running {resolved.label} for the first time")
         return resolved
+
+    def measure_at(self, runtime: Runtime, plan: Plan) -> None:
+        """Where a runtime sees no files of this machine, its own is what is measured on; all sides share one.
+
+        Args:
+            runtime: Of a side.
+            plan: What it runs.
+
+        Raises:
+            UsageError: Another side runs elsewhere, or a container is to be emulated there.
+        """
+        host = None if plan.is_web else runtime.host  # pages are here
+        place = host.fingerprint if host is not None else ""
+        self._place = place if self._place is None else self._place
+        if place != self._place:
+            raise UsageError(
+                "runs on another machine than the side before",
+                where=f"--runtime {runtime.python}",
+                do="pass one --runtime for all sides: times of two machines are not compared",
+            )
+        if host is None or self._elsewhere is not None:
+            return
+        if self.terms.feeds.pod is not None:
+            what = "emulate a container on this machine, and the runtime is on another one"
+            raise UsageError(what, where="--cpus, --memory", do="set the limits there")
+        self._elsewhere = Machine(browser=self.terms.browser, elsewhere=host)
 
     @contextlib.contextmanager
     def measuring(

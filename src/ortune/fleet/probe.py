@@ -5,7 +5,10 @@ from __future__ import annotations
 import importlib.resources
 import json
 import re
+import tempfile
+import uuid
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any, Literal
 
 import msgspec
@@ -46,6 +49,16 @@ class Wheel(Record, frozen=True, kw_only=True, array_like=True):
     build: bool
 
 
+class Elsewhere(Record, frozen=True, kw_only=True):
+    """The machine of an interpreter that sees no files of this one, as ``platform.host_elsewhere`` takes it."""
+
+    texts: dict[str, str]
+    system: str
+    machine: str
+    affinity: int
+    memory_bytes: int
+
+
 class Answer(Record, frozen=True, kw_only=True):
     """What the process said before it ended, and how it ended.
 
@@ -62,6 +75,7 @@ class Answer(Record, frozen=True, kw_only=True):
         missing: The first shared library that was asked for and not found, in any message.
         preloaded: Whether it did load after ``onnxruntime.preload_dlls()``.
         plugins: The wheels that bring providers to a plain onnxruntime, by provider, each with its version.
+        elsewhere: Its machine, where it sees no files of this one; None where it does, or was not asked.
         devices: What such a provider can run on here; None where that was not asked, or not answered.
     """
 
@@ -72,6 +86,7 @@ class Answer(Record, frozen=True, kw_only=True):
     providers: tuple[str, ...] = ()
     session_providers: tuple[str, ...] = ()
     plugins: dict[str, str] = msgspec.field(default_factory=dict)
+    elsewhere: Elsewhere | None = None
     devices: tuple[str, ...] | None = None
     library: str = ""
     not_found: tuple[str, ...] = ()
@@ -93,8 +108,8 @@ def ask(
 
     Args:
         python: The interpreter.
-        task: "look": what is installed. "use": create a session with a provider, as ``use`` asks. "absent": look for
-            shared libraries, as ``absent`` asks.
+        task: "look": what is installed, and where, as ``look`` asks. "use": create a session with a provider, as
+            ``use`` asks. "absent": look for shared libraries, as ``absent`` asks.
         argument: What the task works on.
         timeout_s: The process is ended after this many seconds.
     """
@@ -115,6 +130,15 @@ def ask(
         return Answer(ended=f"cannot be started: {error.strerror or error}")
     ended = f"gave no answer within {timeout_s:g} s" if done.code is None else _ending(done.code)
     return _answer(done.output, done.log, ended)
+
+
+def look(python: str) -> Answer:
+    """What is installed; and on which machine, where the interpreter sees no files of this one."""
+    text = uuid.uuid4().hex
+    with tempfile.TemporaryDirectory(prefix="ortune-") as folder:
+        path = Path(folder, "here")
+        path.write_text(text, encoding="utf-8")
+        return ask(python, "look", json.dumps([str(path), text]))
 
 
 def use(python: str, provider: str, options: Mapping[str, str], timeout_s: float = 60.0) -> Answer:

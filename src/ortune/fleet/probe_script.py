@@ -65,9 +65,15 @@ def import_runtime() -> Any:
     return importlib.import_module("onnxruntime")
 
 
-def look() -> None:
-    """Everything that can be told without creating a session."""
+def look(token: str = "") -> None:
+    """Everything that can be told without creating a session.
+
+    Where a file of ortune's machine is named that is not here with its content, this is another machine, and what is
+    to be known of it is said too.
+    """
     say(python_version=platform.python_version(), wheels=wheels())
+    if token and not sees(*json.loads(token)):
+        say(elsewhere=machine())
     ort = import_runtime()
     if not hasattr(ort, "InferenceSession"):
         path = getattr(ort, "__file__", None) or next(iter(ort.__path__))
@@ -79,6 +85,38 @@ def look() -> None:
         say(package=build.package_name)
     say(stage="look for plug-in providers")
     say(plugins={name: wheel for name, (wheel, _) in plugins.wheels().items()})
+
+
+def sees(path: str, text: str) -> bool:
+    """Whether a file is here, with its content."""
+    try:
+        return Path(path).read_text(encoding="utf-8") == text
+    except (OSError, UnicodeDecodeError):
+        return False
+
+
+def machine() -> dict[str, Any]:
+    """This machine, as far as the standard library and Linux tell."""
+    texts = {}
+    siblings = sorted(Path("/sys/devices/system/cpu").glob("cpu[0-9]*/topology/thread_siblings_list"))
+    files = ["proc/cpuinfo", "proc/meminfo", "proc/device-tree/model", "sys/devices/system/cpu/online"]
+    for path in [Path("/", name) for name in files] + siblings:
+        try:
+            texts[str(path)[1:]] = path.read_text(encoding="ascii", errors="replace")
+        except OSError:
+            continue
+    affinity = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    try:
+        memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, OSError, ValueError):
+        memory = 0
+    return {
+        "texts": texts,
+        "system": platform.system(),
+        "machine": platform.machine(),
+        "affinity": affinity,
+        "memory_bytes": memory,
+    }
 
 
 def use(task: str) -> None:

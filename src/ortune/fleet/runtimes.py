@@ -13,9 +13,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from ortune import files, launcher
+import msgspec
+
+from ortune import files, launcher, platform
 from ortune.errors import RuntimeNotFound
-from ortune.fleet.probe import OLDEST_PYTHON, Answer, Wheel, ask
+from ortune.fleet.probe import OLDEST_PYTHON, Answer, Wheel
+from ortune.fleet.probe import look as ask_look
 from ortune.fleet.probe_script import OTHERS
 from ortune.records import Runtime
 
@@ -147,7 +150,8 @@ def _probe_place(place: Place) -> Runtime:
     if not place.python:
         what = "holds no Python interpreter" if Path(place.named).is_dir() else "is not a Python interpreter"
         return Runtime(python=place.named, origin=place.origin, error=f"{place.named} {what}")
-    look = ask(place.python, "look")
+    look = ask_look(place.python)
+    elsewhere = look.elsewhere
     return Runtime(
         python=place.python,
         python_version=look.python_version,
@@ -158,6 +162,7 @@ def _probe_place(place: Place) -> Runtime:
         origin=place.origin,
         error=_error(look),
         packages={w.name: w.version for w in look.wheels if w.name in OTHERS and w.name != "numpy"},
+        host=platform.host_elsewhere(**msgspec.structs.asdict(elsewhere)) if elsewhere else None,
     )
 
 

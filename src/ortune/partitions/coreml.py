@@ -16,6 +16,7 @@ from ortune.graph.nodes import is_op
 from ortune.model.graphs import op_set
 from ortune.partitions.facts import Check, NodeFacts, reason
 from ortune.partitions.tables import table
+from ortune.providers.coreml import NETWORK
 
 _MOST_RANK = 5
 _MOST_SIZE = 16384
@@ -90,7 +91,7 @@ def _cast(node: NodeFacts, program: bool) -> Check:
         to = node.integer("to", 0)
         yield None if to in types else reason("attribute", f"to={ir.DataType(to).name.lower()}")
     else:
-        before = is_op(producer, *table("coreml-neuralnetwork").since)
+        before = is_op(producer, *table(NETWORK).since)
         yield None if before else reason("neighbour", "the node before is not taken")
 
 

@@ -11,6 +11,7 @@ from ortune.partitions import coreml, nnapi, probed, xnnpack
 from ortune.partitions.facts import Check, NodeFacts, reason
 from ortune.partitions.tables import Table, table
 from ortune.providers import Provider
+from ortune.providers.coreml import NETWORK
 from ortune.providers.coreml import PROVIDER as COREML
 from ortune.providers.nnapi import PROVIDER as NNAPI
 from ortune.providers.qnn import PROVIDER as QNN
@@ -70,7 +71,7 @@ FORMATS = (
         not_alone=nnapi.NOT_ALONE,
     ),
     Format(name=COREML.target, provider=COREML, check=coreml.check_program),
-    Format(name=f"{COREML.target}-neuralnetwork", provider=COREML, check=coreml.check_network),
+    Format(name=NETWORK, provider=COREML, check=coreml.check_network),
     Format(name=QNN.target, provider=QNN, check=probed.check_qnn, qdq=True),
     Format(name=WEBGPU.target, provider=WEBGPU, check=probed.check_webgpu),
     Format(name=XNNPACK.target, provider=XNNPACK, check=xnnpack.check, qdq=True),

@@ -8,6 +8,7 @@ from __future__ import annotations
 import sys
 
 from ortune.platform.cpu import Topology, cpu_vendor
+from ortune.platform.elsewhere import host_elsewhere
 from ortune.platform.gpu import cuda_driver
 from ortune.platform.group import group_cpu_s, group_memory_bytes, group_thread_cpu_s
 from ortune.platform.preload import INSTALL_HINTS, allocator_library, allocators
@@ -40,6 +41,7 @@ __all__ = [
     "group_memory_bytes",
     "group_thread_cpu_s",
     "host",
+    "host_elsewhere",
     "memory_left_bytes",
     "process_memory_bytes",
     "read_sensors",

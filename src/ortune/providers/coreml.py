@@ -2,6 +2,9 @@
 
 from ortune.providers.provider import Bindings, Provider
 
+NETWORK = "coreml-neuralnetwork"
+"""The format NeuralNetwork, as ``partition`` calls it and its table is named; MLProgram has the provider's own name."""
+
 PROVIDER = Provider(
     name="CoreMLExecutionProvider",
     target="coreml",

@@ -40,4 +40,5 @@ PROVIDER = Provider(
     hardware="npu",
     compiles=True,
     standard_operators=True,
+    fixed_sizes=True,
 )

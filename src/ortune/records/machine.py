@@ -9,6 +9,33 @@ from ortune.records.protocol import Placement
 from ortune.records.source import SourceSide
 
 
+class Host(Record, frozen=True, kw_only=True):
+    """The properties of the machine that affect speed.
+
+    Attributes:
+        cores: Physical cores; ``logical`` counts hardware threads.
+        affinity: Number of CPUs that this process may run on.
+        quota: CPUs allowed by the cgroup; None without a limit.
+        effective_cpus: ``min(cores, affinity, quota)``, at least 1, rounded up.
+        features: Instruction sets that matter for inference ("avx512_vnni", "amx_int8", ...).
+        fingerprint: Changes if a stored result must not be compared with a new one.
+    """
+
+    system: str
+    machine: str
+    cpu: str
+    cores: int
+    logical: int
+    affinity: int
+    quota: float | None = None
+    effective_cpus: int
+    memory_bytes: int
+    memory_limit_bytes: int | None = None
+    features: tuple[str, ...] = ()
+    gpus: tuple[str, ...] = ()
+    fingerprint: str = ""
+
+
 class Runtime(Record, frozen=True, kw_only=True):
     """One interpreter with one ONNX Runtime build.
 
@@ -19,6 +46,7 @@ class Runtime(Record, frozen=True, kw_only=True):
         ort_web: Version of the onnxruntime-web that runs the model instead, in a browser; "" otherwise.
         ort_web_dist: Folder of its builds.
         source: A framework's own model that is run instead of the ONNX model; None for ONNX Runtime.
+        host: The other machine whose interpreter sees no files of this one; None for this machine.
     """
 
     python: str
@@ -34,6 +62,7 @@ class Runtime(Record, frozen=True, kw_only=True):
     ort_web: str = ""
     ort_web_dist: str = ""
     source: SourceSide | None = None
+    host: Host | None = None
 
     @property
     def native(self) -> str:
@@ -61,33 +90,6 @@ class PodSize(Record, frozen=True, kw_only=True):
 
     cpus: float | None = None
     memory_bytes: int | None = None
-
-
-class Host(Record, frozen=True, kw_only=True):
-    """The properties of the machine that affect speed.
-
-    Attributes:
-        cores: Physical cores; ``logical`` counts hardware threads.
-        affinity: Number of CPUs that this process may run on.
-        quota: CPUs allowed by the cgroup; None without a limit.
-        effective_cpus: ``min(cores, affinity, quota)``, at least 1, rounded up.
-        features: Instruction sets that matter for inference ("avx512_vnni", "amx_int8", ...).
-        fingerprint: Changes if a stored result must not be compared with a new one.
-    """
-
-    system: str
-    machine: str
-    cpu: str
-    cores: int
-    logical: int
-    affinity: int
-    quota: float | None = None
-    effective_cpus: int
-    memory_bytes: int
-    memory_limit_bytes: int | None = None
-    features: tuple[str, ...] = ()
-    gpus: tuple[str, ...] = ()
-    fingerprint: str = ""
 
 
 class Sensors(Record, frozen=True, kw_only=True):

@@ -149,13 +149,11 @@ class PartitionResult(Record, frozen=True, kw_only=True):
 
     Attributes:
         inputs: The shapes used for dynamic dimensions, in the form of ``--shape``.
-        without_table: Always empty; every provider has a table.
         headline: The answer in one sentence.
     """
 
     providers: tuple[ProviderPartition, ...]
     inputs: tuple[str, ...] = ()
-    without_table: tuple[str, ...] = ()
     runtime: Runtime
     headline: str = ""
     notes: tuple[str, ...] = ()

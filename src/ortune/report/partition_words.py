@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Sequence
 
+from ortune.providers.coreml import NETWORK
 from ortune.providers.coreml import PROVIDER as COREML
 from ortune.providers.nnapi import PROVIDER as NNAPI
 from ortune.providers.qnn import PROVIDER as QNN
@@ -26,10 +27,9 @@ from ortune.report.chart import Axis, Box, Chart
 from ortune.report.document import Block, Code, Column, Document, Line, Points, Section, Tone, table
 from ortune.report.numbers import percent, size
 
-PROGRAM, NETWORK = COREML.target, f"{COREML.target}-neuralnetwork"
 NAMES = {
     NNAPI.target: "NNAPI",
-    PROGRAM: "CoreML (MLProgram)",
+    COREML.target: "CoreML (MLProgram)",
     NETWORK: "CoreML (NeuralNetwork)",
     XNNPACK.target: "XNNPACK",
     QNN.target: "QNN",
@@ -167,9 +167,9 @@ def _rewrites(specs: Sequence[RewriteSpec]) -> str:
 def _formats(providers: Sequence[ProviderPartition]) -> list[str]:
     """The two formats of CoreML compared, where both were asked for."""
     states = {provider.provider: _best_state(provider) for provider in providers}
-    if not {PROGRAM, NETWORK} <= states.keys():
+    if not {COREML.target, NETWORK} <= states.keys():
         return []
-    program, network = states[PROGRAM], states[NETWORK]
+    program, network = states[COREML.target], states[NETWORK]
     if not program.regions and not network.regions:
         return []
     better = (ORDER.index(program.verdict), program.regions) <= (

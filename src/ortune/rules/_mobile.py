@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from ortune.partitions.partition import Partition, partition
-from ortune.partitions.support import FORMATS, Format
+from ortune.partitions.support import Format, find
+from ortune.providers.coreml import NETWORK
 from ortune.providers.coreml import PROVIDER as COREML
 from ortune.providers.nnapi import PROVIDER as NNAPI
 from ortune.rules._providers import options_of
@@ -17,9 +18,7 @@ def format_of(facts: Facts) -> Format | None:
     if facts.target not in (NNAPI.target, COREML.target):
         return None
     program = options_of(facts, COREML.name).get("ModelFormat") == PROGRAM
-    names = (COREML.target if program else f"{COREML.target}-neuralnetwork", facts.target)
-    forms = {form.name: form for form in FORMATS if form.provider.target == facts.target}
-    return next((forms[name] for name in names if name in forms), None)
+    return find(NETWORK if facts.target == COREML.target and not program else facts.target)
 
 
 def partition_of(facts: Facts) -> Partition | None:

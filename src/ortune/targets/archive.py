@@ -103,16 +103,25 @@ def _has_room(folder: Path) -> bool:
     return not limited and shutil.disk_usage(folder).free > ROOM_BYTES
 
 
+def variables(settings: tuple[Applied, ...]) -> dict[str, str]:
+    """What a worker's environment has beside what is there: what ortune sets, and the plan's own variables."""
+    return clean_environment(_own(settings), base={})
+
+
 def environment(settings: tuple[Applied, ...]) -> dict[str, str]:
     """The worker's whole environment: the scrubbed one of this process plus the plan's own variables."""
-    extra = {item.key: str(item.value) for item in settings if item.channel == "env"}
-    preloads = [str(item.value) for item in settings if item.channel == "preload"]
-    if preloads:
-        extra[PRELOAD_VARIABLE] = ":".join(preloads)
-    variables = clean_environment(extra)
+    variables = clean_environment(_own(settings))
     for name in {"PYTHONPATH", "LD_LIBRARY_PATH"} & variables.keys():
         # Relative folders are the user's, and the worker has a working directory of its own.
         variables[name] = os.pathsep.join(
             str(Path(part).absolute()) for part in variables[name].split(os.pathsep)
         )
     return variables
+
+
+def _own(settings: tuple[Applied, ...]) -> dict[str, str]:
+    extra = {item.key: str(item.value) for item in settings if item.channel == "env"}
+    preloads = [str(item.value) for item in settings if item.channel == "preload"]
+    if preloads:
+        extra[PRELOAD_VARIABLE] = ":".join(preloads)
+    return extra

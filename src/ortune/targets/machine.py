@@ -35,6 +35,8 @@ class Machine:
         pod: The container that is emulated around each trial; None for none.
         browser: What the user said of the browser, for targets in one.
         remote: A browser elsewhere, in which the pages of such targets are; None starts one here for each.
+        elsewhere: The machine of an interpreter that sees no files of this one; None for this machine. Of that one
+            nothing else is known: neither sensors nor the memory that is left.
 
     Attributes:
         host: The machine itself.
@@ -51,10 +53,12 @@ class Machine:
         pod: PodSize | None = None,
         browser: BrowserSetup | None = None,
         remote: Remote | None = None,
+        elsewhere: Host | None = None,
     ) -> None:
         self.browser = browser or BrowserSetup()
         self.remote = remote
-        self.host = platform.host()
+        self.elsewhere = elsewhere
+        self.host = elsewhere or platform.host()
         self.pod = Pod(pod) if pod else None
         self.trials: Callable[..., tuple[Outcome, ...] | None] | None = None
 
@@ -84,20 +88,22 @@ class Machine:
     @cached_property
     def topology(self) -> platform.Topology:
         """Kinds of core, memory nodes and the governor."""
-        return platform.topology()
+        return platform.Topology() if self.elsewhere else platform.topology()
 
     @cached_property
     def cache_bytes(self) -> int | None:
         """The last-level cache; None where the system does not tell."""
-        return platform.cache_bytes()
+        return None if self.elsewhere else platform.cache_bytes()
 
     @cached_property
     def allocators(self) -> dict[str, str]:
         """The allocators that can be preloaded, each with its library's path."""
-        return platform.allocators()
+        return {} if self.elsewhere else platform.allocators()
 
     def sensors(self) -> platform.Snapshot:
         """The sensors now; in an emulated pod the throttling is the pod's own."""
+        if self.elsewhere:
+            return platform.Snapshot()
         now = platform.read_sensors()
         throttling = self.pod.throttling() if self.pod else ()
         return replace(now, throttling=throttling) if throttling else now
@@ -112,7 +118,7 @@ class Machine:
 
     def memory_left_bytes(self) -> int | None:
         """Bytes that may still be taken now; None where the system does not tell."""
-        return platform.memory_left_bytes()
+        return None if self.elsewhere else platform.memory_left_bytes()
 
     def most_alive(self, peak_bytes: int | None) -> int:
         """How many processes that take so much memory may be alive at once."""

@@ -86,7 +86,7 @@ class ToolProcess:
             self.runtime.package,
             self.runtime.ort_version,
             tuple(sorted(self.runtime.packages.items())),
-            platform.host().fingerprint,
+            (self.runtime.host or platform.host()).fingerprint,
             msgspec.json.encode((self.plan, self.variables, self.custom_ops)),
             *(_content(feed) for feed in self.feeds),
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import queue
 from collections.abc import Sequence
 from pathlib import Path
+from typing import IO
 
 import msgspec
 
@@ -26,7 +27,8 @@ from ortune.records import (
     TurnOver,
     WorkerMessage,
 )
-from ortune.targets.archive import environment, write_worker
+from ortune.targets.archive import environment, variables, worker_bytes, write_worker
+from ortune.targets.far import Ended, FarChild, Gone
 from ortune.targets.machine import held_bytes, over_memory
 from ortune.targets.task import Limits
 
@@ -76,8 +78,9 @@ class Worker:
 
     @property
     def held_bytes(self) -> int:
-        """Memory that it holds now."""
-        return held_bytes(self.child.pid) if self.child and self.live else 0
+        """Memory of this machine that it holds now."""
+        here = self.child is not None and self.live and self.runtime.host is None
+        return held_bytes(self.child.pid) if self.child is not None and here else 0
 
     @property
     def others_bytes(self) -> int:
@@ -86,16 +89,29 @@ class Worker:
 
     def open(self, settings: tuple[Applied, ...], arguments: Sequence[str] = ()) -> None:
         """Starts it with the settings that are variables; where that cannot be, its end says so."""
-        command = [self.runtime.python, str(self.program()), *arguments]
         with (self.folder / LOG).open("wb") as log:
             try:
-                child = launcher.Child(
-                    command, environment=self.environment(settings), folder=self.folder, log=log
-                )
+                self.child = self._child(settings, arguments, log)
             except OSError as error:
                 self.end = self.error("no-runtime", f"cannot start {self.runtime.python}: {error.strerror}")
                 return
-        self.child, self._lines = child, child.lines()
+        if isinstance(self.child, FarChild):
+            try:
+                self.child.begin(worker_bytes(), arguments, variables(settings))
+            except Gone as error:
+                self.end = self.error("no-runtime", f"{self.runtime.python} {error}")
+                self.close()
+                return
+        self._lines = self.child.lines()
+
+    def _child(
+        self, settings: tuple[Applied, ...], arguments: Sequence[str], log: IO[bytes]
+    ) -> launcher.Child:
+        python = self.runtime.python
+        if self.runtime.host is not None:
+            return FarChild(python, log=log, folder=self.folder, limit_s=self.limits.load_s)
+        command = [python, str(self.program()), *arguments]
+        return launcher.Child(command, environment=self.environment(settings), folder=self.folder, log=log)
 
     def program(self) -> Path:
         """What its interpreter is started with."""
@@ -108,6 +124,15 @@ class Worker:
     def send(self, message: Message) -> None:
         """Tells it something."""
         assert self.child is not None
+        if isinstance(self.child, FarChild) and isinstance(message, TrialRequest | ToolRequest):
+            try:
+                message = self.child.carried(message)
+            except Ended:
+                return  # what it said is read next
+            except Gone as error:
+                self.end = self.error("protocol", f"{self.runtime.python} {error}")
+                self.close()
+                return
         self.child.send(msgspec.json.encode(message) + b"\n")
 
     def follow(

@@ -112,10 +112,13 @@ def run(options: Options | None = None, watcher: Watcher | None = None) -> Envel
 
 def _examined(o: Options, opened: Experiment) -> Envelope[DoctorResult]:
     """The inventory, then noise and peaks where they can be measured."""
-    watch, machine = opened.watch, opened.machine
+    watch = opened.watch
     environments = [made.find(named(o.runtime), watch.say)] if o.runtime else runtimes.all_runtimes()
     reports = tuple(report(r, o.in_browser) for r in environments)
     usable = next((r for r in environments if not r.error), None)
+    if usable is not None:
+        opened.measure_at(usable, Plan())
+    machine = opened.machine
     noise: NoiseReport | None = None
     peak: MachinePeak | None = None
     interrupted = False

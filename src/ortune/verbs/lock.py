@@ -193,6 +193,12 @@ def _side(
     side = resolve(
         text, common=common, scratch=scratch, custom_ops=libraries, browser=o.in_browser, say=watch.say
     )
+    if side.runtime.host is not None:
+        raise UsageError(
+            "runs on another machine, and a lock is about this one",
+            where=f"--runtime {side.runtime.python}",
+            do="lock with a runtime of this machine",
+        )
     if side.model.facts.format == "ort":
         raise ModelError(
             "A model in ORT format is already optimised, so there is nothing to lock.",

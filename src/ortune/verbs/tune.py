@@ -157,6 +157,7 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[TuneResult
         text = SideText(text=str(options.model), runtime=named(options.runtime))
         watch.line(f"reading {options.model}")
         side = resolve(text, common=Plan(), scratch=opened.scratch, say=watch.say)
+        opened.measure_at(side.runtime, options.default)
         if options.directory is not None and options.force:
             require_replaceable(options.directory, side.model.path)
         # "--runtime openvino" asks for OpenVINO in every plan; the default that they are held against is the CPU's.

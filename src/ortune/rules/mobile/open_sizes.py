@@ -1,6 +1,6 @@
 """Inputs have dynamic dimensions, but the accelerator needs fixed sizes.
 
-What it is: inputs with dynamic dimensions, on NNAPI, Core ML or WebNN.
+What it is: inputs with dynamic dimensions, on NNAPI, Core ML, QNN or WebNN.
 Why it costs: these providers leave nodes with unknown shapes to the CPU, and the graph splits into many parts with
     copies between them.
 Evidence: the declared shapes of inputs.

@@ -1,0 +1,47 @@
+"""Another machine, from what an interpreter on it read of its /proc and /sys."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+
+from ortune.platform.cpu import processor
+from ortune.platform.linux import meminfo
+from ortune.platform.summary import make_host
+from ortune.records import Host
+
+
+def host_elsewhere(
+    texts: Mapping[str, str], *, system: str, machine: str, affinity: int, memory_bytes: int
+) -> Host:
+    """The machine; quotas and GPUs are not known.
+
+    Args:
+        texts: Files that were read there, by their paths without the first slash; of a system without them none.
+        system: As ``platform`` calls it there.
+        machine: The same of the kind of processor.
+        affinity: CPUs that the interpreter may run on.
+        memory_bytes: Of the machine, where no text has it; 0 where that is not known.
+    """
+    with tempfile.TemporaryDirectory(prefix="ortune-") as name:
+        root = Path(name)
+        for place, text in texts.items():
+            path = root / place
+            if ".." not in path.parts and path.is_relative_to(root):
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_text(text, encoding="utf-8")
+        cpu, memory = processor(root), meminfo(root).get("MemTotal", memory_bytes)
+    return make_host(
+        system=system,
+        machine=machine,
+        cpu=cpu.model if cpu.model != "unknown" else machine,
+        cores=cpu.cores if texts else affinity,
+        logical=cpu.logical if texts else affinity,
+        affinity=affinity,
+        quota=None,
+        memory_bytes=memory,
+        memory_limit_bytes=None,
+        features=cpu.features,
+        gpus=(),
+    )

@@ -1,0 +1,232 @@
+"""A worker under an interpreter that sees no files of this machine: its files travel through stdin and stdout.
+
+``worker/relay.py`` is the other end. The worker there is the same, and speaks the same lines.
+"""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import hashlib
+import importlib.resources
+import json
+import queue
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import IO, Any
+
+import msgspec
+
+from ortune import launcher
+from ortune.fleet.environment import clean_environment
+from ortune.model.open import open_model
+from ortune.records import ToolRequest, TrialRequest
+
+_FOLDER = "//ortune-relay//"
+"""Stands for the folder there in what is said: as ``worker/relay.py`` has it."""
+_OUTPUT = "output"
+_PROGRAM = "ortune-worker.pyz"
+_CHUNK = 1 << 20
+_LEAVING_S = 5.0
+# The module of the console takes a program line by line; an argument with one would not survive ssh unquoted.
+_CONSOLE = ("-I", "-m", "code")
+
+
+class Gone(Exception):
+    """The other end did not answer as it should."""
+
+
+class Ended(Gone):
+    """It ended; its last words are among its lines."""
+
+
+class FarChild(launcher.Child):
+    """A process whose interpreter is elsewhere; it is told and listened to as one of this machine.
+
+    Args:
+        python: The command whose stdin and stdout are a Python.
+        log: Gets its stderr.
+        folder: The working directory of the command here.
+        limit_s: For an answer of the other end.
+
+    Raises:
+        OSError: The command cannot be started.
+    """
+
+    def __init__(self, python: str, *, log: IO[bytes], folder: Path, limit_s: float) -> None:
+        super().__init__([python, *_CONSOLE], environment=clean_environment(), folder=folder, log=log)
+        self._limit_s = limit_s
+        self._answers: queue.Queue[dict[str, Any] | None] = queue.Queue()
+        self._lines: queue.Queue[bytes | None] = queue.Queue()
+        self._places: list[Path] = []
+        threading.Thread(target=self._receive, args=(super().lines(),), daemon=True).start()
+
+    def begin(self, program: bytes, arguments: Sequence[str], variables: Mapping[str, str]) -> None:
+        """Starts the worker there.
+
+        Args:
+            program: What it is started from.
+            arguments: Of its command line.
+            variables: Of its environment, besides those that are there.
+
+        Raises:
+            Gone: There is no Python at the other end, or it does not answer.
+        """
+        source = importlib.resources.files("ortune").joinpath("worker", "relay.py").read_bytes()
+        text = base64.b64encode(source + b"\nRelay().listen()\n").decode()
+        self.send(f'exec(__import__("base64").b64decode("{text}"))\n'.encode())
+        self._answer("ready")
+        self._carry(program, _PROGRAM)
+        self._tell("start", program=_PROGRAM, arguments=list(arguments), environment=dict(variables))
+
+    def carried(self, request: TrialRequest | ToolRequest) -> TrialRequest | ToolRequest:
+        """Takes the files of a request there; the request as it is there.
+
+        Raises:
+            Gone: The other end does not answer.
+        """
+        feeds = tuple(
+            msgspec.structs.replace(feed, path=self._folder(Path(feed.path), f"feeds/{number}"))
+            for number, feed in enumerate(request.feeds)
+        )
+        libraries = tuple(
+            self._file(Path(path), f"libraries/{number}") for number, path in enumerate(request.custom_ops)
+        )
+        model = self._model(Path(request.model), "model")
+        request = msgspec.structs.replace(request, model=model, feeds=feeds, custom_ops=libraries)
+        if isinstance(request, ToolRequest):
+            params = dict(request.params)
+            if "models" in params:
+                paths = json.loads(params["models"])
+                params["models"] = json.dumps(
+                    [self._model(Path(p), f"model/{i}") for i, p in enumerate(paths)]
+                )
+            return msgspec.structs.replace(request, output=self._written(request.output), params=params)
+        return msgspec.structs.replace(
+            request,
+            outputs_path=self._written(request.outputs_path),
+            profile_path=self._written(request.profile_path),
+        )
+
+    def sleep(self, stop: bool) -> None:
+        """Stops the worker there, or lets it go on."""
+        self._tell("sleep" if stop else "wake")
+
+    def end(self) -> int:
+        """Ends it; the other end sees that by its stdin, and removes what it was sent."""
+        assert self.process.stdin is not None
+        with contextlib.suppress(BrokenPipeError):
+            self.process.stdin.close()
+        self.ended_within(_LEAVING_S)
+        return super().end()
+
+    def lines(self) -> queue.Queue[bytes | None]:
+        """What the worker says; what it wrote is written here before it says that it is done."""
+        return self._lines
+
+    def _receive(self, said: queue.Queue[bytes | None]) -> None:
+        while (line := said.get()) is not None:
+            if line.startswith(b'{"relay"'):
+                message = json.loads(line)
+                if message["relay"] == "back":
+                    self._take(message)
+                else:
+                    self._answers.put(message)
+                continue
+            for number, place in enumerate(self._places):
+                inside = json.dumps(f"{place.parent}/")[1:-1]
+                line = line.replace(f"{_FOLDER}{_OUTPUT}/{number}/".encode(), inside.encode())
+            self._lines.put(line.replace(_FOLDER.encode(), b""))
+        self._answers.put(None)
+        self._lines.put(None)
+
+    def _take(self, message: dict[str, Any]) -> None:
+        """A piece of a file that was written there: only where something was to be written is it taken."""
+        number, name, *rest = message["path"]
+        place = self._places[int(number)]
+        if (
+            not name.startswith(place.name)
+            or {"", ".", ".."} & {name, *rest}
+            or "/" in "".join((name, *rest))
+        ):
+            return
+        path = place.parent.joinpath(name, *rest)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("wb" if message["first"] else "ab") as file:
+            file.write(base64.b64decode(message["data"]))
+
+    def _tell(self, command: str, **fields: Any) -> None:
+        self.send(json.dumps({"relay": command, **fields}).encode() + b"\n")
+
+    def _answer(self, kind: str) -> dict[str, Any]:
+        """What the other end says to what it was told last."""
+        try:
+            answer = self._answers.get(timeout=self._limit_s)
+        except queue.Empty:
+            raise Gone(f"did not answer within {self._limit_s:.0f} s") from None
+        if answer is None or answer["relay"] != kind:
+            raise Ended("ended without an answer")
+        return answer
+
+    def _carry(self, content: bytes | Path, name: str) -> str:
+        """One file; how it is called there."""
+        if isinstance(content, bytes):
+            digest, size = hashlib.sha256(content).hexdigest(), len(content)
+        else:
+            stat = content.stat()
+            digest, size = _digest(content, stat.st_size, stat.st_mtime_ns), stat.st_size
+        self._tell("file", path=name, sha256=digest, bytes=size)
+        if self._answer("send")["wanted"]:
+            for data in [content] if isinstance(content, bytes) else _chunks(content):
+                self.send(data)
+        return _FOLDER + name
+
+    def _file(self, path: Path, folder: str) -> str:
+        return self._carry(path, f"{folder}/{path.name}")
+
+    def _folder(self, path: Path, name: str) -> str:
+        for file in sorted(path.rglob("*")):
+            if file.is_file():
+                self._carry(file, f"{name}/{file.relative_to(path).as_posix()}")
+        return _FOLDER + name
+
+    def _model(self, path: Path, folder: str) -> str:
+        """A model with its external data, which it names by their places beside it."""
+        if path.is_file():
+            stat = path.stat()
+            for file in _parts(path, stat.st_size, stat.st_mtime_ns):
+                self._carry(file, f"{folder}/{file.relative_to(path.parent).as_posix()}")
+        return f"{_FOLDER}{folder}/{path.name}"
+
+    def _written(self, path: str) -> str:
+        """Where something is written there that is then here; "" for nothing."""
+        if not path:
+            return ""
+        place = Path(path)
+        self._places.append(place)
+        folder = f"{_OUTPUT}/{len(self._places) - 1}"
+        self._tell("folder", path=f"{folder}/{place.name}" if place.is_dir() else folder)
+        return f"{_FOLDER}{folder}/{place.name}"
+
+
+@cache
+def _digest(path: Path, size: int, changed_ns: int) -> str:
+    """Of a file as it is now: the same one goes to many trials."""
+    del size, changed_ns
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+@cache
+def _parts(path: Path, size: int, changed_ns: int) -> tuple[Path, ...]:
+    """The files of a model as it is now."""
+    del size, changed_ns
+    return tuple(file for file, _, _ in open_model(path).stamps)
+
+
+def _chunks(path: Path) -> Iterator[bytes]:
+    with path.open("rb") as file:
+        while data := file.read(_CHUNK):
+            yield data

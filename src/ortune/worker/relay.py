@@ -1,0 +1,217 @@
+"""The far end of an interpreter that sees no files of ortune's machine: one on a board, in a container, in a pod.
+
+It is sent as text to an interpreter whose stdin and stdout are all that there is of it. There it takes files in,
+starts the worker, hands its lines on in both directions, and sends what the worker wrote before the line that says that
+it is done. The worker does not know of it.
+"""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import hashlib
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from typing import IO, Any, Dict, Optional
+
+FOLDER = "//ortune-relay//"
+"""Stands for the folder here in what is said."""
+OUTPUT = "output"
+"""Where the worker writes: what lies there at its end is sent back."""
+KEPT_S = 86_400
+"""Files are kept by content between trials, and removed when nobody has asked for them for so long."""
+CHUNK = 1 << 20
+
+
+class Relay:
+    """One worker here, with the files that it needs."""
+
+    def __init__(self) -> None:
+        self.folder = tempfile.mkdtemp(prefix="ortune-")
+        self.kept = _cache() or os.path.join(self.folder, "kept")
+        self.worker: Optional["subprocess.Popen[bytes]"] = None
+        self._busy = threading.RLock()  # while a command is carried out, nothing is removed
+
+    def listen(self) -> None:
+        """Carries out what ortune says, until its end."""
+        for name in _old(self.kept):
+            with contextlib.suppress(OSError):
+                os.remove(name)
+        _write(b"\n")  # the console has left its prompt on the line
+        say(relay="ready")
+        for line in sys.stdin.buffer:
+            with self._busy:
+                self._carry_out(line)
+        self._leave(3)
+
+    def _carry_out(self, line: bytes) -> None:
+        command = json.loads(line.decode("utf-8")) if line.startswith(b'{"relay"') else {}
+        if not command:
+            self._tell_worker(line)
+        elif command["relay"] == "file":
+            self._take(command)
+        elif command["relay"] == "folder":
+            os.makedirs(self._path(command["path"]), exist_ok=True)
+        elif command["relay"] == "start":
+            self._start(command)
+        elif self.worker is not None and hasattr(os, "killpg"):
+            with contextlib.suppress(OSError):
+                os.killpg(self.worker.pid, signal.SIGSTOP if command["relay"] == "sleep" else signal.SIGCONT)
+
+    def _take(self, command: Dict[str, Any]) -> None:
+        """A file: its content is asked for where it is not kept from before."""
+        content, place = os.path.join(self.kept, command["sha256"]), self._path(command["path"])
+        there = os.path.exists(content)
+        say(relay="send", wanted=not there)
+        if not there:
+            part = os.path.join(self.folder, "part")
+            with open(part, "wb") as file:
+                digest = self._receive(file, command["bytes"])
+            if digest != command["sha256"]:
+                sys.stderr.write("%s arrived damaged\n" % command["path"])
+                self._leave(3)
+            os.makedirs(self.kept, mode=0o700, exist_ok=True)
+            shutil.move(part, content + str(os.getpid()))  # perhaps from another file system
+            os.replace(content + str(os.getpid()), content)
+        os.utime(content)
+        os.makedirs(os.path.dirname(place), exist_ok=True)
+        try:
+            os.link(content, place)
+        except OSError:  # two file systems, or one without links
+            shutil.copyfile(content, place)
+
+    def _receive(self, file: "IO[bytes]", left: int) -> str:
+        """Writes so many bytes of stdin; their sha256."""
+        digest = hashlib.sha256()
+        while left:
+            data = sys.stdin.buffer.read(min(left, CHUNK))
+            if not data:
+                self._leave(3)
+            digest.update(data)
+            file.write(data)
+            left -= len(data)
+        return digest.hexdigest()
+
+    def _start(self, command: Dict[str, Any]) -> None:
+        work = self._path("work")
+        os.makedirs(work)
+        self.worker = subprocess.Popen(
+            [sys.executable, self._path(command["program"]), *command["arguments"]],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            cwd=work,
+            env=dict(os.environ, **command["environment"]),
+            start_new_session=True,
+        )
+        threading.Thread(target=self._hand_on, args=(self.worker,), daemon=True).start()
+
+    def _tell_worker(self, line: bytes) -> None:
+        assert self.worker is not None and self.worker.stdin is not None
+        # One that died before reading leaves a broken pipe; its exit status tells more.
+        with contextlib.suppress(OSError):
+            self.worker.stdin.write(line.replace(FOLDER.encode(), _inside(self.folder)))
+            self.worker.stdin.flush()
+
+    def _hand_on(self, worker: "subprocess.Popen[bytes]") -> None:
+        """What the worker says; how it ended, where it does not say so itself."""
+        assert worker.stdout is not None
+        phase, ended = "loading", False
+        for line in worker.stdout:
+            message = _message(line)
+            if message == "loaded":
+                phase = "running"
+            if message in ("done", "tool-done"):
+                self._send_back()
+            ended = ended or message in ("done", "tool-done", "error")
+            _write(line.replace(_inside(self.folder), FOLDER.encode()))
+        code = worker.wait()
+        if not ended:
+            killed = code == -getattr(signal, "SIGKILL", 9)
+            how = "was ended by signal %d" % -code if code < 0 else "exited with code %d" % code
+            what = "the worker %s while %s" % (how, phase)
+            say(message="error", reason="out-of-memory" if killed else "crash", what=what, phase=phase)
+        self._leave(0)
+
+    def _send_back(self) -> None:
+        top = self._path(OUTPUT)
+        for folder, _, names in os.walk(top):
+            for name in sorted(names):
+                path = os.path.join(folder, name)
+                parts = os.path.relpath(path, top).split(os.sep)
+                with open(path, "rb") as file:
+                    data = file.read(CHUNK)
+                    say(relay="back", path=parts, first=True, data=base64.b64encode(data).decode())
+                    while data:
+                        data = file.read(CHUNK)
+                        if data:
+                            say(relay="back", path=parts, first=False, data=base64.b64encode(data).decode())
+
+    def _path(self, name: str) -> str:
+        return os.path.join(self.folder, *name.split("/"))
+
+    def _leave(self, code: int) -> None:
+        """Ends, once: nothing of it stays but the files that are kept by content."""
+        with self._busy:
+            if self.worker is not None and self.worker.poll() is None:
+                with contextlib.suppress(OSError):
+                    os.killpg(self.worker.pid, signal.SIGKILL) if hasattr(
+                        os, "killpg"
+                    ) else self.worker.kill()
+                self.worker.wait()
+            shutil.rmtree(self.folder, ignore_errors=True)
+            sys.stdout.flush()
+            os._exit(code)
+
+
+def say(**message: Any) -> None:
+    """One line for ortune."""
+    _write(json.dumps(message).encode("utf-8") + b"\n")
+
+
+_speaks = threading.Lock()
+
+
+def _write(line: bytes) -> None:
+    with _speaks:
+        sys.stdout.buffer.write(line)
+        sys.stdout.buffer.flush()
+
+
+def _message(line: bytes) -> str:
+    """Which message of the worker a line is; "" where it is none."""
+    try:
+        message = json.loads(line.decode("utf-8"))
+    except ValueError:
+        return ""
+    return str(message.get("message", "")) if isinstance(message, dict) else ""
+
+
+def _inside(folder: str) -> bytes:
+    """A folder as it stands within JSON, where its separator follows."""
+    return json.dumps(folder + "/")[1:-1].encode("utf-8")
+
+
+def _cache() -> str:
+    """The user's own folder for files that are kept by content; "" where there can be none."""
+    home = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
+    folder = os.path.join(home, "ortune-relay")
+    try:
+        os.makedirs(folder, mode=0o700, exist_ok=True)
+    except OSError:
+        return ""
+    return folder if os.access(folder, os.W_OK) else ""
+
+
+def _old(folder: str) -> "list[str]":
+    """Kept files that nobody has asked for since a day."""
+    if not os.path.isdir(folder):
+        return []
+    paths = [os.path.join(folder, name) for name in os.listdir(folder)]
+    return [path for path in paths if os.path.getmtime(path) < time.time() - KEPT_S]
