@@ -32,9 +32,9 @@ class Graph:
         self.nodes.append(helper.make_node(operator, inputs, [out], name, **attributes))
         return out
 
-    def pair(self, value: str, scale: float, zero: int = 128) -> str:
+    def pair(self, value: str, scale: float, zero: int = 128, kind: type = np.uint8) -> str:
         """A value through QuantizeLinear and DequantizeLinear."""
-        grid = self.stored(np.float32(scale)), self.stored(np.uint8(zero))
+        grid = self.stored(np.float32(scale)), self.stored(kind(zero))
         return self.add("DequantizeLinear", self.add("QuantizeLinear", value, *grid), *grid)
 
     def int8(self, weight: np.ndarray) -> tuple[str, float]:
@@ -66,12 +66,13 @@ class Graph:
         return path
 
 
-def product(path: Path, bias_scale: float | None, size: float = 0.4) -> Path:
+def product(path: Path, bias_scale: float | None, size: float = 0.4, *, signed: bool = False) -> Path:
     """A Gemm between pairs; a bias with a scale of its own is read wrong by the fused QGemm, one without is right."""
     g = Graph(3)
-    x = g.pair("x", 0.02)
+    grid = {"zero": 3, "kind": np.int8} if signed else {}
+    x = g.pair("x", 0.02, **grid)
     weight, scale = g.int8(g.draw.normal(size=(64, 32)).astype(np.float32) * 0.1)
     bias = g.int32(g.draw.uniform(-size, size, 32), bias_scale or 0.02 * scale)
-    y = g.pair(g.add("Gemm", x, weight, bias, name="fc"), 0.05)
+    y = g.pair(g.add("Gemm", x, weight, bias, name="fc"), 0.05, **grid)
     g.add("Relu", y, out="y", name="last")
     return g.save(path, [8, 64], [8, 32])

@@ -13,6 +13,8 @@ import ortune
 from bisection.quantized import Graph, product
 from ortune.answer import Answer
 from ortune.records import BisectResult
+from ortune.report import bisect_words
+from ortune.report.document import Pairs
 from simulated_machine import Lab, measuring_on
 
 
@@ -87,16 +89,22 @@ def test_one_scale_for_channels_of_unlike_size_is_named_where_it_is_applied(tmp_
     assert (weight.side, weight.kind, weight.size) == ("B", "too-coarse", 8)
 
 
-@pytest.mark.parametrize(("default_first", "wrong"), [(True, "A"), (False, "B")])
+@pytest.mark.parametrize(
+    ("default_first", "wrong", "signed"), [(True, "A", False), (False, "B", False), (True, "A", True)]
+)
 def test_the_side_that_the_optimiser_made_wrong_is_named(
-    default_first: bool, wrong: str, tmp_path: Path
+    default_first: bool, wrong: str, signed: bool, tmp_path: Path
 ) -> None:
+    """Of int8 values ONNX Runtime makes uint8, which are the same with another integer for zero."""
     side = {"b_set" if default_first else "a_set": {"level": "basic"}}
-    answer = ortune.bisect(product(tmp_path / "m.onnx", 0.001), **side)
+    answer = ortune.bisect(product(tmp_path / "m.onnx", 0.001, signed=signed), **side)
     found = answer.result
     assert (answer.verdict, found.wrong, found.judged_by) == ("found", wrong, "float64")
     assert answer.status == "default-wrong"
     assert found.headline.startswith(f"{wrong} (default level) is wrong from fc (")
+    (row,) = (block for block in bisect_words.document(answer).blocks if isinstance(block, Pairs))
+    told = dict(row.rows)["outputs"]
+    assert told.startswith("differ") and "--tolerance" not in told, "what is wrong is nothing to accept"
 
 
 def test_a_quantized_model_that_is_steps_apart_has_no_finding(tmp_path: Path) -> None:

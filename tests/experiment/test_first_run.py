@@ -140,13 +140,25 @@ def test_where_outputs_come_from_is_asked_within_the_budget_alone(tmp_path: Path
     assert alert.where == ("fc",)  # left out is not the same as asked in vain
 
 
-def test_a_side_that_the_budget_does_not_question_is_named(tmp_path: Path) -> None:
-    def other(baseline: Baseline) -> None:
-        side, say = replace(baseline.side, label="other"), (lambda text: None)
-        assert not first_run.question_side(baseline, side, baseline.refs, say, "B", lambda: 0.0)
+def test_of_sides_that_differ_it_is_asked_which_is_right_whatever_the_budget_holds(tmp_path: Path) -> None:
+    model = gemm(tmp_path / "m.onnx")
+    for number, left_s in enumerate((60.0, 0.0)):
 
-    (note,) = asked(gemm(tmp_path / "m.onnx"), look=other).notes
-    assert note.startswith("outputs of B with and without graph optimisation were not compared: ")
+        def base(baseline: Baseline) -> None:
+            first_run.question_base(baseline, lambda text: None, "A", lambda: 60.0)
+            first_run.question_base(baseline, lambda text: None, "A", lambda: 60.0)
+
+        baseline = asked(model, tmp_path / f"store-{number}", base, left_s=lambda left_s=left_s: left_s)
+        (alert,) = baseline.alerts
+        assert alert.code == "MSR012" and alert.where == ("fc",) and baseline.check.wrong
+        assert not baseline.notes
+
+    def other(baseline: Baseline) -> None:
+        side = replace(baseline.side, label="other")
+        assert first_run.question_side(baseline, side, baseline.refs, lambda text: None, "B", lambda: 0.0)
+
+    notes = asked(model, tmp_path / "store-2", other, left_s=lambda: 0.0).notes
+    assert [note for note in notes if note.startswith("no time to locate the first wrong node of B's")]
 
 
 def test_a_comparison_names_the_wrong_side_whichever_it_is(tmp_path: Path) -> None:

@@ -109,11 +109,12 @@ def held_against(
     for name, pair in pairs.items():
         mine, theirs, node = seen_a[name], seen_b[pair.b], makers[name]
         alike_in_shape = mine.shape == theirs.shape or pair.sorted
-        grid = scales[0].get(name)
-        zero = zero_of(grid, mine.onnx_type)
+        grid, grid_b = scales[0].get(name), scales[1].get(pair.b)
+        # ONNX Runtime makes uint8 of int8: the same values, with another integer for zero.
+        zero, zero_b = zero_of(grid, mine.onnx_type), zero_of(grid_b, theirs.onnx_type)
         distance = FARTHEST
         if alike_in_shape:
-            distance = relative_l2(mine, theirs, any_order=pair.sorted, zero=zero)
+            distance = relative_l2(mine, theirs, any_order=pair.sorted, zero=zero, zero_b=zero_b)
         if name in moved and moved[name].shape == mine.shape:
             compared.moves[name] = relative_l2(mine, moved[name], zero=zero)
         own = compared.moves.get(name, 0.0)
@@ -122,7 +123,7 @@ def held_against(
         steps: GridSteps | None = None
         worst: SliceError | None = None
         if mine.shape == theirs.shape and distance > 0.0 and not pair.sorted:
-            apart = _steps(mine, theirs, grid, scales[1].get(pair.b))
+            apart = _steps(mine, theirs, grid, grid_b)
             if apart is not None:
                 equal = _rounded(apart, 1)
                 compared.steps[name] = apart
@@ -176,10 +177,11 @@ def _zeros_that_move(mine: Seen, theirs: Seen, moved: Seen | None) -> bool:
 def _steps(mine: Seen, theirs: Seen, grid: Grid | None, other: Grid | None) -> Steps | None:
     """The difference in steps, where both lie on one grid."""
     step = step_of(grid)
-    integers = mine.onnx_type == theirs.onnx_type and mine.onnx_type in INTEGERS
-    if not integers and (step is None or step != step_of(other)):
+    moved = zero_of(grid, mine.onnx_type) - zero_of(other, theirs.onnx_type)
+    integers = mine.onnx_type in INTEGERS and theirs.onnx_type in INTEGERS
+    if not (integers and mine.onnx_type == theirs.onnx_type) and (step is None or step != step_of(other)):
         return None
-    return in_steps(mine, theirs, 1.0 if integers or step is None else step)
+    return in_steps(mine, theirs, 1.0 if integers or step is None else step, moved)
 
 
 def _rounded(steps: Steps, quantizations: int) -> bool:

@@ -94,7 +94,9 @@ def precision(a: Seen, b: Seen) -> float:
     return min(_PRECISION.get(value.onnx_type, _USUAL_PRECISION) for value in (a, b))
 
 
-def relative_l2(a: Seen, b: Seen, *, any_order: bool = False, zero: float = 0.0) -> float:
+def relative_l2(
+    a: Seen, b: Seen, *, any_order: bool = False, zero: float = 0.0, zero_b: float | None = None
+) -> float:
     """Returns the relative L2 distance of two values of the same size.
 
     Args:
@@ -102,8 +104,9 @@ def relative_l2(a: Seen, b: Seen, *, any_order: bool = False, zero: float = 0.0)
         b: Held against it.
         any_order: Compare them sorted: what is the same in another layout.
         zero: The integer that stands for zero.
+        zero_b: The one of B; the same where not given.
     """
-    old, new = a.values(), b.values()
+    old, new = a.values(), b.values() + (0.0 if zero_b is None else zero - zero_b)
     if old.size != new.size:
         return FARTHEST
     if any_order:
@@ -175,9 +178,16 @@ class Steps:
     share: float
 
 
-def in_steps(a: Seen, b: Seen, step: float) -> Steps | None:
-    """The difference in steps of a grid; None where there is none to tell."""
-    old, new = a.values(), b.values()
+def in_steps(a: Seen, b: Seen, step: float, moved: float = 0.0) -> Steps | None:
+    """The difference in steps of a grid; None where there is none to tell.
+
+    Args:
+        a: The reference.
+        b: Held against it.
+        step: Of the grid.
+        moved: How much higher the integer is in A that stands for zero.
+    """
+    old, new = a.values(), b.values() + moved
     if old.size != new.size or not old.size:
         return None
     apart = np.abs(new - old) / step

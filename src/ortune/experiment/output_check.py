@@ -34,6 +34,8 @@ from ortune.trials.output_ways import SOMETHING_IN_COMMON
 from ortune.trials.outputs import compare_outputs
 from ortune.trials.tolerance import Tolerance, judged, worst_of
 
+_NOT_ASKED = "outputs with and without graph optimisation were not compared"
+
 
 class OutputCheck:
     """The outputs of a field's base, and whether others are as good.
@@ -96,12 +98,11 @@ class OutputCheck:
         self._asked = True
         self.level_check = self.levels.known(self._field.host, self._field.log.folder)
         if self.level_check is None and needed_ns > left_ns:
-            self._field.note(
-                "outputs with and without graph optimisation were not compared: that takes "
-                f"{needed_ns / 1e9:.0f} s, more than the budget allows"
-            )
+            self._field.note(f"{_NOT_ASKED}: that takes {needed_ns / 1e9:.0f} s, more than the budget allows")
         elif self.level_check is None:
             self.level_check = self.levels.check(folder, self._field.host, self._field.log.folder)
+        if self.level_check is not None:
+            self._field.notes = [note for note in self._field.notes if not note.startswith(_NOT_ASKED)]
 
     def wrong_at(self, level: str, left_ns: float = math.inf) -> bool:
         """Whether the model's outputs are known to be wrong at another level of optimisation than the side's own.

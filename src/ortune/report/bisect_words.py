@@ -253,7 +253,7 @@ def document(envelope: Envelope[BisectResult]) -> Document:
     """The first node, why, and what is around it."""
     result = envelope.result
     tone: Tone = "bad" if result.partings or result.wrong else "good" if result.outputs.ok else "unsure"
-    rows = [("outputs", outputs(result.outputs).removeprefix("outputs "))]
+    rows = [("outputs", outputs(result.outputs, wrong=bool(result.wrong)).removeprefix("outputs "))]
     changes, further = [], []
     if result.graphs:
         rows.append(

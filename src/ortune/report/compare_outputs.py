@@ -10,8 +10,13 @@ STANDS_OUT = 3.0
 """Times the distance of the whole: a slice that is farther away is named."""
 
 
-def outputs(distance: OutputDifference) -> str:
-    """How equal the outputs are, and how they were compared; beyond the tolerance, what accepts the difference."""
+def outputs(distance: OutputDifference, *, wrong: bool = False) -> str:
+    """How equal the outputs are, and how they were compared; beyond the tolerance, what accepts the difference.
+
+    Args:
+        distance: Of one side from the other.
+        wrong: One of them is known to be wrong, which is nothing to accept.
+    """
     if (
         any(output.nonfinite_reference == output.n_elements for output in distance.nonfinite)
         and not distance.ok
@@ -19,7 +24,11 @@ def outputs(distance: OutputDifference) -> str:
         return error(distance)  # nothing was compared
     if not distance.ok:
         accepting = distance.accepting_tolerance
-        accepts = "" if accepting is None or accepting >= 1.0 else f": --tolerance {accepting:g} accepts it"
+        accepts = (
+            ""
+            if accepting is None or accepting >= 1.0 or wrong
+            else f": --tolerance {accepting:g} accepts it"
+        )
         return f"outputs differ: {error(distance)}; {beyond(distance)}{accepts}"
     return f"outputs {alike(distance)}"
 
