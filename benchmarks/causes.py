@@ -49,7 +49,7 @@ class Cause:
     tolerance: float | None = None
 
 
-class _Graph:
+class Graph:
     """A graph while it grows."""
 
     def __init__(self, *shape: int, dtype: int = TensorProto.FLOAT, opset: int = 17) -> None:
@@ -72,11 +72,11 @@ class _Graph:
     def random(self, *shape: int, dtype: str = "float32") -> str:
         return self.weight(self.rng.standard_normal(shape) * 0.05, dtype)
 
-    def save(self, path: Path, output: str, *, listed: bool = False) -> Path:
+    def save(self, path: Path, output: str, *, listed: bool = False, dtype: int | None = None) -> Path:
         inputs = list(self.inputs)
         if listed:
             inputs += [helper.make_tensor_value_info(w.name, w.data_type, w.dims) for w in self.weights]
-        outputs = [helper.make_tensor_value_info(output, self.dtype, None)]
+        outputs = [helper.make_tensor_value_info(output, dtype or self.dtype, None)]
         graph = helper.make_graph(self.nodes, "g", inputs, outputs, self.weights)
         imports = [helper.make_opsetid("", self.opset)]
         onnx.save(helper.make_model(graph, opset_imports=imports, ir_version=8), path / "m.onnx")
@@ -84,7 +84,7 @@ class _Graph:
 
 
 def _convolutions(path: Path, *, listed: bool = False) -> Path:
-    graph, value = _Graph(1, WIDTH, 40, 40), "x"
+    graph, value = Graph(1, WIDTH, 40, 40), "x"
     for _ in range(LAYERS):
         value = graph.node("Conv", value, graph.random(WIDTH, WIDTH, 3, 3), pads=[1, 1, 1, 1])
         value = graph.node("Relu", value)
@@ -93,7 +93,7 @@ def _convolutions(path: Path, *, listed: bool = False) -> Path:
 
 def _quantized(path: Path) -> Path:
     """Convolutions between pairs, as static quantization leaves them."""
-    graph, value = _Graph(1, WIDTH, 40, 40), "x"
+    graph, value = Graph(1, WIDTH, 40, 40), "x"
     scale, zero = graph.weight(0.05), graph.weight(128, "uint8")
     small, none = graph.weight(0.002), graph.weight(0, "int8")
     for _ in range(LAYERS):
@@ -107,7 +107,7 @@ def _quantized(path: Path) -> Path:
 
 
 def _grows(path: Path) -> Path:
-    graph = _Graph(1)
+    graph = Graph(1)
     table = graph.node("ConstantOfShape", graph.weight([512, 512, 512], "int64"))
     wide = graph.node("Expand", graph.weight([1.0]), graph.weight([256, 512, 256], "int64"))
     least = [graph.node("ReduceMax", value, keepdims=0) for value in (table, wide)]
@@ -115,7 +115,7 @@ def _grows(path: Path) -> Path:
 
 
 def _round_trips(path: Path) -> Path:
-    graph, value = _Graph(256, 4096), "x"
+    graph, value = Graph(256, 4096), "x"
     for _ in range(8):
         value = graph.node("Cast", value, to=TensorProto.FLOAT16)
         value = graph.node("Cast", value, to=TensorProto.FLOAT)
@@ -124,7 +124,7 @@ def _round_trips(path: Path) -> Path:
 
 
 def _gelus(path: Path) -> Path:
-    graph, value = _Graph(128, 1024, opset=16), "x"
+    graph, value = Graph(128, 1024, opset=16), "x"
     root, one, half = graph.weight(2**0.5), graph.weight(1.0), graph.weight(0.5)
     for _ in range(LAYERS):
         a = graph.node("Add", graph.node("Erf", graph.node("Div", value, root)), one)
@@ -134,7 +134,7 @@ def _gelus(path: Path) -> Path:
 
 def _norms(path: Path) -> Path:
     """Layer normalisations with a product in place of Pow, so that none is fused."""
-    graph, value = _Graph(128, 1024, opset=16), "x"
+    graph, value = Graph(128, 1024, opset=16), "x"
     eps, ones, zeros = graph.weight(1e-5), graph.weight(np.ones(1024)), graph.weight(np.zeros(1024))
     for _ in range(LAYERS):
         d = graph.node("Sub", value, graph.node("ReduceMean", value, axes=[-1]))
@@ -145,7 +145,7 @@ def _norms(path: Path) -> Path:
 
 
 def _norms_behind_products(path: Path) -> Path:
-    graph, value = _Graph(512, 32), "x"
+    graph, value = Graph(512, 32), "x"
     for _ in range(LAYERS):
         value = graph.node("Gemm", value, graph.random(32, 32))
         parts = [graph.weight(np.full(32, n)) for n in (1.0, 0.1, 0.1, 1.0)]
@@ -154,7 +154,7 @@ def _norms_behind_products(path: Path) -> Path:
 
 
 def _halves(path: Path) -> Path:
-    graph, value = _Graph(128, 512, dtype=TensorProto.FLOAT16), "x"
+    graph, value = Graph(128, 512, dtype=TensorProto.FLOAT16), "x"
     for _ in range(LAYERS):
         value = graph.node("Softmax", graph.node("MatMul", value, graph.random(512, 512, dtype="float16")))
     return graph.save(path, value)

@@ -37,7 +37,7 @@ class Defect:
         right: Settings without the defect, where that is in the defaults.
         target: Where it is a defect.
         external: The weights are put beside the model.
-        respelled: Whether it stays a defect where the model is written otherwise (``SPELLINGS``).
+        respelled: Whether it stays a defect where the model is written otherwise (``SPELLINGS``, ``VERSIONS``).
     """
 
     code: str
@@ -913,29 +913,34 @@ DEFECTS = {
         "WEB015", "wasm", right=Plan(settings={"web_build": "wasm"}), web_build="jspi"
     ),
 }
-DEFECTS |= {f"a Gelu, form {i}": Defect(code="GRA012", plant=_form(text)) for i, text in enumerate(GELUS, 1)}
+DEFECTS |= {
+    f"a Gelu, form {i}": Defect(code="GRA012", plant=_form(text, 9)) for i, text in enumerate(GELUS, 1)
+}
 DEFECTS |= {
     f"a HardSwish, form {i}": Defect(code="GRA017", plant=_form(text))
     for i, text in enumerate(HARD_SWISHES, 1)
 }
-DEFECTS |= {f"casts, form {i}": Defect(code="PRC004", plant=_form(text)) for i, text in enumerate(CASTS, 1)}
+DEFECTS |= {
+    f"casts, form {i}": Defect(code="PRC004", plant=_form(text, 13 if "Cast:16" in text else 9))
+    for i, text in enumerate(CASTS, 1)
+}
 DEFECTS |= {f"unrolled: {cell}": Defect(code="GRA010", plant=_unrolled_cell(cell)) for cell in CELLS}
 
 
 # --- defects beside the model ----------------------------------------------------------------------------------------
 
 
-def _beside(text: str, least: int = 13, **values: Any) -> Plant:
+def _beside(text: str, least: int = 9, most: int = 99, **values: Any) -> Plant:
     """Lines "a = Op b c" beside the model, from an input ``x`` to an output ``y``; ``values`` are constants.
 
     Args:
         text: The nodes; an attribute stands behind the operator, as "Op:name=1".
-        least: The version of the operators that they belong to.
+        least, most: The versions of the operators that they belong to.
         values: By the names in the text; a tuple of sizes, or of a type and sizes, stands for an input.
     """
 
     def plant(model: onnx.ModelProto) -> bool:
-        if _opset(model) < least:
+        if not least <= _opset(model) <= most:
             return False
         for name, value in values.items():
             if isinstance(value, tuple):
@@ -952,6 +957,9 @@ def _beside(text: str, least: int = 13, **values: Any) -> Plant:
             kind, *attributes = kind.split(":")
             pairs = {name: _number(number) for name, _, number in (a.partition("=") for a in attributes)}
             inputs = ["" if each == "-" else f"planted_{each}" for each in given]
+            if kind == "Unsqueeze" and _opset(model) < 13:
+                pairs["axes"] = [int(axis) for axis in np.ravel(values[given[1]])]
+                del inputs[1:]
             model.graph.node.append(
                 helper.make_node(kind, inputs, [f"planted_{each}" for each in outputs.split()], **pairs)
             )
@@ -1057,55 +1065,55 @@ BESIDE: dict[str, tuple[str, Sequence[Plant]]] = {
     "a bias with another scale": (
         "QNT011",
         (
-            _beside(f"{_AROUND}db = DequantizeLinear b sb; p = Gemm d dw db{_CLOSED}", **_SQUARE,
+            _beside(f"{_AROUND}db = DequantizeLinear b sb; p = Gemm d dw db{_CLOSED}", 10, **_SQUARE,
                     b=np.arange(16, dtype=np.int32), sb=np.float32(0.01)),
-            _beside(f"{_AROUND}db = DequantizeLinear b sb; p = Conv:pads=1,1,1,1 d dw db{_CLOSED}", **_IMAGE,
+            _beside(f"{_AROUND}db = DequantizeLinear b sb; p = Conv:pads=1,1,1,1 d dw db{_CLOSED}", 10, **_IMAGE,
                     b=np.arange(16, dtype=np.int32), sb=np.float32(0.01)),
             _beside(
                 f"{_AROUND}f = Identity d; g = Reshape f rows; db = DequantizeLinear b sb; p = Gemm g dw db{_CLOSED}",
-                **_SQUARE, b=np.arange(16, dtype=np.int32), sb=np.float32(0.01), rows=np.array([8, 16]),
+                10, **_SQUARE, b=np.arange(16, dtype=np.int32), sb=np.float32(0.01), rows=np.array([8, 16]),
             ),
         ),
     ),
     "a Gemm with alpha": (
         "QNT010",
         (
-            _beside(f"{_AROUND}db = DequantizeLinear b sb; p = Gemm:alpha=2.0 d dw db{_CLOSED}", **_SQUARE,
+            _beside(f"{_AROUND}db = DequantizeLinear b sb; p = Gemm:alpha=2.0 d dw db{_CLOSED}", 10, **_SQUARE,
                     b=np.arange(16, dtype=np.int32), sb=np.float32(0.125)),
         ),
     ),
     "a product behind a Flatten": (
         "QNT010",
         (
-            _beside(f"{_AROUND}f = Flatten d; p = MatMul f dw{_CLOSED}", **_SQUARE),
-            _beside(f"{_AROUND}f = Flatten:axis=-1 d; p = Gemm:transB=1 f dw{_CLOSED}", **_SQUARE),
+            _beside(f"{_AROUND}f = Flatten d; p = MatMul f dw{_CLOSED}", 10, **_SQUARE),
+            _beside(f"{_AROUND}f = Flatten:axis=-1 d; p = Gemm:transB=1 f dw{_CLOSED}", 11, **_SQUARE),
         ),
     ),
     "a bias at its ends": (
         "QNT012",
         (
-            _beside(f"{_AROUND}db = DequantizeLinear b sb; p = Gemm d dw db{_CLOSED}", **_SQUARE,
+            _beside(f"{_AROUND}db = DequantizeLinear b sb; p = Gemm d dw db{_CLOSED}", 10, **_SQUARE,
                     b=np.full(16, 2**31 - 1, np.int32), sb=np.float32(0.125)),
-            _beside(f"{_AROUND}db = DequantizeLinear b sb; p = Conv d dw db{_CLOSED}", **_IMAGE,
+            _beside(f"{_AROUND}db = DequantizeLinear b sb; p = Conv d dw db{_CLOSED}", 10, **_IMAGE,
                     b=np.full(16, -(2**31) + 1, np.int32), sb=np.float32(0.125)),
         ),
     ),
     "unlike channels under one scale": (
         "QNT014",
         (
-            _beside(f"{_AROUND}p = Conv d dw{_CLOSED}", **{**_IMAGE, "w": _unlike(16, 16, 3, 3)}),
-            _beside(f"{_AROUND}p = MatMul d dw{_CLOSED}", **{**_SQUARE, "w": _unlike(16, 16).T.copy()}),
-            _beside(f"{_AROUND}p = Gemm:transB=1 d dw{_CLOSED}", **{**_SQUARE, "w": _unlike(16, 16)}),
-            _beside("q s z = DynamicQuantizeLinear x; y = ConvInteger q w z", x=(1, 16, 8, 8),
+            _beside(f"{_AROUND}p = Conv d dw{_CLOSED}", 10, **{**_IMAGE, "w": _unlike(16, 16, 3, 3)}),
+            _beside(f"{_AROUND}p = MatMul d dw{_CLOSED}", 10, **{**_SQUARE, "w": _unlike(16, 16).T.copy()}),
+            _beside(f"{_AROUND}p = Gemm:transB=1 d dw{_CLOSED}", 10, **{**_SQUARE, "w": _unlike(16, 16)}),
+            _beside("q s z = DynamicQuantizeLinear x; y = ConvInteger q w z", 11, x=(1, 16, 8, 8),
                     w=_unlike(16, 16, 3, 3)),
         ),
     ),
     "weights dequantized at each call": (
         "QNT013",
         (
-            _beside("dw = DequantizeLinear w sw zw; y = Conv x dw", x=(1, 16, 8, 8),
+            _beside("dw = DequantizeLinear w sw zw; y = Conv x dw", 10, x=(1, 16, 8, 8),
                     w=_random(16, 16, 3, 3, kind=np.int8), sw=np.float32(0.25), zw=_MIDDLE),
-            _beside("dw = DequantizeLinear w sw; y = ConvTranspose x dw", x=(1, 16, 8, 8),
+            _beside("dw = DequantizeLinear w sw; y = ConvTranspose x dw", 10, x=(1, 16, 8, 8),
                     w=_random(16, 8, 2, 2, kind=np.int8), sw=np.float32(0.25)),
         ),
     ),
@@ -1120,7 +1128,7 @@ BESIDE: dict[str, tuple[str, Sequence[Plant]]] = {
     "large tensors in int64": (
         "PRC007",
         (
-            _beside("i = Cast:to=7 x; p = CumSum i axis; t = Transpose:perm=1,0 p; l = Less p t; y = Cast:to=1 l",
+            _beside("i = Cast:to=7 x; p = CumSum i axis; t = Transpose:perm=1,0 p; l = Less p t; y = Cast:to=1 l", 11,
                     x=("BOOL", (1, 512)), axis=np.array(1)),
             _beside("i = Cast:to=7 x; l = Less i wide; y = Cast:to=1 l", x=("INT32", (512, 512)),
                     wide=np.array(3)),
@@ -1129,11 +1137,11 @@ BESIDE: dict[str, tuple[str, Sequence[Plant]]] = {
     "rows scattered by elements": (
         "GRA023",
         (
-            _beside("u = Unsqueeze index one; e = Expand u shape; y = ScatterElements:axis=0 zeros e x", **_ROWS,
+            _beside("u = Unsqueeze index one; e = Expand u shape; y = ScatterElements:axis=0 zeros e x", 11, **_ROWS,
                     index=("INT64", (6,)), one=np.array([1])),
-            _beside("u = Reshape index column; e = Expand u shape; y = ScatterElements:axis=0 zeros e x", **_ROWS,
+            _beside("u = Reshape index column; e = Expand u shape; y = ScatterElements:axis=0 zeros e x", 11, **_ROWS,
                     index=("INT64", (6,))),
-            _beside("e = Tile index times; y = ScatterElements zeros e x", **_ROWS, index=("INT64", (6, 1)),
+            _beside("e = Tile index times; y = ScatterElements zeros e x", 11, **_ROWS, index=("INT64", (6, 1)),
                     times=np.array([1, 4])),
         ),
     ),
@@ -1144,15 +1152,16 @@ BESIDE: dict[str, tuple[str, Sequence[Plant]]] = {
             _beside("y = STFT x step - length", 17, x=(1, 400, 1), step=np.array(50), length=np.array(100)),
             _beside("y = STFT x step window", 17, x=(1, 400, 1), step=np.array(50),
                     window=np.ones(100, np.float32)),
-            _beside("y = DFT:axis=1 x length", 17, x=(1, 100, 1), length=np.array(100)),
+            _beside("y = DFT:axis=1 x length", 17, 19, x=(1, 100, 1), length=np.array(100)),
+            _beside("y = DFT x length", 20, x=(1, 100, 1), length=np.array(100)),
         ),
     ),
     "boxes without a threshold": (
         "GRA026",
         (
-            _beside("y = NonMaxSuppression boxes x most overlap", x=(1, 2, 16), boxes=_random(1, 16, 4),
+            _beside("y = NonMaxSuppression boxes x most overlap", 10, x=(1, 2, 16), boxes=_random(1, 16, 4),
                     most=np.array([8]), overlap=np.float32([0.5])),
-            _beside("y = NonMaxSuppression:center_point_box=1 x scores most", x=(1, 16, 4),
+            _beside("y = NonMaxSuppression:center_point_box=1 x scores most", 10, x=(1, 16, 4),
                     scores=_random(1, 2, 16), most=np.array([8])),
         ),
     ),
@@ -1167,8 +1176,8 @@ BESIDE: dict[str, tuple[str, Sequence[Plant]]] = {
     "an Einsum that is a product": (
         "GRA027",
         tuple(
-            _beside(f"y = Einsum:equation={equation} x {' '.join(f'w{i}' for i in range(len(shapes)))}", x=(2, 3, 4),
-                    **{f"w{i}": _random(*shape) for i, shape in enumerate(shapes)})
+            _beside(f"y = Einsum:equation={equation} x {' '.join(f'w{i}' for i in range(len(shapes)))}", 12,
+                    x=(2, 3, 4), **{f"w{i}": _random(*shape) for i, shape in enumerate(shapes)})
             for equation, shapes in (
                 ("abc,cd->abd", ((4, 5),)), ("abc,acd->abd", ((2, 4, 5),)), ("abc,adc->adb", ((2, 5, 4),)),
                 ("abc,abc->ab", ((2, 3, 4),)), ("abc,bcd->ad", ((3, 4, 5),)), ("abc,cd,de->abe", ((4, 5), (5, 6))),
@@ -1257,6 +1266,21 @@ def _both(*spellings: Callable[[onnx.ModelProto], None]) -> Callable[[onnx.Model
             each(model)
 
     return spell
+
+
+VERSIONS = range(9, 23)
+"""Versions of the operators in which defects are written from the start, where those have the operators."""
+
+
+def at_version(model: onnx.ModelProto, version: int) -> onnx.ModelProto | None:
+    """The model in another version of the operators; None where it cannot be converted."""
+    made = onnx.ModelProto()
+    made.CopyFrom(model)
+    try:
+        _converted(version)(made)
+    except (RuntimeError, onnx.version_converter.ConvertError):
+        return None
+    return made
 
 
 SPELLINGS: dict[str, Callable[[onnx.ModelProto], None]] = {

@@ -3,8 +3,9 @@
     python benchmarks/rule_mutations.py [MODEL ...] [--only CODE ...]
 
 Each defect is planted wherever a model has room for it, and each such model is written in ten ways: operands in another
-order, constants as nodes or as initializers, other versions of the operators, names, declared sizes. A defect is found
-where its rule fires that did not before. What fires above a note on the untouched models, however they are written, is
+order, constants as nodes or as initializers, other versions of the operators, names, declared sizes. Then it is planted
+once in each version of the operators from 9 to 22 to which the model can be converted. A defect is found where its rule
+fires that did not before. What fires above a note on the untouched models, however they are written, is
 printed, to be looked at by hand. Nothing is run.
 """
 
@@ -13,7 +14,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -28,7 +29,7 @@ from ortune.model.open import open_model
 from ortune.records import Host
 from ortune.rules import ABOUT_MODELS, Facts, Selection
 from ortune.targets.machine import Machine
-from planted_defects import DEFECTS, SPELLINGS, Defect, respelled
+from planted_defects import DEFECTS, SPELLINGS, VERSIONS, Defect, at_version, respelled
 from zoo import model_path
 
 HEALTHY = (
@@ -53,8 +54,9 @@ def main(names: Sequence[str], only: Sequence[str]) -> None:
     with TemporaryDirectory() as folder:
         for name in names:
             healthy = onnx.load(model_path(name))
-            for spelling in SPELLINGS:
-                model = respelled(healthy, spelling)
+            versions = {version: at_version(healthy, version) for version in VERSIONS}
+            for spelling in [*SPELLINGS, *versions]:
+                model = versions[spelling] if isinstance(spelling, int) else respelled(healthy, spelling)
                 untouched += model is not None
                 fired = {} if model is None else codes(model, Path(folder), Defect(code=""), host, asked)
                 wrong += [
@@ -63,23 +65,19 @@ def main(names: Sequence[str], only: Sequence[str]) -> None:
                     if severity != "note"
                 ]
             for title, defect in defects.items():
-                model = onnx.ModelProto()
-                model.CopyFrom(healthy)
-                if not defect.plant(model):
-                    continue
                 rule = rules.all_rules()[defect.code]  # asked whatever its tier
+                was: dict[int, tuple[str, str] | None] = {}
                 right = Defect(code="", plan=defect.right, target=defect.target)
-                was = codes(healthy, Path(folder), right, host, [rule])
-                for spelling in SPELLINGS if defect.respelled else list(SPELLINGS)[:1]:
-                    other = respelled(model, spelling)
-                    if other is None:
-                        continue
+                for writing, other, before in _planted(defect, healthy, versions):
+                    if id(before) not in was:
+                        was[id(before)] = codes(before, Path(folder), right, host, [rule]).get(defect.code)
                     after = codes(other, Path(folder), defect, host, [rule])
-                    hit = defect.code in after and after[defect.code] != was.get(defect.code)
+                    hit = defect.code in after and after[defect.code] != was[id(before)]
                     planted[title] += 1
                     found[title] += hit
                     if not hit:
-                        missed.append(f"{name}: {title}, {spelling}")
+                        missed.append(f"{name}: {title}, {writing}")
+            print(f"{name}: {found.total()} of {planted.total()} so far", file=sys.stderr, flush=True)
     print("| defect | rule | found | planted |\n|---|---|---|---|")
     for title, count in planted.items():
         print(f"| {title} | {DEFECTS[title].code} | {found[title]} | {count} |")
@@ -87,6 +85,28 @@ def main(names: Sequence[str], only: Sequence[str]) -> None:
     print(f"\nFound {found.total()} of {planted.total()} ({share:.1f} %).")
     print(f"{len(wrong)} findings above a note on {untouched} writings of {len(names)} untouched models:")
     print("\n".join([*wrong, "", "missed:", *missed]))
+
+
+def _planted(
+    defect: Defect, healthy: onnx.ModelProto, versions: Mapping[int, onnx.ModelProto | None]
+) -> Iterator[tuple[str, onnx.ModelProto, onnx.ModelProto]]:
+    """Each writing of the defect in a model: its name, the model, and the model without it."""
+    model = _with(defect, healthy)
+    for spelling in SPELLINGS if defect.respelled else list(SPELLINGS)[:1]:
+        other = model and respelled(model, spelling)
+        if other is not None:
+            yield spelling, other, healthy
+    for version, before in versions.items() if defect.respelled else ():
+        other = before and _with(defect, before)
+        if before is not None and other is not None:
+            yield f"in opset {version}", other, before
+
+
+def _with(defect: Defect, healthy: onnx.ModelProto) -> onnx.ModelProto | None:
+    """A copy of the model with the defect; None where it has no room for it."""
+    model = onnx.ModelProto()
+    model.CopyFrom(healthy)
+    return model if defect.plant(model) else None
 
 
 def codes(

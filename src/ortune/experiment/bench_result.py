@@ -72,6 +72,7 @@ def make_result(
         load=load_words(work),
         gap_ns=work.gap_ns,
         read_back=trials[-1].trial.done.read_back,
+        peak_in_turn=baseline.peak_in_turn,
         findings=(*baseline.findings, *growth),
         notes=tuple(notes),
         remarks=tuple(remarks([t.trial for t in trials], baseline.host.effective_cpus, own)),

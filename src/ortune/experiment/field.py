@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import msgspec
@@ -12,7 +12,7 @@ from ortune.errors import MeasurementError
 from ortune.experiment.limits import Limits
 from ortune.inputs import workload
 from ortune.inputs.trial_fixes import sizes_in_turn
-from ortune.records import FeedRef, Finding, Host, Measured, Outcome, Plan, Workload
+from ortune.records import FeedRef, Finding, Host, Measured, Outcome, PeakInTurn, Plan, Workload
 from ortune.report.answer_commands import IN_A_POD
 from ortune.rules import Facts
 from ortune.search.blocks import BASE, IDENTICAL, LETTERS, SPIKE
@@ -36,6 +36,7 @@ class Field:
         executor: Runs the arms; ``limits`` are those of its trials.
         notes: What is told with the answer; ``alerts`` are said before all else.
         findings: What was found on the way.
+        peak_in_turn: Peak memory over several sizes in turn, once that was asked.
     """
 
     def __init__(
@@ -54,6 +55,7 @@ class Field:
         self.notes: list[str] = []
         self.findings: list[Finding] = []
         self.alerts: list[Finding] = []
+        self.peak_in_turn: PeakInTurn | None = None
         self.work = load(self._proposed())
         self.refs: tuple[FeedRef, ...] = ()
         self.executor = Executor({}, self.work, scratch, log, machine)
@@ -112,23 +114,48 @@ class Field:
 
     def _vary_sizes(self) -> None:
         """Feeds several sizes in turn where sizes were guessed: memory that grows with a change shows only then."""
-        model, first = self.side.model.ir, self.executor.last
-        tries = sizes_in_turn(model, self.work)
-        for number, work in enumerate(tries):
-            refs = feeding.write_case_feeds(model, work, self.scratch / f"in-turn-{number}")
-            keep = not self.side.plan.is_web
-            if isinstance(
-                self.executor.trial(self.arm(BASE, refs=refs), runs=0, keep_outputs=keep), Measured
-            ):
-                self.work = work
-                sizes = "; ".join(case.name for case in work.cases)
-                self.note(
-                    f"memory grows when input sizes change, so {len(work.cases)} sizes are fed in turn: {sizes}"
-                )
-                return
+        first = self.executor.last
+        tries = sizes_in_turn(self.side.model.ir, self.work)
+        mix = self.first_that_runs(tries, runs=0, keep_outputs=not self.side.plan.is_web)
+        if mix is not None:
+            self.work = mix[0]
+            sizes = "; ".join(case.name for case in self.work.cases)
+            self.note(
+                f"memory grows when input sizes change, so {len(self.work.cases)} sizes are fed in turn: {sizes}"
+            )
+            return
         self.executor.last = first
         if tries:
             self.note("the model runs at no other size than this one, so memory is measured at one size")
+
+    def first_that_runs(
+        self,
+        mixes: Sequence[Workload],
+        *,
+        runs: int,
+        keep_outputs: bool = False,
+        fresh: bool = False,
+        begins: Callable[[], bool] = lambda: True,
+    ) -> tuple[Workload, Measured] | None:
+        """The first of several mixes of sizes that runs, with its trial; None where none does.
+
+        Args:
+            mixes: The best first.
+            runs: Timed runs of each size.
+            keep_outputs: Whether the trial's outputs stay.
+            fresh: Whether it runs whatever was recorded.
+            begins: Asked before each trial, whether there is time for it.
+        """
+        for number, mix in enumerate(mixes):
+            if not begins():
+                return None
+            refs = feeding.write_case_feeds(self.side.model.ir, mix, self.scratch / f"in-turn-{number}")
+            outcome = self.executor.trial(
+                self.arm(BASE, refs=refs), runs=runs, keep_outputs=keep_outputs, fresh=fresh
+            )
+            if isinstance(outcome, Measured):
+                return mix, outcome
+        return None
 
     def arm(
         self,

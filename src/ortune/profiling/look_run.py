@@ -7,6 +7,7 @@ from pathlib import Path
 import msgspec
 
 from ortune.errors import UsageError
+from ortune.experiment import memory_in_turn
 from ortune.experiment.baseline import Baseline
 from ortune.experiment.bench_result import load_words
 from ortune.experiment.first_run import settle
@@ -60,6 +61,7 @@ class FirstLook:
         self.budget_s = opened.terms.budget_s or 0.0
         self.work: Workload | None = None
         self.timing: LookTiming | None = None
+        self._timed: Measured | None = None
         self.profile: OperatorProfile | None = None
         self.headroom: Headroom | None = None
         self.busy = ""
@@ -97,6 +99,9 @@ class FirstLook:
         assert isinstance(first, Measured)
         self._measure(baseline, side, first)
         self.wrong_when_optimised = baseline.check.wrong_at(LEVEL.default, self.left_s * 1e9)
+        assert self.timing is not None and self._timed is not None
+        baseline.peak_in_turn = memory_in_turn.peak(baseline, self._timed, lambda: self.left_s * 1e9)
+        self.timing = msgspec.structs.replace(self.timing, peak_in_turn=baseline.peak_in_turn)
 
     def _count(self, work: Workload) -> None:
         if work is not self.work:
@@ -105,7 +110,8 @@ class FirstLook:
     def _measure(self, baseline: Baseline, side: Resolved, first: Measured) -> None:
         """One timed process and one profiled one, as far as the time allows."""
         base = baseline.arm(BASE)
-        self.timing = self._timing(first)
+        self._take(first)
+        assert self.timing is not None
         run_ns = self.timing.latency_ns * len(first.done.cases)
         trial_s = (first.elapsed_ns + (LEAST_RUNS - 1) * run_ns) / 1e9
         profile_s = 2 * trial_s  # one process with the profiler and one without
@@ -125,7 +131,7 @@ class FirstLook:
             baseline.executor.timing = _timing(run_ns, left_s - trial_s - (profile_s if both else 0.0))
             timed = baseline.require_measured(base, baseline.executor.trial(base))
             self.busy = seen(timed).busy or self.busy
-            self.timing = self._timing(timed)
+            self._take(timed)
             if profile_s > self.left_s:
                 self.needed_s = self.spent_s + profile_s
                 self.left_out.append(look_words.no_time_for(look_words.PROFILE, profile_s))
@@ -133,6 +139,9 @@ class FirstLook:
                 self._profile(baseline, side)
         else:
             self._profile(baseline, side)
+
+    def _take(self, trial: Measured) -> None:
+        self._timed, self.timing = trial, self._timing(trial)
 
     def _timing(self, trial: Measured) -> LookTiming:
         latency = figure(trial, "median")
@@ -170,7 +179,7 @@ class FirstLook:
             return
         self.busy = seen(outcome).busy or self.busy
         if not self.timing.warmed_up and isinstance(plain, Measured):
-            self.timing = self._timing(plain)
+            self._take(plain)
         self._read(side, outcome, plain)
 
     def _read(self, side: Resolved, outcome: Measured, plain: Outcome | None) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ortune.records.base import Record
 from ortune.records.finding import Finding
 from ortune.records.machine import Sensors, Side
-from ortune.records.measure import Failed
+from ortune.records.measure import Failed, PeakInTurn
 from ortune.records.protocol import ReadBack
 
 
@@ -103,6 +103,7 @@ class BenchResult(Record, frozen=True, kw_only=True):
         rows: One per input shape, in the order given. A shape that was not reached before a stop has no row.
         load: The load in words: callers, sessions and pauses.
         gap_ns: Pause of each caller after a request.
+        peak_in_turn: Peak memory with several sizes in turn; None if sizes are fixed or memory is unknown.
         remarks: Observations about the machine during the measurement.
         reproduce: The command that repeats the measurement.
     """
@@ -113,6 +114,7 @@ class BenchResult(Record, frozen=True, kw_only=True):
     load: str
     gap_ns: int = 0
     read_back: tuple[ReadBack, ...] = ()
+    peak_in_turn: PeakInTurn | None = None
     findings: tuple[Finding, ...] = ()
     notes: tuple[str, ...] = ()
     remarks: tuple[str, ...] = ()

@@ -7,7 +7,7 @@ from ortune.records.compare import Control
 from ortune.records.comparison import Comparison
 from ortune.records.finding import Finding
 from ortune.records.machine import Side
-from ortune.records.measure import Figures, OutputDifference
+from ortune.records.measure import Figures, OutputDifference, PeakInTurn
 from ortune.records.page import WatchedPage
 from ortune.records.plan import Plan
 from ortune.records.profile import ProfileResult
@@ -47,6 +47,7 @@ class DiagnoseResult(Record, frozen=True, kw_only=True):
         together: All compatible fixes together; None if fewer than two were measured.
         not_tried: Codes of findings whose fix needs permission, because it changes more than time.
         profile: Where the time goes; the basis of the findings.
+        peak_in_turn: Peak memory with several sizes in turn; None if sizes are fixed or memory is unknown.
         failed: Whether findings at ``--fail-on`` or above are left.
         page: The observed page, if a page was diagnosed instead of a model; ``side`` is then its first session.
         enough_s: The budget in seconds that is enough for the fixes that were not measured; 0 if all were.
@@ -62,6 +63,7 @@ class DiagnoseResult(Record, frozen=True, kw_only=True):
     not_tried: tuple[str, ...] = ()
     profile: ProfileResult | None = None
     controls: tuple[Control, ...] = ()
+    peak_in_turn: PeakInTurn | None = None
     notes: tuple[str, ...] = ()
     fail_on: str = "never"
     failed: bool = False

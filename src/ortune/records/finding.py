@@ -43,6 +43,20 @@ DEFAULT_WRONG, NOT_FINITE = "MSR012", "MSR013"
 """Codes of the two findings that come before all others: the outputs are wrong, or not finite."""
 
 
+class InBlocks(Record, frozen=True, kw_only=True):
+    """Repeated blocks that a finding is about: equal layers, or the steps of an unrolled loop.
+
+    Attributes:
+        blocks: Number of blocks with nodes of the finding.
+        copies: Number of equal blocks.
+        nodes: Nodes of the finding in the first of them.
+    """
+
+    blocks: int
+    copies: int
+    nodes: tuple[str, ...]
+
+
 class Finding(Record, frozen=True, kw_only=True):
     """A rule's statement about a model, a machine or a run.
 
@@ -51,6 +65,7 @@ class Finding(Record, frozen=True, kw_only=True):
         name: The rule's name, after the pattern that it finds.
         what: One sentence.
         where: Names of nodes, inputs, tensors or files.
+        blocks: The repeated blocks among these nodes; () if there are none.
         evidence: What was observed, if ``what`` does not contain it.
         share_ratio: The affected share of the run, an upper bound of the gain; None if unknown.
         share_from: Basis of that share: "profile" (a measured run) or "cost" (estimated from operations and bytes).
@@ -65,6 +80,7 @@ class Finding(Record, frozen=True, kw_only=True):
     code: str
     what: str
     where: tuple[str, ...] = ()
+    blocks: tuple[InBlocks, ...] = ()
     evidence: str = ""
     fix: str = ""
     name: str = ""

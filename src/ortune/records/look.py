@@ -7,6 +7,7 @@ from typing import Literal
 from ortune.records.base import Record
 from ortune.records.finding import Finding
 from ortune.records.machine import Runtime
+from ortune.records.measure import PeakInTurn
 from ortune.records.model import ModelInfo
 from ortune.records.ort_format import OrtFile
 from ortune.records.plan import Plan
@@ -76,6 +77,7 @@ class LookTiming(Record, frozen=True, kw_only=True):
         warmed_up: Whether there was a warm-up before the runs; if not, the budget was too small.
         flops_per_s: Floating-point operations of the model divided by that latency; None if unknown.
         peak_bytes: Peak resident memory of the process, interpreter included.
+        peak_in_turn: The same with several sizes in turn; None if sizes are fixed or memory is unknown.
         placement: Nodes by execution provider; empty for the CPU only, or if not reported.
     """
 
@@ -85,6 +87,7 @@ class LookTiming(Record, frozen=True, kw_only=True):
     first_run_ns: float
     load_ns: float
     peak_bytes: int | None = None
+    peak_in_turn: PeakInTurn | None = None
     flops_per_s: float | None = None
     placement: tuple[Placement, ...] = ()
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from ortune.records import BenchResult, BenchRow, Envelope, Estimate, Host, Plan, TailEstimate
-from ortune.report import finding_words
+from ortune.report import finding_words, memory_words
 from ortune.report.answer_commands import as_said, lines, profile_line, told_line, tune_line
 from ortune.report.checks import checks
 from ortune.report.compare_rows import setting
@@ -17,6 +17,7 @@ from ortune.report.sides import FIRST_LOAD
 
 MOST_DIGITS = 4
 SINGLE = "single observation"
+IN_TURN = "peak memory, sizes in turn"
 TIMES = ((1e9, "s"), (1e6, "ms"), (1e3, "us"), (1.0, "ns"))
 SIZES = ((2**30, "GiB"), (2**20, "MiB"), (1.0, "bytes"))
 
@@ -57,7 +58,7 @@ def figures(row: BenchRow, result: BenchResult) -> list[tuple[str, str, str]]:
         for name, value, interval in extremes(row)
     ]
     rows.append(("CPU time per request", *cpu_time(row.cpu_per_run_ns)))
-    rows.append(("peak memory", *memory(row.peak_bytes)))
+    rows += peak_memory(row, result)
     rows.append(("load time", *time(row.load_ns)))
     if row.first_load_ns is not None:
         rows.append((FIRST_LOAD, duration(row.first_load_ns), SINGLE))
@@ -111,6 +112,18 @@ def cpu_time(item: Estimate) -> tuple[str, str]:
 def memory(item: Estimate | None) -> tuple[str, str]:
     """A size and its interval."""
     return ("not known", "not available on this system") if item is None else _scaled(item, SIZES)
+
+
+def peak_memory(row: BenchRow, result: BenchResult) -> list[tuple[str, str, str]]:
+    """The peak of the timed processes, then that over several sizes in turn; or that one size was fed."""
+    value, interval = memory(row.peak_bytes)
+    peak = result.peak_in_turn
+    if peak is None:
+        return [("peak memory", value, interval)]
+    if peak.peak_bytes is None:
+        return [("peak memory", value, f"{interval}; {memory_words.beside(peak)}")]
+    in_turn = (IN_TURN, gibibytes(peak.peak_bytes), f"{SINGLE}, {memory_words.sizes(peak)}")
+    return [("peak memory", value, interval), in_turn]
 
 
 def throughput(item: Estimate) -> tuple[str, str]:
@@ -242,6 +255,11 @@ def _measured(result: BenchResult) -> list[Block]:
     return _figures(result) if len(result.rows) == 1 else _shapes(result)
 
 
+def _in_turn(result: BenchResult) -> list[Block]:
+    peak = result.peak_in_turn
+    return [Line(f"peak memory {memory_words.beside(peak)}", "faint")] if peak is not None else []
+
+
 def _figures(result: BenchResult) -> list[Block]:
     columns = [Column("", "label"), Column(""), Column("95 % interval", "text")]
     return [table(columns, figures(result.rows[0], result))]
@@ -267,6 +285,7 @@ def _shapes(result: BenchResult) -> list[Block]:
         _by_shape(rows, ["p50", *(tail_name(t) for t in tails[0])], latency),
         *([_by_shape(rows, ["mean", "min", "max"], ends)] if all(len(e) == 3 for e in ends) else []),
         _by_shape(rows, ["throughput", "load time", "first run", "CPU time", "peak memory"], rest),
+        *_in_turn(result),
         Line(f"p99 and beyond: {no_slo(result)}", "faint"),
     ]
 

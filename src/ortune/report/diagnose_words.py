@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Iterator
 
 from ortune.records import Comparison, DiagnoseResult, Envelope, Finding, TriedFix
-from ortune.report import finding_words, page_words, sides
+from ortune.report import finding_words, memory_words, page_words, sides
 from ortune.report import headline as heads
 from ortune.report.answer_commands import lines, told_line, with_budget, words_of
 from ortune.report.checks import trouble
@@ -24,7 +24,7 @@ from ortune.report.document import (
     stopped,
     table,
 )
-from ortune.report.numbers import change, enough, span, whole_percent
+from ortune.report.numbers import change, enough, memory, span, whole_percent
 from ortune.report.tune_headline import LONGEST_PLAN, counted
 
 _VERDICTS = {
@@ -228,6 +228,10 @@ def _details(result: DiagnoseResult) -> Iterator[tuple[str, str]]:
     if result.controls:
         troubled = "; ".join(text for text in map(trouble, result.controls) if text)
         yield "checks", troubled or "passed: A/A check, sensitivity check"
+    in_turn = memory_words.beside(result.peak_in_turn)
+    if in_turn:
+        alone = f"{memory(result.figures.peak_bytes)}; " if result.figures else ""
+        yield "peak memory", f"{alone}{in_turn}"
     for text in result.notes:
         yield "note", text
 

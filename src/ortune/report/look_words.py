@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from ortune.providers import short
 from ortune.records import Envelope, LookResult, ModelCost, OperatorTime, RepeatedRegion
-from ortune.report import finding_words, ort_format_words
+from ortune.report import finding_words, memory_words, ort_format_words
 from ortune.report.document import Code, Column, Document, Line, Pairs, Points, table
 from ortune.report.numbers import duration, memory, percent, size, three, whole_percent
 from ortune.report.placement_words import placed
@@ -143,8 +143,8 @@ def _regions(result: LookResult) -> list[RepeatedRegion]:
 
 
 def region_words(region: RepeatedRegion) -> str:
-    """Equal layers or steps, counted: "12 equal blocks of 58 nodes"."""
-    return f"{region.copies} equal blocks of {region.n_nodes} nodes"
+    """Equal layers or steps, counted: "12 repeated blocks of 58 nodes"."""
+    return f"{region.copies} repeated blocks of {region.n_nodes} nodes"
 
 
 def structure(result: LookResult) -> list[tuple[str, str]]:
@@ -174,7 +174,9 @@ def timing(result: LookResult) -> list[tuple[str, str]]:
     if t is None:
         return []
     also = [f"load time {duration(t.load_ns)}"]
-    also += [f"peak memory {memory(t.peak_bytes)}"] if t.peak_bytes is not None else []
+    in_turn = memory_words.beside(t.peak_in_turn)
+    changing = f" ({in_turn})" if in_turn else ""
+    also += [f"peak memory {memory(t.peak_bytes)}{changing}"] if t.peak_bytes is not None else []
     also += [f"{operations(t.flops_per_s)}/s"] if t.flops_per_s else []
     plan = result.plan.describe()
     also += [result.runtime.build] if result.runtime else []

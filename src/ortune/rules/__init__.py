@@ -6,7 +6,8 @@ its file. ``facts`` says what may be known; a rule is silent where what it needs
 shows what it means: ``BAD`` and ``GOOD`` in the text form of ONNX, or ``bad()`` and ``good()`` where text cannot; what
 it marks in the bad one is named ``bad...``. ``TIER`` says how much it is trusted, where that is not "stable",
 ``TARGET`` where its models are bad, where that is not the CPU, and ``JOINS`` whose findings it tells together: where it
-fires, these are silent. ``LAST`` is one whose fix others may name: what they name, it does not.
+fires, these are silent. ``LAST`` is one whose fix others may name: what they name, it does not. ``COUNTS_BLOCKS`` is
+one that says itself how often its nodes repeat; what all others name in repeated blocks is told by ``_blocks``.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from ortune.graph.shapes.known import remembering
 from ortune.providers import CPU
 from ortune.records import FUNCTIONAL_ONLY, Finding, Severity
 from ortune.rules import prize
+from ortune.rules._blocks import by_blocks, concerned
 from ortune.rules._examples import MARK, Example, example
 from ortune.rules.facts import Facts
 
@@ -68,6 +70,9 @@ FAMILIES = {
 ABOUT_MODELS = frozenset(FAMILIES) - {"environment", "measurement"}
 """Families of what is wrong with a model and how it is run; the others are about a machine and what was measured."""
 
+BLOCKS = "repeated blocks"
+"""What is left out where there is no time to look for them."""
+
 EVERY_RULE = "every rule"
 """What is left out where there is no time to begin with any."""
 
@@ -93,6 +98,7 @@ class Rule:
         target: Where its models are bad and good.
         joins: Codes of rules that each know a part of what it finds: said in one finding, and not beside it.
         last: Of its findings those are said alone whose rewrite no other rule names.
+        counts_blocks: Its findings say themselves how often their nodes repeat.
     """
 
     code: str
@@ -107,6 +113,7 @@ class Rule:
     target: str = CPU.target
     joins: tuple[str, ...] = ()
     last: bool = False
+    counts_blocks: bool = False
 
     @property
     def title(self) -> str:
@@ -152,6 +159,7 @@ def _rule(family: str, module: ModuleType) -> Rule:
         target=str(getattr(module, "TARGET", CPU.target)),
         joins=tuple(getattr(module, "JOINS", ())),
         last=bool(getattr(module, "LAST", False)),
+        counts_blocks=bool(getattr(module, "COUNTS_BLOCKS", False)),
     )
 
 
@@ -245,6 +253,9 @@ def found_by(asked: Sequence[Rule], facts: Facts) -> tuple[Finding, ...]:
     findings = tuple(
         finding for finding in findings if finding.code not in last or not _all_named(finding, named)
     )
+    own = {rule.code for rule in asked if rule.counts_blocks}
+    if facts.model is not None and concerned(findings, own) and facts.begins(BLOCKS):
+        findings = by_blocks(findings, facts.model.ir, own)
     if facts.profile is not None and facts.model is not None:
         findings = prize.estimated(findings, facts.model.ir, facts.profile)
     return tuple(sorted(findings, key=_weight))

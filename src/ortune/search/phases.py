@@ -60,6 +60,13 @@ LEAST_LOOK_S = _phase(
     "s",
     "a start and some runs: does latency depend on values?",
 )
+ROUND_RUNS = _phase(
+    "peak memory",
+    "bench, look, diagnose",
+    5.25,
+    "times a run",
+    "a round of half, once and twice the size; two to five rounds in one process, otherwise one size is fed",
+)
 PROFILE_BEFORE_RACE_SHARE = _phase(
     "profile",
     "tune",

@@ -18,6 +18,7 @@ import numpy as np
 
 from ortune import knobs
 from ortune.errors import Interrupted, MeasurementError, UsageError
+from ortune.experiment import memory_in_turn
 from ortune.experiment.bench_result import CaseTrial, make_result
 from ortune.experiment.first_run import settle
 from ortune.experiment.opening import Experiment
@@ -229,6 +230,7 @@ class _Run:
         self.looks = [one_case(first, i, baseline.work.gap_ns) for i in range(len(baseline.work.cases))]
         baseline.pilot.time_by(first, (warmup + runs) * run_ns(first), first.elapsed_ns)
         baseline.pilot.question_values(base, LOOK_SHARE * self.clock.left_s * 1e9)
+        memory_in_turn.measure(self.experiment, baseline, first)
         left = max(0.0, self.clock.left_s * 1e9) / len(baseline.work.cases)
         timings, costs = [], []
         for i, case in enumerate(baseline.work.cases):

@@ -13,6 +13,7 @@ import msgspec
 
 from ortune import monotonic, rules
 from ortune.errors import OrtuneError, UsageError
+from ortune.experiment import memory_in_turn
 from ortune.experiment.baseline import Baseline
 from ortune.experiment.first_run import settle
 from ortune.experiment.fixed_blocks import fit, holds
@@ -221,6 +222,7 @@ def _diagnose(options: Options, opened: Experiment, baseline: Baseline) -> Envel
     opened.replay.pass_on()
     findings = once("findings", tuple[Finding, ...], lambda: _findings(opened, baseline, profile))
     opened.replay.pass_on()
+    memory_in_turn.measure(opened, baseline, baseline.pilot.first)
     fixes = Fixes(opened, baseline, options.objective, options.seed)
     fixes.gather(findings, options.allowed)
     fixes.measure()
@@ -309,6 +311,7 @@ def _document(
         not_tried=tuple(fixes.not_tried),
         profile=profile,
         controls=tuple(fixes.controls),
+        peak_in_turn=baseline.peak_in_turn,
         notes=(
             *baseline.work.notes,
             *baseline.notes,

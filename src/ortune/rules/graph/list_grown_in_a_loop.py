@@ -18,7 +18,7 @@ import onnx
 import onnx.parser
 import onnx_ir as ir
 
-from ortune.graph.nodes import is_op
+from ortune.graph.nodes import is_op, source_of
 from ortune.model.graphs import graphs, name_of
 from ortune.records import Finding
 from ortune.rules._words import counted
@@ -71,11 +71,15 @@ def good() -> onnx.ModelProto:
 
 def find(facts: Facts) -> Iterator[Finding]:
     """In the bodies of loops."""
+    main = facts.model.ir.graph if facts.model else None
+    walked = graphs(facts.model.ir) if facts.model else ()
+    bodies = [graph for graph in walked if isinstance(graph, ir.Graph) and graph is not main]
+    carried = {value for body in bodies for value in body.inputs}
     insertions: list[ir.Node] = []
-    for graph in graphs(facts.model.ir) if facts.model else ():
-        if isinstance(graph, ir.Graph) and graph is not (facts.model and facts.model.ir.graph):
-            carried = set(graph.inputs)
-            insertions += [n for n in graph if is_op(n, "SequenceInsert") and n.inputs[0] in carried]
+    for node in (node for body in bodies for node in body):
+        if is_op(node, "SequenceInsert", "SequenceErase") and _source(node) in carried:
+            carried.update(node.outputs)  # what is put in after it copies the list again
+            insertions += [node] if is_op(node, "SequenceInsert") else []
     if insertions:
         yield Finding(
             code=CODE,
@@ -84,3 +88,7 @@ def find(facts: Facts) -> Iterator[Finding]:
             evidence="the time grows with the square of the number of iterations",
             fix="return each step's result as a scan output of the Loop",
         )
+
+
+def _source(node: ir.Node) -> ir.Value | None:
+    return None if node.inputs[0] is None else source_of(node.inputs[0])

@@ -17,7 +17,7 @@ from collections.abc import Iterator
 import onnx_ir as ir
 
 from ortune.graph.constants import constant_tensor, scalar
-from ortune.graph.nodes import input_of, is_op
+from ortune.graph.nodes import input_of, is_op, source_of
 from ortune.model.graphs import nodes
 from ortune.records import Finding
 from ortune.rules._words import counted, name_of
@@ -56,7 +56,8 @@ def _length(node: ir.Node) -> int:
     """The length of a transform; 0 where it is not a constant."""
     places = (3, 2) if is_op(node, "STFT") else (1,)
     for place in places:
-        value = input_of(node, place)
+        given = input_of(node, place)
+        value = None if given is None else source_of(given)
         if place == 2 and (window := constant_tensor(value)) is not None:
             return int(window.size)
         number = scalar(value)

@@ -31,6 +31,7 @@ from ortune.rules._words import short
 from ortune.rules.facts import Facts
 
 CODE = "GRA010"
+COUNTS_BLOCKS = True
 
 _STEPS = 32
 _WEIGHTS = 4  # of a graph that are followed: a cell has no more, and each takes a walk

@@ -17,7 +17,7 @@ from collections.abc import Iterator
 import onnx_ir as ir
 
 from ortune.graph.constants import constant_tensor
-from ortune.graph.nodes import is_op
+from ortune.graph.nodes import is_op, source_of
 from ortune.model.graphs import nodes
 from ortune.providers import CPU
 from ortune.records import Finding
@@ -59,7 +59,8 @@ def find(facts: Facts) -> Iterator[Finding]:
 
 
 def _of_one(node: ir.Node) -> bool:
-    weight = constant_tensor(node.inputs[1])
+    value = node.inputs[1]
+    weight = constant_tensor(source_of(value)) if value is not None else None
     if weight is None or weight.dtype != ir.DataType.FLOAT:
         return False
     shape = tuple(weight.shape.numpy())

@@ -18,6 +18,7 @@ import onnx_ir as ir
 
 from ortune.graph.attributes import cast_to
 from ortune.graph.constants import constant_tensor
+from ortune.graph.nodes import is_op
 from ortune.model.graphs import graphs, type_name
 from ortune.records import Finding
 from ortune.rules._words import are, plural
@@ -33,7 +34,7 @@ def find(facts: Facts) -> Iterator[Finding]:
     names: defaultdict[str, list[str]] = defaultdict(list)
     for graph in graphs(facts.model.ir, functions=False) if facts.model else ():
         for value in graph.initializers.values() if isinstance(graph, ir.Graph) else ():
-            tensor, users = constant_tensor(value), [node for node, _ in value.uses()]
+            tensor, users = constant_tensor(value), [*_readers(value)]
             if tensor is None or tensor.size < _LEAST or not users:
                 continue
             # Text has no width.
@@ -49,3 +50,12 @@ def find(facts: Facts) -> Iterator[Finding]:
             "which saves disk space but no memory",
             where=tuple(weights),
         )
+
+
+def _readers(value: ir.Value) -> Iterator[ir.Node]:
+    """Who reads a value, or a copy of it."""
+    for node, _ in value.uses():
+        if is_op(node, "Identity"):
+            yield from _readers(node.outputs[0])
+        else:
+            yield node

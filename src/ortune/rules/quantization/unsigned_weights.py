@@ -16,6 +16,7 @@ from collections.abc import Iterator
 import onnx_ir as ir
 
 from ortune.graph.constants import stored
+from ortune.graph.nodes import maker_of, source_of
 from ortune.model.graphs import nodes
 from ortune.providers import CPU
 from ortune.records import Finding
@@ -82,7 +83,7 @@ def quantized_weights(node: ir.Node) -> ir.TensorProtocol | None:
     if place is None or len(node.inputs) <= place:
         return None
     value = node.inputs[place]
-    maker = value.producer() if value is not None else None
+    maker = maker_of(value)
     if maker is not None and maker.op_type == "DequantizeLinear" and dequantized(node.inputs[0]):
         value = maker.inputs[0]
-    return stored(value)
+    return None if value is None else stored(source_of(value))

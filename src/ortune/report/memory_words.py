@@ -1,0 +1,26 @@
+"""Peak memory over several sizes in turn, in words: the same for every verb that shows a peak."""
+
+from __future__ import annotations
+
+from ortune.records import OneSize, PeakInTurn
+from ortune.report.numbers import memory
+
+_ONE_SIZE: dict[OneSize, str] = {
+    "given": "one size was fed, as given",
+    "refused": "one size was fed, because the model runs at no other",
+    "budget": "one size was fed, because the budget holds no process with several sizes",
+}
+
+
+def sizes(peak: PeakInTurn) -> str:
+    """The sizes that were fed in turn: "3 sizes in turn: frames=50; frames=100; frames=200"."""
+    return f"{len(peak.sizes)} sizes in turn: {'; '.join(peak.sizes)}"
+
+
+def beside(peak: PeakInTurn | None) -> str:
+    """What stands in brackets behind a peak memory; "" where the model's sizes are fixed."""
+    if peak is None:
+        return ""
+    if peak.peak_bytes is None:
+        return _ONE_SIZE[peak.one_size]
+    return f"{memory(peak.peak_bytes)} with {sizes(peak)}"

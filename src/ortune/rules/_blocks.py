@@ -1,0 +1,165 @@
+"""Findings on repeated blocks: equal layers or steps have one finding, which names the nodes of one block.
+
+A rule names every node that it is about. Of twelve equal layers that are twelve times the same names; here they become
+the nodes of the first block and the number of blocks. Findings that say the same of one block each become one.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+import msgspec
+import onnx_ir as ir
+
+from ortune.analysis.regions import regions
+from ortune.model.graphs import name_of, nodes
+from ortune.records import Finding, InBlocks
+from ortune.rules._words import listed
+
+LEAST_BLOCKS = 3
+"""Of fewer, all names are as short."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Place:
+    """Where a name stands.
+
+    Attributes:
+        region: Its number; ``copies`` are the blocks of the region.
+        block: In which of them.
+        position: In the block: which node, and which of its inputs for a weight (-1 for the node).
+    """
+
+    region: int
+    copies: int
+    block: int
+    position: tuple[int, int]
+
+
+def concerned(findings: Sequence[Finding], own: Collection[str]) -> bool:
+    """Whether any finding names enough to be about repeated blocks."""
+    named = Counter[str]()
+    for finding in findings:
+        if finding.code not in own:
+            named[finding.code] += len(finding.where)
+    return any(n >= LEAST_BLOCKS for n in named.values())
+
+
+def by_blocks(findings: Sequence[Finding], model: ir.Model, own: Collection[str]) -> tuple[Finding, ...]:
+    """The findings, those on repeated blocks in the words of one block.
+
+    Args:
+        findings: Of all rules.
+        model: What they are about.
+        own: Codes of rules that say themselves how often their nodes repeat.
+    """
+    places = _places(model)
+    if not places:
+        return tuple(findings)
+    return tuple(
+        finding if finding.code in own else _told(finding, places) for finding in _joined(findings, places)
+    )
+
+
+def _places(model: ir.Model) -> dict[str, _Place]:
+    """The names of nodes in repeated blocks, and of the weights that one block alone reads; none that two have."""
+    by_name: dict[str, ir.Node | None] = {}
+    for node in nodes(model):
+        name = name_of(node)
+        by_name[name] = None if name in by_name else node
+    places: dict[str, _Place] = {}
+    shared = set[str]()
+    for number, region in enumerate(regions(model)):
+        for at, name in enumerate(region.nodes):
+            block, position = divmod(at, region.n_nodes)
+            named = by_name.get(name)
+            if named is None:
+                continue
+            place = _Place(region=number, copies=region.copies, block=block, position=(position, -1))
+            places[name] = place
+            for i, value in enumerate(named.inputs):
+                weight = value.name if value is not None and value.is_initializer() else ""
+                if weight and weight not in by_name:
+                    other = places.get(weight)
+                    if other is not None and (other.region, other.block) != (number, block):
+                        shared.add(weight)
+                    places.setdefault(
+                        weight,
+                        _Place(region=number, copies=region.copies, block=block, position=(position, i)),
+                    )
+    return {name: place for name, place in places.items() if name not in shared}
+
+
+def _joined(findings: Sequence[Finding], places: Mapping[str, _Place]) -> list[Finding]:
+    """One finding in the place of those of a rule that say the same of one block each."""
+    alike: defaultdict[tuple[object, ...], list[Finding]] = defaultdict(list)
+    first_block = {(p.region, p.position): name for name, p in places.items() if p.block == 0}
+    names = {name: first_block.get((p.region, p.position), name) for name, p in places.items()}
+    for number, finding in enumerate(findings):
+        mine = [places[name] for name in finding.where if name in places]
+        key: tuple[object, ...] = (number,)
+        if mine and len(mine) == len(finding.where) and len({(p.region, p.block) for p in mine}) == 1:
+            plan = finding.plan.id if finding.plan else ""
+            said = [_translated(text, names) for text in (finding.what, finding.evidence, finding.fix)]
+            at = tuple(place.position for place in mine)
+            key = (finding.code, finding.severity, plan, *said, mine[0].region, at)
+        alike[key].append(finding)
+    return [_sum(some) for some in alike.values()]
+
+
+def _translated(text: str, names: Mapping[str, str]) -> str:
+    """A sentence with the first block's names in the place of another's."""
+    return re.sub(r"[^\s'(),;]+", lambda word: names.get(word[0], word[0]), text)
+
+
+def _sum(findings: Sequence[Finding]) -> Finding:
+    """The first of several, with the places and the shares of all."""
+    first = findings[0]
+    if len(findings) == 1:
+        return first
+    where = tuple(name for finding in findings for name in finding.where)
+    shares = [finding.share_ratio for finding in findings if finding.share_ratio is not None]
+    share = sum(shares) if len(shares) == len(findings) else None
+    return msgspec.structs.replace(first, where=where, share_ratio=share)
+
+
+def _told(finding: Finding, places: Mapping[str, _Place]) -> Finding:
+    """The finding with the blocks that it is about; as it is where these are few."""
+    regions_named: defaultdict[int, defaultdict[int, list[str]]] = defaultdict(lambda: defaultdict(list))
+    for name in dict.fromkeys(finding.where):
+        if name in places:
+            regions_named[places[name].region][places[name].block].append(name)
+    blocks, named = list[InBlocks](), set[str]()
+    for number in sorted(regions_named):
+        alike = _alike(regions_named[number], places)
+        copies = places[alike[0][0]].copies
+        if len(alike) >= max(LEAST_BLOCKS, copies / 2):
+            blocks.append(InBlocks(blocks=len(alike), copies=copies, nodes=tuple(alike[0])))
+            named.update(name for names in alike for name in names)
+    if not blocks:
+        return finding
+    rest = [name for name in finding.where if name not in named]
+    text = "; ".join([*map(_words, blocks), *([listed(rest)] if rest else [])])
+    all_names = listed(finding.where)
+    what = finding.what
+    what = what.replace(all_names, text) if all_names in what else f"{what}; {text}"
+    return msgspec.structs.replace(finding, what=what, blocks=tuple(blocks))
+
+
+def _alike(blocks: Mapping[int, list[str]], places: Mapping[str, _Place]) -> list[list[str]]:
+    """The names of each block, of those blocks in which the same places are named: the most that are alike."""
+    kinds: defaultdict[tuple[tuple[int, int], ...], list[list[str]]] = defaultdict(list)
+    for number in sorted(blocks):
+        names = sorted(blocks[number], key=lambda name: places[name].position)
+        kinds[tuple(places[name].position for name in names)].append(names)
+    return max(kinds.values(), key=len)
+
+
+def _words(blocks: InBlocks) -> str:
+    """The names of one block, and in how many they are: "/l0/Erf in each of 12 repeated blocks"."""
+    n = blocks.blocks
+    of = f"each of {n}" if n == blocks.copies else f"{n} of {blocks.copies}"
+    return f"{listed(blocks.nodes)} in {of} repeated blocks"

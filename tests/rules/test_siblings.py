@@ -1,0 +1,219 @@
+"""Kinds of trouble that users reported, each in other spellings than the one that its rule was written for."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+import numpy as np
+import onnx
+import onnx.parser
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+from rule_examples import HOST
+
+from ortune import rules
+from ortune.model.open import open_model
+from ortune.records import Finding
+from ortune.rules import Facts
+
+FLOAT = TensorProto.FLOAT
+PAIR = "q = QuantizeLinear (x, s, z)\n dx = DequantizeLinear (q, s, z)\n"
+CLOSED = "o = QuantizeLinear (p, s, z)\n y = DequantizeLinear (o, s, z)"
+
+
+def found(model: onnx.ModelProto | str, code: str, folder: Path) -> list[Finding]:
+    made = onnx.parser.parse_model(model) if isinstance(model, str) else model
+    onnx.save(made, folder / "m.onnx")
+    return rules.find_rule(code).findings(Facts(model=open_model(folder / "m.onnx")))
+
+
+def text(
+    body: str, *, x: str = "float[8,2] x", y: str = "float[8,2] y", weights: str = "", opset: int = 18
+) -> str:
+    return f'<ir_version: 8, opset_import: ["" : {opset}]> g ({x}) => ({y}) {weights} {{ {body} }}'
+
+
+# --- lists that grow in loops ----------------------------------------------------------------------------------------
+
+
+def loop(body: list[onnx.NodeProto], grown: str) -> onnx.ModelProto:
+    """A Loop that carries a list, and gives back one value of its body in its place."""
+    info, listed = helper.make_tensor_value_info, helper.make_tensor_sequence_value_info
+    graph = helper.make_graph(
+        [*body, helper.make_node("Identity", ["go"], ["on"])],
+        "body",
+        [info("i", TensorProto.INT64, []), info("go", TensorProto.BOOL, []), listed("list", FLOAT, None)],
+        [info("on", TensorProto.BOOL, []), listed(grown, FLOAT, None)],
+    )
+    nodes = [
+        helper.make_node("SequenceEmpty", [], ["first"]),
+        helper.make_node("Loop", ["n", "", "first"], ["all"], body=graph, name="loop"),
+        helper.make_node("ConcatFromSequence", ["all"], ["y"], axis=0),
+    ]
+    inputs = [info("x", FLOAT, [2, 4]), info("n", TensorProto.INT64, []), info("keep", TensorProto.BOOL, [])]
+    main = helper.make_graph(nodes, "g", inputs, [info("y", FLOAT, ["rows", 4])])
+    return helper.make_model(main, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+
+
+def insert(source: str, output: str) -> onnx.NodeProto:
+    return helper.make_node("SequenceInsert", [source, "x"], [output], name=f"insert_{output}")
+
+
+def branch(node: onnx.NodeProto) -> onnx.GraphProto:
+    outputs = [helper.make_tensor_sequence_value_info(node.output[0], FLOAT, None)]
+    return helper.make_graph([node], f"of_{node.output[0]}", [], outputs)
+
+
+GROWN = {
+    "behind a copy": ([helper.make_node("Identity", ["list"], ["copy"]), insert("copy", "a")], "a", ["insert_a"]),
+    "twice a step": ([insert("list", "a"), insert("a", "b")], "b", ["insert_a", "insert_b"]),
+    "on a condition": (
+        [helper.make_node("If", ["keep"], ["c"], then_branch=branch(insert("list", "a")),
+                          else_branch=branch(helper.make_node("Identity", ["list"], ["same"])))],
+        "c", ["insert_a"],
+    ),
+    "a new list in each step": (
+        [helper.make_node("SequenceEmpty", [], ["fresh"]), insert("fresh", "a")], "a", [],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("spelling", GROWN)
+def test_a_list_that_grows_in_a_loop(spelling: str, tmp_path: Path) -> None:
+    body, grown, names = GROWN[spelling]
+    where = [name for finding in found(loop(body, grown), "GRA024", tmp_path) for name in finding.where]
+    assert where == names
+
+
+# --- rows scattered by elements --------------------------------------------------------------------------------------
+
+ROWS = "float[8,4] zeros, float[3,4] x"
+STORED = "<int64[3,4] index = {1,1,1,1,5,5,5,5,2,2,2,2}>"
+MIXED = "<int64[3,4] index = {1,1,1,1,5,5,5,5,2,2,2,3}>"
+
+
+@pytest.mark.parametrize(
+    ("body", "weights", "named"),
+    [
+        ("y = ScatterElements <axis = 0> (zeros, index, x)", STORED, True),
+        ("i = Identity (index) y = ScatterElements <axis = -2> (zeros, i, x)", STORED, True),
+        ("y = ScatterElements <axis = 0> (zeros, index, x)", MIXED, False),
+        ("y = ScatterElements <axis = 1> (zeros, index, x)", STORED, False),
+    ],
+)
+def test_rows_scattered_by_elements(body: str, weights: str, named: bool, tmp_path: Path) -> None:
+    model = text(body.replace(") ", ")\n"), x=ROWS, y="float[8,4] y", weights=weights)
+    assert bool(found(model, "GRA023", tmp_path)) == named
+
+
+# --- spectra of odd lengths ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("length", "body", "named"),
+    [
+        (100, "n = Identity (length) y = STFT (x, step, , n)", True),
+        (60, "n = Constant <value = int64 {60}> () y = STFT (x, step, , n)", True),
+        (128, "n = Identity (length) y = STFT (x, step, , n)", False),
+    ],
+)
+def test_spectra_of_odd_lengths(length: int, body: str, named: bool, tmp_path: Path) -> None:
+    weights = f"<int64 step = {{50}}, int64 length = {{{length}}}>"
+    model = text(body.replace(") ", ")\n"), x="float[1,400,1] x", y="float[1,f,b,2] y", weights=weights)
+    (*_,) = findings = found(model, "GRA025", tmp_path)
+    assert bool(findings) == named
+    assert not named or f"length {length} samples" in findings[0].evidence
+
+
+# --- convolutions of one dimension -----------------------------------------------------------------------------------
+
+
+def row(copied: bool, kernel: tuple[int, ...]) -> onnx.ModelProto:
+    """Two convolutions whose weights are behind copies, or Constant nodes."""
+    weights = numpy_helper.from_array(np.ones((16, 16, *kernel), np.float32), "w")
+    first = (
+        helper.make_node("Identity", ["w"], ["v"])
+        if copied
+        else helper.make_node("Constant", [], ["v"], value=weights)
+    )
+    nodes = [first, helper.make_node("Conv", ["x", "v"], ["h"]), helper.make_node("Conv", ["h", "v"], ["y"])]
+    info = helper.make_tensor_value_info
+    shape = [1, 16, *[64] * len(kernel)]
+    graph = helper.make_graph(
+        nodes, "g", [info("x", FLOAT, shape)], [info("y", FLOAT, None)], [weights] if copied else []
+    )
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+
+
+@pytest.mark.parametrize("copied", [True, False])
+@pytest.mark.parametrize("kernel", [(3,), (3, 3)])
+def test_convolutions_of_one_dimension(copied: bool, kernel: tuple[int, ...], tmp_path: Path) -> None:
+    assert bool(found(row(copied, kernel), "LAY006", tmp_path)) == (len(kernel) == 1)
+
+
+# --- 8 bits ----------------------------------------------------------------------------------------------------------
+
+NUMBERS = "float s = {0.5}, uint8 z = {128}, int8[2,2] w = {1,2,3,4}, int8 t = {0}, float sb = {0.25}"
+ENDS = "int32[2] b = {8,2147483647}"
+
+
+@pytest.mark.parametrize(
+    ("product", "bias", "named"),
+    [
+        ("p = Gemm <beta = 0.5> (dx, dw, db)", "int32[2] b = {8,9}", "its beta is 0.5, not 1"),
+        ("p = Gemm <alpha = 2.0, transB = 1> (dx, dw, db)", "int32[2] b = {8,9}", "its alpha is 2, not 1"),
+        ("p = Gemm <alpha = 1.0, beta = 1.0> (dx, dw, db)", "int32[2] b = {8,9}", ""),
+    ],
+)
+def test_factors_of_a_product_between_pairs(product: str, bias: str, named: str, tmp_path: Path) -> None:
+    body = f"{PAIR}dw = DequantizeLinear (w, s, t)\n db = DequantizeLinear (b, sb)\n {product}\n {CLOSED}"
+    evidence = [f.evidence for f in found(text(body, weights=f"<{NUMBERS}, {bias}>"), "QNT010", tmp_path)]
+    assert evidence == ([named] if named else [])
+
+
+@pytest.mark.parametrize(
+    ("body", "bias", "named"),
+    [
+        ("c = Identity (b)\n db = DequantizeLinear (c, sb)\n y = Add (x, db)", ENDS, True),
+        ("y = QLinearConv (x, s, z, v, s, t, s, z, b)", ENDS, True),
+        ("y = QLinearConv (x, s, z, v, s, t, s, z, b)", "int32[2] b = {8,2147000000}", False),
+    ],
+)
+def test_a_bias_at_its_ends(body: str, bias: str, named: bool, tmp_path: Path) -> None:
+    conv = "QLinearConv" in body
+    sides = {"x": "uint8[1,2,4,4] x", "y": "uint8[1,2,4,4] y"} if conv else {}
+    weights = f"<{NUMBERS}, int8[2,2,1,1] v = {{1,2,3,4}}, {bias}>"
+    findings = found(text(body, weights=weights, **sides), "QNT012", tmp_path)
+    assert [finding.where for finding in findings] == ([("b",)] if named else [])
+
+
+UNLIKE = "127,0,1,2,90,1,60,100"
+
+
+@pytest.mark.parametrize(
+    ("body", "named"),
+    [
+        ("y = MatMulInteger (x, w, z, t)", True),
+        ("y = QLinearMatMul (x, s, z, w, s, t, s, z)", True),
+        ("y = QLinearMatMul (x, s, z, w, each, t, s, z)", False),
+    ],
+)
+def test_channels_under_one_scale(body: str, named: bool, tmp_path: Path) -> None:
+    weights = f"<float s = {{0.5}}, uint8 z = {{128}}, int8 t = {{0}}, int8[1,8] w = {{{UNLIKE}}}, "
+    weights += "float[8] each = {1,1,1,1,1,1,1,1}>"
+    kind = "int32" if "Integer" in body else "uint8"
+    model = text(body, x="uint8[4,1] x", y=f"{kind}[4,8] y", weights=weights)
+    assert bool(found(model, "QNT014", tmp_path)) == named
+
+
+@pytest.mark.parametrize("code", ["QNT003", "QNT009"])
+def test_weights_behind_a_copy_are_weights(code: str, tmp_path: Path) -> None:
+    kind, features = ("uint8", ("avx512_vnni",)) if code == "QNT003" else ("int8", ("avx2",))
+    product = "c = Identity (w)\n dw = DequantizeLinear (c, s, t)\n i = Identity (dw)\n p = MatMul (dx, i)"
+    body = f"{PAIR}{product}\n {CLOSED}"
+    weights = f"<float s = {{0.5}}, uint8 z = {{128}}, {kind}[2,2] w = {{100,2,3,4}}, {kind} t = {{0}}>"
+    onnx.save(onnx.parser.parse_model(text(body, weights=weights)), tmp_path / "m.onnx")
+    host = msgspec.structs.replace(HOST, features=features)
+    facts = Facts(model=open_model(tmp_path / "m.onnx"), host=host)
+    assert rules.find_rule(code).findings(facts)
