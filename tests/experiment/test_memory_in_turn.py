@@ -13,7 +13,7 @@ import ortune
 from ortune.records import PeakInTurn
 from ortune.report import memory_words
 
-ROOMY = "90s"
+ROOMY = "300s"
 """Holds a process beside a busy neighbour; the bench ends with its processes, the look with its steps."""
 OPEN = "float[1,f,80] x) => (float[1,f,80] y"
 FIXED = "float[1,9,80] x) => (float[1,9,80] y"
