@@ -22,6 +22,7 @@ from ortune.records import FeedRef, Headroom, LookTiming, Measured, OperatorProf
 from ortune.report import look_words
 from ortune.search.blocks import BASE
 from ortune.search.figures import figure
+from ortune.search.phases import LEAST_CHECKS_S
 from ortune.trace.operators import by_node, by_operator, kept_runs, run_time_ns
 from ortune.trace.ort_profile import read_profile
 from ortune.trials.executor import Arm, Timing
@@ -100,12 +101,16 @@ class FirstLook:
         self._measure(baseline, side, first)
         self.wrong_when_optimised = baseline.check.wrong_at(LEVEL.default, self.left_s * 1e9)
         assert self.timing is not None and self._timed is not None
-        baseline.peak_in_turn = memory_in_turn.peak(baseline, self._timed, lambda: self.left_s * 1e9)
+        baseline.peak_in_turn = memory_in_turn.peak(baseline, self._timed, self._spare_ns)
         self.timing = msgspec.structs.replace(self.timing, peak_in_turn=baseline.peak_in_turn)
 
     def _count(self, work: Workload) -> None:
         if work is not self.work:
             self.work, self.result = work, with_work(self.result, self.model, work)
+
+    def _spare_ns(self) -> float:
+        """Half of what the rules, which come after it, leave."""
+        return (self.left_s - LEAST_CHECKS_S) * 1e9 / 2
 
     def _measure(self, baseline: Baseline, side: Resolved, first: Measured) -> None:
         """One timed process and one profiled one, as far as the time allows."""
