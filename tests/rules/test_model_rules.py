@@ -362,7 +362,7 @@ def test_time_between_nodes_is_not_shared_by_what_is_in_a_body() -> None:
     body = ran("step", 0.4, calls=1000.0, inside="loop")
     facts = profile(ran("loop", 0.2), ran("a", 0.2), body, between_nodes=0.2)
     found = seen(facts)["time-between-nodes"]
-    assert "between 2 nodes" in found.what
+    assert "around 2 nodes" in found.what
 
 
 def integers(folder: Path, dtype: int) -> Facts:
