@@ -348,11 +348,11 @@ def _conditions(search: Search) -> str:
     share = float(np.median(waits))
     # A neighbour on a CPU that nobody waits for takes its clock and its caches all the same.
     others = [
-        each.load1 - (each.cpu_over_wall or 0.0)
-        if each.others_cpu_us is None
-        else each.others_cpu_us * 1e3 / max(1, each.elapsed_ns or t.elapsed_ns)
+        sensors.load1 - (sensors.cpu_over_wall or 0.0)
+        if sensors.others_cpu_us is None
+        else sensors.others_cpu_us * 1e3 / max(1, sensors.elapsed_ns or t.elapsed_ns)
         for t in _trials(search.calibration)
-        if (each := t.sensors).load1 is not None
+        if (sensors := t.sensors).load1 is not None
     ]
     beside = bool(others) and float(np.median(others)) >= NEIGHBOUR
     # What other guests of the same host do shows in no counter here: then a known wait is not found either.

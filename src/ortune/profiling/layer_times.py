@@ -33,7 +33,7 @@ def layer_times(baseline: Baseline, plan: Plan, path: Path) -> tuple[dict[str, f
         profiled_arm(baseline, baseline.arm("bits", plan=plan, model=path)),
     ]
     latency_ns = figure(baseline.pilot.first, "median") or 1e6
-    n_nodes = max(len(each.model.ir.graph) for each in sides)
+    n_nodes = max(len(side.model.ir.graph) for side in sides)
     keep = [baseline.scratch / f"layers-{number}.json" for number in range(2)]
     try:
         processes = profile(baseline, arms, runs_for(latency_ns, n_nodes, TIMED_NS), keep)
@@ -43,7 +43,7 @@ def layer_times(baseline: Baseline, plan: Plan, path: Path) -> tuple[dict[str, f
     finally:
         for place in keep:
             place.unlink(missing_ok=True)
-    before, after = (_by_node(baseline, *each) for each in zip(sides, processes, strict=True))
+    before, after = (_by_node(baseline, *pair) for pair in zip(sides, processes, strict=True))
     return before, after
 
 

@@ -85,8 +85,8 @@ def error(distance: OutputDifference) -> str:
         parts.append(f"cosine {likeness(distance.cosine)}")
     if distance.metric is not None and distance.metric_base is not None:
         parts.append(f"metric {distance.metric:.4g}, was {distance.metric_base:.4g}")
-        slices = [each for each in distance.task if each.slice and each.value < each.base]
-        parts += [f"{each.value:.4g} in {each.slice}" for each in slices]
+        slices = [part for part in distance.task if part.slice and part.value < part.base]
+        parts += [f"{part.value:.4g} in {part.slice}" for part in slices]
     return ", ".join(parts)
 
 

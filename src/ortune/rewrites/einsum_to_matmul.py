@@ -120,10 +120,10 @@ def _product(terms: Sequence[str], dims: Sequence[Dims], result: str) -> _Produc
         i, j = j, i
     sizes = {index: dims[place].get(index) for place in (i, j) for index in terms[place]}
     joined = _joined(terms[i], terms[j], kept)
-    known = {index: size for index in joined if isinstance(size := sizes[index], int)}
-    if len(known) < len(joined):
+    fixed = {index: size for index in joined if isinstance(size := sizes[index], int)}
+    if len(fixed) < len(joined):
         return "has dynamic sizes in indices that are summed together"
-    return _Product(places=(i, j), terms=(terms[i], terms[j]), kept=kept, sizes=known)
+    return _Product(places=(i, j), terms=(terms[i], terms[j]), kept=kept, sizes=fixed)
 
 
 def _kept(terms: Sequence[str], result: str, pair: Sequence[int]) -> str:
@@ -240,8 +240,8 @@ class _Writer:
             return self._node(
                 operator, [value], operator.lower(), ir.AttrInt64s("axes", list(axes)), *attributes
             )
-        held = self._editor.constant(self._at, f"{self._name}_axes", np.array(axes, np.int64))
-        return self._node(operator, [value, held], operator.lower(), *attributes)
+        tensor = self._editor.constant(self._at, f"{self._name}_axes", np.array(axes, np.int64))
+        return self._node(operator, [value, tensor], operator.lower(), *attributes)
 
     def _node(self, operator: str, inputs: Sequence[ir.Value], called: str, *attributes: ir.Attr) -> ir.Value:
         value = self._editor.node(self._at, operator, inputs, attributes, name=f"{self._name}_{called}")
