@@ -8,9 +8,7 @@ from collections.abc import Iterable
 from pathlib import Path, PurePosixPath
 
 from ortune import files
-from ortune.bundle.languages import languages
 from ortune.bundle.shared import INDEX, is_inside
-from ortune.bundle.web import FILES
 from ortune.errors import UsageError
 from ortune.records import BundleInfo
 
@@ -58,6 +56,10 @@ def require_intact(folder: Path, info: BundleInfo) -> None:
 
 
 def _read_by_ortune(names: Iterable[str]) -> list[str]:
+    # They bring the engine of all templates; every verb imports this module, and few of their runs read a bundle.
+    from ortune.bundle.languages import languages
+    from ortune.bundle.web import FILES
+
     for_people = {"report.html", "deploy", *FILES, *(language.file for language in languages())}
     return [name for name in names if PurePosixPath(name).parts[0] not in for_people]
 

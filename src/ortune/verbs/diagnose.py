@@ -58,7 +58,6 @@ from ortune.verbs._options import (
 )
 from ortune.verbs._quantities import seconds
 from ortune.verbs._session import experiment, go_on, keep
-from ortune.verbs._watched import watched
 
 FORMATS = ("text", "json", "github", "markdown", "html")
 STOPPING = "stopping after this block; results so far will be shown. Ctrl-C again stops immediately"
@@ -182,6 +181,8 @@ def _watch(options: Options, opened: Experiment) -> Envelope[DiagnoseResult]:
     watch = opened.watch
     began_s = monotonic.now_s()
     watch.line(f"watching {options.page}")
+    from ortune.verbs._watched import watched  # what talks to a browser, which no other diagnosis needs
+
     page, first = watched(options.page, options.in_browser, options.watch_s, opened.scratch, watch.stop)
     findings = tuple({(f.code, f.what): f for session in page.sessions for f in session.findings}.values())
     result = DiagnoseResult(
