@@ -1,6 +1,6 @@
 """Moves the ranges of activations into the weights that read them, before quantization.
 
-What it is: MatMul and Gemm that read a normalization, or a product, directly or through Relu, Mul and Add. Each channel
+What it is: MatMul and Gemm that read a normalisation, or a product, directly or through Relu, Mul and Add. Each channel
     in between is divided by a power of two in the scale of what computes it. The rows of the weights multiply it again.
     How far follows from the largest values on calibration inputs (SmoothQuant, with a strength of one half).
 Why it costs: in 8 bits one scale covers a whole activation. In transformers a few channels are a hundred times larger
@@ -26,7 +26,7 @@ from ortune.rewrites._base import Proposed, Rewrite
 from ortune.rewrites._marks import mend
 from ortune.rewrites._quantized import holds_quantised
 
-_NOTHING = "no MatMul or Gemm with constant weights follows a normalization or product"
+_NOTHING = "no MatMul or Gemm with constant weights follows a normalisation or product"
 _BEFORE = (
     "Add", "Gemm", "LayerNormalization", "MatMul", "Mul", "RMSNormalization", "Relu",
     "SimplifiedLayerNormalization", "SkipLayerNormalization", "SkipSimplifiedLayerNormalization",
