@@ -98,7 +98,7 @@ def test_first_screen_answers_how_much_how_sure_what_to_paste(rendered: dict[str
 def test_default_best_says_so_first(rendered: dict[str, str]) -> None:
     text = Page(rendered["default-best"]).text
     assert "Keep the default inconclusive: no gain confirmed among 7 configurations" in text
-    assert "Nothing to change: you already run the default." in text
+    assert "No change is proposed: you already run the default." in text
     assert "Block by block" not in text
 
 

@@ -199,7 +199,7 @@ def test_what_was_left_out_and_what_was_not_warmed_up_is_said() -> None:
     timing = LookTiming(latency_ns=5e9, n_runs=0, warmed_up=False, first_run_ns=5e9, load_ns=3e9)
     result = looked(timing=timing, profile=None, left_out=("the profile (about 40 s more)",)).result
     assert words.headline(result) == "5.00 s a run (the first run, not warmed up; a single observation)"
-    assert words.left_out(result) == "left out: the profile (about 40 s more)"
+    assert words.left_out(result) == "skipped: the profile (about 40 s more)"
 
 
 @pytest.mark.parametrize(

@@ -33,7 +33,7 @@ def no_time_for(what: str, more_s: float) -> str:
 
 
 def checks(left_out: Sequence[str]) -> str:
-    """Rules that were not asked."""
+    """Rules that were skipped."""
     return "1 check" if len(left_out) == 1 else f"{len(left_out)} checks"
 
 
@@ -236,8 +236,8 @@ def lesser(result: LookResult) -> list[str]:
 
 
 def left_out(result: LookResult) -> str:
-    """What the time did not allow."""
-    return "left out: " + "; ".join(result.left_out) if result.left_out else ""
+    """What was skipped for lack of time."""
+    return "skipped: " + "; ".join(result.left_out) if result.left_out else ""
 
 
 def operations(count: float) -> str:

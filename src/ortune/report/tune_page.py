@@ -59,7 +59,7 @@ def _paste(result: TuneResult) -> list[Block]:
     code = tune_words.code_lines(result.code) if not tune_facts.kept(result) else []
     return [
         Code(title="", lines=code),
-        Line("" if code else f"Nothing to change: you already run {default}."),
+        Line("" if code else f"No change is proposed: you already run {default}."),
         Line(f"The bundle, ready to ship: {result.bundle}" if result.bundle else "", "faint"),
     ]
 

@@ -1,5 +1,5 @@
 "use strict";
-// What a page can do beyond showing: copy what is meant to be copied, and sort tables that say that they can be.
+// Adds copy buttons to code and sorting to tables that allow it, and keeps options of commands on one line.
 (() => {
   const copied = async (block) => {
     try {
@@ -11,7 +11,16 @@
     }
     return true;
   };
+  const whole = (option) => {
+    const span = document.createElement("span");
+    span.className = "whole";
+    span.textContent = option;
+    return span;
+  };
   for (const pre of document.querySelectorAll("pre")) {
+    // Browsers break lines after a hyphen.
+    const parts = pre.firstElementChild.textContent.split(/(?<![\w-])(--[a-z][\w-]*)/);
+    pre.firstElementChild.replaceChildren(...parts.map((part, at) => (at % 2 ? whole(part) : part)));
     const button = document.createElement("button");
     button.type = "button";
     button.className = "copy";
