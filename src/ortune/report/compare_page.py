@@ -81,5 +81,5 @@ def _row(name: str, label: str, claim: Comparison, *, controlled: bool) -> list[
     return [
         Cell(f"{name} {label}", tone=tone),
         Cell(f"{name} against A: {text}", marks=(mark,)),
-        Cell(text, f"{sides.statistic(claim.estimand)}, {claim.n_blocks} blocks", "strong"),
+        Cell(text, f"{sides.statistic(claim.estimand)}, {heads.count(claim.n_blocks, 'block')}", "strong"),
     ]
