@@ -79,12 +79,10 @@ def headline(result: DiagnoseResult) -> str:
         of = " and ".join(dict.fromkeys(nearest.codes))
         outcome = "the one fix measured" if n == 1 else f"the best of {n} fixes measured"
         return _said(result, nearest, nearest.comparison, f"{outcome}, of {of}")
-    if not result.findings and result.profile is None and result.page is None:
-        return heads.headline(
-            "nothing-tested", "the model was not profiled", "rerun with a longer --budget; so far no findings"
-        )
     if not result.findings:
-        return heads.headline("nothing-tested", "no findings", "ortune tune tests every setting")
+        known = ("no findings", "ortune tune tests every setting")
+        unknown = ("the model was not profiled", "rerun with a longer --budget; so far no findings")
+        return heads.headline("nothing-tested", *(unknown if result.profile is None else known))
     return heads.headline(
         "nothing-tested", f"{number}, but no fix could be measured", next(iter(_steps(result)), ("", ""))[0]
     )
