@@ -8,7 +8,7 @@ from ortune.report.numbers import memory
 _ONE_SIZE: dict[OneSize, str] = {
     "given": "one size was fed, as given",
     "refused": "one size was fed, because the model runs at no other",
-    "budget": "one size was fed, because the budget holds no process with several sizes",
+    "budget": "one size was fed, because the budget is too small for a process with several sizes",
 }
 
 
