@@ -1,11 +1,13 @@
 """Real models raced with ``--targets auto``, and OpenVINO beside the CPU. One command, on a quiet machine:
 
     python benchmarks/targets_race.py                 # goes on after the rows that are there
+    python benchmarks/targets_race.py --minutes 12    # six models, raced alone, within that time
     python benchmarks/targets_race.py --table         # the tables alone
     python benchmarks/targets_race.py --models ppocrv4-det,magika --budget 300
 
 A row is written when its model is done, so a run that was stopped goes on with the next. OpenVINO is installed first,
-for auto races what is there. A model that a target does not run is a row too.
+for auto races what is there. A model that a target does not run is a row too. The tables are written into
+docs/results.md, between two marks, with the date and the versions.
 """
 
 from __future__ import annotations
@@ -13,6 +15,8 @@ from __future__ import annotations
 import argparse
 import json
 import tempfile
+import textwrap
+import time
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -22,14 +26,21 @@ import ortune
 from common import model_path
 from ortune.errors import OrtuneError
 from ortune.fleet import made
+from ortune.providers import short
 from ortune.records import Comparison
-from ortune.report.numbers import duration
+from ortune.report.numbers import duration, memory
 
 MODELS = (
     "ppocrv4-det", "ppocrv4-rec", "ppocrv2-cls", "magika", "minilm-int8", "basic-pitch", "oww-embedding",
     "light-squeezenet", "silero-vad", "piper-joe", "light-shufflenet", "light-resnet50",
 )  # fmt: skip
+FEW = ("ppocrv4-rec", "ppocrv2-cls", "oww-embedding", "basic-pitch", "magika", "minilm-int8")
+"""The models of a short run, in which each is tuned for the same time."""
+BETWEEN_S = 10.0
+"""Of a short run, what is kept for each model beside its budget: reading it, writing its bundle."""
 ROWS = Path(__file__).parent / "rows" / "targets_race.jsonl"
+PAGE = Path(__file__).resolve().parent.parent / "docs" / "results.md"
+MARKS = "<!-- targets_race -->", "<!-- end of targets_race -->"
 OPENVINO = "openvino"
 Row = dict[str, Any]
 
@@ -49,14 +60,22 @@ def raced(name: str, budget_s: float, store: Path) -> Row:
         model_path(name), targets="auto", budget=budget_s, store=store, output=store, force=True
     ).result
     wins = result.against_default
+    cost = next((cost for cost in result.costs if cost.shipped), None)
+    runtimes = (result.side.runtime, *([result.runtime] if result.runtime else []))
     return {
         "headline": result.headline,
         "plan": result.winner.describe(),
         "provider": result.winner.provider_names[0],
-        "gain": speed(wins),
+        "raced": [cost.provider for cost in result.costs],
+        "default": duration(result.default_figures.latency_ns),
+        "gain": speed(wins) if wins and wins.verdict == "faster" else "",
         "ratio": wins.ratio if wins and wins.verdict == "faster" else 1.0,
+        "load": f"{duration(cost.default_load_ns)} -> {duration(cost.load_ns)}" if cost else "",
+        "memory": f"{memory(cost.default_peak_bytes)} -> {memory(cost.peak_bytes)}" if cost else "",
         "adopts": " ".join(result.adoption.requirements) if result.adoption else "",
         "dropped": [note for note in result.not_tried if "no time" in note or "budget" in note],
+        "builds": [runtime.build for runtime in runtimes],
+        "conditions": result.conditions,
     }
 
 
@@ -81,10 +100,14 @@ def tables(rows: Sequence[Row]) -> str:
     """Both tables, each of the models that are done."""
     auto = [row for row in rows if row["kind"] == "auto"]
     other = [row for row in rows if row["kind"] == OPENVINO]
-    text = ["| model | provider | gain over the default | plan | to install |", "|---|---|---|---|---|"]
+    text = [
+        "| model | default | winner's provider | gain | load | memory | configuration |",
+        "|---|---|---|---|---|---|---|",
+    ]
     text += [
-        f"| {r['model']} | {r.get('provider', '')} | {r.get('gain') or r.get('error') or 'default is best'} "
-        f"| {r.get('plan', '')} | {r.get('adopts', '')} |"
+        f"| {r['model']} | {r.get('default', '')} | {short(r['provider']) if 'provider' in r else ''} "
+        f"| {r.get('gain') or r.get('error') or 'no gain confirmed'} | {r.get('load', '')} | {r.get('memory', '')} "
+        f"| {r.get('plan', '')} |"
         for r in auto
     ]
     ratios = [row["ratio"] for row in auto if "ratio" in row]
@@ -93,7 +116,10 @@ def tables(rows: Sequence[Row]) -> str:
         for ratio in ratios:
             product *= ratio
         text += ["", f"Geometric mean of {len(ratios)} models: {product ** (-1 / len(ratios)):.3f}x."]
-    text += ["", "| model | CPU | OpenVINO | gain | load |", "|---|---|---|---|---|"]
+    dropped = [f"{row['model']}: {note}" for row in auto for note in row.get("dropped", ())]
+    text += ["", f"Not raced for lack of time: {'; '.join(dropped)}."] if dropped else []
+    if other:
+        text += ["", "| model | CPU | OpenVINO | gain | load |", "|---|---|---|---|---|"]
     text += [
         f"| {r['model']} | {r.get('cpu', '')} | {r.get('openvino', '')} | {r.get('gain') or r.get('error')} "
         f"| {r.get('load', '')} |"
@@ -102,33 +128,64 @@ def tables(rows: Sequence[Row]) -> str:
     return "\n".join(text)
 
 
+def write(rows: Sequence[Row]) -> None:
+    """Puts the tables, with their date and versions, between the marks of the page."""
+    dates = sorted({row["at"][:10] for row in rows})
+    builds = sorted({build for row in rows for build in row.get("builds", ())})
+    budgets = sorted({f"{row['budget']:.0f} s" for row in rows if "budget" in row})
+    when = " to ".join(dict.fromkeys([dates[0], dates[-1]]))
+    head = (
+        f"`python benchmarks/targets_race.py`, {when}, tunes each model with `--targets auto` for "
+        f"{' or '.join(budgets)} ({', '.join(builds)}). Load and memory are those of the default and of the winner, "
+        "where that runs on another execution provider."
+    )
+    before, mark, rest = PAGE.read_text(encoding="utf-8").partition(MARKS[0])
+    _, end, after = rest.partition(MARKS[1])
+    if not end:
+        raise SystemExit(f"{PAGE} has no marks {MARKS[0]} and {MARKS[1]}")
+    lines = textwrap.fill(head, 118, break_on_hyphens=False)
+    text = f"### Raced by `tune`\n\n{lines}\n\n{tables(rows)}"
+    PAGE.write_text(f"{before}{mark}\n\n{text}\n\n{end}{after}", encoding="utf-8")
+
+
 def main() -> None:
-    """Runs what is missing, then prints the tables."""
+    """Runs what is missing, then prints the tables and writes them into the page."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--models", default=",".join(MODELS))
+    parser.add_argument("--models", default="")
+    parser.add_argument("--minutes", type=float, default=0.0, help="a short run, which ends within so many")
     parser.add_argument("--budget", type=float, default=180.0, help="seconds that each tune has")
     parser.add_argument("--rows", type=Path, default=ROWS)
     parser.add_argument("--table", action="store_true")
     asked = parser.parse_args()
+    chosen = asked.models.split(",") if asked.models else FEW if asked.minutes else MODELS
+    kinds = ("auto",) if asked.minutes else tuple(KINDS)
+    budget_s = 60 * asked.minutes / len(chosen) - BETWEEN_S if asked.minutes else asked.budget
+    ends = time.monotonic() + 60 * asked.minutes
     rows = [json.loads(line) for line in asked.rows.read_text().splitlines()] if asked.rows.exists() else []
     done = {(row["model"], row["kind"]) for row in rows}
-    missing = [(name, kind) for name in asked.models.split(",") for kind in KINDS if (name, kind) not in done]
+    missing = [(name, kind) for name in chosen for kind in kinds if (name, kind) not in done]
     if missing and not asked.table:
         made.require(OPENVINO, print)
     for name, kind in [] if asked.table else missing:
+        if asked.minutes and time.monotonic() + budget_s > ends:
+            print(f"{name} is left out: no time", flush=True)
+            continue
         row: Row = {"model": name, "kind": kind, "at": datetime.now(UTC).isoformat(timespec="seconds")}
+        row["budget"] = budget_s
         with tempfile.TemporaryDirectory() as folder:
             try:
-                row |= KINDS[kind](name, asked.budget, Path(folder))
+                row |= KINDS[kind](name, budget_s, Path(folder))
             except OrtuneError as error:
                 row["error"] = error.what.splitlines()[0][:160]
         rows.append(row)
         with asked.rows.open("a") as file:
             file.write(json.dumps(row) + "\n")
-        print(name, kind, row.get("gain") or row.get("error", ""), flush=True)
+        print(name, kind, row.get("gain") or row.get("error", "no gain confirmed"), flush=True)
     print(tables(rows))
+    if rows:
+        write(rows)
 
 
 if __name__ == "__main__":

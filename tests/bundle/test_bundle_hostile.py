@@ -129,6 +129,7 @@ def test_the_closed_list_is_that_of_the_settings() -> None:
         "web_force_cpu_nodes": "A;B",
         "web_free_dimensions": "batch=1;seq=2",
         "webgpu_force_cpu_nodes": "A\nB",
+        "node_placement": "CPUExecutionProvider(A,B);CUDAExecutionProvider(AB)",
         **{f"{own}_profile_{name}": "x:1x3,y:2" for own in ("trt", "rtx") for name in ("min", "opt", "max")},
     }
     for name, knob in knobs.all_knobs().items():

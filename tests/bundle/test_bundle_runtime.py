@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ast
+import os
 import platform
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +18,12 @@ from ortune import targets
 from ortune.bundle import format as bundle_format
 from ortune.errors import UsageError
 from ortune.fleet import made
+from ortune.fleet.here import SOFTWARE_GPU
 from ortune.records import ProviderSpec
+
+sys.path.append(str(Path(__file__).parents[1] / "targets"))
+
+from targets_here import discovered
 
 PROVIDERS = (ProviderSpec(name="OpenVINOExecutionProvider"),)
 CPU = "CPUExecutionProvider"
@@ -72,26 +79,35 @@ def runs_on_the_cpu_when_asked(bundle: Path) -> None:
     assert session.get_providers() == [CPU]
 
 
+@pytest.mark.parametrize("name", ["qnn", "webgpu"])
 def test_a_provider_of_a_wheel_of_its_own_is_registered_by_the_bundle(
-    tmp_path: Path, make_bundle: Bundle
+    name: str, tmp_path: Path, make_bundle: Bundle
 ) -> None:
-    found = made_runtimes.require("qnn")
-    qnn = targets.find("qnn")
-    assert found.emulated == (platform.machine() == "x86_64")
+    target = targets.find(name)
+    runtime, report = discovered(target)
+    if runtime is None or not report.usable:
+        pytest.skip(report.why)
+    found = made_runtimes.require(name)
+    assert name != "qnn" or found.emulated == (platform.machine() == "x86_64")
+    software = {key: value for key, value in os.environ.items() if key == SOFTWARE_GPU}
     feeds = {"x": np.random.default_rng(0).standard_normal((4, 64)).astype(np.float32)}
     adoption = made.adoption(found.runtime, made.find(None, print))
     bundle = make_bundle(
-        matmul(tmp_path / "m.onnx"), feeds, providers=qnn.providers, runtime=found.runtime, adoption=adoption
+        matmul(tmp_path / "m.onnx"),
+        feeds,
+        providers=target.providers,
+        runtime=found.runtime,
+        adoption=adoption,
     )
     ast.parse((bundle / "load.py").read_text(encoding="utf-8"), feature_version=(3, 8))
-    there = run_python(bundle / "load.py", python=found.runtime.python)
+    there = run_python(bundle / "load.py", python=found.runtime.python, **software)
     assert there.returncode == 0, there.stderr
-    assert f"with {qnn.provider.name}" in there.stdout
+    assert f"with {target.provider.name}" in there.stdout
     script = f"import ortune; print(ortune.load({str(bundle)!r}).get_providers())"
     source = str(Path(ortune.__file__).parents[1])
-    loaded = run_python("-c", script, python=found.runtime.python, PYTHONPATH=source)
-    assert loaded.stdout.strip().endswith(f"['{qnn.provider.name}', '{CPU}']"), loaded.stderr
+    loaded = run_python("-c", script, python=found.runtime.python, PYTHONPATH=source, **software)
+    assert loaded.stdout.strip().endswith(f"['{target.provider.name}', '{CPU}']"), loaded.stderr
     here = run_python(bundle / "load.py")
     assert here.returncode == 1
-    assert f"{qnn.provider.name} is not available here" in here.stderr
+    assert f"{target.provider.name} is not available here" in here.stderr
     runs_on_the_cpu_when_asked(bundle)

@@ -70,7 +70,10 @@ def sample(knob: Knob) -> Value:
 def example(knob: Knob) -> list[str]:
     """Every ``KNOB=VALUE`` of the docstring's example."""
     text = knobs.modules()[knob.name].__doc__ or ""
-    return re.findall(r"--set\s+([^\s`]+)", text.partition("Example:")[2].partition("References:")[0])
+    words = re.findall(
+        r"--set\s+('[^'`]+'|[^\s`]+)", text.partition("Example:")[2].partition("References:")[0]
+    )
+    return [word.strip("'") for word in words]
 
 
 def expected_level(knob: Knob) -> ReadBackLevel:

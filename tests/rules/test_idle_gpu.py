@@ -11,10 +11,13 @@ from typing import Any
 
 import msgspec
 import numpy as np
+import onnx
+import onnx.parser
 import pytest
 from rule_facts import CPU, plain
 
 from ortune import rules
+from ortune.model.open import open_model
 from ortune.profiling.nodes import Origins
 from ortune.profiling.result import result_of
 from ortune.records import Finding, MachinePeak, PageSeen, ProfileResult
@@ -97,6 +100,26 @@ def test_a_run_that_lasts_as_long_as_its_nodes_are_handed_over(tmp_path: Path) -
     assert next(iter(found(on_cuda(tmp_path, nodes, took=30, end=60_000)))).code == "PLC002"
     counting = [(name, "NonZero", provider) for name, _, provider in nodes]
     assert "PLC007" not in {each.code for each in found(on_cuda(tmp_path, counting, took=30, end=60))}
+
+
+@pytest.mark.parametrize(
+    ("dim", "when"), [("n", "for each new input shape"), (8, "once")], ids=["open", "fixed"]
+)
+def test_the_first_run_with_a_shape_is_a_term_of_the_sum(tmp_path: Path, dim: str | int, when: str) -> None:
+    result = on_cuda(tmp_path, [(f"n{i}", "Relu", CUDA) for i in range(40)], took=30, end=60)
+    assert result.variance is not None
+    _, *later = result.variance.runs_ns
+    (idle,) = found(result)
+    assert "the first run" not in idle.evidence  # as short as the others
+    slow = msgspec.structs.replace(result.variance, runs_ns=(later[0] + 750e6, *later))
+    path = tmp_path / "m.onnx"
+    text = f'<ir_version: 8, opset_import: ["": 17]> g (float[{dim}] x) => (float[{dim}] y) {{ y = Relu(x) }}'
+    onnx.save(onnx.parser.parse_model(text), path)
+    facts = {"model": open_model(path), "target": "cuda"}
+    idle = next(
+        f for f in found(msgspec.structs.replace(result, variance=slow), **facts) if f.code == "PLC007"
+    )
+    assert f"the first run takes 750 ms more than a steady one, {when}" in idle.evidence
 
 
 def test_nodes_on_the_cpu_in_the_middle_are_its_first_cause(tmp_path: Path) -> None:

@@ -2,16 +2,18 @@
 
 A package holds entries of the session's configuration, and options of providers that are plug-ins. Nothing else of a
 plan can be written there (ONNX Runtime ignores a number of threads), so a bundle whose plan has more has no manifest:
-loaded as a package it would not be what was measured. A hardware-bound model has none either, for a package does not
-look at the processor. The CPU is no second variant: a missing provider must be an error.
+loaded as a package it would not be what was measured. Nor has one that replays a captured graph, which needs buffers
+that stay on the device, or whose model is hardware-bound, for a package does not look at the processor. The CPU is no
+second variant: a missing provider must be an error.
 """
 
 from __future__ import annotations
 
 import json
 
-from ortune.bundle.settings import is_capture, providers
+from ortune.bundle.settings import providers
 from ortune.bundle.shared import as_text
+from ortune.knobs.captured_graph import captures
 from ortune.providers import CPU, find
 from ortune.records import BundleInfo
 
@@ -23,9 +25,9 @@ SCHEMA_VERSION = "1.0"
 
 def manifest(info: BundleInfo, custom_ops: tuple[str, ...] = ()) -> str:
     """The text of the manifest; "" where a package cannot hold the plan."""
-    entries = [s for s in info.applied if s.channel == "session_config" and not is_capture(s)]
+    entries = [s for s in info.applied if s.channel == "session_config"]
     others = [s for s in info.applied if s not in entries and s.channel != "provider_option"]
-    if others or custom_ops or info.hardware_bound or info.plan.is_web:
+    if others or custom_ops or info.hardware_bound or info.plan.is_web or captures(info.plan, info.applied):
         return ""
     (name, options), *rest = providers(info.plan, info.applied)
     beside = [own for own, _ in rest if own != CPU.name]

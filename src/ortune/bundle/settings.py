@@ -62,13 +62,15 @@ def providers(
             put_option(options_of[setting.provider], setting.key, as_text(setting.value))
     if not keeps_buffers:
         for name, options in options_of.items():
-            options.pop(find(name).graph_option, None)
+            if options.get(find(name).graph_option) == "1":
+                del options[find(name).graph_option]
     return list(options_of.items())
 
 
 def is_capture(setting: Applied) -> bool:
     """Whether it is a session's entry that replays captured runs, as DirectML's is; others' are provider options."""
-    return setting.channel == "session_config" and setting.key == find(setting.provider).graph_option
+    is_option = setting.channel == "session_config" and setting.key == find(setting.provider).graph_option
+    return is_option and as_text(setting.value) == "1"
 
 
 def tuned_on(host: Host | None) -> dict[str, Any]:

@@ -10,6 +10,7 @@ import msgspec
 from ortune import rewrites, targets
 from ortune.errors import RuntimeNotFound, UsageError
 from ortune.experiment.baseline import Baseline
+from ortune.experiment.hybrids import hybrids
 from ortune.fleet import made
 from ortune.knobs.facts import ModelFacts
 from ortune.knobs.knob import Objective
@@ -143,6 +144,9 @@ def propose_elsewhere(
             why = (outcome.what.strip().splitlines() or ["no message"])[0]
             refused.append(f"{plan.describe()} does not run this model ({outcome.reason}: {why[:240]})")
             continue
+        if targets.of(plan).emulated(outcome):
+            refused.append(f"{plan.describe()} runs on an emulated device here, so its times mean nothing")
+            continue
         baseline.live_with(outcome)
         more, too = propose_on(
             plan,
@@ -151,7 +155,8 @@ def propose_elsewhere(
             scope_of(baseline, plan, objective, allow),
         )
         own, without = _rewritten(baseline, plan, outcome, objective, allow, row)
-        proposed, refused = [*proposed, *more, *own], [*refused, *too, *without]
+        split, unsplit = _hybrids(baseline, plan, outcome)
+        proposed, refused = [*proposed, *more, *own, *split], [*refused, *too, *without, *unsplit]
     return proposed, tuple(refused)
 
 
@@ -177,6 +182,14 @@ def _rewritten(
             origin = f"rewrite {spec.name} on {on.describe()}: {reason}"
             plans.append(Proposed(plan=plan, origin=origin, prior=REWRITE_PRIOR))
     return plans, without_feature(baseline, on, ran, objective, allow)
+
+
+def _hybrids(baseline: Baseline, on: Plan, ran: Measured) -> tuple[list[Proposed], tuple[str, ...]]:
+    """Plans that keep a side of the graph on the CPU, where this run left nodes there between the provider's own."""
+    model, version = baseline.side.model, baseline.side.runtime_of(on).version_of(on)
+    if model.info.format == "ort" or on.is_web:
+        return [], ()
+    return hybrids(model.ir.graph, ran.done.placement, on, version)
 
 
 def gpu_features(ran: Measured) -> tuple[str, ...]:

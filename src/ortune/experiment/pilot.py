@@ -237,16 +237,20 @@ class Pilot:
         """Raises where nothing may be raced.
 
         Raises:
-            MeasurementError: The browser's GPU is software.
+            MeasurementError: The GPU or NPU is software.
         """
-        if self.functional_only:
-            raise MeasurementError(
-                "the browser emulates its GPU in software, so nothing is measured",
-                where=self._field.side.label,
-                do="use --headful on a machine with a GPU; "
-                f"ortune compare --b-target {WEBGPU.target} compares outputs here",
-                code="functional-only",
-            )
+        if not self.functional_only:
+            return
+        target = targets.of(self._field.side.plan)
+        in_page = target.provider.in_page
+        what = "the browser emulates its GPU in software" if in_page else "the CPU emulates the device"
+        do = f"use {'--headful on ' if in_page else ''}a machine with a GPU; "
+        raise MeasurementError(
+            f"{what}, so nothing is measured",
+            where=self._field.side.label,
+            do=f"{do}ortune compare --b-target {WEBGPU.target if in_page else target.name} compares outputs here",
+            code="functional-only",
+        )
 
     def question_values(self, base: Arm, most_ns: float = math.inf) -> None:
         """Times the baseline on several kinds of invented feed, and keeps what that tells.

@@ -12,6 +12,7 @@ from ortune import rules
 from ortune.bundle.snippet import python_lines
 from ortune.bundle.web import javascript_lines
 from ortune.experiment import quantising
+from ortune.experiment.provider_costs import provider_costs
 from ortune.experiment.tuning import Tuning
 from ortune.providers.web_wasm import PROVIDER as WASM  # what every browser runs
 from ortune.records import (
@@ -67,6 +68,7 @@ def make_result(run: Tuning) -> TuneResult:
     mended = _rewritable(run)
     enough_s = max(run.enough_s, run.checks_s)
     rows = candidates(search, run.entries, shipped, refused, exploring=run.exploring)
+    winner_figures = describe(won, estimand, alone, written) if won else None
     return TuneResult(
         side=msgspec.structs.replace(run.side.record, plan=Plan()),
         default=run.side.plan,
@@ -88,7 +90,8 @@ def make_result(run: Tuning) -> TuneResult:
         current=search.current,
         default_figures=default_figures,
         current_figures=describe(current, estimand, measured(search.alone, CURRENT)) if current else None,
-        winner_figures=describe(won, estimand, alone, written) if won else None,
+        winner_figures=winner_figures,
+        costs=provider_costs(run, shipped, winner_figures, default_figures),
         against_default=against_default,
         against_current=against_current,
         alone=search.comparison_alone(),

@@ -8,6 +8,7 @@ PROVIDER = Provider(
     wheel="onnxruntime-webgpu",
     systems=EVERYWHERE,
     plugin="onnxruntime-ep-webgpu",
+    ships=True,
     builds=(
         Build(
             wheel="onnxruntime-ep-webgpu",

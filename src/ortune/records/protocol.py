@@ -44,6 +44,7 @@ class TrialRequest(Record, frozen=True, kw_only=True):
         device_memory: What ONNX Runtime calls the memory of the plan's device, for values that stay there.
         captures: Runs are replayed from a graph that was captured on the device.
         gpu_tracer: What times kernels on the GPU beside the profile; "" is nothing.
+        name_nodes: Say which nodes each execution provider has, by name.
     """
 
     version: int = PROTOCOL_VERSION
@@ -65,6 +66,7 @@ class TrialRequest(Record, frozen=True, kw_only=True):
     device_memory: str = ""
     captures: bool = False
     gpu_tracer: str = ""
+    name_nodes: bool = False
 
 
 class Warm(Record, frozen=True, kw_only=True, tag="warm", tag_field="do"):
@@ -144,12 +146,14 @@ class Placement(Record, frozen=True, kw_only=True):
         n_nodes: Number of nodes when the graph was divided.
         n_parts: Number of connected parts; values are transferred between them.
         operators: Number of nodes by operator.
+        nodes: Names of the nodes, if requested.
     """
 
     provider: str
     n_nodes: int
     n_parts: int
     operators: dict[str, int] = {}
+    nodes: tuple[str, ...] = ()
 
 
 class GpuRun(Record, frozen=True, kw_only=True):

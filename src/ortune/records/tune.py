@@ -144,6 +144,27 @@ class PrecisionRow(Record, frozen=True, kw_only=True):
     why: str = ""
 
 
+class ProviderCost(Record, frozen=True, kw_only=True):
+    """Load time and memory of an execution provider, next to the default's: medians over trials, not claims.
+
+    Attributes:
+        device: The device that ran the model ("CPU", "NVIDIA GPU").
+        load_ns, default_load_ns: Session creation time: of the winner's provider one process at a time, of the others
+            in blocks, in which several processes load at once.
+        first_load_ns: The load that wrote a cache to disk; None without a cache.
+        shipped: Whether it is the winner's provider.
+    """
+
+    provider: str
+    device: str
+    load_ns: float
+    default_load_ns: float
+    first_load_ns: float | None = None
+    peak_bytes: float | None = None
+    default_peak_bytes: float | None = None
+    shipped: bool = False
+
+
 class Refused(Record, frozen=True, kw_only=True):
     """The configuration that looked fastest and is not shipped, with its result on fresh blocks.
 
@@ -205,6 +226,7 @@ class TuneResult(Answer, frozen=True, kw_only=True):
         runtime: The winner's runtime, if it is not the side's.
         placement: The winner's nodes by execution provider; empty for the CPU only.
         adoption: What is needed to use that runtime; None for the user's own.
+        costs: Load time and memory of each execution provider that was compared with the default's.
         precision: Results of quantized models, if they were allowed (--tolerance, --allow numerics).
         calibration: Calibration data of the quantized models; None for none.
         headroom: The remaining potential, from a profile of the default.
@@ -245,6 +267,7 @@ class TuneResult(Answer, frozen=True, kw_only=True):
     why: ProfileDifference | None = None
     runtime: Runtime | None = None
     adoption: Adoption | None = None
+    costs: tuple[ProviderCost, ...] = ()
     wrong_default: Plan | None = None
     placement: tuple[Placement, ...] = ()
     precision: tuple[PrecisionRow, ...] = ()

@@ -234,6 +234,7 @@ class Executor:
             custom_ops=self._workload.custom_ops,
             outputs_path=str(folder / "outputs") if keep else "",
             profile_path=str(folder / "profile") if profile else "",
+            name_nodes=not timing.warmup_runs,  # of a trial that is looked at, not timed
         )
         return Task(
             plan=arm.plan,

@@ -87,7 +87,7 @@ class Session(Trial):
         if threads_before is not None and threads_after is not None:
             self.added = (threads_after - threads_before) // len(self.sessions)
         _require_providers(self.sessions[0], request["providers"], ort.get_available_providers())
-        self.placement = _placement(self.sessions[0], request["providers"])
+        self.placement = _placement(self.sessions[0], request["providers"], request["name_nodes"])
         settings.files = None if files is None else (files, probes.files(request["applied"]) or 0)
 
     def make_callers(self) -> List[List[cases.Case]]:
@@ -146,19 +146,21 @@ def _require_providers(session: Any, requested: List[Dict[str, Any]], available:
         raise Stop("not-applied", what, missing[0])
 
 
-def _placement(session: Any, requested: List[Dict[str, Any]]) -> List[Dict[str, Any]]:
+def _placement(session: Any, requested: List[Dict[str, Any]], by_name: bool) -> List[Dict[str, Any]]:
     """Which nodes each provider has, where this version tells; one that was asked for must have some."""
     if not requested or not hasattr(session, PLACEMENT):
         return []
     placement: Dict[str, Dict[str, Any]] = {}
     for part in getattr(session, PLACEMENT)():
         mine = placement.setdefault(
-            part.ep_name, {"provider": part.ep_name, "n_nodes": 0, "n_parts": 0, "operators": {}}
+            part.ep_name, {"provider": part.ep_name, "n_nodes": 0, "n_parts": 0, "operators": {}, "nodes": []}
         )
         mine["n_parts"] += 1
         for node in part.get_nodes():
             mine["n_nodes"] += 1
             mine["operators"][node.op_type] = mine["operators"].get(node.op_type, 0) + 1
+            if by_name:
+                mine["nodes"].append(node.name)
     first = requested[0]["name"]
     if placement and first not in placement:
         what = "%s took none of the nodes: all run on %s" % (first, ", ".join(sorted(placement)))

@@ -180,7 +180,7 @@ class Language:
             "entries": [
                 (s.key, self.text_of(s.value))
                 for s in of(applied, "session_config")
-                if not is_bound(s) and (self.keeps_buffers or not is_capture(s))
+                if not is_bound(s) and not self._drops(s)
             ],
             "levels": any(s.key == "graph_optimization_level" for s in of(applied, "session_option")),
             "custom_ops": [self.custom_ops.format(self.quote(name)) + self.end for name in custom_ops],
@@ -222,7 +222,7 @@ class Language:
             option = self.options.get(setting.key, self.any_option)
             line = option[bool(setting.value)] if isinstance(option, tuple) else option
             line = line.format(self.number(setting.value), key=setting.key)
-        elif setting.channel == "session_config" and (self.keeps_buffers or not is_capture(setting)):
+        elif setting.channel == "session_config" and not self._drops(setting):
             line = self.config.format(self.quote(setting.key), self.text_of(setting.value))
         elif setting.channel == "env_allocator" and "env_allocator" not in self.lacks:
             line = self.config.format(self.quote("session.use_env_allocators"), self.quote("1"))
@@ -246,6 +246,10 @@ class Language:
 
     def _entry(self, form: str, setting: Applied) -> str:
         return form.format(self.quote(setting.key), self.text_of(setting.value)) + self.end
+
+    def _drops(self, setting: Applied) -> bool:
+        """Whether a setting replays a graph, which this code's calls give no buffers that stay on the device."""
+        return is_capture(setting) and not self.keeps_buffers
 
     def _has(self, setting: Applied) -> bool:
         """Whether the binding has this session option, with this value."""
@@ -289,7 +293,7 @@ class Language:
         cannot = lacked in self.lacks
         if lacked == "session_option":
             cannot = not self._has(setting)
-        elif is_capture(setting) and not self.keeps_buffers:
+        elif self._drops(setting):
             return INSTEAD["graph"]
         elif lacked == "session_config":
             lacked, cannot = "affinities", is_bound(setting) and "affinities" in self.lacks

@@ -6,8 +6,7 @@ Evidence: latency on the device, and threads counted at session creation.
 Fix and its safety: as many as there are fast cores, with ONNX Runtime's own pool at one thread that does not spin;
     exact.
 Example: ``--target xnnpack --set xnnpack_threads=4 --set intra=1 --set spin=0``
-References: ONNX Runtime documentation, "XNNPACK Execution Provider", ``intra_op_num_threads``. Not run on this
-    system.
+References: ONNX Runtime, ``intra_op_num_threads`` in xnnpack_execution_provider.h and .cc. Not run on this system.
 """
 
 from ortune.knobs.knob import OFTEN, Knob
@@ -21,7 +20,7 @@ KNOB = Knob(
     kind="int",
     minimum=1,
     maximum=4096,
-    default="provider's default",
+    default="as many as ONNX Runtime's own pool",
     summary="threads of XNNPACK",
     threads="intra",
     tries=("{cpus}", "{cpus/2}"),

@@ -6,8 +6,9 @@ Why it costs: one or several causes. Nodes without a GPU kernel run on the CPU, 
     needs tens of microseconds to launch the kernels of each node, however short they are. Inputs and outputs are
     transferred in each run. There is too little work to make up for that.
 Evidence: the kernel time where the profile has it; otherwise the time in which the host may wait for the device, which
-    is an upper limit. The causes follow, the largest first, with their shares of the run. This finding replaces
-    PLC001, PLC002, PLC003, PLC005, GRA005 and WEB007, which each cover one cause. Not reported on a software GPU.
+    is an upper limit. The causes follow, the largest first, with their shares of the run, and what the first run with a
+    shape takes beyond a steady one. This finding replaces PLC001, PLC002, PLC003, PLC005, GRA005 and WEB007, which each
+    cover one cause. Not reported on a software GPU.
 Fix and its safety: advice: remove the largest cause, and compare the same model on the CPU.
 Example: ``ortune compare model.onnx --a-target cuda --b-target cpu``, or ``ortune tune model.onnx --targets cpu,cuda``
 References: ONNX Runtime documentation, "Why is my model running slower on GPU than CPU?"; microsoft/onnxruntime#20142,
@@ -19,12 +20,14 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from statistics import median
 
 from ortune.printable import operand
 from ortune.providers import CPU, of_profile, of_target, profiled
 from ortune.providers.web_wasm import PROVIDER as WEB_WASM
 from ortune.providers.web_webgpu import PROVIDER as WEB_WEBGPU
 from ortune.records import Finding, ProfiledNode, ProfileResult
+from ortune.rules._providers import open_inputs
 from ortune.rules._words import percent, plural
 from ortune.rules.facts import Facts
 from ortune.rules.placement import islands_on_the_cpu
@@ -41,6 +44,8 @@ _STOPPING = (
 _MOSTLY = 0.5
 _WORTH_SAYING = 0.1
 _LITTLE_FLOPS = 1e7  # a CPU computes them in a millisecond
+_FEW = 4  # runs, beside which a first one says nothing
+_NEW_SHAPE = 2.0  # of a steady run, from which on the first is worth saying
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,7 +78,7 @@ def find(facts: Facts) -> Iterator[Finding]:
         what=f"the GPU computes for {'' if device_timed else 'at most '}{percent(computing_ns / plain_ns)} of the run, "
         "so the CPU may be faster",
         where=tuple(name for island in islands for name in island.where),
-        evidence="; ".join([cause.words for cause in causes] + _little_work(run)),
+        evidence="; ".join([*(cause.words for cause in causes), *_first_use(facts, run), *_little_work(run)]),
         share_ratio=1 - computing_ns / plain_ns,
         fix=f"{remedy}compare with the CPU: {_measured(facts, run, nodes)}",
     )
@@ -147,6 +152,18 @@ def _causes(
             ms = cause.share * run.wall_ns / 1e6
             words = f"{ms:.3g} of {run.wall_ns / 1e6:.3g} ms ({percent(cause.share)}) is {cause.words}"
             yield _Cause(share=cause.share, words=words, remedy=cause.remedy)
+
+
+def _first_use(facts: Facts, run: ProfileResult) -> list[str]:
+    """What the first run with a shape takes beyond a steady one: kernels are chosen and compiled, memory allocated."""
+    first_ns, *later_ns = run.variance.runs_ns if run.variance else (0.0,)
+    if len(later_ns) < _FEW or first_ns < _NEW_SHAPE * median(later_ns):
+        return []
+    when = "for each new input shape" if facts.model and open_inputs(facts) else "once"
+    return [
+        f"the first run takes {(first_ns - median(later_ns)) / 1e6:.3g} ms more than a steady one, {when} "
+        "(kernels are chosen and compiled, memory is allocated)"
+    ]
 
 
 def _little_work(run: ProfileResult) -> list[str]:

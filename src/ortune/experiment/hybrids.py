@@ -1,0 +1,161 @@
+"""Plans that keep one side of the graph on the CPU, where a provider left nodes there between its own.
+
+Each such island costs a copy there and back. With all that follows the islands on the CPU, or all that precedes them,
+the device has one region and the graph one border. Which side pays, and whether any does, the race tells.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import msgspec
+import onnx_ir as ir
+
+from ortune import knobs
+from ortune.knobs.cpu.node_placement import KNOB as PLACEMENT
+from ortune.knobs.facts import HEAVY
+from ortune.providers import CPU, short
+from ortune.records import Placement, Plan
+from ortune.search.proposals import Proposed
+
+PRIOR = 0.4
+MOST_CHARACTERS = 8192
+"""Of an entry of a session's configuration; ONNX Runtime refuses a longer one."""
+
+_BOUNDARIES = "/."
+_RESERVED = frozenset("();=,")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Node:
+    """A node of the main graph as it was placed.
+
+    Attributes:
+        names: What the placement calls it, and nodes that were made of it.
+        on_cpu: Where they are; None where the placement does not have them.
+    """
+
+    names: tuple[str, ...]
+    on_cpu: bool | None
+    heavy: bool
+    above: frozenset[int]
+
+
+def hybrids(
+    graph: ir.Graph, placement: Sequence[Placement], on: Plan, ort_version: str
+) -> tuple[list[Proposed], tuple[str, ...]]:
+    """Plans with one border between the device and the CPU; and why none, where there are islands.
+
+    Args:
+        graph: Of the model that ran.
+        placement: With the nodes' names, as its first run on the provider had it.
+        on: The plan that ran.
+        ort_version: Of the build.
+    """
+    nodes = _placed(graph, placement)
+    islands = _islands(nodes)
+    if not islands:
+        return [], ()
+    count = "1 node" if len(islands) == 1 else f"{len(islands)} nodes"
+    what = f"{count} on the CPU between nodes on {short(on.provider_names[0])}"
+    if old := knobs.too_old(PLACEMENT, ort_version):
+        return [], (f"{what}: {old}",)
+    users: defaultdict[int, list[int]] = defaultdict(list)
+    for number, node in enumerate(nodes):
+        for source in node.above:
+            users[source].append(number)
+    sides = {
+        "all after them": _reached(islands, users),
+        "all before them": _reached(islands, {i: node.above for i, node in enumerate(nodes)}),
+    }
+    plans = []
+    for side, on_cpu in sides.items():
+        kept = [i for i, node in enumerate(nodes) if node.on_cpu is False and i not in on_cpu]
+        moved = [i for i in on_cpu if nodes[i].on_cpu is False]
+        if not moved or not any(nodes[i].heavy for i in kept):
+            continue
+        value = _assignment(_names(nodes, moved), _names(nodes, kept), on.provider_names[0])
+        if value:
+            plan = msgspec.structs.replace(on, settings={**on.settings, PLACEMENT.name: value})
+            plans.append(Proposed(plan=plan, origin=f"{what}, {side} on the CPU too", prior=PRIOR))
+    return plans, () if plans else (f"{what}: no side of them can be kept on the CPU by node names",)
+
+
+def _placed(graph: ir.Graph, placement: Sequence[Placement]) -> list[_Node]:
+    """The nodes in the graph's order, each with where it was placed."""
+    by_name = {name: part.provider == CPU.name for part in placement for name in part.nodes if name}
+    own = {node.name or "" for node in graph}
+    names_of: defaultdict[str, list[str]] = defaultdict(list)
+    for name in by_name:
+        # An optimiser calls what it makes of a node by that node's name with more behind it.
+        origin = name if name in own else max((o for o in own if name.startswith(o)), key=len, default="")
+        names_of[origin].append(name)
+    numbers: dict[ir.Node, int] = {}
+    nodes: list[_Node] = []
+    for node in graph:
+        names = tuple(names_of[node.name]) if node.name else ()
+        sources = (value.producer() for value in node.inputs if value is not None)
+        nodes.append(
+            _Node(
+                names=names,
+                on_cpu=by_name[names[0]] if names else None,
+                heavy=node.op_type in HEAVY,
+                above=frozenset(numbers[source] for source in sources if source in numbers),
+            )
+        )
+        numbers[node] = len(numbers)
+    return nodes
+
+
+def _islands(nodes: Sequence[_Node]) -> set[int]:
+    """Nodes on the CPU that take from a device and give to one, through whatever is between."""
+    below_device: set[int] = set()
+    for i, node in enumerate(nodes):
+        if any(nodes[s].on_cpu is False or s in below_device for s in node.above):
+            below_device.add(i)
+    above_device: set[int] = set()
+    for i in reversed(range(len(nodes))):
+        if nodes[i].on_cpu is False or i in above_device:
+            above_device |= nodes[i].above
+    return {i for i in below_device & above_device if nodes[i].on_cpu}
+
+
+def _reached(start: Iterable[int], next_: Mapping[int, Iterable[int]]) -> set[int]:
+    reached, waiting = set(start), list(start)
+    while waiting:
+        for number in next_.get(waiting.pop(), ()):
+            if number not in reached:
+                reached.add(number)
+                waiting.append(number)
+    return reached
+
+
+def _names(nodes: Sequence[_Node], numbers: Iterable[int]) -> list[str]:
+    return [name for i in numbers for name in nodes[i].names]
+
+
+def _assignment(moved: Sequence[str], kept: Sequence[str], device: str) -> str:
+    """The setting that moves nodes to the CPU and no other; "" where parts of names cannot tell them apart."""
+    to_cpu = {_part(name, kept) for name in moved}
+    # A name within a longer one of a node that stays: the longer one decides.
+    to_device = {name for name in kept if any(part in name for part in to_cpu)}
+    rules = dict.fromkeys(to_cpu, CPU.name) | dict.fromkeys(to_device, device)
+    longest_first = sorted(rules, key=len, reverse=True)
+    wanted = {**dict.fromkeys(moved, CPU.name), **dict.fromkeys(to_device, device)}
+    told_apart = all(
+        rules[next(part for part in longest_first if part in name)] == provider
+        for name, provider in wanted.items()
+    )
+    if not told_apart or any(_RESERVED & set(part) or part.strip() != part for part in rules):
+        return ""
+    groups = [(CPU.name, sorted(to_cpu)), (device, sorted(to_device))]
+    value = ";".join(f"{provider}({','.join(parts)})" for provider, parts in groups if parts)
+    return value if len(value) <= MOST_CHARACTERS else ""
+
+
+def _part(name: str, kept: Sequence[str]) -> str:
+    """The shortest beginning of a name, up to a boundary, that is in no name of a node that stays; else all of it."""
+    ends = [i + 1 for i, character in enumerate(name) if character in _BOUNDARIES and i]
+    return next((name[:end] for end in ends if not any(name[:end] in other for other in kept)), name)

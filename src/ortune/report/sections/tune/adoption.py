@@ -1,0 +1,17 @@
+"""What the winner's execution provider takes, and where others that were raced came to."""
+
+from __future__ import annotations
+
+from ortune.records import Envelope, TuneResult
+from ortune.report import adoption_words
+from ortune.report.document import Block, Pairs
+
+ORDER = 45
+TITLE = "Execution providers"
+NOTE = "Session creation and peak memory are medians over trials: descriptions, not claims."
+
+
+def blocks(envelope: Envelope[TuneResult]) -> list[Block]:
+    """A row a fact; none where the default's provider alone was raced."""
+    result = envelope.result
+    return [Pairs(rows=[*adoption_words.rows(result), *adoption_words.elsewhere(result)])]

@@ -1,0 +1,81 @@
+"""What the winner's execution provider takes and where it loses: the same in every format."""
+
+from __future__ import annotations
+
+import golden
+import golden_tune
+import msgspec
+import pytest
+from golden_tune_parts import confirmed
+from pages import Page
+
+from ortune.records import Adoption, Candidate, Envelope, Plan, ProviderCost, ProviderSpec, TuneResult
+from ortune.report import adoption_words, markdown
+from ortune.report import tune_words as words
+from ortune.report.html import pages
+
+NAME = "OpenVINOExecutionProvider"
+PLAN = Plan(providers=(ProviderSpec(name=NAME),))
+COST = ProviderCost(
+    provider=NAME, device="CPU", load_ns=98e6, default_load_ns=12e6, first_load_ns=812e6, peak_bytes=231 * 2**20,
+    default_peak_bytes=90 * 2**20, shipped=True,
+)  # fmt: skip
+ADOPTION = Adoption(
+    requirements=("onnxruntime-openvino==1.24.1",), instead_of="onnxruntime", size_bytes=317 * 2**20,
+    licenses=("MIT License",),
+)  # fmt: skip
+
+
+@pytest.fixture
+def adopted() -> Envelope[TuneResult]:
+    usual = golden_tune.tuned()
+    runtime = msgspec.structs.replace(
+        usual.result.side.runtime, package="onnxruntime-openvino", ort_version="1.24.1", name="openvino"
+    )
+    return golden_tune.tuned(winner=PLAN, runtime=runtime, adoption=ADOPTION, costs=(COST,))
+
+
+def test_the_verdict_has_the_price_and_the_losses_in_every_format(adopted: Envelope[TuneResult]) -> None:
+    document = words.document(adopted)
+    for text in (golden.printed(document, 200), markdown.render(document), Page(pages.render(adopted)).text):
+        assert "pip install onnxruntime-openvino==1.24.1, in an environment without onnxruntime" in text
+        assert "(317 MiB on disk; MIT License)" in text
+        assert "CPU; session creation 98.0 ms (812 ms for the first, which compiles), default 12.0 ms" in text
+        assert "peak memory 231 MiB, default 90 MiB" in text
+        assert "session creation 8.17x the default's, peak memory 2.57x the default's" in text
+
+
+def test_a_shape_that_it_loses_is_a_loss_too(adopted: Envelope[TuneResult]) -> None:
+    mixed = golden_tune.KINDS["mixed"].result.cases
+    lost = msgspec.structs.replace(mixed[0], ratio=1.05, ratio_low=1.02, ratio_high=1.08)
+    result = msgspec.structs.replace(adopted.result, cases=(lost, *mixed[1:]))
+    assert dict(adoption_words.rows(result))["where it loses"].endswith(f", time at {lost.case} +5.0 %")
+
+
+def test_what_costs_no_more_loses_nowhere(adopted: Envelope[TuneResult]) -> None:
+    same = msgspec.structs.replace(COST, load_ns=12.1e6, peak_bytes=89 * 2**20)
+    rows = dict(adoption_words.rows(msgspec.structs.replace(adopted.result, costs=(same,))))
+    assert rows["where it loses"] == "nowhere, as far as it was measured"
+    unknown = msgspec.structs.replace(COST, peak_bytes=None)  # of a page
+    rows = dict(adoption_words.rows(msgspec.structs.replace(adopted.result, costs=(unknown,))))
+    assert "memory" not in rows["runs on"] + rows["where it loses"]
+
+
+def test_a_provider_that_was_not_taken_is_told_with_its_losses() -> None:
+    usual = golden_tune.tuned().result
+    plan = Candidate(plan=PLAN, origin="", fate="retired", why="slower", ratio=1.2, n_blocks=4)
+    cost = msgspec.structs.replace(COST, shipped=False)
+    result = msgspec.structs.replace(usual, candidates=(*usual.candidates, plan), costs=(cost,))
+    assert adoption_words.rows(result) == []
+    assert adoption_words.elsewhere(result) == [
+        (
+            "OpenVINO",
+            "not taken: +20.0 % at best in 4 blocks (exploratory); slower; "
+            "session creation 8.17x the default's, peak memory 2.57x the default's",
+        )
+    ]
+
+
+def test_the_default_on_its_own_provider_has_neither() -> None:
+    result = golden_tune.tuned(against_default=confirmed(0.9, 0.885, 0.917)).result
+    assert adoption_words.rows(result) == [] and adoption_words.elsewhere(result) == []
