@@ -17,9 +17,7 @@ def rows(result: TuneResult) -> list[tuple[str, str]]:
     adopted = [("adopting it", adopting(result.adoption))] if result.adoption else []
     if cost is None:
         return adopted
-    slower = [
-        f"{case.case} {change(case.ratio)}" for case in result.cases if case.ratio_low > 1
-    ]  # shown to be slower
+    slower = [f"{case.case} {change(case.ratio)}" for case in result.cases if case.ratio_low > 1]
     lost = [*_lost(cost), *([f"time at {', '.join(slower)}"] if slower else [])]
     return [
         *adopted,

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ortune.providers import short
 from ortune.records import (
-    Adoption,
     BudgetReport,
-    Candidate,
     Comparison,
     Guard,
     PlanStatus,
@@ -16,11 +13,11 @@ from ortune.records import (
     TradeRow,
     TuneResult,
 )
-from ortune.report import finding_words
+from ortune.report import adoption_words, finding_words
 from ortune.report.checks import GUARD_NAMES, control_words, guard_state
 from ortune.report.compare_rows import VERIFIED
 from ortune.report.document import Column
-from ortune.report.numbers import change, duration, memory, size, span
+from ortune.report.numbers import change, duration, memory, span
 from ortune.report.placement_words import placed
 from ortune.report.tune_facts import deciding, left_out
 from ortune.report.tune_headline import counted
@@ -38,39 +35,6 @@ FATES: dict[PlanStatus, str] = {
     "pruned": "part did not pay",
     "not-tried": "not tried",
 }
-
-
-def adopting(adoption: Adoption) -> str:
-    """What it takes to run with another build: the command, its size, its licence, and what it replaces."""
-    licenses = (
-        ", ".join(dict.fromkeys(license for license in adoption.licenses if license)) or "licence unknown"
-    )
-    place = (
-        f", in an environment without {adoption.instead_of}, whose place it takes"
-        if adoption.instead_of
-        else ""
-    )
-    cost = f"{size(adoption.size_bytes)} on disk; {licenses}"
-    return f"pip install {' '.join(adoption.requirements)}{place} ({cost})"
-
-
-def elsewhere(result: TuneResult) -> list[tuple[str, str]]:
-    """Each other execution provider that was raced and did not win: how far its best plan came, and where it loses."""
-    own = result.winner.provider_names
-    raced: dict[str, Candidate] = {}
-    for candidate in result.candidates:
-        name = candidate.plan.provider_names[0]
-        if name in own or name == result.default.provider_names[0] or candidate.ratio is None:
-            continue
-        best = raced.setdefault(name, candidate)
-        if candidate.ratio < (best.ratio or candidate.ratio):
-            raced[name] = candidate
-    rows = []
-    for name, best in raced.items():
-        assert best.ratio is not None
-        text = f"{change(best.ratio)} at best in {best.n_blocks} block{'' if best.n_blocks == 1 else 's'} (exploratory)"
-        rows.append((short(name), f"not taken: {text}{f'; {best.why}' if best.why else ''}"))
-    return rows
 
 
 def guard(item: Guard) -> str:
@@ -127,9 +91,7 @@ def details(result: TuneResult) -> list[tuple[str, str]]:
         runtimes = f"{result.runtime.build}; the default ran with {result.side.runtime.build}"
         rows.append(("runtime", runtimes))
     rows += [("placement", text) for text in placed(result.placement)]
-    if result.adoption is not None:
-        rows.append(("adopting it", adopting(result.adoption)))
-    rows += elsewhere(result)
+    rows += adoption_words.elsewhere(result)
     compared = deciding(result)
     if compared is not None:
         rows.append(("guards", "; ".join(guard(g) for g in compared.guards)))

@@ -9,7 +9,7 @@ import msgspec
 from ortune.printable import operand, visible
 from ortune.providers import of_target
 from ortune.records import Envelope, Figures, Plan, TuneResult
-from ortune.report import finding_words, precision_words
+from ortune.report import adoption_words, finding_words, precision_words
 from ortune.report import sides as two_sides
 from ortune.report.answer_commands import (
     change_line,
@@ -126,6 +126,7 @@ def document(envelope: Envelope[TuneResult]) -> Document:
             Line(said, _tone(result)),
             *(Line(text, "look") for text in limits(result)),
             figures_table(result),
+            Pairs(rows=adoption_words.rows(result)),
             explored(result),
             precision_words.side_by_side(result.precision),
             places(result.places),
