@@ -11,6 +11,7 @@ import msgspec
 from golden_tune_parts import ESTIMAND, WINNER, blocks, candidates, confirmed
 
 from ortune.records import (
+    Adoption,
     BudgetReport,
     Candidate,
     CaseResult,
@@ -24,6 +25,8 @@ from ortune.records import (
     OutputDifference,
     Plan,
     ProfileDifference,
+    ProviderCost,
+    ProviderSpec,
     Refused,
     RewriteSpec,
     SettingWorth,
@@ -395,8 +398,35 @@ def bare() -> Envelope:
     return Envelope(schema="ortune/tune/1", ortune="0.1.0", status="interrupted", result=result)
 
 
+def elsewhere() -> Envelope:
+    """A winner on another execution provider, whose build takes the place of the default's."""
+    name = "OpenVINOExecutionProvider"
+    runtime = msgspec.structs.replace(
+        golden.RUNTIME, package="onnxruntime-openvino", ort_version="1.24.1", name="openvino"
+    )
+    cost = ProviderCost(
+        provider=name,
+        device="CPU",
+        load_ns=98e6,
+        default_load_ns=12e6,
+        first_load_ns=812e6,
+        peak_bytes=231 * 2**20,
+        default_peak_bytes=90 * 2**20,
+        shipped=True,
+    )
+    adoption = Adoption(
+        requirements=("onnxruntime-openvino==1.24.1",),
+        instead_of="onnxruntime",
+        size_bytes=317 * 2**20,
+        licenses=("MIT License",),
+    )
+    plan = Plan(providers=(ProviderSpec(name=name),))
+    return tuned(winner=plan, runtime=runtime, adoption=adoption, costs=(cost,), settings=())
+
+
 KINDS: dict[str, Envelope] = {
     "winner": tuned(),
+    "elsewhere": elsewhere(),
     "default-best": default_best(),
     "exploratory": exploratory(),
     "not-confirmed": default_best(refused=refused(confirmed(0.99, 0.97, 1.01)), points=blocks(0.99)),

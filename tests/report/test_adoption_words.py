@@ -9,30 +9,15 @@ import pytest
 from golden_tune_parts import confirmed
 from pages import Page
 
-from ortune.records import Adoption, Candidate, Envelope, Plan, ProviderCost, ProviderSpec, TuneResult
+from ortune.records import Candidate, Envelope, TuneResult
 from ortune.report import adoption_words, markdown
 from ortune.report import tune_words as words
 from ortune.report.html import pages
 
-NAME = "OpenVINOExecutionProvider"
-PLAN = Plan(providers=(ProviderSpec(name=NAME),))
-COST = ProviderCost(
-    provider=NAME, device="CPU", load_ns=98e6, default_load_ns=12e6, first_load_ns=812e6, peak_bytes=231 * 2**20,
-    default_peak_bytes=90 * 2**20, shipped=True,
-)  # fmt: skip
-ADOPTION = Adoption(
-    requirements=("onnxruntime-openvino==1.24.1",), instead_of="onnxruntime", size_bytes=317 * 2**20,
-    licenses=("MIT License",),
-)  # fmt: skip
-
 
 @pytest.fixture
 def adopted() -> Envelope[TuneResult]:
-    usual = golden_tune.tuned()
-    runtime = msgspec.structs.replace(
-        usual.result.side.runtime, package="onnxruntime-openvino", ort_version="1.24.1", name="openvino"
-    )
-    return golden_tune.tuned(winner=PLAN, runtime=runtime, adoption=ADOPTION, costs=(COST,))
+    return golden_tune.KINDS["elsewhere"]
 
 
 def test_the_verdict_has_the_price_and_the_losses_in_every_format(adopted: Envelope[TuneResult]) -> None:
@@ -53,18 +38,21 @@ def test_a_shape_that_it_loses_is_a_loss_too(adopted: Envelope[TuneResult]) -> N
 
 
 def test_what_costs_no_more_loses_nowhere(adopted: Envelope[TuneResult]) -> None:
-    same = msgspec.structs.replace(COST, load_ns=12.1e6, peak_bytes=89 * 2**20)
+    (cost,) = adopted.result.costs
+    same = msgspec.structs.replace(cost, load_ns=12.1e6, peak_bytes=89 * 2**20)
     rows = dict(adoption_words.rows(msgspec.structs.replace(adopted.result, costs=(same,))))
     assert rows["where it loses"] == "nowhere, as far as it was measured"
-    unknown = msgspec.structs.replace(COST, peak_bytes=None)  # of a page
+    unknown = msgspec.structs.replace(cost, peak_bytes=None)  # of a page
     rows = dict(adoption_words.rows(msgspec.structs.replace(adopted.result, costs=(unknown,))))
     assert "memory" not in rows["runs on"] + rows["where it loses"]
 
 
-def test_a_provider_that_was_not_taken_is_told_with_its_losses() -> None:
+def test_a_provider_that_was_not_taken_is_told_with_its_losses(adopted: Envelope[TuneResult]) -> None:
     usual = golden_tune.tuned().result
-    plan = Candidate(plan=PLAN, origin="", fate="retired", why="slower", ratio=1.2, n_blocks=4)
-    cost = msgspec.structs.replace(COST, shipped=False)
+    plan = Candidate(
+        plan=adopted.result.winner, origin="", fate="retired", why="slower", ratio=1.2, n_blocks=4
+    )
+    cost = msgspec.structs.replace(adopted.result.costs[0], shipped=False)
     result = msgspec.structs.replace(usual, candidates=(*usual.candidates, plan), costs=(cost,))
     assert adoption_words.rows(result) == []
     assert adoption_words.elsewhere(result) == [
