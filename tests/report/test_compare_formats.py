@@ -9,7 +9,16 @@ import msgspec
 import pytest
 from facts import facts
 
-from ortune.records import Case, CaseResult, ComparedSide, Envelope, Gate, OutputDifference, Workload
+from ortune.records import (
+    Case,
+    CaseResult,
+    ComparedSide,
+    Envelope,
+    Gate,
+    NonFiniteOutput,
+    OutputDifference,
+    Workload,
+)
 from ortune.report import (
     compare_headline,
     compare_outputs,
@@ -162,6 +171,13 @@ def test_wrong_outputs_are_the_only_thing_told() -> None:
     text = " ".join(shown(envelope, 80).split())
     assert text.startswith("outputs differ: B's outputs are wrong, y differs by 0.3; nothing was timed")
     assert "latency 1" not in text
+    nonfinite = (NonFiniteOutput(name="y", n_elements=8, nonfinite_candidate=6, unusable_candidate=6),)
+    outputs = OutputDifference(ok=False, comparable=False, what="y is NaN", nonfinite=nonfinite)
+    no_numbers = golden.compared(comparison=None, outputs=outputs, wrong_sides=("B",), gate=None)
+    text = " ".join(shown(no_numbers, 80).split())
+    assert text.startswith(
+        "outputs differ: B's outputs are wrong, 'y' is NaN or infinite in 6 of 8 elements; "
+    )
     assert github.render(compare_words.document(envelope)).startswith("::error ")
 
 

@@ -72,12 +72,23 @@ def _wrong(result: CompareResult) -> str:
     """Whose outputs are wrong: nothing is claimed of what they take."""
     of = " and ".join(f"{name}'s" for name in result.wrong_sides)
     text = f"{of} outputs are wrong"
-    if result.name not in result.wrong_sides:
+    if result.name in result.wrong_sides:
+        text += _not_finite(result)
+    else:
         text += f", {result.name}'s are right" if result.outputs.ok else f", {result.name}'s differ"
     if result.comparison is None:
         return f"{text}; nothing was timed"
     both = sides.values(result.base_figures, result.new_figures, result.comparison)
     return f"{text}; no speed-up is claimed{f' ({both})' if both else ''}"
+
+
+def _not_finite(result: CompareResult) -> str:
+    """Which output of the new side is no number, and how much of it; "" where all are."""
+    for output in result.outputs.nonfinite:
+        if output.unusable_candidate:
+            n, of = output.nonfinite_candidate, output.n_elements
+            return f", {output.name!r} is NaN or infinite in {n} of {of} element{'' if of == 1 else 's'}"
+    return ""
 
 
 def claim(result: CompareResult) -> str:
