@@ -202,7 +202,7 @@ def _states(providers: Sequence[ProviderPartition]) -> Block:
     return table(
         (
             Column("provider", "label"), Column("model", "label"), Column("regions"), Column("nodes"), Column("work"),
-            Column("copied a run"), Column("verdict", "label"),
+            Column("copied a run"), Column("verdict", "text"),
         ),
         rows,
     )  # fmt: skip
