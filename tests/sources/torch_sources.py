@@ -157,6 +157,37 @@ def by_size():
     return BySize(), (torch.rand(2, 8),)
 
 
+class Left(nn.Module):
+    """One function of PyTorch that exporters write in parts at older opsets."""
+
+    def __init__(self, function):
+        super().__init__()
+        self.function = function
+
+    def forward(self, x):
+        return self.function(x)
+
+
+def tanh_gelu():
+    return Left(lambda x: nn.functional.gelu(x, approximate="tanh")), (torch.randn(2, 9, 16),)
+
+
+def plain_norm():
+    return Left(lambda x: nn.functional.layer_norm(x, (16,))), (torch.randn(2, 9, 16),)
+
+
+def attention():
+    return Left(lambda x: nn.functional.scaled_dot_product_attention(x, x, x)), (torch.randn(2, 4, 9, 16),)
+
+
+def swish_by_hand():
+    return Left(lambda x: x * nn.functional.relu6(x + 3) / 6), (torch.randn(2, 9, 16),)
+
+
+def swish():
+    return Left(nn.functional.hardswish), (torch.randn(2, 9, 16),)
+
+
 def write_pt2(path):
     """The ResNet as an exported program with an open batch."""
     module, inputs = resnet()

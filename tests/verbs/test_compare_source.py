@@ -109,7 +109,7 @@ def test_trees_of_each_library_take_turns_with_their_conversion(
 def a_side_is_its_conversion(source: str, converter: Converter, framework: str) -> None:
     """A source is converted, takes turns with the result, and has the same outputs."""
     python = python_of(converter)
-    converted = ortune.convert(source, output="model.onnx", source_python=python)
+    converted = ortune.convert(source, output="model.onnx", force=True, source_python=python)
     assert converted.verdict == "written", converted.summary()
     answer = compared(source, "model.onnx", a_runtime=python)
     result = answer.result

@@ -57,6 +57,35 @@ def test_a_source_is_converted_checked_and_tuned(
     assert told["versions"] == answer.result.versions and "sets of inputs" in told["checked"]
 
 
+@pytest.mark.parametrize(
+    ("source", "options", "rule", "better", "mended"),
+    [
+        ("swish", {"opset": 12, "exporter": "torchscript"}, "GRA004", "swish", {"opset": 18}),
+        ("plain_norm", {"opset": 16, "exporter": "torchscript"}, "GRA011", "plain_norm", {"opset": 17}),
+        ("tanh_gelu", {"opset": 19, "exporter": "torchscript"}, "GRA012", "tanh_gelu", {"opset": 20}),
+        ("attention", {}, "GRA013", "attention", {"opset": 23}),
+        ("swish_by_hand", {}, "GRA017", "swish", {}),
+    ],
+)  # fmt: skip
+def test_what_an_exporter_left_is_named_with_what_mends_it(
+    source: str,
+    options: dict[str, object],
+    rule: str,
+    better: str,
+    mended: dict[str, object],
+    folder: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(folder)
+    more = {"output": "left.onnx", "force": True, "source_python": python_of(TORCH)}
+    answer = ortune.convert(f"torch_sources:{source}", **options, **more)
+    (finding,) = (each for each in answer.result.findings if each.code == rule)
+    wanted = f"--opset {mended['opset']}" if mended else f"torch.nn.functional.hard{better}"
+    assert wanted in finding.fix and wanted in answer.summary()
+    answer = ortune.convert(f"torch_sources:{better}", **mended, **more)
+    assert answer.verdict == "written" and rule not in [each.code for each in answer.result.findings]
+
+
 def test_frozen_branches_are_found_by_other_values_and_sizes(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -35,18 +35,17 @@ SAVED = SourceOpened(
 )
 RELU = '<ir_version: 8, opset_import: ["" : 17]> g (float[2,8] x) => (float[2,8] y) { y = Relu(x) }'
 LEFT: list[tuple[ModuleType, int, str]] = [
-    (hard_swish_in_parts, 14, hard_swish_in_parts.BAD),
-    (layer_normalization_left_in_parts, 17, layer_normalization_left_in_parts.BAD),
-    (gelu_left_in_parts, 20, gelu_left_in_parts.BAD),
-    (attention_left_in_parts, 23, attention_left_in_parts.BAD),
+    (layer_normalization_left_in_parts, 17, "layer_norm"),
+    (gelu_left_in_parts, 20, "gelu"),
+    (attention_left_in_parts, 23, "scaled_dot_product_attention"),
 ]
-"""What was left, the first opset that has one operator for it, and a model that has it in parts."""
+"""What is left in parts, the first opset that has one operator for it, and the function that becomes that operator."""
 
 
-def found(model: onnx.ModelProto, folder: Path, exporter: str, source: SourceOpened) -> dict[str, Finding]:
+def found(model: onnx.ModelProto, folder: Path, source: SourceOpened = MODULE) -> dict[str, Finding]:
     """The findings by their code."""
     onnx.save(model, folder / "m.onnx")
-    findings = _exported.findings(open_model(folder / "m.onnx"), exporter, source, "mine:net")
+    findings = _exported.findings(open_model(folder / "m.onnx"), source, "mine:net")
     return {finding.code: finding for finding in findings}
 
 
@@ -57,35 +56,42 @@ def at(text: str, opset: int) -> onnx.ModelProto:
     return model
 
 
-@pytest.mark.parametrize(("module", "opset", "text"), LEFT)
+@pytest.mark.parametrize(("module", "opset", "function"), LEFT)
 def test_what_was_left_is_named_with_the_opset_that_has_one_operator_for_it(
-    module: ModuleType, opset: int, text: str, tmp_path: Path
+    module: ModuleType, opset: int, function: str, tmp_path: Path
 ) -> None:
     code = rule_of(module).code
-    for exporter, source in (("dynamo", MODULE), ("torchscript", MODULE), ("tf2onnx", SAVED)):
-        finding = found(at(text, opset - 1), tmp_path, exporter, source)[code]
-        assert finding.fix == f"export it again: ortune convert mine:net --opset {opset} --force"
-    # Where the opset is new enough, the other exporter may do better; where there is none, the rule's own words stay.
-    by_script = found(at(text, opset), tmp_path, "torchscript", MODULE)[code]
-    assert by_script.fix == "export it again: ortune convert mine:net --exporter dynamo --force"
-    for exporter, source in (("dynamo", MODULE), ("tf2onnx", SAVED)):
-        assert "ortune convert" not in found(at(text, opset), tmp_path, exporter, source)[code].fix
-    good = parser.parse_model(module.GOOD)
-    assert code not in found(good, tmp_path, "torchscript", MODULE)
+    finding = found(at(module.BAD, opset - 1), tmp_path)[code]
+    assert finding.fix == f"export it again: ortune convert mine:net --opset {opset} --force"
+    # Where the opset is new enough, the model itself has it in parts.
+    finding = found(at(module.BAD, opset), tmp_path)[code]
+    assert finding.fix.startswith(f"call torch.nn.functional.{function} in the model")
+    # Converters of other frameworks have no such option.
+    assert found(at(module.BAD, opset - 1), tmp_path, SAVED) == {}
+    assert code not in found(parser.parse_model(module.GOOD), tmp_path)
+
+
+def test_a_hard_swish_by_hand_is_named_with_the_function_at_any_opset(tmp_path: Path) -> None:
+    code = rule_of(hard_swish_in_parts).code
+    for opset in (13, 20):
+        finding = found(at(hard_swish_in_parts.BAD, opset), tmp_path)[code]
+        assert finding.fix.startswith("call torch.nn.functional.hardswish in the model")
+    assert code not in found(parser.parse_model(hard_swish_in_parts.GOOD), tmp_path)
 
 
 def test_an_old_opset_is_named_with_a_new_one(tmp_path: Path) -> None:
     code = rule_of(old_opset).code
-    finding = found(at(RELU, 12), tmp_path, "torchscript", MODULE)[code]
+    finding = found(at(RELU, 12), tmp_path)[code]
     assert "opset 12" in finding.what
     assert finding.fix == "export it again: ortune convert mine:net --opset 18 --force"
-    assert found(at(RELU, 13), tmp_path, "torchscript", MODULE) == {}
+    assert found(at(RELU, 13), tmp_path) == {}
+    assert found(at(RELU, 9), tmp_path, SAVED) == {}
 
 
 def test_functions_that_grow_are_named(tmp_path: Path) -> None:
     code = rule_of(functions_written_out).code
-    assert "export again" in found(functions_written_out.bad(), tmp_path, "dynamo", MODULE)[code].fix
-    assert code not in found(functions_written_out.good(), tmp_path, "dynamo", MODULE)
+    assert "export again" in found(functions_written_out.bad(), tmp_path)[code].fix
+    assert code not in found(functions_written_out.good(), tmp_path)
 
 
 def test_fixed_sizes_are_named_where_no_axis_was_asked_for(tmp_path: Path) -> None:

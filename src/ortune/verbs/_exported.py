@@ -21,34 +21,43 @@ from ortune.rules.graph import (
 )
 
 _OPSETS = {
-    hard_swish_in_parts: 14,
     layer_normalization_left_in_parts: 17,
     old_opset: 18,
     gelu_left_in_parts: 20,
     attention_left_in_parts: 23,
 }
-"""What an exporter leaves in parts, or old, and the first opset that has an operator for it."""
+"""What PyTorch's exporters leave in parts, or old, and the first opset that has an operator for it."""
+_FUNCTIONS = {
+    hard_swish_in_parts: "hardswish",
+    layer_normalization_left_in_parts: "layer_norm",
+    gelu_left_in_parts: "gelu",
+    attention_left_in_parts: "scaled_dot_product_attention",
+}
+"""What both exporters write as one operator. The same arithmetic by hand stays in parts at any opset."""
 _DYNAMO, _SCRIPT = "dynamo", "torchscript"
 
 
-def findings(model: OpenModel, exporter: str, source: SourceOpened, text: str) -> tuple[Finding, ...]:
+def findings(model: OpenModel, source: SourceOpened, text: str) -> tuple[Finding, ...]:
     """What rules find in a converted model that another export would not have.
+
+    The converters of other frameworks have no option that mends what these rules find.
 
     Args:
         model: As it was exported.
-        exporter: Of it.
         source: What the framework says of the source.
         text: The source as it was named.
     """
     facts = Facts(model=model, plan=Plan())
     opset = model.facts.opsets.get("", 0)
     found = list(rule_of(functions_written_out).findings(facts))
-    for module, first in _OPSETS.items():
+    if _DYNAMO not in source.exporters:
+        return tuple(found)
+    for module in (*_FUNCTIONS, old_opset):
+        first = _OPSETS.get(module, 0)
+        fix = f"export it again: {_command(text, ['--opset', str(first)])}"
+        if opset >= first:
+            fix = f"call torch.nn.functional.{_FUNCTIONS.get(module)} in the model: it is exported as one operator"
         for finding in rule_of(module).findings(facts):
-            options = ["--opset", str(first)] if opset < first else []
-            if not options and exporter == _SCRIPT and _DYNAMO in source.exporters:
-                options = ["--exporter", _DYNAMO]
-            fix = f"export it again: {_command(text, options)}" if options else finding.fix
             found.append(msgspec.structs.replace(finding, fix=fix))
     return tuple(found)
 

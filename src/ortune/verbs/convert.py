@@ -469,12 +469,12 @@ class _Run:
         # The answer is about the last conversion.
         ordered = [each for each in attempts if each is not best] + [best]
         envelope = self._envelope(ordered, "written", place)
-        text, exporter = self.options.source, best.record.exporter
+        text = self.options.source
         fixed = _exported.fixed_axes(best.side.model, self.options.dynamic, self.source, text)
         result = msgspec.structs.replace(
             envelope.result,
             raced=None if raced is None else raced.result,
-            findings=_exported.findings(best.side.model, exporter, self.source, text),
+            findings=_exported.findings(best.side.model, self.source, text),
             notes=(*envelope.result.notes, *([fixed] if fixed else [])),
         )
         return msgspec.structs.replace(envelope, result=result)
