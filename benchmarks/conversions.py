@@ -3,8 +3,8 @@
     python benchmarks/conversions.py [torch_sources:vit ...] [--budget 45s]
 
 Each source is converted, checked and tuned by one command. A row says what the check saw and whether a bundle was
-delivered; the exit code is 1 where a source did not get that far. Converters come from the environments of ``ortune
-runtime add``, which are made where they are missing.
+delivered. The exit code is 1 where a source did not get that far; a busy machine needs a longer budget. Converters come
+from the environments of ``ortune runtime add``, which are made where they are missing.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def row(source: SmallSource, envelope: Envelope[ConvertResult]) -> str:
     cells = [
         source.what,
         f"`{source.text}`",
-        "; ".join([f"{last.exporter}, opset {last.opset}", *others, *raced]),
+        "; ".join([f"{last.exporter}, opset {last.opset}" if last.opset else last.exporter, *others, *raced]),
         f"{envelope.verdict}, within {worst:.0e} on {sets} sets",
         ", ".join(axes) or "-",
         *_tuned(result.tuned),
@@ -70,7 +70,7 @@ def row(source: SmallSource, envelope: Envelope[ConvertResult]) -> str:
 def _tuned(result: TuneResult | None) -> tuple[str, str]:
     """What the bundle holds, and its speed."""
     if result is None or not result.bundle:
-        return "none", "-"
+        return "no bundle, nothing was confirmed", "-"
     claim = result.against_default
     speed = "-"
     if claim is not None and claim.ratio_high:

@@ -119,7 +119,11 @@ def _said(conversion: Conversion) -> str:
     """One exporter's result in a line."""
     if conversion.failed:
         return f"{conversion.exporter}: failed: {_first_line(conversion.failed)}"
-    what = f"opset {conversion.opset}, {conversion.nodes} nodes, {size(conversion.size_bytes)}"
+    opset = (
+        f"opset {conversion.opset}, " if conversion.opset else ""
+    )  # none where all operators are ai.onnx.ml's
+    nodes = f"{conversion.nodes} node{'' if conversion.nodes == 1 else 's'}"
+    what = f"{opset}{nodes}, {size(conversion.size_bytes)}"
     if conversion.exporter:
         what += f", exported in {conversion.elapsed_s:.1f} s"
     verdict = "outputs match" if conversion.ok else "outputs do not match"
