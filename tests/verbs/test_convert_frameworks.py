@@ -9,7 +9,6 @@ import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
-import msgspec
 import numpy as np
 import onnx
 import pytest
@@ -52,7 +51,11 @@ def test_a_source_is_converted_checked_and_tuned(
     assert last.ok and {case.level for case in last.cases} == {"all", "disable"}
     assert {axis.name for axis in last.axes if axis.status == "open"} >= source.axes
     assert answer.result.tuned is not None
-    told = msgspec.json.decode((Path(answer.result.tuned.bundle) / "ortune.json").read_bytes())["source"]
+    entries = {entry.key: entry.value for entry in onnx.load("tuned.onnx").metadata_props}
+    told = json.loads(entries["ortune.source"])
+    if answer.result.tuned.bundle:  # a busy machine confirms nothing in this time
+        about = json.loads((Path(answer.result.tuned.bundle) / "ortune.json").read_text())
+        assert about["source"] == told
     assert (told["exporter"], told["opset"]) == (last.exporter, last.opset)
     assert told["versions"] == answer.result.versions and "sets of inputs" in told["checked"]
 
