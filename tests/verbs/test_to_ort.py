@@ -58,6 +58,21 @@ def test_a_file_for_a_place(here: Path, place: str, level: str, fused: int) -> N
     assert ("Android deprecated NNAPI" in text) == (place == "nnapi")
 
 
+def test_an_old_file_needs_no_more_inputs_than_before(here: Path) -> None:
+    """IR version 3 lists initializers among the inputs; onnxruntime's own .ort then asks for those that were folded."""
+    model = onnx.load(mnist(here / "m.onnx"))
+    model.ir_version, model.opset_import[0].version = 3, 8
+    listed = [helper.make_tensor_value_info(i.name, i.data_type, i.dims) for i in model.graph.initializer]
+    model.graph.input.extend(listed)
+    onnx.save(model, here / "old.onnx")
+    for words in (("--for", "nnapi"), ("--for", "cpu-arm64", "-o", "cpu.ort")):
+        text, _ = converted(here / "old.onnx", *words)
+        assert "outputs equal" in text
+    for file in ("old.ort", "cpu.ort"):
+        session = ort.InferenceSession(here / file, providers=["CPUExecutionProvider"])
+        assert [value.name for value in session.get_inputs()] == ["Input3"]
+
+
 def test_what_a_reduced_build_needs_lies_beside_it(here: Path) -> None:
     text, _ = converted(mnist(here / "my model ü.onnx"), "--for", "cpu-amd64", "--needed", "types", "--json")
     made = json.loads(text)["result"]["ort"]

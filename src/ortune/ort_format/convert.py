@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from ortune import rewrites
 from ortune.analysis.levels import LEVELS, compare_levels
 from ortune.analysis.ort_files import inspect
 from ortune.errors import ModelError
@@ -17,6 +18,8 @@ from ortune.rewrites import Tool, stamp_model
 
 CONFIG = ".config"
 """What the name of the list of needed operators ends in, after that of the model."""
+_INPUTS_ARE_CONSTANTS = 3
+"""The newest IR version in which every initializer is a graph input too."""
 LARGEST_BYTES = 1 << 31
 """A flatbuffer's offsets hold no more."""
 
@@ -62,6 +65,7 @@ def convert(
         OrtuneError: ONNX Runtime does not load it, or cannot write it.
     """
     require_convertible(source)
+    source = _without_constant_inputs(source, folder)
     params = {"style": choice.style, "platform": choice.platform, "needed": choice.needed}
     target, aware = folder / f"{name}.ort", None
     if takes is None:
@@ -116,6 +120,21 @@ def require_convertible(source: OpenModel) -> None:
             do="Ship the .onnx with its external data, or make its weights smaller: ortune rewrite MODEL lists how.",
             code="too-large",
         )
+
+
+def _without_constant_inputs(source: OpenModel, folder: Path) -> OpenModel:
+    """The model without the inputs that IR version 3 lists for each initializer.
+
+    ONNX Runtime treats these as constants. In ORT format, an input whose initializer was folded away must be fed.
+    """
+    if source.ir.ir_version > _INPUTS_ARE_CONSTANTS:
+        return source
+    copy = source.ir.clone()
+    if not rewrites.find("initializers-out-of-inputs").apply(copy, {}).modified:
+        return source
+    path = folder / "without-inputs.onnx"
+    save_model(copy, path)
+    return open_model(path)
 
 
 def levels_of(source: OpenModel, folder: Path, tool: Tool, platform: str) -> LevelComparison:
