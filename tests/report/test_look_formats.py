@@ -168,9 +168,9 @@ def test_equal_layers_are_named_with_their_share_and_dominate_the_headline(
     envelope = looked(regions=(layers,))
     text = " ".join(shown(envelope, 140).split())
     named = share is None or share > 0.1
-    assert ("12 equal blocks of 58 nodes: 96 MatMul, 72 Add" in text) == named
+    assert ("12 repeated blocks of 58 nodes: 96 MatMul, 72 Add" in text) == named
     measured = named and source == "profile"
-    assert ("92 % in 12 equal blocks of 58 nodes" in words.headline(envelope.result)) == measured
+    assert ("92 % in 12 repeated blocks of 58 nodes" in words.headline(envelope.result)) == measured
     assert ("92 % of the estimated operations" in text) == (share == 0.92 and source == "cost")
 
 
@@ -190,8 +190,8 @@ def test_groups_of_equal_layers_share_a_row() -> None:
     other = msgspec.structs.replace(encoder, copies=3, first="c", share_ratio=0.2)
     rows = words.structure(looked(regions=(encoder, decoder, other)).result)
     assert [text for _, text in rows] == [
-        "2 groups of 2 equal blocks of 3 nodes: 4 Add, 2 MatMul; 75 % of the estimated operations",
-        "3 equal blocks of 3 nodes: 4 Add, 2 MatMul; 20 % of the estimated operations",
+        "2 groups of 2 repeated blocks of 3 nodes: 4 Add, 2 MatMul; 75 % of the estimated operations",
+        "3 repeated blocks of 3 nodes: 4 Add, 2 MatMul; 20 % of the estimated operations",
     ]
 
 

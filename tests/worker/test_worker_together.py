@@ -46,6 +46,20 @@ def test_a_pause_after_the_last_run_does_not_lose_it() -> None:
     assert wall_ns - len(fast) * 20e6 - sum(fast) < 25e6
 
 
+def test_what_ends_before_the_last_caller_can_say_that_it_is_through_does_not_count(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def late() -> int:
+        time.sleep(0.1)  # its CPU was taken between the two clocks
+        return 0
+
+    monkeypatch.setattr(time, "process_time_ns", late)
+    callers = [caller(sleeping(2)), caller(sleeping(10))]
+    _, wall_ns = together.run(callers, request(), 3)
+    fast = callers[0][0]
+    assert sum(fast.latencies) <= wall_ns and fast.turns == [len(fast.latencies)]
+
+
 def test_what_runs_on_keeps_the_proportions_of_the_mix() -> None:
     weights = (0.75, 0.25)
     callers = [caller(sleeping(1), sleeping(1), weights=weights), caller(*[sleeping(8)] * 2, weights=weights)]

@@ -135,10 +135,15 @@ def ask(
 def look(python: str) -> Answer:
     """What is installed; and on which machine, where the interpreter sees no files of this one."""
     text = uuid.uuid4().hex
-    with tempfile.TemporaryDirectory(prefix="ortune-") as folder:
-        path = Path(folder, "here")
-        path.write_text(text, encoding="utf-8")
-        return ask(python, "look", json.dumps([str(path), text]))
+    try:
+        with tempfile.TemporaryDirectory(prefix="ortune-") as folder:
+            path = Path(folder, "here")
+            path.write_text(text, encoding="utf-8")
+            return ask(python, "look", json.dumps([str(path), text]))
+    except (
+        OSError
+    ):  # no place to write: what runs next says so, and an interpreter of this machine is the usual one
+        return ask(python, "look")
 
 
 def use(python: str, provider: str, options: Mapping[str, str], timeout_s: float = 60.0) -> Answer:

@@ -279,7 +279,7 @@ def _matched(difference: ProfileDifference) -> str:
     if difference.by_name:
         parts.append(f"{difference.by_name} by name")
     if difference.by_order:
-        parts.append(f"{difference.by_order} matched by operator and order only, which is a guess")
+        parts.append(f"{difference.by_order} by operator and order only, which is a guess")
     if not parts:
         return ""
     their = "its origin" if difference.by_name + difference.by_order == 1 else "their origin"

@@ -89,9 +89,11 @@ class Worker:
 
     def open(self, settings: tuple[Applied, ...], arguments: Sequence[str] = ()) -> None:
         """Starts it with the settings that are variables; where that cannot be, its end says so."""
+        # Written first: a disk that is full is no interpreter that cannot be started.
+        program = str(self.program()) if self.runtime.host is None else ""
         with (self.folder / LOG).open("wb") as log:
             try:
-                self.child = self._child(settings, arguments, log)
+                self.child = self._child(program, settings, arguments, log)
             except OSError as error:
                 self.end = self.error("no-runtime", f"cannot start {self.runtime.python}: {error.strerror}")
                 return
@@ -105,12 +107,12 @@ class Worker:
         self._lines = self.child.lines()
 
     def _child(
-        self, settings: tuple[Applied, ...], arguments: Sequence[str], log: IO[bytes]
+        self, program: str, settings: tuple[Applied, ...], arguments: Sequence[str], log: IO[bytes]
     ) -> launcher.Child:
         python = self.runtime.python
         if self.runtime.host is not None:
             return FarChild(python, log=log, folder=self.folder, limit_s=self.limits.load_s)
-        command = [python, str(self.program()), *arguments]
+        command = [python, program, *arguments]
         return launcher.Child(command, environment=self.environment(settings), folder=self.folder, log=log)
 
     def program(self) -> Path:
