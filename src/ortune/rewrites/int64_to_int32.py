@@ -89,7 +89,26 @@ def _wide_values(node: ir.Node) -> list[ir.Value | None]:
 
 def narrowable(model: ir.Model) -> list[ir.Node]:
     """Lists the nodes that would compute in int32, without those that only move values."""
+    if not _may_compute_wide(model):
+        return []
     return [node for node in _chosen(model)[0] if node.op_type in COMPUTING]
+
+
+def _may_compute_wide(model: ir.Model) -> bool:
+    """Whether a computing node may be one of int64, by the types of what it is fed: ranges are dear to compute."""
+    others: set[ir.Value] = set()
+    for node in model.graph:
+        if not is_known(node):
+            continue
+        operands = [node.inputs[place] for place in wide_inputs(node)]
+        if node.op_type == "Cast":
+            if cast_to(node) != _WIDE.value:
+                others.update(node.outputs)
+        elif all(v is None or v in others or v.dtype not in (None, _WIDE) for v in operands):
+            others.update(node.outputs)
+        elif node.op_type in COMPUTING:
+            return True
+    return False
 
 
 def _groups(able: Sequence[ir.Node]) -> list[ir.Node]:
