@@ -122,7 +122,7 @@ class Experiment:
         """What was left out for want of time, in words, with a budget that holds it; [] where nothing was."""
         if not pace.left_out:
             return []
-        needed_s = pace.needed_s(self.elapsed_s) + self.answer_s
+        needed_s = pace.needed_s(self.terms.budget_s or self.elapsed_s)
         return [finding_words.no_time_for(pace.left_out, budget.enough_s(1e9 * needed_s))]
 
     @property
