@@ -91,14 +91,14 @@ class Pace:
             self.left_out.append(unit)
         return self._inside
 
-    def needed_s(self, spent_s: float, share: float = 1.0) -> float:
-        """A budget that holds what was left out, too.
+    def needed_s(self, budget_s: float, share: float = 1.0) -> float:
+        """A budget that holds what was left out, too; always more than the one that did not hold it.
 
         Args:
-            spent_s: What was spent of this one.
+            budget_s: That one; what was spent, where there is no other.
             share: Of the budget, what such work may take.
         """
-        # Each is expected to take what the others took on average; where none was begun, all of them together what
-        # came before them: more is not known.
+        # Each is expected to take what the others took on average; where none was begun, all of them together as long
+        # as everything else: more is not known.
         more_s = self._spent_s / max(1, self._units) * len(self.left_out)
-        return spent_s + (more_s / share or spent_s)
+        return budget_s + (more_s / share or budget_s)

@@ -175,9 +175,7 @@ class Tuning:
         """Keeps what was left out for want of time, and a budget that holds it, of which it gets such a share."""
         if pace.left_out:
             self.skipped += pace.left_out
-            # On top of this budget, of which such work had its share: a smaller one holds no more.
-            needed_s = pace.needed_s(self.budget_s, share)
-            self.checks_s = max(self.checks_s, budget.enough_s(1e9 * needed_s))
+            self.checks_s = max(self.checks_s, budget.enough_s(1e9 * pace.needed_s(self.budget_s, share)))
 
     def holds(self, trial_ns: float) -> bool:
         """Whether what is left of the budget holds a block of one plan, of trials that take so long."""

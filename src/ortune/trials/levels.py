@@ -191,7 +191,7 @@ class Levels:
         grids = None if step else input_grids(self._side.model.ir)
         draws = range(_n_draws(folder / ref.name for ref in self._refs))
         moved = {draw: self._moved_refs(draw, grids, step) for draw in draws}
-        refs = tuple(ref for each in moved.values() for ref in each)
+        refs = tuple(ref for of_draw in moved.values() for ref in of_draw)
         there = self._run(level, model or self._side.runs, refs)
         if model is not None:
             model.unlink()
