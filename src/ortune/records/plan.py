@@ -70,9 +70,14 @@ class Plan(Record, frozen=True, kw_only=True):
         """Whether it runs in a browser, by onnxruntime-web."""
         return providers.find(self.provider_names[0]).in_page
 
+    @property
+    def assignments(self) -> list[str]:
+        """The settings as ``--set`` takes them: "allow_spinning=0"."""
+        return [f"{k}={int(v) if isinstance(v, bool) else v}" for k, v in sorted(self.settings.items())]
+
     def describe(self) -> str:
         """The plan in words: "default", or "intra_op_num_threads=4, allow_spinning=0"."""
         parts = [r.name for r in self.rewrites]
-        parts += [f"{k}={int(v) if isinstance(v, bool) else v}" for k, v in sorted(self.settings.items())]
+        parts += self.assignments
         parts += [providers.short(p.name) for p in self.providers]
         return ", ".join(parts) or "default"

@@ -32,14 +32,9 @@ _OF_TUNE = ("--budget", "--current", "--targets", "--data", "--worth", "--allow"
 """Options of a tuning that are none of a comparison, or another one's; each has a value."""
 
 
-def settings_of(plan: Plan) -> list[str]:
-    """The settings as ``--set`` takes them."""
-    return [f"{k}={int(v) if isinstance(v, bool) else v}" for k, v in sorted(plan.settings.items())]
-
-
 def plan_options(plan: Plan, flag: str) -> list[str]:
     """The settings and rewrites as options that begin so ("--", "--b-")."""
-    words = [word for setting in settings_of(plan) for word in (f"{flag}set", setting)]
+    words = [word for setting in plan.assignments for word in (f"{flag}set", setting)]
     for spec in plan.rewrites:
         params = ",".join(f"{name}={value}" for name, value in spec.params.items())
         words += [f"{flag}rewrite", f"{spec.name}:{params}" if params else spec.name]

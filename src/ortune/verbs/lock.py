@@ -22,7 +22,6 @@ from ortune.locks.file import default_path, read, write
 from ortune.locks.take import LIMIT_S, take
 from ortune.records import Envelope, LockResult, Plan, Snapshot
 from ortune.report import lock_words
-from ortune.report.answer_commands import settings_of
 from ortune.search.plan_edits import merge
 from ortune.targets.machine import Machine
 from ortune.trials.input_options import InputOptions
@@ -187,7 +186,7 @@ def _side(
     if was is not None:
         locked = _here(was.run.plan, machine.host.effective_cpus) if bundle is None else was.run.given
         asked = merge(locked or Plan(), asked)
-    text = SideText(text=str(o.model), settings=settings_of(asked), runtime=named(o.runtime))
+    text = SideText(text=str(o.model), settings=asked.assignments, runtime=named(o.runtime))
     common = msgspec.structs.replace(asked, settings={})
     libraries = o.feeds.custom_ops
     side = resolve(

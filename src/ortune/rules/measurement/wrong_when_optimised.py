@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ortune.records import DEFAULT_WRONG, Finding, LevelCheck
+from ortune.records import DEFAULT_WRONG, Finding, LevelCheck, Plan
 from ortune.rules.facts import Facts
 
 CODE = DEFAULT_WRONG
@@ -51,7 +51,4 @@ def _right(check: LevelCheck) -> str:
     """The options of the command line that make the outputs right."""
     if not check.right_settings:
         return f"--set level={check.right}"
-    return " ".join(
-        f"--set {name}={int(value) if isinstance(value, bool) else value}"
-        for name, value in check.right_settings.items()
-    )
+    return " ".join(f"--set {text}" for text in Plan(settings=check.right_settings).assignments)
