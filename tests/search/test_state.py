@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-import numpy as np
+from types import SimpleNamespace
 
-from ortune.records import Plan, RewriteSpec
+import numpy as np
+import pytest
+
+from ortune.records import Block, BlockTrial, CaseTimes, Control, Measured, Plan, RewriteSpec, TrialDone
+from ortune.search.blocks import BASE
+from ortune.search.controls import Judgement
 from ortune.search.halving import Entry
-from ortune.search.state import preferred
+from ortune.search.state import Search, preferred
 
 EXACT = Plan(settings={"intra_op_num_threads": 2})
 FEWER_BITS = Plan(rewrites=(RewriteSpec(name="dynamic-int8"),))
@@ -32,3 +37,30 @@ def test_where_all_change_results_or_none_does_the_fastest_is_confirmed() -> Non
     only = entry(FEWER_BITS, 0.9, 0.95)
     assert preferred([only]) is only
     assert preferred([]) is None
+
+
+def confirmed(*ratios: float) -> list[Block]:
+    """Fresh blocks in which the new side ran so many times as long as the base."""
+
+    def trial(arm: str, run_ns: int) -> BlockTrial:
+        case = CaseTimes(case="", weight=1.0, latency_ns=(run_ns,) * 40, first_ns=10**6)
+        done = TrialDone(load_ns=1, cases=(case,), cpu_ns=10**8, wall_ns=10**8, n_runs=40, peak_bytes=10**8)
+        return BlockTrial(arm=arm, outcome=Measured(plan=arm, done=done, elapsed_ns=10**9))
+
+    return [
+        Block(index=i, phase="confirm", trials=(trial(BASE, 10**6), trial("new", int(ratio * 10**6))))
+        for i, ratio in enumerate(ratios)
+    ]
+
+
+@pytest.mark.parametrize(("detected", "verdict"), [(True, "faster"), (False, "inconclusive")])
+def test_what_shows_where_a_known_slowdown_did_not_must_be_plain(detected: bool, verdict: str) -> None:
+    race = SimpleNamespace(references=1, worth=0.01, objective="latency", with_current=False)
+    search = Search(race=race, default=Plan(), current=None)  # type: ignore[arg-type]
+    spike = Control(name="spike-in", ok=True, n_blocks=9, expected_ratio=1.05, detected=detected)
+    search.judgement = Judgement(estimand="median", controls=(spike,), scale=0.1, within=0.0, between=0.0)
+    # Eight of nine blocks are faster, and the one that is not is among the nearest: p is 0.02.
+    search.confirmation = confirmed(0.70, 0.75, 0.80, 0.84, 0.86, 0.88, 0.90, 1.12, 0.92)
+    comparison = search.comparison("new")
+    assert comparison is not None
+    assert comparison.verdict == verdict

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -13,26 +14,46 @@ from ortune.experiment.driver import drive
 from ortune.experiment.replay import Replay
 from ortune.experiment.watcher import Watcher
 from ortune.records import Block
-from ortune.search.blocks import BASE, measured
+from ortune.search.blocks import BASE, IDENTICAL, measured
 from ortune.search.controls import Judgement
-from ortune.search.fixed import LEAST_BLOCKS, Fixed, blocks_within, least_trials
+from ortune.search.fixed import LEAST_BLOCKS, LEAST_EXPLORED, Fixed, blocks_within, least_trials
 from ortune.search.phases import FIXED_TIMES
+
+
+@dataclass(frozen=True, kw_only=True)
+class Held:
+    """What a budget holds.
+
+    Attributes:
+        arms: The changes that are measured.
+        needed_s: Seconds of budget that all changes take, with controls.
+        controlled: Whether they are measured with controls; without, what is seen is no claim.
+    """
+
+    arms: list[str]
+    needed_s: float
+    controlled: bool
+
+    def all_of(self, arms: Sequence[str]) -> bool:
+        """Whether all of these are measured as they should be."""
+        return self.controlled and len(self.arms) == len(arms)
 
 
 def holds(clock: Clock, trial_ns: float) -> bool:
     """Whether the time that is left holds the fewest blocks of one change, of trials that take so long."""
-    return least_trials(3) * trial_ns <= clock.left_s * 1e9
+    return least_trials(1, controlled=False) * trial_ns <= clock.left_s * 1e9
 
 
-def fit(baseline: Baseline, n_arms: int, left_ns: float) -> float:
-    """Makes trials as short as it takes for a calibration and the fewest blocks after it; what these then take, ns.
+def fit(baseline: Baseline, n_changes: int, left_ns: float, *, controlled: bool = True) -> float:
+    """Makes trials as short as it takes for the fewest blocks of so many changes; what these then take, ns.
 
     Args:
         baseline: Its trials are made shorter.
-        n_arms: Of the blocks after the calibration.
+        n_changes: That stand beside the base.
         left_ns: Of the budget.
+        controlled: Whether there is a calibration before them.
     """
-    trials = least_trials(n_arms)
+    trials = least_trials(n_changes, controlled=controlled)
     baseline.pilot.shorten(left_ns / (trials * FIXED_TIMES))
     return trials * baseline.pilot.trial_ns
 
@@ -42,8 +63,8 @@ def held(
     arms: Sequence[str],
     clock: Clock,
     drop: Callable[[list[str]], object] = lambda arms: arms.pop(),
-) -> tuple[list[str], float]:
-    """Those that the time left holds beside the base and its double, and the seconds of budget that all of them take.
+) -> Held:
+    """What the time left holds: of too many changes some, and where not even one fits with controls, some without.
 
     Args:
         baseline: Its trials are made shorter first.
@@ -51,27 +72,32 @@ def held(
         clock: Of the command.
         drop: Leaves one out of a list of too many: the last.
     """
-    kept, spent_s, left_ns = list(arms), clock.spent_s, clock.left_s * 1e9
-    needed_ns = whole_ns = fit(baseline, len(kept) + 2, left_ns)
-    while kept and needed_ns > left_ns:
-        drop(kept)
-        needed_ns = fit(baseline, len(kept) + 2, left_ns)
-    return kept, spent_s + whole_ns / 1e9
+    spent_s, left_ns = clock.spent_s, clock.left_s * 1e9
+    whole_ns = fit(baseline, len(arms), left_ns)
+    needed_s = spent_s + whole_ns / 1e9
+    for controlled in (True, False):
+        kept = list(arms)
+        while kept:
+            if fit(baseline, len(kept), left_ns, controlled=controlled) <= left_ns:
+                return Held(arms=kept, needed_s=needed_s, controlled=controlled)
+            drop(kept)
+    return Held(arms=[], needed_s=needed_s, controlled=False)
 
 
 def enough_s(schedule: Fixed, began_s: float) -> float:
     """The budget that holds what this one did not, because trials took longer than the pilot let expect.
 
     Args:
-        schedule: Which ended without a block after its calibration.
+        schedule: Which ended without a block after its calibration, or without controls.
         began_s: Seconds of the budget that were spent before it.
     """
-    return began_s + least_trials(len(schedule.arms)) * float(np.median(schedule.costs_ns)) / 1e9
+    n_changes = sum(arm not in (BASE, IDENTICAL) for arm in schedule.arms)
+    return began_s + least_trials(n_changes) * float(np.median(schedule.costs_ns)) / 1e9
 
 
-def controlled(
+def race(
     baseline: Baseline,
-    arms: Sequence[str],
+    held: Held,
     watch: Watcher,
     replay: Replay,
     *,
@@ -79,11 +105,11 @@ def controlled(
     rng: random.Random,
     clock: Clock,
 ) -> Fixed:
-    """A calibration, a fixed number of blocks after it, and the A/A check over both.
+    """A calibration, a fixed number of blocks after it, and the A/A check over both; or blocks without controls.
 
     Args:
         baseline: Its executor knows the arms, and the controls; its trials are made shorter where time is short.
-        arms: What stands beside the base and its double.
+        held: What stands beside the base, and its double where there are controls.
         watch: Is told how many blocks there will be, and how far it is.
         replay: Journals the blocks.
         fixed: The estimand, where the objective says it.
@@ -93,14 +119,15 @@ def controlled(
     Raises:
         MeasurementError, Interrupted: As ``Schedule.calibrate``; MeasurementError too where the last check fails.
     """
-    schedule = Fixed(arms, fixed)
+    schedule = Fixed(held.arms, fixed, controlled=held.controlled)
+    least = LEAST_BLOCKS if held.controlled else LEAST_EXPLORED
 
     def calibrated(judgement: Judgement) -> None:
         n_arms, left_ns = len(schedule.arms), clock.left_s * 1e9
         baseline.pilot.retime(judgement, measured(schedule.calibration, BASE))
-        baseline.pilot.shorten(left_ns / (LEAST_BLOCKS * n_arms * FIXED_TIMES))
+        baseline.pilot.shorten(left_ns / (least * n_arms * FIXED_TIMES))
         trial_ns = baseline.pilot.trial_ns
-        schedule.n_blocks = blocks_within(left_ns, n_arms, trial_ns)
+        schedule.n_blocks = blocks_within(left_ns, n_arms, trial_ns, least)
         watch.say(f"{schedule.n_blocks} blocks of {n_arms} trials of {trial_ns / 1e9:.2f} s")
 
     def on_block(block: Block) -> None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from ortune.errors import OrtuneError
 from ortune.experiment.baseline import Baseline
-from ortune.experiment.fixed_blocks import controlled, enough_s, held
+from ortune.experiment.fixed_blocks import Held, enough_s, held, race
 from ortune.experiment.limits import patience_s
 from ortune.experiment.opening import Experiment
 from ortune.records import Block, Comparison, Control, Failed, Finding, OutputDifference, Plan, TriedFix
@@ -105,7 +105,7 @@ class Fixes:
             self._no_time = diagnose_words.NOT_TIMED
             for fix in self.fixes:
                 self._try(fix)
-        elif self.fixes and not self._within_budget([fix.arm for fix in self.fixes]):
+        elif self.fixes and not self._within_budget([fix.arm for fix in self.fixes]).arms:
             self.watch.say(f"{len(self.fixes)} of {len(self.fixes)} fixes: {self._no_time}")
         elif self.fixes:
             for fix in self.fixes:
@@ -149,18 +149,18 @@ class Fixes:
             return
         baseline.executor.arms = {**baseline.executor.arms, fix.arm: arm}
 
-    def _within_budget(self, arms: Sequence[str]) -> list[str]:
-        """Those that the budget holds: of too many fixes the last are left out, which are worth least."""
+    def _within_budget(self, arms: Sequence[str]) -> Held:
+        """What the budget holds: of too many fixes the last are left out, which are worth least."""
 
         def drop(kept: list[str]) -> None:
             alone = [arm for arm in kept if arm != TOGETHER]
             kept.remove(alone[-1] if len(alone) > 1 else kept[-1])
 
-        kept, needed_s = held(self.baseline, arms, self.clock, drop)
+        within = held(self.baseline, arms, self.clock, drop)
         self._no_time, self.enough_s = "", 0
-        if len(kept) < len(arms):
-            self._needs(needed_s)
-        return kept
+        if not within.all_of(arms):
+            self._needs(within.needed_s)
+        return within
 
     def _needs(self, needed_s: float) -> None:
         """Says why not all were raced, and which budget holds them."""
@@ -169,16 +169,16 @@ class Fixes:
 
     def _race(self, wanted: Sequence[str]) -> None:
         baseline, executor = self.baseline, self.baseline.executor
-        arms = self._within_budget(wanted)
-        if len(arms) < len(wanted):
-            self.watch.say(f"{len(wanted) - len(arms)} of {len(wanted)} fixes: {self._no_time}")
-        if not arms:
+        within = self._within_budget(wanted)
+        if len(within.arms) < len(wanted):
+            self.watch.say(f"{len(wanted) - len(within.arms)} of {len(wanted)} fixes: {self._no_time}")
+        if not within.arms:
             return
-        executor.arms = {**baseline.controls(), **{arm: executor.arms[arm] for arm in arms}}
+        executor.arms = {**baseline.controls(), **{arm: executor.arms[arm] for arm in within.arms}}
         began_s = self.clock.spent_s
-        schedule = controlled(
+        schedule = race(
             baseline,
-            arms,
+            within,
             self.watch,
             self.experiment.replay,
             fixed=OBJECTIVES[self.objective],
@@ -188,8 +188,9 @@ class Fixes:
         assert schedule.judgement is not None
         self.estimand, self.blocks = schedule.judgement.estimand, schedule.blocks
         self.controls = schedule.controls
-        if not self.blocks and not self.watch.stop():
+        if within.controlled and not (self.blocks and self.controls) and not self.watch.stop():
             self._needs(enough_s(schedule, began_s))
+        if not self.blocks and not self.watch.stop():
             self.watch.say(f"{len(wanted)} of {len(wanted)} fixes: {self._no_time}")
 
     def results(self) -> list[tuple[Fix, TriedFix]]:
@@ -201,7 +202,10 @@ class Fixes:
         trials = [] if fix.failed else measured(self.blocks, fix.arm)
         comparison: Comparison | None = None
         if trials:
-            comparison = confirm.compare(self.blocks, fix.arm, self.estimand, level=level)
+            controlled = bool(self.controls)
+            comparison = confirm.compare(
+                self.blocks, fix.arm, self.estimand, level=level, controlled=controlled
+            )
         return TriedFix(
             codes=tuple(fix.codes),
             plan=fix.change,

@@ -11,7 +11,7 @@ from dataclasses import replace
 from ortune.errors import MeasurementError
 from ortune.experiment.baseline import Baseline
 from ortune.experiment.first_run import settle
-from ortune.experiment.fixed_blocks import controlled, enough_s, held, holds
+from ortune.experiment.fixed_blocks import Held, enough_s, held, holds, race
 from ortune.experiment.opening import Experiment
 from ortune.knobs import version
 from ortune.records import (
@@ -79,15 +79,15 @@ class Releases:
         if not running:
             raise MeasurementError(f"only {newest} runs the model: {next(iter(self.missing.values()))}")
         self.first_trials[newest] = baseline.pilot.first
-        older = self._within_budget(running)
-        self.compared = [newest, *older]
-        if not older:
+        within = self._within_budget(running)
+        self.compared = [newest, *within.arms]
+        if not within.arms:
             self.missing[newest] = self.missing[running[0]]
             return
         began_s = clock.spent_s
-        schedule = controlled(
+        schedule = race(
             baseline,
-            older,
+            within,
             self.watch,
             self.experiment.replay,
             fixed=OBJECTIVES[self.objective],
@@ -99,7 +99,9 @@ class Releases:
         self.estimand = schedule.judgement.estimand
         self.blocks, self.controls = schedule.blocks, schedule.controls
         if not self.blocks and not self.watch.stop():
-            self.missing.update(dict.fromkeys(older, history_words.no_time(enough_s(schedule, began_s))))
+            self.missing.update(
+                dict.fromkeys(within.arms, history_words.no_time(enough_s(schedule, began_s)))
+            )
 
     def _run_alone(self) -> list[str]:
         """The older releases that run the model, with their outputs checked against those of the newest."""
@@ -120,16 +122,16 @@ class Releases:
         executor.arms = arms
         return [release for release in older if release in arms]
 
-    def _within_budget(self, running: Sequence[str]) -> list[str]:
-        """Those that the budget holds: of too many the oldest are left out, with the reason."""
+    def _within_budget(self, running: Sequence[str]) -> Held:
+        """What the budget holds: of too many releases the oldest are left out, with the reason."""
         # Trials are shortened before a release is left out.
-        kept, needed_s = held(self.baseline, running, self.clock)
-        if len(kept) < len(running):
-            reason = history_words.no_time(needed_s)
-            left = running[len(kept) :]
+        within = held(self.baseline, running, self.clock)
+        left = running[len(within.arms) :]
+        if left:
+            reason = history_words.no_time(within.needed_s)
             self.missing.update(dict.fromkeys(left, reason))
             self.watch.say(f"{', '.join(left)}: {reason}")
-        return kept
+        return within
 
     # --- what came of it
 
@@ -175,7 +177,8 @@ class Releases:
         # Each release but the oldest is compared with one other: so many claims share one error.
         level = 1 - 0.05 / max(1, len(self.compared) - 1)
         arm, base = self._arm(release), self._arm(older)
-        return confirm.compare(self.blocks, arm, self.estimand, base=base, level=level)
+        controlled = bool(self.controls)
+        return confirm.compare(self.blocks, arm, self.estimand, base=base, level=level, controlled=controlled)
 
     def _arm(self, release: str) -> str:
         return BASE if release == self.compared[0] else release

@@ -41,6 +41,7 @@ STOPPED = "stopped before it was measured"
 TOO_SMALL = "not measured: budget too small"
 """How the reason begins that a fix was not measured for lack of time."""
 NOT_TIMED = "runs, outputs right; not timed"
+NO_CONTROLS = "controls not run for lack of time, so a difference is no claim"
 
 
 def no_time(needed_s: float) -> str:
@@ -78,7 +79,8 @@ def headline(result: DiagnoseResult) -> str:
         n = sum(fix.comparison is not None for fix in result.tried)
         of = " and ".join(dict.fromkeys(nearest.codes))
         outcome = "the one fix measured" if n == 1 else f"the best of {n} fixes measured"
-        return _said(result, nearest, nearest.comparison, f"{outcome}, of {of}")
+        unproven = "" if result.controls else "; controls not run"
+        return _said(result, nearest, nearest.comparison, f"{outcome}, of {of}{unproven}")
     if not result.findings:
         known = ("no findings", "ortune tune tests every setting")
         unknown = ("the model was not profiled", "rerun with a longer --budget; so far no findings")
@@ -102,7 +104,7 @@ def _ratio(fix: TriedFix) -> float:
 
 def _steps(result: DiagnoseResult) -> Iterator[tuple[str, str]]:
     """What to do where no fix is proven: in few words, and whole."""
-    late = [code for fix in result.tried if fix.failed.startswith(TOO_SMALL) for code in fix.codes]
+    late = [code for fix in result.tried if _wants_time(fix, result) for code in fix.codes]
     rerun = shlex.join(with_budget(result.reproduce, result.enough_s)) if result.enough_s else ""
     if rerun and late:
         of = " and ".join(dict.fromkeys(late))
@@ -123,6 +125,11 @@ def _steps(result: DiagnoseResult) -> Iterator[tuple[str, str]]:
     for finding in _by_hand(result)[:MOST_BY_HAND]:
         yield f"{finding.code} needs a manual fix", f"{finding.code}: {finding.fix}"
     yield "ortune tune tests every setting", f"test every setting and rewrite: {result.tune}"
+
+
+def _wants_time(fix: TriedFix, result: DiagnoseResult) -> bool:
+    """Whether a larger budget would tell what this fix brings."""
+    return fix.failed.startswith(TOO_SMALL) or (fix.comparison is not None and not result.controls)
 
 
 def _by_hand(result: DiagnoseResult) -> list[Finding]:
@@ -230,6 +237,8 @@ def _details(result: DiagnoseResult) -> Iterator[tuple[str, str]]:
     if result.controls:
         troubled = "; ".join(text for text in map(trouble, result.controls) if text)
         yield "checks", troubled or "passed: A/A check, sensitivity check"
+    elif any(fix.comparison is not None for fix in result.tried):
+        yield "checks", NO_CONTROLS
     in_turn = memory_words.beside(result.peak_in_turn)
     if in_turn:
         alone = f"{memory(result.figures.peak_bytes)}; " if result.figures else ""

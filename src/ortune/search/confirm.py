@@ -126,14 +126,19 @@ def compare(
     base: str = BASE,
     level: float = 0.95,
     delta: float = 0.01,
+    controlled: bool = True,
 ) -> Comparison | None:
-    """Exact Wilcoxon signed-rank over blocks, Hodges-Lehmann and its interval; None without blocks."""
+    """Exact Wilcoxon signed-rank over blocks, Hodges-Lehmann and its interval; None without blocks.
+
+    Fewer blocks than a confirmation has, and blocks of which no controls are known, show a difference and claim none.
+    """
     d = log_ratios(blocks, arm, estimand, base=base)
     if len(d) == 0:
         return None
     interval = pairs.wilcoxon_interval(d, level)
     scale = intervals.robust_scale(d)
     smallest = detect.smallest_effect(scale, len(d), 1 - level, method="wilcoxon")
+    claims = controlled and len(d) >= LEAST_CONFIRM
     return Comparison(
         estimand=WORDS[estimand],
         ratio=interval.ratio,
@@ -146,5 +151,5 @@ def compare(
         p=pairs.wilcoxon(d),
         smallest_effect_ratio=detect.honest(smallest, interval),
         phase="confirm",
-        verdict=intervals.verdict(interval, delta) if len(d) >= LEAST_CONFIRM else "inconclusive",
+        verdict=intervals.verdict(interval, delta) if claims else "inconclusive",
     )

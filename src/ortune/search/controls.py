@@ -55,6 +55,11 @@ class Judgement:
         """True where every control holds."""
         return all(c.ok for c in self.controls)
 
+    @property
+    def blind(self) -> bool:
+        """True where a known slowdown was run and did not show: what shows all the same must be plain."""
+        return any(c.detected is False for c in self.controls)
+
 
 def judge(blocks: Sequence[Block], fixed: str | None) -> Judgement:
     """Reads the controls off the blocks of one calibration."""

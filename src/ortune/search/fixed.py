@@ -12,34 +12,43 @@ from ortune.search.phases import FIXED_TIMES
 from ortune.search.schedule import NextBlock, Schedule, Standing, Steps
 
 LEAST_BLOCKS, MOST_BLOCKS = 9, 40
+LEAST_EXPLORED = 6
+"""Blocks without controls: fewer give no interval."""
 CONTROLS = 3
 """Trials of a block of the calibration: the base, its double, and the one with a wait."""
 REPEATED = controls.LEAST_BLOCKS * CONTROLS
-"""Trials of the shortest calibration, for which there must be time where the first one failed."""
+"""Trials of the shortest calibration."""
 
 
-def least_trials(n_arms: int) -> int:
-    """Trials of a calibration and the fewest blocks after it, of so many arms."""
-    return CALIBRATION_BLOCKS * CONTROLS + LEAST_BLOCKS * n_arms
+def least_trials(n_changes: int, *, controlled: bool = True) -> int:
+    """Trials of the shortest session of so many changes: a calibration and blocks, or without controls blocks alone."""
+    if not controlled:
+        return LEAST_EXPLORED * (1 + n_changes)
+    return REPEATED + LEAST_BLOCKS * (2 + n_changes)
 
 
-def blocks_within(left_ns: float, n_arms: int, trial_ns: float) -> int:
-    """Blocks after the calibration that the time left holds, 9 to 40."""
-    return max(LEAST_BLOCKS, min(MOST_BLOCKS, int(left_ns / (n_arms * trial_ns * FIXED_TIMES))))
+def blocks_within(left_ns: float, n_arms: int, trial_ns: float, least: int = LEAST_BLOCKS) -> int:
+    """Blocks that the time left holds, none below the least and 40 at most."""
+    return max(least, min(MOST_BLOCKS, int(left_ns / (n_arms * trial_ns * FIXED_TIMES))))
 
 
 class Fixed(Schedule):
     """Every arm beside the base and its double, as often as was said before; a stop ends it with the block that runs.
 
+    Without controls, because they were not asked for or the time did not hold them, what the blocks show is no claim.
+
     Attributes:
-        arms: Of the blocks after the calibration, the base first and its double last.
+        arms: Of the blocks after the calibration, the base first and its double last, where there are controls.
         n_blocks: How many of them; set before the first one, as the calibration says how long trials are.
         blocks: Those that ran.
         controls: What the calibration and all blocks together say of the machine.
     """
 
-    def __init__(self, arms: Sequence[str], fixed: str | None, n_blocks: int = LEAST_BLOCKS) -> None:
-        self.arms = (BASE, *arms, IDENTICAL)
+    def __init__(
+        self, arms: Sequence[str], fixed: str | None, n_blocks: int = LEAST_BLOCKS, *, controlled: bool = True
+    ) -> None:
+        self.arms = (BASE, *arms, IDENTICAL) if controlled else (BASE, *arms)
+        self.controlled = controlled
         self.n_blocks = n_blocks
         self.blocks: list[Block] = []
         self.controls: list[Control] = []
@@ -62,17 +71,22 @@ class Fixed(Schedule):
         if block.phase == "confirm":
             self.blocks.append(block)
 
+    def late(self, n_trials: int) -> bool:
+        """Also where a calibration would leave no time for the fewest blocks after it: that is made shorter first."""
+        after = LEAST_BLOCKS * len(self.arms) if self.judgement is None else 0
+        return super().late(n_trials + after)
+
     def _all(self, fixed: str | None) -> Steps[None]:
-        judgement = yield from self.calibrate([BASE], fixed, again=lambda: not self.late(REPEATED))
+        if self.controlled:
+            judgement = yield from self.calibrate([BASE], fixed, again=lambda: not self.late(REPEATED))
+        else:
+            judgement = self.judgement = controls.unjudged(fixed)
         if not judgement.ok:
             raise controls.failed(again=False)
         first = len(self.calibration)
-        n_arms = len(self.arms)
-        # Without controls nothing is claimed, and so nothing is measured.
-        while len(self.blocks) < self.n_blocks and judgement.controls:
-            if self.left.stop or self.late(n_arms):
-                break
+        while len(self.blocks) < self.n_blocks and not self.left.stop and not self.late(len(self.arms)):
             index = first + len(self.blocks)
             yield NextBlock(arms=self.arms, index=index, phase="confirm", needed=(BASE,), whole=True)
         ratios = log_ratios([*self.calibration, *self.blocks], IDENTICAL, judgement.estimand)
-        self.controls = [*judgement.controls, *controls.late_controls(ratios)]
+        if judgement.controls:
+            self.controls = [*judgement.controls, *controls.late_controls(ratios)]

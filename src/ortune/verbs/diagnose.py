@@ -238,7 +238,7 @@ def _profile(options: Options, opened: Experiment, baseline: Baseline) -> Profil
     # Where no fix can be raced, nothing else needs the time.
     left_ns = (opened.clock.left_s - opened.answer_s) * 1e9
     for_fixes_ns = (1 - PROFILE_BEFORE_FIXES_SHARE) * left_ns
-    races = fit(baseline, 3, for_fixes_ns) <= for_fixes_ns
+    races = fit(baseline, 1, for_fixes_ns) <= for_fixes_ns
     try:
         result = one_profile(
             baseline,
