@@ -47,7 +47,7 @@ def test_what_costs_no_more_loses_nowhere(adopted: Envelope[TuneResult]) -> None
     assert "memory" not in rows["runs on"] + rows["where it loses"]
 
 
-def test_a_provider_that_was_not_taken_is_told_with_its_losses(adopted: Envelope[TuneResult]) -> None:
+def test_a_provider_that_was_not_chosen_is_told_with_its_losses(adopted: Envelope[TuneResult]) -> None:
     usual = golden_tune.tuned().result
     plan = Candidate(
         plan=adopted.result.winner, origin="", fate="retired", why="slower", ratio=1.2, n_blocks=4
@@ -58,7 +58,7 @@ def test_a_provider_that_was_not_taken_is_told_with_its_losses(adopted: Envelope
     assert adoption_words.elsewhere(result) == [
         (
             "OpenVINO",
-            "not taken: +20.0 % at best in 4 blocks (exploratory); slower; "
+            "not chosen: its best plan measured +20.0 %, the winner -11.5 % (4 blocks, exploratory); slower; "
             "session creation 8.17x the default's, peak memory 2.57x the default's",
         )
     ]

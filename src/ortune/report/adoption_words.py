@@ -52,13 +52,17 @@ def elsewhere(result: TuneResult) -> list[tuple[str, str]]:
         if candidate.ratio < (best.ratio or candidate.ratio):
             raced[name] = candidate
     costs = {cost.provider: cost for cost in result.costs}
-    told = []
+    winners = (c.ratio for c in result.candidates if c.plan.id == result.winner.id and c.ratio is not None)
+    winner = next(winners, None)
+    beside = f", the winner {change(winner)}" if winner is not None else ""
+    lines = []
     for name, best in raced.items():
         assert best.ratio is not None
-        text = f"{change(best.ratio)} at best in {heads.count(best.n_blocks, 'block')} (exploratory)"
+        blocks = heads.count(best.n_blocks, "block")
+        text = f"not chosen: its best plan measured {change(best.ratio)}{beside} ({blocks}, exploratory)"
         lost = _lost(costs[name]) if name in costs else []
-        told.append((short(name), "; ".join(filter(None, (f"not taken: {text}", best.why, ", ".join(lost))))))
-    return told
+        lines.append((short(name), "; ".join(filter(None, (text, best.why, ", ".join(lost))))))
+    return lines
 
 
 def _figures(cost: ProviderCost) -> str:
