@@ -19,8 +19,8 @@ from ortune import records
 from ortune.answer import TABLES, Answer
 from ortune.api import as_written, function, verbs
 from ortune.errors import UsageError
+from ortune.options.spelling import option_fields
 from ortune.records import Envelope
-from ortune.verbs._options import option_fields
 from ortune.verbs.compare import Options
 
 MODEL = datasets.get_example("sigmoid.onnx")

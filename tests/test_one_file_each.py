@@ -16,20 +16,14 @@ from onnxruntime import datasets
 ROOT = Path(__file__).resolve().parents[1]
 MODEL = datasets.get_example("sigmoid.onnx")
 
-VERB = '''"""``ortune count``: how many nodes a model has."""
+ASKED = '''"""What ``ortune count`` can be asked."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Annotated
 
-from ortune import __version__
-from ortune.model.open import open_model
-from ortune.records import Envelope
-from ortune.records.count import CountResult
-from ortune.experiment.watcher import Watcher
-from ortune.verbs._options import MODEL, AnyPath, Argument, Option, command
+from ortune.options.spelling import MODEL, AnyPath, Argument, Option
 
 FORMATS = ("json",)
 STOPPING = ""
@@ -41,6 +35,20 @@ class Options:
 
     model: Annotated[AnyPath, Argument("MODEL", "model.onnx.")]
     times: Annotated[int, Option("--times", "N", "Count them N times.", MODEL, least=1)] = 1
+'''
+VERB = '''"""Counts nodes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from ortune import __version__
+from ortune.experiment.watcher import Watcher
+from ortune.model.open import open_model
+from ortune.options.count import Options
+from ortune.options.spelling import command
+from ortune.records import Envelope
+from ortune.records.count import CountResult
 
 
 def run(options: Options, watcher: Watcher | None = None) -> Envelope[CountResult]:
@@ -125,7 +133,8 @@ def python(package: Path, code: str) -> Any:
     return json.loads(run(package, "-c", f"import json\n{code}"))
 
 
-def test_a_verb_is_a_file_and_the_record_of_its_answer(copy: Path) -> None:
+def test_a_verb_is_two_files_and_the_record_of_its_answer(copy: Path) -> None:
+    (copy / "options" / "count.py").write_text(ASKED, encoding="utf-8")
     (copy / "verbs" / "count.py").write_text(VERB, encoding="utf-8")
     (copy / "records" / "count.py").write_text(RECORD, encoding="utf-8")
     document = json.loads(run(copy, "-m", "ortune", "count", MODEL, "--times", "3", "--json"))

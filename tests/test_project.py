@@ -14,12 +14,10 @@ from pathlib import Path
 
 import pytest
 import typer
-from typer.testing import CliRunner
 
 import ortune
 from ortune.api import verbs
 from ortune.cli.main import app, register
-from ortune.cli.verbs import command
 from ortune.errors import UsageError
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -33,6 +31,7 @@ LIGHT = {
     "errors",
     "files",
     "monotonic",
+    "options",
     "printable",
     "providers",
     "report",
@@ -77,17 +76,6 @@ def test_help_imports_nothing_heavy() -> None:
         assert {name[1] for name in loaded if name[0] == "ortune" and len(name) > 1} <= LIGHT, words
         own = [name for name in loaded if name[:2] == ["ortune", "verbs"] and name[2:] == words[:1]]
         assert own == [], words
-
-
-@pytest.mark.parametrize("verb", verbs())
-def test_the_help_that_starts_at_once_is_the_verbs_own(verb: str) -> None:
-    def told(*, for_help: bool) -> str:
-        app = typer.Typer()
-        app.command(name=verb)(command(verb, for_help=for_help))
-        return CliRunner().invoke(app, ["--help"]).stdout
-
-    assert "--help" in told(for_help=True)
-    assert told(for_help=True) == told(for_help=False)
 
 
 def test_type_checkers_are_told_of_the_functions_as_they_are() -> None:

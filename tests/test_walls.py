@@ -63,13 +63,17 @@ ROOMS = {
         "bisection",
     },
     "verbs": {
-        "stats", "model", "graph", "trace", "knobs", "targets", "store", "report", "fleet", "analysis", "inputs",
-        "rewrites", "rules", "bundle", "search", "trials", "experiment", "profiling", "locks",
+        "options", "stats", "model", "graph", "trace", "knobs", "targets", "store", "report", "fleet", "analysis",
+        "inputs", "rewrites", "rules", "bundle", "search", "trials", "experiment", "profiling", "locks",
         "bisection", "partitions", "conversion", "ort_format",
     },
+    "options": {
+        "model", "knobs", "targets", "inputs", "rewrites", "rules", "fleet", "locks", "partitions", "conversion",
+        "bundle", "search", "trials", "experiment",
+    },
     "answer": {"report"},
-    "api": {"verbs", "answer"},
-    "cli": {"api", "verbs", "report", "launcher"},
+    "api": {"options", "verbs", "answer"},
+    "cli": {"api", "options", "verbs", "report", "launcher"},
 }  # fmt: skip
 PLAIN = {"records", "errors", "stats", "search", "report", "store"}
 """Rooms that see records and numbers, never a model or ONNX Runtime."""

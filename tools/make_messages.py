@@ -33,10 +33,10 @@ from ortune import api, rules  # noqa: E402
 from ortune.inputs import workload  # noqa: E402
 from ortune.inputs.run_cost import run_cost  # noqa: E402
 from ortune.model.open import open_model  # noqa: E402
+from ortune.options.spelling import option_fields  # noqa: E402
 from ortune.records import Finding  # noqa: E402
 from ortune.report import finding_words  # noqa: E402
 from ortune.rules import Facts, Rule, prize  # noqa: E402
-from ortune.verbs._options import option_fields  # noqa: E402
 
 HEAD = """# Messages
 
@@ -123,7 +123,7 @@ def _finding(finding: Finding) -> Iterator[str]:
 
 
 def _help(verb: str) -> str:
-    options: Any = importlib.import_module(f"ortune.verbs.{verb}").Options
+    options: Any = importlib.import_module(f"ortune.options.{verb}").Options
     lines = [f"### ortune {verb}\n\n{inspect.getdoc(options)}\n\n"]
     for each in option_fields(options):
         if each.spelling is not None:

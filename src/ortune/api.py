@@ -15,8 +15,8 @@ from ortune import monotonic
 
 if TYPE_CHECKING:
     from ortune.answer import Answer
+    from ortune.options.spelling import OptionField
     from ortune.records import Record
-    from ortune.verbs._options import OptionField
 
 
 def verbs() -> tuple[str, ...]:
@@ -35,15 +35,15 @@ def function(verb: str) -> Callable[..., Answer[Record]]:
     whole document, and raises OrtuneError where there is none.
     """
     from ortune.answer import Answer, answered
-    from ortune.verbs._options import option_fields
+    from ortune.options.spelling import option_fields
     from ortune.verbs._page import run
 
-    module = importlib.import_module(f"ortune.verbs.{verb}")
+    module, asked = (importlib.import_module(f"ortune.{room}.{verb}") for room in ("verbs", "options"))
     result = str(inspect.signature(module.run).return_annotation).replace("Envelope", Answer.__name__)
-    signature = inspect.Signature(list(_parameters(module.Options)), return_annotation=result)
+    signature = inspect.Signature(list(_parameters(asked.Options)), return_annotation=result)
 
-    renamed = dict(_renamed(module.Options))
-    fields = {field.name: field for field in option_fields(module.Options)}
+    renamed = dict(_renamed(asked.Options))
+    fields = {field.name: field for field in option_fields(asked.Options)}
 
     def call(*args: Any, **kwargs: Any) -> Answer[Record]:
         began_s = monotonic.now_s()
@@ -54,11 +54,11 @@ def function(verb: str) -> Callable[..., Answer[Record]]:
         spelled = {
             name: as_written(fields[name], value) for name, value in arguments.items() if name in fields
         }
-        return answered(run(module, module.Options(**spelled), watcher, began_s))
+        return answered(run(module, asked.Options(**spelled), watcher, began_s))
 
     call.__name__ = call.__qualname__ = verb
     call.__module__ = "ortune"
-    call.__doc__ = f"{inspect.getdoc(module.Options)}\n\n{inspect.getdoc(module.run)}"
+    call.__doc__ = f"{inspect.getdoc(asked.Options)}\n\n{inspect.getdoc(module.run)}"
     vars(call)["__signature__"] = signature  # what inspect and help() show
     return call
 
@@ -86,7 +86,7 @@ def as_written(field: OptionField, value: Any) -> Any:
         UsageError: Names with values are given for what has none.
     """
     from ortune.errors import UsageError
-    from ortune.verbs._options import AnyPath, Option, written
+    from ortune.options.spelling import AnyPath, Option, written
 
     if not (field.many and isinstance(field.spelling, Option)):
         return value
@@ -109,7 +109,7 @@ def as_written(field: OptionField, value: Any) -> Any:
 
 def _renamed(options: type) -> Iterator[tuple[str, str]]:
     """Arguments that had another name before, with the name of now."""
-    from ortune.verbs._options import Option, option_fields
+    from ortune.options.spelling import Option, option_fields
 
     for field in option_fields(options):
         if isinstance(field.spelling, Option) and field.spelling.also:
@@ -117,7 +117,7 @@ def _renamed(options: type) -> Iterator[tuple[str, str]]:
 
 
 def _parameters(options: type) -> list[inspect.Parameter]:
-    from ortune.verbs._options import Argument, option_fields
+    from ortune.options.spelling import Argument, option_fields
 
     parameters = []
     for field in option_fields(options):

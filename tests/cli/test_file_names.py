@@ -17,9 +17,9 @@ import pytest
 import ortune
 from git_repository import commit, git
 from ortune.cli import main
+from ortune.options import look, spelling
 from ortune.report import terminal
 from ortune.report.check_words import document
-from ortune.verbs import _options, look
 
 ROOT = Path(__file__).resolve().parents[2]
 MODEL = """
@@ -84,7 +84,7 @@ def test_an_option_is_one_where_no_file_has_its_name(
 
 def test_commands_to_paste_have_no_name_that_is_an_option(folder: Path) -> None:
     save("--in-place.onnx", OLD)
-    again = _options.words(look.Options(model="--in-place.onnx", dim=["n=2"]))
+    again = spelling.words(look.Options(model="--in-place.onnx", dim=["n=2"]))
     assert again[0] == "./--in-place.onnx"
     answer = ortune.check("--in-place.onnx", fix=True)
     (line,) = (text for text in terminal.plain(document(answer)).splitlines() if "ortune compare" in text)

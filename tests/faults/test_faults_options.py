@@ -7,8 +7,8 @@ import json
 import pytest
 from box import Box, refused
 
-from ortune.verbs._options import words
-from ortune.verbs._quantities import size_bytes
+from ortune.options.quantities import size_bytes
+from ortune.options.spelling import words
 from ortune.verbs.compare import Options
 
 WRONG = [

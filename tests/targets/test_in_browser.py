@@ -18,6 +18,7 @@ from ortune.errors import UsageError
 from ortune.experiment import in_browsers
 from ortune.experiment.baseline import Baseline
 from ortune.inputs.feed_files import write_feeds
+from ortune.options.quantities import bits_a_second
 from ortune.profiling import peaks
 from ortune.records import (
     CompareResult,
@@ -42,7 +43,6 @@ from ortune.targets.task import Task
 from ortune.targets.turns import Turns
 from ortune.trials.input_options import InputOptions
 from ortune.trials.sides import SideText, resolve
-from ortune.verbs._quantities import bits_a_second
 from ortune.verbs.compare import Options
 
 RNG = np.random.default_rng(3)

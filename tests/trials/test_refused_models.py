@@ -12,8 +12,8 @@ from onnxruntime import datasets
 import ortune
 from onnx_text import model_of, saved
 from ortune.errors import ModelError, UsageError
+from ortune.options.quantities import size_bytes
 from ortune.trials.sides import read_plan
-from ortune.verbs._quantities import size_bytes
 
 
 @pytest.mark.parametrize(("part", "said"), [("ir", "IR version 99"), ("opset", "opset 99 of ai.onnx")])

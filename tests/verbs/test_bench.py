@@ -19,10 +19,10 @@ import ortune
 from onnx_text import model_of, saved
 from ortune.errors import Interrupted, MeasurementError, UsageError
 from ortune.experiment.bench_result import CaseTrial, own_threads, remarks
+from ortune.options.spelling import command
 from ortune.platform import host
 from ortune.records import BenchResult, Envelope, Measured, Plan, Sensors, TrialDone, Workload
 from ortune.targets.machine import Machine
-from ortune.verbs._options import command
 from ortune.verbs.bench import Options, requests, shared
 from within import program
 

@@ -20,11 +20,11 @@ import ortune
 from onnx_text import model_of, saved
 from ortune.cli.verbs import command
 from ortune.errors import InputError, UsageError
+from ortune.options.spelling import words
 from ortune.records import Envelope, ProviderSpec
 from ortune.report import compare_gate, compare_headline, compare_outputs, compare_rows
 from ortune.targets.tool import ToolFailed
 from ortune.verbs import compare
-from ortune.verbs._options import words
 from ortune.verbs._session import terms
 from patience import few_turns
 from simulated_machine import Lab, measuring_on

@@ -12,8 +12,8 @@ import pytest
 import typer.main
 
 from ortune.cli import main
+from ortune.options.spelling import option_fields
 from ortune.verbs._guesses import GUESSES, instead
-from ortune.verbs._options import option_fields
 
 MEASURING = ("bench", "compare", "look", "profile", "tune")
 

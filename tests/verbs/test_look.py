@@ -28,6 +28,8 @@ from ortune.experiment.opening import Experiment
 from ortune.experiment.watcher import Watcher
 from ortune.fleet.runtimes import probe
 from ortune.model.open import open_model
+from ortune.options.quantities import seconds
+from ortune.options.spelling import words
 from ortune.profiling import peaks, processes
 from ortune.profiling.look_contents import contents
 from ortune.records import (
@@ -43,8 +45,6 @@ from ortune.store import lock
 from ortune.store.db import Store
 from ortune.targets.machine import Machine
 from ortune.trials.executor import Timing
-from ortune.verbs._options import words
-from ortune.verbs._quantities import seconds
 from ortune.verbs._session import terms
 from ortune.verbs.look import Options, _Look
 from within import program

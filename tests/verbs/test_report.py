@@ -17,6 +17,7 @@ from test_compare import dense
 
 import ortune
 from ortune.errors import UsageError
+from ortune.options.report import rate
 from ortune.records import (
     BundleInfo,
     CaseTimes,
@@ -31,7 +32,6 @@ from ortune.records import (
 from ortune.report import markdown, report_words
 from ortune.report.answer import KINDS
 from ortune.store.db import DATABASE, SessionLog, Store
-from ortune.verbs.report import rate
 from within import program
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "report"))

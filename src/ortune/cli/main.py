@@ -59,7 +59,7 @@ def options(
     """Options before the verb."""
 
 
-def register(*asked: str, for_help: bool = False, whole: bool = False) -> None:
+def register(*asked: str, whole: bool = False) -> None:
     """Makes the commands that are asked for; where none is, what ``ortune --help`` says of each.
 
     ``whole``: this process does nothing else.
@@ -68,7 +68,7 @@ def register(*asked: str, for_help: bool = False, whole: bool = False) -> None:
         registered for registered in app.registered_commands if registered.name not in verbs()
     ]
     for name in filter(asked.__contains__, verbs()):
-        app.command(name=name)(command(name, for_help=for_help, whole=whole))
+        app.command(name=name)(command(name, whole=whole))
     for name in () if asked else verbs():  # to read all of them takes a tenth of a second
         app.command(name=name, help=short_help(name))(_elsewhere)
 
@@ -108,7 +108,7 @@ def _run(arguments: Sequence[str], *, whole: bool = False) -> int:
     try:
         _require_utf8(arguments)
         arguments = _with_look(_with_files(arguments))
-        register(*_verb(arguments), for_help=arguments[1:] in (["-h"], ["--help"]), whole=whole)
+        register(*_verb(arguments), whole=whole)
         if HELP & {*_options(arguments)}:
             return _help(arguments)
         _require_folder()

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import ast
 import dataclasses
 import importlib
 import importlib.util
 import inspect
-import sys
 from collections.abc import Callable
 from pathlib import Path
-from types import ModuleType
 from typing import TYPE_CHECKING, Annotated, Any, get_args
 
 import typer
@@ -21,59 +18,29 @@ from ortune.cli.session import Say, StopRequest, chosen_format, reporting, tell
 from ortune.errors import OrtuneError
 
 if TYPE_CHECKING:
+    from ortune.options.spelling import OptionField
     from ortune.records import Envelope
-    from ortune.verbs._options import OptionField
 
 
 def short_help(verb: str) -> str:
-    """The first line of what a verb says of itself, read without importing it: ``ortune --help`` starts at once."""
-    for node in _parsed(verb).body:
-        if isinstance(node, ast.ClassDef) and node.name == "Options":
-            return (ast.get_docstring(node) or "").partition("\n")[0]
-    raise ValueError(f"{verb} does not say what it can be asked")
+    """The first line of what a verb says of itself."""
+    return (inspect.getdoc(options_of(verb).Options) or "").partition("\n")[0]
 
 
-def options_alone(verb: str) -> ModuleType:
-    """What a verb can be asked, without what it imports to do it: enough for its help, which starts at once.
-
-    Of the verb's file only ``Options``, plain constants, and the imports that are there anyway are executed.
-    """
-    module = ModuleType(f"ortune.verbs.{verb}:Options")
-    sys.modules[module.__name__] = module  # where annotations look names up
-    tree = _parsed(verb)
-    tree.body = [node for node in tree.body if _light(node)]
-    exec(compile(tree, module.__name__, "exec"), vars(module))
-    return module
+def options_of(verb: str) -> Any:
+    """The module that says what a verb can be asked, and in which formats it answers."""
+    return importlib.import_module(f"ortune.options.{verb}")
 
 
-def _parsed(verb: str) -> ast.Module:
-    spec = importlib.util.find_spec(f"ortune.verbs.{verb}")
-    assert spec is not None and spec.origin is not None
-    return ast.parse(Path(spec.origin).read_text(encoding="utf-8"))
-
-
-def _light(node: ast.stmt) -> bool:
-    if isinstance(node, ast.ImportFrom):
-        there_anyway = {
-            f"ortune.verbs.{n}" for n in ("_options", "_sides", "_elsewhere", "_search_options")
-        } | {"ortune.errors"}
-        start = str(node.module).partition(".")[0]
-        plain = str(node.module).startswith("ortune.providers")
-        return plain or node.module in there_anyway or start in sys.stdlib_module_names
-    if isinstance(node, ast.Assign):
-        return not any(isinstance(part, ast.Call | ast.Name) for part in ast.walk(node.value))
-    return isinstance(node, ast.ClassDef) and node.name == "Options"
-
-
-def command(verb: str, *, for_help: bool = False, whole: bool = False) -> Callable[..., None]:
-    """A verb as a function that typer understands; for its help it cannot run.
+def command(verb: str, *, whole: bool = False) -> Callable[..., None]:
+    """A verb as a function that typer understands; what does the work is imported when it runs.
 
     ``whole``: this process does nothing else, so that all of its time is the verb's.
     """
-    from ortune.verbs._options import Argument, Option, option_fields
+    from ortune.options.spelling import Argument, Option, option_fields
 
-    module = options_alone(verb) if for_help else importlib.import_module(f"ortune.verbs.{verb}")
-    fields = [field for field in option_fields(module.Options) if field.spelling is not None]
+    asked = options_of(verb)
+    fields = [field for field in option_fields(asked.Options) if field.spelling is not None]
     own_output = any(field.name == "output" for field in fields)
 
     def run(**values: Any) -> None:
@@ -82,11 +49,15 @@ def command(verb: str, *, for_help: bool = False, whole: bool = False) -> Callab
         verbose = values.pop("verbose")
         output = None if own_output else values.pop("output")
         with reporting(verb, as_json or form == "json"):
-            form = chosen_format(form, as_json, module.FORMATS)
+            form = chosen_format(form, as_json, asked.FORMATS)
             if output is not None:
                 files.require_writable(Path(output), "--output")
             began_s = _started_s() if whole else None
-            envelope, options = _run(module, values, form, began_s)
+            module = importlib.import_module(f"ortune.verbs.{verb}")
+            options = asked.Options(**values)
+            if form == "html" and hasattr(options, "timeline"):  # a page shows what ran when
+                options = dataclasses.replace(options, timeline=True)
+            envelope = _run(module, options, asked.STOPPING, began_s)
             place = getattr(options, "answer", None) if own_output else output
             _write(verb, envelope, form, place, whole=verbose)
             if envelope.error:
@@ -107,8 +78,8 @@ def command(verb: str, *, for_help: bool = False, whole: bool = False) -> Callab
                 min=spelling.least, hidden=spelling.hidden, show_default=field.default not in (None, "") and not field.many,
             )  # fmt: skip
         parameters.append(_parameter(field.name, _type(field), _default(field), shown))
-    parameters += _answer(module.FORMATS, own_output)
-    run.__name__, run.__doc__ = verb, _paragraphs(inspect.getdoc(module.Options) or "")
+    parameters += _answer(asked.FORMATS, own_output)
+    run.__name__, run.__doc__ = verb, _paragraphs(inspect.getdoc(asked.Options) or "")
     vars(run)["__signature__"] = inspect.Signature(parameters)  # what typer reads
     run.__annotations__ = {p.name: p.annotation for p in parameters}
     return run
@@ -132,18 +103,16 @@ def _kept(text: str) -> str:
     return escape(text)
 
 
-def _run(module: Any, values: dict[str, Any], form: str, began_s: float | None) -> tuple[Envelope[Any], Any]:
+def _run(module: Any, options: Any, stopping: str, began_s: float | None) -> Envelope[Any]:
     from ortune import Watcher
     from ortune.verbs._page import run
 
-    options = module.Options(**values)
-    if form == "html" and hasattr(options, "timeline"):  # a page shows what ran when
-        options = dataclasses.replace(options, timeline=True)
     say = Say()
-    stop = StopRequest(say, module.STOPPING)
+    stop = StopRequest(say, stopping)
     with stop.listening(), say.progress() as progress:
         watcher = Watcher(say=say, stop=stop, line=progress, draw=say.draw, begin=stop.begin)
-        return run(module, options, watcher, began_s), options
+        envelope: Envelope[Any] = run(module, options, watcher, began_s)
+    return envelope
 
 
 def _write(verb: str, envelope: Envelope[Any], form: str, output: str | Path | None, *, whole: bool) -> None:
@@ -189,7 +158,7 @@ def _default(field: OptionField) -> Any:
 
 def _answer(formats: tuple[str, ...], own_output: bool) -> list[inspect.Parameter]:
     """Where the answer goes, and how it looks."""
-    from ortune.verbs._options import OUT
+    from ortune.options.spelling import OUT
 
     parameters = []
     if not own_output:

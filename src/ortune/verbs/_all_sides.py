@@ -12,9 +12,9 @@ from ortune.conversion.side import sides_of
 from ortune.errors import UsageError
 from ortune.experiment.opening import Experiment
 from ortune.knobs.cpu.intra_op_num_threads import KNOB as INTRA_OP
+from ortune.options.spelling import named
 from ortune.records import Plan
 from ortune.trials.sides import Resolved, SideText
-from ortune.verbs._options import named
 
 _OF_ONNX = ("rewrite", "target", "ort_web")
 """What may be said of a side of ONNX Runtime alone."""

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from ortune.experiment.clock import Stopwatch
 from ortune.experiment.watcher import Watcher
-from ortune.verbs._options import Kept, path, require_places
+from ortune.options.groups import Kept
+from ortune.options.spelling import path, require_places
 
 if TYPE_CHECKING:
     from ortune.records import Envelope

@@ -12,10 +12,11 @@ from typing import Protocol, TypeVar
 from ortune import __version__
 from ortune.experiment.opening import Experiment, Terms, open_experiment
 from ortune.experiment.watcher import Watcher
+from ortune.options.groups import Feeding, Kept, OnePlan, Stored
+from ortune.options.spelling import path, words
 from ortune.records import PROTOCOL_VERSION, Envelope, Plan, Record
 from ortune.trials.input_options import InputOptions
 from ortune.trials.sides import Resolved
-from ortune.verbs._options import Feeding, Kept, OnePlan, Stored, path, words
 from ortune.verbs._page import write_page
 
 R = TypeVar("R", bound=Record)

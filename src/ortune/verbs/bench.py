@@ -10,8 +10,7 @@ import contextlib
 import math
 import random
 import shlex
-from dataclasses import dataclass, replace
-from typing import Annotated
+from dataclasses import replace
 
 import msgspec
 import numpy as np
@@ -28,6 +27,9 @@ from ortune.fleet import runtimes
 from ortune.knobs.cpu.arena_extend_strategy import KNOB as ARENA
 from ortune.knobs.cpu.global_thread_pool import KNOB as POOL
 from ortune.knobs.cpu.intra_op_num_threads import KNOB as THREADS
+from ortune.options.bench import Options
+from ortune.options.groups import OneBench
+from ortune.options.spelling import command, named
 from ortune.records import BenchResult, Envelope, Failed, FeedRef, Measured, Outcome, Plan, Value
 from ortune.report import bench_words
 from ortune.search.blocks import BASE
@@ -39,40 +41,12 @@ from ortune.trials import failures
 from ortune.trials.executor import Timing
 from ortune.trials.sides import Resolved, SideText, require_unchanged
 from ortune.trials.timing import timing_for
-from ortune.verbs._options import (
-    RUN,
-    Load,
-    OneBench,
-    Option,
-    command,
-    named,
-)
 from ortune.verbs._session import experiment, go_on, keep
 
 GOOD_PROCESSES = 8  # enough for an interval; beyond, time may go to requests until a p99 can be told
 TAIL_REQUESTS = 1000  # of a shape: a p99 needs 662, and more where processes differ
 MOST_PROCESSES = 100  # of a shape, unless asked for: the raw samples of more would only fill the document
 FAILURES = 2  # of a shape one after the other, before it is given up
-
-
-FORMATS = ("text", "json", "markdown", "html")
-STOPPING = "stopping after this process; results so far will be shown. Ctrl-C again stops immediately"
-
-
-@dataclass(frozen=True, kw_only=True)
-class Options(Load, OneBench):
-    """How fast is this model with these settings?
-
-    Measures latency with its tails, throughput, load time, memory and CPU time, each with a confidence interval over
-    several fresh processes, one row per shape. To find out whether another configuration is faster, use compare.
-    """
-
-    shared_pool: Annotated[bool, Option("--shared-pool", "", "One thread pool for all sessions.", RUN)] = (
-        False
-    )
-    shared_arena: Annotated[bool, Option("--shared-arena", "", "One memory arena for all sessions.", RUN)] = (
-        False
-    )
 
 
 def run(options: Options, watcher: Watcher | None = None) -> Envelope[BenchResult]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
@@ -19,6 +18,7 @@ from ortune.experiment.opening import Experiment
 from ortune.experiment.watcher import Watcher
 from ortune.fleet import runtimes
 from ortune.model.open import open_model
+from ortune.options.bisect import Options
 from ortune.records import BisectResult, Envelope, Measured, OutputDifference
 from ortune.report import bisect_words
 from ortune.search.blocks import BASE, NEW
@@ -27,27 +27,9 @@ from ortune.targets.tool import ToolFailed
 from ortune.trials import pairing
 from ortune.trials.outputs import compare_outputs
 from ortune.trials.sides import Resolved
-from ortune.verbs._options import NoWait, Page, Seed, Tolerance
 from ortune.verbs._session import experiment
-from ortune.verbs._sides import TwoSides
 
 Judged = tuple[Literal["", "A", "B", "both"], Literal["", "optimiser-off", "float64"]]
-FORMATS = ("text", "json", "github", "markdown", "html")
-STOPPING = ""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Options(TwoSides):
-    """Which node makes the outputs of two models, or two configurations, differ?
-
-    Runs both sides with every intermediate value as an output and matches the values. Reports the first node whose
-    output differs by more than rounding although its inputs are equal. Nothing is timed.
-    """
-
-    tolerance: Tolerance = None
-    seed: Seed = 0
-    no_wait: NoWait = False
-    report: Page = None
 
 
 def run(options: Options, watcher: Watcher | None = None) -> Envelope[BisectResult]:

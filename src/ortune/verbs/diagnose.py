@@ -5,14 +5,12 @@ from __future__ import annotations
 import os
 import shlex
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
-from typing import Annotated
+from dataclasses import replace
 
 import msgspec
 
 from ortune import monotonic, rules
-from ortune.errors import OrtuneError, UsageError
+from ortune.errors import OrtuneError
 from ortune.experiment import memory_in_turn
 from ortune.experiment.baseline import Baseline
 from ortune.experiment.first_run import settle
@@ -20,6 +18,12 @@ from ortune.experiment.fixed_blocks import fit, holds
 from ortune.experiment.fixes import TOGETHER, Fixes
 from ortune.experiment.opening import Experiment
 from ortune.experiment.watcher import Watcher
+from ortune.options.diagnose import SEVERITIES, Options
+from ortune.options.spelling import (
+    command,
+    named,
+    words,
+)
 from ortune.profiling.headroom import one_profile
 from ortune.records import (
     FUNCTIONAL_ONLY,
@@ -33,121 +37,10 @@ from ortune.report import headroom_words
 from ortune.report.answer_commands import plan_options
 from ortune.report.finding_words import measurable
 from ortune.search.blocks import BASE, awake, measured
-from ortune.search.figures import WORDS, describe, figure, require_objective
+from ortune.search.figures import WORDS, describe, figure
 from ortune.search.phases import LEAST_CHECKS_S, PROFILE_ALONE_SHARE, PROFILE_BEFORE_FIXES_SHARE
 from ortune.trials.sides import SideText, require_unchanged
-from ortune.verbs._options import (
-    GATE,
-    MODEL,
-    NON_FINITE,
-    RUN,
-    AnyPath,
-    Argument,
-    Budget,
-    Load,
-    Objective,
-    OnePlan,
-    Option,
-    Resumable,
-    Tolerance,
-    command,
-    named,
-    option_fields,
-    require_allowed,
-    words,
-)
-from ortune.verbs._quantities import seconds
 from ortune.verbs._session import experiment, go_on, keep
-
-FORMATS = ("text", "json", "github", "markdown", "html")
-STOPPING = "stopping after this block; results so far will be shown. Ctrl-C again stops immediately"
-
-SEVERITIES = ("error", "warning", "note")
-OF_A_PAGE = ("page", "watch", "browser", "headful", "fail_on", "report", "store")
-"""What can be said of a page that is watched."""
-LONGEST_WATCH_S = 3600
-
-
-@dataclass(frozen=True, kw_only=True)
-class Options(Resumable, Load, OnePlan):
-    """Why is this model slow? Every fix is measured before it is recommended.
-
-    Runs and profiles the model, applies every rule, and measures the proposed fixes, alone and together, against the
-    unchanged model. A fix without a benefit is reported as such.
-    """
-
-    model: Annotated[
-        AnyPath | None, Argument("[MODEL]", "model.onnx, model.ort, NAME.ortune or model.onnx@revision.")
-    ] = None
-    page: Annotated[
-        str,
-        Option("--page", "URL", "A page to observe instead of a model: how it uses onnxruntime-web.", MODEL),
-    ] = ""
-    watch: Annotated[
-        str | float, Option("--watch", "15s", "How long to observe the page after loading.", RUN)
-    ] = "15s"
-    rewrite: Annotated[
-        Sequence[str],
-        Option("--rewrite", "NAME[:k=v]", "A rewrite to apply to the baseline. Repeatable.", MODEL),
-    ] = ()
-    objective: Objective = "latency"
-    tolerance: Tolerance = None
-    budget: Budget = "2m"
-    allow: Annotated[
-        Sequence[str],
-        Option(
-            "--allow",
-            "WHAT",
-            "Also measure fixes of the class numerics or behaviour, or non-finite outputs. Repeatable.",
-            RUN,
-        ),
-    ] = ()
-    fail_on: Annotated[
-        str,
-        Option(
-            "--fail-on", "SEVERITY", "Exit with 1 at this severity or above: error, warning or note.", GATE
-        ),
-    ] = "never"
-
-    @cached_property
-    def allowed(self) -> frozenset[str]:
-        """The safety classes of fixes that are measured."""
-        classes = ("numerics", "behaviour", NON_FINITE)
-        require_allowed(self.allow, classes, f"numerics, behaviour or {NON_FINITE}")
-        return frozenset({"exact", *self.allow})
-
-    @cached_property
-    def watch_s(self) -> float:
-        """How long a page is watched."""
-        if bool(self.page) == (self.model is not None):
-            raise UsageError(
-                "pass either a model or a page",
-                where="diagnose",
-                do="run ortune diagnose MODEL, or ortune diagnose --page http://localhost:5173",
-            )
-        for option in option_fields(type(self)) if self.page else ():
-            if isinstance(option.spelling, Option) and option.name not in OF_A_PAGE and option.given(self):
-                raise UsageError(
-                    "has no effect on a page", where=option.spelling.flag.partition("/")[0], do="omit it"
-                )
-        time_s = seconds(self.watch, "--watch")
-        if not 0 < time_s <= LONGEST_WATCH_S:
-            raise UsageError(
-                f"{self.watch} is not a valid duration to observe a page",
-                where="--watch",
-                do="use e.g. 15s; the maximum is one hour",
-            )
-        return time_s
-
-    @cached_property
-    def severity(self) -> str:
-        """From which on findings fail."""
-        require_objective(self.objective)
-        if self.fail_on not in (*SEVERITIES, "never"):
-            raise UsageError(
-                f"{self.fail_on!r} is not a severity", where="--fail-on", do="error, warning, note or never"
-            )
-        return self.fail_on
 
 
 def run(options: Options, watcher: Watcher | None = None) -> Envelope[DiagnoseResult]:

@@ -5,9 +5,7 @@ from __future__ import annotations
 import os
 import random
 import sys
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
 
 from ortune import monotonic, rules
 from ortune.errors import BusyError, Interrupted, MeasurementError, Stopped, UsageError
@@ -19,6 +17,8 @@ from ortune.experiment.opening import Experiment, exclusive
 from ortune.experiment.watcher import Watcher
 from ortune.fleet import made, runtimes
 from ortune.model.open import open_model
+from ortune.options.doctor import Options
+from ortune.options.spelling import named
 from ortune.profiling.peaks import load_peak, measure_peak
 from ortune.records import (
     Block,
@@ -42,53 +42,11 @@ from ortune.targets.machine import Machine
 from ortune.targets.tool import ToolFailed
 from ortune.trials import probe_model
 from ortune.trials.sides import Resolved
-from ortune.verbs._options import (
-    RUN,
-    AnyPath,
-    Argument,
-    InBrowser,
-    Option,
-    Page,
-    Resume,
-    RuntimeOption,
-    Stored,
-    named,
-)
 from ortune.verbs._session import experiment, go_on
 
 MINUTES = (0.5, 1.0, 2.0, 5.0, 10.0, 30.0)
 BLOCKS = 12
 BLOCKS_A_MINUTE = 30  # what compare allows itself: 60 in its two minutes
-
-
-FORMATS = ("text", "json", "markdown", "html")
-STOPPING = "stopping after this trial. Ctrl-C again stops immediately"
-
-
-@dataclass(frozen=True, kw_only=True)
-class Options(InBrowser, Stored):
-    """What can this machine run, and how small a difference can it detect?
-
-    Lists the ONNX Runtime builds, why execution providers are missing, and what slows the machine down. Measures the
-    controls (A/A check and sensitivity check) and the machine's peak (arithmetic and memory bandwidth).
-    """
-
-    model: Annotated[
-        AnyPath | None,
-        Argument("[MODEL]", "Model for the noise measurement. Default: a small built-in model."),
-    ] = None
-    runtime: RuntimeOption = None
-    measure: Annotated[
-        bool,
-        Option(
-            "--measure/--no-measure",
-            "",
-            "Also measure noise and the machine's peak (about 30 s).",
-            RUN,
-        ),
-    ] = True
-    resume: Resume = None
-    report: Page = None
 
 
 def run(options: Options | None = None, watcher: Watcher | None = None) -> Envelope[DoctorResult]:

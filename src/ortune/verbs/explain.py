@@ -5,8 +5,7 @@ from __future__ import annotations
 import importlib
 import inspect
 import re
-from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import Literal
 
 import msgspec
 
@@ -15,38 +14,16 @@ from ortune.experiment.document import document
 from ortune.experiment.watcher import Watcher
 from ortune.knobs import all_knobs
 from ortune.knobs import modules as knob_modules
+from ortune.options.explain import Options
 from ortune.records import Described, Envelope, ExplainResult
 from ortune.rewrites import all_rewrites
 from ortune.rules import Rule, all_rules, find_rule
-from ortune.verbs._options import RUN, Argument, Option, Page
 
-FORMATS = ("text", "json", "markdown", "html")
-STOPPING = ""
 MOST_HITS = 25
 
 HEADING = re.compile(
     r"^(What it is|Why it costs|Evidence|Fix and its safety|Example|References): ", re.MULTILINE
 )
-
-
-@dataclass(frozen=True, kw_only=True)
-class Options:
-    """What does a finding's code mean? Without a code, lists all rules.
-
-    Also explains rewrites and settings by name. Any other word is searched in the names and titles of all three.
-    """
-
-    code: Annotated[
-        str | None,
-        Argument("[CODE]", "A rule's code or name, the name of a rewrite or setting, or a word: GRA002."),
-    ] = None
-    search: Annotated[
-        str | None,
-        Option(
-            "--search", "TEXT", "List rules, rewrites and settings whose text contains all these words.", RUN
-        ),
-    ] = None
-    report: Page = None
 
 
 def run(options: Options | None = None, watcher: Watcher | None = None) -> Envelope[ExplainResult]:

@@ -5,10 +5,8 @@ from __future__ import annotations
 import math
 import os
 import shlex
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
 
 import msgspec
 
@@ -20,6 +18,8 @@ from ortune.experiment.opening import Experiment
 from ortune.experiment.watcher import Watcher
 from ortune.model import from_git
 from ortune.model.open import OpenModel, open_model
+from ortune.options.look import Options
+from ortune.options.spelling import named, words
 from ortune.profiling.look_contents import repeated_regions
 from ortune.profiling.look_run import TIMED_NS, FirstLook
 from ortune.records import (
@@ -33,32 +33,7 @@ from ortune.report import headroom_words, look_words
 from ortune.report.finding_words import as_facts, measurable
 from ortune.search.phases import LEAST_CHECKS_S
 from ortune.trials.sides import Resolved, SideText
-from ortune.verbs._options import RUN, AnyPath, Argument, Kept, OnePlan, Option, Rewrites, named, words
-from ortune.verbs._quantities import seconds
 from ortune.verbs._session import experiment, keep
-
-FORMATS = ("text", "json", "markdown", "html")
-STOPPING = ""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Options(Kept, OnePlan):
-    """A first look at a model in ten seconds; short form: ortune MODEL.
-
-    Shows what the file contains, the chosen inputs, the latency with default settings (a single observation), the most
-    expensive operators, findings, and what to do next.
-    """
-
-    model: Annotated[AnyPath, Argument("MODEL", "model.onnx, model.ort, NAME.ortune or model.onnx@revision.")]
-    rewrite: Rewrites = ()
-    budget: Annotated[
-        str | float, Option("--budget", "8s", "Total time; steps that take longer are skipped.", RUN)
-    ] = "8s"
-
-    @cached_property
-    def budget_s(self) -> float:
-        """All measuring together; 0 leaves the first run alone, and says what was left out."""
-        return seconds(self.budget, "--budget")
 
 
 def run(options: Options, watcher: Watcher | None = None) -> Envelope[LookResult]:

@@ -6,9 +6,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
-from typing import Annotated
+from dataclasses import replace
 
 import msgspec
 import onnx_ir as ir
@@ -19,6 +17,8 @@ from ortune.experiment.watcher import Watcher
 from ortune.graph.nodes import operator
 from ortune.model.open import OpenModel, open_model
 from ortune.model.save import save_model
+from ortune.options.partition import Options
+from ortune.options.spelling import named
 from ortune.partitions import summary, support
 from ortune.partitions.improve import Candidates, Improving
 from ortune.partitions.partition import Partition, partition
@@ -35,46 +35,13 @@ from ortune.records import (
 from ortune.report import partition_words
 from ortune.targets.tool import ToolFailed, ToolProcess
 from ortune.trials.sides import USUAL_LIMITS, Resolved, SideText
-from ortune.verbs._options import MODEL, AnyPath, Argument, Feeding, Option, Page, RuntimeOption, named
 from ortune.verbs._session import experiment
-
-FORMATS = ("text", "json", "markdown", "html")
-STOPPING = ""
 
 _AGAIN = re.compile(r"_token_\d+$")
 """What ONNX Runtime adds to the name of a node that it writes in another layout."""
 
 _BASIC = RewriteSpec(name="ort-optimized-model", params={"level": "basic"})
 """What ONNX Runtime does to a model before it asks a provider."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Options(Feeding):
-    """Which nodes does a phone's accelerator support, and in how many regions?
-
-    Checks each node against the operators and constraints of the execution provider and computes the regions that
-    ONNX Runtime would create: for the unchanged model, with fixed input shapes, and after rewrites. Names the nodes
-    that split the model. Nothing is measured.
-    """
-
-    model: Annotated[AnyPath, Argument("MODEL", "model.onnx, model.ort, NAME.ortune or model.onnx@revision.")]
-    providers: Annotated[
-        str,
-        Option(
-            "--for",
-            "PROVIDER,...",
-            "nnapi, coreml (MLProgram), coreml-neuralnetwork, xnnpack, qnn or webgpu; separate several by commas.",
-            MODEL,
-        ),
-    ] = "nnapi,coreml,coreml-neuralnetwork"
-    runtime: RuntimeOption = None
-    report: Page = None
-
-    @cached_property
-    def formats(self) -> tuple[support.Format, ...]:
-        """The providers that are asked about."""
-        names = dict.fromkeys(filter(None, (name.strip() for name in self.providers.split(","))))
-        return tuple(map(support.find, names))
 
 
 def run(options: Options, watcher: Watcher | None = None) -> Envelope[PartitionResult]:

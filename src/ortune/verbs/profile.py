@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
 
 import msgspec
 
@@ -16,6 +15,12 @@ from ortune.experiment.document import document
 from ortune.experiment.first_run import settle
 from ortune.experiment.opening import Experiment
 from ortune.experiment.watcher import Watcher
+from ortune.options.profile import Options
+from ortune.options.spelling import (
+    named,
+    path,
+    words,
+)
 from ortune.profiling.deliver import Deliverables, deliver
 from ortune.profiling.nodes import Origins, origins
 from ortune.profiling.peaks import NOT_MEASURED, load_peak, measure_peak, peak_s
@@ -39,24 +44,6 @@ from ortune.trace import export
 from ortune.trace.roofline import below_floor
 from ortune.trials import pairing
 from ortune.trials.sides import Resolved, SideText
-from ortune.verbs._options import (
-    MODEL,
-    OUT,
-    RUN,
-    AnyPath,
-    Argument,
-    Cpus,
-    Memory,
-    OnePlan,
-    Option,
-    Pairs,
-    Resumable,
-    Rewrites,
-    named,
-    option_fields,
-    path,
-    words,
-)
 from ortune.verbs._session import experiment, go_on
 
 PROCESSES = 5
@@ -64,96 +51,6 @@ PROCESSES = 5
 
 
 USUAL_BUDGET_S = 30.0
-
-
-FORMATS = ("text", "json", "markdown", "html")
-STOPPING = ""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Options(Resumable, OnePlan):
-    """Where does every millisecond of a run go?
-
-    Runs a model under ONNX Runtime's profiler, or reads an existing profile. Divides the run into nodes, operators,
-    layers, thread wait, copies, casts and overhead, which sum to the whole.
-    """
-
-    subject: Annotated[
-        AnyPath,
-        Argument(
-            "MODEL|TRACE",
-            "A model to run (model.onnx, model.ort, NAME.ortune or model.onnx@revision), or a profile to read.",
-        ),
-    ]
-    against: Annotated[
-        AnyPath | None,
-        Option(
-            "--against",
-            "B",
-            "Another model, a plan for the same model, or another trace; shows the difference, B minus A.",
-            MODEL,
-        ),
-    ] = None
-    rewrite: Rewrites = ()
-    b_set: Annotated[
-        Pairs,
-        Option(
-            "--b-set",
-            "KNOB=VALUE",
-            "A setting of B; without --against, B is the same model. Repeatable.",
-            MODEL,
-        ),
-    ] = ()
-    b_rewrite: Annotated[
-        Sequence[str], Option("--b-rewrite", "NAME[:k=v]", "A rewrite of B only. Repeatable.", MODEL)
-    ] = ()
-    b_runtime: Annotated[
-        AnyPath | None,
-        Option("--b-runtime", "PATH|NAME", "The onnxruntime of B only.", MODEL, also="--b-python"),
-    ] = None
-    processes: Annotated[
-        int | None,
-        Option("--processes", "N", "Profiled processes per side. Default: 1, or 5 with --against.", RUN),
-    ] = None
-    no_peak: Annotated[
-        bool,
-        Option(
-            "--no-peak",
-            "",
-            "Do not measure this machine's peak if it is unknown.",
-            RUN,
-        ),
-    ] = False
-    keep: Annotated[
-        AnyPath | None,
-        Option(
-            "--keep", "FILE", "Keep ONNX Runtime's own profile in this file.", OUT, again=False, writes=True
-        ),
-    ] = None
-    export: Annotated[
-        Sequence[str],
-        Option(
-            "--export",
-            "KIND=FILE",
-            "chrome, speedscope, csv, nodes-csv, columns or model-explorer. Repeatable.",
-            OUT,
-            again=False,
-        ),
-    ] = ()
-    cpus: Cpus = None
-    memory: Memory = None
-    budget: Annotated[str | float, Option("--budget", "30s", "Total time for measurements.", RUN)] = "30s"
-    timeline: bool = False
-
-    @property
-    def of_models(self) -> dict[str, bool]:
-        """What was asked for that goes with models alone, by option."""
-        of_both = {"subject", "against", "no_peak", "keep", "export", "report", "no_wait", "store"}
-        return {
-            option.spelling.flag: option.given(self)
-            for option in option_fields(Options)
-            if isinstance(option.spelling, Option) and option.name not in of_both
-        }
 
 
 OWN = ("against", "b_set", "b_runtime", "processes", "no_peak", "keep", "export", "report", "budget")

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
-from pathlib import Path
-from typing import Annotated
+from dataclasses import replace
 
 import msgspec
 import onnx_ir as ir
@@ -26,6 +23,8 @@ from ortune.experiment.quantising import changed
 from ortune.experiment.quantize_result import make_result
 from ortune.experiment.tuning import Tuning
 from ortune.experiment.watcher import Watcher
+from ortune.options.quantize import Options
+from ortune.options.spelling import command, named, words
 from ortune.profiling.layer_times import layer_times
 from ortune.records import (
     Envelope,
@@ -38,84 +37,14 @@ from ortune.search.guards import GUARDS
 from ortune.search.phases import SATURATION_SHARE, SENSITIVITY_SHARE
 from ortune.trials.rewriting import Models
 from ortune.trials.sides import Resolved, SideText, require_unchanged
-from ortune.trials.tolerance import Tolerance as Limit
-from ortune.verbs._options import (
-    MODEL,
-    RUN,
-    AnyPath,
-    Argument,
-    BundleFolder,
-    Load,
-    Metric,
-    Option,
-    ReplaceBundle,
-    Resumable,
-    RuntimeOption,
-    Settings,
-    Tolerance,
-    WriteBundle,
-    command,
-    named,
-    words,
-)
 from ortune.verbs._session import experiment, go_on, keep
 
-FORMATS = ("text", "json", "markdown", "html")
-STOPPING = "stopping after this step; results so far will be shown. Ctrl-C again stops immediately"
-WITHIN = Limit(text="0.01", number=0.01)
-"""What the outputs have to keep where nothing was said."""
 MOST_WALKS = 2
 """Means that are decided layer by layer."""
 ALIKE = 1.1
 """Times of single observations, as ratios, that are taken for equal."""
 WORTH = 0.01
 """The smallest gain that is worth a change."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Options(Resumable, Load):
-    """Which layers can be quantized, and how much faster is the model then?
-
-    Quantizes the whole model with each method, measures the error and time saving of every layer, and keeps layers in
-    float where the error is too high. The best candidates are compared with the float model; the fastest within the
-    tolerance is written as NAME.ortune.
-    """
-
-    model: Annotated[AnyPath, Argument("MODEL", "model.onnx.")]
-    set: Settings = ()
-    runtime: RuntimeOption = None
-    data: Annotated[
-        AnyPath | None,
-        Option(
-            "--data",
-            "PATH",
-            "Real inputs for calibration and for the error: a folder of .npz or test_data_set_*.",
-            MODEL,
-        ),
-    ] = None
-    tolerance: Tolerance = None
-    metric: Metric = None
-    budget: Annotated[str | float, Option("--budget", "5m", "Total time for measurements.", RUN)] = "5m"
-    force: ReplaceBundle = False
-    bundle: WriteBundle = True
-    output: BundleFolder = "."
-
-    @property
-    def limit(self) -> Limit:
-        """What the outputs have to keep."""
-        return self.feeds.tolerance or WITHIN
-
-    @cached_property
-    def plan(self) -> Plan:
-        """What the float model runs with, and every other one too."""
-        from ortune.knobs import parse_settings
-
-        return Plan(settings=parse_settings(list(self.set)))
-
-    @property
-    def directory(self) -> Path | None:
-        """Where the bundle goes; None makes none."""
-        return Path(self.output) if self.bundle else None
 
 
 def run(options: Options, watcher: Watcher | None = None) -> Envelope[QuantizeResult]:

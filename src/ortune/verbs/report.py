@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
 
 import msgspec
 
@@ -19,6 +16,9 @@ from ortune.experiment.document import document
 from ortune.experiment.so_far import so_far
 from ortune.experiment.watcher import Watcher
 from ortune.knobs.spinning import spins
+from ortune.options import skeleton as asked_skeleton
+from ortune.options.report import LAST, Options
+from ortune.options.spelling import path
 from ortune.records import BundleInfo, Envelope, Host, IssueReport, ReportResult, StoredSession
 from ortune.report import brief, history, skeleton_words, tune_headline
 from ortune.report.answer import KINDS, answer
@@ -27,65 +27,10 @@ from ortune.store.db import SessionHead
 from ortune.store.reading import ReadOnlyStore
 from ortune.targets.machine import Machine
 from ortune.verbs import skeleton
-from ortune.verbs._options import OUT, AnyPath, Argument, Option, Page, StoreFolder, path
 
-LAST = 20
 ISSUE = "issue.md"
 _SCHEMA = re.compile(r"ortune/([a-z][a-z-]*)/1")
 NOT_KEPT = "it ended, but its result was not stored"
-_PER_S = {"": 1.0, "s": 1.0, "m": 1 / 60, "min": 1 / 60, "h": 1 / 3600, "d": 1 / 86400}
-
-
-FORMATS = ("text", "json", "markdown", "html")
-STOPPING = ""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Options:
-    """Show stored results. Runs nothing, except with --issue.
-
-    Without an argument, lists the stored sessions. One session is shown in full, several side by side.
-    """
-
-    sessions: Annotated[
-        Sequence[AnyPath],
-        Argument(
-            "[SESSION|MODEL|BUNDLE]...",
-            "Id of a session or its beginning, newest, a model (its newest session), or a folder NAME.ortune. "
-            "Without an argument: the list of stored sessions.",
-        ),
-    ] = ()
-    brief: Annotated[
-        bool,
-        Option("--brief", "", "A one-page summary for decision makers. Default: the newest session.", OUT),
-    ] = False
-    load: Annotated[
-        str | float | None,
-        Option(
-            "--load",
-            "200/s",
-            "With --brief: request rate (/s, /min, /h or /d) for which CPUs are estimated.",
-            OUT,
-        ),
-    ] = None
-    issue: Annotated[
-        AnyPath | None,
-        Option(
-            "--issue",
-            "FOLDER",
-            "Write a bug report on MODEL without weights and names: issue.md and skeleton.onnx, in a new folder.",
-            OUT,
-        ),
-    ] = None
-    last: Annotated[int, Option("--last", "N", "Number of sessions to list.", OUT, least=1)] = LAST
-    store: StoreFolder = None
-    report: Page = None
-    timeline: bool = False
-
-    @property
-    def load_per_s(self) -> float | None:
-        """Requests a second that the brief reckons for; None is an example."""
-        return None if self.load is None else rate(self.load)
 
 
 def run(options: Options, watcher: Watcher | None = None) -> Envelope[ReportResult]:
@@ -133,7 +78,7 @@ def _issue(options: Options, folder: Path, watcher: Watcher | None) -> ReportRes
     try:
         folder.mkdir()
         envelope = skeleton.run(
-            skeleton.Options(model=options.sessions[0], output=folder / skeleton.USUAL), watcher
+            asked_skeleton.Options(model=options.sessions[0], output=folder / asked_skeleton.USUAL), watcher
         )
         files.write(folder / ISSUE, skeleton_words.issue(envelope))
     except OrtuneError:
@@ -145,17 +90,6 @@ def _issue(options: Options, folder: Path, watcher: Watcher | None) -> ReportRes
             f"cannot be written: {error.strerror or error}", where=str(folder), do="choose another folder"
         ) from error
     return ReportResult(kind="told", issue=IssueReport(path=str(folder / ISSUE), skeleton=envelope.result))
-
-
-def rate(text: str | float, option: str = "--load") -> float:
-    """Reads 200/s, 12000/min, 5e6/d or a plain number of requests a second."""
-    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?(?:e\d+)?)\s*(?:/\s*(s|m|min|h|d))?\s*", str(text))
-    value = float(match.group(1)) * _PER_S[match.group(2) or ""] if match else 0.0
-    if not 0 < value < 1e12:
-        raise UsageError(
-            f"{text!r} is not a number of requests", where=option, do="use 200/s or 12000/min, for example"
-        )
-    return value
 
 
 class _Reader:

@@ -2,39 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Annotated, Literal, cast
+from typing import Literal, cast
 
 from ortune.errors import UsageError
 from ortune.experiment.document import document
 from ortune.experiment.watcher import Watcher
 from ortune.fleet import made
+from ortune.options.runtime import Options
 from ortune.records import Envelope, RuntimeResult
 from ortune.targets.machine import Machine
-from ortune.verbs._options import Argument, Page
-
-FORMATS = ("text", "json", "markdown", "html")
-STOPPING = ""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Options:
-    """Manage ONNX Runtime builds with other providers or releases, each in its own environment.
-
-    Use them with ``--runtime NAME``. Your own environments are never changed.
-    """
-
-    action: Annotated[str, Argument("[add|list|remove]", "What to do. Default: list.")] = "list"
-    names: Annotated[
-        Sequence[str],
-        Argument(
-            "[NAME]...",
-            "openvino, webgpu, qnn, cuda, a release (onnxruntime==1.22.1), a wheel (PATH.whl), or convert-torch, -tf, "
-            "-sklearn.",
-        ),
-    ] = ()
-    report: Page = None
 
 
 def run(options: Options | None = None, watcher: Watcher | None = None) -> Envelope[RuntimeResult]:

@@ -2,31 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from ortune.errors import UsageError
 from ortune.experiment.scratch import scratch_folder
 from ortune.experiment.watcher import Watcher
+from ortune.options.serve import Options
 from ortune.providers import of_target
-from ortune.providers.web_wasm import PROVIDER as WASM
 from ortune.records import BenchResult, Envelope
 from ortune.targets import in_browsers
 from ortune.verbs import bench
-from ortune.verbs._elsewhere import Listening, browser_elsewhere
-from ortune.verbs._options import OneBench, Target
-
-FORMATS = ("text", "json", "markdown", "html")
-STOPPING = "stopping after this process; results so far will be shown. Ctrl-C again stops immediately"
-
-
-@dataclass(frozen=True, kw_only=True)
-class Options(Listening, OneBench):
-    """How fast is this model in a browser on a phone or another machine?
-
-    Shows a URL to open there, then measures like bench. The URL contains a secret token.
-    """
-
-    target: Target = WASM.target
+from ortune.verbs._elsewhere import browser_elsewhere
 
 
 def run(options: Options, watcher: Watcher | None = None) -> Envelope[BenchResult]:

@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated
 
 import msgspec
 
@@ -19,7 +18,8 @@ from ortune.experiment.watcher import Watcher
 from ortune.graph.skeleton import Skeleton, skeleton
 from ortune.model.graphs import nodes
 from ortune.model.open import OpenModel, open_model
-from ortune.model.save import require_place
+from ortune.options.skeleton import USUAL, Options
+from ortune.options.spelling import named
 from ortune.profiling.nodes import Origins
 from ortune.profiling.processes import Process, base_arm, profile, profiled_arm, runs_for
 from ortune.profiling.result import result_of
@@ -37,14 +37,7 @@ from ortune.search.figures import figure
 from ortune.search.phases import LEAST_LOAD_S
 from ortune.trials import pairing
 from ortune.trials.sides import SideText
-from ortune.verbs._options import OUT, AnyPath, Argument, NoWait, OnePlan, Option, Page, Seed, named, path
 from ortune.verbs._session import experiment
-
-FORMATS = ("text", "json", "markdown", "html")
-STOPPING = ""
-
-USUAL = "skeleton.onnx"
-"""Not named after the model: its name may tell what it must not."""
 
 ALIKE = 0.05
 """Share of the time that may lie in other operators where the original differs less from itself."""
@@ -52,45 +45,6 @@ AS_ITSELF = 2.0
 """Or so many times what the original differs from itself."""
 TOO_MUCH = 0.1
 """An original that differs so much from itself shows nothing: the machine is busy with something else."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Options(OnePlan):
-    """Write a small copy of a model without weights, names and metadata, to share with others.
-
-    Graph, shapes and types are kept; weights are random. Findings and operator times are compared with the
-    original, and differences are reported.
-    """
-
-    model: Annotated[AnyPath, Argument("MODEL", "model.onnx, or model.onnx@git-revision.")]
-    force: Annotated[bool, Option("--force", "", "Overwrite an existing file.", OUT)] = False
-    seed: Seed = 0
-    no_wait: NoWait = False
-    output: Annotated[
-        AnyPath | None,
-        Option(
-            "--output",
-            "FILE",
-            f"File for the skeleton. Default: {USUAL} in the current folder.",
-            OUT,
-            short="-o",
-            again=False,
-        ),
-    ] = None
-    report: Page = None
-
-    answer = None
-    """The answer goes to stdout; ``output`` is the skeleton's place."""
-
-    def place(self) -> Path:
-        """Where it is written.
-
-        Raises:
-            UsageError: It cannot be written there, or something is there that is not to be replaced.
-        """
-        place = path(self.output) or Path(USUAL)
-        require_place(place, replace=self.force)
-        return place
 
 
 def run(options: Options, watcher: Watcher | None = None) -> Envelope[SkeletonResult]:

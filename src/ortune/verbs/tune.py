@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-import shlex
-from dataclasses import dataclass, replace
-from functools import cached_property
-from pathlib import Path
-from typing import Annotated
+from dataclasses import replace
 
 import msgspec
 
 from ortune import targets
-from ortune.bundle import format as bundle_format
 from ortune.bundle.write import require_replaceable, require_writable
 from ortune.errors import UsageError
 from ortune.experiment.across import with_runtime
@@ -23,120 +18,18 @@ from ortune.experiment.tuned import make_result
 from ortune.experiment.tuning import Tuning
 from ortune.experiment.watcher import Watcher
 from ortune.fleet import runtimes
-from ortune.printable import operand
+from ortune.options.spelling import command, named, words
+from ortune.options.tune import Options
 from ortune.profiling.tuning import default_headroom, winner_difference
 from ortune.records import BrowserPlace, Envelope, Headroom, Plan, ProfileResult, TuneResult
 from ortune.report import finding_words, tune_facts, tune_headline, tune_words
 from ortune.search.plan_edits import merge
 from ortune.trials.sides import Resolved, SideText, in_pages, require_unchanged, resolve
 from ortune.verbs._elsewhere import browser_elsewhere
-from ortune.verbs._options import (
-    RUN,
-    AnyPath,
-    Argument,
-    BundleFolder,
-    Option,
-    ReplaceBundle,
-    WriteBundle,
-    command,
-    named,
-    words,
-)
-from ortune.verbs._quantities import seconds
-from ortune.verbs._search_options import Searched
 from ortune.verbs._session import experiment, go_on, keep
 
-FORMATS = ("text", "json", "markdown", "github", "html")
-QUICK_BUDGET = "30s"
-BUDGET, BROWSER_BUDGET = "3m", "10m"
 """A page takes 4 to 6 s to load onnxruntime-web, to warm up and to end, where a process takes half a second: four
 minutes held no plan at all of three of five models."""
-STOPPING = (
-    "stopping the search; the best configuration so far is confirmed with nine blocks. Ctrl-C again "
-    "stops immediately"
-)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Options(Searched):
-    """Find the fastest correct way to run a model on this machine.
-
-    Measures settings one by one against the default, combines those that help, drops those that do not, and confirms
-    the winner on fresh blocks. Writes NAME.ortune: model, settings, code, report and measurements.
-    """
-
-    model: Annotated[AnyPath, Argument("MODEL", "model.onnx or model.ort.")]
-    budget: Annotated[
-        str | float,
-        Option(
-            "--budget",
-            "2m",
-            f"Total time for measurements. Default: {BUDGET}, or {BROWSER_BUDGET} in a browser.",
-            RUN,
-        ),
-    ] = ""
-    quick: Annotated[
-        bool,
-        Option(
-            "--quick",
-            "",
-            f"A quick look: --budget {QUICK_BUDGET}, and no bundle is written.",
-            RUN,
-            again=False,
-        ),
-    ] = False
-    force: ReplaceBundle = False
-    bundle: WriteBundle = True
-    output: BundleFolder = "."
-
-    @cached_property
-    def budget_s(self) -> float:
-        """All measuring together. Where nothing was said, what holds the first plans of a usual model."""
-        if self.budget == "":
-            usual = BROWSER_BUDGET if self.first_target in targets.in_browsers() else BUDGET
-            return seconds(usual, "--budget")
-        return super().budget_s
-
-    @property
-    def directory(self) -> Path | None:
-        """Where the bundle goes; None makes none."""
-        return Path(self.output) if self.bundle else None
-
-    @property
-    def spelled_out(self) -> Options:
-        """The same with what ``--quick`` is short for.
-
-        Raises:
-            UsageError: Another budget was given too.
-        """
-        if not self.quick:
-            return self
-        if self.budget != "" or self.force:
-            raise UsageError(
-                f"--quick means --budget {QUICK_BUDGET} without a bundle",
-                where="--quick",
-                do="omit --quick, or --budget and --force",
-            )
-        return replace(self, quick=False, budget=QUICK_BUDGET, bundle=False)
-
-    def check(self) -> None:
-        """Raises UsageError for what cannot be searched, allowed or written."""
-        if self.force and not self.bundle:
-            raise UsageError(
-                "no bundle is written, so --force has no effect",
-                where="--force",
-                do="omit it or --no-bundle",
-            )
-        self.require_searchable()
-        model = Path(self.model)
-        if bundle_format.is_bundle(model):
-            # Somebody else may have named the model; the line is there to be pasted into a shell.
-            tuned, plain = (shlex.quote(operand(p)) for p in (model, model / bundle_format.read(model).model))
-            raise UsageError(
-                "is already tuned, so its configuration would count as the default",
-                where=str(model),
-                do=f"run ortune compare {tuned} to confirm it again, or ortune tune {plain} to start over",
-            )
 
 
 def run(options: Options, watcher: Watcher | None = None) -> Envelope[TuneResult]:

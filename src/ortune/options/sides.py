@@ -8,8 +8,10 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeVar
 
 from ortune.errors import UsageError
-from ortune.verbs._options import MODEL, AnyPath, Argument, OnePlan, Option, Pairs, Rewrites, named
-from ortune.verbs._quantities import pairs
+from ortune.options.common import Pairs, Rewrites
+from ortune.options.groups import OnePlan
+from ortune.options.quantities import pairs
+from ortune.options.spelling import MODEL, AnyPath, Argument, Option, named
 
 if TYPE_CHECKING:
     from ortune.trials.sides import SideText

@@ -8,24 +8,12 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Annotated
 
 from ortune.errors import UsageError
+from ortune.options.browsers import Elsewhere
+from ortune.options.common import NON_FINITE, Metric, Objective, Tolerance, require_allowed
+from ortune.options.groups import Downloaded, Load, OnePlan, Resumable
+from ortune.options.quantities import share
+from ortune.options.spelling import MODEL, RUN, AnyPath, Option
 from ortune.providers import CPU
-from ortune.verbs._elsewhere import Elsewhere
-from ortune.verbs._options import (
-    MODEL,
-    NON_FINITE,
-    RUN,
-    AnyPath,
-    Downloaded,
-    Load,
-    Metric,
-    Objective,
-    OnePlan,
-    Option,
-    Resumable,
-    Tolerance,
-    require_allowed,
-)
-from ortune.verbs._quantities import share
 
 if TYPE_CHECKING:
     from ortune.experiment.proposing import Asked

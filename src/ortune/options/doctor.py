@@ -1,0 +1,39 @@
+"""What ``ortune doctor`` can be asked."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from ortune.options.common import Page, Resume, RuntimeOption
+from ortune.options.groups import InBrowser, Stored
+from ortune.options.spelling import RUN, AnyPath, Argument, Option
+
+FORMATS = ("text", "json", "markdown", "html")
+STOPPING = "stopping after this trial. Ctrl-C again stops immediately"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options(InBrowser, Stored):
+    """What can this machine run, and how small a difference can it detect?
+
+    Lists the ONNX Runtime builds, why execution providers are missing, and what slows the machine down. Measures the
+    controls (A/A check and sensitivity check) and the machine's peak (arithmetic and memory bandwidth).
+    """
+
+    model: Annotated[
+        AnyPath | None,
+        Argument("[MODEL]", "Model for the noise measurement. Default: a small built-in model."),
+    ] = None
+    runtime: RuntimeOption = None
+    measure: Annotated[
+        bool,
+        Option(
+            "--measure/--no-measure",
+            "",
+            "Also measure noise and the machine's peak (about 30 s).",
+            RUN,
+        ),
+    ] = True
+    resume: Resume = None
+    report: Page = None

@@ -1,0 +1,32 @@
+"""What ``ortune explain`` can be asked."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from ortune.options.common import Page
+from ortune.options.spelling import RUN, Argument, Option
+
+FORMATS = ("text", "json", "markdown", "html")
+STOPPING = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """What does a finding's code mean? Without a code, lists all rules.
+
+    Also explains rewrites and settings by name. Any other word is searched in the names and titles of all three.
+    """
+
+    code: Annotated[
+        str | None,
+        Argument("[CODE]", "A rule's code or name, the name of a rewrite or setting, or a word: GRA002."),
+    ] = None
+    search: Annotated[
+        str | None,
+        Option(
+            "--search", "TEXT", "List rules, rewrites and settings whose text contains all these words.", RUN
+        ),
+    ] = None
+    report: Page = None

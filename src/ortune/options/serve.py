@@ -1,0 +1,23 @@
+"""What ``ortune serve`` can be asked."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ortune.options.browsers import Listening
+from ortune.options.common import Target
+from ortune.options.groups import OneBench
+from ortune.providers.web_wasm import PROVIDER as WASM
+
+FORMATS = ("text", "json", "markdown", "html")
+STOPPING = "stopping after this process; results so far will be shown. Ctrl-C again stops immediately"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options(Listening, OneBench):
+    """How fast is this model in a browser on a phone or another machine?
+
+    Shows a URL to open there, then measures like bench. The URL contains a secret token.
+    """
+
+    target: Target = WASM.target

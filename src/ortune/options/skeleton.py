@@ -1,0 +1,57 @@
+"""What ``ortune skeleton`` can be asked."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+from ortune.options.common import NoWait, Page, Seed
+from ortune.options.groups import OnePlan
+from ortune.options.spelling import OUT, AnyPath, Argument, Option, path
+
+FORMATS = ("text", "json", "markdown", "html")
+STOPPING = ""
+USUAL = "skeleton.onnx"
+"""Not named after the model: its name may tell what it must not."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options(OnePlan):
+    """Write a small copy of a model without weights, names and metadata, to share with others.
+
+    Graph, shapes and types are kept; weights are random. Findings and operator times are compared with the
+    original, and differences are reported.
+    """
+
+    model: Annotated[AnyPath, Argument("MODEL", "model.onnx, or model.onnx@git-revision.")]
+    force: Annotated[bool, Option("--force", "", "Overwrite an existing file.", OUT)] = False
+    seed: Seed = 0
+    no_wait: NoWait = False
+    output: Annotated[
+        AnyPath | None,
+        Option(
+            "--output",
+            "FILE",
+            f"File for the skeleton. Default: {USUAL} in the current folder.",
+            OUT,
+            short="-o",
+            again=False,
+        ),
+    ] = None
+    report: Page = None
+
+    answer = None
+    """The answer goes to stdout; ``output`` is the skeleton's place."""
+
+    def place(self) -> Path:
+        """Where it is written.
+
+        Raises:
+            UsageError: It cannot be written there, or something is there that is not to be replaced.
+        """
+        from ortune.model.save import require_place
+
+        place = path(self.output) or Path(USUAL)
+        require_place(place, replace=self.force)
+        return place

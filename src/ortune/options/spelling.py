@@ -1,0 +1,158 @@
+"""How the command line spells the fields of a dataclass, which is what a verb can be asked.
+
+Of it are made the command line, the Python function, and the command that asks the same again.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator, Sequence
+from dataclasses import MISSING, dataclass, fields
+from pathlib import Path
+from typing import Annotated, Any, get_args, get_origin, get_type_hints
+
+from ortune import files
+from ortune.printable import operand
+
+MODEL, RUN, OUT, GATE = "What to run", "How to measure", "Output", "Gate for CI"
+
+AnyPath = str | Path
+
+
+@dataclass(frozen=True, slots=True)
+class Argument:
+    """A positional argument of the command line.
+
+    Attributes:
+        metavar: How the help calls it; in brackets where it may be left out.
+        help: One sentence.
+    """
+
+    metavar: str
+    help: str
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """An option of the command line.
+
+    Attributes:
+        flag: ``--name``; for a switch that is on, ``--name/--no-name``.
+        metavar: The kind of value; "" for a switch.
+        help: One sentence.
+        panel: The part of the help in which it stands.
+        least: The least number that is taken.
+        short: ``-n``.
+        again: It is part of what was measured, so the command that measures it again has it.
+        also: An older spelling that is understood too.
+        hidden: The help leaves it out: it is another's like for a further side, and is told there.
+        writes: It names a file that is written at the end, whose place is tried before anything is done.
+    """
+
+    flag: str
+    metavar: str
+    help: str
+    panel: str
+    least: float | None = None
+    short: str = ""
+    again: bool = True
+    also: str = ""
+    hidden: bool = False
+    writes: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class OptionField:
+    """One field of a verb's options.
+
+    Attributes:
+        name: Of the field and of the Python argument.
+        type: As annotated.
+        default: ``dataclasses.MISSING`` where it must be given.
+        spelling: How the command line has it; None for what can be asked from Python alone.
+    """
+
+    name: str
+    type: Any
+    default: Any
+    spelling: Argument | Option | None
+
+    @property
+    def required(self) -> bool:
+        """Whether it must be given."""
+        return self.default is MISSING
+
+    @property
+    def many(self) -> bool:
+        """Whether it may be given several times."""
+        return any(get_origin(kind) is Sequence for kind in (self.type, *get_args(self.type)))
+
+    def given(self, options: Any) -> bool:
+        """Whether something else than the default was asked for."""
+        value = getattr(options, self.name)
+        return bool(value) if self.many else value != self.default
+
+
+def option_fields(options: type) -> Iterator[OptionField]:
+    """The fields of a verb's options: arguments first, then options in their order."""
+    hints = get_type_hints(options, include_extras=True)
+    all_fields = []
+    for field in fields(options):
+        kind, spelling = hints[field.name], None
+        if get_origin(kind) is Annotated:
+            kind, spelling = get_args(kind)
+        all_fields.append(OptionField(name=field.name, type=kind, default=field.default, spelling=spelling))
+    yield from sorted(all_fields, key=lambda option: not isinstance(option.spelling, Argument))
+
+
+def require_places(options: Any) -> None:
+    """Refuses, before anything is done, files that could not be written at its end.
+
+    Raises:
+        UsageError: One of them could not.
+    """
+    for option in option_fields(type(options)):
+        place = getattr(options, option.name)
+        if isinstance(option.spelling, Option) and option.spelling.writes and place is not None:
+            files.require_writable(Path(place), option.spelling.flag)
+
+
+def words(options: Any, *, without: Sequence[str] = ()) -> list[str]:
+    """What is asked, as the command line takes it: what differs from the defaults, as the user wrote it."""
+    line: list[str] = []
+    for option in option_fields(type(options)):
+        value = getattr(options, option.name)
+        if option.name in without or value is None:
+            continue
+        values = list(value) if option.many else [value]
+        if isinstance(option.spelling, Argument):
+            line += map(operand, values)
+        elif option.spelling is not None and option.spelling.again and option.given(options):
+            on, _, off = option.spelling.flag.partition("/")
+            if isinstance(value, bool):
+                line.append(on if value else off)
+            else:
+                line += [word for v in values for word in (on, written(v))]
+    return line
+
+
+def command(verb: str, options: Any) -> str:
+    """The command line that asks the same again."""
+    return shlex.join(["ortune", verb, *words(options)])
+
+
+def written(value: object) -> str:
+    """A value as the command line has it."""
+    return (
+        f"{value:.12g}" if isinstance(value, float) else str(int(value) if isinstance(value, bool) else value)
+    )
+
+
+def named(runtime: AnyPath | None) -> str | None:
+    """A runtime that the user names, or None."""
+    return None if runtime is None else str(runtime)
+
+
+def path(place: AnyPath | None) -> Path | None:
+    """A path, or None."""
+    return None if place is None else Path(place)
