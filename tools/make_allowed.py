@@ -29,7 +29,8 @@ def _setting(knob: Knob) -> dict[str, Any]:
     if knob.kind == "bool":
         return {**found, "values": {text_of(value): knob.applied(value).value for value in (False, True)}}
     if knob.kind == "choice":
-        return {**found, "values": {value: knob.applied(value).value for value in knob.choices}}
+        values = {value: knob.applied(value).value for value in knob.choices}
+        return {**found, "values": values, **({"cache": True} if knob.is_cache else {})}
     if knob.kind == "text":
         return {**found, "pattern": knob.pattern}
     capped = bool(knob.threads) and knob.channel != "provider_option"

@@ -60,6 +60,7 @@ def load(
     providers: Sequence[Provider] | None = None,
     custom_ops: Sequence[str | os.PathLike[str]] = (),
     fallback: bool = False,
+    cache: str | os.PathLike[str] | None = None,
 ) -> InferenceSession:
     """Creates the session of a bundle, configured as it was measured.
 
@@ -75,6 +76,8 @@ def load(
             are loaded only if you name them here.
         fallback: If an execution provider is not available, warn and run the original model with ONNX Runtime's
             defaults on the CPU.
+        cache: The folder for compiled models, if the plan has a setting that stores them. The default is a folder in
+            the working folder, with the name that the setting's documentation gives.
 
     Raises:
         UsageError: The folder is not a bundle or is damaged, onnxruntime is missing, this version lacks a setting, or
@@ -92,7 +95,7 @@ def load(
             do=f"pip install {pip_words([f'onnxruntime=={version}']) or 'onnxruntime'}",
         ) from error
     try:
-        return _session(ort, folder, info, providers, custom_ops, fallback)
+        return _session(ort, folder, info, providers, custom_ops, fallback, cache)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise UsageError(
             f"a setting cannot be applied with onnxruntime {ort.__version__}: {error}",
@@ -108,6 +111,7 @@ def _session(
     providers: Sequence[Provider] | None,
     custom_ops: Sequence[str | os.PathLike[str]],
     fallback: bool,
+    cache: str | os.PathLike[str] | None,
 ) -> InferenceSession:
     if _is_of_a_page(info):
         raise UsageError(
@@ -120,6 +124,8 @@ def _session(
     plain = info.get("plain_model") or "" if bound and (other or build) else ""
     tuned_cpus = host["effective_cpus"] if host else 1
     settings = [{**s, "value": _here(s["value"], tuned_cpus)} for s in applied(info["plan"]["settings"])]
+    if cache is not None:
+        settings = [{**s, "value": os.fspath(cache)} if _is_cache(s["knob"]) else s for s in settings]
     if other:
         use = "the original model is used" if plain else "other settings may be faster here"
         use += "; 8-bit results differ between processors" if info.get("calibration") else ""
@@ -254,6 +260,11 @@ def _with_allocator(settings: list[dict[str, Any]]) -> tuple[list[dict[str, Any]
     # On the C library's malloc ONNX Runtime is slower without its arena than with it.
     kept = [s for s in settings if s["key"] != "enable_cpu_mem_arena" or s["value"]]
     return kept, missing + ("; the arena stays on" if kept != settings else "")
+
+
+def _is_cache(knob: str) -> bool:
+    """Whether a setting's value is a folder of compiled models."""
+    return bool(allowed()["settings"][knob].get("cache"))
 
 
 def _is_of_a_page(info: dict[str, Any]) -> bool:

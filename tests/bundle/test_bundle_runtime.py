@@ -28,6 +28,7 @@ from targets_here import discovered
 PROVIDERS = (ProviderSpec(name="OpenVINOExecutionProvider"),)
 CPU = "CPUExecutionProvider"
 COMMAND = "pip install onnxruntime-openvino==1.24.1"
+SOURCE = str(Path(ortune.__file__).parents[1])
 
 
 def test_it_says_what_it_needs_and_runs_there(tmp_path: Path, make_bundle: Bundle) -> None:
@@ -79,6 +80,33 @@ def runs_on_the_cpu_when_asked(bundle: Path) -> None:
     assert session.get_providers() == [CPU]
 
 
+def test_compiled_models_are_stored_where_the_program_says(tmp_path: Path, make_bundle: Bundle) -> None:
+    runtime = made_runtimes.require("openvino").runtime
+    feeds = {"x": np.ones((4, 64), np.float32)}
+    model = matmul(tmp_path / "m.onnx")
+    bundle = make_bundle(model, feeds, {"openvino_cache": "1"}, providers=PROVIDERS, runtime=runtime)
+    program, cache = tmp_path / "program", tmp_path / "cache"
+    program.mkdir()
+
+    def loads(call: str) -> list[str]:
+        """What is stored after a program in its own folder loaded the bundle."""
+        script = (
+            f"import os, sys; os.chdir({str(program)!r}); sys.path[:0] = [{str(bundle)!r}, {SOURCE!r}]; "
+            f"import load, ortune; bundle, cache = {str(bundle)!r}, {str(cache)!r}; "
+            f"print({call}.get_providers()[0])"
+        )
+        done = run_python("-W", "ignore", "-c", script, python=runtime.python)
+        assert done.stdout.strip() == PROVIDERS[0].name, done.stderr
+        return sorted(str(file.relative_to(tmp_path)) for file in tmp_path.rglob("*.blob"))
+
+    first = loads("load.load(cache=cache)")
+    assert [name.split("/")[0] for name in first] == ["cache"]
+    # It is the same model whichever way it is loaded.
+    assert loads("ortune.load(bundle, cache=cache)") == first
+    assert list(program.iterdir()) == []
+    assert {name.rpartition("/")[0] for name in loads("load.load()")} == {"cache", "program/openvino-cache"}
+
+
 @pytest.mark.parametrize("name", ["qnn", "webgpu"])
 def test_a_provider_of_a_wheel_of_its_own_is_registered_by_the_bundle(
     name: str, tmp_path: Path, make_bundle: Bundle
@@ -104,8 +132,7 @@ def test_a_provider_of_a_wheel_of_its_own_is_registered_by_the_bundle(
     assert there.returncode == 0, there.stderr
     assert f"with {target.provider.name}" in there.stdout
     script = f"import ortune; print(ortune.load({str(bundle)!r}).get_providers())"
-    source = str(Path(ortune.__file__).parents[1])
-    loaded = run_python("-c", script, python=found.runtime.python, PYTHONPATH=source, **software)
+    loaded = run_python("-c", script, python=found.runtime.python, PYTHONPATH=SOURCE, **software)
     assert loaded.stdout.strip().endswith(f"['{target.provider.name}', '{CPU}']"), loaded.stderr
     here = run_python(bundle / "load.py")
     assert here.returncode == 1

@@ -269,6 +269,16 @@ def test_the_line_that_finds_an_allocator(tmp_path: Path) -> None:
     assert done.stdout == "/usr/lib/libtcmalloc_minimal.so.4\n"
 
 
+@pytest.mark.parametrize("file", ["load.cpp", "Load.cs", "load.swift", "load.rs"])
+def test_where_compiled_models_are_stored_is_said(file: str) -> None:
+    settings: dict[str, Value] = {"openvino_cache": "1"}
+    said = "// Stores the compiled model in openvino-cache, in the working folder."
+    assert said in emitted(settings, owners(settings))[file].splitlines()
+    # Java appends OpenVINO with nothing but its device, and says that this is left out.
+    java = emitted(settings, owners(settings))["Load.java"]
+    assert said not in java and "// cache_dir=openvino-cache of OpenVINOExecutionProvider" in java
+
+
 def test_flags_of_nnapi_are_an_enumeration_in_java_and_kotlin() -> None:
     files = emitted(
         {"nnapi_fp16": "1", "nnapi_cpu_disabled": "1"}, (ProviderSpec(name="NnapiExecutionProvider"),)

@@ -14,7 +14,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper
 
-from ortune import knobs, platform
+from ortune import knobs, platform, providers
 from ortune.errors import UsageError
 from ortune.inputs import feed_files
 from ortune.knobs import Knob
@@ -98,6 +98,17 @@ def test_headings_are_there_in_order(module: ModuleType) -> None:
     places = [text.find("\n" + heading) for heading in HEADINGS]
     assert -1 not in places
     assert places == sorted(places)
+
+
+NEVER_RUN = {"coreml", "directml", "dnnl", "migraphx", "nnapi", "tensorrt", "tensorrt-rtx", "xnnpack"}
+"""Targets for which nobody who works on ortune had a device, or a build."""
+
+
+@pytest.mark.parametrize("module", MODULES, ids=lambda m: m.__name__.removeprefix("ortune.knobs."))
+def test_a_setting_of_what_never_ran_says_so(module: ModuleType) -> None:
+    provider = module.KNOB.provider
+    never = bool(provider) and providers.find(provider).target in NEVER_RUN
+    assert ("Not run on this system." in " ".join((module.__doc__ or "").split())) == never
 
 
 @pytest.mark.parametrize("module", MODULES, ids=lambda m: m.__name__.removeprefix("ortune.knobs."))

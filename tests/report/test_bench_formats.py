@@ -21,6 +21,7 @@ from ortune.records import (
 from ortune.report import bench_words as words
 from ortune.report import markdown
 from ortune.report.document import INTERRUPTED
+from ortune.report.sides import FIRST_LOAD
 
 
 def estimate(value: float, spread: float = 0.03) -> Estimate:
@@ -141,6 +142,15 @@ def test_a_document_without_mean_and_extremes_is_told_without_them() -> None:
         text = shown(envelope, 80)
         assert " min " not in text and " mean " not in text
         assert "throughput" in text
+
+
+def test_the_load_that_wrote_a_cache_is_told_beside_those_that_read_it() -> None:
+    result = document().result
+    names = [(name, value) for name, value, _ in words.figures(row(first_load_ns=812e6), result)]
+    assert (FIRST_LOAD, "812 ms") in names and names[names.index((FIRST_LOAD, "812 ms")) - 1][
+        0
+    ] == "load time"
+    assert FIRST_LOAD not in [name for name, _, _ in words.figures(row(), result)]
 
 
 def test_several_callers_are_a_closed_loop() -> None:

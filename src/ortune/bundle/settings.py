@@ -67,6 +67,14 @@ def providers(
     return list(options_of.items())
 
 
+def caches(plan: Plan, applied: Iterable[Applied]) -> dict[str, str]:
+    """The option that holds the folder of compiled models, by execution provider; empty where none stores any."""
+    own = of(applied, "provider_option")
+    return {
+        s.provider: s.key for s in own if knobs.find(s.knob).is_cache and s.provider in plan.provider_names
+    }
+
+
 def is_capture(setting: Applied) -> bool:
     """Whether it is a session's entry that replays captured runs, as DirectML's is; others' are provider options."""
     is_option = setting.channel == "session_config" and setting.key == find(setting.provider).graph_option

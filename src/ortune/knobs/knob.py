@@ -131,6 +131,11 @@ class Knob(Record, frozen=True, kw_only=True):
         return self.channel in ("preload", "call_style") or (self.channel in WEB and not self.provider)
 
     @property
+    def is_cache(self) -> bool:
+        """Whether its value is a folder in which an execution provider stores what it compiled."""
+        return self.probe == "folder"
+
+    @property
     def of_browsers(self) -> bool:
         """Whether onnxruntime-web alone has it."""
         return self.channel in WEB or providers.find(self.provider).in_page

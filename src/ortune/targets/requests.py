@@ -44,7 +44,7 @@ def _one(name: str, value: Value, plan: Plan, runtime: Runtime, target: Target) 
         raise CannotApply("unsupported", idle)
     if not knob.runs(str(value), plan.provider_names[0]):
         raise CannotApply("unsupported", f"{name}={value} does not run {plan.provider_names[0]}")
-    if runtime.host is not None and (knob.channel == "preload" or knob.probe == "folder"):
+    if runtime.host is not None and (knob.channel == "preload" or knob.is_cache):
         raise CannotApply(
             "unsupported", f"{name} names a file, and the runtime sees no files of this machine"
         )

@@ -26,8 +26,8 @@ class Settings:
         self.provider_options: Dict[str, Dict[str, str]] = {}  # by provider
         self.call_style = "run"
         self.arena: Any = None  # the OrtArenaCfg registered with the environment
-        # In the folders that settings name, before the session and after; None where none names one.
-        self.files: Optional[Tuple[int, int]] = None
+        # In the folders that settings name, before the session, which began then, and after; None where none names one.
+        self.files: Optional[Tuple[Dict[str, int], int, Dict[str, int]]] = None
         self.devices: List[str] = []  # of the first provider, where it is from a wheel of its own
         self.pool_threads: Optional[int] = None  # threads that making the global pool added
 

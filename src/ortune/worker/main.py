@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 from typing import Any, Dict, List, Optional
 
 from . import cases, channels, failures, nvidia, protocol, timing
@@ -68,7 +69,7 @@ class Session(Trial):
             settings.session.profile_file_prefix = request["profile_path"]
         if request["providers"] and hasattr(ort.InferenceSession, PLACEMENT):
             settings.session.add_session_config_entry("session.record_ep_graph_assignment_info", "1")
-        files = probes.files(request["applied"])
+        files, began_ns = probes.files(request["applied"]), time.time_ns()
         self.base_bytes = resident_bytes("VmRSS")
         threads_before = probes.thread_count()
         arguments = channels.session_arguments(ort, settings, request["providers"])
@@ -88,7 +89,8 @@ class Session(Trial):
             self.added = (threads_after - threads_before) // len(self.sessions)
         _require_providers(self.sessions[0], request["providers"], ort.get_available_providers())
         self.placement = _placement(self.sessions[0], request["providers"], request["name_nodes"])
-        settings.files = None if files is None else (files, probes.files(request["applied"]) or 0)
+        if files is not None:
+            settings.files = files, began_ns, probes.files(request["applied"]) or {}
 
     def make_callers(self) -> List[List[cases.Case]]:
         """The cases of each caller of each session."""
@@ -113,7 +115,7 @@ class Session(Trial):
             ),
             "providers": session.get_providers(), "placement": self.placement,
             "devices": self.settings.devices, "ort_version": self.ort.__version__,
-            "wrote": self.settings.files[1] > self.settings.files[0] if self.settings.files else None,
+            "wrote": bool(set(self.settings.files[2]) - set(self.settings.files[0])) if self.settings.files else None,
             "profile": self._profile(session), "untraced": self.gpu.problem if self.gpu is not None else "",
         }  # fmt: skip
 

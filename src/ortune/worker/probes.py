@@ -18,6 +18,8 @@ from .protocol import Stop
 __all__ = ["check_known_keys", "read_back", "thread_count"]
 
 OPTIMIZERS = "optimization.disable_specified_optimizers"
+BLOB = ".blob"  # how OpenVINO names a compiled model
+STILL_NS = 10**9  # since when a file lies unchanged that nobody is writing
 QUIET = 0.1  # CPU over wall below which nothing spins: one thread that does shows about 1
 
 Found = Tuple[str, bool, str]
@@ -113,12 +115,33 @@ def _echo(item: Dict[str, Any], settings: Settings, session: Any) -> Found:
     return "none", True, ""
 
 
-def files(applied: List[Dict[str, Any]]) -> Optional[int]:
-    """Files in the folders that settings name; None where none names one."""
+def files(applied: List[Dict[str, Any]]) -> Optional[Dict[str, int]]:
+    """Files in the folders that settings name, each with the time of its writing; None where none names one."""
     folders = [str(item["value"]) for item in applied if item.get("probe") == "folder"]
     if not folders:
         return None
-    return sum(len(os.listdir(folder)) for folder in folders if os.path.isdir(folder))
+    written = {}
+    for folder in filter(os.path.isdir, folders):
+        for entry in os.scandir(folder):
+            try:
+                written[entry.path] = entry.stat().st_mtime_ns
+            except OSError:  # another process takes it away at this moment
+                continue
+    return written
+
+
+def _kept(before: Dict[str, int], began_ns: int, after: Dict[str, int]) -> Found:
+    """What became of a folder of compiled models.
+
+    A build of OpenVINO without the reader of its own format takes a whole blob for a broken one: it compiles and writes
+    it again. A blob that another process was just writing is not whole.
+    """
+    whole = [path for path in before if path.endswith(BLOB) and began_ns - before[path] > STILL_NS]
+    if any(after.get(path, before[path]) != before[path] for path in whole):
+        return "effect", False, "this build wrote its cache again instead of reading it"
+    if not after:
+        return "effect", False, "no file was written"
+    return "effect", True, "its cache was written" if set(after) - set(before) else "read from its cache"
 
 
 def _effect(
@@ -141,8 +164,7 @@ def _effect(
         # A busy neighbour makes threads look idle, never the other way round: seen is proof only for "off".
         return ("effect", True, "idle CPU %.2f" % idle_cpu_ratio) if _stops(item) else None
     if probe == "folder" and settings.files is not None:
-        before, after = settings.files
-        return "effect", after > 0, "its cache was written" if after > before else "read from its cache"
+        return _kept(*settings.files)
     if probe == "maps":
         return _mapped(str(value))
     if probe == "affinity":

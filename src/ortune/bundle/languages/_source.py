@@ -18,6 +18,7 @@ from ortune.bundle.machine import PACKAGES
 from ortune.bundle.settings import (
     HUGE_PAGES,
     arena,
+    caches,
     is_bound,
     is_capture,
     named,
@@ -167,7 +168,13 @@ class Language:
             "cannot": [f"{setting}: {do}" for setting, do in notes],
             # Two lines a note: the setting, and what to do instead.
             "cannot_comments": [f"// {comment(one)}\n//     {comment(do)}" for one, do in notes],
-            "start_comments": [f"// Start the process with: {comment(line)}" for line in start],
+            "start_comments": [
+                *(f"// Start the process with: {comment(line)}" for line in start),
+                *(
+                    f"// Stores the compiled model in {folder}, in the working folder."
+                    for folder in self._caches(info)
+                ),
+            ],
             "preloads": preloads,
             "packages": packages,
             "without_allocator": f"allocator not loaded: {asked}{stays}" if names else "",
@@ -190,6 +197,7 @@ class Language:
             "arena": arena(applied),
             "pinned": pinned[0] if pinned else None,
             "specs": providers(info.plan, applied, keeps_buffers=self.keeps_buffers),
+            "caches": caches(info.plan, applied),
             "device_memory": find(info.plan.provider_names[0]).memory,
             "captures": captures(info.plan, applied),
             "providers": self._appended(info),
@@ -266,6 +274,14 @@ class Language:
     def _appended(self, info: BundleInfo) -> list[Provider]:
         listed = providers(info.plan, info.applied, keeps_buffers=self.keeps_buffers)
         return [Provider(name, options, *way) for name, options in listed if (way := self._way(name))]
+
+    def _caches(self, info: BundleInfo) -> list[str]:
+        """The folders of compiled models, as the providers that the binding appends are told them."""
+        keys = caches(info.plan, info.applied)
+        appended = [provider for provider in self._appended(info) if provider.name in keys]
+        return [
+            p.options[keys[p.name]] for p in appended if keys[p.name] in self.takes.get(p.name, p.options)
+        ]
 
     def notes(self, info: BundleInfo, custom_ops: Sequence[str]) -> list[tuple[str, str]]:
         """What of the plan this language cannot set, each with what to do instead."""

@@ -38,6 +38,11 @@ def source(room: str, module: str) -> str:
     return "\n".join(text.splitlines()[imports[-1].end_lineno :]).strip("\n") + "\n"
 
 
+def folders(caches: Mapping[str, str], specs: Iterable[tuple[str, Mapping[str, str]]]) -> str:
+    """The folders of compiled models that the plan has."""
+    return ", ".join(options[caches[name]] for name, options in specs if name in caches)
+
+
 def plugged(specs: Iterable[tuple[str, Mapping[str, str]]]) -> bool:
     """Whether a wheel of its own brings one of the providers to a plain onnxruntime."""
     return any(find(name).plugin for name, _ in specs)
@@ -83,6 +88,7 @@ LANGUAGE = Language(
         "once": once,
         "as_session_takes": as_session_takes,
         "source": source,
+        "folders": folders,
         "plugged": plugged,
         "cpu_alone": cpu_alone,
         "remedy": remedy,

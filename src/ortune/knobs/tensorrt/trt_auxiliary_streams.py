@@ -6,6 +6,7 @@ Evidence: latency of models with branches, and the GPU's memory.
 Fix and its safety: 0 if memory matters, otherwise the value that was measured to be faster; exact.
 Example: ``--target tensorrt --set trt_auxiliary_streams=0``
 References: ONNX Runtime documentation, "TensorRT Execution Provider", ``trt_auxiliary_streams``.
+    Not run on this system.
 """
 
 from ortune.knobs.knob import SELDOM, Knob

@@ -5,7 +5,7 @@ Why it costs: models that overflow in float16 keep their range.
 Evidence: latency, and the outputs' distance from the CPU's.
 Fix and its safety: on where float16 overflows; numerics.
 Example: ``--target tensorrt --set trt_bf16=1``
-References: ONNX Runtime documentation, "TensorRT Execution Provider", ``trt_bf16_enable``.
+References: ONNX Runtime documentation, "TensorRT Execution Provider", ``trt_bf16_enable``. Not run on this system.
 """
 
 from ortune.knobs.knob import SELDOM, Knob

@@ -6,6 +6,7 @@ Evidence: latency, and load time.
 Fix and its safety: 5 where engines are kept, 2 where each start builds one; numerics.
 Example: ``--target tensorrt --set trt_builder_level=5``
 References: ONNX Runtime documentation, "TensorRT Execution Provider", ``trt_builder_optimization_level``.
+    Not run on this system.
 """
 
 from ortune.knobs.knob import SELDOM, Knob

@@ -6,6 +6,7 @@ Evidence: the GPU's memory.
 Fix and its safety: on where a model falls into several parts; exact.
 Example: ``--target tensorrt --set trt_context_memory_sharing=1``
 References: ONNX Runtime documentation, "TensorRT Execution Provider", ``trt_context_memory_sharing_enable``.
+    Not run on this system.
 """
 
 from ortune.knobs.knob import Knob

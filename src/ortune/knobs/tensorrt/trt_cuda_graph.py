@@ -7,6 +7,7 @@ Fix and its safety: on where the whole model is one part of fixed shapes; exact.
     addresses.
 Example: ``--target tensorrt --set trt_cuda_graph=1 --set call=device_binding``
 References: ONNX Runtime documentation, "TensorRT Execution Provider", ``trt_cuda_graph_enable``.
+    Not run on this system.
 """
 
 from ortune.knobs.facts import CONTROL_FLOW

@@ -6,6 +6,7 @@ Evidence: files in the folder.
 Fix and its safety: together with ``trt_engine_cache``; behaviour.
 Example: ``--target tensorrt --set trt_engine_cache=1 --set trt_engine_cache_folder=1``
 References: ONNX Runtime documentation, "TensorRT Execution Provider", ``trt_engine_cache_path``.
+    Not run on this system.
 """
 
 from ortune.knobs.knob import Knob

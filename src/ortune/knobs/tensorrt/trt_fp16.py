@@ -5,7 +5,7 @@ Why it costs: float16 has twice the arithmetic of TF32 and half the bytes.
 Evidence: latency, and the outputs' distance from the CPU's.
 Fix and its safety: on where outputs stay within the tolerance; numerics.
 Example: ``--target tensorrt --set trt_fp16=1``
-References: ONNX Runtime documentation, "TensorRT Execution Provider", ``trt_fp16_enable``.
+References: ONNX Runtime documentation, "TensorRT Execution Provider", ``trt_fp16_enable``. Not run on this system.
 """
 
 from ortune.knobs.knob import OFTEN, Knob

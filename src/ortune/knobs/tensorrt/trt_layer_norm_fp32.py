@@ -6,6 +6,7 @@ Evidence: the outputs' distance from the CPU's with ``trt_fp16=1``.
 Fix and its safety: on where float16 outputs are too far off; numerics.
 Example: ``--target tensorrt --set trt_fp16=1 --set trt_layer_norm_fp32=1``
 References: ONNX Runtime documentation, "TensorRT Execution Provider", ``trt_layer_norm_fp32_fallback``.
+    Not run on this system.
 """
 
 from ortune.knobs.knob import SELDOM, Knob

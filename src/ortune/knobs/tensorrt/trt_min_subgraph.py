@@ -7,6 +7,7 @@ Evidence: number of parts, and latency.
 Fix and its safety: larger where a model falls into many parts; numerics.
 Example: ``--target tensorrt --set trt_min_subgraph=5``
 References: ONNX Runtime documentation, "TensorRT Execution Provider", ``trt_min_subgraph_size``.
+    Not run on this system.
 """
 
 from ortune.knobs.knob import SELDOM, Knob

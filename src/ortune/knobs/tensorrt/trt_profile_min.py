@@ -7,6 +7,7 @@ Fix and its safety: the shapes that the program really sends; numerics, since ke
 Example: ``--target tensorrt --set trt_profile_min=x:1x3x224x224 --set trt_profile_opt=x:4x3x224x224 --set
     trt_profile_max=x:8x3x224x224``
 References: ONNX Runtime documentation, "TensorRT Execution Provider", ``trt_profile_min_shapes``.
+    Not run on this system.
 """
 
 from ortune.knobs.knob import Knob

@@ -5,7 +5,7 @@ Why it costs: weights that were pruned so gain nothing without it.
 Evidence: latency of a model that was pruned two of four.
 Fix and its safety: on for such models; numerics.
 Example: ``--target tensorrt --set trt_sparsity=1``
-References: ONNX Runtime documentation, "TensorRT Execution Provider", ``trt_sparsity_enable``.
+References: ONNX Runtime documentation, "TensorRT Execution Provider", ``trt_sparsity_enable``. Not run on this system.
 """
 
 from ortune.knobs.knob import Knob

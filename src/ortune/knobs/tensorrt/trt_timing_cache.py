@@ -6,6 +6,7 @@ Evidence: load time of a second session.
 Fix and its safety: on where engines cannot be kept; behaviour, since a file appears in the working folder.
 Example: ``--target tensorrt --set trt_timing_cache=1``
 References: ONNX Runtime documentation, "TensorRT Execution Provider", ``trt_timing_cache_enable``.
+    Not run on this system.
 """
 
 from ortune.knobs.knob import Knob

@@ -6,6 +6,7 @@ Evidence: latency, and the GPU's memory.
 Fix and its safety: a limit where the GPU is shared; numerics.
 Example: ``--target tensorrt --set trt_workspace=1073741824``
 References: ONNX Runtime documentation, "TensorRT Execution Provider", ``trt_max_workspace_size``.
+    Not run on this system.
 """
 
 from ortune.knobs.knob import Knob
