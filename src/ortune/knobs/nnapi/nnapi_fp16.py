@@ -5,7 +5,8 @@ Why it costs: float16 has twice the arithmetic and half the bytes on most phones
 Evidence: latency on the device, and the outputs' distance from the CPU's.
 Fix and its safety: on where outputs stay within the tolerance; numerics.
 Example: ``--target nnapi --set nnapi_fp16=1``
-References: ONNX Runtime 1.31, ``NNAPI_FLAG_USE_FP16`` in nnapi_provider_factory.h. Not run on this system.
+References: ONNX Runtime 1.31, ``NNAPI_FLAG_USE_FP16`` in nnapi_provider_factory.h;
+    microsoft/onnxruntime#5576. Not run on this system.
 """
 
 from ortune.knobs.knob import OFTEN, Knob
@@ -13,6 +14,7 @@ from ortune.providers.nnapi import PROVIDER as NNAPI
 
 KNOB = Knob(
     name="nnapi_fp16",
+    since="1.6",
     channel="provider_option",
     provider=NNAPI.name,
     key="NNAPI_FLAG_USE_FP16",

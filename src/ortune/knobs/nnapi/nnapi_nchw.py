@@ -5,7 +5,8 @@ Why it costs: drivers are written for NHWC and are usually slower with NCHW.
 Evidence: latency on the device.
 Fix and its safety: leave it at 0 unless it is measured to be faster; exact. It needs Android 10.
 Example: ``--target nnapi --set nnapi_nchw=1``
-References: ONNX Runtime 1.31, ``NNAPI_FLAG_USE_NCHW`` in nnapi_provider_factory.h. Not run on this system.
+References: ONNX Runtime 1.31, ``NNAPI_FLAG_USE_NCHW`` in nnapi_provider_factory.h;
+    microsoft/onnxruntime#5576. Not run on this system.
 """
 
 from ortune.knobs.knob import Knob
@@ -13,6 +14,7 @@ from ortune.providers.nnapi import PROVIDER as NNAPI
 
 KNOB = Knob(
     name="nnapi_nchw",
+    since="1.6",
     channel="provider_option",
     provider=NNAPI.name,
     key="NNAPI_FLAG_USE_NCHW",

@@ -6,7 +6,8 @@ Evidence: latency on the device, and threads counted at session creation.
 Fix and its safety: as many as there are fast cores, with ONNX Runtime's own pool at one thread that does not spin;
     exact.
 Example: ``--target xnnpack --set xnnpack_threads=4 --set intra=1 --set spin=0``
-References: ONNX Runtime, ``intra_op_num_threads`` in xnnpack_execution_provider.h and .cc. Not run on this system.
+References: ONNX Runtime, ``intra_op_num_threads`` in xnnpack_execution_provider.h and .cc;
+    microsoft/onnxruntime#13318, which made ONNX Runtime's own pool the default. Not run on this system.
 """
 
 from ortune.knobs.knob import OFTEN, Knob
@@ -14,6 +15,7 @@ from ortune.providers.xnnpack import PROVIDER as XNNPACK
 
 KNOB = Knob(
     name="xnnpack_threads",
+    since="1.14",
     channel="provider_option",
     provider=XNNPACK.name,
     key="intra_op_num_threads",
