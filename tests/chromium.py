@@ -24,7 +24,8 @@ import pytest
 
 from ortune import temporary
 from ortune.targets.browser import kept, page_job, setup
-from ortune.targets.browser.devtools import CALL_S, DevTools
+from ortune.targets.browser.devtools import DevTools
+from ortune.targets.browser.devtools_messages import CALL_S
 
 HEADERS = {
     "Cross-Origin-Opener-Policy": "same-origin",

@@ -18,7 +18,8 @@ from ortune import targets, temporary
 from ortune.errors import RuntimeNotFound
 from ortune.records import Runtime
 from ortune.targets.browser import setup
-from ortune.targets.browser.devtools import DevTools, DevToolsError, PageEvent
+from ortune.targets.browser.devtools import DevTools
+from ortune.targets.browser.devtools_messages import DevToolsError, PageEvent
 from ortune.targets.browser.offers import refused
 
 PATIENCE_S = 60.0

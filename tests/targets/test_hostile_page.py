@@ -16,8 +16,9 @@ from test_watched_page import sessions, watched
 from chromium import CHROMIUM, Site, serving
 from ortune.records import DiagnoseResult
 from ortune.report import diagnose_words, markdown
-from ortune.targets.browser import devtools, setup, watch
-from ortune.targets.browser.devtools import DevTools, DevToolsError, PageEvent
+from ortune.targets.browser import devtools, setup, waiting_scripts, watch
+from ortune.targets.browser.devtools import DevTools
+from ortune.targets.browser.devtools_messages import DevToolsError, PageEvent
 
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="NOT TESTED HERE: there is no Chromium")
 
@@ -238,22 +239,23 @@ def test_nothing_is_waited_for_beyond_the_deadline(tools: DevTools) -> None:
         tools.deadline = time.monotonic() + 600
 
 
-@pytest.mark.parametrize("waiting", [devtools.MOST_WAITING, 1])
+@pytest.mark.parametrize("waiting", [waiting_scripts.MOST_WAITING, 1])
 def test_more_scripts_than_are_rewritten_at_a_time_are_loaded(
     tools: DevTools, monkeypatch: pytest.MonkeyPatch, waiting: int
 ) -> None:
     """A browser asks one server for six at a time."""
-    monkeypatch.setattr(devtools, "MOST_SCRIPTS", 2)
-    monkeypatch.setattr(devtools, "MOST_WAITING", waiting)
+    monkeypatch.setattr(waiting_scripts, "MOST_SCRIPTS", 2)
+    monkeypatch.setattr(waiting_scripts, "MOST_WAITING", waiting)
     number = 40
 
-    def rewrite(kind: devtools.ScriptKind, text: bytes) -> bytes | None:
+    def rewrite(kind: waiting_scripts.ScriptKind, text: bytes) -> bytes | None:
         time.sleep(0.05)  # slower than they come
         return (
             text + b"\nglobalThis.rewritten = (globalThis.rewritten ?? 0) + 1;" if kind == "Script" else None
         )
 
-    monkeypatch.setattr(tools, "_rewrite", rewrite)
+    assert tools._scripts is not None
+    monkeypatch.setattr(tools._scripts, "_rewrite", rewrite)
     scripts: dict[str, Path | str] = {
         f"/{i}.js": f"globalThis.n = (globalThis.n ?? 0) + 1; //{i}" for i in range(number)
     }
@@ -262,8 +264,8 @@ def test_more_scripts_than_are_rewritten_at_a_time_are_loaded(
         assert tools.navigate(f"http://127.0.0.1:{site.port}/")
         assert tools.evaluate("n") == number
     assert waiting == 1 or tools.evaluate("rewritten") == number
-    assert not tools._paused_scripts
+    assert not tools._scripts._paused_scripts
     until = time.monotonic() + 30
-    while tools._n_scripts and time.monotonic() < until:
+    while tools._scripts._n_scripts and time.monotonic() < until:
         time.sleep(0.01)
-    assert tools._n_scripts == 0
+    assert tools._scripts._n_scripts == 0

@@ -10,10 +10,11 @@ from typing import Literal
 import msgspec
 
 from ortune.analysis.mapping import originals
+from ortune.bisection.differences import compare_pairs
 from ortune.bisection.looked_at import Eyes, Running, nudged
 from ortune.bisection.matching import match
 from ortune.bisection.not_finite import first_of
-from ortune.bisection.partings import held_against, ordered, partings, stepped
+from ortune.bisection.partings import ordered, partings, stepped
 from ortune.knobs.cpu.graph_optimization_level import KNOB as LEVEL
 from ortune.model.open import OpenModel, open_model
 from ortune.records import FeedRef, GridDifference, NotFinite, Parting, Plan, Runtime, ValuePair
@@ -130,7 +131,7 @@ def find(
     seen_a, seen_b = eyes.look(a, "A"), eyes.look(b, "B")
     moved = eyes.look(nudged(a, folder / "moved", seed), "A, inputs moved by one step of rounding")
     line("comparing the values")
-    compared = held_against(a, b, match(a, b, seen_a, seen_b, joined), seen_a, seen_b, moved)
+    compared = compare_pairs(a, b, match(a, b, seen_a, seen_b, joined), seen_a, seen_b, moved)
     places, earliest = ordered(partings(a, b, compared, seen_a, seen_b))
     first = [first_of(a, seen_a, "A"), first_of(b, seen_b, "B")]
     return Found(

@@ -151,6 +151,8 @@ class _Matching:
         """
         if keys_before is not None:
             mine, others = (keys.of for keys in keys_before)
+            # A pair that is computed otherwise on either side gets one key for both from here on: what lies behind it
+            # is then alike again, and its difference is not that of everything after it.
             unlike = (p for p in self.pairs.values() if p.a not in mine or mine[p.a] != others.get(p.b))
             self.differing |= {pair.a: pair.b for pair in unlike}
         keys_a = sides[0].keys({mine: mine for mine in self.differing})
@@ -178,6 +180,8 @@ class _Matching:
         mine = self.seen_a[name]
         if name in self.pairs or mine.size < FEWEST or _flat(mine):
             return
+        # Figures first, elements only of what these do not rule out: of thousands of values few are of one size and
+        # alike.
         near = [
             other
             for other in self._by_size[mine.size]
@@ -319,6 +323,7 @@ def _by_structure(
 
     def partner(node: ir.Node, *, same: bool) -> ir.Node | None:
         """The node of B on the counterparts of this one's inputs that is most like it: the same operator, or any."""
+        # Only readers of one counterpart are looked at, so that a pass takes as long as the graph has edges.
         starts = [name for v in node.inputs if (name := counterpart(v)) is not None]
         fitting = []
         for other in readers[starts[0]] if starts else ():
@@ -345,10 +350,13 @@ def _by_structure(
         names = [str(v.name) for v in node.outputs if v.name in matching.seen_a]
         was = len(matching.pairs)
         if any(name not in matching.pairs for name in names):
+            # The same operator first, then the same name, and any operator last: what was exchanged for another
+            # operator is told by its inputs alone.
             join(node, partner(node, same=True), same=True)
             for name in names:
                 matching.by_equal_name(name, NAMED_NEAR)
             join(node, partner(node, same=False), same=False)
+        # What was just paired is a counterpart for the nodes after it in the same pass.
         partners |= {name: matching.pairs[name].b for name in names if name in matching.pairs}
         count += len(matching.pairs) > was
         if count == most:

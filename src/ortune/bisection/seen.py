@@ -76,6 +76,7 @@ def see(value: StoredValue, sample: Path) -> Seen | None:
             sizes += float(np.abs(finite).sum())
             total += float(finite.sum())
             low, high = min(low, float(finite.min())), max(high, float(finite.max()))
+    # Evenly spaced, and so the same elements of two values of one shape.
     step = max(1, -(-array.size // KEPT))
     np.save(sample, np.ascontiguousarray(array.reshape(-1)[::step]), allow_pickle=False)
     none = math.inf in (low, -high)
@@ -120,6 +121,7 @@ def relative_l2(
     with np.errstate(over="ignore"):
         error = float(np.linalg.norm(new[finite] - old[finite]))
         norm = float(np.linalg.norm(old[finite] - zero))
+    # Before the norm is asked for: zeros that stayed zeros are equal.
     if error == 0.0:
         return 0.0
     return FARTHEST if norm == 0.0 or not math.isfinite(error) else min(FARTHEST, error / norm)
@@ -193,6 +195,7 @@ def in_steps(a: Seen, b: Seen, step: float, moved: float = 0.0) -> Steps | None:
     apart = np.abs(new - old) / step
     if not np.isfinite(apart).all():
         return None
+    # Not the largest: one element in a million may be rounded over a step, and does not make the value wrong.
     typical = worst = float(np.sqrt((apart**2).mean()))
     if a.whole and b.whole and a.shape == b.shape:
         squares = (apart**2).reshape(a.shape)

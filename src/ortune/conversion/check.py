@@ -2,54 +2,36 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import count
 from pathlib import Path
-from typing import Literal
 
 import msgspec
 import numpy as np
 
-from ortune.analysis.outputs import random_ops
 from ortune.conversion import axes, faults
+from ortune.conversion.group_runs import CaseGroup, GroupRuns, MadeUp, SourceRefuses
 from ortune.conversion.opening import example_of
 from ortune.conversion.pairing import NotPaired, pair_inputs
-from ortune.errors import OrtuneError
-from ortune.experiment.baseline import Baseline
 from ortune.experiment.opening import Experiment
-from ortune.inputs.feeds import Kind
 from ortune.records import (
     CheckedCase,
     ConversionFault,
     DynamicAxis,
-    Failed,
     FeedRef,
-    Measured,
-    OutputDifference,
-    RunSource,
     SourceOpened,
-    SourceRan,
 )
-from ortune.search.blocks import BASE
-from ortune.targets.source import SourceProcess, SourceProcessFailed
-from ortune.trials import failures
-from ortune.trials.feeding import write_case_feeds
+from ortune.targets.source import SourceProcess
 from ortune.trials.input_options import InputOptions
-from ortune.trials.pairing import rename_outputs
 from ortune.trials.sides import Resolved
 
-Level = Literal["disable", "all"]
-LIMIT_S = 300.0
-"""Seconds to load the ONNX model, and as many to run it."""
-INVENTED: tuple[tuple[str, int, Kind], ...] = (
+INVENTED: tuple[MadeUp, ...] = (
     ("usual", 0, "usual"),
     ("other values", 1, "usual"),
     ("zeros", 0, "zeros"),
     ("largest", 0, "extreme"),
 )
-"""Values that are made up: their name, what is added to the seed, and their kind."""
+"""Values that are made up where the user brings none."""
 ROWS = 16
 """Of an input whose first size nobody knows."""
 MOST_SIZES = 2
@@ -80,24 +62,6 @@ class Checked:
         return self.fault is None
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Set:
-    """One group of inputs, run by both."""
-
-    cases: list[CheckedCase]
-    refs: dict[str, FeedRef]
-    source: Path
-    model: dict[str, Path]
-
-    @property
-    def wrong(self) -> CheckedCase | None:
-        """The first case whose outputs are others, that of level none in front."""
-        bad = [
-            case for case in self.cases if case.failed or (case.outputs is not None and not case.outputs.ok)
-        ]
-        return min(bad, key=lambda case: case.level != "disable", default=None)
-
-
 class Check:
     """Holds ONNX models against one source.
 
@@ -117,10 +81,9 @@ class Check:
         example: Path | None,
         feeds: InputOptions,
     ) -> None:
-        self.opened, self.process, self.source, self.feeds = opened, process, source, feeds
+        self.source, self.feeds = source, feeds
         self.example = example_of(example)
-        self._numbers = count()
-        self._notes: list[str] = []
+        self._runs = GroupRuns(opened, process, feeds.tolerance)
 
     def of(self, side: Resolved, inputs: Mapping[str, str], expected: axes.Axes) -> Checked:
         """Runs a model and its source on the same inputs.
@@ -130,7 +93,7 @@ class Check:
             inputs: The source's inputs by the model's, as the exporter told; the rest is joined by name and order.
             expected: Axes of the source's inputs that are to be open.
         """
-        self._notes = []
+        self._runs.notes = []
         model = side.model.ir
         try:
             pairs = pair_inputs(model, self.source.inputs, inputs, self.example)
@@ -141,16 +104,18 @@ class Check:
         base = self._base_shapes(side, pairs)
         cases: list[CheckedCase] = []
         for options, kinds in self._groups(base, pairs):
-            group = self._run(side, pairs, options, kinds)
+            group = self._runs.run(side, pairs, options, kinds)
             cases += group.cases
             if group.wrong is not None:
                 return self._faulty(group, cases, ())
         dynamic, fault = self._axes(side, pairs, base, wanted, cases)
-        if isinstance(fault, _Set):
+        if isinstance(fault, CaseGroup):
             return self._faulty(fault, cases, dynamic)
-        return Checked(cases=tuple(cases), axes=dynamic, fault=fault, notes=tuple(self._notes))
+        return Checked(cases=tuple(cases), axes=dynamic, fault=fault, notes=tuple(self._runs.notes))
 
-    def _faulty(self, group: _Set, cases: Sequence[CheckedCase], dynamic: tuple[DynamicAxis, ...]) -> Checked:
+    def _faulty(
+        self, group: CaseGroup, cases: Sequence[CheckedCase], dynamic: tuple[DynamicAxis, ...]
+    ) -> Checked:
         case = group.wrong
         assert case is not None
         right = [checked.name for checked in cases if checked.outputs is not None and checked.outputs.ok]
@@ -167,7 +132,7 @@ class Check:
             axes=dynamic,
             fault=fault,
             feed=group.refs.get(case.name),
-            notes=tuple(self._notes),
+            notes=tuple(self._runs.notes),
         )
 
     def _base_shapes(self, side: Resolved, pairs: Mapping[str, str]) -> dict[str, tuple[int, ...]]:
@@ -195,7 +160,7 @@ class Check:
 
     def _groups(
         self, base: Mapping[str, tuple[int, ...]], pairs: Mapping[str, str]
-    ) -> Iterator[tuple[InputOptions, tuple[tuple[str, int, Kind], ...]]]:
+    ) -> Iterator[tuple[InputOptions, tuple[MadeUp, ...]]]:
         """What is fed: the user's own inputs, the source's own, and some that are made up."""
         for path in (self.feeds.inputs, self.feeds.data):
             if path is not None:
@@ -205,7 +170,7 @@ class Check:
                 )
         real = {mine: self.example[name] for mine, name in pairs.items() if name in self.example}
         if real and all(tuple(array.shape) == base[name] for name, array in real.items()):
-            place = self._folder() / "example.npz"
+            place = self._runs.folder() / "example.npz"
             np.savez(place, allow_pickle=False, **real)
             yield self._invented({}, inputs=place), (("example", 0, "usual"),)
         yield self._invented(base), INVENTED
@@ -227,7 +192,7 @@ class Check:
         base: Mapping[str, tuple[int, ...]],
         wanted: axes.Axes,
         cases: list[CheckedCase],
-    ) -> tuple[tuple[DynamicAxis, ...], _Set | ConversionFault | None]:
+    ) -> tuple[tuple[DynamicAxis, ...], CaseGroup | ConversionFault | None]:
         """Every open size at others than its own, and what that shows first."""
         dynamic: list[DynamicAxis] = []
         fault: ConversionFault | None = None
@@ -254,7 +219,7 @@ class Check:
         name: str,
         spots: Sequence[tuple[str, int]],
         cases: list[CheckedCase],
-    ) -> tuple[DynamicAxis, _Set | None]:
+    ) -> tuple[DynamicAxis, CaseGroup | None]:
         """One open size at others than its own; the group of inputs that shows a fault, if one does."""
         places = tuple(f"{value} axis {axis}" for value, axis in spots)
         untested = DynamicAxis(name=name, places=places, status="untested")
@@ -266,8 +231,10 @@ class Check:
                 break
             try:
                 options = self._invented(axes.at(base, spots, size))
-                group = self._run(side, pairs, options, ((f"{name}={size}", 0, "usual"),), sizes={name: size})
-            except _SourceRefuses:
+                group = self._runs.run(
+                    side, pairs, options, ((f"{name}={size}", 0, "usual"),), sizes={name: size}
+                )
+            except SourceRefuses:
                 continue
             sizes.append(size)
             cases += group.cases
@@ -281,127 +248,3 @@ class Check:
             what = f"the source itself accepts no other size of {name}"
             return msgspec.structs.replace(untested, what=what), None
         return msgspec.structs.replace(untested, status="open", sizes=tuple(sizes)), None
-
-    def _run(
-        self,
-        side: Resolved,
-        pairs: Mapping[str, str],
-        options: InputOptions,
-        kinds: Sequence[tuple[str, int, Kind]],
-        sizes: Mapping[str, int] | None = None,
-    ) -> _Set:
-        """One group of inputs through the source, and through the model at both levels."""
-        folder = self._folder()
-        baseline = self.opened.base(side, feeds=options, scratch=folder, say=lambda _: None)
-        first_kind = kinds[0][0] if kinds else "inputs"
-        refs, trouble = self._refs(baseline, kinds, folder, at_sizes=sizes is not None)
-        outputs = folder / "source"
-        run = [ref for ref in refs if self._source_runs(ref, pairs, outputs, side, strict=sizes is not None)]
-        if trouble or not run:
-            failed = [] if not trouble else [
-                CheckedCase(name=first_kind, sizes=dict(sizes or {}), level="all", failed=trouble)
-            ]  # fmt: skip
-            return _Set(cases=failed, refs={}, source=outputs, model={})
-        baseline.refs = tuple(run)
-        at: dict[str, Path] = {}
-        cases: list[CheckedCase] = []
-        levels: tuple[Level, ...] = ("all", "disable")
-        for level in levels:
-            for case in self._level(baseline, level, outputs, at):
-                cases.append(msgspec.structs.replace(case, sizes=dict(sizes or {})))
-        return _Set(cases=cases, refs={ref.name: ref for ref in run}, source=outputs, model=at)
-
-    def _refs(
-        self, baseline: Baseline, kinds: Sequence[tuple[str, int, Kind]], folder: Path, *, at_sizes: bool
-    ) -> tuple[list[FeedRef], str]:
-        """The inputs, and why the model does not run on them, "" where it does."""
-        trouble = ""
-        try:
-            baseline.settle(LIMIT_S)
-        except OrtuneError as error:
-            trouble = error.what
-            if not at_sizes:
-                raise
-        if not kinds:
-            return list(baseline.refs), trouble
-        refs = []
-        for name, step, kind in kinds:
-            work = msgspec.structs.replace(baseline.work, seed=baseline.work.seed + step)
-            (ref, *_) = write_case_feeds(baseline.side.model.ir, work, folder / name.replace(" ", "-"), kind)
-            refs.append(msgspec.structs.replace(ref, name=name.replace(" ", "-"), weight=1.0))
-        return refs, trouble
-
-    def _source_runs(
-        self, ref: FeedRef, pairs: Mapping[str, str], folder: Path, side: Resolved, *, strict: bool
-    ) -> bool:
-        """Computes the source's outputs; False, with a note, where it takes no such inputs."""
-        try:
-            ran = self.process.ask(RunSource(feeds=(ref,), inputs=dict(pairs), output=str(folder)), SourceRan)
-        except SourceProcessFailed as error:
-            if error.reason != "failed":
-                raise
-            if strict:
-                raise _SourceRefuses from error
-            self._notes.append(f"the source does not run on the inputs {ref.name!r}: {error.what}")
-            return False
-        names = [str(value.name) for value in side.model.ir.graph.outputs]
-        rename_outputs(folder / ref.name, dict(zip(ran.outputs, names, strict=False)))
-        return True
-
-    def _level(
-        self, baseline: Baseline, level: Level, source: Path, at: dict[str, Path]
-    ) -> Iterator[CheckedCase]:
-        """The cases at one level of the optimiser."""
-        check = baseline.check
-        if level == "all":
-            arm = baseline.arm(BASE)
-            outcome = baseline.executor.trial(arm, runs=0, keep_outputs=True, fresh=True)
-            if isinstance(outcome, Failed):
-                what = failures.describe(outcome)
-                yield from (CheckedCase(name=ref.name, level=level, failed=what) for ref in baseline.refs)
-                return
-            check.begin()
-            check.first = outcome
-            if random_ops(baseline.side.model.ir):
-                again = baseline.executor.trial(arm, runs=0, keep_outputs=True, fresh=True)
-                check.notice_randomness(baseline.require_measured(arm, again))
-        else:
-            there = check.levels.outputs(level) if at else None
-            if there is None:
-                return  # some models have no kernels for what the optimiser would replace
-            outcome = msgspec.structs.replace(check.first, outputs_path=str(there))
-        at[level] = Path(outcome.outputs_path)
-        yield from self._judged(baseline, level, outcome, source)
-
-    def _judged(
-        self, baseline: Baseline, level: Level, outcome: Measured, source: Path
-    ) -> Iterator[CheckedCase]:
-        check, tolerance = baseline.check, self.feeds.tolerance
-        whole = check.difference(outcome, tolerance=tolerance, reference=lambda: source)
-        differences = {
-            ref.name: check.compared(source, Path(outcome.outputs_path), (ref,), tolerance)
-            for ref in baseline.refs
-        }
-        if whole.ok:
-            differences = {
-                name: msgspec.structs.replace(difference, ok=True, what="")
-                for name, difference in differences.items()
-            }
-        elif all(difference.ok for difference in differences.values()):
-            worst = max(differences, key=lambda name: _distance(differences[name]))
-            differences[worst] = whole
-        for name, difference in differences.items():
-            yield CheckedCase(name=name, level=level, outputs=difference)
-
-    def _folder(self) -> Path:
-        folder = self.opened.scratch / f"check-{next(self._numbers)}"
-        folder.mkdir()
-        return folder
-
-
-class _SourceRefuses(Exception):
-    """The source itself takes no inputs of that size."""
-
-
-def _distance(difference: OutputDifference) -> float:
-    return difference.relative_l2 if difference.comparable else math.inf

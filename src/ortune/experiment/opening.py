@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import math
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
@@ -17,6 +16,7 @@ from ortune.experiment.baseline import Baseline
 from ortune.experiment.clock import Clock, Pace
 from ortune.experiment.document import Status, document
 from ortune.experiment.scratch import scratch_folder
+from ortune.experiment.terms import Terms
 from ortune.experiment.watcher import Watcher
 from ortune.fleet import made
 from ortune.fleet.environment import clean_environment, recorded
@@ -24,47 +24,16 @@ from ortune.fleet.packages import recipes
 from ortune.records import Envelope, ErrorInfo, ModelRef, Plan, PodSize, Record, Runtime, Workload
 from ortune.report import finding_words
 from ortune.search import budget
-from ortune.search.phases import DELIVERY_SHARE, LEAST_LOAD_S
+from ortune.search.phases import DELIVERY_SHARE
 from ortune.store import lock
 from ortune.store.db import SessionLog, Store
 from ortune.store.reading import UNREADABLE
 from ortune.targets.browser.setup import BrowserSetup
 from ortune.targets.machine import Machine
-from ortune.targets.task import Limits
 from ortune.trials.input_options import InputOptions
-from ortune.trials.sides import USUAL_LIMITS, Resolved, SideText, resolve
+from ortune.trials.sides import Resolved, SideText, resolve
 
 R = TypeVar("R", bound=Record)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Terms:
-    """What a verb's options say of how it measures.
-
-    Attributes:
-        feeds: What the model is fed, and under what load.
-        common: Settings of all sides.
-        browser: What pages run in; None for verbs that open none.
-        wait: For another ortune that measures.
-        budget_s: What measuring may take; None where nothing limits it.
-        stored: Whether what is measured is kept.
-        folder: Of the store, where it is not the usual one.
-    """
-
-    feeds: InputOptions = field(default_factory=InputOptions)
-    common: Plan = field(default_factory=Plan)
-    browser: BrowserSetup | None = None
-    wait: bool = True
-    budget_s: float | None = None
-    stored: bool = False
-    folder: Path | None = None
-
-    @property
-    def rewriting(self) -> Limits:
-        """A rewrite may take as long as the first run of the model may; without a budget, as long as usual."""
-        if self.budget_s is None:
-            return USUAL_LIMITS
-        return Limits(load_s=max(LEAST_LOAD_S, self.budget_s))
 
 
 class Experiment:

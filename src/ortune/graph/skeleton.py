@@ -7,7 +7,6 @@ when it loads them, so that they stay initializers for every optimisation, at an
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -18,37 +17,12 @@ import onnx
 from onnx import AttributeProto, TensorProto
 
 from ortune.errors import ModelError
+from ortune.graph.attribute_values import CHOICES, OF_TREES, WORDS, kind_of, letters, ordinals
 from ortune.graph.rebuilt import FEW, Rebuilt, whole_bytes
 from ortune.model import operators
-from ortune.model.graphs import op_set
 from ortune.model.onnx_file import read_proto
 from ortune.model.tensors import WeightFiles
 
-_WORDS = op_set(
-    """NOTSET SAME_UPPER SAME_LOWER VALID constant reflect edge wrap nearest linear cubic bilinear bicubic half_pixel
-    half_pixel_symmetric pytorch_half_pixel align_corners asymmetric tf_half_pixel_for_nn tf_crop_and_resize
-    round_prefer_floor round_prefer_ceil floor ceil stretch not_larger not_smaller zeros border reflection forward
-    reverse bidirectional Relu Tanh Sigmoid Affine LeakyRelu ThresholdedRelu ScaledTanh HardSigmoid Elu Softsign
-    Softplus none add mul max min sum mean avg DCR CRD LEFT RIGHT tanh gelu relu silu swish swiglu identity fastgelu
-    output_half_pixel LINEAR POLY RBF SIGMOID NONE SOFTMAX LOGISTIC SOFTMAX_ZERO PROBIT SUM AVERAGE MIN MAX L1 L2
-    BRANCH_LEQ BRANCH_LT BRANCH_GTE BRANCH_GT BRANCH_EQ BRANCH_NEQ LEAF TF IDF TFIDF LOWER UPPER TO_FLOAT TO_STRING
-    TO_INT64 DENSE SPARSE NCHW NHWC BSNH BNSH up down RGB BGR Grayscale linear gated delta gated_delta cosine
-    euclidean sqeuclidean PER_TENSOR PER_CHANNEL int8 int4 fp8 fp4"""
-)
-"""Values of text attributes that operators give a meaning to; they tell nothing of a model's owner."""
-
-_CHOICES = op_set(
-    """auto_pad mode padding_mode direction activations activation activation_type reduction norm post_transform
-    kernel_type nodes_modes aggregate_function cast_to map_form coordinate_transformation_mode nearest_mode
-    keep_aspect_ratio_policy round_mode approximate pixel_format update_rule case_change_action metric quant_type
-    k_quant_type v_quant_type gate_activation beta_activation kv_cache_layout"""
-)
-"""Attributes whose texts are one of those."""
-
-_OF_TREES = re.compile(
-    r"(nodes|class|target|leaf|tree)_\w+|vectors_per_class|inputdimensions|membership_values"
-)
-"""Attributes of ``ai.onnx.ml`` whose integers are what the operator does; all others are the owner's own."""
 _ML = "ai.onnx.ml"
 
 _Whose = Literal["public", "call", "own"]
@@ -228,7 +202,7 @@ class _Builder:
         node.output.extend(map(self._value, source.output))
         for attribute in source.attribute:
             expected = (public or {}).get(attribute.name)
-            meant = expected is not None and expected in (0, attribute.type or _kind_of(attribute))
+            meant = expected is not None and expected in (0, attribute.type or kind_of(attribute))
             target_attribute = onnx.AttributeProto(
                 name=attribute.name if meant else self.names.of("a", attribute.name)
             )
@@ -270,7 +244,7 @@ class _Builder:
         whose: _Whose,
     ) -> None:
         """Its type and value; the name is given already."""
-        target.type = source.type or _kind_of(source)  # type: ignore[assignment]
+        target.type = source.type or kind_of(source)  # type: ignore[assignment]
         if source.ref_attr_name:
             target.ref_attr_name = self.names.of("a", source.ref_attr_name)
             return
@@ -315,20 +289,20 @@ class _Builder:
             target.f = source.f if whose != _OWN else 0.0
         elif kind == AttributeProto.STRING:
             equation = public and op_type == "Einsum" and name == "equation"
-            target.s = _letters(source.s) if equation else self._text(source.s, name, public=public)
+            target.s = letters(source.s) if equation else self._text(source.s, name, public=public)
         elif kind == AttributeProto.STRINGS:
             target.strings.extend(self._text(text, name, public=public) for text in source.strings)
         elif kind == AttributeProto.FLOATS:
-            few = FEW if whose != _OWN and not (domain == _ML and not _OF_TREES.fullmatch(name)) else 0
+            few = FEW if whose != _OWN and not (domain == _ML and not OF_TREES.fullmatch(name)) else 0
             sizes = public and op_type == "Upsample" and name == "scales"
             target.floats.extend(self.tensors.floats(source.floats, most=MOST_RANK if sizes else few))
         else:
-            stays = public and name != "pool_int64s" and (domain != _ML or _OF_TREES.fullmatch(name))
+            stays = public and name != "pool_int64s" and (domain != _ML or OF_TREES.fullmatch(name))
             stays = stays or (whose == _CALL and len(source.ints) <= MOST_RANK)
-            target.ints.extend(source.ints if stays else _ordinals(source.ints))
+            target.ints.extend(source.ints if stays else ordinals(source.ints))
 
     def _text(self, text: bytes, name: str, *, public: bool) -> bytes:
-        if public and name in _CHOICES and text.decode(errors="replace") in _WORDS:
+        if public and name in CHOICES and text.decode(errors="replace") in WORDS:
             return text
         return b"en_US" if public and name == "locale" and text else self._other_text(text)
 
@@ -369,33 +343,3 @@ class _Builder:
 
 def _standard(opsets: Iterable[onnx.OperatorSetIdProto]) -> int:
     return max((opset.version for opset in opsets if opset.domain in operators.STANDARD), default=0)
-
-
-def _kind_of(attribute: onnx.AttributeProto) -> int:
-    """The type of an attribute that does not say it, as files before IR version 2 had them."""
-    fields: tuple[tuple[str, int], ...] = (
-        ("f", AttributeProto.FLOAT), ("i", AttributeProto.INT), ("s", AttributeProto.STRING),
-        ("t", AttributeProto.TENSOR), ("g", AttributeProto.GRAPH),
-    )  # fmt: skip
-    for name, kind in fields:
-        if attribute.HasField(name):
-            return kind
-    if attribute.floats:
-        return AttributeProto.FLOATS
-    return AttributeProto.STRINGS if attribute.strings else AttributeProto.INTS
-
-
-def _ordinals(numbers: Iterable[int]) -> list[int]:
-    ordinals: dict[int, int] = {}
-    return [ordinals.setdefault(number, len(ordinals)) for number in numbers]
-
-
-def _letters(equation: bytes) -> bytes:
-    """An einsum equation with other letters, in the same order: that of the alphabet may be the result's."""
-    letter_of: dict[str, str] = {}
-    text = "".join(
-        c for c in equation.decode(errors="replace") if c.isascii() and (c.isalpha() or c in ".,->")
-    )
-    for first, letters in (("a", filter(str.islower, text)), ("A", filter(str.isupper, text))):
-        letter_of |= {c: chr(ord(first) + place) for place, c in enumerate(sorted(set(letters)))}
-    return "".join(letter_of.get(c, c) for c in text).encode()

@@ -10,7 +10,7 @@ import onnx_ir as ir
 
 from ortune.graph.shapes.demands import study
 from ortune.graph.shapes.symbols import DEFAULT_SIZES, Size, has_chosen_name, kind_of_name, quotient
-from ortune.graph.shapes.walk import Facts
+from ortune.graph.shapes.walk import SizeFacts
 from ortune.inputs.declared import InputSet
 
 LADDER: dict[str, tuple[int, ...]] = {
@@ -85,7 +85,7 @@ def _first_that_works(model: ir.Model, inputs: InputSet, chosen: Sizes, derived:
     """The chosen sizes, or the first of the ladder that the graph does not contradict."""
     shapes: dict[str, tuple[Size, ...] | None] = {i.name: i.shape for i in inputs.inputs}
 
-    def checked(values: dict[str, int]) -> Facts:
+    def checked(values: dict[str, int]) -> SizeFacts:
         return study(model, shapes, values, inputs.keep)
 
     first = checked(chosen.values)
@@ -207,7 +207,7 @@ def _axis_value(inputs: InputSet, values: Mapping[str, int], role: str, kind: st
 
 
 def _limited(
-    inputs: InputSet, facts: Facts, values: Mapping[str, int], free: list[str]
+    inputs: InputSet, facts: SizeFacts, values: Mapping[str, int], free: list[str]
 ) -> list[tuple[str, int]]:
     """Symbols to shrink so that no index reaches past its table."""
     now = dict(values)

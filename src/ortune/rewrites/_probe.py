@@ -191,6 +191,7 @@ def form_of(what: str, x: ir.Value, y: ir.Value, computed: dict[ir.Value, Probes
     numbers = [constant(value) for node in nodes for value in node.inputs]
     if {n.dtype for n in numbers if n is not None and n.dtype.kind == "f"} != {np.dtype(np.float32)}:
         return f"{what} is not float32"
+    # Probes show a function where they are. A bound that none of them reaches is another function beyond it.
     limit = _bounded(nodes)
     if limit is not None:
         return f"{what} is clamped by {limit.op_type} {limit.name!r}"
@@ -288,6 +289,7 @@ def _computed(node: ir.Node, computed: dict[ir.Value, Probes], rank: int, axes: 
         numbers = constant(value) if is_constant(value) else one_number(value)
         if numbers is None or numbers.dtype.kind not in "fiu" or numbers.ndim > rank:
             return None
+        # Leading axes of one element are broadcast away: what is left says along which axes the constant varies.
         while numbers.ndim and numbers.shape[0] == 1:
             numbers = numbers[0]
         if numbers.ndim > axes:
@@ -355,9 +357,11 @@ def _over_axes(node: ir.Node, probes: Probes, rank_known: bool) -> Probes | None
     axes, rank = reduced_axes(node), probes[0].ndim
     if not axes or is_parameter(node, "keepdims"):
         return None
+    # An axis may be named twice, from either end.
     if any(not -rank <= axis < rank for axis in axes) or len({axis % rank for axis in axes}) < len(axes):
         return None
     kept = bool(int_of(node, "keepdims", 1))
+    # Counted from the end, axes are the same whatever the rank; counted from the front they are not.
     if not rank_known and (max(axes) >= 0 or not kept):
         return None
     return [_REDUCTIONS[node.op_type](p, axis=axes, keepdims=kept) for p in probes]

@@ -12,8 +12,9 @@ import onnx_ir as ir
 from ortune.graph.attributes import int_of, ints_of
 from ortune.graph.constants import constant
 from ortune.graph.nodes import Scope, input_of, is_op, source_of
-from ortune.rewrites._cells import Cell, Step, cell_of, is_memory, weight_of
+from ortune.rewrites._cells import Cell, cell_of, is_memory
 from ortune.rewrites._pattern import Look
+from ortune.rewrites._step import Step, weight_of
 
 LEAST_STEPS = 8
 """Fewer steps are as fast written out."""

@@ -22,9 +22,10 @@ from dataclasses import dataclass
 import numpy as np
 import onnx_ir as ir
 
-from ortune.graph.attention import Core, Heads, core_of
+from ortune.graph.attention import Core, core_of
 from ortune.graph.attributes import int_of
 from ortune.graph.constants import constant
+from ortune.graph.heads import Heads
 from ortune.graph.nodes import is_op
 from ortune.rewrites._editor import Editor
 from ortune.rewrites._pattern import Look, Pattern

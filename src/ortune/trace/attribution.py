@@ -87,6 +87,7 @@ def mean(by_run: Floats) -> Floats:
 
 def countable(trace: Trace, first: int) -> range:
     """Returns the runs from ``first`` on, limited to the last ones that fit in memory."""
+    # The last ones, as what is steady is at the end.
     most = max(MOST_CELLS, 2 * len(trace)) // max(1, len(trace.name.texts))
     return range(max(first, trace.n_runs - max(1, most)), trace.n_runs)
 
@@ -124,6 +125,7 @@ def attribute(trace: Trace, runs: range, wall_ns: Floats | None = None) -> Attri
     by_category = np.zeros((len(NAMES), n_runs))
     number = np.array([NAMES.index(kind) for kind in kinds], dtype=np.int64)
     for kind in np.unique(number):
+        # A node's waiting is no work of its kind: it has a category of its own, whatever node waits.
         by_category[kind] = (by_node[number == kind] - wait[number == kind]).sum(axis=0)
     by_category[NAMES.index("thread-wait")] += wait.sum(axis=0)
 
@@ -194,6 +196,7 @@ def _strange_gaps(trace: Trace, runs: range, rows: Numbers, on_device: Flags) ->
     # In order of their starts; while one that started earlier still runs there is no gap.
     inner = np.flatnonzero(run[1:] == run[:-1])
     codes, n = trace.name.codes[rows], len(trace.name.texts)
+    # Each pair of neighbours is a place of its own: between some nodes the executor frees or copies, each time.
     _, place = combined((codes[inner], n), (codes[inner + 1], n))
     first = np.flatnonzero(np.diff(run, prepend=-1))
     last = np.append(first[1:], len(rows)) - 1
@@ -208,6 +211,7 @@ def _strange_gaps(trace: Trace, runs: range, rows: Numbers, on_device: Flags) ->
     place = np.concatenate([place, np.full(len(first), n), np.full(len(last), n + 1)])
     at = np.concatenate([run[inner], run[first], run[last]])
     there = gap > 0
+    # Only what is beyond the usual, with a margin, is strange; the usual part of a long gap stays the executor's.
     excess = gap - (USUAL_GAP * _usual(place, gap, there, len(inner))[place] + SHORT_GAP_NS)
     strange = there & (excess > 0)
     np.add.at(excess_ns, at[strange], excess[strange])
@@ -218,6 +222,7 @@ def _usual(place: Numbers, gap: Numbers, there: Flags, n_inner: int) -> Floats:
     """What is usual at each place, nanoseconds (places,); infinite where too few gaps are known."""
     n = int(place.max(initial=-1)) + 1
     usual = _medians(place[there], gap[there], n)
+    # Without the begins and ends of runs, which are of another kind than gaps between nodes.
     inner = gap[:n_inner][there[:n_inner]]
     everywhere = float(np.median(inner)) if len(inner) >= FEWEST_GAPS else np.inf
     usual[np.bincount(place[there], minlength=n) < FEWEST_GAPS] = everywhere

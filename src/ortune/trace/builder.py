@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from array import array
 from collections import Counter
-from collections.abc import Hashable, Iterator, Mapping, Sequence
-from typing import Generic, TypeVar
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
 from ortune.records import TraceLack
 from ortune.trace.bodies import NodeKey, apart
+from ortune.trace.columns import Numbered, column, labels
 from ortune.trace.device import DeviceEvents
 from ortune.trace.events import HOST, KERNEL_TIME, Event, Helper, waiting
 from ortune.trace.lost import Losses, fewer_nodes, renumbered, runs_of_one_model
@@ -18,7 +18,6 @@ from ortune.trace.table import (
     ABSENT,
     NO_PARENT,
     NO_RUN,
-    Codes,
     Labels,
     Nodes,
     Numbers,
@@ -40,34 +39,6 @@ _COLUMNS = (
     "start", "duration", "thread", "wait", "imbalance", "helpers", "output", "parameter", "activation", "in_use",
     "held",
 )  # fmt: skip
-
-
-Key = TypeVar("Key", bound=Hashable)
-
-
-class Numbered(Generic[Key]):
-    """A column while it grows: each different key gets a number."""
-
-    def __init__(self) -> None:
-        self.numbers: dict[Key, int] = {}
-        self.codes = array("i")
-
-    def add(self, keys: Sequence[Key]) -> None:
-        """Appends one row per key."""
-        numbers = self.numbers
-        for key in dict.fromkeys(keys):
-            if key not in numbers:
-                numbers[key] = len(numbers)
-        self.codes.extend([numbers[key] for key in keys])
-
-    def done(self) -> Codes:
-        """Returns the finished column of numbers."""
-        return np.frombuffer(self.codes, dtype=np.int32).copy()
-
-
-def labels(column: Numbered[str]) -> Labels:
-    """Returns the finished column of texts."""
-    return Labels(codes=column.done(), texts=tuple(column.numbers))
 
 
 class TraceBuilder:
@@ -367,11 +338,6 @@ def _key(event: Event) -> NodeKey:
     index = args.node_index if args.node_index != ABSENT else args.graph_index
     nameless = not name.strip() or name == f"{args.op_name}_{index}"
     return "" if nameless else name, args.op_name, args.provider, index
-
-
-def column(values: Sequence[int]) -> Numbers:
-    """Converts integers to a column."""
-    return np.asarray(values, dtype=np.int64) if len(values) else np.empty(0, dtype=np.int64)
 
 
 def _outermost(executors: Sequence[tuple[int, int, int]]) -> list[tuple[int, int, int]]:

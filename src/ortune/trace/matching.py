@@ -98,12 +98,15 @@ def match(
         groups,
         sides,
         lambda node: (stem(node.name), node.op_type),
+        # An inserted node has met its like by purpose already. A node with origins may still be looked for by name,
+        # unless it is known which nodes of the two models are one: then its name must not contradict that.
         lambda node: not (one_model and (node.purpose or (counterparts is not None and node.originals))),
     )
     by_order = _pair(
         groups,
         sides,
         lambda node: node.op_type,
+        # Order is the weakest tie: only for nodes of which nothing else is known.
         lambda node: not (one_model and (node.originals or node.purpose)),
     )
     pairs = []
@@ -122,6 +125,7 @@ def _pair(
     may: Callable[[SideNode], bool],
 ) -> int:
     """Joins nodes of equal keys in order, those that may and whose group is on one side alone; how many pairs."""
+    # Queues, so that of several nodes of one key the first meets the first: both graphs have kept the user's order.
     waiting: dict[Hashable, deque[int]] = {}
     for number, node in enumerate(sides[1]):
         if may(node) and groups.one_sided((1, number)):
@@ -158,6 +162,7 @@ class _Groups:
         """Makes one set of two."""
         self.add(one)
         self.add(other)
+        # The smaller set into the larger one, so that a graph of tens of thousands of nodes is joined in a moment.
         small, large = sorted((self._root(one), self._root(other)), key=lambda r: len(self._members[r]))
         if small != large:
             self._parent[small] = large

@@ -10,7 +10,8 @@ import numpy as np
 
 from ortune.providers.webgpu import PROVIDER as WEBGPU
 from ortune.trace.bodies import NodeKey
-from ortune.trace.builder import Numbered, TraceBuilder, column, labels
+from ortune.trace.builder import TraceBuilder
+from ortune.trace.columns import Numbered, column, labels
 from ortune.trace.table import (
     ABSENT,
     NO_PARENT,

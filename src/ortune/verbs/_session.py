@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Protocol, TypeVar
 
 from ortune import __version__
-from ortune.experiment.opening import Experiment, Terms, open_experiment
+from ortune.experiment.opening import Experiment, open_experiment
+from ortune.experiment.terms import Terms
 from ortune.experiment.watcher import Watcher
 from ortune.options.groups import Feeding, Kept, OnePlan, Stored
 from ortune.options.spelling import path, words

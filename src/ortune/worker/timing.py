@@ -26,6 +26,7 @@ def timed(call: Callable[[], Any], n: int, gap_ns: int, wait_ratio: float) -> Tu
         if wait_ratio:
             ran_until = end
             until = end + int((end - start) * wait_ratio)
+            # Busy, as a sleep would give the CPU away and be followed by a wake-up of unknown length.
             while end < until:
                 end = clock()
             waits.append(end - ran_until)
@@ -66,6 +67,7 @@ def agree(before: List[int], after: List[int]) -> bool:
     """Whether two windows have the same middle: within 2 % (5 % of single runs), or three standard errors."""
     a, b = median(before), median(after)
     spread = median([abs(x - a) for x in before] + [abs(x - b) for x in after])
+    # Noisy runs have to agree within their own noise only, or a warm-up beside a neighbour would never end.
     allowed = max(
         (0.02 if len(before) > 1 else 0.05) * min(a, b), 3 * 1.4826 * spread * float(2.0 / len(before)) ** 0.5
     )

@@ -70,6 +70,7 @@ def run(
         except BaseException:
             gate.abort()  # the others would wait for this one for ever
             raise
+        # The last one to arrive opens the window, so that no caller is timed while another still warms up.
         gate.wait()
         try:
             _due(cases, request, runs)

@@ -165,6 +165,13 @@ def _quantize(kind: str) -> Callable[[Any, Dict[str, Any]], str]:
     return task
 
 
+def _float16(ort: Any, request: Dict[str, Any]) -> str:
+    """ONNX Runtime's converter to float16; see ``float16``, which imports it when it is asked."""
+    from . import float16
+
+    return float16.convert(ort, request)
+
+
 def _graph_tool(name: str) -> Callable[[Any, Dict[str, Any]], str]:
     """A tool that rewrites a whole graph; see ``graph_tools``, which imports it when it is asked for."""
 
@@ -216,7 +223,7 @@ TASKS: Dict[str, Callable[[Any, Dict[str, Any]], str]] = {
     "quantize-weights": _quantize("weights"),
     "saturated": _saturated,
     "smooth": _smooth,
-    "float16": _quantize("float16"),
+    "float16": _float16,
     "ort-format": _ort_format,
     "transformers": _graph_tool("transformers"),
     "onnxslim": _graph_tool("onnxslim"),

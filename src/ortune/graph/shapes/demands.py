@@ -8,7 +8,7 @@ import onnx_ir as ir
 
 from ortune.graph.shapes.operators import visit
 from ortune.graph.shapes.symbols import Size
-from ortune.graph.shapes.walk import Facts, Walk
+from ortune.graph.shapes.walk import SizeFacts, Walk
 
 
 def study(
@@ -16,7 +16,7 @@ def study(
     sizes: Mapping[str, tuple[Size, ...] | None],
     solved: Mapping[str, int],
     keep: Callable[[str], int],
-) -> Facts:
+) -> SizeFacts:
     """Walks the graph once and collects the constraints on input sizes.
 
     Args:
@@ -37,7 +37,7 @@ def study(
         visit(walk, node)
         if walk.clash:
             break
-    return Facts(
+    return SizeFacts(
         solution={s: walk.settle(e) for s, e in walk.bound.items() if s not in solved},
         rows=walk.rows,
         limits=tuple(walk.limits),

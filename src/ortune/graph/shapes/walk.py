@@ -26,7 +26,7 @@ _MAX_CONTENT = 64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Facts:
+class SizeFacts:
     """The result of a walk: solved symbols, limits, and a clash if there is one.
 
     Attributes:

@@ -7,7 +7,6 @@ does.
 
 from __future__ import annotations
 
-import base64
 import contextlib
 import itertools
 import json
@@ -16,62 +15,27 @@ import os
 import queue
 import re
 import threading
-from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any, Literal, get_args
+from typing import IO, Any
 
 from ortune import launcher, monotonic
 from ortune.errors import RuntimeNotFound
+from ortune.targets.browser.devtools_messages import (
+    CALL_S,
+    DevToolsError,
+    PageEvent,
+    shown,
+    thrown,
+    without_halves,
+)
+from ortune.targets.browser.waiting_scripts import SCRIPTS, Rewrite, WaitingScripts
 
-CALL_S = 30.0
 MOST_MESSAGE = 128 << 20
 """Bytes of one message that are read: a page may print what it likes."""
-MOST_SCRIPTS = 32
-"""That are rewritten at one time; those beyond it wait their turn."""
-MOST_WAITING = 2000
-"""Scripts that wait their turn; those beyond it go on as they are."""
 _PIPED = 'exec "$0" "$@" --remote-debugging-pipe --no-startup-window 3<&0 4>&1 </dev/null >&2'
 
-ScriptKind = Literal["Document", "Script", "Other"]
-"""What runs: of a worker, the script that it begins with is something else to the browser."""
-_SCRIPTS = [{"resourceType": kind, "requestStage": "Response"} for kind in get_args(ScriptKind)]
-_FOUND = 200
 _NUMBER = re.compile(rb'\{"id":(\d{1,15})')
-_ESCAPE = re.compile(
-    rb"\\(?:u[dD][89abAB][0-9a-fA-F]{2}(?:\\u[dD][c-fC-F][0-9a-fA-F]{2})?|u[dD][c-fC-F][0-9a-fA-F]{2}|.)",
-    re.DOTALL,
-)
-"""One escape of JSON; halves of a character come in pairs, or from a page that has no text there."""
-_HALF = 6  # bytes; two have twice as many, and what is no half is told by two
-_OF_THE_BODY = ("content-encoding", "content-length", "transfer-encoding")
-
-EventKind = Literal["console", "exception", "log", "crash", "gone"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PageEvent:
-    """What happened in a page or one of its workers.
-
-    Attributes:
-        kind: ``console`` is what it printed, ``exception`` what nobody caught, ``log`` the browser's own words (a file
-            that does not load), ``crash`` the end of the page, ``gone`` the browser's.
-        level: The console's function or the log's severity: ``log``, ``warning``, ``error``, ...
-        text: What was said.
-        worker: Whether a worker said it.
-        context: Which of the page and its workers; "" for the browser's own.
-    """
-
-    kind: EventKind
-    level: str = ""
-    text: str = ""
-    worker: bool = False
-    context: str = ""
-
-
-class DevToolsError(Exception):
-    """The browser did not do what it was asked; the words say why."""
 
 
 class DevTools:
@@ -113,9 +77,7 @@ class DevTools:
         self._crashed = set[str]()
         self._loaded = threading.Event()
         self.deadline = math.inf
-        self._n_scripts = 0
-        self._paused_scripts = deque[tuple[str, Mapping[str, Any]]]()
-        self._rewrite: Callable[[ScriptKind, bytes], bytes | None] | None = None
+        self._scripts: WaitingScripts | None = None
         command = ["/bin/sh", "-c", _PIPED, program, *flags]
         try:
             self.child = launcher.Child(
@@ -175,9 +137,7 @@ class DevTools:
         if not self.navigate(url, limit_s):
             raise DevToolsError(f"{url} did not load within {limit_s:.0f} s")
 
-    def attach(
-        self, *, rewrite: Callable[[ScriptKind, bytes], bytes | None] | None = None, limit_s: float = CALL_S
-    ) -> None:
+    def attach(self, *, rewrite: Rewrite | None = None, limit_s: float = CALL_S) -> None:
         """Opens an empty page and listens to it.
 
         Args:
@@ -188,7 +148,7 @@ class DevTools:
         Raises:
             DevToolsError: The browser ended, or did not open it in time.
         """
-        self._rewrite = rewrite
+        self._scripts = None if rewrite is None else WaitingScripts(self._call, self._send, rewrite)
         self.show("about:blank", limit_s)
         attached = {"targetId": self._target, "flatten": True}
         self._session = self._call("Target.attachToTarget", "", limit_s, attached)["sessionId"]
@@ -197,7 +157,7 @@ class DevTools:
         # A worker waits until its console is listened to, so that nothing of it is missed.
         self.call("Target.setAutoAttach", autoAttach=True, waitForDebuggerOnStart=True, flatten=True)
         if rewrite is not None:
-            self.call("Fetch.enable", limit_s, patterns=_SCRIPTS)
+            self.call("Fetch.enable", limit_s, patterns=SCRIPTS)
 
     def navigate(self, url: str, limit_s: float = CALL_S) -> bool:
         """Loads an address in the page that is attached; whether what it names itself came within the limit.
@@ -220,7 +180,7 @@ class DevTools:
         asked = {"expression": expression, "awaitPromise": True, "returnByValue": True}
         answer = self._call("Runtime.evaluate", context or self._session, limit_s, asked)
         if "exceptionDetails" in answer:
-            raise DevToolsError(_thrown(answer["exceptionDetails"]))
+            raise DevToolsError(thrown(answer["exceptionDetails"]))
         return answer["result"].get("value")
 
     def close(self) -> None:
@@ -315,8 +275,8 @@ class DevTools:
             if info["type"] == "page" and info.get("openerId"):  # another's, where flags did not keep it away
                 self._send("Target.closeTarget", "", {"targetId": info["targetId"]})
                 self._happened(PageEvent(kind="log", level="warning", text="closed: a window that it opened"))
-        elif method == "Fetch.requestPaused":
-            self._paused(session, params)
+        elif method == "Fetch.requestPaused" and self._scripts is not None:
+            self._scripts.paused(session, params)
         elif method == "Page.loadEventFired":
             self._loaded.set()
         elif method == "Page.javascriptDialogOpening":
@@ -336,12 +296,12 @@ class DevTools:
         """What the page, a worker or the browser said."""
         worker = session in self._workers
         if method == "Runtime.consoleAPICalled":
-            text = " ".join(map(_shown, params["args"]))
+            text = " ".join(map(shown, params["args"]))
             self._happened(
                 PageEvent(kind="console", level=params["type"], text=text, worker=worker, context=session)
             )
         elif method == "Runtime.exceptionThrown":
-            text = _thrown(params["exceptionDetails"])
+            text = thrown(params["exceptionDetails"])
             self._happened(PageEvent(kind="exception", level="error", text=text, worker=worker))
         elif (
             method == "Log.entryAdded" and params["entry"].get("source") != "worker"
@@ -354,62 +314,9 @@ class DevTools:
         """Hears a new worker, and lets it begin."""
         self._workers.add(worker)
         self._send("Runtime.enable", worker, {})
-        if self._rewrite is not None:
-            self._send("Fetch.enable", worker, {"patterns": _SCRIPTS})
+        if self._scripts is not None:
+            self._send("Fetch.enable", worker, {"patterns": SCRIPTS})
         self._send("Runtime.runIfWaitingForDebugger", worker, {})
-
-    def _paused(self, session: str, paused: Mapping[str, Any]) -> None:
-        """Hands on a script that waits: in a thread of its own, as long as those are few, and else when one ends."""
-        with self._lock:
-            few = self._n_scripts < MOST_SCRIPTS
-            self._n_scripts += few
-            waits = not few and len(self._paused_scripts) < MOST_WAITING
-            if waits:
-                self._paused_scripts.append((session, paused))
-        if few:
-            threading.Thread(target=self._script, args=(session, paused), daemon=True).start()
-        elif not waits:
-            self._send("Fetch.continueRequest", session, {"requestId": paused["requestId"]})
-
-    def _script(self, session: str, paused: Mapping[str, Any]) -> None:
-        """Hands on a script that waits, as it is or rewritten; then the next one."""
-        request = {"requestId": paused["requestId"]}
-        try:
-            self._hand_on(session, paused, request)
-        finally:
-            with self._lock:
-                following = self._paused_scripts.popleft() if self._paused_scripts else None
-                self._n_scripts -= following is None
-            if following is not None:
-                threading.Thread(target=self._script, args=following, daemon=True).start()
-
-    def _hand_on(self, session: str, paused: Mapping[str, Any], request: dict[str, Any]) -> None:
-        with contextlib.suppress(DevToolsError):  # a page that is gone needs no script
-            answer = self._rewritten(session, paused)
-            if answer is None:
-                self._call("Fetch.continueRequest", session, CALL_S, request)
-            else:
-                self._call("Fetch.fulfillRequest", session, CALL_S, {**request, **answer})
-
-    def _rewritten(self, session: str, paused: Mapping[str, Any]) -> dict[str, Any] | None:
-        """The answer that takes the place of a server's; None where that stays."""
-        assert self._rewrite is not None
-        if paused.get("responseStatusCode") != _FOUND:
-            return None
-        try:
-            body = self._call("Fetch.getResponseBody", session, CALL_S, {"requestId": paused["requestId"]})
-        except DevToolsError:
-            return None
-        text = base64.b64decode(body["body"]) if body["base64Encoded"] else body["body"].encode()
-        changed = self._rewrite(paused["resourceType"], text)
-        if changed is None:
-            return None
-        kept = [header for header in paused["responseHeaders"] if header["name"].lower() not in _OF_THE_BODY]
-        return {
-            "responseCode": _FOUND,
-            "responseHeaders": kept,
-            "body": base64.b64encode(changed).decode(),
-        }
 
     def _page_crashed(self) -> None:
         self._happened(PageEvent(kind="crash", text="the page crashed"))
@@ -424,26 +331,6 @@ class DevTools:
             _give(answer, None)
 
 
-def without_halves(text: bytes) -> bytes:
-    """JSON without halves of characters, which a page may have in its strings, and which are no text."""
-    if b"\\ud" not in text and b"\\uD" not in text:
-        return text
-    return _ESCAPE.sub(lambda escape: b"\\ufffd" if len(escape[0]) == _HALF else escape[0], text)
-
-
 def _give(answer: queue.Queue[dict[str, Any] | None], message: dict[str, Any] | None) -> None:
     with contextlib.suppress(queue.Full):  # the page's end and its answer may come at once; the first counts
         answer.put_nowait(message)
-
-
-def _shown(value: Mapping[str, Any]) -> str:
-    """An argument of the console's, as it would show it."""
-    if "value" in value:
-        content = value["value"]
-        return content if isinstance(content, str) else json.dumps(content)
-    return str(value.get("description", value.get("unserializableValue", value.get("type", ""))))
-
-
-def _thrown(details: Mapping[str, Any]) -> str:
-    exception = details.get("exception", {})
-    return str(exception.get("description") or exception.get("value") or details.get("text", "an exception"))

@@ -8,7 +8,8 @@ from functools import cache
 from ortune import providers, temporary
 from ortune.errors import RuntimeNotFound
 from ortune.targets.browser import setup
-from ortune.targets.browser.devtools import DevTools, DevToolsError
+from ortune.targets.browser.devtools import DevTools
+from ortune.targets.browser.devtools_messages import DevToolsError
 
 
 @cache

@@ -28,7 +28,8 @@ from ortune.records import (
     TrialRequest,
 )
 from ortune.targets.browser import setup
-from ortune.targets.browser.devtools import DevTools, DevToolsError, PageEvent
+from ortune.targets.browser.devtools import DevTools
+from ortune.targets.browser.devtools_messages import DevToolsError, PageEvent
 from ortune.targets.browser.given import CannotServe
 from ortune.targets.browser.kept import Kept
 from ortune.targets.browser.outputs import Outputs, Unlike

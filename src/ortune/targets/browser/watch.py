@@ -29,8 +29,10 @@ from ortune.records import (
     WatchedPage,
 )
 from ortune.targets.browser import setup, watched_model
-from ortune.targets.browser.devtools import DevTools, DevToolsError, PageEvent, ScriptKind, without_halves
+from ortune.targets.browser.devtools import DevTools
+from ortune.targets.browser.devtools_messages import DevToolsError, PageEvent, without_halves
 from ortune.targets.browser.remote import browser_name
+from ortune.targets.browser.waiting_scripts import ScriptKind
 from ortune.targets.browser.watched_model import PageModels
 from ortune.targets.browser.watched_session import (
     LONGEST_LINE,

@@ -10,7 +10,8 @@ import msgspec
 
 from ortune import monotonic
 from ortune.records import PageModel, PageWeights
-from ortune.targets.browser.devtools import DevTools, DevToolsError
+from ortune.targets.browser.devtools import DevTools
+from ortune.targets.browser.devtools_messages import DevToolsError
 from ortune.targets.browser.watched_session import LONGEST_LINE, WatchedSession
 
 MOST_MODEL = 512 << 20

@@ -1,0 +1,135 @@
+"""Linear forms of values and elementwise functions of them: what a step of a recurrence is made of.
+
+Exporters write one product for all gates or one each, split before the activation or behind it. As matrices of values
+these are the same, so that steps are compared by their numbers and not by their nodes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import onnx_ir as ir
+
+Values = np.ndarray
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Linear:
+    """A linear form: values times constant matrices, plus a constant row.
+
+    Attributes:
+        parts: The matrix of each value; None for the value as it is.
+        bias: The row; None for zeros.
+    """
+
+    parts: Mapping[ir.Value, Values | None]
+    bias: Values | None = None
+
+    def same(self, other: Linear) -> bool:
+        """Whether two linear forms have the same values and the same numbers."""
+        return self.parts.keys() == other.parts.keys() and self.equals(
+            other, {key: key for key in self.parts}
+        )
+
+    def equals(self, other: Linear, named: Mapping[ir.Value, ir.Value]) -> bool:
+        """Whether two linear forms have the same numbers after renaming values by ``named``."""
+        if len(self.parts) != len(other.parts) or not _equal(self.bias, other.bias):
+            return False
+        return all(
+            named.get(key) in other.parts and _equal(matrix, other.parts[named[key]])
+            for key, matrix in self.parts.items()
+        )
+
+    @property
+    def as_it_is(self) -> bool:
+        """Whether a value is part of the form without a matrix."""
+        return any(matrix is None for matrix in self.parts.values())
+
+    @property
+    def is_value(self) -> bool:
+        """Whether the form is a single value without a matrix."""
+        return self.bias is None and len(self.parts) == 1 and self.as_it_is
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Curve:
+    """An elementwise function of other parts."""
+
+    operator: str
+    inputs: tuple[Part, ...]
+
+
+Part = Linear | Curve | float
+
+
+def _equal(one: Values | None, other: Values | None) -> bool:
+    if one is None or other is None:
+        return one is other
+    return one.shape == other.shape and bool((one == other).all())
+
+
+def clipped(part: Part, low: float, high: float) -> Curve:
+    """Cuts a part off below and above."""
+    return Curve("Min", (Curve("Max", (part, low)), high))
+
+
+def row_of(value: ir.Value, numbers: Values) -> Part:
+    """Classifies a constant array: a row, one repeated number, or an ordinary value."""
+    if numbers.dtype.kind != "f":
+        return Linear({value: None})
+    if numbers.size and (numbers == numbers.reshape(-1)[0]).all():
+        return float(numbers.reshape(-1)[0])
+    if numbers.ndim == 1 or numbers.shape[:-1] == (1,):
+        return Linear({}, numbers.reshape(-1))
+    return Linear({value: None})
+
+
+def cut(whole: Part, start: int, end: int | None, pieces: int) -> Part | None:
+    """Slices the last axis of a part."""
+    if isinstance(whole, float):
+        return whole
+    if isinstance(whole, Curve):
+        inputs = [cut(part, start, end, pieces) for part in whole.inputs]
+        parts = tuple(part for part in inputs if part is not None)
+        return Curve(whole.operator, parts) if len(parts) == len(inputs) else None
+    arrays = [array for array in (*whole.parts.values(), whole.bias) if array is not None]
+    if not arrays or whole.as_it_is:
+        return None
+    width = arrays[0].shape[-1]
+    if pieces:
+        if width % pieces:
+            return None
+        start, end = start * (width // pieces), (start + 1) * (width // pieces)
+    part = slice(start, end)
+    bias = None if whole.bias is None else whole.bias[part]
+    return Linear({key: m if m is None else m[:, part] for key, m in whole.parts.items()}, bias)
+
+
+def total(one: Part | None, other: Part | None, sign: float) -> Linear | None:
+    """Adds two linear forms."""
+    if isinstance(one, float) and isinstance(other, Linear):
+        one = _full(other, one)
+    if isinstance(other, float) and isinstance(one, Linear):
+        other = _full(one, other)
+    if not isinstance(one, Linear) or not isinstance(other, Linear) or one.is_value or other.is_value:
+        return None
+    # Two products of one value would have to be added up, which rounds: the cell would have other weights.
+    if one.parts.keys() & other.parts.keys():
+        return None
+    if other.as_it_is:
+        return None
+    turned = {key: m if m is None or sign > 0 else -m for key, m in other.parts.items()}
+    biases = [b for b in (one.bias, other.bias if other.bias is None else sign * other.bias) if b is not None]
+    if len({b.shape for b in biases}) > 1:
+        return None
+    return Linear({**one.parts, **turned}, sum(biases[1:], biases[0]) if biases else None)
+
+
+def _full(beside: Linear, number: float) -> Linear | None:
+    """Broadcasts a number to the width of a linear form."""
+    arrays = [array for array in (*beside.parts.values(), beside.bias) if array is not None]
+    if not arrays:
+        return None
+    return Linear({}, np.full(arrays[0].shape[-1], number, arrays[0].dtype) if number else None)

@@ -1,0 +1,236 @@
+"""One step of a recurrence, read as linear forms and elementwise functions of its input and its state."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import onnx_ir as ir
+
+from ortune.graph.attributes import float_of, int_of, ints_of
+from ortune.graph.constants import constant, one_number, scalar
+from ortune.graph.nodes import input_of, is_op, source_of
+from ortune.rewrites._linear_forms import Curve, Linear, Part, Values, clipped, cut, row_of, total
+from ortune.rewrites._pattern import Look
+from ortune.rewrites._probe import ELEMENTWISE, limits
+
+_DEPTH = 64  # nodes within a step
+_AXES = 2  # of what a step computes: rows of a batch, and numbers
+
+
+class Step:
+    """Expresses the values of one recurrence step as linear forms and elementwise functions.
+
+    Attributes:
+        state: The state before it.
+        nodes: Its own, as far as they were gone through.
+        fed: Those above, from which it is fed a product, the last first.
+    """
+
+    def __init__(self, state: ir.Value, number: int, levels: Mapping[ir.Value, int], look: Look) -> None:
+        """``levels`` says of a value in how many steps up to ``number`` it was computed; 0 of what no step computes."""
+        self.state, self.nodes, self.fed = state, dict[ir.Node, None](), dict[ir.Node, None]()
+        self._number, self._levels, self._look = number, levels, look
+        self._known: dict[ir.Value, Part | None] = {state: Linear({state: None})}
+
+    def level(self, value: ir.Value) -> int:
+        """Returns how many steps a value was computed in."""
+        return self._levels.get(value, 0)
+
+    def _own(self, value: ir.Value) -> bool:
+        return self.level(value) == self._number
+
+    def part(self, value: ir.Value | None, depth: int = _DEPTH) -> Part | None:
+        """Returns the expression of a value; None if it is no linear form or elementwise function."""
+        if value is None or depth == 0:
+            return None
+        value = self._source(value)
+        # Kept, since gates share what they are computed from.
+        if value not in self._known:
+            self._known[value] = self._part(value, depth - 1)
+        return self._known[value]
+
+    def _source(self, value: ir.Value) -> ir.Value:
+        """Follows copies to their source; copies inside the step count as its nodes."""
+        source = source_of(value)
+        while value is not source and (node := value.producer()) is not None and node.inputs[0] is not None:
+            (self.nodes if self.level(value) else self.fed)[node] = None
+            value = node.inputs[0]
+        return source
+
+    def _part(self, value: ir.Value, depth: int) -> Part | None:
+        number = one_number(value)
+        if number is not None:
+            return float(number.reshape(()))
+        numbers = constant(value)
+        if numbers is not None:
+            return row_of(value, numbers)
+        node, level = value.producer(), self.level(value)
+        # Values of the step before are what this one begins with; those of earlier steps would make it another
+        # recurrence.
+        if node is None or 0 < level < self._number:
+            return Linear({value: None}) if level in (0, self._number - 1) else None
+        part = self._linear(node, value, depth)
+        if not level:
+            # What the step is fed: a product of it belongs to the cell, and nothing above.
+            if part is not None:
+                self.fed[node] = None
+            return part or Linear({value: None})
+        self.nodes[node] = None
+        return self._curve(node, depth) if part is None else part
+
+    def _curve(self, node: ir.Node, depth: int) -> Part | None:
+        """Returns what a node computes element by element; None for other nodes."""
+        if is_op(node, "HardSigmoid"):
+            line = self.part(node.inputs[0], depth)
+            slope, offset = float_of(node, "alpha", 0.2), float_of(node, "beta", 0.5)
+            if line is None:
+                return None
+            return clipped(Curve("Add", (Curve("Mul", (line, slope)), offset)), 0.0, 1.0)
+        bounds = limits(node)
+        if bounds is not None:
+            operands = [
+                value for value in node.inputs[: 1 if node.op_type == "Clip" else 2] if scalar(value) is None
+            ]
+            inner = self.part(operands[0], depth) if len(operands) == 1 else None
+            return None if inner is None else clipped(inner, *bounds)
+        if not is_op(node, *ELEMENTWISE):
+            return None
+        inputs = [self.part(operand, depth) for operand in node.inputs]
+        parts = tuple(part for part in inputs if part is not None)
+        return Curve(node.op_type, parts) if len(parts) == len(inputs) else None
+
+    def _linear(self, node: ir.Node, value: ir.Value, depth: int) -> Part | None:
+        if is_op(node, "Gemm", "MatMul"):
+            return self._product(node, depth)
+        if is_op(node, "Split", "Slice"):
+            bounds = _bounds(node, value)
+            # Of a value of three axes, the second may be that of the steps.
+            flat = len(self._look.of(value).dims or ()) == _AXES
+            whole = self.part(node.inputs[0], depth) if bounds is not None and flat else None
+            return None if bounds is None or whole is None else cut(whole, *bounds)
+        if is_op(node, "Add", "Sub"):
+            one, other = (self.part(operand, depth) for operand in node.inputs)
+            both = total(one, other, -1.0 if node.op_type == "Sub" else 1.0)
+            if both is None and self._own(value) and is_op(node, "Add"):
+                return self._projected(one, other)
+            return both
+        return None
+
+    def _product(self, node: ir.Node, depth: int) -> Linear | None:
+        weight = weight_of(node)
+        if weight is None:
+            return None
+        product = self._factor(node.inputs[0], weight[1])
+        if product is None or input_of(node, 2) is None:
+            return product
+        bias = self.part(node.inputs[2], depth)
+        if isinstance(bias, float):
+            bias = Linear({}, np.full(weight[1].shape[1], bias, weight[1].dtype))
+        beta = float_of(node, "beta", 1.0)
+        return total(product, bias, 1.0) if isinstance(bias, Linear) and beta == 1.0 else None
+
+    def _factor(self, value: ir.Value | None, matrix: Values) -> Linear | None:
+        """Multiplies a value by a matrix; each part of a Concat takes its own rows."""
+        if value is None:
+            return None
+        value = self._source(value)
+        node = value.producer()
+        if node is not None and self._joins(node):
+            return self._factors(node, matrix) if int_of(node, "axis", 0) in (1, -1) else None
+        return None if self._own(value) and not self._is_reset(value) else Linear({value: matrix})
+
+    def _factors(self, node: ir.Node, matrix: Values) -> Linear | None:
+        """Multiplies each part of a Concat by its own rows of a matrix."""
+        self.nodes[node] = None
+        widths = [self._width(operand) for operand in node.inputs]
+        # One width may be unknown: it is what the others leave of the matrix's rows.
+        open_ones = [i for i, width in enumerate(widths) if width is None]
+        if len(open_ones) > 1:
+            return None
+        rest = matrix.shape[0] - sum(width or 0 for width in widths)
+        parts: dict[ir.Value, Values | None] = {}
+        start = 0
+        for operand, width in zip(node.inputs, widths, strict=True):
+            end = start + (rest if width is None else width)
+            source = None if operand is None else self._source(operand)
+            if source is None or source in parts or end > matrix.shape[0]:
+                return None
+            if self._own(source) and not self._is_reset(source):
+                return None
+            parts[source], start = matrix[start:end], end
+        return Linear(parts) if start == matrix.shape[0] else None
+
+    def _joins(self, node: ir.Node) -> bool:
+        """Whether a node is a Concat of the state, or of the state behind its reset, and others."""
+        sources = [source_of(value) for value in node.inputs if value is not None]
+        return is_op(node, "Concat") and any(
+            value is self.state or (self._own(value) and self._is_reset(value)) for value in sources
+        )
+
+    def _is_reset(self, value: ir.Value) -> bool:
+        """Whether a value is a gate times the state; its nodes count as those of the step."""
+        part = self.part(value)
+        return (
+            isinstance(part, Curve)
+            and part.operator == "Mul"
+            and any(
+                isinstance(factor, Linear) and factor.is_value and self.state in factor.parts
+                for factor in part.inputs
+            )
+        )
+
+    def _width(self, value: ir.Value | None) -> int | None:
+        dims = self._look.of(value).dims
+        return dims[-1] if dims and isinstance(dims[-1], int) else None
+
+    def _projected(self, one: Part | None, other: Part | None) -> Linear | None:
+        """Adds a value that was projected outside the step to a linear form."""
+        if not isinstance(one, Linear) or not isinstance(other, Linear) or one.is_value == other.is_value:
+            return None
+        value, form = (one, other) if one.is_value else (other, one)
+        arrays = [array for array in (*form.parts.values(), form.bias) if array is not None]
+        if not arrays or not form.parts or value.parts.keys() & form.parts.keys():
+            return None
+        key, width = next(iter(value.parts)), arrays[0].shape[-1]
+        if self._width(key) not in (None, width):
+            return None
+        return Linear({**form.parts, key: np.eye(width, dtype=arrays[0].dtype)}, form.bias)
+
+
+def weight_of(node: ir.Node) -> tuple[ir.Value, Values] | None:
+    """Returns the stored weights of a 2D product, and the matrix that multiplies its first input."""
+    if not is_op(node, "Gemm", "MatMul") or len(node.inputs) < 2:
+        return None
+    value, turned = source_of(node.inputs[1]), False
+    before = value.producer() if value is not None else None
+    if before is not None and is_op(before, "Transpose") and (ints_of(before, "perm") or [1, 0]) == [1, 0]:
+        value, turned = source_of(before.inputs[0]), True
+    matrix = constant(value)
+    if value is None or matrix is None or matrix.ndim != 2 or matrix.dtype.kind != "f":
+        return None
+    if int_of(node, "transA", 0) or float_of(node, "alpha", 1.0) != 1.0:
+        return None
+    turned ^= bool(int_of(node, "transB", 0))
+    return value, matrix.T if turned else matrix
+
+
+def _bounds(node: ir.Node, value: ir.Value) -> tuple[int, int | None, int] | None:
+    """Returns where a Split or Slice of the last axis begins and ends; the end is None for equal pieces."""
+    if is_op(node, "Split"):
+        if int_of(node, "axis", 0) not in (1, -1):
+            return None
+        place = list(node.outputs).index(value)
+        listed = ints_of(node, "split") if input_of(node, 1) is None else constant(node.inputs[1])
+        if listed is None:
+            return place, None, len(node.outputs)
+        sizes = [int(size) for size in listed]
+        return sum(sizes[:place]), sum(sizes[: place + 1]), 0
+    if input_of(node, 1) is None:
+        starts, ends, axes, steps = (ints_of(node, name) for name in ("starts", "ends", "axes", "steps"))
+    else:
+        operands = [constant(input_of(node, place)) for place in (1, 2, 3, 4)]
+        starts, ends, axes, steps = (None if array is None else [int(n) for n in array] for array in operands)
+    if axes not in ([1], [-1]) or starts is None or ends is None or steps not in (None, [1]) or starts[0] < 0:
+        return None
+    return starts[0], ends[0], 0

@@ -1,0 +1,101 @@
+"""Documents and scripts of a page that wait, before they run, to be handed on as they are or rewritten."""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import threading
+from collections import deque
+from collections.abc import Callable, Mapping
+from typing import Any, Literal, get_args
+
+from ortune.targets.browser.devtools_messages import CALL_S, DevToolsError
+
+MOST_SCRIPTS = 32
+"""That are rewritten at one time; those beyond it wait their turn."""
+MOST_WAITING = 2000
+"""Scripts that wait their turn; those beyond it go on as they are."""
+
+
+ScriptKind = Literal["Document", "Script", "Other"]
+"""What runs: of a worker, the script that it begins with is something else to the browser."""
+
+SCRIPTS = [{"resourceType": kind, "requestStage": "Response"} for kind in get_args(ScriptKind)]
+"""What ``Fetch.enable`` is to hold back."""
+_FOUND = 200
+_OF_THE_BODY = ("content-encoding", "content-length", "transfer-encoding")
+
+Rewrite = Callable[[ScriptKind, bytes], bytes | None]
+"""Gives what runs in the place of a document or script, or None."""
+Ask = Callable[[str, str, float, Mapping[str, object]], dict[str, Any]]
+"""Asks a session of the browser (method, session, seconds, parameters) and waits for the answer."""
+Send = Callable[[str, str, Mapping[str, object]], object]
+"""The same, without waiting: the thread that reads the browser's messages may not wait for one."""
+
+
+class WaitingScripts:
+    """Hands on what a page and its workers load, as it is or rewritten.
+
+    Args:
+        ask: Calls of the protocol that are answered.
+        send: Those that are not waited for.
+        rewrite: Is called with each document and script before it runs, from a thread each.
+    """
+
+    def __init__(self, ask: Ask, send: Send, rewrite: Rewrite) -> None:
+        self._ask, self._send, self._rewrite = ask, send, rewrite
+        self._lock = threading.Lock()
+        self._n_scripts = 0
+        self._paused_scripts = deque[tuple[str, Mapping[str, Any]]]()
+
+    def paused(self, session: str, paused: Mapping[str, Any]) -> None:
+        """Hands on a script that waits: in a thread of its own, as long as those are few, and else when one ends."""
+        with self._lock:
+            few = self._n_scripts < MOST_SCRIPTS
+            self._n_scripts += few
+            waits = not few and len(self._paused_scripts) < MOST_WAITING
+            if waits:
+                self._paused_scripts.append((session, paused))
+        if few:
+            threading.Thread(target=self._script, args=(session, paused), daemon=True).start()
+        elif not waits:
+            self._send("Fetch.continueRequest", session, {"requestId": paused["requestId"]})
+
+    def _script(self, session: str, paused: Mapping[str, Any]) -> None:
+        """Hands on a script that waits, as it is or rewritten; then the next one."""
+        request = {"requestId": paused["requestId"]}
+        try:
+            self._hand_on(session, paused, request)
+        finally:
+            with self._lock:
+                following = self._paused_scripts.popleft() if self._paused_scripts else None
+                self._n_scripts -= following is None
+            if following is not None:
+                threading.Thread(target=self._script, args=following, daemon=True).start()
+
+    def _hand_on(self, session: str, paused: Mapping[str, Any], request: dict[str, Any]) -> None:
+        with contextlib.suppress(DevToolsError):  # a page that is gone needs no script
+            answer = self._rewritten(session, paused)
+            if answer is None:
+                self._ask("Fetch.continueRequest", session, CALL_S, request)
+            else:
+                self._ask("Fetch.fulfillRequest", session, CALL_S, {**request, **answer})
+
+    def _rewritten(self, session: str, paused: Mapping[str, Any]) -> dict[str, Any] | None:
+        """The answer that takes the place of a server's; None where that stays."""
+        if paused.get("responseStatusCode") != _FOUND:
+            return None
+        try:
+            body = self._ask("Fetch.getResponseBody", session, CALL_S, {"requestId": paused["requestId"]})
+        except DevToolsError:
+            return None
+        text = base64.b64decode(body["body"]) if body["base64Encoded"] else body["body"].encode()
+        changed = self._rewrite(paused["resourceType"], text)
+        if changed is None:
+            return None
+        kept = [header for header in paused["responseHeaders"] if header["name"].lower() not in _OF_THE_BODY]
+        return {
+            "responseCode": _FOUND,
+            "responseHeaders": kept,
+            "body": base64.b64encode(changed).decode(),
+        }

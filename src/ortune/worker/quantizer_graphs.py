@@ -1,0 +1,72 @@
+"""What quantizers and the converter to float16 need of a graph: names, weights as initializers, what is left out."""
+
+from __future__ import annotations
+
+import os
+from typing import Any, Iterator, List, Sequence
+
+from .graph_tools import INLINE_LIMIT_BYTES
+
+ENDS = "ends"
+"""Among what is left out: the first and the last product, which feel the most of it."""
+
+
+def graphs(graph: Any) -> Iterator[Any]:
+    """A graph and those within."""
+    yield graph
+    for node in graph.node:
+        for attribute in node.attribute:
+            for inner in [attribute.g] if attribute.HasField("g") else attribute.graphs:
+                yield from graphs(inner)
+
+
+def give_names(graph: Any) -> bool:
+    """Gives each node a name, by which it can be left out; whether one had none."""
+    taken = {node.name for node in graph.node}
+    named = False
+    for number, node in enumerate(graph.node):
+        if not node.name:
+            name = "%s_%d" % (node.op_type, number)
+            while name in taken:
+                name += "_"
+            node.name, named = name, True
+            taken.add(name)
+    return named
+
+
+def store_constants(graph: Any) -> None:
+    """Weights that exporters wrote as Constant nodes, among the initializers, where the quantizer looks for them."""
+    given_out = {value.name for value in graph.output}
+    for node in [n for n in graph.node if n.op_type == "Constant" and n.attribute[0].name == "value"]:
+        if node.output[0] in given_out:
+            continue
+        tensor = graph.initializer.add()
+        tensor.CopyFrom(node.attribute[0].t)
+        tensor.name = node.output[0]
+        graph.node.remove(node)
+
+
+def left_out(model: Any, leave: str, kinds: Sequence[str]) -> List[str]:
+    """Names of the nodes to leave as they are: of operators, and of the first and last of ``kinds``."""
+    words = [word for word in leave.split("+") if word]
+    names = [node.name for node in model.graph.node if node.op_type in words]
+    products = [node.name for node in model.graph.node if node.op_type in kinds]
+    if ENDS in words and products:
+        names += [products[0], products[-1]]
+    # The quantizers make a MatMul and an Add of a Gemm before they look for what to leave out.
+    return names + [name + "_MatMul" for name in names]
+
+
+def words_left_out(leave: str) -> str:
+    """What to add to a sentence about what was left out."""
+    return "; left out: %s" % leave.replace("+", ", ") if leave else ""
+
+
+def is_large(path: str) -> bool:
+    """Whether a model and its weights are more than one file should hold."""
+    folder = os.path.dirname(path) or "."
+    beside = [f for f in os.listdir(folder) if f.endswith(".data")] if os.path.isdir(folder) else []
+    return (
+        sum(os.path.getsize(os.path.join(folder, f)) for f in [os.path.basename(path), *beside])
+        > INLINE_LIMIT_BYTES
+    )
