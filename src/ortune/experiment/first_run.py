@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import TypeVar
 
 import msgspec
@@ -12,7 +13,7 @@ from ortune.bisection.levels import first_decisive, first_not_finite
 from ortune.experiment.baseline import Baseline
 from ortune.records import FeedRef, Finding, LevelCheck, Record
 from ortune.report import finding_words
-from ortune.rules import Facts, rule_of
+from ortune.rules import rule_of
 from ortune.rules.measurement import outputs_not_finite, wrong_when_optimised
 from ortune.search.phases import LEVEL_TIMES
 from ortune.trials.levels import Levels
@@ -62,7 +63,7 @@ def settle(
     ):
         place = baseline.scratch / "not-finite"
         source = first_not_finite(side, baseline.refs[0], baseline.executor, place, line=line)
-    facts = Facts(work=baseline.work, nonfinite=nonfinite, not_finite=source)
+    facts = replace(baseline.facts(), nonfinite=nonfinite, not_finite=source)
     alerts = rule_of(outputs_not_finite).findings(facts)
     if check is not None and check.wrong:
         alerts += _wrong(
@@ -164,7 +165,8 @@ def _wrong(
         check = msgspec.structs.replace(check, node=place, node_asked=True)
         levels.keep(check, baseline.host, baseline.log.folder)
     version = side.runtime_of(side.plan).version_of(side.plan)
-    return rule_of(wrong_when_optimised).findings(Facts(level_check=check, ort_version=version))
+    facts = replace(baseline.facts(), level_check=check, ort_version=version)
+    return rule_of(wrong_when_optimised).findings(facts)
 
 
 def _holds(baseline: Baseline, what: str, n_runs: int, run_ns: float, left_s: Callable[[], float]) -> bool:

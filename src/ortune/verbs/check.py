@@ -7,7 +7,7 @@ from pathlib import Path
 
 import msgspec
 
-from ortune import rewrites, rules, targets
+from ortune import rewrites, rules
 from ortune.errors import OrtuneError, UsageError
 from ortune.experiment import verification
 from ortune.experiment.document import document
@@ -31,8 +31,9 @@ from ortune.records import (
     RewriteSpec,
     Workload,
 )
-from ortune.rules import Facts, Rule, prize
+from ortune.rules import Rule, prize
 from ortune.targets.machine import Machine
+from ortune.verbs._facts import facts_of
 
 COUNTED_NODES = 5_000
 """Up to here the operations of a model are counted for the shares: at 0.1 ms a node, half a second."""
@@ -121,13 +122,7 @@ class _Check:
         return open_model(from_git.checkout(*git, self.scratch / "git") if git else Path(text))
 
     def _findings(self, opened: OpenModel) -> tuple[Finding, ...]:
-        facts = Facts(
-            model=opened,  # not what it would be fed: sizes that were guessed are nobody's fault
-            plan=self.options.common,
-            target=targets.of(self.options.common).name,
-            host=self.machine.host,
-        )
-        findings = rules.found_by(self.asked, facts)
+        findings = rules.found_by(self.asked, facts_of(opened, self.options.common, self.machine.host))
         feeds = self.options.feeds
         typed = bool(feeds.shapes or feeds.dims or feeds.inputs)
         if opened.facts.n_nodes > COUNTED_NODES or not (findings or typed):

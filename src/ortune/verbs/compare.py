@@ -45,6 +45,7 @@ from ortune.trials import pairing
 from ortune.trials.sides import Resolved
 from ortune.verbs._all_sides import resolve_all
 from ortune.verbs._elsewhere import browser_elsewhere
+from ortune.verbs._facts import facts_of
 from ortune.verbs._session import experiment, go_on, keep
 
 
@@ -208,11 +209,8 @@ class _Run:
         causes, healthy = (
             rules.found_by(
                 about_models,
-                rules.Facts(
-                    model=open_model(side.runs) if side.plan.rewrites else side.model,
-                    plan=side.plan,
-                    target=targets.of(side.plan).name,
-                    host=self.baseline.host,
+                facts_of(
+                    open_model(side.runs) if side.plan.rewrites else side.model, side.plan, self.baseline.host
                 ),
             )
             for side in (slower, faster)

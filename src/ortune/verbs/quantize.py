@@ -37,6 +37,7 @@ from ortune.search.guards import GUARDS
 from ortune.search.phases import SATURATION_SHARE, SENSITIVITY_SHARE
 from ortune.trials.rewriting import Models
 from ortune.trials.sides import Resolved, SideText, require_unchanged
+from ortune.verbs._facts import facts_of
 from ortune.verbs._session import experiment, go_on, keep
 
 MOST_WALKS = 2
@@ -79,7 +80,7 @@ def _nothing_to_quantize(side: Resolved, host: Host) -> UsageError:
     """Why no means is worth trying on a model; of one that is quantized already, what is wrong with it."""
     family = [each for each in rewrites.all_rewrites().values() if each.family == rewrites.FAMILY]
     reasons = dict.fromkeys(why for each in family if each.refuses for why in each.refuses(side.model.ir))
-    facts = rules.Facts(model=side.model, plan=side.plan, host=host)
+    facts = facts_of(side.model, side.plan, host)
     wrong = rules.found_by(rules.Selection(select=("QNT",), ignore=("QNT001",)).rules(), facts)
     do = "run ortune tune to find what else makes it faster"
     if wrong:

@@ -37,6 +37,7 @@ from ortune.search.figures import figure
 from ortune.search.phases import LEAST_LOAD_S
 from ortune.trials import pairing
 from ortune.trials.sides import SideText
+from ortune.verbs._facts import facts_of
 from ortune.verbs._session import experiment
 
 ALIKE = 0.05
@@ -105,7 +106,7 @@ def _held(
 ) -> SkeletonResult:
     """The skeleton against its original: what rules find, and where the time goes."""
     side = baseline.side
-    before, after = (_findings(options, baseline, model) for model in (side.model, new))
+    before, after = (_findings(baseline, model) for model in (side.model, new))
     profile, trouble = None, ""
     try:
         profile = _profile(baseline, skeleton_model, new, watch)
@@ -132,12 +133,9 @@ def _held(
     )
 
 
-def _findings(options: Options, baseline: Baseline, model: OpenModel) -> tuple[Finding, ...]:
+def _findings(baseline: Baseline, model: OpenModel) -> tuple[Finding, ...]:
     asked = [rule for rule in rules.Selection().rules() if rule.family in rules.ABOUT_MODELS]
-    facts = rules.Facts(
-        model=model, plan=baseline.side.plan, target=options.target, host=baseline.machine.host
-    )
-    return rules.found_by(asked, facts)
+    return rules.found_by(asked, facts_of(model, baseline.side.plan, baseline.machine.host))
 
 
 def _places(findings: Sequence[Finding]) -> dict[str, int]:
