@@ -25,11 +25,13 @@ from ortune.inputs.feed_files import write_feeds
 from ortune.inputs.value_files import read_index
 from ortune.model.open import open_model
 from ortune.records import Failed, FeedRef, Measured, Plan, Runtime, TrialRequest
+from ortune.targets.far import _FOLDER, _OUTPUT
 from ortune.targets.machine import Machine
 from ortune.targets.runner import run
 from ortune.targets.task import Task
 from ortune.targets.tool import ToolFailed, ToolProcess
 from ortune.targets.turns import Turns
+from ortune.worker import relay
 from within import program
 
 NAME = "Modèle mit ä.onnx"
@@ -233,3 +235,8 @@ def test_a_file_for_the_board_is_made_there(board: Path, tmp_path: Path) -> None
     assert code == 0, said
     assert json.loads(told)["verdict"] == "written"
     assert [node.op_type for node in open_model(goal).ir.graph]
+
+
+def test_both_ends_call_what_is_there_by_one_name() -> None:
+    """The walls keep the two apart: the other end is sent as text, and imports nothing of the package."""
+    assert (_FOLDER, _OUTPUT) == (relay.FOLDER, relay.OUTPUT)

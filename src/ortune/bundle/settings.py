@@ -12,7 +12,7 @@ from ortune.bundle.shared import as_text, put_option, thread_cap
 from ortune.knobs import Knob
 from ortune.knobs.cpu.transparent_huge_pages import KNOB as _HUGE_PAGES
 from ortune.providers import find
-from ortune.records import Applied, Host, Plan, Value
+from ortune.records import Applied, Host, Plan, Value, assignment
 
 HUGE_PAGES = _HUGE_PAGES.key
 COMMANDS = {"affinity": "taskset -c", "nice": "nice -n"}
@@ -125,7 +125,7 @@ def no_huge_pages(applied: Sequence[Applied]) -> bool:
 
 def named(setting: Applied) -> str:
     """A setting in words: ``intra_op_num_threads=4``."""
-    return f"{setting.knob}={as_text(setting.value)}"
+    return assignment(setting.knob, setting.value)
 
 
 def _stored(knob: Knob, value: Value) -> Value:

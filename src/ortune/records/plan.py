@@ -47,6 +47,11 @@ class Calibration(Record, frozen=True, kw_only=True):
     source: str = ""
 
 
+def assignment(name: str, value: Value) -> str:
+    """A setting as ``--set`` takes it: "allow_spinning=0"."""
+    return f"{name}={int(value) if isinstance(value, bool) else value}"
+
+
 class Plan(Record, frozen=True, kw_only=True):
     """An immutable set of rewrites, settings and execution providers. ``Plan()`` is ONNX Runtime's default."""
 
@@ -72,8 +77,8 @@ class Plan(Record, frozen=True, kw_only=True):
 
     @property
     def assignments(self) -> list[str]:
-        """The settings as ``--set`` takes them: "allow_spinning=0"."""
-        return [f"{k}={int(v) if isinstance(v, bool) else v}" for k, v in sorted(self.settings.items())]
+        """The settings as ``--set`` takes them, by name."""
+        return [assignment(name, value) for name, value in sorted(self.settings.items())]
 
     def describe(self) -> str:
         """The plan in words: "default", or "intra_op_num_threads=4, allow_spinning=0"."""

@@ -12,6 +12,7 @@ from ortune.records import (
     Plan,
     ReadBack,
     VerdictName,
+    assignment,
 )
 from ortune.report import headline as heads
 from ortune.report import sides
@@ -37,8 +38,7 @@ VERIFIED = {"effect": "verified", "echo": "accepted", "none": "not verified"}
 
 def setting(item: ReadBack, plan: Plan) -> str:
     """One setting of B and how far its arrival was verified."""
-    value = plan.settings.get(item.knob, "default")
-    text = f"{item.knob}={int(value) if isinstance(value, bool) else value}"
+    text = assignment(item.knob, plan.settings.get(item.knob, "default"))
     if item.level == "none":
         return f"{text} {VERIFIED[item.level]}"
     # An echo only repeats the value in ONNX Runtime's own spelling; an effect says what was seen.
