@@ -87,6 +87,8 @@ def divide(budget_ns: float, trial_ns: float, *, wanted: int, references: int) -
     # the last check alone can use: what they cannot use is the race's.
     confirm = max(CONFIRM_SHARE * budget_ns, least)
     confirm = min(confirm, most + 2 * MOST_ALONE * cost)
+    # Calibration comes first and is a fixed number of blocks, so that it is no share: in a small budget it is the
+    # larger part, and where nothing is left beside it and a confirmation nothing is raced.
     race = budget_ns - calibration - confirm
     if race < tries(1, references) * cost:
         return None
@@ -103,6 +105,7 @@ def exploratory(left_ns: float, trial_ns: float, *, wanted: int, references: int
     def takes(plans: int, blocks: int) -> float:
         return blocks * (plans + -(-plans // FIELD) * references) * cost
 
+    # Added one by one, as the sum has steps: the sixth plan needs a further block with references of its own.
     plans = 0
     while plans < wanted and takes(plans + 1, ROUNDS[0]) <= left_ns * (1.0 if plans < 2 else 0.5):
         plans += 1
@@ -148,6 +151,7 @@ def needed_ns(plans: int, trial_ns: float, references: int) -> float:
     cost = trial_ns * RACE_TIMES
     calibration = calibration_ns(trial_ns, references)
     # The inverse of ``divide``: the first round may take a share of the race, which is what the confirmation leaves.
+    # One plan alone has all of the race, as ``divide`` gives it: there is nobody to halve it with.
     race = tries(plans, references) * cost / (TRY_SHARE if plans > 1 else 1.0)
     least = calibration + race + LEAST_CONFIRM * (references + 1) * cost
     return max(least, (calibration + race) / (1 - CONFIRM_SHARE))
@@ -175,12 +179,15 @@ def least_confirm_ns(trial_ns: float, references: int) -> float:
 
 def alone_ns(trial_ns: float, left_ns: float) -> float:
     """Returns the time kept for the last check alone; 0 where the confirmation itself needs all of what is left."""
+    # Two arms, winner and default; whether it is worth its time depends on what it takes from the confirmation, which
+    # alone makes a claim.
     wanted = 2 * MOST_ALONE * trial_ns * RACE_TIMES
     return wanted if wanted < ALONE_SHARE * left_ns else 0.0
 
 
 def others(left_ns: float, trial_ns: float, references: int) -> int:
     """Returns how many plans beside the winner the fewest blocks of a confirmation hold, and the last check."""
+    # Others in the same blocks cost the winner no certainty as long as the fewest blocks of a claim still fit.
     block_ns = (left_ns - alone_ns(trial_ns, left_ns)) / LEAST_CONFIRM
     return max(0, int(block_ns / (trial_ns * RACE_TIMES)) - references - 1)
 

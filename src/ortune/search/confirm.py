@@ -35,6 +35,7 @@ def ablate(race: Halving, winner: Entry, without: Sequence[Entry]) -> Steps[dict
     for _ in range(ablation_blocks(len(without))):
         for i in range(0, len(without), 4):
             live = [e for e in without[i : i + 4] if e.live]
+            # The winner is in each of these blocks: a part's ratio is to it, in the same block.
             if live and winner.live and not (yield from race.block([winner, *live])):
                 break
     mine = race.blocks[first:]
@@ -70,12 +71,15 @@ def confirm(
     race.took_ns = 0
     while True:
         left = race.left
+        # A stop, or blocks that became dearer: nine blocks are the fewest that may be called a claim.
         hurried = left.stop or race.took_ns > left.ns
         wanted = min(n_blocks, LEAST_CONFIRM) if hurried else n_blocks
+        # Three more than wanted, for blocks that are dropped; what fails more often than that is no plan to ship.
         if sum(not b.dropped for b in blocks) >= wanted or attempts >= wanted + 3:
             break
         if race.took_ns > left.ns + beyond_ns:
             break
+        # In the first of every eight, so that the fewest blocks of a confirmation hold two.
         control = [IDENTICAL] if (attempts + 1) % CONTROL_EVERY == 1 else []
         arms = (*needed, *(entry.arm for entry in others), *control)
         index = len(race.blocks) + len(blocks)
@@ -106,6 +110,7 @@ def alone(race: Halving, winner: Entry, first: int, trial_ns: float, blocks: lis
         trial_ns: What a trial takes.
         blocks: Gets them.
     """
+    # Against what the user would leave: today's plan where there is one.
     arms = (CURRENT if race.with_current else BASE, winner.arm)
     takes_ns = len(arms) * trial_ns
     fits = int(race.left.ns / takes_ns)

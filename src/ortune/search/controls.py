@@ -72,6 +72,7 @@ def judge(blocks: Sequence[Block], fixed: str | None) -> Judgement:
     alone = all(t.done.n_callers == 1 for t in measured(blocks, SPIKE))
     if alone:
         noise = {e: np.concatenate([d, spikes[e] - waits[e]]) if e in spikes else d for e, d in noise.items()}
+    # Chosen on what does not differ, so that the choice cannot favour a side.
     estimand = calibration.choose_estimand(noise)
     controls = [calibration.identical_control(log_ratios(blocks, IDENTICAL, estimand))]
     if estimand in spikes:

@@ -79,6 +79,7 @@ def design(trial_ns: float, rules: Rules, spent_ns: float = 0.0, n_new: int = 1)
     if budget_ns < least * full:
         n = min(rules.max_blocks, int(budget_ns / plain))
         return Design(sequential=False, n_blocks=max(1, n), controlled=False)
+    # With a margin, which holds the late controls that one in ten of these blocks carries.
     later = max(0.0, budget_ns - controls.CALIBRATION_BLOCKS * full) / (1.1 * plain)
     n = min(rules.max_blocks, int(controls.CALIBRATION_BLOCKS + later))
     # The sequential test needs eight blocks to say anything; where few more fit, an exact test says more.

@@ -130,6 +130,7 @@ class Halving(Schedule):
     @property
     def trial_ns(self) -> float:
         """The cost of a trial by now, hangs aside: the median of the last ten blocks, and a margin."""
+        # One slow block says little of the next, and what is left in the race may load more slowly than what was in it.
         recent = self.costs_ns[-10:] or [self.first_trial_ns]
         return NEXT_TIMES * float(np.median(recent))
 
@@ -183,6 +184,8 @@ class Halving(Schedule):
 
     def _needs(self, entry: Entry, blocks: int) -> bool:
         """Whether a plan is to run again before it has so many blocks; retires it where its first one is enough."""
+        # One block decides against a plan where it is so far behind that no noise of this session explains it: what a
+        # second block would cost is worth more to the others. Nothing is decided for a plan by one block.
         limit = max(PLAINLY_LEAST, PLAINLY * self.scale)
         if entry.live and entry.ratios and entry.middle > limit:
             entry.retire("retired", f"slower than the default by {100 * math.expm1(entry.middle):.0f} %")
@@ -190,6 +193,8 @@ class Halving(Schedule):
 
     def round(self, entries: Sequence[Entry]) -> Steps[bool]:
         """One more block for each of the entries, the best first. False when the time is up."""
+        # Best first, as the time may end within the round. In as few blocks as hold them, since each has references of
+        # its own, and of nearly one size: seven plans are four and three, not five and two.
         order = sorted(entries, key=self.rank)
         size = math.ceil(len(order) / math.ceil(len(order) / FIELD))
         for i in range(0, len(order), size):
@@ -201,10 +206,13 @@ class Halving(Schedule):
         """One block of the baseline (and current) and up to five plans. False when the time is up."""
         while entries:
             arms = [BASE, *([CURRENT] if self.with_current else []), *(e.arm for e in entries)]
+            # Counted over all blocks of the race, whoever is in them: what the control watches is the machine.
             if len(self.blocks) % CONTROL_EVERY == CONTROL_EVERY - 1:
                 arms.append(IDENTICAL)
             if self.out_of_time(len(arms)):
                 return False
+            # A block in which the baseline failed tells nothing of anybody; one in which a plan failed still tells of
+            # the others.
             block = yield NextBlock(arms=tuple(arms), index=len(self.blocks), phase="race", needed=(BASE,))
             if block is not None:
                 return True
@@ -237,6 +245,7 @@ class Halving(Schedule):
         cannot win, and what a guard would refuse goes.
         """
         ranked = sorted((e for e in entries if not self.refuse(e)), key=lambda e: e.middle)
+        # Half of them, rounded up: of three two stay, and the last one is never lost.
         keep = max(1, -(-len(ranked) // 2))
         for place, entry in enumerate(ranked):
             self._retire_on_evidence(entry)
@@ -262,6 +271,8 @@ class Halving(Schedule):
 
     def _retire_on_evidence(self, entry: Entry) -> None:
         gain = float(np.log1p(-self.worth))
+        # One-sided, and against the gain that matters instead of 0: a plan that gains less is not worth more time,
+        # whether or not it is slower. This evidence may be read after any block, so that looking costs nothing.
         if evidence.log_evidence_above(entry.ratios, gain, self.scale) >= EVIDENCE_LIMIT:
             entry.retire("retired", f"not better than the default by {100 * self.worth:g} % or more")
 
@@ -269,6 +280,8 @@ class Halving(Schedule):
         """Takes note of what failed."""
         base = next(t.outcome for t in block.trials if t.arm == BASE)
         if isinstance(base, Failed):
+            # Without its baseline a block is dropped, and all others go on: a neighbour that took the memory for a
+            # moment is no reason to end a session. That it happens again and again is one.
             if sum(bool(b.dropped) for b in self.blocks) > FAILURES_RETIRE:
                 raise MeasurementError(f"the default cannot be measured: {base.what}", code=base.reason)
             return
@@ -287,6 +300,8 @@ class Halving(Schedule):
         """Reads the log ratios off a block that counts."""
         for trial in block.trials:
             entry = self.entries.get(trial.arm)
+            # A dropped block is dropped for all of its plans: a rule that left out one arm alone could follow its
+            # figure.
             ratio = None if entry is None or block.dropped else log_ratio(block, trial.arm, self.estimand)
             if entry is not None and ratio is not None and isinstance(trial.outcome, Measured):
                 entry.ratios.append(ratio)
@@ -296,6 +311,7 @@ class Halving(Schedule):
         """Retires a plan that fails, and with it every plan that is this one and something more."""
         failed.retire("failed", why)
         for entry in self.entries.values():
+            # What already ran is proof of the contrary and stays: there one more part mended what this plan lacks.
             more = entry.plan.settings.items() >= failed.plan.settings.items() and all(
                 spec in entry.plan.rewrites for spec in failed.plan.rewrites
             )
@@ -305,5 +321,7 @@ class Halving(Schedule):
     def _late(self, entries: Sequence[Entry], target: int) -> None:
         """The time ran out inside a round: who has fewer blocks than the round asks is not ranked on them."""
         for entry in entries:
+            # Two blocks are what a plan is ranked on at all. With these it keeps its rank, though the round asked for
+            # more.
             if entry.live and len(entry.ratios) < min(target, ROUNDS[0]):
                 entry.retire("not-tried", ENDED)

@@ -44,6 +44,7 @@ def try_rest(race: Halving, entries: Sequence[Entry]) -> Steps[None]:
             for n in sizes
             if not race.out_of_time(math.ceil(budget.screening_trials(n, race.references)) + after)
         )
+        # The largest group that fits: it shares its references, so that each plan of it is cheaper than alone.
         size = next(fitting, 0)
         if not size:
             break
@@ -65,6 +66,7 @@ def combine(race: Halving, leader: Entry, required: Plan) -> Steps[Entry]:
         key=race.rank,
     )
     for _ in range(STEPS):
+        # A leader that gains next to nothing by itself is nothing to build on: its steps would be ranked on noise.
         if leader.middle >= -PAYS * np.log1p(race.worth):
             return leader
         added = _added(race, leader, alone, required)
@@ -95,6 +97,7 @@ def _added(race: Halving, leader: Entry, alone: list[Entry], required: Plan) -> 
     helped: list[Entry] = []
     alone = [e for e in alone if e.plan.providers == leader.plan.providers]
     for other in alone:
+        # Of two plans that set the same thing the better one is in the sum, since they are gone through best first.
         taken = {name for e in helped for name in e.plan.settings}
         if (
             other.live
@@ -104,6 +107,8 @@ def _added(race: Halving, leader: Entry, alone: list[Entry], required: Plan) -> 
             helped.append(other)
     # Everything that helped at once first; then each alone beside the leader, in case two of them do the same.
     union = together([leader.plan, *(e.plan for e in helped)], required)
+    # Log ratios are added as if parts were independent, which they are not: it orders the candidates, and the blocks
+    # judge.
     wished = [(union, sum(race.rank(e) for e in helped))]
     wished += [(changed(leader.plan, e.plan, required), race.rank(leader) + race.rank(e)) for e in alone]
     plans: dict[str, tuple[Plan, float]] = {}
@@ -143,6 +148,8 @@ def log_ratio_to(race: Halving, entry: Entry, leader: Entry) -> float:
     if entry is leader:
         return 0.0
     ratios = log_ratios(race.blocks, entry.arm, race.estimand, base=leader.arm)
+    # In the same blocks, not by their ratios to the default: what a block does to both cancels, which is all that can
+    # tell plans of nearly one speed apart. One block's weight at 0 is against a lucky pair.
     return float(np.median(ratios)) * len(ratios) / (len(ratios) + 1) if len(ratios) else 0.0
 
 
@@ -168,6 +175,8 @@ def ablate(race: Halving, winner: Entry, required: Plan) -> Steps[tuple[Entry, d
         entry = race.entries.get(plan.id) or race.add(Entry(plan=plan, origin=f"the winner without {name}"))
         if _revive(entry):
             without[name] = entry
+    # Beside the winner in the same blocks: a part is judged by what its absence costs there, not by what it brought
+    # alone, since settings depend on each other.
     cost = yield from confirm.ablate(race, winner, list(without.values()))
     costs = {name: cost.get(entry.arm, np.empty(0)) for name, entry in without.items()}
     if not winner.live:
@@ -179,6 +188,8 @@ def ablate(race: Halving, winner: Entry, required: Plan) -> Steps[tuple[Entry, d
             keep[name] = float(np.median(ratios)) > PAYS * np.log1p(race.worth)
     if all(keep.values()):
         return winner, costs
+    # Each part was left out with all others there, so two that do the same thing both look idle. Where more than one is
+    # to go at once, the plan without them all has to be as fast in blocks of its own.
     plan = only(winner.plan, {name for name, kept in keep.items() if kept}, required)
     ablated = race.entries.get(plan.id) or Entry(
         plan=plan, origin="the winner without settings that bring nothing"

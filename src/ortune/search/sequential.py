@@ -94,10 +94,14 @@ class Sequential(Schedule):
         first = len(state.blocks)
         wanted = controls.CALIBRATION_BLOCKS if design.sequential else design.n_blocks
         while (n := sum(not b.dropped for b in state.blocks[first:])) < wanted:
+            # The next block, by the median, as one that alone took long says little of it; ``_too_dear`` is all blocks
+            # that a test still needs, at the cheapest price so far.
             late = self._next_ns(CONTROLS if design.controlled else ()) > self.left.ns
             if design.controlled and n < self._least and (late or self._too_dear(n)):
                 if state.calibrations > 1:
                     raise controls.failed(again=False)
+                # The sequential test has its first scale from the controls; without them the exact test of a fixed
+                # number remains.
                 self.design = design = replace(design, sequential=False, controlled=False)
                 late = self._next_ns() > self.left.ns
             if late and state.blocks:
@@ -114,6 +118,7 @@ class Sequential(Schedule):
             state.estimand = self.rules.estimand or LATENCIES[0]
             return
         blocks = state.blocks[first:]
+        # Judged on a number of blocks that was fixed beforehand. Were it read until it holds, it would always hold.
         judgement = controls.judge(blocks, self.rules.estimand)
         state.controls = list(judgement.controls)  # of a calibration that was repeated, the fresh one counts
         if not judgement.ok:
@@ -153,6 +158,8 @@ class Sequential(Schedule):
             elif self.left.stop:
                 state.ended = "stopped"
             else:
+                # Few, so that they cost little; tested once at the end, at a level of their own, so that looking is
+                # free.
                 controlled = len(state.blocks) % rules.control_every == 0
                 block = yield self._next("race", [IDENTICAL] if controlled else ())
                 if block is not None:

@@ -85,6 +85,7 @@ def spike_control(
 
 def choose_estimand(noise: Mapping[str, ArrayLike]) -> str:
     """What "latency" means in this session: the first, unless another is clearly steadier."""
+    # Of nine blocks the steadiest statistic is partly luck, so that a small advantage changes nothing.
     usual, *others = noise
     scales = {name: null_scale(values) for name, values in noise.items()}
     best = min(others, key=scales.__getitem__, default=usual)

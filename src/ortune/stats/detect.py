@@ -47,6 +47,7 @@ def smallest_effect(
             f"no smallest effect for scale {scale}, {n} blocks, alpha {alpha}, power {power}",
             do="give a scale of at least 0, one block or more, and alpha and power between 0 and 1",
         )
+    # Power grows with the effect, so that doubling brackets the one wanted and bisection finds it.
     spread = max(scale, 1e-9)
     low, high = 0.0, spread
     while _power(high, spread, n, alpha, method, prior_scale) < power:
@@ -134,8 +135,12 @@ def more_blocks(
     if values.size < FIRST_BLOCKS or not math.isfinite(half):
         return None
     scale = max(SCALE_FLOOR, robust_scale(values))
+    # The robust scale leaves out the outliers that the interval had to bear. What they widened it by so far is taken to
+    # go on, or too few blocks would be promised.
     usual = smallest_effect(scale, values.size, alpha, 0.5, method, prior_scale)
     scale *= max(1.0, half / math.log1p(usual))
+    # Either the interval comes to exclude 0, for which it has to shrink to the difference seen, or to fit into ±delta,
+    # for which it has the room that this difference leaves.
     margins = (abs(math.expm1(interval.centre)), delta - abs(math.expm1(interval.centre)))
     totals = [
         blocks_needed(scale, margin, alpha, 0.5, prior_scale=prior_scale)
@@ -159,6 +164,9 @@ def _power(
 
 def _sequence_power(shift: float, scale: float, n: int, alpha: float, prior_scale: float | None) -> float:
     """P(log e >= log(1/alpha) at block n), S being about normal and the stakes about their mean."""
+    # The first blocks are scaled by the calibration, those after them by their own past: two kinds of z. That the
+    # evidence may have reached the limit before block n and fallen again is left out, so that no effect is told finer
+    # than can be found.
     first = min(n, FIRST_BLOCKS)
     prior = max(SCALE_FLOOR, DEFAULT_SCALE if prior_scale is None else prior_scale)
     mean = variance = 0.0
@@ -183,8 +191,12 @@ def _sequence_power(shift: float, scale: float, n: int, alpha: float, prior_scal
 
 def _wilcoxon_power(shift: float, n: int, alpha: float) -> float:
     """P(exact signed-rank test rejects) for a shift in standard deviations, by the moments of its sum."""
+    # The signed-rank sum counts the pairs whose mean is positive, each value with itself among them; its mean and
+    # variance under a shift follow from how likely one value (p1), one pair (p2) and two pairs with a value in common
+    # (p3) are to be positive.
     pairs = n * (n - 1) / 2.0
     if n <= 60:
+        # Exact as long as it can be enumerated; of few blocks the normal limit is none that the test has.
         below = np.cumsum(rank_sum_distribution(np.arange(1, n + 1)))
         critical = int(np.searchsorted(below, alpha / 2.0 * (1.0 + 1e-9), side="right")) - 1
         if critical < 0:
@@ -200,12 +212,14 @@ def _wilcoxon_power(shift: float, n: int, alpha: float) -> float:
         + pairs * (2.0 * (p1 - p2) ** 2 + 3.0 * p2 * (1.0 - p2))
         + 2.0 * pairs * (n - 2) * (p3 - p2 * p2)
     )
+    # Half a rank, since the sum takes whole ones and the normal distribution does not.
     needed = n * (n + 1) / 2.0 - critical - 0.5
     return _NORMAL.cdf((mean - needed) / math.sqrt(max(variance, 1e-12)))
 
 
 def _sign_flip_power(shift: float, n: int, alpha: float) -> float:
     """P(sign-flip test rejects) for a shift in standard deviations, as a t test at the level it attains."""
+    # Among 2**n sign flips p takes steps of 2**-n, so that few blocks reach a smaller level than was allowed.
     tail = math.floor(alpha / 2.0 * 2.0**n * (1.0 + 1e-9)) / 2.0**n if n < 50 else alpha / 2.0
     if tail == 0.0:
         return 0.0

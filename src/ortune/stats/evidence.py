@@ -67,6 +67,7 @@ def past_scales(d: NDArray[np.float64], prior_scale: float | None = None) -> NDA
         for start in range(FIRST_BLOCKS, d.size, _AT_ONCE):
             n_past = np.arange(start, min(start + _AT_ONCE, d.size))
             past = np.where(np.arange(n_past[-1]) < n_past[:, None], d[: n_past[-1]], np.inf)
+            # About their own median: about a wrong theta deviations are as large as the shift that is to be rejected.
             deviation = np.abs(past - _median_of_first(past, n_past)[:, None])
             scales[n_past] = np.maximum(SCALE_FLOOR, 1.4826 * _median_of_first(deviation, n_past))
         return scales
@@ -170,6 +171,7 @@ def log_cosh(x: NDArray[np.float64]) -> NDArray[np.float64]:
 
 def log_e(s: NDArray[np.float64], staked: NDArray[np.float64], *, above: bool = False) -> NDArray[np.float64]:
     """Log evidence from S (...) and the sum of the stakes (bets, ...): of bets on both signs, or on positive shifts."""
+    # In logarithms throughout: after some hundred blocks of a clear difference e itself is no float any more.
     signed = np.multiply.outer(BETS, s)
     gains = (signed if above else log_cosh(signed)) - staked
     won = np.logaddexp.reduce(gains + LOG_WEIGHTS.reshape(-1, *[1] * s.ndim), axis=0)
@@ -183,6 +185,7 @@ def _log_e_at(
     step = max(1, 2_000_000 // (d.size * BETS.size))
     parts = []
     for start in range(0, thetas.size, step):
+        # A row a theta: the scales are the same for all of them, since they do not depend on it.
         z = np.clip((d - thetas[start : start + step, None]) / scales, -CLIP, CLIP)
         parts.append(log_e(z.sum(axis=1), stakes(z).sum(axis=2)))
     return np.concatenate(parts)
@@ -190,6 +193,8 @@ def _log_e_at(
 
 def _centre(d: NDArray[np.float64], scales: NDArray[np.float64]) -> float:
     """The theta where S, which falls as theta grows, crosses 0; the middle where it rests there."""
+    # Where every block is clipped S is constant, and may rest at 0 over a stretch of theta: bisecting for just above
+    # and just below 0 finds both ends of it.
     bounds = []
     for side in (-1e-12, 1e-12):
         low, high = float(d.min()), float(d.max())
@@ -213,4 +218,5 @@ def _crossing(
             accepted = middle
         else:
             rejected = middle
+    # The rejected side, so that rounding never makes the interval narrower than what is accepted.
     return float(rejected)

@@ -25,6 +25,7 @@ def holm(p_values: Sequence[float]) -> tuple[float, ...]:
     if not ((p >= 0.0) & (p <= 1.0)).all():
         raise OrtuneError(f"p-values must lie between 0 and 1: {list(p_values)}")
     order = np.argsort(p, kind="stable")
+    # The smallest p against all n, the next against n - 1, and so on; none is adjusted below one that comes before it.
     scaled = np.minimum(1.0, np.maximum.accumulate(p[order] * np.arange(p.size, 0, -1)))
     adjusted = np.empty_like(p)
     adjusted[order] = scaled
@@ -55,6 +56,8 @@ def widths_together(changes: Floats, errors: Floats, degrees: Floats, level: flo
     for df, mine in groups:
         chance[mine] = t_chance(t[mine], df)
     ranks = np.arange(1, n + 1)
+    # The share of differences that are told decides the level of all: where few are, intervals are as wide as
+    # Bonferroni's, where all are, as plain ones.
     chosen = ranks[np.sort(chance) <= ranks * (1.0 - level) / n]
     share = 1.0 - (1.0 - level) * int(chosen.max(initial=1)) / n / 2.0
     widths = np.empty(n)

@@ -34,8 +34,11 @@ def sign_flip(d: ArrayLike, theta: float = 0.0) -> float:
     if observed <= 0.0:
         return 1.0
     if sizes.size <= EXACT_LIMIT:
+        # Two halves of 2**20 sums each and a binary search, in place of 2**40 patterns.
         half = sizes.size // 2
         left, right = np.sort(_signed_sums(sizes[:half])), _signed_sums(sizes[half:])
+        # Signs come in pairs that are each other's mirror image: what reaches the observed sum from above is half of
+        # it.
         reached = left.size * right.size - int(np.searchsorted(left, observed - right).sum())
         return float(min(1.0, 2.0 * (reached / 2.0**sizes.size)))
     rng = np.random.default_rng(0)
@@ -59,6 +62,7 @@ def wilcoxon(d: ArrayLike, theta: float = 0.0) -> float:
     ranks = _doubled_midranks(np.abs(values))
     null = rank_sum_distribution(ranks)
     above = int(ranks[values > 0.0].sum())
+    # Both tails are alike, since all signs are equally likely: twice the smaller one.
     smaller = min(above, int(ranks.sum()) - above)
     return float(min(1.0, 2.0 * null[: smaller + 1].sum()))
 
@@ -77,6 +81,8 @@ def wilcoxon_interval(d: ArrayLike, level: float = 0.95) -> Interval:
     values = as_blocks(d)
     means = np.sort(_pairwise_means(values))
     tail = np.cumsum(rank_sum_distribution(np.arange(1, values.size + 1)))
+    # A theta is accepted while enough means of pairs lie on either side of it, so that the bounds are two of these
+    # means.
     drop = max(0, int(np.searchsorted(tail, (1.0 - level) / 2.0 * (1.0 + 1e-9), side="right")) - 1)
     return Interval(
         low=float(means[drop]),
@@ -141,6 +147,7 @@ def rank_sum_distribution(ranks: NDArray[np.int64]) -> NDArray[np.float64]:
     probability = np.zeros(total + 1)
     probability[0] = 1.0
     for rank in ranks:
+        # Each rank is in the sum or not, at even odds: the distribution is folded with itself moved by the rank.
         moved = np.zeros_like(probability)
         moved[rank:] = probability[: total + 1 - rank]
         probability = 0.5 * (probability + moved)

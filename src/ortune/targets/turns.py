@@ -109,6 +109,7 @@ def take_turns(runners: Sequence[Runner], turns: Turns, rng: random.Random, stop
             return False
         runner.warm()
     for _ in range(turns.rounds):
+        # One that failed has no more turns; the others go on without it.
         live = [runner for runner in runners if runner.live]
         rng.shuffle(live)
         for runner in live:

@@ -67,6 +67,8 @@ class CarriedValues:
         named = self._by_name[old] = {}
         for step in old.steps:
             named.setdefault((step.own_name, step.op_type), []).append(step)
+        # Interfaces first, then names, then the branches and bodies that names point at: a value that is found keeps
+        # what it was found by first, and the surest ways come first.
         for value, was in zip(new.inputs, old.inputs, strict=False):
             self._set(value, old.values.get(value.name, was))
         for value in (*new.values.values(), *(v for step in new.steps for v in step.outputs)):
@@ -83,6 +85,7 @@ class CarriedValues:
             for output, result in zip(step.outputs, body.outputs, strict=False):
                 self.merge(output, result)
         self._pair_bodies([step for step in new.steps if step.bodies], old)
+        # The interface of a body stays in its order, also where the optimiser has called its outputs otherwise.
         for value, was in zip(new.outputs, old.outputs, strict=False):
             self._set(value, was)
 
@@ -100,6 +103,8 @@ class CarriedValues:
             open_old = [
                 was for was in old.steps if _control(was) == kind and was not in {*taken, *self.taken}
             ]
+            # In order only where none of the kind is gone or new: one that is missing would move all that follow it by
+            # one.
             if len(open_new) == len(open_old):
                 pairs.update(zip(open_new, open_old, strict=True))
         for step, was in pairs.items():
@@ -125,6 +130,8 @@ class CarriedValues:
         ]
         if len(candidates) == 1:
             return candidates[0]
+        # Several candidates are none: a wrong origin is worse than no origin. Behind an inserted Cast the value is
+        # still the one before it.
         return self._named(old, names.cast_value(name)) or self._by_producer(old, name)
 
     def _by_producer(self, old: Body, name: str) -> Value | None:
@@ -186,6 +193,8 @@ class CarriedValues:
                 pass
 
     def _round(self, by_neighbours: bool) -> bool:
+        # Forwards, what goes in tells what comes out; backwards, what comes out tells what went in. Until neither finds
+        # more, since each finding may be the other's beginning.
         before = len(self.of)
         for step in self._optimised.steps:
             self._through(step)
@@ -218,6 +227,7 @@ class CarriedValues:
             return True
         if step.op_type not in names.MOVES or not step.own_name or names.is_moved_out(step.own_name):
             return False
+        # One that only moves, and whose name the model lacks, was inserted too, unless it makes what its like made.
         was = self.get(step.outputs[0])
         same_kind = was is not None and was.step is not None and was.step.op_type == step.op_type
         return not (last or same_kind) and self.origin(step) is None
@@ -341,6 +351,7 @@ class CarriedValues:
             was = value.step if value is not None else None
             if was is None or was.op_type == step.op_type:
                 return was
+            # Back through what was built in behind it, as long as there is one way only.
             reads = [self.same(v) for v in was.reads() if not v.constant]
             value = reads[0] if len(reads) == 1 else None
         return None
@@ -360,6 +371,7 @@ class CarriedValues:
             and carried <= {self.behind(v) for v in s.reads()}
             and not any(self.same(v) in self._carried for v in s.outputs)
         ]
+        # Products of queries, keys and values read one value; their weights keep their names and tell them apart.
         if len(fits) > 1:
             stored = {v.name for v in step.inputs if v is not None and v.constant}
             fits = [s for s in fits if stored & {v.name for v in s.reads()}]

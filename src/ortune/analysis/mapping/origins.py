@@ -56,6 +56,9 @@ class Origins:
             if step not in carried.inserted:
                 self.of[step] = []
                 self._look(step)
+        # What is certain first: segments between known values are shared out among the steps in them. The rest takes
+        # back what went to a step that cannot have it, or to several where one has it alone; twice, as one answer makes
+        # the next.
         self._assign(self._owners(optimised))
         self._hand_back()
         for step, sources in self.of.items():
@@ -119,6 +122,7 @@ class Origins:
         }
         settled = any(end.op_type == owner.op_type for end in assigned)
         for operator in {step.op_type for step in steps}:
+            # The owner that already stands for its own operator at the end of the segment is not counted again.
             mine = [s for s in steps if s.op_type == operator and not (settled and s is owner)]
             theirs = ordered(s for s in segment if s.op_type == operator and s not in assigned)
             # Equal counts of one operator are paired in order: the optimiser keeps the order of nodes that it copies.
@@ -135,6 +139,8 @@ class Origins:
                 self.of[assigned[was]].append(was)
                 continue
             fitting = [step for step in bare if around.fits(was, step)]
+            # What has no partner goes to steps without one that stand at the same place in the order, for these are
+            # what parts were fused into; else to the neighbour that reads it.
             nearest = around.nearest(was) or steps[-1]
             if not fitting and nearest.op_type in VIEWS and was.op_type not in VIEWS:
                 fitting = bare  # it was pulled past something that only moves
@@ -185,6 +191,7 @@ class Origins:
         """A step that computed the same as another and is gone, is where that other is."""
         where = self._where()
         for was in list(where):
+            # ONNX Runtime computes equal nodes once. The time of the one that is left is that of all of them.
             for twin in self._segments.twins.get(was, ()):
                 if twin not in where and twin not in self.left_out:
                     self.merged.add(twin)
@@ -226,6 +233,7 @@ class Origins:
 
 def heaviest_first(operator: str, steps: Iterable[Step]) -> list[Step]:
     """Sorts steps in model order, with the one that names the fused node first."""
+    # Its own operator, then what nearly all work is in, then a normalisation, then whatever computes.
     in_order = ordered(steps)
     tiers = ({operator}, _HEAVY, _LIGHTER, {was.op_type for was in in_order} - VIEWS - QUANTIZERS)
     first = next((was for tier in tiers for was in in_order if was.op_type in tier), None)
