@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import random
 import subprocess
 import sys
 from collections import Counter
@@ -12,63 +11,19 @@ from pathlib import Path
 
 import numpy as np
 import onnx
-import onnx_ir as ir
 import onnxruntime
 import pytest
+from model_files import MIB, awkward_model, external, matmul_model, model_of, saved, value, varint
 from onnx import TensorProto, helper, numpy_helper
 
 from ortune.errors import ModelError
-from ortune.model.graphs import graphs, tensor_value, tensors, type_text
+from ortune.model.graphs import graphs, tensors, type_text
 from ortune.model.open import open_model
 from ortune.model.save import save_model
 from ortune.model.tensors import FileTensor
 
 LIGHT = sorted((Path(onnx.__file__).parent / "backend/test/data/light").glob("*.onnx"))
 DATASETS = Path(onnxruntime.__file__).parent / "datasets"
-MIB = 1 << 20
-
-
-def value(name: str, shape: list[int | str], dtype: int = TensorProto.FLOAT) -> onnx.ValueInfoProto:
-    return helper.make_tensor_value_info(name, dtype, shape)
-
-
-def model_of(
-    nodes: list[onnx.NodeProto],
-    inputs: list[onnx.ValueInfoProto],
-    outputs: list[onnx.ValueInfoProto],
-    weights: list[onnx.TensorProto] = (),  # type: ignore[assignment]
-    **extra: object,
-) -> onnx.ModelProto:
-    graph = helper.make_graph(nodes, "g", inputs, outputs, list(weights))
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8, **extra)
-
-
-def matmul_model(width: int = 64) -> onnx.ModelProto:
-    weight = np.random.default_rng(0).standard_normal((width, width)).astype(np.float32)
-    return model_of(
-        [helper.make_node("MatMul", ["x", "w"], ["y"], name="mm")],
-        [value("x", [1, width])],
-        [value("y", [1, width])],
-        [numpy_helper.from_array(weight, "w")],
-    )
-
-
-def saved(model: onnx.ModelProto, path: Path) -> Path:
-    path.write_bytes(model.SerializeToString())
-    return path
-
-
-def external(path: Path, *, size: int = 16384, **entries: str) -> Path:
-    """A model whose weight lies in external data, described by ``entries``; ``w.bin`` has ``size`` bytes."""
-    model = matmul_model()
-    tensor = model.graph.initializer[0]
-    tensor.ClearField("raw_data")
-    tensor.data_location = TensorProto.EXTERNAL
-    for key, text in entries.items():
-        tensor.external_data.add(key=key, value=text)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    (path.parent / "w.bin").write_bytes(bytes(range(256)) * (size // 256) + bytes(size % 256))
-    return saved(model, path)
 
 
 def histogram(graph: onnx.GraphProto) -> Counter[str]:
@@ -103,57 +58,6 @@ def test_types_that_onnx_ir_does_not_know_are_kept_in_words() -> None:
     graph = open_model(DATASETS / "logreg_iris.onnx").ir.graph
     assert [type_text(v) for v in graph.inputs] == ["float"]
     assert [type_text(v) for v in graph.outputs] == ["int64", "seq(map(int64,float))"]
-
-
-def awkward_model() -> onnx.ModelProto:
-    """Weights in every place and encoding: initializers, Constants, subgraphs, functions, sparse, typed fields."""
-    rng = np.random.default_rng(1)
-    big = rng.standard_normal(600).astype(np.float32)
-    typed = helper.make_tensor("typed", TensorProto.FLOAT, [600], big.tolist())
-    double = helper.make_tensor("double", TensorProto.DOUBLE, [300], rng.standard_normal(300).tolist())
-    half = numpy_helper.from_array(big.astype(np.float16), "half")
-    ints = helper.make_tensor("ints", TensorProto.INT64, [600], list(range(600)))
-    int4 = helper.make_tensor("int4", TensorProto.INT4, [3000], (np.arange(3000) % 15 - 7).tolist())
-    nibbles = onnx.TensorProto(
-        name="nibbles", data_type=TensorProto.UINT4, dims=[4000], raw_data=bytes(range(200)) * 10
-    )
-    brain = onnx.TensorProto(
-        name="brain", data_type=TensorProto.BFLOAT16, dims=[600], raw_data=b"\x80\x3f" * 600
-    )
-    branch = [
-        helper.make_graph(
-            [helper.make_node("Add", ["x", f"b{n}"], [f"o{n}"])],
-            f"branch{n}", [], [value(f"o{n}", [600])], [numpy_helper.from_array(big + n, f"b{n}")],
-        )
-        for n in range(2)
-    ]  # fmt: skip
-    model = model_of(
-        [
-            helper.make_node("If", ["c"], ["i"], then_branch=branch[0], else_branch=branch[1]),
-            helper.make_node("Constant", [], ["k"], value=numpy_helper.from_array(big * 2, "k")),
-            helper.make_node("Twice", ["i"], ["t"], domain="local"),
-            helper.make_node("Add", ["t", "k"], ["s"]),
-            helper.make_node("Add", ["s", "typed"], ["u"]),
-            helper.make_node("Add", ["u", "scattered"], ["y"]),
-        ],
-        [value("x", [600]), value("c", [], TensorProto.BOOL)],
-        [value("y", [600])],
-        [typed, double, half, ints, int4, nibbles, brain],
-    )
-    sparse = model.graph.sparse_initializer.add(dims=[600])
-    sparse.values.CopyFrom(numpy_helper.from_array(np.arange(300, dtype=np.float32), "scattered"))
-    sparse.indices.CopyFrom(numpy_helper.from_array(np.arange(300, dtype=np.int64) * 2, "where"))
-    twice = helper.make_function(
-        "local", "Twice", ["a"], ["b"],
-        [
-            helper.make_node("Constant", [], ["two"], value=numpy_helper.from_array(big * 0 + 2, "two")),
-            helper.make_node("Mul", ["a", "two"], ["b"]),
-        ],
-        [helper.make_opsetid("", 17)],
-    )  # fmt: skip
-    model.functions.append(twice)
-    model.opset_import.append(helper.make_opsetid("local", 1))
-    return model
 
 
 def test_weights_in_every_encoding_stay_in_the_file_and_read_back_equal(tmp_path: Path) -> None:
@@ -238,14 +142,6 @@ def measure(small: Path, large: Path) -> list[str]:
         [sys.executable, "-c", MEASURE, small, large], capture_output=True, text=True, check=True, timeout=120
     )
     return done.stdout.split()
-
-
-def varint(number: int) -> bytes:
-    out = bytearray()
-    while number >= 0x80:
-        out.append(number & 0x7F | 0x80)
-        number >>= 7
-    return bytes((*out, number))
 
 
 def sparse_inline(path: Path, count: int, each: int) -> None:
@@ -392,175 +288,3 @@ def test_the_identity_follows_the_external_bytes(tmp_path: Path) -> None:
 
 
 # --- files that are no models -----------------------------------------------------------------------------
-
-MATMUL = matmul_model().SerializeToString()
-
-
-def without(field: str) -> bytes:
-    model = matmul_model()
-    model.ClearField(field)
-    return model.SerializeToString()
-
-
-def changed_weight(**fields: object) -> bytes:
-    model = matmul_model()
-    for name, content in fields.items():
-        tensor = model.graph.initializer[0]
-        if name == "dims":
-            del tensor.dims[:]
-            tensor.dims.extend(content)  # type: ignore[arg-type]
-        else:
-            setattr(tensor, name, content)
-    return model.SerializeToString()
-
-
-def nested(levels: int) -> bytes:
-    """If inside If inside If, each padded so that no level is passed over as too small to matter."""
-    inner = b""
-    for _ in range(levels):
-        graph = b"\x0a" + varint(len(inner)) + inner if inner else b"\x52" + varint(2000) + b"d" * 2000
-        attribute = b"\x32" + varint(len(graph)) + graph
-        node = b"\x2a" + varint(len(attribute)) + attribute
-        inner = node
-    graph = b"\x0a" + varint(len(inner)) + inner
-    return b"\x08\x08\x3a" + varint(len(graph)) + graph
-
-
-@pytest.mark.parametrize(
-    ("content", "what", "do"),
-    [
-        (b"", "empty", "again"),
-        (b"version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 1\n", "Git LFS", "git lfs pull"),
-        (b"\n<!DOCTYPE html><html><body>Sign in</body></html>", "web page", "raw file"),
-        (b"just some notes\nabout a model\n", "text", "again"),
-        (b"PK\x03\x04" + bytes(100), "ZIP archive", "Unpack"),
-        (b"\x1f\x8b\x08" + bytes(100), "gzip", "gunzip"),
-        (b"\x1c\0\0\0TFL3" + bytes(50), "TensorFlow Lite", "tf2onnx"),
-        (bytes(64), "no model begins", "again"),
-        (MATMUL[:-1], "truncated or damaged", "size"),
-        (MATMUL[: len(MATMUL) // 2], "truncated or damaged", "size"),
-        (MATMUL[:1], "truncated or damaged", "size"),
-        (b"\x08\x08\x3b\x3c" + bytes(50), "protobuf group", "again"),
-        (b"\x08\x08\x0f", "impossible wire type", "again"),
-        (b"\x08" + b"\xff" * 40, "does not end", "again"),
-        (b"\x08\x08\x00\x00", "impossible number 0", "again"),
-        (b"\x08\x08", "has no graph", "again"),
-        (without("graph"), "has no graph", "again"),
-        (without("opset_import"), "no opset", "again"),
-        (numpy_helper.from_array(np.arange(9.0), "t").SerializeToString(), "but a tensor", "--inputs"),
-        (nested(60), "nest deeper than 100", "again"),
-        (changed_weight(raw_data=bytes(16380)), "need 16384", "again"),
-        (changed_weight(raw_data=bytes(12)), "need 16384", "again"),
-        (changed_weight(dims=[64, -64]), "negative dimension", "again"),
-        (changed_weight(data_type=77), "element type 77", "Upgrade"),
-    ],
-    ids=lambda v: v if isinstance(v, str) else "",
-)  # fmt: skip
-def test_what_is_not_a_model_is_said_clearly(tmp_path: Path, content: bytes, what: str, do: str) -> None:
-    path = tmp_path / "m.onnx"
-    path.write_bytes(content)
-    with pytest.raises(ModelError, match=what) as caught:
-        open_model(path)
-    assert str(path) in caught.value.where
-    assert do in caught.value.do
-
-
-def test_paths_that_are_no_files(tmp_path: Path) -> None:
-    saved(matmul_model(), tmp_path / "inside.onnx")
-    with pytest.raises(ModelError, match="folder") as caught:
-        open_model(tmp_path)
-    assert "inside.onnx" in caught.value.do
-    with pytest.raises(ModelError, match="No such file"):
-        open_model(tmp_path / "gone.onnx")
-
-
-def test_a_graph_that_contradicts_itself(tmp_path: Path) -> None:
-    model = matmul_model()
-    model.graph.node.append(helper.make_node("Relu", ["x"], ["y"]))
-    with pytest.raises(ModelError, match="'y' is redeclared"):
-        open_model(saved(model, tmp_path / "twice.onnx"))
-    model = matmul_model()
-    model.graph.node[0].input[0] = "y"
-    model.graph.node.append(helper.make_node("Relu", ["y"], ["z"]))
-    with pytest.raises(ModelError, match="cycle"):
-        open_model(saved(model, tmp_path / "cycle.onnx"))
-
-
-def test_unknown_fields_do_not_matter(tmp_path: Path) -> None:
-    path = tmp_path / "m.onnx"
-    path.write_bytes(MATMUL + b"\xfa\x3f" + varint(2000) + bytes(2000))
-    assert open_model(path).op_counts == {"MatMul": 1}
-
-
-def test_damage_anywhere_gives_a_model_or_one_clear_error(tmp_path: Path) -> None:
-    good, rng, path = awkward_model().SerializeToString(), random.Random(7), tmp_path / "m.onnx"
-    refused = 0
-    for round_ in range(400):
-        data = bytearray(good[: rng.randrange(1, len(good))] if round_ % 4 == 0 else good)
-        for _ in range(rng.choice((1, 2, 8))):
-            data[rng.randrange(len(data))] = rng.choice((0, 1, 0x7F, 0x80, 0xFF))
-        path.write_bytes(data)
-        try:
-            open_model(path)
-        except ModelError as error:
-            assert error.where.startswith(str(path))
-            assert error.do
-            refused += 1
-    assert refused > 100
-
-
-def test_a_reference_to_a_functions_parameter_holds_no_tensor() -> None:
-    with pytest.raises(TypeError, match="'value' holds no tensor"):
-        tensor_value(ir.RefAttr("value", "given", ir.AttributeType.TENSOR))
-
-
-@pytest.mark.parametrize(
-    ("operator", "inputs", "outputs", "what"),
-    [
-        ("MatMul", ["x"], ["y"], "'n' has 1 inputs, and needs 2"),
-        ("Softmax", [], ["y"], "'n' has 0 inputs, and needs 1"),
-        ("Relu", ["x"], [], "'n' has 0 outputs, and needs 1"),
-    ],
-)
-def test_a_node_without_what_its_operator_needs_is_refused(
-    tmp_path: Path, operator: str, inputs: list[str], outputs: list[str], what: str
-) -> None:
-    node = helper.make_node(operator, inputs, outputs, "n")
-    path = saved(model_of([node], [value("x", [2, 2])], [value("y", [2, 2])]), tmp_path / "m.onnx")
-    with pytest.raises(ModelError, match=what):
-        open_model(path)
-    with pytest.raises(Exception, match=r"not in range|FAIL|INVALID"):
-        onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
-
-
-@pytest.mark.parametrize(
-    ("operator", "attributes", "what"),
-    [
-        ("Transpose", {"perm": 1}, "perm of Transpose 'n' is INT, and has to be INTS"),
-        ("LeakyRelu", {"alpha": "much"}, "alpha of LeakyRelu 'n' is STRING, and has to be FLOAT"),
-        # As the first version had it, and what older versions alone have.
-        ("Cast", {"to": "float"}, "to of Cast 'n' is STRING, and has to be INT"),
-        ("Unsqueeze", {"axes": 1.0}, "axes of Unsqueeze 'n' is FLOAT, and has to be INTS"),
-    ],
-)
-def test_an_attribute_of_another_kind_than_its_operator_has_is_refused(
-    tmp_path: Path, operator: str, attributes: dict[str, object], what: str
-) -> None:
-    names = ["x", "a"] if operator == "Unsqueeze" else ["x"]
-    node = helper.make_node(operator, names, ["y"], "n", **attributes)
-    sides = [value(name, [2, 2]) for name in (*names, "y")]
-    path = saved(model_of([node], sides[:-1], sides[-1:]), tmp_path / "m.onnx")
-    with pytest.raises(ModelError, match=what):
-        open_model(path)
-    with pytest.raises(Exception, match=r"FAIL|INVALID"):
-        onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
-
-
-def test_the_kinds_of_others_operators_are_theirs(tmp_path: Path) -> None:
-    sides = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [2, 2]) for name in ("x", "y")]
-    node = helper.make_node("Transpose", ["x"], ["y"], "n", domain="acme", perm=1)
-    graph = helper.make_graph([node], "g", sides[:1], sides[1:])
-    opsets = [helper.make_opsetid("", 17), helper.make_opsetid("acme", 1)]
-    path = tmp_path / "m.onnx"
-    path.write_bytes(helper.make_model(graph, opset_imports=opsets, ir_version=8).SerializeToString())
-    assert open_model(path).op_counts == {"acme.Transpose": 1}

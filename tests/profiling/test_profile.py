@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import sys
 from collections import Counter
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,52 +12,16 @@ import numpy as np
 import onnx
 import onnxruntime as ort
 import pytest
-from onnx import TensorProto, helper, numpy_helper
+from onnx import helper
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+from profiled_chain import CHANNELS, LAYERS, SIZE, conv_chain, result_of
+
 import ortune
-from edited_models import EDITS, numbered, squeezenet
 from ortune.errors import UsageError
-from ortune.experiment.baseline import Baseline
-from ortune.experiment.replay import Replay
-from ortune.profiling import processes
-from ortune.profiling.processes import Process, profile_once
-from ortune.records import Envelope, ProfileResult
+from ortune.records import Envelope
 from ortune.report import difference_words
-from ortune.trials.executor import Arm
-from ortune.verbs import profile as flow
-
-CHANNELS, SIZE, LAYERS = 32, 40, 5
-
-
-def conv_chain(path: Path, *, dear: int | None = None) -> Path:
-    """Convolutions with a Relu each; one of them may make three times the channels, of which two thirds go."""
-    rng = np.random.default_rng(0)
-    nodes, weights = [], []
-    for i in range(LAYERS):
-        weight = rng.standard_normal((CHANNELS, CHANNELS, 3, 3), dtype=np.float32) * 0.05
-        times = 3 if i == dear else 1
-        weights.append(numpy_helper.from_array(np.tile(weight, (times, 1, 1, 1)), f"w{i}"))
-        made = f"c{i}" if times == 1 else f"all{i}"
-        nodes.append(helper.make_node("Conv", [f"x{i}", f"w{i}"], [made], name=f"conv{i}", pads=[1] * 4))
-        if times > 1:
-            nodes.append(helper.make_node("Slice", [made, "zero", "some", "axis"], [f"c{i}"], name="slice"))
-        nodes.append(helper.make_node("Relu", [f"c{i}"], [f"x{i + 1}"], name=f"relu{i}"))
-    weights += [
-        numpy_helper.from_array(np.array([n], dtype=np.int64), name)
-        for name, n in (("zero", 0), ("some", CHANNELS), ("axis", 1))
-    ]
-    shape = [1, CHANNELS, SIZE, SIZE]
-    graph = helper.make_graph(
-        nodes,
-        "chain",
-        [helper.make_tensor_value_info("x0", TensorProto.FLOAT, shape)],
-        [helper.make_tensor_value_info(f"x{LAYERS}", TensorProto.FLOAT, shape)],
-        weights,
-    )
-    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8), path)
-    return path
 
 
 @pytest.fixture(scope="module")
@@ -69,11 +32,6 @@ def profiled(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Envelope]:
         export=[f"chrome={folder / 'out.json'}", str(folder / "nodes.nodes.csv")], store=folder / "store",
     )  # fmt: skip
     return folder, envelope
-
-
-def result_of(envelope: Envelope) -> ProfileResult:
-    assert isinstance(envelope.result, ProfileResult)
-    return envelope.result
 
 
 def test_the_parts_are_the_whole_that_was_timed_around_the_runs(profiled: tuple[Path, Envelope]) -> None:
@@ -189,159 +147,6 @@ def test_a_kept_trace_tells_the_same_without_the_model(profiled: tuple[Path, Env
     # Nothing is known of what is around ONNX Runtime's own run.
     assert {c.name: c.ns for c in result.categories}["outside-run"] == 0
     assert result.side is None and result.slowdown_ratio is None
-
-
-def counted_ns(process: Process, names: tuple[str, ...]) -> np.ndarray:
-    """What these nodes take in each steady run of a process, counted over its JSON: nanoseconds (runs,)."""
-    events = json.loads(process.path.read_text())
-    runs = sorted((e for e in events if e["name"] == "model_run"), key=lambda e: e["ts"])
-    wanted = {f"{name}_kernel_time" for name in names}
-    kernels = [e for e in events if e["name"] in wanted]
-    return np.array(
-        [
-            sum(1000 * e["dur"] for e in kernels if run["ts"] <= e["ts"] < run["ts"] + run["dur"])
-            for run in runs[process.attribution.runs.start : process.attribution.runs.stop]
-        ]
-    )
-
-
-def test_a_dearer_node_is_named_first_and_at_the_right_size(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    sides: dict[str, list[Process]] = {}
-
-    def kept(
-        baseline: Baseline, replay: Replay, turn: int, arms: Sequence[Arm], runs: int, keep: Sequence[Path]
-    ) -> list[Process]:
-        found = profile_once(baseline, replay, turn, arms, runs, [tmp_path / path.name for path in keep])
-        for arm, process in zip(arms, found, strict=True):
-            sides.setdefault(arm.model.name, []).append(process)
-        return found
-
-    monkeypatch.setattr(flow, "profile_once", kept)
-    monkeypatch.setattr(processes, "runs_within", lambda *_: 60)  # of each of six processes
-    plain = conv_chain(tmp_path / "plain.onnx")
-    dear = conv_chain(tmp_path / "dear.onnx", dear=2)
-    result = result_of(
-        ortune.profile(
-            plain, against=dear, set=["intra=1"], processes=3, no_peak=True, store=tmp_path / "store"
-        )
-    )
-    found = result.against
-    assert found is not None
-    row = found.nodes[0]
-    assert row.name.startswith("conv2")
-    # What the work is needs no clock; whether so few short runs prove a time is the neighbours' matter.
-    assert row.work_ratio == pytest.approx(3.0, rel=0.01)
-    assert row.low_ns is not None and row.high_ns is not None
-    assert row.low_ns < row.difference_ns < row.high_ns
-    # The right size is what the JSON of all profiles says of these nodes.
-    a, b = (
-        [counted_ns(p, names) for p in sides[side]]
-        for side, names in (("plain.onnx", row.a_nodes), ("dear.onnx", row.b_nodes))
-    )
-    means = [np.mean([runs.mean() for runs in side]) for side in (a, b)]
-    assert (row.a_ns, row.b_ns) == pytest.approx(means, rel=1e-9)
-    assert row.difference_ns == pytest.approx(means[1] - means[0], rel=1e-9)
-    # Three times the channels are three times the work; in the runs that nothing disturbed that is what it took.
-    conv = [name for name in row.b_nodes if "relu" not in name]
-    (least_a, least_b) = (
-        min(runs.min() for runs in a),
-        min(counted_ns(p, tuple(conv)).min() for p in sides["dear.onnx"]),
-    )
-    assert least_b / least_a == pytest.approx(3.0, rel=0.15)
-    total = sum(r.difference_ns for r in found.nodes) + found.same_ns
-    inside = {r.name: r.difference_ns for r in found.categories}
-    beside = sum(inside.get(name, 0.0) for name in ("between-nodes", "outside-run", "unexplained"))
-    assert total + beside == pytest.approx(found.b_wall_ns - found.a_wall_ns)
-
-
-@pytest.mark.usefixtures("few_runs")
-@pytest.mark.parametrize(
-    "edits",
-    # One node that is added is less than two.
-    [["wider", "converted"], pytest.param(["transposed"], marks=pytest.mark.long)],
-    ids=" and ".join,
-)
-def test_what_was_changed_in_a_real_model_is_told(edits: list[str], tmp_path: Path) -> None:
-    """Nodes are numbered in both files, so that one more gives all behind it other names."""
-    plain, edited = squeezenet(96), squeezenet(96)
-    for change, _ in map(EDITS.__getitem__, edits):
-        change(edited)
-    for name, model in (("plain", plain), ("edited", edited)):
-        onnx.save(numbered(model), tmp_path / f"{name}.onnx")
-    result = result_of(
-        ortune.profile(
-            tmp_path / "plain.onnx", against=tmp_path / "edited.onnx", set=["intra=1"], processes=3, no_peak=True,
-            store=tmp_path / "store",
-        )
-    )  # fmt: skip
-    found = result.against
-    assert found is not None
-    alone = [row for row in found.nodes if row.a_ns is None and not row.name.startswith("inserted")]
-    assert sorted(row.op_type for row in alone) == [op for edit in edits for op in EDITS[edit][1]]
-    assert all(row.b_ns and row.b_bytes for row in alone)
-    # One convolution makes three times the channels, and both that read it do three times the work.
-    wider = [row.work_ratio for row in found.nodes if row.a_ns is not None and not row.same_work]
-    assert wider == ([pytest.approx(3.0, rel=0.03)] * 3 if "wider" in edits else [])
-    # All else is there on both sides, and met itself.
-    assert not found.only_a
-    assert not [row for row in found.nodes if row.low_ns is not None and row.a_nodes and not row.b_nodes]
-
-
-@pytest.mark.usefixtures("few_runs")
-def test_a_setting_alone_is_the_same_model_on_both_sides(tmp_path: Path) -> None:
-    result = result_of(
-        ortune.profile(
-            # Two processes give no intervals, so that every row is told.
-            conv_chain(tmp_path / "m.onnx"), b_set=["level=disable"], set=["intra=1"], processes=2, no_peak=True,
-            store=tmp_path / "store",
-        )
-    )  # fmt: skip
-    found = result.against
-    assert found is not None
-    assert "graph_optimization_level=disable" in found.b
-    # Unfused on B: each Relu is a node of its own, and meets the Conv that holds it on A.
-    assert {row.b_nodes for row in found.nodes if len(row.b_nodes) > 1} <= {
-        (f"conv{i}", f"relu{i}") for i in range(LAYERS)
-    }
-    assert any("Conv + Relu" in row.op_type for row in found.nodes)
-
-
-@pytest.mark.usefixtures("few_runs")
-def test_a_plan_is_the_other_side_of_a_model(tmp_path: Path) -> None:
-    plan, model = tmp_path / "plan.json", conv_chain(tmp_path / "m.onnx")
-    plan.write_text('{"settings": {"level": "disable"}}')
-    for n in (1, 4):  # beside a neighbour one process tells no two nodes apart
-        asked = {"set": ["intra=1"], "processes": n, "no_peak": True, "store": tmp_path / "store"}
-        found = result_of(ortune.profile(model, against=plan, **asked)).against
-        assert found is not None and (found.a, found.b) == ("m.onnx", "plan.json")
-        if any("Conv + Relu" in row.op_type for row in found.nodes):
-            return
-    pytest.fail(f"no fused node beside its parts: {found.nodes}")
-
-
-@pytest.mark.usefixtures("few_runs")
-def test_another_model_gets_the_same_values_under_its_own_names(tmp_path: Path) -> None:
-    one, other = conv_chain(tmp_path / "a.onnx"), conv_chain(tmp_path / "b.onnx")
-    graph = onnx.load(other)
-    graph.graph.input[0].name = graph.graph.node[0].input[0] = "picture"
-    for model, name in ((onnx.load(one), one), (graph, other)):
-        model.graph.input[0].type.tensor_type.shape.dim[0].dim_param = "N"
-        onnx.save(model, name)
-    result = result_of(
-        ortune.profile(
-            one,
-            against=other,
-            shape=[f"x0:3x{CHANNELS}x{SIZE}x{SIZE}"],
-            processes=1,
-            no_peak=True,
-            store=tmp_path / "store",
-        )
-    )
-    assert result.against is not None
-    first = {n.output_bytes for n in result.nodes}
-    assert max(filter(None, first)) % 3 == 0
 
 
 def test_what_is_no_pair_is_refused(tmp_path: Path, profiled: tuple[Path, Envelope]) -> None:

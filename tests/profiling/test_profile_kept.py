@@ -11,7 +11,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from test_profile import conv_chain
+from profiled_chain import conv_chain
 
 import ortune
 from ortune.errors import Interrupted, UsageError

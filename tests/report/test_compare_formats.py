@@ -12,7 +12,6 @@ from facts import facts
 from ortune.records import (
     Case,
     CaseResult,
-    ComparedSide,
     Envelope,
     Gate,
     NonFiniteOutput,
@@ -398,90 +397,6 @@ def test_an_end_that_excludes_no_change_does_not_look_like_it(
     assert said in compare_headline.headline(msgspec.structs.replace(found, comparison=changed))
 
 
-def several() -> Envelope:
-    """C is the fastest and less exact, B equal, D another model's."""
-    usual = golden.compared(gate=None).result
-    inexact = OutputDifference(
-        ok=False,
-        relative_l2=0.004,
-        max_error=0.01,
-        cosine=0.99999,
-        what="y differs",
-        accepting_tolerance=0.005,
-    )
-    wrong = OutputDifference(ok=False, comparable=False, what="output 'y' has shape [3], not [4]")
-    sides = (
-        ComparedSide(
-            name="C",
-            side=golden.side("c.int8.onnx"),
-            comparison=golden.comparison(ratio=0.55, ratio_low=0.54, ratio_high=0.57, level=0.975),
-            outputs=inexact,
-            figures=golden.figures(6e6),
-        ),
-        ComparedSide(
-            name="B",
-            side=golden.side("b.onnx"),
-            comparison=golden.comparison(
-                ratio=1.001, ratio_low=0.995, ratio_high=1.004, level=0.975, verdict="equivalent"
-            ),
-            outputs=OutputDifference(ok=True),
-            figures=golden.figures(11e6),
-        ),
-        ComparedSide(name="D", side=golden.side("d.onnx"), outputs=wrong),
-    )
-    first = sides[0]
-    return golden.compared(
-        name="C", new=first.side, comparison=first.comparison, outputs=inexact, new_figures=first.figures,
-        candidates=sides, gate=None, base=usual.base,
-    )  # fmt: skip
-
-
-def test_several_sides_are_one_table_with_their_errors() -> None:
-    text = shown(several(), 140)
-    flat = " ".join(text.split())
-    assert "faster: 1.82x in p50 (95 % interval 1.75-1.85x, 24 blocks), A 11.0 ms -> C 6.00 ms" in flat
-    facts(flat, "0.004", "0.99999", "--tolerance 0.005")
-    rows = [line.split()[:2] for line in text.splitlines() if line[:1] in "ABCD" and ".onnx" in line]
-    assert rows == [["C", "c.int8.onnx"], ["B", "b.onnx"], ["D", "d.onnx"], ["A", "a.onnx"]]
-    for part in (
-        "1.82x faster",
-        "equivalent (+0.1 %)",
-        "not timed",
-        "WRONG: output 'y' has shape [3], not [4]",
-    ):
-        assert part in flat
-    assert "the 95 % level holds for all intervals together" in flat
-    assert "97.5" not in flat
-    assert markdown.render(compare_words.document(several())).count("c.int8.onnx") >= 2
-
-
-def test_where_all_others_are_slower_the_first_words_name_the_fastest() -> None:
-    found = several().result
-    slower = {"ratio_low": 1.45, "ratio_high": 1.6, "verdict": "slower"}
-    sides = tuple(
-        msgspec.structs.replace(
-            side,
-            comparison=msgspec.structs.replace(side.comparison, ratio=ratio, **slower)
-            if side.comparison
-            else None,
-        )
-        for side, ratio in zip(found.candidates, (1.51, 1.55, 0), strict=True)
-    )
-    told = msgspec.structs.replace(found, candidates=sides, comparison=sides[0].comparison)
-    facts(compare_headline.headline(told), "slower: 1.51x in p50", "C against A; A is the fastest of 3")
-    undecided = msgspec.structs.replace(
-        sides[1], comparison=msgspec.structs.replace(sides[1].comparison, verdict="inconclusive")
-    )
-    told = msgspec.structs.replace(told, candidates=(sides[0], undecided, sides[2]))
-    text = compare_headline.headline(told)
-    assert text.startswith("slower: 1.51x") and "fastest" not in text
-
-
-@pytest.mark.parametrize("width", WIDTHS)
-def test_the_table_of_several_sides_fits_its_width(width: int) -> None:
-    assert max(len(line) for line in shown(several(), width).splitlines()) <= width
-
-
 def test_a_label_that_flipped_is_named_beside_the_distance() -> None:
     what = "output 'label' is 3 at element 0, expected 4"
     found = OutputDifference(ok=False, relative_l2=9e-6, cosine=1.0, what=what)
@@ -492,10 +407,6 @@ def test_a_label_that_flipped_is_named_beside_the_distance() -> None:
         compare_outputs.outputs(OutputDifference(ok=False, what=what))
         == f"outputs differ: {what}; beyond exact"
     )
-
-
-def test_a_difference_without_a_gate_is_a_warning() -> None:
-    assert github.render(compare_words.document(several())).startswith("::warning ")
 
 
 @pytest.mark.parametrize(

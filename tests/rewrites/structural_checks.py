@@ -9,7 +9,7 @@ import onnx
 import onnx.parser
 import onnx_ir as ir
 from onnx import helper
-from rewrite_fuzzing import run
+from same_outputs import run
 
 from ortune import rewrites
 from ortune.model.graphs import nodes

@@ -12,7 +12,8 @@ import onnx.parser
 import onnx_ir as ir
 import onnxruntime as ort
 import pytest
-from rewrite_corpus import BETWEEN, CORPUS, INTO, SWISH, hard_in_a_branch
+from corpus_models import hard_in_a_branch
+from rewrite_corpus import BETWEEN, CORPUS, INTO, SWISH
 
 import zoo
 from ortune import rewrites, rules

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from onnx import TensorProto, helper, numpy_helper
-from rewrite_fuzzing import run
+from same_outputs import run
 from structural_checks import apply, kinds, same
 
 from onnx_text import model_of

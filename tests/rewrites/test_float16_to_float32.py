@@ -10,8 +10,9 @@ import onnx
 import onnx_ir as ir
 import onnxruntime as ort
 import pytest
+from corpus_models import HALF, in_half
 from onnx import helper, numpy_helper
-from rewrite_corpus import HALF, SINGLE, in_half
+from rewrite_corpus import SINGLE
 
 import zoo
 from ortune import rewrites

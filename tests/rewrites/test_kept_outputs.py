@@ -11,7 +11,7 @@ import onnx.parser
 import onnx_ir as ir
 import pytest
 from random_graphs import random_graph
-from rewrite_fuzzing import REFUSED, run
+from same_outputs import REFUSED, run
 
 import ortune
 import zoo

@@ -9,7 +9,8 @@ from pathlib import Path
 import msgspec
 import onnx_ir as ir
 import pytest
-from rewrite_corpus import CORPUS, FIXED, OUT, SAVED, SIZES, branches, old_exporter, weight
+from corpus_models import branches, old_exporter, weight
+from rewrite_corpus import CORPUS, FIXED, OUT, SAVED, SIZES
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 

@@ -18,18 +18,8 @@ from onnx import parser
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from rewrite_corpus import (
-    BETWEEN,
-    CORPUS,
-    FIXED,
-    INTO,
-    OUT,
-    SAVED,
-    SINGLE,
-    SWISH,
-    Feeds,
-    Sample,
-)  # fmt: skip
+from corpus_models import Feeds
+from rewrite_corpus import BETWEEN, CORPUS, FIXED, INTO, OUT, SAVED, SINGLE, SWISH, Sample
 
 import zoo
 from ortune import rewrites

@@ -11,7 +11,7 @@ import onnx_ir as ir
 import onnxruntime as ort
 import pytest
 from onnx import TensorProto, helper, numpy_helper
-from rewrite_fuzzing import run
+from same_outputs import run
 from structural_checks import apply, kinds, same
 
 import zoo

@@ -12,8 +12,9 @@ import numpy as np
 import onnx
 import onnxruntime as ort
 import pytest
+from corpus_models import info, model, node, weight
 from onnx import helper, numpy_helper
-from rewrite_corpus import CORPUS, OUT, info, model, node, weight
+from rewrite_corpus import CORPUS, OUT
 
 from ortune import rewrites
 from ortune.model.graphs import nodes

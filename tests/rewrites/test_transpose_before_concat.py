@@ -11,7 +11,8 @@ import onnx.parser
 import onnx_ir as ir
 import onnxruntime as ort
 import pytest
-from rewrite_corpus import CHANNELS, joined_channels
+from corpus_models import joined_channels
+from rewrite_corpus import CHANNELS
 
 import zoo
 from ortune import rewrites

@@ -12,7 +12,8 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
-from ortune.model.open import open_model
+from ortune import rules
+from ortune.model.open import OpenModel, open_model
 from ortune.platform import Snapshot
 from ortune.platform.cgroup import Throttling
 from ortune.records import (
@@ -22,6 +23,7 @@ from ortune.records import (
     Category,
     CategoryName,
     Estimate,
+    Finding,
     Host,
     InputChoice,
     LevelCheck,
@@ -357,3 +359,14 @@ def level_check(*, wrong: bool) -> LevelCheck:
         right="basic",
         node="fc",
     )
+
+
+def findings_of(facts: Facts) -> dict[str, Finding]:
+    """What all stable rules find, by the rule's name."""
+    return {finding.name: finding for finding in rules.findings(facts)}
+
+
+def opened(model: onnx.ModelProto, folder: Path) -> OpenModel:
+    """The model, as it is read from a file."""
+    onnx.save(model, folder / "m.onnx")
+    return open_model(folder / "m.onnx")

@@ -8,7 +8,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import numpy as np
 import onnx
 import onnx.parser
@@ -21,24 +20,22 @@ from rule_facts import (
     QUANTIZE,
     TWICE,
     facts_of,
+    findings_of,
     info,
     node,
-    operators,
+    opened,
     plain,
     profile,
     ran,
     signed,
-    unequal,
     weight,
     work,
 )
 
 from ortune import rules
-from ortune.model.open import OpenModel, open_model
 from ortune.records import (
     Case,
     Finding,
-    Headroom,
     InputChoice,
     Plan,
     ProfiledNode,
@@ -52,16 +49,6 @@ from ortune.rules import Facts
 from ortune.rules._words import listed
 
 
-def opened(model: onnx.ModelProto, folder: Path) -> OpenModel:
-    onnx.save(model, folder / "m.onnx")
-    return open_model(folder / "m.onnx")
-
-
-def seen(facts: Facts) -> dict[str, Finding]:
-    """Findings, by name."""
-    return {found.name: found for found in rules.findings(facts)}
-
-
 def test_names_that_are_cut_short_can_still_be_told_apart() -> None:
     names = [f"/head/bottleneck/blocks.{i}/layers.0/norm/BatchNormalization" for i in range(3)]
     first, second, more = listed(names).split(", ")
@@ -71,11 +58,15 @@ def test_names_that_are_cut_short_can_still_be_told_apart() -> None:
 
 def test_equal_weights_are_found_and_different_ones_are_not(tmp_path: Path) -> None:
     small = facts_of(tmp_path, TWICE, [weight(), weight("v")])
-    assert seen(small) == {}, "36 KiB are not worth a word"
+    assert findings_of(small) == {}, "36 KiB are not worth a word"
     nearly = np.full((192, 192), 0.5, np.float32)
     nearly[-1, -1] = 0.25  # differs in its last value only
-    assert seen(facts_of(tmp_path, TWICE, [weight(size=192), numpy_helper.from_array(nearly, "v")])) == {}
-    found = seen(facts_of(tmp_path, TWICE, [weight(size=192), weight("v", size=192)]))["duplicate-weights"]
+    assert (
+        findings_of(facts_of(tmp_path, TWICE, [weight(size=192), numpy_helper.from_array(nearly, "v")])) == {}
+    )
+    found = findings_of(facts_of(tmp_path, TWICE, [weight(size=192), weight("v", size=192)]))[
+        "duplicate-weights"
+    ]
     assert "1 duplicate initializer (50 % of the bytes)" in found.what
 
 
@@ -83,11 +74,11 @@ def test_text_among_the_weights_has_no_width(tmp_path: Path) -> None:
     words = numpy_helper.from_array(np.array(["w"] * 1024, dtype=object), "words")
     nodes = [node("Gather", ["words", "i"], ["y"], axis=0)]
     given = [info("i", TensorProto.INT64, [2])]
-    assert seen(facts_of(tmp_path, nodes, [words], inputs=given)) == {}
+    assert findings_of(facts_of(tmp_path, nodes, [words], inputs=given)) == {}
 
 
 def test_weights_that_are_only_widened_say_their_type(tmp_path: Path) -> None:
-    found = seen(facts_of(tmp_path, CASTS, [weight(dtype=np.int8, fill=1)]))["widened-weights"]
+    found = findings_of(facts_of(tmp_path, CASTS, [weight(dtype=np.int8, fill=1)]))["widened-weights"]
     assert found.what.startswith("1 int8 weight is only cast to float32")
 
 
@@ -95,7 +86,7 @@ def test_weights_that_are_only_widened_say_their_type(tmp_path: Path) -> None:
 def test_a_quantized_model_is_worth_a_warning_where_the_processor_is_slow_with_it(
     tmp_path: Path, host: object, severity: str
 ) -> None:
-    found = seen(facts_of(tmp_path, QUANTIZE, host=host))["quantized"]
+    found = findings_of(facts_of(tmp_path, QUANTIZE, host=host))["quantized"]
     assert found.severity == severity
     assert "1 DynamicQuantizeLinear" in found.what
     assert ("VNNI" in found.what) == bool(found.fix) == (severity == "warning")
@@ -107,7 +98,7 @@ def test_weights_that_callers_feed_are_kept_by_the_fix(tmp_path: Path) -> None:
     weights = [weight("a"), weight("b", 0.25)]
     fed = work(InputChoice(name="a", dtype="float", shape=(96, 96)))
     facts = facts_of(tmp_path, nodes, weights, inputs=both, work=fed)
-    found = seen(facts)["initializers-in-inputs"]
+    found = findings_of(facts)["initializers-in-inputs"]
     assert found.where == ("b",)
     assert found.plan == Plan(
         rewrites=(RewriteSpec(name="initializers-out-of-inputs", params={"keep": "a"}),)
@@ -117,7 +108,7 @@ def test_weights_that_callers_feed_are_kept_by_the_fix(tmp_path: Path) -> None:
 
 def test_a_size_without_a_name_is_said_as_a_shape(tmp_path: Path) -> None:
     chosen = work(InputChoice(name="x", dtype="float", shape=(8, 96), guessed_axes=(0,)))
-    found = seen(plain(tmp_path, work=chosen, inputs=[info("x", TensorProto.FLOAT, [None, 96])]))
+    found = findings_of(plain(tmp_path, work=chosen, inputs=[info("x", TensorProto.FLOAT, [None, 96])]))
     assert (found["guessed-sizes"].where, found["guessed-sizes"].fix) == (
         ("x[0]",),
         "pass the sizes you use: --shape x:Nx96",
@@ -130,37 +121,8 @@ def test_every_guessed_size_is_in_the_remedy(tmp_path: Path) -> None:
         InputChoice(name="z", dtype="float", shape=(8, 96), guessed_axes=(0, 1)),
     )
     inputs = [info("x", TensorProto.FLOAT, ["batch", "seq"]), info("z", TensorProto.FLOAT, [None, "seq"])]
-    found = seen(plain(tmp_path, work=chosen, inputs=inputs))
+    found = findings_of(plain(tmp_path, work=chosen, inputs=inputs))
     assert found["guessed-sizes"].fix == "pass the sizes you use: --dim batch=N --dim seq=N --shape z:NxN"
-
-
-@pytest.mark.parametrize(("slowdown", "trusted"), [(1.1, True), (None, True), (4.0, False)])
-def test_shares_of_a_profile_that_the_profiler_made_are_not_believed(
-    slowdown: float | None, trusted: bool
-) -> None:
-    facts = operators(Conv=0.8, Cast=0.2)
-    changed = msgspec.structs.replace(facts.operators, slowdown_ratio=slowdown)
-    found = seen(replace(facts, operators=changed))
-    assert ({"dominant-node", "data-movement"} <= found.keys()) == trusted
-    if trusted:
-        assert "20 %" in found["data-movement"].what
-
-
-def test_an_inserted_node_says_what_it_is_for_and_a_fused_one_for_whom_it_stands() -> None:
-    facts = operators(ReorderInput=0.7, Conv=0.1)
-    assert facts.operators is not None
-    first, other = facts.operators.nodes
-
-    def dominant(**changes: object) -> Finding:
-        nodes = (msgspec.structs.replace(first, **changes), other)
-        return seen(replace(facts, operators=msgspec.structs.replace(facts.operators, nodes=nodes)))[
-            "dominant-node"
-        ]
-
-    inserted = dominant(purpose="into blocked layout")
-    assert inserted.what.endswith("the ReorderInput (ReorderInput, inserted: into blocked layout)")
-    fused = dominant(op_type="Conv", originals=("conv", "relu"))
-    assert fused.where == ("conv", "relu") and fused.what.endswith("conv fused with relu (Conv)")
 
 
 def test_weights_in_the_inputs_are_about_the_nodes_that_read_them(tmp_path: Path) -> None:
@@ -171,7 +133,7 @@ def test_weights_in_the_inputs_are_about_the_nodes_that_read_them(tmp_path: Path
         node("Relu", ["z"], ["y"], name="r"),
     ]
     facts = facts_of(tmp_path, nodes, [weight("a")], inputs=both)
-    assert seen(facts)["initializers-in-inputs"].share_ratio is None, "nothing ran"
+    assert findings_of(facts)["initializers-in-inputs"].share_ratio is None, "nothing ran"
     ran = tuple(
         ProfiledNode(name=name, op_type=kind, time_ns=ns, share_ratio=ns / 1e6, originals=(name,))
         for name, kind, ns in (("t", "Transpose", 2e5), ("m", "MatMul", 5e5), ("r", "Relu", 2e5))
@@ -183,7 +145,7 @@ def test_weights_in_the_inputs_are_about_the_nodes_that_read_them(tmp_path: Path
         categories=(),
         nodes=ran,
     )
-    found = seen(replace(facts, profile=run))["initializers-in-inputs"]
+    found = findings_of(replace(facts, profile=run))["initializers-in-inputs"]
     assert found.share_ratio == pytest.approx(0.7)
     assert found.evidence == "nodes that read them take 70 % of the run"
 
@@ -298,33 +260,6 @@ def test_sizes_that_are_always_the_same_are_fixed_where_they_are_known(tmp_path:
     assert not rule.findings(replace(plain(tmp_path, inputs=rows, work=known), profile=run))
 
 
-def test_waiting_that_a_neighbour_causes_is_no_fault_of_the_threads() -> None:
-    facts = profile(ran("conv", wait_ns=2e5), ran("relu"), thread_wait=0.2)
-    assert facts.profile is not None
-
-    def beside(busy: str, **parts: float) -> bool:
-        head = Headroom(settings_ratio=sum(parts.values()), parts={"thread-wait": 0.0, **parts}, busy=busy)
-        run = msgspec.structs.replace(facts.profile, headroom=head)
-        return "thread-wait" in seen(replace(facts, profile=run))
-
-    assert beside("")
-    assert not beside("CPU contention 98 %", **{"thread-wait": 0.05})
-    assert beside("CPU contention 98 %", **{"thread-wait": 0.15})
-
-
-def test_runs_that_a_neighbour_made_slow_are_no_fault_of_uneven_parts() -> None:
-    rule = rules.find_rule("THR006")
-    facts = unequal(2.0, ran("conv", imbalance_ns=1e5), ran("relu"))
-    assert facts.profile is not None and rule.findings(facts)
-
-    def beside(busy: str) -> bool:
-        run = msgspec.structs.replace(facts.profile, headroom=Headroom(settings_ratio=0.0, busy=busy))
-        return bool(rule.findings(replace(facts, profile=run)))
-
-    assert beside("")
-    assert not beside("CPU contention 98 %")
-
-
 def test_int8_on_a_cpu_without_its_instructions_is_measured_by_a_command_that_works(tmp_path: Path) -> None:
     facts = replace(plain(tmp_path), host=OLD_HOST)
     assert facts.model is not None
@@ -339,30 +274,12 @@ def test_int8_on_a_cpu_without_its_instructions_is_measured_by_a_command_that_wo
     assert not rules.find_rule("ENV004").findings(without_weights)
 
 
-def test_how_far_a_node_is_from_its_roofline_is_the_most_where_others_had_the_cpus() -> None:
-    facts = profile(ran("slow", floor_ns=1e4, bound="compute"))
-    assert facts.profile is not None
-    (quiet,) = rules.find_rule("GRA006").findings(facts)
-    assert "takes 10x its" in quiet.what
-    head = Headroom(settings_ratio=0.0, busy="CPU contention 98 %")
-    run = msgspec.structs.replace(facts.profile, headroom=head)
-    (busy,) = rules.find_rule("GRA006").findings(replace(facts, profile=run))
-    assert "takes up to 10x its" in busy.what and "CPU contention 98 %" in busy.what
-
-
 def test_what_webassembly_cannot_reach_is_no_finding() -> None:
     """The rates of the machine are those of its own vectors, which no page has."""
     rule, facts = rules.find_rule("GRA006"), profile(ran("slow", floor_ns=1e4, bound="compute"))
     assert rule.findings(facts)
     assert not rule.findings(replace(facts, target="web-wasm"))
     assert rule.findings(replace(profile(ran("slow", floor_ns=4e3, bound="compute")), target="web-wasm"))
-
-
-def test_time_between_nodes_is_not_shared_by_what_is_in_a_body() -> None:
-    body = ran("step", 0.4, calls=1000.0, inside="loop")
-    facts = profile(ran("loop", 0.2), ran("a", 0.2), body, between_nodes=0.2)
-    found = seen(facts)["time-between-nodes"]
-    assert "around 2 nodes" in found.what
 
 
 def integers(folder: Path, dtype: int) -> Facts:
@@ -374,10 +291,10 @@ def integers(folder: Path, dtype: int) -> Facts:
 
 
 def test_the_one_integer_product_of_cuda_is_none_of_those_without_a_kernel(tmp_path: Path) -> None:
-    assert "eight-bits-on-a-gpu" in seen(integers(tmp_path, TensorProto.UINT8))
+    assert "eight-bits-on-a-gpu" in findings_of(integers(tmp_path, TensorProto.UINT8))
     of_int8 = integers(tmp_path, TensorProto.INT8)
-    assert "eight-bits-on-a-gpu" not in seen(of_int8)
-    assert "eight-bits-on-a-gpu" in seen(replace(of_int8, target="webgpu"))
+    assert "eight-bits-on-a-gpu" not in findings_of(of_int8)
+    assert "eight-bits-on-a-gpu" in findings_of(replace(of_int8, target="webgpu"))
 
 
 def test_saturation_that_is_set_against_is_no_finding(tmp_path: Path) -> None:
@@ -503,62 +420,6 @@ def test_an_attribute_of_anothers_operator_may_be_of_any_kind(
     product.attribute.extend([*kept, helper.make_attribute(name, value)])
     found = rule.findings(Facts(model=opened(proto, tmp_path), target=rule.target or "cpu"))
     assert [each.code for each in found] == ["QNT008"]  # as if it were not there
-
-
-STORED = """
-<ir_version: {version}, opset_import: ["" : 17, "own" : 1]>
-stored (float[2,4] x, bool[2,4] c{inputs}) => ({kind}[2,n] y) <float w = {{0.0}}, int64[4] p = {{0,0,0,1}}>
-{{
-    {nodes}
-}}
-<domain: "own", opset_import: ["" : 17]>
-Imputed (a, b, c) => (y)
-{{
-    y = Where (a, b, c)
-}}
-"""
-
-
-def stored(folder: Path, number: float, nodes: str, **more: object) -> bool:
-    """Whether a weight ``w`` of this number is told of in a model of these nodes."""
-    text = {"version": 8, "inputs": "", "kind": "float", "nodes": nodes} | more
-    model = onnx.parser.parse_model(STORED.format(**text))
-    model.graph.initializer[0].CopyFrom(numpy_helper.from_array(np.float32(number), "w"))
-    return bool(rules.find_rule("PRC006").findings(Facts(model=opened(model, folder))))
-
-
-@pytest.mark.parametrize(
-    ("nodes", "kind"),
-    [
-        ("y = Where (c, w, x)", "float"),
-        ("y = Pad (x, p, w)", "float"),
-        ("y = own.Imputed (c, w, x)", "float"),
-        ("y = Equal (x, w)", "bool"),
-        (
-            "i = NonZero (c)\n t = Transpose (i)\n s = Size (t)\n u = Expand (w, s)\n y = ScatterND (x, t, u)",
-            "float",
-        ),
-    ],
-)
-def test_nan_that_marks_a_place_is_meant(tmp_path: Path, nodes: str, kind: str) -> None:
-    assert not stored(tmp_path, np.nan, nodes, kind=kind)
-
-
-@pytest.mark.parametrize(
-    "nodes", ["y = Add (x, w)", "y = Mul (x, w)", "t = Where (c, w, x)\n y = Sub (t, w)"]
-)
-def test_nan_that_is_computed_with_is_an_error(tmp_path: Path, nodes: str) -> None:
-    assert stored(tmp_path, np.nan, nodes)
-
-
-@pytest.mark.parametrize(
-    ("version", "inputs", "held"), [(8, ", float w", False), (3, ", float w, int64[4] p", True)]
-)
-@pytest.mark.parametrize("number", [np.nan, np.inf])
-def test_numbers_that_may_be_fed_are_no_weights(
-    tmp_path: Path, version: int, inputs: str, held: bool, number: float
-) -> None:
-    assert stored(tmp_path, number, "y = Mul (x, w)", version=version, inputs=inputs) is held
 
 
 def test_a_graph_is_not_captured_with_nodes_elsewhere_or_from_several_threads(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ import numpy as np
 import onnxruntime as ort
 import pytest
 import trace_files
-from test_ort_profile import nested_model
+from ort_events import nested_model
 
 from ortune.errors import UsageError
 from ortune.records import Category, ProfiledNode, ProfileResult, TraceInfo

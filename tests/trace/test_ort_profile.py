@@ -7,12 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import onnx
 import onnxruntime as ort
 import pytest
-from onnx import TensorProto, helper, numpy_helper
+from ort_events import HOSTILE, event, nested_model, node, profile, run
 
-from ortune.errors import UsageError
 from ortune.profiling.nodes import Origins, profiled_nodes
 from ortune.trace.attribution import attribute
 from ortune.trace.naming import stable_names
@@ -20,55 +18,7 @@ from ortune.trace.operators import by_node, by_operator, kept_runs, run_time_ns
 from ortune.trace.ort_profile import read_profile
 from ortune.trace.table import NO_PARENT, NO_RUN
 
-HOSTILE = 'q"uo\\te\nline [red]'
 RUNS = 3
-
-
-def nested_model() -> bytes:
-    """An If around a Loop of three turns around a MatMul, beside a node with a hostile name."""
-    square = [16, 16]
-    info = helper.make_tensor_value_info
-    body = helper.make_graph(
-        [
-            helper.make_node("MatMul", ["s", "w"], ["s2"], name="product"),
-            helper.make_node("Identity", ["c"], ["c2"], name="go on"),
-        ],
-        "body",
-        [
-            info("i", TensorProto.INT64, []),
-            info("c", TensorProto.BOOL, []),
-            info("s", TensorProto.FLOAT, square),
-        ],
-        [info("c2", TensorProto.BOOL, []), info("s2", TensorProto.FLOAT, square)],
-    )
-    loop = helper.make_node("Loop", ["turns", "yes", "x"], ["a"], body=body, name="loop")
-    then = helper.make_graph([loop], "then", [], [info("a", TensorProto.FLOAT, square)])
-    other = helper.make_graph(
-        [helper.make_node("Neg", ["x"], ["b"], name="other")],
-        "else",
-        [],
-        [info("b", TensorProto.FLOAT, square)],
-    )
-    graph = helper.make_graph(
-        [
-            helper.make_node("ReduceSum", ["x"], ["sum"], keepdims=0, name="sum"),
-            helper.make_node("Greater", ["sum", "zero"], ["positive"], name="greater"),
-            helper.make_node("If", ["positive"], ["z"], then_branch=then, else_branch=other, name="if"),
-            helper.make_node("Sin", ["z"], ["y"], name=HOSTILE),
-        ],
-        "nested",
-        [info("x", TensorProto.FLOAT, square)],
-        [info("y", TensorProto.FLOAT, square)],
-        [
-            numpy_helper.from_array(np.eye(16, dtype=np.float32), "w"),
-            numpy_helper.from_array(np.array(3, dtype=np.int64), "turns"),
-            numpy_helper.from_array(np.array(True), "yes"),
-            numpy_helper.from_array(np.array(0, dtype=np.float32), "zero"),
-        ],
-    )
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
-    onnx.checker.check_model(model)
-    return model.SerializeToString()
 
 
 @pytest.fixture(scope="module", params=["sequential", "parallel"])
@@ -90,11 +40,11 @@ def test_runs_are_told_apart_and_bodies_belong_to_their_nodes(written: Path) -> 
     trace = read_profile(written)
     assert (trace.complete, trace.n_unreadable, trace.n_runs) == (True, 0, RUNS)
     once = ["go on", "product"] * 3 + ["loop", "if", "greater", "sum", HOSTILE]
-    for run in range(RUNS):
-        rows = np.flatnonzero(trace.run == run)
+    for number in range(RUNS):
+        rows = np.flatnonzero(trace.run == number)
         assert sorted(trace.name[row] for row in rows) == sorted(once)
         # No node of a run is counted within another: the parts are no more than the whole.
-        assert trace.self_ns[rows].sum() <= trace.run_ns[run]
+        assert trace.self_ns[rows].sum() <= trace.run_ns[number]
     inside = {"product": "loop", "go on": "loop", "loop": "if"}
     for name, parent in zip(trace.name, trace.parent, strict=True):
         assert (trace.name[parent] if parent != NO_PARENT else None) == inside.get(name)
@@ -125,37 +75,6 @@ def test_a_file_that_was_cut_off_is_read_as_far_as_it_goes(
     assert list(trace.name) == list(whole.name)[: len(trace)]
     assert trace.n_runs == cut.read_bytes().count(b'"model_run","args" : {}}')
     assert trace.n_runs < RUNS or share > 0.9
-
-
-def event(
-    name: str, start: int, took: int, *, op: str = "", thread: int = 1, cat: str = "Node"
-) -> dict[str, Any]:
-    """One event as ONNX Runtime writes it."""
-    args = {"op_name": op, "provider": "CPUExecutionProvider", "node_index": "0"} if op else {}
-    return {
-        "cat": cat,
-        "pid": 1,
-        "tid": thread,
-        "dur": took,
-        "ts": start,
-        "ph": "X",
-        "name": name,
-        "args": args,
-    }
-
-
-def node(name: str, op: str, start: int, took: int, thread: int = 1) -> dict[str, Any]:
-    return event(f"{name}_kernel_time", start, took, op=op, thread=thread)
-
-
-def run(start: int, took: int, thread: int = 1) -> dict[str, Any]:
-    return event("model_run", start, took, thread=thread, cat="Session")
-
-
-def profile(path: Path, *events: dict[str, Any]) -> Path:
-    lines = ",\n".join(json.dumps(each) for each in events)
-    path.write_text(f"[\n{lines}\n]\n")
-    return path
 
 
 def test_sums_are_those_of_the_typical_run_after_warm_up(tmp_path: Path) -> None:
@@ -328,22 +247,6 @@ def test_callers_at_the_same_time_are_told_apart_by_their_thread(tmp_path: Path)
     assert trace.run.tolist() == [0, 1, NO_RUN, 2]
 
 
-def test_what_is_no_kernel_is_left_out_and_damage_is_counted(tmp_path: Path) -> None:
-    path = profile(
-        tmp_path / "p.json",
-        event("c_fence_before", 10, 1, op="Conv"),
-        node("c", "Conv", 11, 10),
-        event("session_initialization", 0, 9, cat="Session"),
-        run(10, 20),
-    )
-    lines = path.read_text().splitlines()
-    lines.insert(3, '{"cat" : "Node", "name" : "unescaped " quote_kernel_time"},')
-    path.write_text("\n".join(lines) + "\n")
-    trace = read_profile(path)
-    assert list(trace.name) == ["c"]
-    assert (trace.n_unreadable, trace.complete) == (1, True)
-
-
 @pytest.mark.parametrize("form", ["1.13", "1.14", "plugin", "bare"])
 def test_kernels_of_a_gpu_belong_to_their_nodes(tmp_path: Path, form: str) -> None:
     def kernel(name: str, start: int, op: str = "", parent: str = "") -> dict[str, Any]:
@@ -391,94 +294,8 @@ def test_kernels_that_were_matched_to_no_node_are_not_the_one_before(tmp_path: P
     assert trace.kernels.row.tolist() == [NO_PARENT]
 
 
-@pytest.mark.parametrize("cut", [None, 5, 7])
-def test_events_in_the_order_of_their_starts(tmp_path: Path, cut: int | None) -> None:
-    events = [
-        run(0, 50), node("loop", "Loop", 1, 40), node("x", "Add", 2, 10), node("y", "Mul", 12, 9),
-        run(60, 50), node("loop", "Loop", 61, 40), node("x", "Add", 62, 10), node("y", "Mul", 72, 9),
-    ]  # fmt: skip
-    path = profile(tmp_path / "p.json", *events[:cut])
-    if cut:
-        path.write_text(path.read_text().removesuffix("\n]\n") + ",\n")
-    trace = read_profile(path)
-    loops = [row for row, name in enumerate(trace.name) if name == "loop"]
-    for row, name in enumerate(trace.name):
-        assert (trace.parent[row] in loops) == (name != "loop")
-    assert trace.self_ns[loops[0]] == 21_000
-    # A run whose nodes were cut off is none that was recorded to its end.
-    assert (trace.n_runs, trace.complete) == ((2, True) if cut is None else (1, False))
-
-
 def test_a_body_that_seems_to_outlast_its_loop(tmp_path: Path) -> None:
     # 0.9 to 11.85 us and, inside, 1.0 to 11.5: whole microseconds make the loop end first.
     events = node("x", "Add", 1, 10), node("loop", "Loop", 0, 10), node("next", "Add", 12, 1), run(0, 20)
     trace = read_profile(profile(tmp_path / "p.json", *events))
     assert trace.parent.tolist() == [1, NO_PARENT, NO_PARENT] and trace.self_ns[1] == 0
-
-
-def test_lines_across_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    events = [each for i in range(9) for each in (node(f"n{i}", "Add", 20 * i + 1, 9), run(20 * i, 15))]
-    path = profile(tmp_path / "p.json", *events)
-    whole = read_profile(path)
-    for size in (7, 100, 1000):
-        monkeypatch.setattr("ortune.trace.ort_profile.BLOCK_BYTES", size)
-        trace = read_profile(path)
-        assert list(trace.name) == list(whole.name) and trace.run.tolist() == whole.run.tolist()
-        assert (trace.n_runs, trace.n_unreadable, trace.complete) == (9, 0, True)
-
-
-def test_only_events_of_the_host_reach_the_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ortune.trace.builder.MOST_EVENTS", 3)
-    kernels = [event(f"k{i}", 50 + i, 1, cat="Kernel", thread=-1) for i in range(3)]
-    few = read_profile(profile(tmp_path / "p.json", node("a", "Add", 1, 5), run(0, 9), *kernels))
-    assert few.n_events == 5 and not any("host events" in text for text in few.missing)
-    many = [node("a", "Add", 1, 5), event("a_fence_after", 6, 1), run(0, 9)]
-    found = read_profile(profile(tmp_path / "q.json", *many)).missing
-    assert any("after 3 host events" in text for text in found)
-
-
-@pytest.mark.parametrize("cut", [False, True])
-@pytest.mark.parametrize("loaded", [False, True])
-@pytest.mark.parametrize("layout", ["lines", "blocks"])
-def test_of_two_profiles_in_one_file_the_last_is_read(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, layout: str, loaded: bool, cut: bool
-) -> None:
-    def written(name: str, *events: dict[str, Any]) -> str:
-        loading = [event("model_loading_uri", 0, 5, cat="Session")] * loaded
-        return profile(tmp_path / name, *loading, *events).read_text()
-
-    one = written("1", node("a", "Add", 10, 5), run(8, 9), node("a", "Add", 20, 5), run(18, 9))
-    two = written("2", node("b", "Mul", 11, 6), node("model_loading", "Mul", 17, 1), run(9, 10))
-    if cut:
-        one = one[:-60] + "\n"
-    if layout == "blocks":
-        monkeypatch.setattr("ortune.trace.ort_profile.BLOCK_BYTES", len(one))
-    path = tmp_path / "both.json"
-    path.write_text(one + two)
-    trace = read_profile(path)
-    assert (list(trace.name), trace.run_ns.tolist(), trace.complete) == (
-        ["b", "model_loading"],
-        [10_000],
-        True,
-    )
-    assert [text for text in trace.missing if "earlier profiles in the same file (1)" in text]
-
-
-def test_another_layout_of_the_same_events(tmp_path: Path) -> None:
-    path = tmp_path / "p.json"
-    path.write_text(json.dumps([node("c", "Conv", 11, 10), run(10, 20)], indent=2))
-    trace = read_profile(path)
-    assert (list(trace.name), trace.n_runs, trace.complete) == (["c"], 1, True)
-
-
-@pytest.mark.parametrize("text", ["", "[\n]\n", "not a profile\n", '{"a": [1, 2]}\n[3]'])
-def test_what_is_no_profile_is_refused(tmp_path: Path, text: str) -> None:
-    path = tmp_path / "p.json"
-    path.write_text(text)
-    with pytest.raises(UsageError, match="not an ONNX Runtime profile"):
-        read_profile(path)
-
-
-def test_a_missing_file_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="cannot be read"):
-        read_profile(tmp_path / "none.json")

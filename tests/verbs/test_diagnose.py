@@ -15,7 +15,8 @@ from ortune.experiment.watcher import Watcher
 from ortune.records import DiagnoseResult, Envelope
 from ortune.report import diagnose_words, markdown, sides, terminal
 from ortune.verbs import diagnose
-from simulated_machine import Lab, measuring_on, model_name
+from simulated_answers import model_name
+from simulated_machine import Lab, measuring_on
 
 LAYERS, WIDTH = 6, 64
 
