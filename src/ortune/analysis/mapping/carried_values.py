@@ -35,7 +35,9 @@ class CarriedValues:
         self._same: dict[Value, Value] = {}
         self._carried: set[Value] = set()
         self._by_name: dict[Body, dict[tuple[str, str], list[Step]]] = {}
-        self._calls = _call_numbers(optimised, original.functions)
+        bodies = optimised.bodies()
+        texts = (name for body in bodies for name in (*body.values, *(s.own_name for s in body.steps)))
+        self._calls = names.call_numbers(texts, original.functions)
         self._pair(optimised.main, original.main)
         self._follow()
 
@@ -395,14 +397,3 @@ def _same_attributes(step: Step, was: Step) -> bool:
 
 def _control(step: Step) -> tuple[str, frozenset[str]]:
     return step.op_type, frozenset(step.bodies)
-
-
-def _call_numbers(optimised: ModelView, functions: frozenset[str]) -> dict[str, list[int]]:
-    """The numbers that tell the calls of a function apart, in order."""
-    numbers_of: dict[str, set[int]] = {}
-    for body in optimised.bodies():
-        for name in (*body.values, *(step.own_name for step in body.steps)):
-            call = names.called(name, functions) if name.startswith("_inlfunc_") else None
-            if call is not None:
-                numbers_of.setdefault(call[0], set()).add(call[1])
-    return {function: sorted(numbers) for function, numbers in numbers_of.items()}

@@ -60,6 +60,16 @@ def called(name: str, functions: Iterable[str]) -> tuple[str, int, str] | None:
     return None
 
 
+def call_numbers(texts: Iterable[str], functions: frozenset[str]) -> dict[str, list[int]]:
+    """The numbers that tell the calls of each function apart, in order."""
+    numbers_of: dict[str, set[int]] = {}
+    for name in texts:
+        call = called(name, functions) if name.startswith("_inlfunc_") else None
+        if call is not None:
+            numbers_of.setdefault(call[0], set()).add(call[1])
+    return {function: sorted(numbers) for function, numbers in numbers_of.items()}
+
+
 def is_moved_out(name: str) -> bool:
     """Whether a node was inlined from a branch or function, so it was not inserted by ONNX Runtime."""
     return name.startswith("_inlfunc_") or _BRANCH.match(name) is not None
