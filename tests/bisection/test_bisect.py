@@ -24,6 +24,7 @@ from bisection.planted import (
     with_defaults,
 )
 from edited_models import squeezenet
+from onnx_text import model_of, saved
 from ortune.bisection import looked_at, seen
 from ortune.errors import InputError, UsageError
 from ortune.experiment.watcher import Watcher
@@ -262,22 +263,17 @@ def test_where_nan_comes_up_first_is_told(tmp_path: Path) -> None:
 
 
 def test_a_node_with_bodies_is_one_step(tmp_path: Path) -> None:
-    def branch(factor: float) -> onnx.GraphProto:
-        out = helper.make_tensor_value_info("z", TensorProto.FLOAT, [4])
-        stored = numpy_helper.from_array(np.array([factor], np.float32), "k")
-        return helper.make_graph([helper.make_node("Mul", ["s", "k"], ["z"])], "branch", [], [out], [stored])
-
     def model(factor: float) -> onnx.ModelProto:
-        values = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [4]) for name in "xy"]
-        nodes = [
-            helper.make_node("Sin", ["x"], ["s"], "sin"),
-            helper.make_node("ReduceSum", ["s"], ["t"], "sum", keepdims=0),
-            helper.make_node("IsNaN", ["t"], ["odd"], "odd"),
-            helper.make_node("If", ["odd"], ["r"], "if", then_branch=branch(1.0), else_branch=branch(factor)),
-            helper.make_node("Exp", ["r"], ["y"], "exp"),
-        ]
-        graph = helper.make_graph(nodes, "g", values[:1], values[1:])
-        return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+        return model_of(f"""g (float[4] x) => (float[4] y) {{
+            [sin] s = Sin (x)
+            [sum] t = ReduceSum <keepdims = 0> (s)
+            [odd] odd = IsNaN (t)
+            [if] r = If (odd) <
+                then_branch = same () => (float[4] z) <float[1] k = {{1.0}}> {{ z = Mul (s, k) }},
+                else_branch = branch () => (float[4] z) <float[1] k = {{{factor}}}> {{ z = Mul (s, k) }}
+            >
+            [exp] y = Exp (r)
+        }}""")
 
     onnx.save(model(2.0), tmp_path / "a.onnx")
     found = bisected(tmp_path / "a.onnx", model(2.1), tmp_path)
@@ -320,26 +316,17 @@ def test_a_model_with_other_input_names_is_paired_as_told(tmp_path: Path) -> Non
 def test_what_a_setting_makes_of_the_graph_is_told_in_the_users_nodes(tmp_path: Path) -> None:
     """With the optimiser off the two plans are equal: the difference is in a fusion of ONNX Runtime's."""
     draw = np.random.default_rng(0)
-    stored = [
-        numpy_helper.from_array(draw.normal(size=(32, 32)).astype(np.float32), "w"),
-        *(
-            numpy_helper.from_array(np.array(v, np.float32), n)
-            for n, v in (("r", 2**0.5), ("o", 1), ("h", 0.5))
-        ),
-    ]
-    nodes = [
-        helper.make_node("MatMul", ["x", "w"], ["m"], "product"),
-        helper.make_node("Div", ["m", "r"], ["d"], "div"),
-        helper.make_node("Erf", ["d"], ["e"], "erf"),
-        helper.make_node("Add", ["e", "o"], ["a"], "add"),
-        helper.make_node("Mul", ["m", "a"], ["p"], "times"),
-        helper.make_node("Mul", ["p", "h"], ["g"], "half"),
-        helper.make_node("Tanh", ["g"], ["y"], "tanh"),
-    ]
-    values = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [4, 32]) for name in "xy"]
-    graph = helper.make_graph(nodes, "g", values[:1], values[1:], stored)
-    path = tmp_path / "gelu.onnx"
-    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
+    text = """g (float[4,32] x) => (float[4,32] y) <float r = {1.4142135}, float o = {1.0}, float h = {0.5}> {
+        [product] m = MatMul (x, w)
+        [div] d = Div (m, r)
+        [erf] e = Erf (d)
+        [add] a = Add (e, o)
+        [times] p = Mul (m, a)
+        [half] g = Mul (p, h)
+        [tanh] y = Tanh (g)
+    }"""
+    weights = {"w": draw.normal(size=(32, 32)).astype(np.float32)}
+    path = saved(tmp_path / "gelu.onnx", model_of(text, weights=weights))
     answer = ortune.bisect(path, b_set={"gelu_approximation": 1}, tolerance="1e-6")
     found = answer.result
     assert (answer.verdict, found.graphs) == ("found", "optimised")
@@ -353,18 +340,12 @@ def test_another_way_to_the_same_values_is_no_difference(tmp_path: Path) -> None
     """A factor that a rewrite moves on makes one value of that name another, and the next the same again."""
 
     def model(before: float, after: float) -> onnx.ModelProto:
-        values = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [1, 64]) for name in "xy"]
-        stored = [
-            numpy_helper.from_array(np.array(v, np.float32), n) for n, v in (("p", before), ("q", after))
-        ]
-        nodes = [
-            helper.make_node("Sin", ["x"], ["s"], "sin"),
-            helper.make_node("Mul", ["s", "p"], ["a"], "before"),
-            helper.make_node("Mul", ["a", "q"], ["b"], "after"),
-            helper.make_node("Exp", ["b"], ["y"], "exp"),
-        ]
-        graph = helper.make_graph(nodes, "g", values[:1], values[1:], stored)
-        return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+        return model_of(f"""g (float[1,64] x) => (float[1,64] y) <float p = {{{before}}}, float q = {{{after}}}> {{
+            [sin] s = Sin (x)
+            [before] a = Mul (s, p)
+            [after] b = Mul (a, q)
+            [exp] y = Exp (b)
+        }}""")
 
     onnx.save(model(3.0, 0.7), tmp_path / "a.onnx")
     onnx.save(model(0.7, 3.0), tmp_path / "b.onnx")

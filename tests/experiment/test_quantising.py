@@ -14,6 +14,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
+from onnx_text import model_of, saved
 from ortune import rewrites
 from ortune.errors import InputError
 from ortune.experiment.baseline import Baseline
@@ -260,16 +261,9 @@ def test_the_operator_that_an_error_names(said: str, but: tuple[str, ...], kind:
 
 def test_an_lstm_gets_seven_bits_where_eight_saturate(tmp_path: Path) -> None:
     rng = np.random.default_rng(5)
-    shapes = {"w": (1, 256, 64), "r": (1, 256, 64)}
-    weights = [
-        numpy_helper.from_array(rng.standard_normal(s).astype(np.float32), n) for n, s in shapes.items()
-    ]
-    node = helper.make_node("LSTM", ["x", "w", "r"], ["y"], "lstm", hidden_size=64)
-    x = helper.make_tensor_value_info("x", TensorProto.FLOAT, [4, 1, 64])
-    y = helper.make_tensor_value_info("y", TensorProto.FLOAT, None)
-    graph = helper.make_graph([node], "one", [x], [y], weights)
-    proto = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
-    onnx.save(proto, tmp_path / "lstm.onnx")
+    weights = {name: rng.standard_normal((1, 256, 64)).astype(np.float32) for name in ("w", "r")}
+    text = "one (float[4,1,64] x) => (float[4,1,1,64] y) { [lstm] y = LSTM <hidden_size = 64> (x, w, r) }"
+    saved(tmp_path / "lstm.onnx", model_of(text, weights=weights))
     model = open_model(tmp_path / "lstm.onnx").ir
     saturating = Host(
         system="Linux", machine="x86_64", cpu="Box", cores=2, logical=2, affinity=2, effective_cpus=2,

@@ -8,11 +8,10 @@ import sys
 from pathlib import Path
 
 import numpy as np
-import onnx
 import pytest
 from box import Box, refused, save_model
-from onnx import TensorProto, helper
 
+from onnx_text import model_of, saved
 from ortune import platform
 from ortune.inputs.feed_files import write_feeds
 from ortune.records import (
@@ -87,17 +86,8 @@ def trial(tmp_path: Path) -> Trial:
 
 def constant_of_shape(folder: Path, elements: int) -> Trial:
     """A model that fills as many floats as its input says."""
-    graph = helper.make_graph(
-        [
-            helper.make_node("ConstantOfShape", ["n"], ["big"]),
-            helper.make_node("ReduceMax", ["big"], ["y"], keepdims=0),
-        ],
-        "g",
-        [helper.make_tensor_value_info("n", TensorProto.INT64, [1])],
-        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [])],
-    )
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=7)
-    onnx.save(model, folder / "m.onnx")
+    text = "g (int64[1] n) => (float y) { big = ConstantOfShape (n)  y = ReduceMax <keepdims = 0> (big) }"
+    saved(folder / "m.onnx", model_of(text, 13, ir_version=7))
     return Trial(folder, {"n": np.array([elements])})
 
 
@@ -196,14 +186,8 @@ def test_inputs_of_the_wrong_shape(trial: Trial) -> None:
 def test_a_binding_of_inputs_that_numpy_lacks_is_not_passed_over(tmp_path: Path) -> None:
     """Called as usual, it would pass for a way of calling that changes nothing."""
     ml_dtypes = pytest.importorskip("ml_dtypes")
-    graph = helper.make_graph(
-        [helper.make_node("Cast", ["x"], ["y"], to=TensorProto.FLOAT)],
-        "g",
-        [helper.make_tensor_value_info("x", TensorProto.BFLOAT16, [4])],
-        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [4])],
-    )
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8)
-    onnx.save(model, tmp_path / "m.onnx")
+    text = "g (bfloat16[4] x) => (float[4] y) { y = Cast <to = 1> (x) }"
+    saved(tmp_path / "m.onnx", model_of(text, 13))
     trial = Trial(tmp_path, {"x": np.ones(4, dtype=ml_dtypes.bfloat16)})
     if isinstance(plain := trial.run(), Failed) and plain.reason == "unsupported":
         pytest.skip(plain.what)

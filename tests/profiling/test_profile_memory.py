@@ -11,6 +11,7 @@ import onnxruntime as ort
 import pytest
 from onnx import TensorProto, helper
 
+from onnx_text import model_of, saved
 from ortune.model.open import open_model
 from ortune.profiling.memory import Lifetimes, lifetimes, memory_of
 from ortune.records import Case, InputChoice
@@ -116,20 +117,15 @@ def test_without_the_allocators_figures_sizes_and_last_uses_tell(tmp_path: Path)
 
 def test_what_is_written_over_is_not_there_twice(tmp_path: Path) -> None:
     """The allocator's own figures say so: at no node it has less in use than the values that are there."""
-    nodes = [
-        helper.make_node("Concat", ["x", "x"], ["a"], name="a", axis=0),
-        helper.make_node("Relu", ["a"], ["b"], name="b"),
-        helper.make_node("Add", ["b", "b"], ["c"], name="c"),
-        helper.make_node("Sigmoid", ["c"], ["d"], name="d"),
-        helper.make_node("Mul", ["c", "d"], ["e"], name="e"),
-        helper.make_node("ReduceMax", ["e"], ["y"], name="y", keepdims=0),
-    ]
-    graph = helper.make_graph(
-        nodes, "g", [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["n"])],
-        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [])],
-    )  # fmt: skip
-    path = tmp_path / "m.onnx"
-    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
+    text = """g (float[n] x) => (float y) {
+        [a] a = Concat <axis = 0> (x, x)
+        [b] b = Relu (a)
+        [c] c = Add (b, b)
+        [d] d = Sigmoid (c)
+        [e] e = Mul (c, d)
+        [y] y = ReduceMax <keepdims = 0> (e)
+    }"""
+    path = saved(tmp_path / "m.onnx", model_of(text))
     trace = profiled(path)
     found = lifetimes(open_model(path).ir.graph, CASE, {}, trace)
     spans = {value.name: (value.first, value.last) for value in found.values if value.first != BEFORE}

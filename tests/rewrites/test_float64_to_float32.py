@@ -10,6 +10,7 @@ import onnxruntime as ort
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
+from onnx_text import model_of, saved
 from ortune import rewrites
 from ortune.model.open import open_model
 from ortune.records import Plan, RewriteSpec
@@ -87,16 +88,9 @@ def test_only_casts_at_the_edges_are_left(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("dtype", "proposed"), [(np.float64, True), (np.float32, False)])
 def test_it_is_proposed_for_float64_alone(dtype: type, proposed: bool, tmp_path: Path) -> None:
-    kind = helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
-    info = helper.make_tensor_value_info
-    graph = helper.make_graph(
-        [helper.make_node("MatMul", ["x", "w"], ["y"])], "g", [info("x", kind, [2, 4])], [info("y", kind, [2, 4])],
-        [numpy_helper.from_array(np.eye(4, dtype=dtype), "w")],
-    )  # fmt: skip
-    onnx.save(
-        helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8),
-        tmp_path / "m.onnx",
-    )
+    kind = "double" if dtype is np.float64 else "float"
+    text = f"g ({kind}[2,4] x) => ({kind}[2,4] y) {{ y = MatMul (x, w) }}"
+    saved(tmp_path / "m.onnx", model_of(text, weights={"w": np.eye(4, dtype=dtype)}))
     model = open_model(tmp_path / "m.onnx").ir
     names = {
         spec.name for spec, _ in rewrites.proposals(model, ("numerics",), objective="latency", target="cpu")

@@ -11,6 +11,7 @@ import onnxruntime as ort
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
+from onnx_text import model_of, saved
 from ortune import rewrites
 from ortune.inputs.feed_files import write_feeds
 from ortune.model.open import OpenModel, open_model
@@ -28,50 +29,31 @@ def convolutions(path: Path, opset: int = 17) -> OpenModel:
     """Three convolutions and a Gemm, of an exporter that gave its nodes no names."""
     rng = np.random.default_rng(1)
 
-    def weight(name: str, *shape: int) -> onnx.TensorProto:
-        return numpy_helper.from_array(rng.standard_normal(shape).astype(np.float32) * 0.1, name)
-
-    pads = {"pads": [1, 1, 1, 1]}
-    graph = helper.make_graph(
-        [
-            helper.make_node("Conv", ["x", "w0"], ["a"], **pads),
-            helper.make_node("Relu", ["a"], ["b"]),
-            helper.make_node("Conv", ["b", "w1"], ["c"], **pads),
-            helper.make_node("Relu", ["c"], ["d"]),
-            helper.make_node("Conv", ["d", "w2"], ["e"], **pads),
-            helper.make_node("GlobalAveragePool", ["e"], ["f"]),
-            helper.make_node("Flatten", ["f"], ["g"]),
-            helper.make_node("Gemm", ["g", "w3", "b3"], ["y"]),
-        ],
-        "convolutions",
-        [helper.make_tensor_value_info("x", TensorProto.FLOAT, SHAPE)],
-        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [1, 10])],
-        [weight("w0", 32, 8, 3, 3), weight("w1", 32, 32, 3, 3), weight("w2", 32, 32, 3, 3), weight("w3", 32, 10),
-         weight("b3", 10)],
-    )  # fmt: skip
-    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=7), path)
+    shapes = {"w0": (32, 8, 3, 3), "w1": (32, 32, 3, 3), "w2": (32, 32, 3, 3), "w3": (32, 10), "b3": (10,)}
+    text = """convolutions (float[1,8,12,12] x) => (float[1,10] y) {
+        a = Conv <pads = [1,1,1,1]> (x, w0)
+        b = Relu (a)
+        c = Conv <pads = [1,1,1,1]> (b, w1)
+        d = Relu (c)
+        e = Conv <pads = [1,1,1,1]> (d, w2)
+        f = GlobalAveragePool (e)
+        g = Flatten (f)
+        y = Gemm (g, w3, b3)
+    }"""
+    weights = {name: rng.standard_normal(shape).astype(np.float32) * 0.1 for name, shape in shapes.items()}
+    saved(path, model_of(text, opset, weights, ir_version=7))
     return open_model(path)
 
 
 def matrices(path: Path) -> OpenModel:
     """Two products of matrices, and the activation between."""
     rng = np.random.default_rng(2)
-    weights = [
-        numpy_helper.from_array(rng.standard_normal(shape).astype(np.float32) * 0.1, name)
-        for name, shape in (("w0", (64, 128)), ("w1", (128, 64)))
-    ]
-    graph = helper.make_graph(
-        [
-            helper.make_node("MatMul", ["x", "w0"], ["a"]),
-            helper.make_node("Relu", ["a"], ["b"]),
-            helper.make_node("MatMul", ["b", "w1"], ["y"]),
-        ],
-        "matrices",
-        [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["n", 64])],
-        [helper.make_tensor_value_info("y", TensorProto.FLOAT, ["n", 64])],
-        weights,
+    shapes = {"w0": (64, 128), "w1": (128, 64)}
+    weights = {name: rng.standard_normal(shape).astype(np.float32) * 0.1 for name, shape in shapes.items()}
+    text = (
+        "matrices (float[n,64] x) => (float[n,64] y) { a = MatMul (x, w0)  b = Relu (a)  y = MatMul (b, w1) }"
     )
-    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
+    saved(path, model_of(text, weights=weights))
     return open_model(path)
 
 
@@ -158,15 +140,8 @@ def test_matrices_without_calibration(text: str, holds: str, limit: float, tmp_p
 
 
 def test_no_weights_no_quantiser(tmp_path: Path) -> None:
-    graph = helper.make_graph(
-        [helper.make_node("MatMul", ["x", "x"], ["y"])], "g",
-        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [4, 4])],
-        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [4, 4])],
-    )  # fmt: skip
-    onnx.save(
-        helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8),
-        tmp_path / "m.onnx",
-    )
+    text = "g (float[4,4] x) => (float[4,4] y) { y = MatMul (x, x) }"
+    saved(tmp_path / "m.onnx", model_of(text))
     for name in ("dynamic-int8", "static-int8", "weight-only-bits"):
         result = rewrites.rewrite_model(
             open_model(tmp_path / "m.onnx"), [rewrites.parse(name)], tmp_path / name,
@@ -233,23 +208,13 @@ def test_weights_in_constant_nodes_count(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("text", ["dynamic-int8", "static-int8"])
 def test_products_that_only_branches_hold_are_named(text: str, tmp_path: Path) -> None:
-    info = helper.make_tensor_value_info
-    weight = numpy_helper.from_array(np.ones((64, 128), np.float32), "w")
-    branches = [
-        helper.make_graph(
-            [helper.make_node("MatMul", ["x", "w"], [name])], name, [],
-            [info(name, TensorProto.FLOAT, [4, 128])],
-        )
-        for name in ("then", "otherwise")
-    ]  # fmt: skip
-    node = helper.make_node("If", ["flag"], ["y"], then_branch=branches[0], else_branch=branches[1])
-    graph = helper.make_graph(
-        [node], "branches",
-        [info("x", TensorProto.FLOAT, [4, 64]), info("flag", TensorProto.BOOL, [])],
-        [info("y", TensorProto.FLOAT, [4, 128])], [weight],
-    )  # fmt: skip
-    path = tmp_path / "m.onnx"
-    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
+    text = """branches (float[4,64] x, bool flag) => (float[4,128] y) {
+        y = If (flag) <
+            then_branch = then () => (float[4,128] a) { a = MatMul (x, w) },
+            else_branch = otherwise () => (float[4,128] b) { b = MatMul (x, w) }
+        >
+    }"""
+    path = saved(tmp_path / "m.onnx", model_of(text, weights={"w": np.ones((64, 128), np.float32)}))
     feeds = {"x": np.ones((4, 64), np.float32), "flag": np.asarray(True)}
     write_feeds(tmp_path / "feeds", feeds)
     refs = (FeedRef(name="0", path=str(tmp_path / "feeds")),)

@@ -13,7 +13,7 @@ import numpy as np
 import onnx
 import onnx.parser
 import pytest
-from onnx import TensorProto, helper, numpy_helper
+from onnx import TensorProto, helper
 
 from onnx_text import model_of, saved
 from ortune.experiment.watcher import Watcher
@@ -37,18 +37,15 @@ def dense(
     path: Path, names: tuple[str, str] = ("x", "y"), *, scale: float = 1.0, ir_inputs: bool = False
 ) -> Path:
     """Two inputs of one shape into a matrix product; the same numbers under any names."""
-    weight = numpy_helper.from_array(np.eye(96, dtype=np.float32) * scale, "w")
-    inputs = [helper.make_tensor_value_info(n, TensorProto.FLOAT, [8, 96]) for n in names]
-    if ir_inputs:
-        inputs.append(helper.make_tensor_value_info("w", TensorProto.FLOAT, [96, 96]))
-    nodes = [
-        helper.make_node("Sub", [names[0], names[1]], ["d"]),
-        helper.make_node("MatMul", ["d", "w"], ["out"]),
-    ]
-    outputs = [helper.make_tensor_value_info("out", TensorProto.FLOAT, [8, 96])]
-    graph = helper.make_graph(nodes, "dense", inputs, outputs, [weight])
-    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=7), path)
-    return path
+    one, other = names
+    fed = ", float[96,96] w" if ir_inputs else ""
+    text = f"""dense (float[8,96] {one}, float[8,96] {other}{fed}) => (float[8,96] out) {{
+        d = Sub ({one}, {other})
+        out = MatMul (d, w)
+    }}"""
+    return saved(
+        path, model_of(text, 13, {"w": np.eye(96, dtype=np.float32) * np.float32(scale)}, ir_version=7)
+    )
 
 
 def compare(folder: Path, *words: str) -> tuple[int, dict[str, Any], str]:

@@ -17,6 +17,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 import simulated_machine
+from onnx_text import model_of, saved
 from ortune import records, rules
 from ortune.records import QuantizeResult
 from simulated_machine import Lab, measuring_on
@@ -243,16 +244,7 @@ def test_invented_inputs_are_not_final(tmp_path: Path) -> None:
 
 
 def test_a_model_without_layers_is_refused_with_the_reason(tmp_path: Path) -> None:
-    graph = helper.make_graph(
-        [helper.make_node("Relu", ["x"], ["y"])],
-        "plain",
-        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [8])],
-        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [8])],
-    )
-    onnx.save(
-        helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8),
-        tmp_path / "m.onnx",
-    )
+    saved(tmp_path / "m.onnx", model_of("plain (float[8] x) => (float[8] y) { y = Relu (x) }"))
     code, _, said = quantize(tmp_path, "--budget", "60s")
     assert code == 2
     assert "has constant float32 weights" in said
