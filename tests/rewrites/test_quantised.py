@@ -208,13 +208,13 @@ def test_weights_in_constant_nodes_count(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("text", ["dynamic-int8", "static-int8"])
 def test_products_that_only_branches_hold_are_named(text: str, tmp_path: Path) -> None:
-    text = """branches (float[4,64] x, bool flag) => (float[4,128] y) {
+    branches = """branches (float[4,64] x, bool flag) => (float[4,128] y) {
         y = If (flag) <
             then_branch = then () => (float[4,128] a) { a = MatMul (x, w) },
             else_branch = otherwise () => (float[4,128] b) { b = MatMul (x, w) }
         >
     }"""
-    path = saved(tmp_path / "m.onnx", model_of(text, weights={"w": np.ones((64, 128), np.float32)}))
+    path = saved(tmp_path / "m.onnx", model_of(branches, weights={"w": np.ones((64, 128), np.float32)}))
     feeds = {"x": np.ones((4, 64), np.float32), "flag": np.asarray(True)}
     write_feeds(tmp_path / "feeds", feeds)
     refs = (FeedRef(name="0", path=str(tmp_path / "feeds")),)
