@@ -12,8 +12,11 @@ onnxruntime-web 1.16.3 has: FOLDER is where ``npm install onnxruntime-web@1.16.3
 
 The nodes are those of onnx's own backend tests, some a kind of operator: as they are, with all inputs but the first
 constant, in other element types, with an open size, and with QDQ nodes around them; and a Cast of each element type to
-each other. XNNPACK is also asked about an activation behind a node that may take it up. No model that the table is
-judged by is among them.
+each other. XNNPACK is also asked about an activation behind a node that may take it up, the others about a
+LayerNormalization as layers have it. No model that the table is judged by is among them.
+
+Where QNN fails to compile a node, as its emulator does for want of memory, what it said of the node before is its
+answer.
 """
 
 from __future__ import annotations
@@ -51,18 +54,16 @@ TIMEOUT_S = 300
 
 ASK = """
 import json, sys
-sys.path.insert(0, sys.argv[1])
-import onnxruntime as ort, plugins
+sys.path.append(sys.argv[1])  # last: it has a platform of its own
+import onnxruntime as ort
+from worker import placement, plugins
 provider, options = json.loads(sys.argv[2])
 for line in sys.stdin:
     session = ort.SessionOptions()
     session.log_severity_level = 4
-    session.add_session_config_entry("session.record_ep_graph_assignment_info", "1")
     plugins.attach(ort, session, provider, options)
     try:
-        made = ort.InferenceSession(line.strip(), session)
-        parts = made.get_provider_graph_assignment_info()
-        nodes = [(n.op_type, n.name, part.ep_name) for part in parts for n in part.get_nodes()]
+        nodes, _ = placement.nodes_of(ort, line.strip(), session, {}, provider)
     except Exception as error:
         nodes = None
     print(json.dumps([line.strip(), nodes]), flush=True)
@@ -179,6 +180,21 @@ def casts(opset: int) -> Iterator[Probe]:
             opsets = [helper.make_opsetid("", opset)]
             model = helper.make_model(graph, opset_imports=opsets, ir_version=IR_VERSION)
             yield Probe(operator="Cast", kind=f"{before} to {after}", rank=2, form="fed", model=model)
+
+
+def layers(opset: int) -> Iterator[Probe]:
+    """A LayerNormalization as a layer has it: onnx's tests ask it for its mean and deviation too."""
+    for sizes in ("2,8", "1,2,8", "1,2,2,8"):
+        model = onnx.parser.parse_model(
+            f'<ir_version: {IR_VERSION}, opset_import: ["" : {opset}]> g (float[{sizes}] x) => (float[{sizes}] y) '
+            f"<float[8] w = {{{','.join('1' * 8)}}}, float[8] b = {{{','.join('0' * 8)}}}> "
+            "{ y = LayerNormalization (x, w, b) }"
+        )
+        rank = sizes.count(",") + 1
+        yield Probe(operator="LayerNormalization", kind="float", rank=rank, form="constant", model=model)
+        yield Probe(
+            operator="LayerNormalization", kind="qdq", rank=rank, form="constant", model=_quantized(model)
+        )
 
 
 FIRST = {
@@ -305,7 +321,7 @@ def asked(python: str, name: str, models: list[Path]) -> dict[str, Any]:
         command = (
             ["node", "-e", ASK_WEB, python]
             if name == "xnnpack"
-            else [python, "-c", ASK, str(ROOT / "src" / "ortune" / "worker"), json.dumps(PROVIDERS[name])]
+            else [python, "-c", ASK, str(ROOT / "src" / "ortune"), json.dumps(PROVIDERS[name])]
         )
         try:
             lines = subprocess.run(
@@ -328,7 +344,7 @@ def main() -> None:
     most_cases = int(sys.argv[3]) if len(sys.argv) > 3 else MOST_CASES
     only = sys.argv[4].split(",") if len(sys.argv) > 4 else []
     opset = OPSETS[name]
-    more = kernels(opset) if name == "xnnpack" else ()
+    more = kernels(opset) if name == "xnnpack" else layers(opset)
     with tempfile.TemporaryDirectory() as folder:
         given: dict[str, Probe] = {}
         for number, probe in enumerate((*probes(most_cases, opset), *casts(opset), *more)):

@@ -97,13 +97,31 @@ def test_the_android_bench_runs_and_its_result_is_read(tmp_path: Path) -> None:
 
 def test_the_gradle_project_is_whole(tmp_path: Path) -> None:
     files = dict(phone.benches(matrix("cpu", "qnn"), "1.31.0"))
-    assert "onnxruntime-android-qnn:1.31.0" in files["android/build.gradle"]
     assert "namespace 'ortune.bench'" in files["android/build.gradle"]
     assert "useAndroidX=true" in files["android/gradle.properties"]
     assert "libcdsprpc.so" in files[f"{phone.TESTS}/AndroidManifest.xml"]
     assert "apple/Bench.swift" not in files
-    nnapi = dict(phone.benches(matrix("cpu", "nnapi"), "1.31.0"))
-    assert "onnxruntime-android:1.31.0" in nnapi["android/build.gradle"]
+
+
+@pytest.mark.parametrize(
+    ("provider", "written_by", "dependency"),
+    [
+        ("nnapi", "1.31.0", "onnxruntime-android:1.31.0"),
+        ("nnapi", "1.24.4", "onnxruntime-android:[1.24.3,1.24.4]"),
+        ("nnapi", "1.17.1", "onnxruntime-android:1.18.0"),
+        ("nnapi", "1.99.0", "onnxruntime-android:[1.31.0,1.99.0]"),
+        ("qnn", "1.29.0", "onnxruntime-android-qnn:1.29.0"),
+        ("qnn", "1.32.0", "onnxruntime-android-qnn:[1.29.0,1.32.0]"),
+        ("qnn", "1.33.0.dev20261101", "onnxruntime-android-qnn:[1.29.0,1.33.0]"),
+        ("qnn", "1.19.2", "onnxruntime-android-qnn:1.20.0"),
+    ],
+)
+def test_gradle_is_given_a_package_that_exists(provider: str, written_by: str, dependency: str) -> None:
+    """Not every release of ONNX Runtime is on Maven Central: of a range, Gradle takes the newest that is."""
+    files = dict(phone.benches(matrix("cpu", provider), written_by))
+    gradle = files["android/build.gradle"]
+    assert f"androidTestImplementation 'com.microsoft.onnxruntime:{dependency}'" in gradle
+    assert f"onnxruntime {written_by}" in gradle and f"onnxruntime {written_by}" in files["android/README.md"]
 
 
 def test_gradlew_runs_the_pinned_gradle_and_no_other(tmp_path: Path) -> None:

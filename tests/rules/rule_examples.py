@@ -347,6 +347,11 @@ EXAMPLES = {
         ),
         good=lambda _: Facts(nonfinite=[NonFiniteOutput(name="y", n_elements=8, nonfinite_reference=3)]),
     ),
+    "MOB009": Example(
+        bad=lambda folder: replace(set_to(folder, coreml_format="mlprogram"), target="coreml"),
+        where=("product",),
+        good=lambda folder: replace(plain(folder), target="coreml"),
+    ),
     "WEB018": Example(
         bad=lambda _: Facts(native=OutputDifference(ok=False, relative_l2=0.2, what="y differs by 0.2")),
         good=lambda _: Facts(native=OutputDifference(ok=True)),

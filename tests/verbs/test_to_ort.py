@@ -169,7 +169,7 @@ def test_an_aware_file_keeps_what_coreml_takes(here: Path) -> None:
     """CoreML takes no tensor with a dimension of 20,000: the convolution of it is fused for the CPU."""
     onnx.save(onnx.parser.parse_model(LINE), here / "m.onnx")
     text, _ = converted(here / "m.onnx", "--for", "coreml", "--aware")
-    assert "4 nodes that coreml takes" in text
+    assert "4 nodes that coreml takes" in text and "set ModelFormat=MLProgram" in text
     kinds = [node.op_type for node in open_model(here / "m.ort").ir.graph]
     assert kinds == ["Conv", "Relu", "GlobalAveragePool", "Reshape", "Expand", "FusedConv"]
     np.testing.assert_allclose(ran(here / "m.ort"), ran(here / "m.onnx"), rtol=1e-4, atol=1e-5)

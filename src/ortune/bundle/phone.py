@@ -10,6 +10,7 @@ import msgspec
 
 from ortune.bundle.languages import java, swift
 from ortune.bundle.languages._source import templates
+from ortune.knobs.versions import version
 from ortune.providers import CPU
 from ortune.providers.coreml import PROVIDER as COREML
 from ortune.providers.nnapi import PROVIDER as NNAPI
@@ -24,8 +25,19 @@ SETS = f"{TESTS}/assets"
 
 APPLE = (COREML.target, XNNPACK.target, CPU.target)
 ANDROID = (NNAPI.target, XNNPACK.target, QNN.target, CPU.target)
-_PACKAGES = {QNN.target: "com.microsoft.onnxruntime:onnxruntime-android-qnn"}
-_PACKAGE = "com.microsoft.onnxruntime:onnxruntime-android"
+_PLAIN = "com.microsoft.onnxruntime:onnxruntime-android"
+_WITH_QNN = "com.microsoft.onnxruntime:onnxruntime-android-qnn"
+_PUBLISHED = {
+    _PLAIN: (
+        "1.18.0", "1.19.0", "1.19.2", "1.20.0", "1.21.0", "1.21.1", "1.22.0", "1.23.0", "1.23.1", "1.23.2", "1.24.2",
+        "1.24.3", "1.25.0", "1.25.1", "1.26.0", "1.27.0", "1.29.0", "1.30.0", "1.31.0",
+    ),
+    _WITH_QNN: (
+        "1.20.0", "1.21.0", "1.21.1", "1.22.0", "1.23.0", "1.23.1", "1.23.2", "1.24.1", "1.24.2", "1.24.3", "1.25.0",
+        "1.25.1", "1.26.0", "1.27.0", "1.28.0", "1.29.0",
+    ),
+}  # fmt: skip
+"""Releases that are on Maven Central. Not every release of ONNX Runtime is: 1.24.4 has no Android package."""
 _SWIFT_KINDS = {
     "FLOAT": ".float", "INT8": ".int8", "UINT8": ".uInt8", "INT32": ".int32", "INT64": ".int64",
 }  # fmt: skip
@@ -72,14 +84,17 @@ def benches(matrix: Matrix, ort_version: str) -> Iterator[tuple[str, str]]:
                 f"{SOURCES}/{name}",
                 text.render(matrix=matrix, manifest=manifest, q=java.LANGUAGE.quote),
             )
-        package = next((_PACKAGES[name] for name in used if name in _PACKAGES), _PACKAGE)
-        gradle = env.get_template("phone/build.gradle.j2").render(package=f"{package}:{ort_version}")
+        package = _WITH_QNN if QNN.target in used else _PLAIN
+        release = _release(package, ort_version)
+        gradle = env.get_template("phone/build.gradle.j2").render(
+            package=f"{package}:{release}", written_by=ort_version
+        )
         yield "android/build.gradle", gradle
         yield "android/settings.gradle", env.get_template("phone/settings.gradle.j2").render()
         yield "android/gradle.properties", _PROPERTIES
         yield "android/gradle/wrapper/gradle-wrapper.properties", _WRAPPER
         yield GRADLEW, env.get_template("phone/gradlew.j2").render()
-        yield "android/README.md", env.get_template("phone/README.md.j2").render()
+        yield "android/README.md", env.get_template("phone/README.md.j2").render(written_by=ort_version)
         yield "android/src/main/AndroidManifest.xml", _MANIFEST
         yield f"{TESTS}/AndroidManifest.xml", _TEST_MANIFEST
     if used <= {*APPLE} and all(value.type in _SWIFT_KINDS for value in matrix.inputs):
@@ -88,3 +103,16 @@ def benches(matrix: Matrix, ort_version: str) -> Iterator[tuple[str, str]]:
             "apple/Bench.swift",
             swift_text.render(matrix=matrix, manifest=manifest, q=swift.LANGUAGE.quote, kinds=_SWIFT_KINDS),
         )
+
+
+def _release(package: str, ort_version: str) -> str:
+    """The package's release: that which wrote the files, or else the newest published one before it.
+
+    Gradle takes the newest of a range that exists, so a release that is not known to be published does no harm.
+    """
+    numbers = version(ort_version)
+    own = ".".join(map(str, numbers))
+    older = [each for each in _PUBLISHED[package] if version(each) <= numbers]
+    if not older:
+        return _PUBLISHED[package][0]  # newer ones read older files
+    return own if older[-1] == own else f"[{older[-1]},{own}]"

@@ -10,14 +10,17 @@ from __future__ import annotations
 from functools import cache
 
 import msgspec
+import numpy as np
 import onnx_ir as ir
 
-from ortune.model.graphs import type_name
+from ortune.graph.constants import constant
+from ortune.model.graphs import op_set, type_name
 from ortune.partitions.facts import Check, NodeFacts, reason
 from ortune.partitions.tables import FOLDER
 from ortune.providers.qnn import PROVIDER as QNN
 from ortune.providers.webgpu import PROVIDER as WEBGPU
 
+_WEIGHTED = op_set("Conv ConvTranspose Gemm MatMul")
 _USUAL = {"float32": "float", "float64": "double"}
 """Names of element types as ONNX's own tests have them."""
 
@@ -53,6 +56,22 @@ def answers(name: str) -> Answers:
 def check_qnn(node: NodeFacts) -> Check:
     """What QNN's HTP takes."""
     yield from check_answers(node, answers(QNN.target))
+    if node.quantized and node.node.op_type in _WEIGHTED:
+        yield from _weights(node)
+
+
+def _weights(node: NodeFacts) -> Check:
+    """Which quantized weights QNN's emulator took, with activations of 8 and 16 bits."""
+    before = node.unit.dequantized.get(1)
+    if before is None:
+        return
+    scale, zero = constant(before.inputs[1]), constant(before.inputs[2]) if len(before.inputs) > 2 else None
+    if scale is not None and scale.size != 1:
+        yield None if node.dtype(1) == ir.DataType.INT8 else reason("quantized-form", "unsigned per-channel")
+        asymmetric = zero is not None and bool(np.any(zero))
+        yield reason("quantized-form", "asymmetric per-channel") if asymmetric else None
+    mixed = (node.dtype(0), node.dtype(1)) == (ir.DataType.INT16, ir.DataType.UINT8)
+    yield reason("quantized-form", "int16 activations with uint8 weights") if mixed else None
 
 
 def check_webgpu(node: NodeFacts) -> Check:

@@ -111,6 +111,8 @@ class ProviderAgreement(Record, frozen=True, kw_only=True):
         differing: Nodes that only one of the two supports, by operator: "+" if the provider supports more.
         n_removed: Further nodes that ONNX Runtime removes before the provider runs any, such as Transposes that cancel
             out.
+        not_compiled: Why the provider did not compile the model; its validation of each node was compared instead. ""
+            if it did compile it.
     """
 
     asked: str
@@ -118,6 +120,7 @@ class ProviderAgreement(Record, frozen=True, kw_only=True):
     n_equal: int
     differing: dict[str, int] = {}
     n_removed: int = 0
+    not_compiled: str = ""
 
 
 class ProviderPartition(Record, frozen=True, kw_only=True):

@@ -22,6 +22,9 @@ from ortune.report.set_words import OWN, counted, times
 
 MOST_CHANGES = 12
 MOST_NAMES = 3
+IN_PROGRAM = (
+    "set ModelFormat=MLProgram: the provider-aware file keeps the nodes that CoreML supports in this format"
+)
 
 
 def about(file: OrtFile) -> list[tuple[str, str]]:

@@ -55,6 +55,10 @@ NNAPI_IS_OLD = (
     "NNAPI is deprecated since Android 15. For new apps use QNN on Qualcomm NPUs, and XNNPACK or the CPU provider "
     "elsewhere."
 )
+_IN_FLOAT16 = (
+    "CoreML: convert to float16 for the Neural Engine (rewrite float32-to-float16); a float32 MLProgram runs on GPU "
+    "and CPU only"
+)
 FIXING = "fixed-dimensions"
 SHOWN_OPERATORS, SHOWN_REGIONS, SHOWN_LEFT = 4, 12, 10
 
@@ -66,8 +70,18 @@ def best(providers: Sequence[ProviderPartition]) -> PartitionVerdict:
 
 
 def headline(providers: Sequence[ProviderPartition]) -> str:
-    """The answer in one sentence."""
-    return "; ".join(f"{NAMES[provider.provider]} {_taken(_shown(provider))}" for provider in providers)
+    """The answer in one sentence: the first provider that supports a node in full, the others as numbers."""
+    shown = [(NAMES[provider.provider], _shown(provider)) for provider in providers]
+    taking = [
+        f"{name} {_taken(state)}"
+        if not number
+        else f"{name} {percent(state.work_ratio, 0)} in {state.regions}"
+        for number, (name, state) in enumerate(each for each in shown if each[1].regions)
+    ]
+    none = [name for name, state in shown if not state.regions]
+    parts = [", ".join(taking)] if taking else []
+    parts += [f"{' and '.join(none)} {'supports' if len(none) == 1 else 'support'} no node"] if none else []
+    return "; ".join(parts)
 
 
 def _shown(provider: ProviderPartition) -> PartitionState:
@@ -177,7 +191,9 @@ def _formats(providers: Sequence[ProviderPartition]) -> list[str]:
         network.regions,
     )
     if better:
-        return ["CoreML: set ModelFormat=MLProgram; the provider's default is NeuralNetwork"]
+        lines = ["CoreML: set ModelFormat=MLProgram; the provider's default is NeuralNetwork"]
+        # NeuralNetwork takes no node of a float16 model.
+        return [*lines, *([_IN_FLOAT16] if network.regions else [])]
     return ["CoreML: keep the default ModelFormat=NeuralNetwork; MLProgram makes more regions"]
 
 
@@ -228,7 +244,14 @@ def _agreement(agreed: ProviderAgreement) -> str:
     text += f": not on {', '.join(parts)}" if parts else ""
     if agreed.n_removed:
         text += f"; ONNX Runtime removed {_counted(agreed.n_removed, 'node')} before"
+    if agreed.not_compiled:
+        text += f"; it validated each node, then failed to compile them: {_first_line(agreed.not_compiled)}"
     return text
+
+
+def _first_line(text: str) -> str:
+    """What went wrong, without ONNX Runtime's marks before it."""
+    return text.strip().partition("\n")[0].rpartition(" : ")[2]
 
 
 def _splits(costliest: CostliestOperator, *, split: bool) -> str:

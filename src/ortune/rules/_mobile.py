@@ -2,23 +2,33 @@
 
 from __future__ import annotations
 
+from ortune.knobs.coreml.coreml_format import KNOB as FORMAT
 from ortune.partitions.partition import Partition, partition
 from ortune.partitions.support import Format, find
 from ortune.providers.coreml import NETWORK
 from ortune.providers.coreml import PROVIDER as COREML
 from ortune.providers.nnapi import PROVIDER as NNAPI
+from ortune.providers.qnn import PROVIDER as QNN
+from ortune.providers.xnnpack import PROVIDER as XNNPACK
 from ortune.rules._providers import options_of
 from ortune.rules.facts import Facts
 
-PROGRAM = "MLProgram"
+ACCELERATORS = (NNAPI.target, COREML.target, QNN.target)
+"""Targets whose provider copies tensors from the CPU and back."""
+PHONES = (*ACCELERATORS, XNNPACK.target)
+
+
+def in_program(facts: Facts) -> bool:
+    """Whether CoreML gets models in the format MLProgram."""
+    option, setting = options_of(facts, COREML.name).get(FORMAT.key), facts.plan.settings.get(FORMAT.name)
+    return option == "MLProgram" or setting == "mlprogram"
 
 
 def format_of(facts: Facts) -> Format | None:
-    """The form in which the target's provider takes models; None for targets that are no phone's alone."""
-    if facts.target not in (NNAPI.target, COREML.target):
+    """The form in which the target's provider takes models; None for targets that are not on phones."""
+    if facts.target not in PHONES:
         return None
-    program = options_of(facts, COREML.name).get("ModelFormat") == PROGRAM
-    return find(NETWORK if facts.target == COREML.target and not program else facts.target)
+    return find(NETWORK if facts.target == COREML.target and not in_program(facts) else facts.target)
 
 
 def partition_of(facts: Facts) -> Partition | None:

@@ -23,6 +23,7 @@ from ortune.ort_format.convert import CONFIG, convert, require_convertible
 from ortune.ort_format.places import Choice, Place
 from ortune.partitions import support
 from ortune.partitions.partition import partition
+from ortune.providers.coreml import PROVIDER as COREML
 from ortune.records import (
     ConvertResult,
     Envelope,
@@ -180,11 +181,9 @@ class _Run:
             if not worst.ok:
                 return self._envelope("wrong-output", record=made[0][1], outputs=worst)
             sets.deliver(folder, goal)
-        result = self._result(record=made[0][1], outputs=worst, place=goal)
-        result = msgspec.structs.replace(
-            result, ort_files=tuple(record for _, record in made), matrix=description
-        )
-        return self._document(result, "written")
+        records = tuple(record for _, record in made)
+        result = self._result(record=records[0], outputs=worst, place=goal, files=records)
+        return self._document(msgspec.structs.replace(result, matrix=description), "written")
 
     def _add_benches(self, description: Matrix, folder: Path) -> None:
         for name, text in phone.benches(description, self.baseline.side.runtime.ort_version):
@@ -207,8 +206,12 @@ class _Run:
         record: OrtConversion | None = None,
         outputs: OutputDifference | None = None,
         place: Path | None = None,
+        files: tuple[OrtConversion, ...] = (),
     ) -> ConvertResult:
         runtime = self.baseline.side.runtime
+        notes = [*self.baseline.notes, self.choice.place.note]
+        if self.choice.place.target == COREML.target and any(each.aware for each in (record, *files) if each):
+            notes.append(ort_format_words.IN_PROGRAM)
         return ConvertResult(
             source=self.wish.source,
             kind="ONNX",
@@ -218,7 +221,8 @@ class _Run:
             path=str(place or ""),
             ort=record,
             outputs=outputs,
-            notes=tuple(filter(None, (*self.baseline.notes, self.choice.place.note))),
+            ort_files=files,
+            notes=tuple(filter(None, notes)),
         )
 
     def _envelope(

@@ -136,7 +136,8 @@ class _Models:
         except ToolFailed as failure:
             self.notes.append(partition_words.not_asked(found.format.name, failure.what))
             return None
-        places = {_AGAIN.sub("", name): place for _, name, place in json.loads(answer.read_text())}
+        told = json.loads(answer.read_text())
+        places = {_AGAIN.sub("", name): place for _, name, place in told["nodes"]}
         nodes = [node for unit in found.wiring.units for node in unit.nodes]
         asked = [node for node in nodes if names[node] in places]
         ours = found.taken
@@ -149,6 +150,7 @@ class _Models:
             n_equal=len(asked) - differing.total(),
             differing=dict(differing.most_common()),
             n_removed=len(nodes) - len(asked),
+            not_compiled=told["not_compiled"],
         )
 
     def candidates(self, model: ir.Model, target: str) -> Candidates:

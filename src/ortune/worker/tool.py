@@ -9,7 +9,7 @@ import json
 import os
 from typing import Any, Callable, Dict
 
-from . import channels, failures, protocol
+from . import channels, failures, placement, protocol
 from . import main as trial
 from .protocol import Link, Stop
 
@@ -129,23 +129,6 @@ def _graphs(ort: Any, request: Dict[str, Any]) -> str:
     return "Saved %d graphs as onnxruntime %s optimises them." % (len(models), ort.__version__)
 
 
-def _placement(ort: Any, request: Dict[str, Any]) -> str:
-    """Writes which provider ONNX Runtime gives each node to: operator, name and provider, as JSON."""
-    settings = channels.apply(ort, request["applied"])
-    settings.session.add_session_config_entry("session.record_ep_graph_assignment_info", "1")
-    arguments = channels.session_arguments(ort, settings, request["providers"])
-    session = ort.InferenceSession(request["model"], settings.session, **arguments)
-    read = getattr(session, trial.PLACEMENT, None)
-    if read is None:
-        raise Stop(
-            "unsupported", "onnxruntime %s does not report the provider of each node" % ort.__version__
-        )
-    nodes = [[n.op_type, n.name, part.ep_name] for part in read() for n in part.get_nodes()]
-    with open(request["output"], "w", encoding="utf-8") as file:
-        json.dump(nodes, file)
-    return "Asked onnxruntime %s where %d nodes run." % (ort.__version__, len(nodes))
-
-
 def _peaks(ort: Any, request: Dict[str, Any]) -> str:
     """What the machine can do at most; see ``peaks``, which imports numpy."""
     from . import peaks
@@ -216,7 +199,7 @@ TASKS: Dict[str, Callable[[Any, Dict[str, Any]], str]] = {
     "optimize": _optimize,
     "graphs": _graphs,
     "levels": _levels,
-    "placement": _placement,
+    "placement": placement.ask,
     "peaks": _peaks,
     "quantize-dynamic": _quantize("dynamic"),
     "quantize-static": _quantize("static"),

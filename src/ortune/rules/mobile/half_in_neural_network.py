@@ -18,8 +18,7 @@ import onnx_ir as ir
 from ortune.partitions.partition import Partition
 from ortune.providers.coreml import PROVIDER as COREML
 from ortune.records import Finding
-from ortune.rules._mobile import PROGRAM, partition_of
-from ortune.rules._providers import options_of
+from ortune.rules._mobile import in_program, partition_of
 from ortune.rules._words import counted, name_of
 from ortune.rules.facts import Facts
 
@@ -45,7 +44,7 @@ floats (float[1,8] x) => (float[1,8] y)
 
 def find(facts: Facts) -> Iterator[Finding]:
     """Nodes that are left because they are of float16."""
-    if facts.target != COREML.target or options_of(facts, COREML.name).get("ModelFormat") == PROGRAM:
+    if facts.target != COREML.target or in_program(facts):
         return
     partition = partition_of(facts)
     if partition is None:

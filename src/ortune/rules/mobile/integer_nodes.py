@@ -1,6 +1,6 @@
 """Nodes compute with integers that the accelerator lacks.
 
-What it is: nodes on int64 or int32 tensors, whose operators the execution provider supports only for float: shape
+What it is: nodes on int64 or int32 tensors, whose operators NNAPI, CoreML or QNN supports only for other types: shape
     arithmetic, indices, masks.
 Why it costs: such a node stays on the CPU, and splits the model where it is between nodes that are taken.
 Evidence: element types in the file, before any optimisation, and the provider's demands on them.
@@ -12,17 +12,20 @@ References: microsoft/onnxruntime#12654; NNAPI execution provider, supported ope
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from ortune.providers.nnapi import PROVIDER as NNAPI
 from ortune.records import Finding
-from ortune.rules._mobile import partition_of
+from ortune.rules._mobile import ACCELERATORS, partition_of
 from ortune.rules._words import counted, name_of
 from ortune.rules.facts import Facts
 
 CODE = "MOB004"
 TIER = "preview"
 TARGET = NNAPI.target
+
+_INTEGERS = re.compile(r"\bint(32|64)\b")
 
 BAD = """
 <ir_version: 8, opset_import: ["" : 17]>
@@ -42,13 +45,13 @@ floats (float[1,8] x) => (float[1,8] y)
 
 def find(facts: Facts) -> Iterator[Finding]:
     """Nodes that are left for the type of their integers alone."""
-    partition = partition_of(facts)
+    partition = partition_of(facts) if facts.target in ACCELERATORS else None
     if partition is None:
         return
     nodes = [
         node
         for node, why in partition.left.items()
-        if why.code == "element-type" and why.detail.endswith(("int64", "int32"))
+        if why.code in ("element-type", "refused") and _INTEGERS.search(why.detail)
     ]
     if nodes:
         yield Finding(

@@ -1,7 +1,7 @@
 """The model needs more memory than a phone gives one app.
 
-What it is: weights and the tensors of the largest node together are above 1.5 GiB, where the target is a phone's
-    accelerator.
+What it is: weights and the tensors of the largest node together are above 1.5 GiB, where the target is a provider of
+    phones: NNAPI, CoreML, QNN or XNNPACK.
 Why it costs: an app that takes more is ended by the system (jetsam, the low-memory killer), at the latest when the
     provider makes its own copy of the weights.
 Evidence: sizes of the weights, and of inputs and outputs of each node where their shapes are known.

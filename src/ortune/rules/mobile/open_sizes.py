@@ -1,8 +1,8 @@
 """Inputs have dynamic dimensions, but the accelerator needs fixed sizes.
 
-What it is: inputs with dynamic dimensions, on NNAPI, Core ML, QNN or WebNN.
+What it is: inputs with dynamic dimensions, on NNAPI, Core ML, QNN or WebNN, and on XNNPACK for all but the batch.
 Why it costs: these providers leave nodes with unknown shapes to the CPU, and the graph splits into many parts with
-    copies between them.
+    copies between them. XNNPACK leaves them to ONNX Runtime's own CPU kernels.
 Evidence: the declared shapes of inputs.
 Fix and its safety: advice: the rewrite fixed-dimensions with the sizes in use; the model then rejects all others. In a
     browser, freeDimensionOverrides does the same.
@@ -15,7 +15,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ortune.providers.nnapi import PROVIDER as NNAPI
+from ortune.providers.xnnpack import PROVIDER as XNNPACK
 from ortune.records import Finding
+from ortune.rules._mobile import partition_of
 from ortune.rules._providers import open_inputs
 from ortune.rules._words import listed, plural
 from ortune.rules.facts import Facts
@@ -42,14 +44,25 @@ fixed (float[1,8] x) => (float[1,8] y)
 
 def find(facts: Facts) -> Iterator[Finding]:
     """In the inputs that are fed."""
-    if facts.model is None or not facts.provider.fixed_sizes:
+    if facts.model is None or not (facts.provider.fixed_sizes or facts.target == XNNPACK.target):
         return
     names = open_inputs(facts)
-    if names:
+    if names and (facts.provider.fixed_sizes or _leaves_open(facts)):
+        so = (
+            "the accelerator leaves nodes to the CPU"
+            if facts.provider.fixed_sizes
+            else "XNNPACK leaves nodes to ONNX Runtime's kernels"
+        )
         yield Finding(
             code=CODE,
             what=f"{len(names)} {plural(len(names), 'input')} {'has' if len(names) == 1 else 'have'} dynamic "
-            f"dimensions, so the accelerator leaves nodes to the CPU: {listed(names)}",
+            f"dimensions, so {so}: {listed(names)}",
             where=names,
             fix="fix the dimensions with the rewrite fixed-dimensions",
         )
+
+
+def _leaves_open(facts: Facts) -> bool:
+    """Whether the provider leaves a node because a size of it is open: XNNPACK takes an open batch."""
+    partition = partition_of(facts)
+    return partition is not None and any(why.code == "dynamic-shape" for why in partition.left.values())

@@ -1,11 +1,14 @@
 """The quantized form is one that the accelerator does not take.
 
 What it is: QDQ nodes in a form that the execution provider refuses. NNAPI takes unsigned activations, one scale a
-    tensor, and for the weights of a Conv one scale a channel with zero points of zero; CoreML takes no QDQ nodes.
-Why it costs: the quantized nodes stay on the CPU, and each splits the model.
+    tensor, and for the weights of a Conv one scale a channel with zero points of zero. QNN takes one scale a channel
+    for signed weights with zero points of zero alone, and no unsigned weights beside int16 activations. XNNPACK takes
+    activations and weights of one type, with one scale a channel for signed ones alone. CoreML takes no QDQ nodes.
+Why it costs: the quantized nodes stay on the CPU, and each splits the model. With onnxruntime-qnn 2.7 a Conv in such a
+    form makes session creation fail.
 Evidence: types, scales and zero points of the QDQ nodes in the file, before any optimisation.
-Fix and its safety: advice: quantize with unsigned 8-bit activations and symmetric weights for NNAPI; give CoreML the
-    float32 model.
+Fix and its safety: advice: quantize with unsigned 8-bit activations and symmetric weights for NNAPI, with symmetric
+    int8 weights for QNN, with signed activations and weights for XNNPACK; give CoreML the float model.
 Example: ``ortune partition model-int8.onnx --for nnapi``
 References: NNAPI execution provider, "helper.cc"; ONNX Runtime documentation, "Quantization on mobile".
 """
@@ -14,8 +17,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ortune.graph.nodes import is_op
+from ortune.providers.coreml import PROVIDER as COREML
 from ortune.providers.nnapi import PROVIDER as NNAPI
-from ortune.records import Finding
+from ortune.providers.qnn import PROVIDER as QNN
+from ortune.providers.xnnpack import PROVIDER as XNNPACK
+from ortune.records import Finding, NodeReason
 from ortune.rules._mobile import partition_of
 from ortune.rules._words import counted, name_of
 from ortune.rules.facts import Facts
@@ -42,6 +49,15 @@ _NAMES = ("first", "second", "third", "fourth", "fifth", "sixth")
 BAD = _TEXT.format(kind="int8", zero=0, **{name: f"[bad_{name}] " for name in _NAMES})
 GOOD = _TEXT.format(kind="uint8", zero=128, **dict.fromkeys(_NAMES, ""))
 
+_FORMS = ("quantized-form", "element-type", "refused")
+"""Reasons that are about types, scales and zero points; others would hold for float32 too."""
+_FIX = {
+    NNAPI.target: "quantize with unsigned 8-bit activations and symmetric weights",
+    COREML.target: "give CoreML the float model",
+    QNN.target: "quantize with symmetric int8 weights",
+    XNNPACK.target: "quantize with signed 8-bit activations and weights",
+}
+
 
 def find(facts: Facts) -> Iterator[Finding]:
     """QDQ nodes, and what is quantized by them, that are left."""
@@ -49,16 +65,21 @@ def find(facts: Facts) -> Iterator[Finding]:
     if partition is None:
         return
     quantized = {node for unit in partition.wiring.units if unit.quantizers for node in unit.nodes}
-    alone = {
-        unit.target
-        for unit in partition.wiring.units
-        if unit.target.op_type in ("QuantizeLinear", "DequantizeLinear")
-    }
-    nodes = [node for node in partition.left if node in quantized | alone]
+    nodes = [
+        node
+        for node, why in partition.left.items()
+        if (why.code in _FORMS and node in quantized)
+        or (is_op(node, "QuantizeLinear", "DequantizeLinear") and _alone(facts.target, why))
+    ]
     if nodes:
         yield Finding(
             code=CODE,
             what=f"{facts.provider.target} does not support this form of quantization: {counted(nodes)}",
             where=tuple(map(name_of, nodes)),
-            fix="quantize with unsigned activations and symmetric weights for NNAPI; give CoreML the float32 model",
+            fix=_FIX[facts.target],
         )
+
+
+def _alone(target: str, why: NodeReason) -> bool:
+    """Whether a provider leaves a QDQ node that belongs to no other for its form; QNN and XNNPACK take none."""
+    return target == COREML.target or (target == NNAPI.target and why.code in (*_FORMS, "not-constant"))

@@ -1,7 +1,7 @@
 """Operators split the model into many regions of the accelerator.
 
-What it is: the execution provider of a phone takes the model in three or more regions, with nodes between that it
-    leaves to the CPU.
+What it is: NNAPI, CoreML or QNN takes the model in three or more regions, with nodes between that it leaves to the CPU.
+    XNNPACK has CPU kernels itself, so its regions need no copies.
 Why it costs: every boundary copies tensors between accelerator and CPU, and transfers control. With many small regions,
     that takes longer than running everything on the CPU.
 Evidence: the operators and demands of the provider, and the regions that ONNX Runtime's partitioner makes of the graph
@@ -18,7 +18,7 @@ from collections.abc import Iterator
 
 from ortune.providers.nnapi import PROVIDER as NNAPI
 from ortune.records import Finding
-from ortune.rules._mobile import partition_of
+from ortune.rules._mobile import ACCELERATORS, partition_of
 from ortune.rules._words import counted, name_of
 from ortune.rules.facts import Facts
 
@@ -53,7 +53,7 @@ whole (float[1,8] x) => (float[1,8] y)
 
 def find(facts: Facts) -> Iterator[Finding]:
     """From the provider's operators and demands."""
-    partition = partition_of(facts)
+    partition = partition_of(facts) if facts.target in ACCELERATORS else None
     if partition is None or len(partition.regions) <= _MOST:
         return
     left = list(partition.left)
