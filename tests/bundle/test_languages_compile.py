@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -47,6 +48,27 @@ def test_cpp_knows_its_runtime_and_its_allocator(tmp_path: Path) -> None:
     library = platform.allocator_library("mimalloc")
     if library is not None:
         assert said("env", f"LD_PRELOAD={library}", *made.command).splitlines()[0] == "0"
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_getaffinity"), reason="no thread can be pinned here")
+def test_threads_of_the_program_run_the_work_on_their_cpus_and_are_joined(tmp_path: Path) -> None:
+    allowed = sorted(os.sched_getaffinity(0))
+    pinned = emitted({"intra_op_thread_affinities": str(allowed[0] + 1)})["load.cpp"]  # counted from 1
+    pool = emitted({"global_thread_pool": 2})["load.cpp"]
+    body = [
+        "OrtThreadWorkerFn work = [](void* seen) { "
+        "sched_getaffinity(0, sizeof(cpu_set_t), static_cast<cpu_set_t*>(seen)); };"
+    ]
+    for number in range(2):
+        body += [
+            f"cpu_set_t seen{number};",
+            f"const auto hooks{number} = p{number}::own_threads();",
+            f"hooks{number}.join(hooks{number}.create(hooks{number}.options, work, &seen{number}));",
+            f'std::cout << CPU_COUNT(&seen{number}) << CPU_ISSET({allowed[0]}, &seen{number}) << "\\n";',
+        ]
+    made = cpp(tmp_path, [pinned, pool], body)
+    assert made.problem == ""
+    assert said(*made.command).split() == ["11", f"{len(allowed)}1"]
 
 
 def test_java_makes_its_pool_once_and_keeps_operators_loaded(tmp_path: Path) -> None:

@@ -260,6 +260,16 @@ def test_an_environment_is_used_as_it_is(cache: Path) -> None:
     assert not cache.exists()
 
 
+def test_a_provider_that_another_runtime_has_is_said_to_be_there() -> None:
+    made_runtimes.require("openvino")
+    report = find_target("openvino").discover(probe(sys.executable))
+    assert not report.usable
+    assert (report.why, report.do) == (
+        "not in this build, but in the runtime openvino",
+        "add --runtime openvino",
+    )
+
+
 def test_who_lacks_a_provider_is_told_of_the_runtime_that_has_it() -> None:
     made_runtimes.require("qnn")
     with pytest.raises(MeasurementError, match="fell back to CPUExecutionProvider") as caught:

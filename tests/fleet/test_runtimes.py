@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import os
+import platform
 import subprocess
 import sys
 from pathlib import Path
@@ -15,6 +16,7 @@ import pytest
 from ortune import targets
 from ortune.errors import RuntimeNotFound
 from ortune.fleet import probe_script, runtimes
+from ortune.fleet.here import lacking
 from ortune.fleet.probe import ask, use
 from ortune.targets.inventory import report as report_of
 
@@ -270,8 +272,19 @@ def test_the_probes_model_is_valid():
         ("coreml", "Linux", "macOS only"),
         ("openvino", "Linux", "ortune runtime add openvino"),
         ("nnapi", "Linux", "in the Android package"),
-        ("rocm", "Linux", "use MIGraphX"),
+        ("tensorrt", "Windows", "In your own environment: pip install"),
     ],
 )
 def test_an_absent_provider_says_where_it_comes_from(name, system, words):
     assert words in targets.find(name).why_absent(system)
+
+
+@pytest.mark.parametrize(
+    ("name", "do"), [("tensorrt", "pip install 'onnxruntime-gpu"), ("rocm", "removed in release 1.23")]
+)
+def test_where_the_hardware_is_missing_nothing_is_to_be_installed(name, do):
+    target = targets.find(name)
+    missing = lacking(target.provider)
+    why = target.why_absent(platform.system())
+    assert (missing or do) in why
+    assert (do in why) != bool(missing)

@@ -7,7 +7,7 @@ import msgspec
 import pytest
 from facts import facts
 
-from ortune.records import Envelope, Finding, MachinePeak
+from ortune.records import Envelope, Finding, MachinePeak, ProviderReport
 from ortune.report import doctor_words as words
 from ortune.report import markdown
 from ortune.report.answer import KINDS
@@ -69,6 +69,17 @@ def test_the_answer_comes_first_and_details_on_request() -> None:
     facts(first[1], "2 minutes", "1.2 %")
     assert "cgroup quota" not in "\n".join(first)  # of the machine, with -v
     assert len(first) < 25
+
+
+def test_what_runs_in_a_browser_stands_apart() -> None:
+    """A WebGPU of the interpreter and one of its browser are two."""
+    (usual,) = golden.diagnosed().result.runtimes
+    names = ("CPUExecutionProvider", "WebGpuExecutionProvider", "wasm", "webgpu")
+    usable = tuple(ProviderReport(name=name, in_build=True, usable=True) for name in names)
+    found = golden.diagnosed(runtimes=(msgspec.structs.replace(usual, providers=usable),))
+    assert words.headline(found)[0].startswith(
+        "ONNX Runtime runs on CPU, WebGpu; in a browser on wasm, webgpu ("
+    )
 
 
 def test_told_again_in_one_line_it_has_no_code_without_its_sentence() -> None:

@@ -14,7 +14,7 @@ from test_conformance import FEED, WEIGHT, Trials, measured, model
 from ortune import targets
 from ortune.inputs.feed_files import write_feeds
 from ortune.inputs.value_files import read_index
-from ortune.records import Failed, FeedRef, Value
+from ortune.records import Failed, FeedRef, Plan, ProviderSpec, Value
 from ortune.trials import failures
 
 
@@ -33,6 +33,30 @@ def test_a_value_that_the_provider_refuses_costs_the_others_nothing(tmp_path: Pa
     assert failed.what == "EPFail: maxNumPendingDispatches must be less than or equal to 4096"
     assert failures.remedy(failed).startswith("omit the options of the execution provider")
     measured(good)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=pytest.mark.xdist_group(f"target {name}"))
+        for name in ("openvino", "qnn", "webgpu")
+    ],
+)
+def test_an_option_that_the_build_does_not_know_is_a_failure(name: str, tmp_path: Path) -> None:
+    """Plug-ins take any option without a word, so that their libraries are searched for its name."""
+    target = targets.find(name)
+    runtime, report = discovered(target)
+    if runtime is None or not report.usable:
+        pytest.skip(report.why)
+    trials = Trials(tmp_path, target, runtime)
+    good = trials.task("good", model(tmp_path / "m.onnx"))
+    options = {**dict(target.provider.needs), "no_such_option": "1"}
+    bad = trials.task("bad", tmp_path / "m.onnx")
+    bad = replace(bad, plan=Plan(providers=(ProviderSpec(name=target.provider.name, options=options),)))
+    failed, other = trials.run(bad, good)
+    assert isinstance(failed, Failed) and failed.reason == "unknown-key"
+    assert failed.what.endswith("does not know the option 'no_such_option'")
+    measured(other)
 
 
 @pytest.mark.xdist_group("target webgpu")

@@ -14,14 +14,15 @@ SOFTWARE_GPU = "ORT_WEBGPU_EP_ALLOW_SOFTWARE_ADAPTER"
 _SYSTEM_NAMES = {"Darwin": "macOS"}
 
 
-def lacking(provider: Provider, build: Build) -> str:
-    """What this machine lacks for a build of a provider; "" where nothing is known to be missing."""
+def lacking(provider: Provider, build: Build | None = None) -> str:
+    """What this machine lacks for a provider, in one of its builds; "" where nothing is known to be missing."""
     if platform.system() not in provider.systems:
         return f"{systems(provider)} only"
     gpus = host().gpus
-    if build.vendor and build.vendor not in cpu_vendor() and not any(build.vendor in gpu for gpu in gpus):
-        return f"it needs hardware from {build.vendor}, and none was found"
-    if build.cuda:
+    maker = build.vendor if build else ""
+    if maker and maker not in cpu_vendor() and not any(maker in gpu for gpu in gpus):
+        return f"it needs hardware from {maker}, and none was found"
+    if build and build.cuda:
         return lacking_driver(build.cuda)
     if provider.vendor and provider.hardware == "gpu" and not any(provider.vendor in gpu for gpu in gpus):
         return f"no {provider.vendor} GPU was found"

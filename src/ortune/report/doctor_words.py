@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
-from ortune.providers import short
+from ortune.providers import find, short
 from ortune.records import DoctorResult, Envelope, Host, MachinePeak, NoiseReport, RuntimeReport
 from ortune.report import finding_words
 from ortune.report.checks import checks, control_words
@@ -40,15 +40,23 @@ def headline(envelope: Envelope[DoctorResult]) -> list[str]:
     """The machine and what runs on it; what a comparison of two minutes can show."""
     result, host = envelope.result, envelope.host
     usable = dict.fromkeys(p.name for r in result.runtimes for p in r.providers if p.usable)
-    names = ", ".join(short(name) for name in usable)
     runs = (
-        f"ONNX Runtime runs on {names}" if names else "no ONNX Runtime was found; run pip install onnxruntime"
+        f"ONNX Runtime runs on {_places(usable)}"
+        if usable
+        else "no ONNX Runtime was found; run pip install onnxruntime"
     )
     where = "" if host is None else f" ({host.cpu}, {_cpus(host.effective_cpus)})"
     lines = [f"{runs}{where}"]
     if result.noise is not None:
         lines.append(_seen(result.noise))
     return lines
+
+
+def _places(names: Iterable[str]) -> str:
+    """Execution providers by their short names, those of a browser apart: both kinds have a WebGPU."""
+    in_page = {name: find(name).in_page for name in names}
+    own, web = ([short(name) for name, there in in_page.items() if there == page] for page in (False, True))
+    return "; in a browser on ".join(", ".join(part) for part in (own, web) if part)
 
 
 def _cpus(count: int) -> str:
@@ -70,7 +78,7 @@ def _runtimes(result: DoctorResult) -> Table:
     rows = []
     for report in result.runtimes:
         runtime = report.runtime
-        usable = [short(p.name) for p in report.providers if p.usable]
+        usable = [p.name for p in report.providers if p.usable]
         beneath = "; ".join(f"problem: {text}" for text in report.problems)
         version = " ".join(filter(None, (runtime.ort_version, runtime.package))) or "-"
         rows.append(
@@ -78,7 +86,7 @@ def _runtimes(result: DoctorResult) -> Table:
                 Cell(runtime.python, beneath),
                 version,
                 runtime.python_version or "-",
-                ", ".join(usable) or "none",
+                _places(usable) or "none",
             )
         )
     heads = [

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
+from ortune.fleet import made
 from ortune.fleet.here import lacking, systems
 from ortune.platform import Snapshot
 from ortune.providers import CPU, Provider
@@ -59,7 +60,11 @@ class Target:
         del browser
         if self.provider.name in (*runtime.providers, *runtime.plugins):
             return tried(self.provider.name, runtime)
-        p, why = self.provider, runtime.error or self.why_absent(platform.system())
+        p = self.provider
+        if not runtime.error and any(one.name == self.name for one in made.made()):
+            why, do = f"not in this build, but in the runtime {self.name}", f"add --runtime {self.name}"
+            return ProviderReport(name=p.name, in_build=False, usable=False, why=why, do=do)
+        why = runtime.error or self.why_absent(platform.system())
         can = not runtime.error and any(not lacking(p, build) for build in p.builds)
         do = f"ortune runtime add {self.name}" if can else ""
         return ProviderReport(name=p.name, in_build=False, usable=False, why=why, do=do)
@@ -74,10 +79,9 @@ class Target:
         if p.builds:
             why = [] if system != platform.system() else [lacking(p, build) for build in p.builds]
             return f"not in this build: {why[0] if why and all(why) else f'ortune runtime add {self.name}'}"
-        if p.by_hand:
-            return f"not in this build: {p.by_hand}"
-        note = f" ({p.otherwise})" if p.otherwise else ""
-        return f"not in this build: pip install {p.wheel} in a separate environment{note}"
+        missing = lacking(p) if system == platform.system() else ""
+        install = p.by_hand or p.otherwise or f"pip install {p.wheel} in a separate environment"
+        return f"not in this build: {missing or install}"
 
     def runner(
         self, task: Task, settings: tuple[Applied, ...], machine: Machine, group: Sequence[Runner]

@@ -35,6 +35,7 @@ def _trial(link: Link) -> None:
     from . import probes  # imports numpy, which must not fail before it can be said
 
     probes.check_known_keys(ort, applied)
+    probes.check_known_options(ort, applied, request["providers"])
     link.phase = "loading"
     link.send("ready", version=protocol.VERSION, pid=os.getpid(), python=sys.version.split()[0],
               ort_version=ort.__version__)  # fmt: skip

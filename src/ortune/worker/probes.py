@@ -6,16 +6,18 @@ library holds the key as a string: ORT stores and returns nonsense keys without 
 
 from __future__ import annotations
 
+import importlib
 import mmap
 import os
 from typing import Any, Dict, List, Optional, Set, Tuple
 
 import numpy as np
 
+from . import plugins
 from .channels import Settings, option, text, thread_count
 from .protocol import Stop
 
-__all__ = ["check_known_keys", "read_back", "thread_count"]
+__all__ = ["check_known_keys", "check_known_options", "read_back", "thread_count"]
 
 OPTIMIZERS = "optimization.disable_specified_optimizers"
 BLOB = ".blob"  # how OpenVINO names a compiled model
@@ -34,14 +36,40 @@ def check_known_keys(ort: Any, applied: List[Dict[str, Any]]) -> None:
         if item["key"] == OPTIMIZERS:
             for name in str(item["value"]).split(";"):
                 wanted[name] = (item["knob"], "an optimiser %r (names are separated by ';')" % name)
-    missing = _not_in_library(ort, list(wanted))
+    missing = _not_in_library(_capi(ort), list(wanted))
     if missing:
         knob, what = wanted[missing[0]]
         raise Stop("unknown-key", "onnxruntime %s does not know %s" % (ort.__version__, what), knob)
 
 
-def _not_in_library(ort: Any, names: List[str]) -> List[str]:
-    folder = os.path.join(os.path.dirname(ort.__file__), "capi")
+def check_known_options(ort: Any, applied: List[Dict[str, Any]], requested: List[Dict[str, Any]]) -> None:
+    """Fails on an option that the library of its provider does not contain: plug-ins take any without a word."""
+    for provider in requested:
+        name = provider["name"]
+        wheel, package = plugins.wheels().get(name, ("", ""))
+        knob_of = dict.fromkeys(provider.get("options") or {}, "")
+        own = [i for i in applied if i["channel"] == "provider_option" and i["provider"] == name]
+        knob_of.update({i["key"].partition("/")[0]: i["knob"] for i in own})
+        if name in ort.get_available_providers():
+            folder, what = _capi(ort), "onnxruntime %s" % ort.__version__
+        elif wheel:
+            folder, what = os.path.dirname(importlib.import_module(package).get_library_path()), wheel
+            knob_of.pop("device_type", None)  # chooses the device, and is not passed on
+        else:
+            continue  # what falls back for lack of the provider says so
+        unknown = _not_in_library(folder, [key for key in knob_of if _plain(key)])
+        if unknown:
+            raise Stop(
+                "unknown-key", "%s does not know the option %r" % (what, unknown[0]), knob_of[unknown[0]]
+            )
+
+
+def _capi(ort: Any) -> str:
+    """The folder with the libraries of the build."""
+    return os.path.join(os.path.dirname(ort.__file__), "capi")
+
+
+def _not_in_library(folder: str, names: List[str]) -> List[str]:
     missing = [name for name in names if not _plain(name)]
     sought = [name for name in names if _plain(name)]
     for file in sorted(os.listdir(folder)):

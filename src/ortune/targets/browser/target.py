@@ -32,7 +32,7 @@ class WebTarget(Target):
         except RuntimeNotFound as error:
             return self._report(error.what)
         if self.provider.question and (why := refused(program, headful=chosen.headful)[self.provider.name]):
-            return self._report(why)
+            return self._report(f"{program} does not offer it: {why}")
         try:
             web = setup.ort_web(chosen, fetch=False)
             words = f"onnxruntime-web {web.version} in {program}"
