@@ -95,3 +95,47 @@ def test_a_name_that_looks_like_a_number_keeps_its_origin(model: Path) -> None:
     ).result
     origins = {node.name: node.originals for node in result.nodes if node.op_type == "MatMul"}
     assert origins["If_2/MatMul_0"] == ("MatMul_0",) and origins["MatMul_0"] == ("MatMul#0",)
+
+
+BRANCHES = """
+<ir_version: 8, opset_import: ["" : 17]>
+branches (bool a, float[32,32] x, float[64,32] z) => (float[n,32] y) <bool b = {1}>
+{
+    c = Xor (a, b)
+    y = If (c) <
+        then_branch = t () => (float[n,32] t1) { t0 = MatMul (x, w)  t1 = FIRST (t0) },
+        else_branch = e () => (float[n,32] e1) { e0 = MatMul (z, w)  e1 = Relu (e0) }
+    >
+}
+"""
+
+
+@pytest.mark.usefixtures("few_runs")
+@pytest.mark.parametrize(
+    ("taken", "first", "originals"),
+    [
+        ("then", "Tanh", ["then"]),
+        ("else", "Tanh", ["else"]),
+        ("then", "Relu", ["then", "else"]),  # nothing tells the two apart
+    ],
+)
+def test_of_nodes_that_both_branches_have_the_one_is_named_whose_branch_ran(
+    tmp_path: Path, taken: str, first: str, originals: list[str]
+) -> None:
+    model = onnx.parser.parse_model(BRANCHES.replace("FIRST", first))
+    weight = np.random.default_rng(0).standard_normal((32, 32)).astype(np.float32)
+    model.graph.initializer.append(numpy_helper.from_array(weight, "w"))
+    onnx.save(model, tmp_path / "m.onnx")
+    values = {name: np.ones((rows, 32), np.float32) for name, rows in (("x", 32), ("z", 64))}
+    np.savez(tmp_path / "in.npz", a=taken == "else", **values)
+    result = ortune.profile(
+        tmp_path / "m.onnx",
+        inputs=tmp_path / "in.npz",
+        set=["intra=1"],
+        no_peak=True,
+        store=tmp_path / "store",
+    ).result
+    (product,) = (node for node in result.nodes if node.op_type == "MatMul")
+    assert product.originals == tuple(f"If#1/{branch}_branch/MatMul#0" for branch in originals)
+    flops = 2 * 32 * 32 * (32 if taken == "then" else 64)
+    assert product.flops == flops if len(originals) == 1 else product.flops in (None, flops)

@@ -1,7 +1,8 @@
 """Nodes without a name: called by operator and number as ONNX Runtime does, in bodies behind the node around them.
 
 ONNX Runtime numbers the nodes of each graph from 0, so nodes of several bodies share their numbers. The profile does
-not say which branch of an If ran, so a node of each with one operator and one number stays one node.
+not say which branch of an If ran, so a node of each with one operator and one number stays one node. Which of the two
+it was is told by the nodes that one branch alone has (``analysis.mapping``).
 """
 
 from __future__ import annotations

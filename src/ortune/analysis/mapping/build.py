@@ -39,6 +39,7 @@ def originals(original: ir.Model, optimised: ir.Model) -> Mapping:
     gone = [was for was in old.steps if was not in mapped]
     ending = _Ending(old, carried, segments, origins, set(mapped))
     operators = {key: step.op_type for step, key in keys.items()}
+    alike = Counter(keys.values())
     return Mapping(
         of={key: _names(heaviest_first(operators[key], sources)) for key, sources in of.items()},
         inserted={
@@ -61,6 +62,11 @@ def originals(original: ir.Model, optimised: ir.Model) -> Mapping:
         spared={key: _spared(groups[key], steps) for key, steps in hidden.items()},
         merged=_names(ordered(origins.merged)),
         operators=operators,
+        shared={
+            step.name: _names(heaviest_first(step.op_type, origins.of[step]))
+            for step, key in keys.items()
+            if alike[key] > 1 and key != step.own_name and origins.of.get(step)
+        },
     )
 
 

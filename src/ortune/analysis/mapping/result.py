@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping as Names
+from collections.abc import Sequence, Set
 from dataclasses import dataclass, field, replace
 
 
@@ -15,7 +16,7 @@ class Mapping:
     Runtime's number of it, ``Conv_12``, in a body behind the name of the node around it, ``If_3/Conv_12``. That number
     is known for nodes that came through as they are; others are ``QLinearConv#7`` here, their place in the optimised
     graph, until ``as_logged`` has seen a profile. Nodes of one name, in several bodies or in both branches of an If,
-    are one entry: all their originals together.
+    are one entry: all their originals together, until a profile shows that one of the branches did not run.
 
     Attributes:
         of: Nodes of the user's model that each stands for, named as ``mapping.view`` says: first the one that does
@@ -31,6 +32,7 @@ class Mapping:
         spared: For the same nodes, how often fewer each result is read than by the originals one by one.
         merged: Originals that computed the same as another one, which alone is left and stands for both.
         operators: Operator of each node here.
+        shared: Of nodes without a name that have one name here: what each stands for, by its place.
     """
 
     of: dict[str, tuple[str, ...]]
@@ -44,9 +46,12 @@ class Mapping:
     spared: dict[str, dict[str, float]] = field(default_factory=dict)
     merged: tuple[str, ...] = ()
     operators: dict[str, str] = field(default_factory=dict)
+    shared: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 _PLACE = re.compile(r"#\d+$")
+_OF_BRANCH = re.compile(r"(.*/)(then_branch/|else_branch/)[^/]+")
+_OTHER = {"then_branch/": "else_branch/", "else_branch/": "then_branch/"}
 
 
 def as_logged(mapping: Mapping, logged: Sequence[tuple[str, str]]) -> Mapping:
@@ -84,14 +89,41 @@ def as_logged(mapping: Mapping, logged: Sequence[tuple[str, str]]) -> Mapping:
     def new(name: str) -> str:
         return renamed.get(name, name)
 
+    name_of = {place: new(name) for place, name in mapping.keys.items()}
+    of = {new(name): steps for name, steps in mapping.of.items()}
+    operators = {new(name): operator for name, operator in mapping.operators.items()}
+    idle = _idle(name_of, {name for name, _ in logged})
+    for name in dict.fromkeys(name_of[place] for place in mapping.shared if place in idle):
+        places = [place for place in mapping.shared if name_of[place] == name]
+        ran = [place for place in places if place not in idle]
+        if ran:
+            of[name] = tuple(dict.fromkeys(step for place in ran for step in mapping.shared[place]))
+            for place in (place for place in places if place in idle):  # one of its own, which no profile has
+                name_of[place], of[place], operators[place] = place, mapping.shared[place], operators[name]
     return replace(
         mapping,
-        of={new(name): steps for name, steps in mapping.of.items()},
+        of=of,
         inserted={new(name): why for name, why in mapping.inserted.items()},
         unmapped=tuple(map(new, mapping.unmapped)),
-        keys={place: new(name) for place, name in mapping.keys.items()},
+        keys=name_of,
         around={new(name): new(outer) for name, outer in mapping.around.items()},
         hidden={new(name): steps for name, steps in mapping.hidden.items()},
         spared={new(name): reads for name, reads in mapping.spared.items()},
-        operators={new(name): operator for name, operator in mapping.operators.items()},
+        operators=operators,
     )
+
+
+def _idle(keys: Names[str, str], ran: Set[str]) -> set[str]:
+    """Places in branches of an If that did not run: no node ran that is in such a branch and not in the other one."""
+    names_of: dict[str, set[str]] = {}  # by branch, without those of bodies within
+    for place, name in keys.items():
+        match = _OF_BRANCH.fullmatch(place)
+        if match and not _PLACE.search(name):
+            names_of.setdefault(match[1] + match[2], set()).add(name)
+    idle = []
+    for branch, names in names_of.items():
+        end = branch[-len("then_branch/") :]
+        own = names - names_of.get(branch.removesuffix(end) + _OTHER[end], set())
+        if own and not own & ran:
+            idle.append(branch)
+    return {place for place in keys if place.startswith(tuple(idle))}
