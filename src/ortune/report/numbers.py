@@ -66,8 +66,10 @@ def factors(ratio_low: float | None, ratio_high: float | None) -> str:
 
 
 def change(ratio: float) -> str:
-    """A ratio as a signed change: 0.981 is "-1.9 %"."""
-    return f"{100 * (ratio - 1):+.1f} %"
+    """A ratio as a signed change: 0.981 is "-1.9 %"; more digits where fewer would leave nothing of it: "-99.98 %"."""
+    percents = 100 * (ratio - 1)
+    digits = next((n for n in (1, 2, 3) if percents == -100 or f"{percents:.{n}f}" != f"{-100:.{n}f}"), 4)
+    return f"{percents:+.{digits}f} %"
 
 
 def span(ratio_low: float, ratio_high: float | None) -> str:
