@@ -66,30 +66,33 @@ class Pace:
 
     Args:
         left_s: Gives the seconds that are left for them.
+        least_s: What they may take together however little is left.
+        once: A unit that is done once for all others, and tells nothing of what they take.
     """
 
-    def __init__(self, left_s: Callable[[], float]) -> None:
-        self._left_s = left_s
+    def __init__(self, left_s: Callable[[], float], least_s: float = 0.0, once: str = "") -> None:
+        self._of_budget_s, self._least_s, self._once = left_s, least_s, once
         self._began_s = monotonic.now_s()
-        self._spent_s, self._longest_s, self._units, self._inside = 0.0, 0.0, 0, False
+        self._spent_s, self._longest_s, self._units, self._inside = 0.0, 0.0, 0, ""
         self.left_out: list[str] = []
 
     @property
     def left_s(self) -> float:
         """Seconds that are left."""
-        return self._left_s()
+        return max(self._of_budget_s(), self._least_s - self._spent_s)
 
     def begins(self, unit: str) -> bool:
         """Whether a unit may begin; the one before it has ended."""
         now_s = monotonic.now_s()
-        if self._inside:
+        if self._inside and self._inside != self._once:
             took_s = now_s - self._began_s
             self._spent_s, self._units = self._spent_s + took_s, self._units + 1
             self._longest_s = max(self._longest_s, took_s)
-        self._began_s, self._inside = now_s, self._left_s() > self._longest_s
-        if not self._inside:
+        begins = self.left_s > self._longest_s
+        self._began_s, self._inside = now_s, unit if begins else ""
+        if not begins:
             self.left_out.append(unit)
-        return self._inside
+        return begins
 
     def needed_s(self, budget_s: float, share: float = 1.0) -> float:
         """A budget that holds what was left out, too; always more than the one that did not hold it.

@@ -54,6 +54,7 @@ class Fixes:
         not_tried: Codes of fixes that nobody has allowed.
         blocks, controls, estimand: What was raced; empty where nothing was.
         enough_s: The budget that holds what this one did not; 0 where it held all.
+        checks_s: Seconds for the checks that were left out, which that budget is to hold too.
     """
 
     def __init__(self, opened: Experiment, baseline: Baseline, objective: str, seed: int) -> None:
@@ -68,6 +69,7 @@ class Fixes:
         self.controls: list[Control] = []
         self.estimand = ""
         self.enough_s = 0
+        self.checks_s = 0.0
         self._no_time = ""  # why not all were raced
 
     @property
@@ -163,7 +165,8 @@ class Fixes:
         return within
 
     def _needs(self, needed_s: float) -> None:
-        """Says why not all were raced, and which budget holds them."""
+        """Says why not all were raced, and which budget holds them and the checks that there was no time for."""
+        needed_s += self.checks_s
         self._no_time = diagnose_words.no_time(needed_s)
         self.enough_s = budget.enough_s(1e9 * needed_s)
 

@@ -23,6 +23,7 @@ from ortune.fleet.environment import clean_environment, recorded
 from ortune.fleet.packages import recipes
 from ortune.records import Envelope, ErrorInfo, ModelRef, Plan, PodSize, Record, Runtime, Workload
 from ortune.report import finding_words
+from ortune.rules import EVERY_RULE
 from ortune.search import budget
 from ortune.search.phases import DELIVERY_SHARE
 from ortune.store import lock
@@ -81,18 +82,22 @@ class Experiment:
 
         Args:
             keep_s: For what is to come.
-            least_s: What it may take however little is left.
+            least_s: What it may take however little is left; beside that, rules are read.
         """
         end_s = (self.terms.budget_s or math.inf) - self.answer_s - keep_s
-        end_s = max(end_s, self.elapsed_s + least_s)
-        return Pace(lambda: end_s - self.elapsed_s)
+        return Pace(lambda: end_s - self.elapsed_s, least_s, EVERY_RULE)
 
-    def skipped(self, pace: Pace) -> list[str]:
-        """What was left out for want of time, in words, with a budget that holds it; [] where nothing was."""
+    def skipped(self, pace: Pace, enough_s: int = 0) -> list[str]:
+        """What was left out for want of time, in words, with a budget that holds it; [] where nothing was.
+
+        Args:
+            pace: Of what was left out.
+            enough_s: That budget, where it is known, since it holds something else too.
+        """
         if not pace.left_out:
             return []
         needed_s = pace.needed_s(self.terms.budget_s or self.elapsed_s)
-        return [finding_words.no_time_for(pace.left_out, budget.enough_s(1e9 * needed_s))]
+        return [finding_words.no_time_for(pace.left_out, enough_s or budget.enough_s(1e9 * needed_s))]
 
     @property
     def played_notes(self) -> list[str]:

@@ -20,6 +20,7 @@ from ortune.records import (
     Plan,
     PrecisionRow,
 )
+from ortune.rules import EVERY_RULE
 from ortune.search import budget, controls
 from ortune.search.blocks import BASE, measured
 from ortune.search.figures import LATENCIES, OBJECTIVES, TIMES, without_latencies
@@ -163,13 +164,13 @@ class Tuning:
 
     def pace(self, share: float) -> Pace:
         """For work between trials, which may take so much of the time that is left before the race."""
-        end_s = 1e-9 * self.clock() + max(LEAST_CHECKS_S, 1e-9 * share * self.before_ns)
-        return Pace(lambda: end_s - 1e-9 * self.clock())
+        end_s = 1e-9 * (self.clock() + share * self.before_ns)
+        return Pace(lambda: end_s - 1e-9 * self.clock(), LEAST_CHECKS_S, EVERY_RULE)
 
     def answer_pace(self) -> Pace:
         """For work after the race: it has what the reason and the answer leave."""
-        end_s = max(self.budget_s - self.answer_s - self.why_s, 1e-9 * self.clock() + LEAST_CHECKS_S)
-        return Pace(lambda: end_s - 1e-9 * self.clock())
+        end_s = self.budget_s - self.answer_s - self.why_s
+        return Pace(lambda: end_s - 1e-9 * self.clock(), LEAST_CHECKS_S, EVERY_RULE)
 
     def skip(self, pace: Pace, share: float = 1.0) -> None:
         """Keeps what was left out for want of time, and a budget that holds it, of which it gets such a share."""
@@ -197,10 +198,14 @@ class Tuning:
         return max(0.0, min(share * self.before_ns, beyond_ns))
 
     def budget_for_s(self, plans: int, trial_ns: float, more_ns: float = 0.0) -> int:
-        """The budget that holds so many plans, and what else is to come beside what was spent before the race."""
+        """The budget that holds so many plans, and the checks that this one did not.
+
+        ``more_ns`` is for what else is to come beside what was spent before the race.
+        """
         needed_ns = budget.needed_ns(plans, trial_ns, self.search.race.references) + more_ns
         before_ns = self.spent["before"] or self.clock()  # of a race that has begun, or until now
-        return budget.enough_s(needed_ns + before_ns + 1e9 * (self.answer_s + self.why_s))
+        enough_s = budget.enough_s(needed_ns + before_ns + 1e9 * (self.answer_s + self.why_s))
+        return max(enough_s, self.checks_s)
 
     def refuse(self, why: str = "", *, plans: int = 1) -> None:
         """Says that the budget holds no other plan, and which one holds so many; or why nothing is raced in any."""

@@ -13,6 +13,7 @@ from ortune import monotonic, rules
 from ortune.errors import OrtuneError
 from ortune.experiment import memory_in_turn
 from ortune.experiment.baseline import Baseline
+from ortune.experiment.clock import Pace
 from ortune.experiment.first_run import settle
 from ortune.experiment.fixed_blocks import fit, holds
 from ortune.experiment.fixes import TOGETHER, Fixes
@@ -114,13 +115,17 @@ def _diagnose(options: Options, opened: Experiment, baseline: Baseline) -> Envel
     once = opened.replay.once
     profile = once("profile", ProfileResult | None, lambda: _profile(options, opened, baseline))
     opened.replay.pass_on()
-    findings = once("findings", tuple[Finding, ...], lambda: _findings(opened, baseline, profile))
+    pace = opened.pace(least_s=LEAST_CHECKS_S)
+    findings = once("findings", tuple[Finding, ...], lambda: _findings(opened, baseline, profile, pace))
     opened.replay.pass_on()
     memory_in_turn.measure(opened, baseline, baseline.pilot.first)
     fixes = Fixes(opened, baseline, options.objective, options.seed)
+    fixes.checks_s = pace.needed_s(options.budget_s) - options.budget_s if pace.left_out else 0.0
     fixes.gather(findings, options.allowed)
     fixes.measure()
     require_unchanged(baseline.side)
+    for note in opened.skipped(pace, fixes.enough_s):
+        baseline.note(note)
     return _document(options, opened, baseline, findings, fixes, profile)
 
 
@@ -148,8 +153,9 @@ def _profile(options: Options, opened: Experiment, baseline: Baseline) -> Profil
     return msgspec.structs.replace(result, headroom=headroom_words.worded(result.headroom))
 
 
-def _findings(opened: Experiment, baseline: Baseline, profile: ProfileResult | None) -> tuple[Finding, ...]:
-    pace = opened.pace(least_s=LEAST_CHECKS_S)
+def _findings(
+    opened: Experiment, baseline: Baseline, profile: ProfileResult | None, pace: Pace
+) -> tuple[Finding, ...]:
     facts = replace(
         baseline.facts(),
         begins=pace.begins,
@@ -161,8 +167,6 @@ def _findings(opened: Experiment, baseline: Baseline, profile: ProfileResult | N
         environment=os.environ,
     )
     findings = rules.findings(facts, measured=True)
-    for note in opened.skipped(pace):
-        baseline.note(note)
     return (*findings, *baseline.findings)
 
 
