@@ -1,0 +1,52 @@
+"""Every verb that runs a model says first that its outputs are wrong, or no numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import ortune
+from ortune.records import DEFAULT_WRONG, NOT_FINITE
+from simulated_machine import Lab, measuring_on
+from wrong_models import gemm, not_finite
+
+VERBS: dict[str, Callable[[Path, Path], Any]] = {
+    "look": lambda model, store: ortune.look(model, budget=20, store=store),
+    "bench": lambda model, store: ortune.bench(model, budget=20, processes=3, store=store),
+    "profile": lambda model, store: ortune.profile(model, budget=20, processes=1, no_peak=True, store=store),
+    "diagnose": lambda model, store: ortune.diagnose(model, budget=10, store=store),
+    "tune": lambda model, store: ortune.tune(model, budget=10, bundle=False, store=store),
+    "lock": lambda model, store: ortune.lock(model, output=store.with_suffix(".lock.json")),
+    "bisect": lambda model, store: ortune.bisect(model, b_set={"intra": "1"}),
+}
+"""The others are asked of in test_first_run (compare), test_quantise (quantize) and test_releases (history)."""
+
+
+@pytest.fixture(autouse=True)
+def simulated() -> Iterator[None]:
+    """Time is drawn, and what a model answers is real."""
+    lab = Lab(3)
+    lab.profiles = True
+    with measuring_on(lab):
+        yield
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_a_wrong_default_is_the_first_thing_said(verb: str, tmp_path: Path) -> None:
+    answer = VERBS[verb](gemm(tmp_path / "m.onnx"), tmp_path / "store")
+    first, *_ = answer.alerts
+    assert (first.code, first.severity, first.where) == (DEFAULT_WRONG, "error", ("fc",))
+    assert answer.status == "default-wrong"
+    assert answer.summary().lstrip().startswith(DEFAULT_WRONG)
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_outputs_that_are_no_numbers_are_the_first_thing_said(verb: str, tmp_path: Path) -> None:
+    answer = VERBS[verb](not_finite(tmp_path / "m.onnx", "mask"), tmp_path / "store")
+    first, *_ = answer.alerts
+    assert (first.code, first.where[0]) == (NOT_FINITE, "bad")
+    assert "low" in first.what
+    assert answer.summary().lstrip().startswith(NOT_FINITE)
