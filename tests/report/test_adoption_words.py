@@ -6,6 +6,7 @@ import golden
 import golden_tune
 import msgspec
 import pytest
+from facts import facts
 from golden_tune_parts import confirmed
 from pages import Page
 
@@ -23,9 +24,9 @@ def adopted() -> Envelope[TuneResult]:
 def test_the_verdict_has_the_price_and_the_losses_in_every_format(adopted: Envelope[TuneResult]) -> None:
     document = words.document(adopted)
     for text in (golden.printed(document, 200), markdown.render(document), Page(pages.render(adopted)).text):
-        assert "pip install onnxruntime-openvino==1.24.1, in an environment without onnxruntime" in text
+        facts(text, "pip install onnxruntime-openvino==1.24.1", "without onnxruntime")
         assert "(317 MiB on disk; MIT License)" in text
-        assert "CPU; session creation 98.0 ms (812 ms for the first, which compiles), default 12.0 ms" in text
+        facts(text, "CPU", "session creation 98.0 ms", "812 ms for the first", "default 12.0 ms")
         assert "peak memory 231 MiB, default 90 MiB" in text
         assert "session creation 8.17x the default's, peak memory 2.57x the default's" in text
 

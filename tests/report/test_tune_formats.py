@@ -133,10 +133,10 @@ def test_what_stands_out_in_the_file_is_the_cause_with_its_prize_and_its_command
     assert "next: ortune compare model.onnx --seed 0 --b-rewrite initializers-out-of-inputs" in flat
     once = msgspec.structs.replace(finding, verified=msgspec.structs.replace(alone, n_blocks=1))
     told = " ".join(" ".join(answer(golden_tune.tuned(findings=(once,)), 140)).split())
-    assert "alone -20.0 % in one block of the race" in told
+    facts(told, "-20.0 %", "one block of the race")
     unmeasured = msgspec.structs.replace(finding, verified=None)
     told = " ".join(" ".join(answer(golden_tune.tuned(findings=(unmeasured,)), 140)).split())
-    assert "initializers-out-of-inputs: not measured by itself and not proposed" in told
+    facts(told, "initializers-out-of-inputs", "not measured by itself", "not proposed")
     shipped = golden_tune.tuned(findings=(finding,), winner=mended)
     assert "in the race; part of the winner" in " ".join(" ".join(answer(shipped, 140)).split())
 

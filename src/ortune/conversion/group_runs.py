@@ -169,6 +169,8 @@ class GroupRuns:
         self, baseline: Baseline, level: Level, outcome: Measured, source: Path
     ) -> Iterator[CheckedCase]:
         check, tolerance = baseline.check, self.tolerance
+        # All inputs together first, as limits on shares (labels that flip) need many of them. Where these hold, each
+        # input does; where they do not and each alone would, the worst one stands for them.
         whole = check.difference(outcome, tolerance=tolerance, reference=lambda: source)
         differences = {
             ref.name: check.compared(source, Path(outcome.outputs_path), (ref,), tolerance)

@@ -188,6 +188,7 @@ class Replay:
             self.live = True
             return None
         if (self.trials[0].arm, self.trials[0].plan_id) != (arm, plan_id):
+            # Another trial than the stored one: what follows in the journal answers other questions.
             self.trials.clear()
             self.live = True
             self.since_ns = self._now_ns()
@@ -225,6 +226,7 @@ def read(events: list[Event]) -> Replay:
             replay.no_models[failed.key] = failed.what
         elif event.kind == WHOLE:
             whole = len(replay.trials)
+        # The block that was cut off then was measured again; its first trials must not be played besides.
         elif event.kind == RESUMED:
             _cut(replay, whole)
         elif event.kind not in _OF_NO_DECISION:

@@ -134,6 +134,7 @@ def propose(
     plans += [*in_model, *_joined(in_model, changes)]
     if as_asked:
         plans.insert(0, Proposed(plan=Plan(), origin="as asked", prior=1.0))
+    # A plan that several propose keeps its best prior and the origin of that.
     unique: dict[str, Proposed] = {}
     for proposed in sorted(plans, key=lambda p: -p.prior):
         unique.setdefault(proposed.plan.id, proposed)

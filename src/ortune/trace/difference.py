@@ -162,6 +162,8 @@ def _rows(sides: Sequence[tuple[str, Floats | None, Floats | None]], widths: Wid
         estimates = np.array([_estimate(a, b) for _, a, b in sides]).reshape(-1, 4)
         changes, errors, degrees, larger = estimates.T
         halves = widths(changes, errors, degrees)
+        # A half-width of the log ratio in nanoseconds: what the larger mean loses by it. So the interval of the
+        # difference leaves out 0 exactly where that of the ratio leaves out 1.
         halves = np.where(larger > 0.0, larger * -np.expm1(-halves), halves)
     rows = []
     for i, ((name, _, _), (a_ns, b_ns)) in enumerate(zip(sides, means, strict=True)):

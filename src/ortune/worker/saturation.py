@@ -85,6 +85,7 @@ class _Run:
             )
             known.update(zip([name for name in node.output if name], outputs))
             for name in _reads(node):
+                # Behind its last reader a value is let go, or the memory would hold those of the whole network.
                 if uses[name] == number and name not in self._weights and name not in self.names:
                     known.pop(name, None)
         return [known[name] for name in self.names]
@@ -151,6 +152,7 @@ class _Run:
         if weight not in self._packed:
             even = b.shape[0] % 2
             pairs = np.pad(b, [(0, even), (0, 0)]).reshape(-1, 2, b.shape[1])
+            # Which pairs can leave 16 bits whatever the activations are: few, and the same for every input.
             most = 255 * np.maximum(pairs, 0).sum(axis=1) > HIGH
             least = 255 * np.minimum(pairs, 0).sum(axis=1) < LOW
             self._packed[weight] = (

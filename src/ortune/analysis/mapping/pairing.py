@@ -63,6 +63,7 @@ def _bind(a: Codes, b: Codes) -> dict[int, int]:
         places.append(dict(zip(codes[counts == 1].tolist(), first[counts == 1].tolist(), strict=True)))
     pairs = {places[0][code]: places[1][code] for code in places[0].keys() & places[1].keys()}
     for side, rows in ((a, list(pairs)), (b, list(pairs.values()))):
+        # With an operator of its own it fits nothing but its partner, wherever that is.
         side[rows, _OPERATOR] = side[rows, _SAME]
     return pairs
 
@@ -70,6 +71,7 @@ def _bind(a: Codes, b: Codes) -> dict[int, int]:
 def _aligned(a: Codes, b: Codes) -> list[tuple[int, int]]:
     """Pairs of places, in order on both sides."""
     n = min(len(a), len(b))
+    # Edited models are equal but for a few places: without their equal ends the table is small.
     head = _equal_from_start(a[:n, _SAME], b[:n, _SAME])
     tail = _equal_from_start(a[::-1, _SAME][: n - head], b[::-1, _SAME][: n - head])
     ends = len(a) - tail, len(b) - tail
@@ -122,6 +124,7 @@ def _best(a: Codes, b: Codes) -> list[tuple[int, int]]:
     """The alignment with the highest sum of scores."""
     if not len(a) or not len(b) or len(a) * len(b) > _MOST_CELLS:
         return []
+    # A longest common subsequence with weights: each cell is the best that both beginnings reach.
     best = np.zeros((len(a) + 1, len(b) + 1), dtype=np.int64)
     for row, traits in enumerate(a):
         met = best[row, :-1] + _scores(traits, b)
