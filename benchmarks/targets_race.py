@@ -101,11 +101,12 @@ def tables(rows: Sequence[Row]) -> str:
     auto = [row for row in rows if row["kind"] == "auto"]
     other = [row for row in rows if row["kind"] == OPENVINO]
     text = [
-        "| model | default | winner's provider | gain | load | memory | configuration |",
-        "|---|---|---|---|---|---|---|",
+        "| model | default | raced beside it | winner's provider | gain | load | memory | configuration |",
+        "|---|---|---|---|---|---|---|---|",
     ]
     text += [
-        f"| {r['model']} | {r.get('default', '')} | {short(r['provider']) if 'provider' in r else ''} "
+        f"| {r['model']} | {r.get('default', '')} | {', '.join(map(short, r.get('raced', ())))} "
+        f"| {short(r['provider']) if 'provider' in r else ''} "
         f"| {r.get('gain') or r.get('error') or 'no gain confirmed'} | {r.get('load', '')} | {r.get('memory', '')} "
         f"| {r.get('plan', '')} |"
         for r in auto
@@ -118,6 +119,8 @@ def tables(rows: Sequence[Row]) -> str:
         text += ["", f"Geometric mean of {len(ratios)} models: {product ** (-1 / len(ratios)):.3f}x."]
     dropped = [f"{row['model']}: {note}" for row in auto for note in row.get("dropped", ())]
     text += ["", f"Not raced for lack of time: {'; '.join(dropped)}."] if dropped else []
+    busy = [row["model"] for row in auto if "busy" in row.get("conditions", "")]
+    text += ["", f"Measured on a busy machine: {', '.join(busy)}."] if busy else []
     if other:
         text += ["", "| model | CPU | OpenVINO | gain | load |", "|---|---|---|---|---|"]
     text += [
