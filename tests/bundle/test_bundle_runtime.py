@@ -99,7 +99,7 @@ def test_compiled_models_are_stored_where_the_program_says(tmp_path: Path, make_
         assert done.stdout.strip() == PROVIDERS[0].name, done.stderr
         return sorted(str(file.relative_to(tmp_path)) for file in tmp_path.rglob("*.blob"))
 
-    first = loads("load.load(cache=cache)")
+    first = loads("load.load(cache=load.Path(cache))")
     assert [name.split("/")[0] for name in first] == ["cache"]
     # It is the same model whichever way it is loaded.
     assert loads("ortune.load(bundle, cache=cache)") == first

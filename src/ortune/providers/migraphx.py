@@ -11,7 +11,7 @@ PROVIDER = Provider(
             wheel="onnxruntime-migraphx",
             releases=(("1.27.1", ""),),
             about_bytes=180_000_000,
-            what="MIGraphX, which compiles the model for AMD GPUs; needs the ROCm libraries",
+            what="MIGraphX, which compiles the model for AMD GPUs; needs the ROCm libraries; untested by ortune",
         ),
     ),
     options=frozenset(

@@ -46,14 +46,14 @@ def check_known_options(ort: Any, applied: List[Dict[str, Any]], requested: List
     """Fails on an option that the library of its provider does not contain: plug-ins take any without a word."""
     for provider in requested:
         name = provider["name"]
-        wheel, package = plugins.wheels().get(name, ("", ""))
         knob_of = dict.fromkeys(provider.get("options") or {}, "")
         own = [i for i in applied if i["channel"] == "provider_option" and i["provider"] == name]
         knob_of.update({i["key"].partition("/")[0]: i["knob"] for i in own})
         if name in ort.get_available_providers():
             folder, what = _capi(ort), "onnxruntime %s" % ort.__version__
-        elif wheel:
-            folder, what = os.path.dirname(importlib.import_module(package).get_library_path()), wheel
+        elif name in plugins.wheels():
+            what, package = plugins.wheels()[name]
+            folder = os.path.dirname(importlib.import_module(package).get_library_path())
             knob_of.pop("device_type", None)  # chooses the device, and is not passed on
         else:
             continue  # what falls back for lack of the provider says so
