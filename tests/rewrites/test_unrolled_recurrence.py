@@ -58,6 +58,21 @@ def test_it_becomes_one_operator_with_the_same_outputs(cell: str, form: dict[str
     assert not REWRITE.apply(changed).modified
 
 
+@pytest.mark.parametrize("cell", CELLS)
+def test_states_that_are_stacked_step_by_step(cell: str) -> None:
+    """Exporters write the Unsqueeze of a state right behind its step, before the next one."""
+    model = written_out(cell, all_states=True)
+    late = [node for node in model.graph.node if node.op_type == "Unsqueeze"]
+    for node in late:
+        model.graph.node.remove(node)
+        makers = [i for i, maker in enumerate(model.graph.node) if node.input[0] in maker.output]
+        model.graph.node.insert(makers[0] + 1, node)
+    changed = ir.from_proto(model)
+    result = REWRITE.apply(changed)
+    assert result.modified, result.reasons
+    np.testing.assert_allclose(outputs(ir.to_proto(changed), 1), outputs(model, 1), rtol=0, atol=1e-6)
+
+
 def without(model: onnx.ModelProto, what: str) -> onnx.ModelProto:
     """A model in which something keeps the steps from being those of one cell."""
     nodes = model.graph.node

@@ -107,6 +107,63 @@ def test_rows_scattered_by_elements(body: str, weights: str, named: bool, tmp_pa
     assert bool(found(model, "GRA023", tmp_path)) == named
 
 
+@pytest.mark.parametrize(
+    ("column", "axis", "shape", "named"),
+    [
+        ("c = Unsqueeze (i, last)", 0, "{3,4}", True),
+        ("r = Unsqueeze (i, last) c = Identity (r)", -2, "{1,4}", True),
+        ("k = Cast <to = 7> (i) c = Reshape (k, rows)", 0, "{1,4}", True),
+        ("c = Unsqueeze (i, first)", 0, "{3,4}", False),  # one index a column
+        ("c = Unsqueeze (i, last)", -1, "{3,4}", False),
+    ],
+)
+def test_rows_scattered_by_a_repeated_column(
+    column: str, axis: int, shape: str, named: bool, tmp_path: Path
+) -> None:
+    length = 4 if "first" in column else 3
+    body = f"{column} all = Expand (c, shape) zeros = ConstantOfShape (sizes) "
+    body += f"y = ScatterElements <axis = {axis}> (zeros, all, x)"
+    weights = f"<int64[1] last = {{-1}}, int64[1] first = {{0}}, int64[2] rows = {{-1,1}}, int64[2] shape = {shape}, "
+    weights += "int64[2] sizes = {8,4}>"
+    model = text(
+        body.replace(") ", ")\n"), x=f"int64[{length}] i, float[3,4] x", weights=weights, y="float[8,4] y"
+    )
+    assert bool(found(model, "GRA023", tmp_path)) == named
+
+
+# --- boxes without a threshold ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("scores", "threshold", "named"),
+    [
+        ("s = Sigmoid (l)", [0.0], "a score_threshold below all scores"),
+        (
+            "a = Softmax (l) t = Transpose <perm = [0,1,2]> (a) g = Sigmoid (l) s = Mul (t, g)",
+            [0.0],
+            "below all scores",
+        ),
+        ("s = Identity (l)", [-np.inf], "a score_threshold below all scores"),
+        ("s = Sigmoid (l)", None, "no score_threshold"),
+        ("s = Identity (l)", [0.0], ""),
+        ("s = Sigmoid (l)", [0.25], ""),
+    ],
+)
+def test_boxes_without_a_threshold(
+    scores: str, threshold: list[float] | None, named: str, tmp_path: Path
+) -> None:
+    least = "" if threshold is None else ", least"
+    body = f"{scores} y = NonMaxSuppression (boxes, s, most, overlap{least})".replace(") ", ")\n")
+    weights = "<int64[1] most = {16}, float[1] overlap = {0.5}>"
+    model = onnx.parser.parse_model(
+        text(body, x="float[1,16,4] boxes, float[1,2,16] l", y="int64[n,3] y", weights=weights)
+    )
+    if threshold is not None:
+        model.graph.initializer.append(numpy_helper.from_array(np.array(threshold, np.float32), "least"))
+    whats = [finding.what for finding in found(model, "GRA026", tmp_path)]
+    assert [named in what for what in whats] == ([True] if named else [])
+
+
 # --- spectra of odd lengths ------------------------------------------------------------------------------------------
 
 
@@ -116,10 +173,16 @@ def test_rows_scattered_by_elements(body: str, weights: str, named: bool, tmp_pa
         (100, "n = Identity (length) y = STFT (x, step, , n)", True),
         (60, "n = Constant <value = int64 {60}> () y = STFT (x, step, , n)", True),
         (128, "n = Identity (length) y = STFT (x, step, , n)", False),
+        (80, "w = HannWindow (length) y = STFT (x, step, w)", True),
+        (64, "w = HannWindow (length) y = STFT (x, step, w)", False),
+        (400, "z = DFT <axis = 1> (x) y = Unsqueeze (z, first)", True),
+        (400, "z = DFT <axis = 1> (x, power) y = Unsqueeze (z, first)", False),
     ],
 )
 def test_spectra_of_odd_lengths(length: int, body: str, named: bool, tmp_path: Path) -> None:
-    weights = f"<int64 step = {{50}}, int64 length = {{{length}}}>"
+    weights = (
+        f"<int64 step = {{50}}, int64 length = {{{length}}}, int64 power = {{512}}, int64[1] first = {{0}}>"
+    )
     model = text(body.replace(") ", ")\n"), x="float[1,400,1] x", y="float[1,f,b,2] y", weights=weights)
     (*_,) = findings = found(model, "GRA025", tmp_path)
     assert bool(findings) == named
@@ -205,6 +268,63 @@ def test_channels_under_one_scale(body: str, named: bool, tmp_path: Path) -> Non
     kind = "int32" if "Integer" in body else "uint8"
     model = text(body, x="uint8[4,1] x", y=f"{kind}[4,8] y", weights=weights)
     assert bool(found(model, "QNT014", tmp_path)) == named
+
+
+@pytest.mark.parametrize(
+    ("body", "domain", "named"),
+    [
+        ("t1 = Transpose (dw)\n y = Gemm (x, t1)", "", True),
+        ("y = Gemm <transB = 1> (x, dw)", "", True),
+        ("y = DynamicQuantizeMatMul (x, wt, one, t)", "com.microsoft", True),
+        ("y = DynamicQuantizeMatMul (x, wt, each, zeros)", "com.microsoft", False),
+    ],
+)
+def test_channels_under_one_scale_of_other_products(
+    body: str, domain: str, named: bool, tmp_path: Path
+) -> None:
+    weights = f"<float s = {{0.5}}, int8 t = {{0}}, int8[8,1] w = {{{UNLIKE}}}, int8[1,8] wt = {{{UNLIKE}}}, "
+    weights += "float[1] one = {0.5}, float[8] each = {1,1,1,1,1,1,1,1}, int8[8] zeros = {0,0,0,0,0,0,0,0}>"
+    model = onnx.parser.parse_model(
+        text(f"dw = DequantizeLinear (w, s, t)\n {body}", x="float[4,1] x", y="float[4,8] y", weights=weights)
+    )
+    model.graph.node[-1].domain = domain
+    model.opset_import.append(helper.make_opsetid("com.microsoft", 1))
+    assert bool(found(model, "QNT014", tmp_path)) == named
+
+
+# --- weights that are not finite -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("body", "number", "named"),
+    [
+        (
+            "h = Cast <to = 10> (low)\n x2 = Cast <to = 10> (x)\n m = Mul (x2, h)\n y = Cast <to = 1> (m)",
+            -1e9,
+            "infinity",
+        ),
+        (
+            "h = Cast <to = 10> (low)\n x2 = Cast <to = 10> (x)\n m = Mul (x2, h)\n y = Cast <to = 1> (m)",
+            -1e4,
+            "",
+        ),
+        (
+            "h = Cast <to = 10> (low)\n x2 = Cast <to = 10> (x)\n m = Add (x2, h)\n y = Cast <to = 1> (m)",
+            -1e9,
+            "",
+        ),
+        ("y = Gemm (x, w, low)", -np.inf, ""),  # forbids a token
+        ("y = Gemm (x, low, b)", -np.inf, "infinity"),
+        ("y = Gemm (x, w, low)", np.nan, "NaN"),
+    ],
+)
+def test_weights_that_are_not_finite(body: str, number: float, named: str, tmp_path: Path) -> None:
+    model = onnx.parser.parse_model(text(body, weights="<float[2,2] w = {1,2,3,4}, float[2] b = {1,2}>"))
+    shape = (2, 2) if "low, b" in body else (2,)
+    model.graph.initializer.append(numpy_helper.from_array(np.full(shape, number, np.float32), "low"))
+    findings = found(model, "PRC006", tmp_path)
+    assert [named in finding.what for finding in findings] == ([True] if named else [])
+    assert all(finding.where == ("low",) for finding in findings)
 
 
 @pytest.mark.parametrize("code", ["QNT003", "QNT009"])

@@ -89,6 +89,9 @@ def _recurrence(scope: Scope, weight: ir.Value, products: Sequence[ir.Node], loo
     if len(chosen) < LEAST_STEPS:
         return f"{what} do not all compute the same function"
     memory = _last_memory(steps[-1], chosen[-1], [v for v, n in levels.items() if n == len(steps)])
+    # The nodes of values that were tried as the end of the last step are not its own.
+    steps[-1] = Step(before[len(steps) - 1], len(steps), levels, look)
+    cell_of(steps[-1], ends[-1])
     own = dict.fromkeys(node for step in steps[first:] for node in step.nodes)
     fed = {node for step in steps[first:] for node in step.fed}
     for node in reversed(list(scope)):

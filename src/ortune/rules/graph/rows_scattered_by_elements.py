@@ -19,7 +19,8 @@ import onnx_ir as ir
 
 from ortune.graph.attributes import int_of
 from ortune.graph.constants import constant
-from ortune.graph.nodes import input_of, is_op, maker_of, source_of
+from ortune.graph.nodes import holds, input_of, is_op, maker_of, source_of
+from ortune.graph.shapes.known import Values, known_values
 from ortune.model.graphs import nodes
 from ortune.records import Finding
 from ortune.rules._words import name_of, subject
@@ -44,8 +45,11 @@ GOOD = _TEXT.replace("INDICES", "4")
 
 def find(facts: Facts) -> Iterator[Finding]:
     """Everywhere in the model."""
-    walked = nodes(facts.model.ir) if facts.model else ()
-    scatters = [node for node in walked if is_op(node, "ScatterElements") and _of_rows(node)]
+    if facts.model is None or not holds(facts.model.ir, "ScatterElements"):
+        return
+    values = known_values(facts.model.ir)
+    walked = nodes(facts.model.ir)
+    scatters = [node for node in walked if is_op(node, "ScatterElements") and _of_rows(node, values)]
     if scatters:
         yield Finding(
             code=CODE,
@@ -55,27 +59,22 @@ def find(facts: Facts) -> Iterator[Finding]:
         )
 
 
-def _of_rows(node: ir.Node) -> bool:
+def _of_rows(node: ir.Node, values: Values) -> bool:
     """Whether the indices are a column that is repeated along the rows, or was when they were stored."""
-    axis, data = int_of(node, "axis", 0), node.inputs[0]
-    shape = data.shape if data is not None else None
-    if axis != 0 and (shape is None or axis + len(shape) != 0):
+    axis, shape = int_of(node, "axis", 0), values.dims(node.inputs[0])
+    # Data, indices and updates have as many axes.
+    rank = next((len(dims) for value in node.inputs if (dims := values.dims(value)) is not None), 0)
+    if axis not in (0, -rank):
         return False
     indices = input_of(node, 1)
     stored = constant(source_of(indices), most=_MOST) if indices is not None else None
     if stored is not None:
-        return shape is not None and _repeats(stored, tuple(shape[1:]))
+        return shape is not None and _repeats(stored, shape[1:])
     maker = maker_of(indices)
     if maker is None or not is_op(maker, "Expand", "Tile"):
         return False
-    column = source_of(maker.inputs[0])
-    before = maker_of(column)
-    if column is not None and column.shape is not None:
-        return len(column.shape) > 1 and all(dim == 1 for dim in column.shape[1:])
-    if before is not None and is_op(before, "Reshape"):
-        sizes = constant(before.inputs[1])
-        return sizes is not None and sizes.size > 1 and bool((sizes[1:] == 1).all())
-    return is_op(before, "Unsqueeze")
+    column = values.dims(source_of(maker.inputs[0]))
+    return column is not None and len(column) > 1 and all(size == 1 for size in column[1:])
 
 
 def _repeats(indices: np.ndarray, row: tuple[object, ...]) -> bool:

@@ -1,6 +1,7 @@
 """The length of a Fourier transform is not a power of two.
 
-What it is: STFT or DFT with a constant frame length that is not a power of two.
+What it is: STFT or DFT with a constant length that is not a power of two. Without a length, that of the window, or of
+    the axis.
 Why it costs: ONNX Runtime has a fast transform only for powers of two. Other lengths use a much slower algorithm for
     every frame.
 Evidence: the frame length.
@@ -16,8 +17,10 @@ from collections.abc import Iterator
 
 import onnx_ir as ir
 
-from ortune.graph.constants import constant_tensor, scalar
+from ortune.graph.attributes import int_of
+from ortune.graph.constants import scalar
 from ortune.graph.nodes import input_of, is_op, source_of
+from ortune.graph.shapes.known import Values, known_values
 from ortune.model.graphs import nodes
 from ortune.records import Finding
 from ortune.rules._words import counted, name_of
@@ -40,7 +43,11 @@ GOOD = _TEXT.replace("LENGTH", "16")
 def find(facts: Facts) -> Iterator[Finding]:
     """Everywhere in the model."""
     walked = nodes(facts.model.ir) if facts.model else ()
-    lengths = {node: length for node in walked if is_op(node, "STFT", "DFT") and (length := _length(node))}
+    transforms = [node for node in walked if is_op(node, "STFT", "DFT")]
+    if facts.model is None or not transforms:
+        return
+    values = known_values(facts.model.ir)
+    lengths = {node: length for node in transforms if (length := _length(node, values))}
     odd = {node: length for node, length in lengths.items() if length & (length - 1)}
     if odd:
         yield Finding(
@@ -52,15 +59,15 @@ def find(facts: Facts) -> Iterator[Finding]:
         )
 
 
-def _length(node: ir.Node) -> int:
+def _length(node: ir.Node, values: Values) -> int:
     """The length of a transform; 0 where it is not a constant."""
-    places = (3, 2) if is_op(node, "STFT") else (1,)
-    for place in places:
-        given = input_of(node, place)
-        value = None if given is None else source_of(given)
-        if place == 2 and (window := constant_tensor(value)) is not None:
-            return int(window.size)
-        number = scalar(value)
-        if number is not None:
-            return int(number)
-    return 0
+    is_framed = is_op(node, "STFT")
+    length = source_of(input_of(node, 3 if is_framed else 1))
+    if length is not None:
+        return int(scalar(length) or 0)
+    axis: float | None = 0
+    if not is_framed:
+        # From opset 20 on the axis is an input.
+        axis = scalar(source_of(axis_value)) if (axis_value := input_of(node, 2)) else int_of(node, "axis", 1)
+    sizes = values.sizes(input_of(node, 2 if is_framed else 0)) or ()
+    return (sizes[int(axis)] or 0) if axis is not None and -len(sizes) <= axis < len(sizes) else 0

@@ -1,6 +1,7 @@
 """A weight holds NaN, or an infinity that a multiplication by zero turns into NaN.
 
-What it is: an initializer with NaN that is used in arithmetic, or with an infinity that is multiplied.
+What it is: an initializer with NaN that is used in arithmetic, or with an infinity that is multiplied; also one that
+    becomes infinite in a Cast to float16.
 Why it costs: NaN propagates through every operator to the outputs. An infinity in an additive mask is intended; in a
     multiplication it turns every zero into NaN.
 Evidence: the number of such elements, and their type.
@@ -13,12 +14,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import numpy as np
 import onnx
 import onnx_ir as ir
 
+from ortune.graph.attributes import cast_to
 from ortune.graph.constants import constant_tensor
-from ortune.graph.nodes import is_op, source_of
-from ortune.model.graphs import nodes, op_set
+from ortune.graph.nodes import FLOATS, is_op, source_of
+from ortune.model.graphs import name_of, nodes, op_set
 from ortune.model.tensors import not_finite
 from ortune.records import Finding
 from ortune.rules.facts import Facts
@@ -30,6 +33,8 @@ _CHOICES_AND_COPIES = op_set(
     "Concat Equal Expand Gather Identity If IsNaN Loop Pad Reshape Scan ScatterElements ScatterND Tile Unsqueeze Where"
 )
 """Where NaN may mark what is missing."""
+_BIAS, _BIASED = 2, op_set("Conv ConvTranspose Gemm")
+"""Where a product adds."""
 _MOST = 1 << 22
 """Elements of a value that is looked at; a run tells of a larger one."""
 
@@ -57,24 +62,28 @@ def find(facts: Facts) -> Iterator[Finding]:
     if facts.model is None:
         return
     functions = facts.model.ir.functions
-    read: dict[ir.Value, list[ir.Node]] = {}
+    read: dict[ir.Value, list[tuple[ir.Node, int]]] = {}
     for node in nodes(facts.model.ir):
-        for value in () if is_op(node, "Identity") else node.inputs:
+        for place, value in enumerate(() if is_op(node, "Identity") else node.inputs):
             if value is not None:
-                read.setdefault(source_of(value), []).append(node)
+                read.setdefault(source_of(value), []).append((node, place))
     for value, readers in read.items():
-        tensor = constant_tensor(value)
+        tensor, cast = _tensor(value)
         if tensor is None or tensor.size > _MOST:
             continue
-        n_nan, n_inf = not_finite(tensor)
-        if all(node.op_type in _CHOICES_AND_COPIES or node.op_identifier() in functions for node in readers):
+        n_nan, n_inf = not_finite(tensor) if cast is None else (0, _overflows(tensor))
+        if all(
+            node.op_type in _CHOICES_AND_COPIES or node.op_identifier() in functions for node, _ in readers
+        ):
             n_nan = 0
-        product = next((node for node in readers if node.op_type in _PRODUCTS), None)
+        product = next((node for node, place in readers if _multiplies(node, place)), None)
         if not n_nan and (not n_inf or product is None):
             continue
-        name = str(value.name)
+        weight = value if cast is None else source_of(cast.inputs[0])
+        name = str(weight.name) if weight is not None else ""
         holds, n = ("NaN", n_nan) if n_nan else ("an infinity", n_inf)
         share = holds if tensor.size == 1 else f"{holds} in {n} of {tensor.size} elements"
+        share += "" if cast is None else f" after the Cast to float16 ({name_of(cast)})"
         into = (
             f", and 0 times infinity is NaN in node {product.name or product.op_type!r} ({product.op_type})"
             if product is not None and not n_nan
@@ -87,3 +96,24 @@ def find(facts: Facts) -> Iterator[Finding]:
             where=(name,),
             fix="store a finite value, such as -1e4 for a float16 mask",
         )
+
+
+def _multiplies(node: ir.Node, place: int) -> bool:
+    """Whether a node multiplies what it reads at a place; it adds a bias."""
+    return node.op_type in _PRODUCTS and not (place == _BIAS and node.op_type in _BIASED)
+
+
+def _tensor(value: ir.Value) -> tuple[ir.TensorProtocol | None, ir.Node | None]:
+    """The stored tensor of a value, and the Cast to float16 in between, if any."""
+    maker = value.producer()
+    if maker is None or cast_to(maker) != ir.DataType.FLOAT16:
+        return constant_tensor(value), None
+    return constant_tensor(source_of(maker.inputs[0])), maker
+
+
+def _overflows(tensor: ir.TensorProtocol) -> int:
+    """How many finite numbers of a tensor are beyond float16, or infinite already."""
+    if tensor.dtype not in FLOATS:
+        return 0
+    with np.errstate(over="ignore"):
+        return int(np.isinf(tensor.numpy().astype(np.float16)).sum())

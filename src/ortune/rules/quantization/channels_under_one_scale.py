@@ -32,12 +32,15 @@ _SHARE = 0.1
 _LEAST_CHANNELS = 8
 _MOST = 1 << 24  # numbers of a weight
 _WEIGHTS = {
-    "ConvInteger": (1, None),
-    "MatMulInteger": (1, None),
-    "QLinearConv": (3, 4),
-    "QLinearMatMul": (3, 4),
+    "ConvInteger": (1, None, 3),
+    "DynamicQuantizeMatMul": (1, 2, 3),
+    "MatMulInteger": (1, None, 3),
+    "MatMulIntegerToFloat": (1, 3, 5),
+    "QGemm": (3, 4, 5),
+    "QLinearConv": (3, 4, 5),
+    "QLinearMatMul": (3, 4, 5),
 }
-"""Where an operator takes its weights, and their scale where it takes one."""
+"""Where an operator takes its weights, their scale where it takes one, and their zero point."""
 
 _TEXT = """
 <ir_version: 8, opset_import: ["" : 17]>
@@ -74,13 +77,16 @@ def find(facts: Facts) -> Iterator[Finding]:
 
 def _weights(node: ir.Node) -> np.ndarray | None:
     """The 8-bit weights of a product that have one scale, around their zero point; None of others."""
+    turned = False
     if node.op_type in _WEIGHTS:
-        at, scale_at = _WEIGHTS[node.op_type]
-        zero_at = 3 if scale_at is None else 5
+        at, scale_at, zero_at = _WEIGHTS[node.op_type]
         value, scale = input_of(node, at), None if scale_at is None else input_of(node, scale_at)
         zero = input_of(node, zero_at)
     elif is_op(node, "Conv", "Gemm", "MatMul"):
         maker = maker_of(node.inputs[1])
+        turned = is_op(maker, "Transpose")
+        if maker is not None and turned:
+            maker = maker_of(maker.inputs[0])
         if maker is None or not is_op(maker, "DequantizeLinear"):
             return None
         value, scale, zero = (input_of(maker, place) for place in range(3))
@@ -92,6 +98,7 @@ def _weights(node: ir.Node) -> np.ndarray | None:
     if (scale is not None and one_number(scale) is None) or (zero is not None and one_number(zero) is None):
         return None
     middle = one_number(zero)
+    numbers = numbers.T if turned and numbers.ndim == 2 else numbers
     return numbers.astype(np.int32) - (0 if middle is None else int(middle.reshape(())))
 
 
