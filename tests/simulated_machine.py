@@ -20,9 +20,9 @@ from pathlib import Path
 
 import msgspec
 import numpy as np
-import onnx
 import pytest
 
+from onnx_text import model_of, saved
 from ortune import monotonic, platform
 from ortune.experiment import opening
 from ortune.records import (
@@ -415,40 +415,32 @@ def net(folder: Path) -> Path:
     """A small model with something for several rewrites: a normalization to fold, a Gelu in parts, idle nodes."""
     draw = np.random.default_rng(7)
 
-    def weight(name: str, *shape: int, positive: bool = False) -> onnx.TensorProto:
-        values = draw.standard_normal(shape).astype(np.float32) * 0.2
-        return onnx.numpy_helper.from_array(np.abs(values) + 0.5 if positive else values, name)
+    def values(*shape: int, positive: bool = False) -> np.ndarray:
+        drawn = draw.standard_normal(shape).astype(np.float32) * 0.2
+        return np.abs(drawn) + 0.5 if positive else drawn
 
-    weights = [
-        weight("w1", 8, 3, 3, 3), weight("scale", 8, positive=True), weight("shift", 8), weight("mean", 8),
-        weight("var", 8, positive=True), weight("w2", 8, 8, 3, 3), weight("dense", 8, 16), weight("bias", 16),
-        onnx.numpy_helper.from_array(np.array(1.4142135, np.float32), "root"),
-        onnx.numpy_helper.from_array(np.array(1.0, np.float32), "one"),
-        onnx.numpy_helper.from_array(np.array(0.5, np.float32), "half"),
-    ]  # fmt: skip
-    graph = onnx.parser.parse_graph(
-        """net (float[1, 3, 12, 12] x) => (float[1, 16] y) {
-            c1 = Conv <pads = [1, 1, 1, 1]> (x, w1)
-            n1 = BatchNormalization (c1, scale, shift, mean, var)
-            r1 = Relu (n1)
-            i1 = Identity (r1)
-            c2 = Conv <pads = [1, 1, 1, 1]> (i1, w2)
-            s2 = Add (c2, r1)
-            g2 = GlobalAveragePool (s2)
-            f2 = Flatten (g2)
-            m3 = MatMul (f2, dense)
-            b3 = Add (m3, bias)
-            d3 = Div (b3, root)
-            e3 = Erf (d3)
-            a3 = Add (e3, one)
-            p3 = Mul (b3, a3)
-            h3 = Mul (p3, half)
-            y = Softmax <axis = -1> (h3)
-        }"""
-    )
-    graph.initializer.extend(weights)
-    path = folder / "net.onnx"
-    onnx.save(
-        onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 17)], ir_version=9), path
-    )
-    return path
+    weights = {
+        "w1": values(8, 3, 3, 3), "scale": values(8, positive=True), "shift": values(8), "mean": values(8),
+        "var": values(8, positive=True), "w2": values(8, 8, 3, 3), "dense": values(8, 16), "bias": values(16),
+        "root": np.array(1.4142135, np.float32), "one": np.array(1.0, np.float32),
+        "half": np.array(0.5, np.float32),
+    }  # fmt: skip
+    text = """net (float[1, 3, 12, 12] x) => (float[1, 16] y) {
+        c1 = Conv <pads = [1, 1, 1, 1]> (x, w1)
+        n1 = BatchNormalization (c1, scale, shift, mean, var)
+        r1 = Relu (n1)
+        i1 = Identity (r1)
+        c2 = Conv <pads = [1, 1, 1, 1]> (i1, w2)
+        s2 = Add (c2, r1)
+        g2 = GlobalAveragePool (s2)
+        f2 = Flatten (g2)
+        m3 = MatMul (f2, dense)
+        b3 = Add (m3, bias)
+        d3 = Div (b3, root)
+        e3 = Erf (d3)
+        a3 = Add (e3, one)
+        p3 = Mul (b3, a3)
+        h3 = Mul (p3, half)
+        y = Softmax <axis = -1> (h3)
+    }"""
+    return saved(folder / "net.onnx", model_of(text, weights=weights, ir_version=9))

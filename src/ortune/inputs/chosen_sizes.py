@@ -227,6 +227,7 @@ def _limited(
             if f > 0 and s in free and inputs.kinds.get(s, "") in _SHRINKABLE
         ]
         if able:
+            # The largest part has the most room.
             _, symbol, factor = max(able)
             now[symbol] = max(1, (rows - (size.at(now) - factor * now[symbol])) // factor)
     return [(s, n) for s, n in now.items() if values[s] != n]

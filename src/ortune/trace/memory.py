@@ -96,9 +96,11 @@ def memory(
     else:
         alive = _outputs_alive(names[: at + 1], in_use[: at + 1], trace.output_bytes[rows][: at + 1])
         made_bytes = trace.output_bytes[rows].tolist()
+        # The least that was in use beside a node's own output: what was there before any value was made.
         before = min(int(n) - _rounded(size) for n, size in zip(in_use, made_bytes, strict=True))
     peak_bytes = int(trace.in_use_bytes[alike].max())
     of_values = sum(size for _, size in alive)
+    # Values may share memory, so that they sum up to more than is in use: then nothing is left for the session.
     before = max(0, min(before, int(in_use[at]) - of_values))
     rest = int(in_use[at]) - before - of_values
     owners = [
