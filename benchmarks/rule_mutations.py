@@ -91,18 +91,18 @@ def _planted(
     defect: Defect, healthy: onnx.ModelProto, versions: Mapping[int, onnx.ModelProto | None]
 ) -> Iterator[tuple[str, onnx.ModelProto, onnx.ModelProto]]:
     """Each writing of the defect in a model: its name, the model, and the model without it."""
-    model = _with(defect, healthy)
+    model = with_defect(defect, healthy)
     for spelling in SPELLINGS if defect.respelled else list(SPELLINGS)[:1]:
         other = model and respelled(model, spelling)
         if other is not None:
             yield spelling, other, healthy
     for version, before in versions.items() if defect.respelled else ():
-        other = before and _with(defect, before)
+        other = before and with_defect(defect, before)
         if before is not None and other is not None:
             yield f"in opset {version}", other, before
 
 
-def _with(defect: Defect, healthy: onnx.ModelProto) -> onnx.ModelProto | None:
+def with_defect(defect: Defect, healthy: onnx.ModelProto) -> onnx.ModelProto | None:
     """A copy of the model with the defect; None where it has no room for it."""
     model = onnx.ModelProto()
     model.CopyFrom(healthy)

@@ -28,6 +28,7 @@ from ortune.experiment.quantising import (
     unsaturated,
     within,
 )
+from ortune.experiment.quantize_result import saturation
 from ortune.experiment.replay import Replay
 from ortune.experiment.scratch import scratch_folder
 from ortune.experiment.tuning import Tuning
@@ -275,3 +276,23 @@ def test_an_lstm_gets_seven_bits_where_eight_saturate(tmp_path: Path) -> None:
     assert [plan.rewrites[-1].params for plan in made["avx512_vnni"]] == [{"scales": "channel"}]
     spec = RewriteSpec(name="dynamic-int8", params={"scales": "channel"})
     assert unsaturated(spec, model, vnni) == spec != unsaturated(spec, model, saturating)
+    unsigned = rewrites.parse("dynamic-int8:weights=u8")
+    assert unsaturated(unsigned, model, saturating) == unsigned
+
+
+@pytest.mark.parametrize(
+    ("text", "there"),
+    [
+        ("static-int8", "measured"), ("dynamic-int8", "measured"), ("dynamic-int8:weights=u8", ""),
+        ("dynamic-int8:range=7", ""), ("weight-only-bits:bits=4", ""), ("", ""),
+    ],
+)  # fmt: skip
+def test_only_int8_weights_of_all_8_bits_saturate(text: str, there: str) -> None:
+    plan = Plan(rewrites=(rewrites.parse(text),)) if text else None
+    old = Host(
+        system="Linux", machine="x86_64", cpu="Box", cores=2, logical=2, affinity=2, effective_cpus=2,
+        memory_bytes=1 << 34, features=("avx2",),
+    )  # fmt: skip
+    assert saturation(plan, old) == there
+    new = msgspec.structs.replace(old, features=("avx2", "avx512_vnni"))
+    assert saturation(plan, new) == there.replace("measured", "elsewhere")

@@ -92,6 +92,14 @@ def test_a_quantized_model_is_worth_a_warning_where_the_processor_is_slow_with_i
     assert ("VNNI" in found.what) == bool(found.fix) == (severity == "warning")
 
 
+def test_weights_alone_in_8_bits_are_no_matter_of_the_processor(tmp_path: Path) -> None:
+    weights = [weight(dtype=np.int8, fill=1), numpy_helper.from_array(np.float32(0.1), "s")]
+    nodes = [node("DequantizeLinear", ["w", "s"], ["d"]), node("MatMul", ["x", "d"], ["y"])]
+    found = seen(facts_of(tmp_path, nodes, weights, host=OLD_HOST))["quantized"]
+    assert (found.severity, found.fix) == ("note", "")
+    assert found.what == "the model is quantized: 1 DequantizeLinear"
+
+
 def test_weights_that_callers_feed_are_kept_by_the_fix(tmp_path: Path) -> None:
     both = [info("x", TensorProto.FLOAT, [8, 96]), info("a", 1, [96, 96]), info("b", 1, [96, 96])]
     nodes = [node("MatMul", ["x", "a"], ["z"]), node("MatMul", ["z", "b"], ["y"])]

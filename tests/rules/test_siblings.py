@@ -8,14 +8,16 @@ import msgspec
 import numpy as np
 import onnx
 import onnx.parser
+import onnxruntime as ort
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 from rule_examples import HOST
 
-from ortune import rules
+from ortune import rewrites, rules
 from ortune.model.open import open_model
 from ortune.records import Finding
 from ortune.rules import Facts
+from ortune.targets.machine import Machine
 
 FLOAT = TensorProto.FLOAT
 PAIR = "q = QuantizeLinear (x, s, z)\n dx = DequantizeLinear (q, s, z)\n"
@@ -213,6 +215,69 @@ def row(copied: bool, kernel: tuple[int, ...]) -> onnx.ModelProto:
 @pytest.mark.parametrize("kernel", [(3,), (3, 3)])
 def test_convolutions_of_one_dimension(copied: bool, kernel: tuple[int, ...], tmp_path: Path) -> None:
     assert bool(found(row(copied, kernel), "LAY006", tmp_path)) == (len(kernel) == 1)
+
+
+def grouped(shape: tuple[int, ...], groups: int) -> onnx.ModelProto:
+    """Two convolutions of these weights, side by side."""
+    weights = numpy_helper.from_array(np.ones(shape, np.float32), "w")
+    nodes = [helper.make_node("Conv", ["x", "w"], [y], f"to_{y}", group=groups) for y in ("y", "z")]
+    info, sizes = helper.make_tensor_value_info, [1, groups * shape[1], *[8] * (len(shape) - 2)]
+    outputs = [info(y, FLOAT, None) for y in ("y", "z")]
+    graph = helper.make_graph(nodes, "g", [info("x", FLOAT, sizes)], outputs, [weights])
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+
+
+@pytest.mark.parametrize(
+    ("outs", "ins", "groups", "named"),
+    [
+        (16, 129, 1, False),
+        (16, 20, 1, True),
+        (16, 3, 1, True),
+        (32, 16, 2, True),
+        (16, 4, 4, False),
+        (24, 8, 2, False),
+    ],
+)
+def test_convolutions_that_two_dimensions_would_not_help(
+    outs: int, ins: int, groups: int, named: bool, tmp_path: Path
+) -> None:
+    assert bool(found(grouped((outs, ins, 3), groups), "LAY006", tmp_path)) == named
+    if "avx2" in Machine().host.features:  # elsewhere there is no such layout
+        options = ort.SessionOptions()
+        options.optimized_model_filepath = str(tmp_path / "optimised.onnx")
+        options.log_severity_level = 3
+        flat = grouped((outs, ins, 1, 3), groups).SerializeToString()
+        ort.InferenceSession(flat, options, providers=["CPUExecutionProvider"])
+        kinds = {node.domain for node in onnx.load(tmp_path / "optimised.onnx").graph.node}
+        assert ("com.microsoft.nchwc" in kinds) == named
+
+
+# --- behind copies ---------------------------------------------------------------------------------------------------
+
+COPIED = [
+    ("MEM002", "i = Identity (shape) z = ConstantOfShape (i) y = Add (x, z)", "float[1] x", "float[4096,2048] y"),
+    ("LLM001", "i = Identity (past) c = Concat <axis = 2> (i, x) y = Identity (c)",
+     "float[1,2,1,8] x, float[1,2,n,8] past", "float[1,2,m,8] y"),
+    ("GRA018", "i = Identity (x) e = Equal (i, rows) f = Identity (e) c = Cast <to = 1> (f) k = Identity (w) "
+     "y = MatMul (c, k)", "int32[2,4,1] x", "float[2,4,2] y"),
+    ("GRA018", "i = Identity (x) d = Identity (three) c = OneHot (i, d, ends) y = MatMul (c, w)", "int64[2,4] x",
+     "float[2,4,2] y"),
+    ("WEB006", "i = Identity (x) s = Add (i, one) y = Cast <to = 1> (s)", "int64[2,4] x", "float[2,4] y"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("code", "body", "x", "y"), COPIED)
+def test_a_defect_behind_a_copy(code: str, body: str, x: str, y: str, tmp_path: Path) -> None:
+    weights = "<int64[2] shape = {4096,2048}, int32[3] rows = {0,1,2}, float[3,2] w = {1,2,3,4,5,6}, "
+    weights += "int64[1] one = {1}, int64 three = {3}, float[2] ends = {0,1}>"
+    onnx.save(
+        onnx.parser.parse_model(text(body.replace(") ", ")\n"), x=x, y=y, weights=weights)),
+        tmp_path / "m.onnx",
+    )
+    rule = rules.find_rule(code)
+    (finding,) = rule.findings(Facts(model=open_model(tmp_path / "m.onnx"), target=rule.target))
+    for spec in finding.plan.rewrites if finding.plan else ():
+        assert rewrites.find(spec.name).apply(open_model(tmp_path / "m.onnx").ir, spec.params).modified
 
 
 # --- 8 bits ----------------------------------------------------------------------------------------------------------

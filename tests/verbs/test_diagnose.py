@@ -10,6 +10,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 import ortune
+from onnx_text import model_of, saved
 from ortune.errors import UsageError
 from ortune.experiment.watcher import Watcher
 from ortune.records import DiagnoseResult, Envelope
@@ -112,6 +113,17 @@ def test_a_healthy_model_has_nothing_to_fix(tmp_path: Path) -> None:
     assert result.tried == () and result.together is None
     assert not [f for f in result.findings if f.plan is not None]
     assert result.figures is not None and result.profile is not None
+
+
+def test_a_rewrite_that_fits_is_offered_where_no_other_rule_names_it(tmp_path: Path) -> None:
+    text = 'g (float[2,3,4] x, float[2,4,5] w) => (float[2,3,5] y) { y = Einsum <equation = "bij,bjk->bik"> (x, w) }'
+    path = saved(tmp_path / "m.onnx", model_of(text))
+    with measuring_on(Lab(1)):
+        found = ortune.diagnose(path, budget="1s", store=tmp_path / "store")
+    (fix,) = found.result.tried
+    assert fix.codes == ("GRA027",) and "--b-rewrite einsum-to-matmul" in fix.command
+    checked = ortune.check(path).result
+    assert checked is not None and checked.models[0].findings == ()
 
 
 def test_options_are_read_before_anything_runs() -> None:

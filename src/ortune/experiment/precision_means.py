@@ -9,11 +9,17 @@ import onnx_ir as ir
 
 from ortune import rewrites
 from ortune.analysis.dot_products import saturates
-from ortune.experiment.quantising import changed, unsaturated, widest_first
+from ortune.experiment.quantising import (
+    DYNAMIC,
+    STATIC,
+    changed,
+    may_saturate,
+    unsaturated,
+    widest_first,
+)
 from ortune.providers import CPU
 from ortune.records import Host, Plan, RewriteSpec
 
-STATIC, DYNAMIC = "static-int8", "dynamic-int8"
 _GROUND = ("initializers-out-of-inputs", "constant-folding:limit=1048576")
 """What makes constants of weights that a caller may feed, and of weights that are stored in other types."""
 
@@ -67,7 +73,7 @@ def _variants(plan: Plan, model: ir.Model, host: Host) -> list[Plan]:
     kind, found = plan.rewrites[-1].name, list[Plan]()
     if kind not in (STATIC, DYNAMIC):
         return found
-    if saturates(host) and "range" not in plan.rewrites[-1].params:
+    if saturates(host) and may_saturate(plan.rewrites[-1]):
         found.append(changed(plan, range="7"))
     smooth = rewrites.parse("smooth-quant")
     refuses = rewrites.find(smooth.name).refuses

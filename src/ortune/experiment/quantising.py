@@ -38,6 +38,7 @@ from ortune.search.figures import TIMES, figure
 from ortune.search.phases import QUANTIZE_SHARE
 from ortune.search.proposals import Proposed
 
+STATIC, DYNAMIC = "static-int8", "dynamic-int8"
 CLASSES = (0.001, 0.01, 0.05)
 """Relative L2 distances by which quantized models are told apart."""
 INVENTED = 8  # sets of inputs to calibrate on, where the user gave none
@@ -60,9 +61,17 @@ class Inputs:
     summary: Calibration
 
 
+def may_saturate(spec: RewriteSpec) -> bool:
+    """Whether sums of two products can exceed 16 bits in what a rewrite makes: int8 weights that use all 8 bits."""
+    if spec.name not in (STATIC, DYNAMIC):
+        return False
+    return spec.params.get("range") != "7" and spec.params.get("weights") != "u8"
+
+
 def unsaturated(spec: RewriteSpec, model: ir.Model, host: Host) -> RewriteSpec:
     """A rewrite with weights of 7 bits where an LSTM of 8 would be wrong on this processor, else as it is."""
-    if spec.name != "dynamic-int8" or not saturates(host) or not holds(model, *rewrites.RECURRENT):
+    exact = not saturates(host) or not may_saturate(spec)
+    if spec.name != DYNAMIC or exact or not holds(model, *rewrites.RECURRENT):
         return spec
     return RewriteSpec(name=spec.name, params={**spec.params, "range": "7"})
 
@@ -227,7 +236,7 @@ class Quantising:
                     "without the first and last MatMul, Gemm or Conv",
                 )
             ]
-        if spec.name == "static-int8" and "calibration" not in spec.params:
+        if spec.name == STATIC and "calibration" not in spec.params:
             return [(changed(plan, calibration="percentile"), "ranges without outliers (percentile)")]
         return []
 

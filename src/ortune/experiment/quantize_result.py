@@ -9,7 +9,7 @@ import msgspec
 
 from ortune.analysis.dot_products import saturates
 from ortune.experiment.precision import Model, Sensitivity
-from ortune.experiment.precision_means import DYNAMIC, STATIC
+from ortune.experiment.quantising import may_saturate
 from ortune.experiment.tuning import Tuning
 from ortune.records import (
     Answer,
@@ -76,9 +76,7 @@ def make_result(
 def saturation(plan: Plan | None, host: Host) -> Saturation:
     """Where sums of two products of a plan exceed 16 bits: on this processor, on others, or nowhere."""
     spec = plan.rewrites[-1] if plan is not None and plan.rewrites else None
-    if spec is None or spec.name not in (STATIC, DYNAMIC):
-        return ""
-    if spec.params.get("range") == "7":
+    if spec is None or not may_saturate(spec):
         return ""
     return "measured" if saturates(host) else "elsewhere"
 

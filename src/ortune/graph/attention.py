@@ -9,7 +9,7 @@ import onnx_ir as ir
 from ortune.graph.attributes import int_of, is_parameter
 from ortune.graph.constants import scalar
 from ortune.graph.heads import SPLIT, Heads, heads_of, keys_of, scaled
-from ortune.graph.nodes import Scope, is_op, only_user, other_input
+from ortune.graph.nodes import Scope, is_op, maker_of, only_user, other_input
 from ortune.graph.shape_elements import perm_of, symbols
 from ortune.model.graphs import op_set
 
@@ -46,18 +46,19 @@ class Core:
 
 def between_products(softmax: ir.Node) -> list[str] | None:
     """Returns the operators between a Softmax and the two products around it; None without two products."""
-    before, above = list[str](), softmax.inputs[0].producer() if softmax.inputs[0] is not None else None
+    before, above = list[str](), maker_of(softmax.inputs[0])
     for _ in range(_STEPS):
         if above is None or above.op_type not in _BEFORE:
             break
         before.append(above.op_type)
-        makers = [v.producer() for v in above.inputs if v is not None and v.producer() is not None]
+        makers = [maker_of(value) for value in above.inputs]
         above = next((m for m in makers if m is not None and m.op_type in _BEFORE | PRODUCTS), None)
     after, below = list[str](), _reader(softmax)
     for _ in range(_STEPS):
         if below is None or below.op_type not in _AFTER:
             break
-        after.append(below.op_type)
+        if not is_op(below, "Identity"):
+            after.append(below.op_type)
         below = _reader(below)
     ends = (above, below)
     return [*before, *after] if all(end is not None and end.op_type in PRODUCTS for end in ends) else None

@@ -62,7 +62,7 @@ REWRITE = Rewrite(
             kind="choice",
             default="s8",
             choices=("s8", "u8"),
-            summary="signed or unsigned weights",
+            summary="signed weights, or unsigned ones, which never saturate and are slower on x86 with VNNI",
         ),
         Param(
             name="scales",

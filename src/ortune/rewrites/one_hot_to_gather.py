@@ -21,7 +21,7 @@ import onnx_ir as ir
 
 from ortune.graph.attributes import int_of, is_parameter
 from ortune.graph.constants import Array, constant, scalar
-from ortune.graph.nodes import is_op, only_user
+from ortune.graph.nodes import is_op, maker_of, only_user, source_of
 from ortune.graph.shapes.nearby import least_rank
 from ortune.rewrites._editor import Editor
 from ortune.rewrites._pattern import Look, Pattern
@@ -72,19 +72,19 @@ class _Match:
 
 def _code(value: ir.Value, look: Look) -> _Code | str:  # noqa: PLR0911  (one a near miss)
     """Matches a one-hot encoding; else the reason of a near miss, or ""."""
-    node = value.producer()
+    node = maker_of(value)
     if is_op(node, "OneHot"):
         assert node is not None
         return _one_hot(node)
     if not is_op(node, "Cast"):
         return ""
     assert node is not None
-    equal = node.inputs[0].producer() if node.inputs[0] is not None else None
+    equal = maker_of(node.inputs[0])
     if not is_op(equal, "Equal") or only_user(node.inputs[0] or value) is None:
         return ""
     assert equal is not None
     for place in (0, 1):
-        x, numbers = equal.inputs[place], constant(equal.inputs[1 - place])
+        x, numbers = equal.inputs[place], constant(source_of(equal.inputs[1 - place]))
         if x is None or numbers is None:
             continue
         if numbers.dtype not in (np.int32, np.int64) or numbers.size < 2 or numbers.shape[-1] != numbers.size:
@@ -100,8 +100,8 @@ def _code(value: ir.Value, look: Look) -> _Code | str:  # noqa: PLR0911  (one a 
 
 
 def _one_hot(node: ir.Node) -> _Code | str:
-    x, last = node.inputs[0], not is_parameter(node, "axis") and int_of(node, "axis", -1) == -1
-    depth, values = scalar(node.inputs[1]), constant(node.inputs[2])
+    x, last = source_of(node.inputs[0]), not is_parameter(node, "axis") and int_of(node, "axis", -1) == -1
+    depth, values = scalar(source_of(node.inputs[1])), constant(source_of(node.inputs[2]))
     if x is None or depth is None or values is None or values.dtype != np.float32:
         return f"depth or values of OneHot {node.name!r} are not constant float32"
     if values.tolist() != [0.0, 1.0] or not last:
@@ -115,7 +115,7 @@ def _one_hot(node: ir.Node) -> _Code | str:
 
 
 def _match(product: ir.Node, look: Look) -> _Match | str:
-    code_value, weights = product.inputs[0], constant(product.inputs[1])
+    code_value, weights = product.inputs[0], constant(source_of(product.inputs[1]))
     code = _code(code_value, look) if code_value is not None else ""
     if isinstance(code, str):
         return code

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 
 import msgspec
@@ -117,7 +117,9 @@ def _bounded(finding: Finding, model: ir.Model, cost: ModelCost | ProfileResult)
     plan = finding.plan
     by_rewrites = plan is not None and bool(plan.rewrites) and not plan.settings
     changed = [rewrites.changed_nodes(model, spec) for spec in plan.rewrites] if plan and by_rewrites else []
-    concerned = [*dict.fromkeys([*named_nodes(finding, model), *(n for some in changed for n in some)])]
+    named, every = named_nodes(finding, model), {node for some in changed for node in some}
+    concerned = _together(named, every) if named else [*every]
+    rest = every.difference(concerned)  # what another finding is about, which has the same fix
     if isinstance(cost, ProfileResult):
         shares = share_of_run(concerned, model, cost)
     else:
@@ -130,5 +132,19 @@ def _bounded(finding: Finding, model: ir.Model, cost: ModelCost | ProfileResult)
         share_ratio=shares[0],
         share_from="profile" if isinstance(cost, ProfileResult) else "cost",
         # A setting, or a rewrite by a tool, can make more faster than what is named.
-        least_ratio=1 - shares[1] if changed and all(changed) and shares[1] < 1 else None,
+        least_ratio=1 - shares[1] if changed and all(changed) and not rest and shares[1] < 1 else None,
     )
+
+
+def _together(named: Sequence[ir.Node], changed: Collection[ir.Node]) -> list[ir.Node]:
+    """The nodes that a finding names, and those of the changed ones that lie beside them, one beside another."""
+    found, waiting = dict.fromkeys(named), [*named]
+    while waiting:
+        node = waiting.pop()
+        makers = [value.producer() for value in node.inputs if value is not None]
+        readers = [use.node for value in node.outputs for use in value.uses()]
+        for beside in (*makers, *readers):
+            if beside is not None and beside in changed and beside not in found:
+                found[beside] = None
+                waiting.append(beside)
+    return [*found]

@@ -181,7 +181,7 @@ def test_trees_cost_the_expected_path():
     cost = one("TreeEnsembleRegressor", ((10, 3),), domain=ML, **nodes, **targets)
     # 10 rows: 1.5 comparisons, and one weight added for each of two trees
     assert cost.flops == 35
-    assert cost.note == "its work is an estimate, with both sides of a split equally likely"
+    assert cost.note.startswith("its operation count is an estimate: each split")
 
 
 def test_tree_classifier_with_a_probability():

@@ -58,7 +58,7 @@ def top_k(call: Call) -> Count:
     k = call.out()[call.int("axis", -1)]
     return Count(
         flops=math.ceil(math.log2(max(2, k))) * call.n_in(),
-        note="its work is an estimate: the comparisons of a heap of k",
+        note="its operation count is an estimate: the comparisons of a heap of k elements",
     )
 
 

@@ -122,7 +122,8 @@ def _ensemble(call: Call, splits: float, n_trees: int, weights_per_leaf: float) 
     scores = max(1, call.int("n_targets"), _labels(call))
     flops = rows * (splits + n_trees * weights_per_leaf + _post(call, scores))
     return Count(
-        flops=round(flops), note="its work is an estimate, with both sides of a split equally likely"
+        flops=round(flops),
+        note="its operation count is an estimate: each split is taken to send half of the rows either way",
     )
 
 

@@ -1,6 +1,7 @@
 """One-dimensional convolutions do not use the blocked layout.
 
-What it is: Conv over three axes with 16 or more output channels, on a CPU.
+What it is: Conv over three axes with 16 or more output channels, whose input channels are a multiple of four or fewer
+    than 16, on a CPU.
 Why it costs: the blocked layout of ONNX Runtime's fast convolutions (NCHWc) exists only for two dimensions.
 Evidence: the nodes, and their share of the run. The graph that ONNX Runtime 1.32 optimises has no ReorderInput before
     them, and has one before the same convolutions over four axes.
@@ -16,6 +17,7 @@ from collections.abc import Iterator
 
 import onnx_ir as ir
 
+from ortune.graph.attributes import int_of
 from ortune.graph.constants import constant_tensor
 from ortune.graph.nodes import is_op, source_of
 from ortune.model.graphs import nodes
@@ -27,6 +29,7 @@ from ortune.rules.facts import Facts
 CODE = "LAY006"
 
 _AXES, _BLOCK = 3, 16
+_IN_ONE_STEP = 4  # input channels that the layout takes together
 _ROW = 2  # that many are a row worth turning
 
 _ONES = ",".join(["1"] * 16 * 16)
@@ -54,14 +57,20 @@ def find(facts: Facts) -> Iterator[Finding]:
             severity="note",
             what=f"one-dimensional convolutions do not use the blocked layout (NCHWc): {counted(convolutions)}",
             where=tuple(map(name_of, convolutions)),
-            fix="write them as two-dimensional Conv with a height of one",
+            fix="write them as two-dimensional Conv with a height of one, and compare both models",
         )
 
 
 def _of_one(node: ir.Node) -> bool:
+    """Whether a convolution would use the blocked layout if it had a second dimension."""
     value = node.inputs[1]
     weight = constant_tensor(source_of(value)) if value is not None else None
     if weight is None or weight.dtype != ir.DataType.FLOAT:
         return False
     shape = tuple(weight.shape.numpy())
-    return len(shape) == _AXES and shape[0] >= _BLOCK and shape[1] > 1
+    if len(shape) != _AXES or shape[0] < _BLOCK or shape[1] == 1:
+        return False
+    groups = int_of(node, "group", 1)
+    if groups > 1:
+        return shape[1] % _BLOCK == 0 and shape[0] // groups % _BLOCK == 0
+    return shape[1] < _BLOCK or shape[1] % _IN_ONE_STEP == 0

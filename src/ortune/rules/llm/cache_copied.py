@@ -17,7 +17,7 @@ from collections.abc import Iterator
 import onnx_ir as ir
 
 from ortune.graph.attributes import int_of
-from ortune.graph.nodes import is_op
+from ortune.graph.nodes import is_op, source_of
 from ortune.records import Finding
 from ortune.rules._words import counted, name_of
 from ortune.rules.facts import Facts
@@ -48,9 +48,7 @@ def find(facts: Facts) -> Iterator[Finding]:
     """In the main graph."""
     graph = facts.model.ir.graph if facts.model else ()
     appends = [
-        node
-        for node in graph
-        if is_op(node, "Concat") and node.outputs[0].is_graph_output() and _appends(node)
+        node for node in graph if is_op(node, "Concat") and _is_output(node.outputs[0]) and _appends(node)
     ]
     if appends:
         yield Finding(
@@ -62,9 +60,15 @@ def find(facts: Facts) -> Iterator[Finding]:
         )
 
 
+def _is_output(value: ir.Value) -> bool:
+    """Whether a value is an output of the graph, or a copy of it is."""
+    copies = [use.node.outputs[0] for use in value.uses() if is_op(use.node, "Identity")]
+    return value.is_graph_output() or any(map(_is_output, copies))
+
+
 def _appends(node: ir.Node) -> bool:
     """Whether something is appended to an input that has axes of a cache and grows along one."""
-    past = node.inputs[0]
+    past = source_of(node.inputs[0])
     if past is None or not past.is_graph_input() or past.is_initializer() or past.shape is None:
         return False
     axis = int_of(node, "axis", 0)

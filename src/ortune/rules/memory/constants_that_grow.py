@@ -18,6 +18,7 @@ from collections.abc import Iterator
 import onnx_ir as ir
 
 from ortune.graph.constants import SMALL, constant
+from ortune.graph.nodes import source_of
 from ortune.knobs.cpu.constant_folding_max_bytes import KNOB
 from ortune.model.graphs import nodes, op_set
 from ortune.records import Finding, Plan
@@ -78,7 +79,7 @@ def _bytes(node: ir.Node) -> int:
     """Of what a node makes from constants alone, taking an element for four bytes; 0 where that is not known."""
     if node.op_type not in _MAKERS:
         return 0
-    operands = [constant(value, most=SMALL) for value in node.inputs]
+    operands = [constant(source_of(value), most=SMALL) for value in node.inputs]
     elements = 0.0
     match node.op_type, operands:
         case "ConstantOfShape", [shape] if shape is not None:

@@ -2,7 +2,7 @@
 
 What it is: operators that quantize, or compute with 8-bit integers.
 Why it costs: with an 8-bit dot product (VNNI, AMX, dotprod) such a model is often several times as fast as its float
-    model. Without one it may be slower.
+    model. Without one it may be slower. Where only weights are stored in 8 bits, products are computed in float.
 Evidence: the operators, and the instruction sets of the CPU.
 Fix and its safety: advice: compare with the float model on a CPU without these instructions.
 Example: ``ortune compare model.onnx model-int8.onnx``
@@ -35,7 +35,9 @@ def find(facts: Facts) -> Iterator[Finding]:
         return
     kinds = Counter(node.op_type for node in quantized).most_common(KINDS)
     what = f"the model is quantized: {', '.join(f'{n} {op}' for op, n in kinds)}"
-    slow = lacks_it(facts.host)
+    # Where only weights are stored in 8 bits, products are computed in float, whatever the processor has.
+    in_integers = any(node.op_type != "DequantizeLinear" for node in quantized)
+    slow = in_integers and lacks_it(facts.host)
     if slow:
         what += ", but this CPU has no 8-bit dot product (VNNI, AMX, dotprod)"
     yield Finding(

@@ -17,6 +17,7 @@ from collections.abc import Iterator
 
 import onnx_ir as ir
 
+from ortune.graph.nodes import source_of
 from ortune.model.graphs import nodes, op_set
 from ortune.providers.web_webgpu import PROVIDER as WEB_WEBGPU
 from ortune.records import Finding
@@ -76,8 +77,9 @@ def find(facts: Facts) -> Iterator[Finding]:
 def _is_meant(node: ir.Node) -> bool:
     if node.domain or node.op_type not in _COMPUTING:
         return False
-    operands = [value for value in node.inputs if value is not None and not value.is_initializer()]
-    return any(value.dtype in _LACKING for value in operands) and not any(map(_of_a_shape, operands))
+    operands = [source_of(value) for value in node.inputs if value is not None]
+    fed = [value for value in operands if not value.is_initializer()]
+    return any(value.dtype in _LACKING for value in fed) and not any(map(_of_a_shape, fed))
 
 
 def _of_a_shape(value: ir.Value) -> bool:
