@@ -95,7 +95,7 @@ def test_a_quantized_model_is_worth_a_warning_where_the_processor_is_slow_with_i
 def test_weights_alone_in_8_bits_are_no_matter_of_the_processor(tmp_path: Path) -> None:
     weights = [weight(dtype=np.int8, fill=1), numpy_helper.from_array(np.float32(0.1), "s")]
     nodes = [node("DequantizeLinear", ["w", "s"], ["d"]), node("MatMul", ["x", "d"], ["y"])]
-    found = seen(facts_of(tmp_path, nodes, weights, host=OLD_HOST))["quantized"]
+    found = findings_of(facts_of(tmp_path, nodes, weights, host=OLD_HOST))["quantized"]
     assert (found.severity, found.fix) == ("note", "")
     assert found.what == "the model is quantized: 1 DequantizeLinear"
 
