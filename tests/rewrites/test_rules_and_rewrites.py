@@ -56,7 +56,7 @@ OWN = (
     "unrolled-recurrence",
 )  # fmt: skip
 """Rewrites that a rule of their own names wherever they propose themselves."""
-GRAPHS = 40
+GRAPHS = 24
 
 
 @pytest.mark.parametrize("part", range(2))
