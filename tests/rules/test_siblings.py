@@ -392,6 +392,38 @@ def test_weights_that_are_not_finite(body: str, number: float, named: str, tmp_p
     assert all(finding.where == ("low",) for finding in findings)
 
 
+@pytest.mark.parametrize(
+    ("body", "named"),
+    [
+        ("r = Gather (dw, i)\n y = Relu (r)", True),
+        ("r = Gather (dw, i)\n o = QuantizeLinear (r, s, t)\n y = DequantizeLinear (o, s, t)", True),
+        ("a, h = RNN <hidden_size = 2> (x, dv, v)\n y = Squeeze (h)", True),
+        ("y = MatMul (k, dw)", False),
+    ],
+)
+def test_weights_dequantized_for_tables_and_recurrences(body: str, named: bool, tmp_path: Path) -> None:
+    """Each stays in the graph that ONNX Runtime optimises, beside a product that becomes MatMulNBits."""
+    weights = f"<{NUMBERS}, int8[1,2,2] w1 = {{1,2,3,4}}, float[1,2,2] v = {{1,2,3,4}}>"
+    before = "dv = DequantizeLinear (w1, s, t)" if "RNN" in body else "dw = DequantizeLinear (w, s, t)"
+    model = text(
+        f"{before}\n {body}", x="int64[3] i, float[3,1,2] x, float[3,2] k", y="float[n,m] y", weights=weights
+    )
+    assert bool(found(model, "QNT013", tmp_path)) == named
+    left = onnx.load(_optimised(tmp_path / "m.onnx"))
+    makers = {node.output[0]: node for node in left.graph.node}
+    floats = [node for node in left.graph.node if node.op_type in ("Gather", "RNN")]
+    fed = [makers[name].op_type for node in floats for name in node.input if name in makers]
+    assert ("DequantizeLinear" in fed) == named
+
+
+def _optimised(path: Path) -> Path:
+    options = ort.SessionOptions()
+    options.log_severity_level = 3
+    options.optimized_model_filepath = str(path.with_suffix(".optimised.onnx"))
+    ort.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+    return path.with_suffix(".optimised.onnx")
+
+
 @pytest.mark.parametrize("code", ["QNT003", "QNT009"])
 def test_weights_behind_a_copy_are_weights(code: str, tmp_path: Path) -> None:
     kind, features = ("uint8", ("avx512_vnni",)) if code == "QNT003" else ("int8", ("avx2",))

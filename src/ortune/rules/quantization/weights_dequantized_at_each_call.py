@@ -1,7 +1,8 @@
 """8-bit weights are converted to float32 on every run.
 
 What it is: constant weights behind DequantizeLinear, for an operator with float input that ONNX Runtime does not turn
-    into MatMulNBits: convolutions, operators before a Relu, and weights with a scale per row.
+    into MatMulNBits: convolutions, operators before a Relu, and weights with a scale per row; also weights of LSTM,
+    GRU and RNN, and tables of Gather.
 Why it costs: ONNX Runtime does not fold DequantizeLinear. All weights are converted on every run, and also take the
     memory of float32.
 Evidence: the nodes. Each form stays in the graph that ONNX Runtime 1.32 optimises.
@@ -31,6 +32,8 @@ from ortune.rules.facts import Facts
 CODE = "QNT013"
 
 _AXES = 2
+_UNQUANTIZED = ("LSTM", "GRU", "RNN")
+"""Operators without a form for 8-bit weights behind DequantizeLinear."""
 
 _TEXT = """
 <ir_version: 8, opset_import: ["" : 17]>
@@ -69,6 +72,10 @@ def _is_alone(node: ir.Node) -> bool:
     readers = [use.node for use in node.outputs[0].uses()]
     if tensor is None or tensor.dtype not in (ir.DataType.INT8, ir.DataType.UINT8) or not readers:
         return False
+    if all(is_op(reader, *_UNQUANTIZED) and reader.inputs[0] is not node.outputs[0] for reader in readers):
+        return True
+    if all(is_op(reader, "Gather") and reader.inputs[0] is node.outputs[0] for reader in readers):
+        return True
     return all(
         is_op(product, "Conv", "ConvTranspose", "MatMul", "Gemm")
         and product.inputs[1] is node.outputs[0]
