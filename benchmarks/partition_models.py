@@ -1,15 +1,15 @@
 """Partitions real models, and holds the regions against the usability checker of the onnxruntime wheel.
 
 python benchmarks/partition_models.py [MODEL OF THE ZOO...]
-python benchmarks/partition_models.py --ask qnn|webgpu [--nodes N] [MODEL OF THE ZOO...]
+python benchmarks/partition_models.py --ask qnn|webgpu [MODEL OF THE ZOO...]
 
 Each model gets the input sizes that ortune chooses and ONNX Runtime's level basic. The checker knows the lists alone,
 so what it takes and ortune leaves is given by reason: caveats that the lists print and the checker does not look at.
 Prints the tables of docs/mobile.md: first this one, then the regions of the providers that the checker does not know.
 
 With --ask it prints the rows of the third: what the provider itself takes, beside what its table takes. The runtime is
-one of ``ortune runtime add``. An emulator compiles a whole model in minutes and gigabytes; with --nodes each model is
-asked in pieces of so many nodes. Where the provider fails on a piece, on its halves: it decides about nodes one by one.
+one of ``ortune runtime add``. QNN's emulator has no memory for most models ("not compiled"): it answers about each node
+before it compiles them.
 """
 
 from __future__ import annotations
@@ -27,21 +27,17 @@ from onnxruntime.tools.onnx_model_utils import ModelProtoWithShapeInfo
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "targets"))
 
-import onnx_ir as ir
 import targets_here
 
 import ortune
 import zoo
 from ortune import rewrites
-from ortune.errors import OrtuneError
 from ortune.graph.nodes import operator
 from ortune.inputs import workload
 from ortune.model.open import open_model
 from ortune.model.save import save_model
-from ortune.ort_format.regions import rest_of
 from ortune.partitions import support
 from ortune.partitions.partition import partition
-from ortune.partitions.shapes import shapes
 from ortune.report.partition_words import why
 
 MODELS = (
@@ -74,79 +70,33 @@ def prepared(name: str, folder: Path) -> Path:
     return folder / f"{name}-basic.onnx"
 
 
-def typed(model: ir.Model) -> ir.Model:
-    """The model with what is known of the types and sizes of its values: where it is cut they are declared."""
-    values = shapes(model)
-    for node in model.graph:
-        for value in node.outputs:
-            dtype, sizes = values.of(value).dtype, values.sizes(value)
-            if value.type is None and dtype is not None:
-                value.type = ir.TensorType(dtype)
-            if value.shape is None and sizes is not None:
-                value.shape = ir.Shape(sizes)
-    return model
-
-
-class Asking:
-    """What a provider answers about one model, in pieces where it fails on more."""
-
-    def __init__(self, provider: str, folder: Path) -> None:
-        self.provider, self.folder = provider, folder
-        self.n_equal = self.n_asked = self.n_removed = 0
-        self.differing: Counter[str] = Counter()
-        self.silent: Counter[str] = Counter()
-
-    def piece(self, model: ir.Model, first: int, end: int) -> None:
-        """Asks about the nodes between two places; about halves of them where that fails."""
-        order = list(model.graph)
-        others = [place for place in range(len(order)) if not first <= place < end]
-        path = self.folder / f"piece-{first}-{end}.onnx"
-        save_model(rest_of(model, others) if others else model, path)
-        try:
-            result = ortune.partition(path, providers=self.provider, runtime=self.provider).result
-            assert result is not None
-            agreement, why_not = result.providers[0].agreement, "; ".join(result.notes)
-        except OrtuneError as error:
-            agreement, why_not = None, str(error)
-        if agreement is not None:
-            self.n_equal, self.n_asked = self.n_equal + agreement.n_equal, self.n_asked + agreement.n_nodes
-            self.n_removed += agreement.n_removed
-            self.differing.update(agreement.differing)
-        elif end - first > 1:
-            middle = (first + end) // 2
-            self.piece(model, first, middle)
-            self.piece(model, middle, end)
-        else:
-            self.silent[operator(order[first])] += 1
-            print(f"{path.name}: {operator(order[first])}: {why_not[:200]}", file=sys.stderr, flush=True)
-
-
-def ask(provider: str, n_nodes: int, names: list[str]) -> None:
+def ask(provider: str, names: list[str]) -> None:
     """Prints a row a model."""
     targets_here.allow_software_gpu()
     print("| model | provider | nodes that agree | what differs |\n|---|---|---|---|")
     for name in names:
         with tempfile.TemporaryDirectory() as place:
-            model = typed(open_model(prepared(name, Path(place))).ir)
-            asking, total = Asking(provider, Path(place)), len(list(model.graph))
-            for first in range(0, total, n_nodes or total):
-                asking.piece(model, first, min(total, first + (n_nodes or total)))
-        parts = [f"{n} {op}" for op, n in asking.differing.most_common()]
-        parts += [f"{asking.n_removed} removed"] if asking.n_removed else []
-        parts += [f"no answer about {n} {op}" for op, n in asking.silent.most_common()]
-        print(
-            f"| {name} | {provider} | {asking.n_equal} of {asking.n_asked} | {'; '.join(parts)} |", flush=True
-        )
+            path = prepared(name, Path(place))
+            result = ortune.partition(path, providers=provider, runtime=provider).result
+        assert result is not None
+        agreement = result.providers[0].agreement
+        if agreement is None:
+            print(f"| {name} | {provider} | no answer | {'; '.join(result.notes)} |", flush=True)
+            continue
+        parts = [f"{n} {op}" for op, n in agreement.differing.items()]
+        parts += [f"{agreement.n_removed} removed"] if agreement.n_removed else []
+        parts += ["not compiled"] if agreement.not_compiled else []
+        counts = f"{agreement.n_equal} of {agreement.n_nodes}"
+        print(f"| {name} | {provider} | {counts} | {'; '.join(parts)} |", flush=True)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("models", nargs="*", default=MODELS)
     parser.add_argument("--ask", choices=("qnn", "webgpu"))
-    parser.add_argument("--nodes", type=int, default=0)
     options = parser.parse_args()
     if options.ask:
-        ask(options.ask, options.nodes, list(options.models))
+        ask(options.ask, list(options.models))
     else:
         tables(list(options.models))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from pathlib import Path
 
 import msgspec
@@ -14,18 +15,28 @@ import onnxruntime as ort
 import pytest
 from onnx import TensorProto, helper
 
+import made_runtimes
 import ortune
 from mobile_models import mnist
-from ortune import monotonic
+from ortune import monotonic, targets
 from ortune.experiment.clock import Stopwatch
 from ortune.experiment.watcher import Watcher
+from ortune.inputs.feed_files import write_feeds
 from ortune.model.open import open_model
 from ortune.ort_format import places
-from ortune.records import Matrix
+from ortune.records import Failed, FeedRef, Matrix, Measured, Plan, TrialRequest
 from ortune.report import markdown, set_words
+from ortune.targets.machine import Machine
+from ortune.targets.runner import run
+from ortune.targets.task import Task
+from ortune.targets.tool import ToolProcess
 from ortune.verbs import convert
 from simulated_machine import Lab, Weather, measuring_on
 from within import program
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "targets"))
+
+import targets_here
 
 
 @pytest.fixture
@@ -203,6 +214,16 @@ def test_an_aware_file_keeps_what_qnn_takes(here: Path) -> None:
     assert "qnn takes every node" in text and not (here / "n.ort").exists()
 
 
+def test_a_model_with_open_sizes_is_to_be_fixed_first(here: Path) -> None:
+    model = onnx.load(mnist(here / "m.onnx"))
+    model.graph.input[0].type.tensor_type.shape.dim[0].dim_param = "batch"
+    onnx.save(model, here / "open.onnx")
+    for place, asked in (("nnapi", True), ("xnnpack", False), ("cpu-arm64", False)):
+        text, _ = converted(here / "open.onnx", "--for", place, "--force")
+        command = "open.onnx fixed-dimensions:batch=1, and convert the result"
+        assert (command in " ".join(text.split())) is asked, place
+
+
 def test_an_aware_file_that_gains_nothing_is_not_written(here: Path) -> None:
     text, _ = converted(mnist(here / "m.onnx"), "--for", "nnapi", "--aware")
     assert "nnapi takes every node" in text and "not written" in text
@@ -264,6 +285,47 @@ def test_force_replaces_no_other_folder(here: Path) -> None:
     (here / "m-nnapi" / "mine.txt").write_text("")
     _, said = converted(mnist(here / "m.onnx"), "--for", "nnapi", "--matrix", "--force", code=2)
     assert "not replaced" in said and (here / "m-nnapi" / "mine.txt").exists()
+
+
+MIXED = """
+<ir_version: 8, opset_import: ["" : 17]>
+mixed (float[2,4] x) => (float[2,2] y)
+<double[2,4] w = {1,2,3,4,5,6,7,8}>
+{
+    a = Relu (x)
+    d = Cast <to = 11> (a)
+    t = Transpose <perm = [1,0]> (w)
+    m = MatMul (d, t)
+    n = Transpose <perm = [1,0]> (m)
+    k = MatMul (n, m)
+    f = Cast <to = 1> (k)
+    y = Sigmoid (f)
+}
+"""
+
+
+def test_why_no_aware_file_is_made_for_webgpu(here: Path) -> None:
+    """In an .ort the nodes of the CPU get no tensors from the GPU; of an .onnx they are fused when it is loaded."""
+    targets_here.allow_software_gpu()
+    runtime = made_runtimes.require("webgpu").runtime
+    onnx.save(onnx.parser.parse_model(MIXED), here / "m.onnx")
+    converted(here / "m.onnx", "--for", "web-webgpu")
+    plan = Plan(providers=targets.find("webgpu").providers)
+    tool = ToolProcess(runtime=runtime, folder=here, plan=plan)
+    tool("optimize", here / "m.onnx", here / "fused.onnx", {"level": "extended"})
+    assert "com.microsoft.FusedMatMul" in open_model(here / "fused.onnx").op_counts
+    outcomes = []
+    for file in ("m.onnx", "m.ort"):
+        folder = here / f"run-{file}"
+        folder.mkdir()
+        write_feeds(folder / "feeds", {"x": np.ones((2, 4), np.float32)})
+        feed = FeedRef(name="all", path=str(folder / "feeds"))
+        request = TrialRequest(model=str(here / file), feeds=(feed,), warmup_runs=1, warmup_ns=0)
+        task = Task(plan=plan, runtime=runtime, request=request, folder=folder, scratch=here)
+        outcomes += run([task], Machine()) or ()
+    good, bad = outcomes
+    assert isinstance(good, Measured), good
+    assert isinstance(bad, Failed) and "WebGPU buffers" in bad.what
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from ortune.printable import operand
 from ortune.records import (
@@ -14,10 +14,12 @@ from ortune.records import (
     LevelComparison,
     OrtConversion,
     OrtFile,
+    RewriteSpec,
 )
 from ortune.report import set_words
 from ortune.report.compare_outputs import outputs
 from ortune.report.document import Annotation, Block, Code, Column, Document, Line, Pairs, Points, table
+from ortune.report.rewrite_words import spec
 from ortune.report.set_words import OWN, counted, times
 
 MOST_CHANGES = 12
@@ -135,6 +137,13 @@ def aware(file: AwareFile) -> str:
         f"{kept} that {file.provider} takes; level {file.level} turned {file.n_rest} others into "
         f"{file.n_rest_after}{operators}"
     )
+
+
+def open_sizes(source: str, place: str, sizes: Mapping[str, str]) -> str:
+    """That the provider leaves nodes of open sizes, and what fixes them."""
+    fixing = spec(RewriteSpec(name="fixed-dimensions", params=dict(sizes)))
+    command = shlex.join(["ortune", "rewrite", operand(source), fixing])
+    return f"dynamic dimensions keep nodes off {place}: fix them first with {command}, and convert the result"
 
 
 def needed(record: OrtConversion) -> Points:

@@ -22,7 +22,7 @@ BENCHES = (NNAPI.target, XNNPACK.target, QNN.target)
 """Places whose bench is the Gradle project."""
 OWN = "com.microsoft."
 _NOT_TIMED = "the files ran and were not timed: rerun with a longer --budget on a quiet machine"
-_NO_DIFFERENCE = "no difference between the files was confirmed on this CPU"
+_NO_DIFFERENCE = "no difference between the files was confirmed on {}"
 
 
 def times(operator: str, count: int) -> str:
@@ -75,13 +75,21 @@ def _measured(matrix: Matrix, compared: CompareResult) -> list[Block]:
         Column("file", "label"), Column(sides.statistic(estimand)), Column(f"against {first}", "text"),
         Column("change"), Column("95 % interval", "text"), Column("outputs", "text"),
     ]  # fmt: skip
-    shown: list[Block] = [table(columns, rows, title="all files on the CPU of this machine")]
+    board = _board(compared)
+    where = f"the CPU behind {board}" if board else "the CPU of this machine"
+    shown: list[Block] = [table(columns, rows, title=f"all files on {where}")]
     verdicts = {side.comparison.verdict for side in news.values() if side.comparison}
     if not verdicts:
         shown.append(Line(_NOT_TIMED, "unsure"))
     elif not verdicts & {*heads.PROVEN}:
-        shown.append(Line(_NO_DIFFERENCE, "unsure"))
+        shown.append(Line(_NO_DIFFERENCE.format(where if board else "this CPU"), "unsure"))
     return shown
+
+
+def _board(compared: CompareResult) -> str:
+    """The command of an interpreter on another machine that ran the files; "" for this machine."""
+    runtime = compared.base.runtime
+    return runtime.python if runtime.host is not None else ""
 
 
 def _only(compared: CompareResult) -> ComparedSide:
@@ -125,7 +133,8 @@ def commands(result: ConvertResult) -> list[str]:
         lines.append(f"{project}/gradlew connectedAndroidTest")
         lines.append(f'ortune compare "$(find {project}/build -name phone.json)"')
     files = [operand(f"{result.path}/{entry.file}") for entry in result.matrix.entries]
-    return [*lines, shlex.join(["ortune", "compare", *files])]
+    board = _board(result.on_cpu) if result.on_cpu is not None else ""
+    return [*lines, shlex.join(["ortune", "compare", *files, *(["--runtime", board] if board else [])])]
 
 
 def readme(result: ConvertResult) -> Document:

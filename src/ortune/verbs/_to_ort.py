@@ -8,7 +8,7 @@ from pathlib import Path
 
 import msgspec
 
-from ortune import files
+from ortune import files, rewrites
 from ortune.bundle import phone
 from ortune.errors import UsageError
 from ortune.experiment import verification
@@ -210,6 +210,12 @@ class _Run:
     ) -> ConvertResult:
         runtime = self.baseline.side.runtime
         notes = [*self.baseline.notes, self.choice.place.note]
+        if self.choice.place.provider.fixed_sizes:
+            fixing = rewrites.find("fixed-dimensions").proposes(self.model.ir, self.baseline.work)
+            notes += [
+                ort_format_words.open_sizes(self.wish.source, self.choice.place.name, p)
+                for p, _ in fixing[:1]
+            ]
         if self.choice.place.target == COREML.target and any(each.aware for each in (record, *files) if each):
             notes.append(ort_format_words.IN_PROGRAM)
         return ConvertResult(
