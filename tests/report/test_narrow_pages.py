@@ -14,7 +14,7 @@ import golden_profile
 import golden_tune
 import pytest
 import test_bench_formats as bench
-import test_compare_formats as comparing
+import test_compare_several_formats as comparing
 import test_look_formats as look
 
 sys.path.append(str(Path(__file__).resolve().parents[1]))

@@ -66,6 +66,14 @@ def test_words_name_the_verdict_the_reason_and_the_successor_of_nnapi(split: Pat
     assert "set ModelFormat=MLProgram" in text
 
 
+def test_sizes_with_which_a_model_does_not_load_leave_the_rest() -> None:
+    """Silero's model has a branch for another rate, in which these sizes contradict themselves."""
+    answer = ortune.partition(zoo.model_path("silero-vad"), providers="nnapi")
+    (nnapi,) = answer.result.providers
+    assert [state.name for state in nnapi.states][0] == "as-is" and not answer.result.inputs
+    assert any("the model does not load (other sizes: --shape)" in note for note in answer.result.notes)
+
+
 def test_a_rewrite_that_helps_is_named_with_what_it_brings() -> None:
     answer = ortune.partition(zoo.model_path("ppocrv4-det"), providers="coreml", shape="x:1x3x64x64")
     (coreml,) = answer.result.providers

@@ -17,6 +17,7 @@ from onnx import TensorProto, helper
 
 import made_runtimes
 import ortune
+import zoo
 from mobile_models import mnist
 from ortune import monotonic, targets
 from ortune.experiment.clock import Stopwatch
@@ -222,6 +223,11 @@ def test_a_model_with_open_sizes_is_to_be_fixed_first(here: Path) -> None:
         text, _ = converted(here / "open.onnx", "--for", place, "--force")
         command = "open.onnx fixed-dimensions:batch=1, and convert the result"
         assert (command in " ".join(text.split())) is asked, place
+
+
+def test_a_model_whose_branches_onnxruntime_inlines_is_converted(here: Path) -> None:
+    converted(zoo.model_path("silero-vad"), "--for", "nnapi", "-o", "vad.ort")
+    assert open_model(here / "vad.ort").facts.format == "ort"
 
 
 def test_an_aware_file_that_gains_nothing_is_not_written(here: Path) -> None:

@@ -104,6 +104,13 @@ def not_asked(provider: str, what: str) -> str:
     return f"{NAMES[provider]} could not be queried: {what.splitlines()[0]}"
 
 
+def not_fixed(spec: RewriteSpec, what: str) -> str:
+    """That ONNX Runtime does not load the model with fixed sizes."""
+    return (
+        f"with {rewrite_words.spec(spec)} the model does not load (other sizes: --shape): {_first_line(what)}"
+    )
+
+
 def document(envelope: Envelope[PartitionResult]) -> Document:
     """The verdicts, then each provider."""
     result = envelope.result

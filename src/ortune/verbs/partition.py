@@ -103,15 +103,18 @@ class _Models:
         finished = side.model.facts.format == "ort"  # in ORT format a graph is optimised as it is to stay
         self.plain = side.model if finished else self._at_basic(side.model, ())
         self.fixed = None
+        self.notes: list[str] = []
         self.fixing: tuple[RewriteSpec, ...] = ()
         if fixing and not finished:
-            self.fixing = (RewriteSpec(name="fixed-dimensions", params=fixing[0][0]),)
-            self.fixed = self._at_basic(side.model, self.fixing)
+            spec = RewriteSpec(name="fixed-dimensions", params=fixing[0][0])
+            try:
+                self.fixed, self.fixing = self._at_basic(side.model, (spec,)), (spec,)
+            except ToolFailed as failure:
+                self.notes.append(partition_words.not_fixed(spec, failure.what))
         self.inputs = tuple(
-            f"{choice.name}:{'x'.join(map(str, choice.shape))}" for choice in self._case.inputs if fixing
+            f"{choice.name}:{'x'.join(map(str, choice.shape))}" for choice in self._case.inputs if self.fixing
         )
         self._candidates: dict[str, Candidates] = {}
-        self.notes: list[str] = []
 
     def _at_basic(self, model: OpenModel, specs: Sequence[RewriteSpec]) -> OpenModel:
         made = rewrites.rewrite_model(model, [*specs, _BASIC], self._folder, self._tool)
