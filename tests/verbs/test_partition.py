@@ -70,7 +70,7 @@ def test_sizes_with_which_a_model_does_not_load_leave_the_rest() -> None:
     """Silero's model has a branch for another rate, in which these sizes contradict themselves."""
     answer = ortune.partition(zoo.model_path("silero-vad"), providers="nnapi")
     (nnapi,) = answer.result.providers
-    assert [state.name for state in nnapi.states][0] == "as-is" and not answer.result.inputs
+    assert nnapi.states[0].name == "as-is" and not answer.result.inputs
     assert any("the model does not load (other sizes: --shape)" in note for note in answer.result.notes)
 
 
