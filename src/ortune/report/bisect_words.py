@@ -19,7 +19,7 @@ from ortune.records import (
 )
 from ortune.report.compare_outputs import outputs
 from ortune.report.document import Annotation, Cell, Column, Document, Line, Pairs, Points, Table, Tone, table
-from ortune.report.numbers import percent, shorten
+from ortune.report.numbers import difference, percent, shorten
 
 MOST_NODES = 4
 MOST_PARTINGS = 5
@@ -108,6 +108,14 @@ def notes(result: BisectResult) -> list[str]:
     if result.bodies:
         rows.append("bodies of If, Loop and Scan are not compared; such a node counts as one step")
     return rows
+
+
+def saturating(left: float) -> str:
+    """That 8-bit products cause the difference, and what is left of it where they are exact."""
+    return (
+        f"sums of 8-bit products saturate on this CPU: outputs are {difference(left)} with "
+        "--a-set x64_quant_precision=1 and --b-set x64_quant_precision=1"
+    )
 
 
 def not_saved(why: str) -> str:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
 import msgspec
 
+from ortune.analysis.dot_products import saturates
 from ortune.analysis.grids import grids
 from ortune.bisection.exact import exact_outputs
 from ortune.bisection.find import Found, Side, find
@@ -17,9 +19,10 @@ from ortune.experiment.first_run import question_side, settle
 from ortune.experiment.opening import Experiment
 from ortune.experiment.watcher import Watcher
 from ortune.fleet import runtimes
+from ortune.knobs.cpu.x64_quant_precision import KNOB as PRECISION
 from ortune.model.open import open_model
 from ortune.options.bisect import Options
-from ortune.records import BisectResult, Envelope, Measured, OutputDifference
+from ortune.records import BisectResult, Envelope, FeedRef, Measured, OutputDifference
 from ortune.report import bisect_words
 from ortune.search.blocks import BASE, NEW
 from ortune.search.phases import LEAST_LOAD_S
@@ -28,6 +31,9 @@ from ortune.trials import pairing
 from ortune.trials.outputs import compare_outputs
 from ortune.trials.sides import Resolved
 from ortune.verbs._session import experiment
+
+_EXPLAINED = 0.1
+"""Of a difference, what may be left where its cause is taken away."""
 
 Judged = tuple[Literal["", "A", "B", "both"], Literal["", "optimiser-off", "float64"]]
 
@@ -122,6 +128,11 @@ class _Run:
                 parting, graphs = by_optimiser, "optimised"
             except ToolFailed as error:
                 notes.append(bisect_words.not_saved(error.what))
+        steps_apart = parting.stepped is not None and parting.stepped.steps.most > 1
+        if graphs == "optimised" and (parting.partings or steps_apart) and saturates(baseline.host):
+            left = self._with_exact_products(refs_b, outputs)
+            if left is not None and left <= _EXPLAINED * difference.relative_l2:
+                notes.append(bisect_words.saturating(left))
         same = (
             self.a.model.ref.sha256 == self.b.model.ref.sha256
             and self.a.plan.rewrites == self.b.plan.rewrites
@@ -133,6 +144,25 @@ class _Run:
                 sides[0], Path(first.outputs_path) / place, Path(trial.outputs_path) / place
             )
         return self._envelope(difference, parting, graphs, notes, judged)
+
+    def _with_exact_products(self, refs_b: tuple[FeedRef, ...], outputs: Mapping[str, str]) -> float | None:
+        """The relative L2 distance that is left once both sides compute 8-bit products exactly; None: not known."""
+        baseline, folders = self.baseline, list[Path]()
+        for name, side, refs in (("a", self.a, baseline.refs), ("b", self.b, refs_b)):
+            plan = msgspec.structs.replace(side.plan, settings={**side.plan.settings, PRECISION.name: True})
+            arm = baseline.arm(f"exact-{name}", side=replace(side, plan=plan), refs=refs)
+            trial = baseline.executor.trial(arm, runs=0, keep_outputs=True, fresh=True)
+            if not isinstance(trial, Measured):
+                return None
+            folders.append(Path(trial.outputs_path))
+        a, b = folders
+        for case in baseline.work.cases:
+            pairing.rename_outputs(b / case.name, dict(outputs))
+        left = [
+            compare_outputs(a / case.name, b / case.name, kinds=baseline.check.kinds)
+            for case in baseline.work.cases
+        ]
+        return max(each.relative_l2 for each in left) if all(each.comparable for each in left) else None
 
     def _judged(self, side: Side, a: Path, b: Path) -> Judged:
         """The wrong side and what shows it: A's model in double precision, or without ONNX Runtime's optimiser."""
