@@ -21,9 +21,9 @@ HEAD = """# Settings
 Every setting that `--set`, `--a-set`, `--b-set` and a plan file know. This page is generated from the
 descriptions in `src/ortune/knobs/`; to add one, see [add-a-knob.md](add-a-knob.md).
 
-A setting that is omitted keeps ONNX Runtime's own default. After each trial a setting is *read back*. `effect`: its
-effect was observed (threads counted, a library mapped). `echo`: ONNX Runtime returned the value and knows the key.
-`none`: it was set but could not be verified.
+A setting that is omitted keeps ONNX Runtime's own default. After each trial, ortune checks that a setting was applied.
+*Verified*: its effect was observed (threads counted, a library mapped). *Accepted*: ONNX Runtime returned the value and
+knows the key. *Not verified*: neither was possible.
 
 The last line of each section shows how the setting reaches ONNX Runtime. The *channel* is one of these:
 
@@ -43,13 +43,12 @@ The *key* is the setting's own name there.
 
 REWRITES_HEAD = """# Rewrites
 
-Every change of the model that `--rewrite NAME[:k=v,...]` and a plan file know; `ortune tune` proposes them by itself
-where they fit. This page is generated from the descriptions in `src/ortune/rewrites/`.
+Every change of the model that `--rewrite NAME[:k=v,...]` and a plan file support. `ortune tune` proposes those that fit
+the model. This page is generated from the descriptions in `src/ortune/rewrites/`.
 
-Your file is never touched: the changed model is a new one, and its outputs are compared before anything is timed. To
-see what one is worth: `ortune compare model.onnx --b-rewrite NAME`; to write the changed model:
-[`ortune rewrite`](rewrite.md). What `exact` and `behaviour` mean is said
-[here](concepts.md#safety-class).
+Your file is never changed: a rewrite writes a new model, and its outputs are compared before anything is timed. To
+measure the gain of a rewrite, run `ortune compare model.onnx --b-rewrite NAME`. To write the changed model, use
+[`ortune rewrite`](rewrite.md). [Concepts](concepts.md#safety-class) explains `exact`, `numerics` and `behaviour`.
 
 | rewrite | what it does | safety |
 |---|---|---|
@@ -93,7 +92,7 @@ def _rewrite(rewrite: Rewrite) -> str:
     facts = [f"- {_parameter(param)}" for param in rewrite.params]
     if rewrite.settings:
         needed = ", ".join(f"`{name}={value}`" for name, value in rewrite.settings.items())
-        facts.append(f"- the plan sets {needed} besides")
+        facts.append(f"- the plan also sets {needed}")
     facts += ["- bound to this kind of CPU"] if rewrite.hardware_bound else []
     return "\n".join([f"## {rewrite.name}\n", _described(module.__doc__ or ""), *facts, ""])
 
@@ -166,8 +165,8 @@ def _capitalised(words: str) -> str:
 BUDGETS_HEAD = """# Where a budget goes
 
 Every share, floor and margin by which a verb divides its `--budget`, in the order in which a session spends its time.
-This page is generated from `src/ortune/search/phases.py`; what the numbers mean together is said
-[here](measurement.md#what-a-budget-means).
+This page is generated from `src/ortune/search/phases.py`. [What a budget means](measurement.md#what-a-budget-means)
+explains how the shares work together.
 
 | phase | verbs | how much | what for |
 |---|---|---|---|

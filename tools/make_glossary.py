@@ -59,7 +59,7 @@ GROUPS: dict[str, tuple[Term, ...]] = {
         ),
         Term(
             word="provider",
-            meaning="An execution provider of ONNX Runtime; all that is known of it stands in one file.",
+            meaning="An execution provider of ONNX Runtime; its description is one file.",
             name="providers:Provider",
             shown="execution provider",
         ),
@@ -264,7 +264,7 @@ GROUPS: dict[str, tuple[Term, ...]] = {
         ),
         Term(
             word="bundle",
-            meaning="The deliverable of tune: model, plan, code, and the measurement behind it.",
+            meaning="The deliverable of tune: model, plan, code, and the measurements.",
             name="records:BundleInfo",
         ),
         Term(

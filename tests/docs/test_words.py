@@ -11,7 +11,11 @@ from language import RETIRED, breaches, prose
 
 ROOT = Path(__file__).resolve().parents[2]
 
-PAGES = [*sorted((ROOT / "docs").rglob("*.md")), ROOT / "README.md", ROOT / "CHANGELOG.md"]
+PAGES = [
+    *sorted(ROOT.glob("*.md")),
+    *sorted((ROOT / "docs").rglob("*.md")),
+    *sorted((ROOT / "examples").rglob("*.md")),
+]
 PLACEHOLDER = re.compile(r"\{[^{}]*\}")
 """Of the page of messages: names of code, which nobody reads as a sentence."""
 SPOKEN = [*sorted((ROOT / "src" / "ortune").rglob("*.py"))]

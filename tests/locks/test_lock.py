@@ -152,7 +152,7 @@ def test_other_weights_pass_and_their_outputs_are_told(base: Path, tmp_path: Pat
     assert (verdict, headline.split(":")[0]) == ("unchanged", "same snapshot, other weights")
     assert "the outputs changed" in headline
     assert any(line.startswith("output y: norm ") for line in said), said
-    assert "weight g has other values" in said
+    assert "weight g has different values" in said
     assert not [line for line in said if line.startswith("weight ") and "weight g " not in line]
 
 
@@ -173,7 +173,7 @@ def test_outputs_are_compared_as_closely_as_the_machine_allows(base: Path, tmp_p
 
 def test_what_is_fewer_than_in_the_model_is_removed() -> None:
     change = LockChange(part="inserted", name="Cast", was=0, now=-2, fails=False)
-    assert lock_words.sentence(change) == "Cast against the export: as many -> 2 removed"
+    assert lock_words.sentence(change) == "Cast, compared with the export: as many -> 2 removed"
 
 
 def test_other_names_are_silent(base: Path, tmp_path: Path) -> None:

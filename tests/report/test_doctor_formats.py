@@ -106,13 +106,13 @@ def test_peaks_are_shown_with_their_date() -> None:
     assert max(len(line) for line in text.splitlines()) <= 80
     assert "2026-11-21 15:54 UTC" in text
     assert (
-        "1 115 444 29.3 2 230 - 43.4 elementwise, in its own caches: 105 GB/s a thread by <b>x\\x1b[31m"
+        "1 115 444 29.3 2 230 - 43.4 elementwise, in its own caches: 105 GB/s per thread by <b>x\\x1b[31m"
         in " ".join(text.split())
     )
     page = markdown.render(words.document(envelope))
     assert "| 1 | 115 | 444 | 29.3 |" in page
     assert "| 2 | 230 | - | 43.4 |" in page
-    assert "105 GB/s a thread" in page
+    assert "105 GB/s per thread" in page
     older = msgspec.structs.replace(peak, elementwise_bytes_per_s=0.0)
     assert "elementwise" not in shown(golden.diagnosed(peak=older), 80)
     assert "<b>" not in page.replace("\\<b\\>", "")

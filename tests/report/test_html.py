@@ -135,7 +135,7 @@ def test_without_a_winner_the_page_says_what_is_left_and_what_to_type(rendered: 
     left = Page(section(text, "left")).text
     for part in (
         "nearest",
-        "race data",
+        "exploratory",
         "3 % of the run is outside the kernels",
     ):
         assert part in left, part

@@ -209,8 +209,8 @@ def test_what_was_left_out_and_what_was_not_warmed_up_is_said() -> None:
         (0.9, ""),
         (1.02, ""),
         (1.2, "runs 20 % slower"),
-        (1.4, "1.4x the time, so rough"),
-        (5.62, "5.6x the time, so rough"),
+        (1.4, "profiling makes it 1.4x slower, so shares are rough"),
+        (5.62, "profiling makes it 5.6x slower, so shares are rough"),
     ],
 )
 def test_how_much_the_profiler_disturbed_the_run(slowdown: float | None, said: str) -> None:

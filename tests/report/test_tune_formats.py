@@ -136,7 +136,7 @@ def test_what_stands_out_in_the_file_is_the_cause_with_its_prize_and_its_command
     facts(told, "-20.0 %", "one block of the race")
     unmeasured = msgspec.structs.replace(finding, verified=None)
     told = " ".join(" ".join(answer(golden_tune.tuned(findings=(unmeasured,)), 140)).split())
-    facts(told, "initializers-out-of-inputs", "not measured by itself", "not proposed")
+    facts(told, "initializers-out-of-inputs", "not measured separately", "not proposed")
     shipped = golden_tune.tuned(findings=(finding,), winner=mended)
     assert "in the race; part of the winner" in " ".join(" ".join(answer(shipped, 140)).split())
 

@@ -392,8 +392,7 @@ def test_rewrites_are_not_called_settings() -> None:
     rewrite = msgspec.structs.replace(setting_, name="hard-swish", value="", shown=False, without_ratio=None)
     assert tune_details.settings_summary((rewrite, rewrite)) == "2 rewrites, not measured one by one"
     assert (
-        tune_details.settings_summary((rewrite, setting_))
-        == "1 rewrite and 1 setting, 1 of them shown to pay"
+        tune_details.settings_summary((rewrite, setting_)) == "1 rewrite and 1 setting, gain of 1 confirmed"
     )
     assert tune_details.settings_summary((rewrite,)) == "1 rewrite"
 
@@ -401,9 +400,9 @@ def test_rewrites_are_not_called_settings() -> None:
 def test_settings_that_were_not_shown_to_pay_are_not_said_to() -> None:
     settings = golden_tune.usual().settings
     weak = msgspec.structs.replace(settings[1], shown=False)
-    assert tune_details.settings_summary((settings[0], weak)) == "2 settings, 1 of them shown to pay"
+    assert tune_details.settings_summary((settings[0], weak)) == "2 settings, gain of 1 confirmed"
     assert tune_details.settings_summary((weak,)) == "1 setting"
-    assert tune_details.settings_summary((weak, weak)) == "2 settings, none shown to pay alone"
+    assert tune_details.settings_summary((weak, weak)) == "2 settings, no single gain confirmed"
     assert tune_details.settings_summary(()) == ""
 
 

@@ -77,7 +77,7 @@ def test_what_changes_nothing_goes() -> None:
     proto = model_of(f"{head} {{ {NOTHING} }}")
     made, result = apply("no-op-nodes", proto)
     assert kinds(made) == {"Relu": 1}
-    assert result.what == "Removed 14 nodes without an effect."
+    assert result.what == "Removed 14 nodes that had no effect."
     same(proto, made, (4, 2, 3))
 
 

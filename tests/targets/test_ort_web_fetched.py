@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import socket
+import sys
 from pathlib import Path
 
 import pytest
@@ -26,4 +28,25 @@ def test_a_registry_that_never_answers_is_given_up_with_npms_reason(
         with pytest.raises(RuntimeNotFound, match=r"npm could not fetch onnxruntime-web 1\.29\.99") as caught:
             setup.ort_web(setup.BrowserSetup(ort_web="1.29.99"))
     assert "timeout" in caught.value.what and "log of this run" not in caught.value.what
+    assert not list(tmp_path.rglob("*.tgz"))
+
+
+@pytest.mark.skipif(shutil.which("npm") is None, reason="there is no npm")
+@pytest.mark.skipif(sys.platform != "linux", reason="a full queue drops connections on Linux")
+def test_a_registry_whose_packets_are_dropped_is_given_up_before_npm_waits(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As behind a firewall: npm's own limit is one of answers, and it would wait for a connection for minutes."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    with contextlib.ExitStack() as kept:
+        silent = kept.enter_context(socket.socket())
+        silent.bind(("127.0.0.1", 0))
+        silent.listen(0)
+        for _ in range(4):
+            waiting = kept.enter_context(socket.socket())
+            waiting.setblocking(False)
+            waiting.connect_ex(silent.getsockname())
+        monkeypatch.setenv("npm_config_registry", f"http://127.0.0.1:{silent.getsockname()[1]}/")
+        with pytest.raises(RuntimeNotFound, match=r"127\.0\.0\.1 cannot be connected to \(timed out\)"):
+            setup.ort_web(setup.BrowserSetup(ort_web="1.29.99"))
     assert not list(tmp_path.rglob("*.tgz"))

@@ -285,7 +285,7 @@ def test_nothing_is_said_of_a_page_that_ended_before_it_was_asked() -> None:
     page = WatchedPage(url="http://x.test/", seen=seen, watched_ns=10**9, trouble=("the page crashed",))
     assert dict(page_words._page(page)) == {"trouble": "the page crashed"}
     told = page_words.headline(msgspec.structs.replace(page, sessions=(PageSession(),)))
-    assert told.endswith("the page closed meanwhile; no findings")
+    assert told.endswith("the page was closed before its main thread was sampled; no findings")
     assert plan_of({}, {"wasm.numThreads": "4"}, isolated=None, file="").settings == {"web_threads": 4}
 
 

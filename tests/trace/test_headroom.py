@@ -85,7 +85,7 @@ def test_a_run_that_is_mostly_the_profilers_tells_no_percentage() -> None:
     seen = found([node("a", 400, 390)], at, kernels=400, between_nodes=600)
     assert (seen.settings_ratio, seen.kernels_ratio, seen.parts) == (None, None, {})
     assert seen.sentence == (
-        "the profiler slows this run by a factor of 5.9x, so its parts do not show what settings can gain; "
+        "the profiler slows this run by a factor of 5.9, so its parts do not show what settings can gain; "
         "run ortune tune"
     )
 
@@ -300,5 +300,5 @@ def test_a_run_that_is_mostly_the_profilers_still_bounds_its_kernels() -> None:
     assert "peak" not in headroom([], [node("a", 900, 90)], 2000.0, at).sentence
     busy = dataclasses.replace(at, busy="CPU contention 80 %")
     assert headroom([], [node("a", 900, None)], 2000.0, busy).sentence.startswith(
-        "the profiler and other programs (CPU contention 80 %) slow this run by a factor of 2.0x"
+        "the profiler and other programs (CPU contention 80 %) slow this run by a factor of 2.0"
     )

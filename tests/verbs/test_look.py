@@ -39,6 +39,7 @@ from ortune.records import (
     TrialDone,
     Workload,
 )
+from ortune.report import look_words
 from ortune.report.finding_words import measurable
 from ortune.report.look_words import about
 from ortune.store import lock
@@ -249,6 +250,46 @@ def test_the_budget_that_is_suggested_holds_what_was_left_out(
     first_s, trial_s = load_s + latency_s, load_s + 6 * latency_s
     hurried, profiled = taken(first_s + 2.2 * trial_s)
     assert profiled and not hurried.look.left_out and now == first_s
+
+
+def test_a_busy_machine_advises_no_budget_beyond_minutes(tmp_path: Path) -> None:
+    """What was timed there took too long: the machine is the reason, and no budget helps."""
+    taken = _Look(
+        Options(model="m.onnx"),
+        Experiment("look", terms(Options(model="m.onnx")), Watcher(), tmp_path),
+        open_model(dense(tmp_path / "m.onnx")),
+        None,
+    )
+    taken.look.needed_s = 2_300.0
+    assert taken._next(None, set())[1].endswith("--budget 47m")
+    taken.look.busy = "CPU contention 90 %"
+    assert taken._next(None, set())[1].endswith("--budget 120s")
+    assert (
+        look_words.no_time_for("5 checks", 2_300.0, taken.look.busy)
+        == "5 checks (machine busy; rerun when it is idle)"
+    )
+    assert look_words.no_time_for("5 checks", 12.0, taken.look.busy) == "5 checks (about 12 s more)"
+
+
+def test_checks_that_one_slow_check_kept_waiting_are_expected_to_take_a_minute(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = [0.0]
+    monkeypatch.setattr("ortune.monotonic.now_s", lambda: now[0])
+    opened = Experiment("look", terms(Options(model="m.onnx")), Watcher(), tmp_path)
+    taken = _Look(Options(model="m.onnx"), opened, open_model(dense(tmp_path / "m.onnx")), None)
+
+    def slow(pace: Pace) -> tuple[()]:
+        for unit in range(90):
+            if pace.begins(str(unit)):
+                now[0] += 30.0
+        return ()
+
+    monkeypatch.setattr(taken, "_findings", slow)
+    document = taken.envelope(None)
+    (checks,) = [line for line in document.result.left_out if "check" in line]
+    assert checks.endswith("(about 60 s more)")
+    assert document.result.next_commands[1].endswith("--budget 110s")
 
 
 def test_a_profile_that_holds_nothing_is_left_out_and_the_rest_is_told(tmp_path: Path) -> None:

@@ -94,7 +94,7 @@ def test_a_browser_that_goes_away_fails_its_trial(tmp_path: Path, monkeypatch: p
     monkeypatch.setattr(remote, "AWAY_S", 1.0)  # where a trial is begun once more, nobody waits a minute
     with (
         phone(tmp_path / "profile", leaves_at="for the first time") as there,
-        pytest.raises(OrtuneError, match="the browser went away"),
+        pytest.raises(OrtuneError, match="the browser disconnected, and did not open"),
     ):
         ortune.serve(
             net(tmp_path / "m.onnx"),

@@ -49,7 +49,7 @@ def _boxes(model: ir.Model, value: ir.Value) -> Iterator[OutputTask]:
             metric="boxes", output=name, why=f"output {name!r} has rows of {last} and is named so"
         )
     elif last in (4, 6, 7) and any(is_op(node, "NonMaxSuppression") for node in nodes(model)):
-        yield OutputTask(metric="boxes", output=name, why=f"output {name!r} has rows of {last} behind NMS")
+        yield OutputTask(metric="boxes", output=name, why=f"output {name!r} has rows of {last} after NMS")
     elif _rank(value) == 4 and _size(value, 1) == 1 and is_op(_end(value), "Sigmoid"):
         yield OutputTask(metric="boxes", output=name, why=f"output {name!r} is a map of scores")
 

@@ -33,8 +33,8 @@ def node_at_fault(
     """
     try:
         ours, theirs = right.model.ir, wrong.model.ir
-        inputs = pairing.pair_inputs(theirs, ours, {}, "the right one")
-        (ref,) = pairing.feeds_for((feed,), ours, inputs, folder / "feeds", "the right one")
+        inputs = pairing.pair_inputs(theirs, ours, {}, "the correct conversion")
+        (ref,) = pairing.feeds_for((feed,), ours, inputs, folder / "feeds", "the correct conversion")
         outputs = pairing.pair_outputs(ours, theirs)
         joined = dict(inputs) | {mine: its for its, mine in outputs.items()}
         divergence = find(

@@ -80,7 +80,7 @@ def hybrids(
         if value:
             plan = msgspec.structs.replace(on, settings={**on.settings, PLACEMENT.name: value})
             plans.append(Proposed(plan=plan, origin=f"{what}, {side} on the CPU too", prior=PRIOR))
-    return plans, () if plans else (f"{what}: no side of them can be kept on the CPU by node names",)
+    return plans, () if plans else (f"{what}: neither side of them can be assigned to the CPU by node names",)
 
 
 def _placed(graph: ir.Graph, placement: Sequence[Placement]) -> list[_Node]:

@@ -222,7 +222,7 @@ def _decide(
     if fell:
         why = f"{plan.describe()} failed when run alone ({fell[-1].reason}): {name} is kept"
     elif deciding.verdict == "faster" and alone is not None and alone.ratio_low > 1:
-        why = f"{plan.describe()} is faster beside other processes and slower alone: {name} is kept"
+        why = f"{plan.describe()} is faster next to other processes and slower alone: {name} is kept"
     elif deciding.verdict != "faster":
         why = f"{plan.describe()} looked fastest but was not confirmed: {name} is kept"
     elif deciding.ratio > 1 - race.worth:

@@ -196,7 +196,9 @@ def _read(place: Path) -> MadeRuntime | None:
 
 def _install(wanted: Recipe, part: Path) -> None:
     environment = {name: value for name, value in os.environ.items() if name not in _NOT_PASSED}
-    environment = {"UV_HTTP_TIMEOUT": str(_SILENCE_S), "UV_HTTP_RETRIES": "1", **environment}
+    # uv waits ten seconds for a connection, whatever it waits for an answer.
+    waits = dict.fromkeys(("UV_HTTP_TIMEOUT", "UV_HTTP_CONNECT_TIMEOUT"), str(_SILENCE_S))
+    environment = {**waits, "UV_HTTP_RETRIES": "1", **environment}
     uv = launcher.program("uv")
     alone = () if wanted.converter else ("--no-deps",)
     wheels = ["--only-binary", ":all:", *alone, *wanted.requirements]

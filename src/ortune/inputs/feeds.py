@@ -96,7 +96,7 @@ def require_holdable(cases: Sequence[Case]) -> None:
             )
             most = f"{MOST_ELEMENTS:,}" if count > MOST_ELEMENTS else f"{MOST_BYTES >> 30} GiB"
             raise InputError(
-                f"its shape {shape} asks for {above}, and at most {most} are made",
+                f"its shape {shape} needs {above}, and at most {most} are generated",
                 where=f"input {choice.name!r}",
                 do=f"give smaller sizes with --shape {choice.name}:... or --dim, or values of your own with --inputs",
             )

@@ -61,7 +61,7 @@ def load_array(path: Path) -> NDArray[Any]:
     try:
         array = np.lib.format.open_memmap(path, mode="r")
     except HEADER_ERRORS as error:
-        raise ValueError(f"the header makes no sense: {error}") from error
+        raise ValueError(f"the header is invalid: {error}") from error
     return np.asarray(array)
 
 

@@ -56,7 +56,7 @@ class Flatbuffer:
         """Raise when more tables are read, or deeper, than a file of this size can hold."""
         self._tables_left -= 1
         if self._tables_left < 0:
-            raise self.damaged(at, "its tables are shared, which no writer does")
+            raise self.damaged(at, "two of its tables share bytes, which no writer produces")
         if depth > MAX_DEPTH:
             raise self.damaged(at, f"its tables nest deeper than {MAX_DEPTH} levels")
 

@@ -128,7 +128,7 @@ def open_model(path: str | Path, *, called: str = "") -> OpenModel:
 def _require_file(path: Path) -> None:
     if files.is_folder(path):
         inside = sorted(entry.name for entry in path.iterdir() if entry.suffix in (".onnx", ".ort"))
-        do = f"Give one of the models in it: {', '.join(inside[:5])}." if inside else "Give the model's file."
+        do = f"Pass one of the models in it: {', '.join(inside[:5])}." if inside else "Pass the model's file."
         raise ModelError("This is a folder, not a model.", where=str(path), do=do)
     if not files.exists(path):
         raise ModelError("No such file.", where=str(path), do="Check the path and its spelling.")

@@ -180,7 +180,7 @@ class _Scanner:
             if byte < 0x80:
                 return value & 0xFFFF_FFFF_FFFF_FFFF, at + 1
             shift += 7
-        raise self._damaged(position, "a number does not end")
+        raise self._damaged(position, "a variable-length integer does not end")
 
     def _damaged(self, position: int, what: str) -> ModelError:
         return ModelError(

@@ -55,7 +55,7 @@ _PLACES = (
         name=NNAPI.target,
         target=NNAPI.target,
         platform="arm",
-        note="Android deprecated NNAPI in version 15: measure the CPU and QNN beside it",
+        note="Android deprecated NNAPI in version 15: also measure the CPU and QNN",
     ),
     Place(name=COREML.target, target=COREML.target, platform="arm"),
     Place(name=XNNPACK.target, target=XNNPACK.target, platform="arm"),
@@ -64,7 +64,7 @@ _PLACES = (
         name=WEB_WEBGPU.target,
         target=WEB_WEBGPU.target,
         platform="any",
-        note="an .ort has no copies between CPU and GPU, so nodes left to the CPU fail or give wrong results: "
+        note="an .ort has no copies between CPU and GPU, so nodes on the CPU fail or give wrong results: "
         "ship the .onnx unless every node runs on the GPU",
     ),
     Place(name=WEB_WASM.target, target=WEB_WASM.target, platform="any"),

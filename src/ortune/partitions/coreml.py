@@ -68,7 +68,11 @@ def _argmax(node: NodeFacts, program: bool) -> Check:
     # The Cast to int32 behind is made one with it, and then nobody else can have the int64.
     readers = [use.node for use in node.node.outputs[0].uses()]
     casts = [r for r in readers if is_op(r, "Cast") and cast_to(r) == _INT32.value]
-    yield reason("neighbour", "a Cast to int32 and others behind") if casts and len(readers) > 1 else None
+    yield (
+        reason("neighbour", "followed by a Cast to int32 and by other nodes")
+        if casts and len(readers) > 1
+        else None
+    )
 
 
 def _batch_normalization(node: NodeFacts, program: bool) -> Check:
@@ -92,7 +96,7 @@ def _cast(node: NodeFacts, program: bool) -> Check:
         yield None if to in types else reason("attribute", f"to={ir.DataType(to).name.lower()}")
     else:
         before = is_op(producer, *table(NETWORK).since)
-        yield None if before else reason("neighbour", "the node before is not taken")
+        yield None if before else reason("neighbour", "the preceding node is not supported")
 
 
 def _clip(node: NodeFacts, program: bool) -> Check:
@@ -261,7 +265,7 @@ def _resized_by_scales(node: NodeFacts, program: bool) -> Check:
     yield reason("constant-value", "scales of batch or channels") if outer else None
     for size, scale in zip(shape[-2:], scales[-2:], strict=False):
         if scale >= 1:
-            yield reason("constant-value", "scales are not whole") if scale != round(scale) else None
+            yield reason("constant-value", "scales are not integers") if scale != round(scale) else None
         else:
             even = program and size is not None and size % max(1, round(1 / scale)) == 0
             yield None if even else reason("constant-value", "scales below 1")

@@ -44,16 +44,16 @@ def _taken_up(node: NodeFacts) -> Check:
     value = node.value(0)
     before = value.producer() if value is not None else None
     if value is None or before is None or node.quantized:
-        yield reason("neighbour", "not behind a node that fuses it")
+        yield reason("neighbour", "does not follow a node that fuses it")
         return
     kinds = answers(XNNPACK.target).forms.get(node.operator, {})
     ranks = kinds.get(f"float behind {operator(before)}")
     alone = len(tuple(value.uses())) == 1 and not value.is_graph_output()
     fits = ranks is not None and bool(ranks.taken) and alone
-    yield None if fits else reason("neighbour", "not behind a node that fuses it")
+    yield None if fits else reason("neighbour", "does not follow a node that fuses it")
     facts = node.beside(Unit(target=before, nodes=(before,)))
     taken = next((why for why in check(facts) if why is not None), None) is None
-    yield None if taken else reason("neighbour", "the node before is not taken")
+    yield None if taken else reason("neighbour", "the preceding node is not supported")
     yield node.fixed(1, 2)
 
 

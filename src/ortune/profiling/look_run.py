@@ -129,8 +129,8 @@ class FirstLook:
         if trial_s > left_s:
             self.needed_s = self.spent_s + trial_s + profile_s
             self.left_out += [
-                look_words.no_time_for(look_words.LATENCY, trial_s),
-                look_words.no_time_for(look_words.PROFILE, profile_s),
+                look_words.no_time_for(look_words.LATENCY, trial_s, self.busy),
+                look_words.no_time_for(look_words.PROFILE, profile_s, self.busy),
             ]
         elif both or profile_s > left_s or len(first.done.cases) > 1:
             baseline.executor.timing = _timing(run_ns, left_s - trial_s - (profile_s if both else 0.0))
@@ -139,7 +139,7 @@ class FirstLook:
             self._take(timed)
             if profile_s > self.left_s:
                 self.needed_s = self.spent_s + profile_s
-                self.left_out.append(look_words.no_time_for(look_words.PROFILE, profile_s))
+                self.left_out.append(look_words.no_time_for(look_words.PROFILE, profile_s, self.busy))
             else:
                 self._profile(baseline, side)
         else:
@@ -215,7 +215,7 @@ class FirstLook:
         hurried = self.left_s < needed
         if hurried:
             self.needed_s = self.spent_s + needed
-            self.left_out.append(look_words.no_time_for(look_words.NAMES, needed))
+            self.left_out.append(look_words.no_time_for(look_words.NAMES, needed, self.busy))
         self.profile, self.headroom, self.times = explained(
             side, self.work, trace, warm, self.profile,
             host=self.experiment.machine.host, state=seen(outcome), store=self.store, scratch=self.experiment.scratch,

@@ -32,9 +32,7 @@ def adopting(adoption: Adoption) -> str:
         ", ".join(dict.fromkeys(license for license in adoption.licenses if license)) or "licence unknown"
     )
     place = (
-        f", in an environment without {adoption.instead_of}, whose place it takes"
-        if adoption.instead_of
-        else ""
+        f", in an environment without {adoption.instead_of}, which it replaces" if adoption.instead_of else ""
     )
     cost = f"{size(adoption.size_bytes)} on disk; {licenses}"
     return f"pip install {' '.join(adoption.requirements)}{place} ({cost})"

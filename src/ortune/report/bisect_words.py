@@ -124,15 +124,15 @@ def not_saved(why: str) -> str:
 
 
 def _node(node: GraphNode) -> str:
-    name = shorten(node.name, 80) if node.name else f"the node that makes {shorten(node.value, 60)}"
-    own = f", which stands for {_some(node.of)}" if node.of and node.of != (node.name,) else ""
+    name = shorten(node.name, 80) if node.name else f"the node that produces {shorten(node.value, 60)}"
+    own = f", which replaces {_some(node.of)}" if node.of and node.of != (node.name,) else ""
     inside = " (its bodies were not compared)" if node.bodies else ""
     return f"{name} ({node.operator}){own}{inside}"
 
 
 def _short(node: GraphNode) -> str:
     """A node by one name: the user's own, where it stands for some of them."""
-    own = next(iter(node.of), node.name) or f"the node that makes {shorten(node.value, 60)}"
+    own = next(iter(node.of), node.name) or f"the node that produces {shorten(node.value, 60)}"
     return f"{shorten(own, 80)} ({node.operator})"
 
 
@@ -229,7 +229,7 @@ def _steps(result: BisectResult) -> Table:
     place = next(i for i, pair in enumerate(result.values) if pair.a == first)
     shown = result.values[max(0, place - AROUND) : place + AROUND + 1]
     return table(
-        (Column("made by", "name"), Column("relative L2"), Column("limit")),
+        (Column("node", "name"), Column("relative L2"), Column("limit")),
         [
             (
                 f"{shorten(pair.node or pair.a, 50)} ({pair.operator})",

@@ -157,7 +157,7 @@ def _evidence(both: Answer) -> str:
     level, n = interval_name(compared.level), blocks(compared)
     figure = compared.estimand.partition(" (")[0]
     if compared.verdict == "faster":
-        return f"{figure} by a factor of {times(1 / compared.ratio)}, {level} {tune_headline.bounds(compared)}, {n}"
+        return f"{tune_headline.gain_words(compared)}, {level} {tune_headline.bounds(compared)}, {n}"
     if sides.no_interval(compared):
         return f"{figure} looks {change(compared.ratio)} in {n}, too few for an interval"
     interval = span(compared.ratio_low, compared.ratio_high)

@@ -75,7 +75,7 @@ def _wrong(result: CompareResult) -> str:
     if result.name in result.wrong_sides:
         text += _not_finite(result)
     else:
-        text += f", {result.name}'s are right" if result.outputs.ok else f", {result.name}'s differ"
+        text += f", {result.name}'s are correct" if result.outputs.ok else f", {result.name}'s differ"
     if result.comparison is None:
         return f"{text}; nothing was timed"
     both = sides.values(result.base_figures, result.new_figures, result.comparison)

@@ -40,8 +40,8 @@ MOST_BY_HAND = 3
 STOPPED = "stopped before it was measured"
 TOO_SMALL = "not measured: budget too small"
 """How the reason begins that a fix was not measured for lack of time."""
-NOT_TIMED = "runs, outputs right; not timed"
-NO_CONTROLS = "controls not run for lack of time, so a difference is no claim"
+NOT_TIMED = "runs, outputs correct; not timed"
+NO_CONTROLS = "controls not run for lack of time, so no difference is claimed"
 
 
 def no_time(needed_s: float) -> str:
@@ -78,7 +78,7 @@ def headline(result: DiagnoseResult) -> str:
     if nearest is not None and nearest.comparison is not None:
         n = sum(fix.comparison is not None for fix in result.tried)
         of = " and ".join(dict.fromkeys(nearest.codes))
-        outcome = "the one fix measured" if n == 1 else f"the best of {n} fixes measured"
+        outcome = "the only fix measured" if n == 1 else f"the best of {n} fixes measured"
         unproven = "" if result.controls else "; controls not run"
         return _said(result, nearest, nearest.comparison, f"{outcome}, of {of}{unproven}")
     if not result.findings:

@@ -128,7 +128,7 @@ def _peaks(peak: MachinePeak) -> Table:
         for threads in sorted(set().union(*tables))
     ]
     cached = peak.elementwise_bytes_per_s
-    words = f"elementwise, in its own caches: {three(cached / 1e9)} GB/s a thread"
+    words = f"elementwise, in its own caches: {three(cached / 1e9)} GB/s per thread"
     taken = f"{peak.taken[:16].replace('T', ' ')} UTC"
     return table(
         [Column("threads"), Column("float32 GFLOP/s"), Column("int8 GOP/s"), Column("memory GB/s")],
@@ -197,7 +197,7 @@ def _noise(noise: NoiseReport) -> list[str]:
     if noise.status == "invalid":
         return ["the machine is too unsteady for a comparison; stop other programs and try again"]
     return [
-        f"measured with {noise.model}: {duration(noise.latency_ns)} a run, {noise.trial_s:.2f} s a trial",
+        f"measured with {noise.model}: {duration(noise.latency_ns)} per run, {noise.trial_s:.2f} s per trial",
         f"two trials of one block differ by {percent(noise.block_scale)} (robust scale)",
         *control_words(noise.controls),
     ]

@@ -82,7 +82,7 @@ def _bound(finding: Finding) -> str:
     assert finding.share_ratio and finding.least_ratio
     share, least = finding.share_ratio, finding.least_ratio
     measured = finding.share_from == "profile"
-    text = f"at most {'' if measured else 'about '}{factor(1 / (1 - share))}x by that share"
+    text = f"at most {'' if measured else 'about '}{factor(1 / (1 - share))}x for that share"
     if factor(1 / least) == factor(1 / (1 - share)):
         return text
     times = f"if they take {(1 - least) / share:.0f} times their estimate"
@@ -92,9 +92,10 @@ def _bound(finding: Finding) -> str:
 
 def _brought(gain: Brought) -> str:
     others = f" together with {' and '.join(gain.others)}" if gain.others else ""
-    doubt = "" if gain.proven else ", not proven"
+    doubt = "" if gain.proven else ", unconfirmed"
     interval = f"{factor(1 / gain.ratio_high)}-{factor(1 / gain.ratio_low)}"
-    return f"{factor(1 / gain.ratio)}x ({interval}{doubt}) as on {gain.model}{others}, alike in kind and size"
+    model = f"{gain.model}{others}, a model of similar operators and size"
+    return f"{factor(1 / gain.ratio)}x ({interval}{doubt}) measured on {model}"
 
 
 def rows(findings: Iterable[Finding]) -> list[tuple[str, str]]:

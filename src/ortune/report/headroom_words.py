@@ -66,7 +66,7 @@ def _whose(headroom: Headroom) -> str:
 def _disturbed(headroom: Headroom) -> str:
     what = f"the profiler and other programs ({headroom.busy})" if headroom.busy else "the profiler"
     slower = "slow" if headroom.busy else "slows"
-    factor = f"{headroom.slowdown_ratio or 0.0:.1f}x"
+    factor = f"{headroom.slowdown_ratio or 0.0:.1f}"
     return (
         f"{what} {slower} this run by a factor of {factor}, so its parts do not show what settings can gain; "
         "run ortune tune"
@@ -157,7 +157,7 @@ def _next(headroom: Headroom, ratio: float) -> str:
     if ratio < NEAR:
         most = "threads, " if not _limited(headroom) and headroom.threads != 1 else more
         dearest = ", ".join(
-            f"{shorten(n.name, LONGEST) or 'a node without a name'} "
+            f"{shorten(n.name, LONGEST) or 'an unnamed node'} "
             f"({n.op_type}, {round(100 * n.share_ratio)} % of the lost time)"
             for n in headroom.dearest
         )

@@ -114,7 +114,7 @@ def uncompared(missing: Uncompared, was: Snapshot, now: Snapshot) -> str:
             names = ", ".join(sorted({*was.run.random, *now.run.random}))
             return f"the outputs are random ({names}): compared by type and rank"
         case "rounded":
-            return "outputs of integers are compared by mean and norm: the processor differs"
+            return "integer outputs are compared by mean and norm, because the processor differs"
     what = missing.part if missing.part == "level all" else f"the {missing.part}"
     return f"{what} is not compared: {why}"
 
@@ -152,12 +152,14 @@ _SENTENCES = {
 def _weights_words(change: LockChange) -> str:
     if not change.name:
         return "other weights"
-    state = "is new" if change.was is None else "is gone" if change.now is None else "has other values"
+    state = (
+        "is new" if change.was is None else "was removed" if change.now is None else "has different values"
+    )
     return f"weight {shorten(change.name, 60)} {state}"
 
 
 def _inserted_words(change: LockChange) -> str:
-    return f"{short(change.name)} against the export: {_moved(change.was)} -> {_moved(change.now)}"
+    return f"{short(change.name)}, compared with the export: {_moved(change.was)} -> {_moved(change.now)}"
 
 
 def _figure_words(change: LockChange) -> str:
@@ -196,7 +198,7 @@ def _interface(part: str, change: LockChange) -> str:
     if change.was is None:
         return f"{part} {change.name} is new: {change.now}"
     if change.now is None:
-        return f"{part} {change.name} is gone: was {change.was}"
+        return f"{part} {change.name} was removed: it was {change.was}"
     if change.name == "order":
         return f"the order of the {part}s: {change.was} -> {change.now}"
     grew = str(change.now).count("?") + _letters(change.now) > str(change.was).count("?") + _letters(
@@ -222,7 +224,7 @@ def summary(snapshot: Snapshot, path: str) -> list[tuple[str, str]]:
         ("appeared", _counts(graph.fused) or "nothing"),
     ]
     if graph.inserted:
-        rows.append(("moves", _counts(graph.inserted, signed=True) + " against the export"))
+        rows.append(("moves", _counts(graph.inserted, signed=True) + ", compared with the export"))
     total = graph.weights_bytes + graph.peak_activation_bytes
     unknown = f", at least: {plural(graph.unknown_values, 'size')} not known" if graph.unknown_values else ""
     rows.append(
@@ -233,7 +235,7 @@ def summary(snapshot: Snapshot, path: str) -> list[tuple[str, str]]:
         f"{name} {'x'.join(map(str, dims)) or 'scalar'}" for name, dims in snapshot.run.shapes.items()
     )
     origin = f"from {snapshot.run.inputs}" if snapshot.run.inputs else f"seed {snapshot.run.seed}"
-    rows.append(("fed", f"{fed} ({origin})"))
+    rows.append(("inputs", f"{fed} ({origin})"))
     if snapshot.run.random:
         rows.append(("outputs", f"random ({', '.join(snapshot.run.random)}): kept by type and rank"))
     bound = snapshot.hardware.levels

@@ -21,14 +21,18 @@ MOST_FINDINGS = 5
 MOST_UNKNOWN = 3
 SLOWDOWN_WORTH_SAYING = 0.03
 ROUGH_SLOWDOWN = 1.3
+LONG_S = 60.0
+"""Of what there was no time for: more is told on an idle machine alone."""
 
 
 LATENCY, PROFILE = "a warmed-up latency", "the profile"
 NAMES = "mapping of optimised nodes to your node names"
 
 
-def no_time_for(what: str, more_s: float) -> str:
-    """What there was no time for, and how much it would take."""
+def no_time_for(what: str, more_s: float, busy: str = "") -> str:
+    """What there was no time for, and how much it would take; nobody knows where it was busy."""
+    if busy and more_s > LONG_S:
+        return f"{what} (machine busy; rerun when it is idle)"
     return f"{what} (about {math.ceil(more_s)} s more)"
 
 
@@ -88,7 +92,7 @@ def uncounted(cost: ModelCost) -> str:
 
 def _file(result: LookResult) -> str:
     info = result.model
-    beside = f" and {size(info.external_bytes)} beside it" if info.external_bytes else ""
+    beside = f" and {size(info.external_bytes)} of external data" if info.external_bytes else ""
     kind = ", ORT format" if info.format == "ort" else ""
     return f"{size(info.size_bytes)}{beside}{kind}"
 
@@ -180,7 +184,7 @@ def timing(result: LookResult) -> list[tuple[str, str]]:
     also += [f"{operations(t.flops_per_s)}/s"] if t.flops_per_s else []
     plan = result.plan.describe()
     also += [result.runtime.build] if result.runtime else []
-    rows = [("besides", ", ".join(also))]
+    rows = [("also", ", ".join(also))]
     if result.busy:
         rows.append(("busy", f"warning: machine busy ({result.busy}); times are inflated"))
     if result.headroom is not None:
@@ -196,7 +200,7 @@ def profile_title(result: LookResult) -> str:
         return ""
     text, slow = "top operators by time (second process, profiled)", profile.slowdown_ratio
     if slow is not None and slow >= ROUGH_SLOWDOWN:
-        text += f"; {slow:.1f}x the time, so rough"
+        text += f"; profiling makes it {slow:.1f}x slower, so shares are rough"
     elif slow is not None and slow - 1 > SLOWDOWN_WORTH_SAYING:
         text += f"; runs {percent(slow - 1, 0)} slower"
     return text + ("" if profile.complete else "; the profile was truncated")

@@ -44,13 +44,17 @@ def levels(comparison: LevelComparison) -> list[Block]:
     """What each level does to the source's nodes, side by side."""
     names = [graph.level for graph in comparison.graphs]
     shown = comparison.changes[:MOST_CHANGES]
-    rows = [[str(len(c.nodes)), _operators(c.operators), *_cells(c, names[1:])] for c in shown]
-    totals = ["", "all nodes", *(str(graph.n_nodes) for graph in comparison.graphs[1:])]
+    rows = [[_operators(c.operators), str(len(c.nodes)), *_cells(c, names[1:])] for c in shown]
+    totals = ["all nodes", "", *(str(graph.n_nodes) for graph in comparison.graphs[1:])]
     source = comparison.graphs[0]
     more = len(comparison.changes) - len(shown)
     blocks: list[Block] = [
         table(
-            [Column("places"), Column("source nodes", "text"), *(Column(name, "text") for name in names[1:])],
+            [
+                Column("source nodes", "label"),
+                Column("places"),
+                *(Column(name, "text") for name in names[1:]),
+            ],
             [*rows, totals],
             title=f"what each optimisation level does to {source.n_nodes} nodes",
         )

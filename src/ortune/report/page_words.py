@@ -163,7 +163,11 @@ def _tensors(tensors: Sequence[PageTensor]) -> str:
 
 def _share(page: WatchedPage) -> str:
     if not page.main_thread_ns:
-        return "the main thread was not sampled" if page.seen.browser else "the page closed meanwhile"
+        return (
+            "the main thread was not sampled"
+            if page.seen.browser
+            else "the page was closed before its main thread was sampled"
+        )
     share = percent(page.model_thread_ns / page.main_thread_ns, 0)
     return f"WebAssembly takes {share} of the main thread's busy time"
 

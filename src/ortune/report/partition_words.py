@@ -37,15 +37,15 @@ NAMES = {
 }
 STATES = {"as-is": "as it is", "fixed-shapes": "fixed shapes", "rewritten": "after rewrites"}
 VERDICTS: dict[PartitionVerdict, str] = {
-    "good": "worth using",
+    "good": "worth trying",
     "maybe": "measure it on the phone",
     "poor": "the CPU is likely faster",
     "none": "no node is supported",
 }
 _OF_XNNPACK: dict[PartitionVerdict, str] = {
     **VERDICTS,
-    "maybe": "runs on the CPU too: measure it against ONNX Runtime's kernels",
-    "poor": "runs on the CPU too: ONNX Runtime's kernels are likely as fast",
+    "maybe": "measure it against ONNX Runtime's kernels",
+    "poor": "ONNX Runtime's kernels are likely as fast",
 }
 """XNNPACK is a library of CPU kernels, so a region costs no copy to another processor."""
 TONES: dict[PartitionVerdict, Tone] = {"good": "good", "maybe": "unsure", "poor": "bad", "none": "bad"}
@@ -61,6 +61,8 @@ _IN_FLOAT16 = (
 )
 FIXING = "fixed-dimensions"
 SHOWN_OPERATORS, SHOWN_REGIONS, SHOWN_LEFT = 4, 12, 10
+MOST_NAMED = 2
+"""Providers that the headline names besides the best one, and rewrites."""
 
 
 def best(providers: Sequence[ProviderPartition]) -> PartitionVerdict:
@@ -70,18 +72,37 @@ def best(providers: Sequence[ProviderPartition]) -> PartitionVerdict:
 
 
 def headline(providers: Sequence[ProviderPartition]) -> str:
-    """The answer in one sentence: the first provider that supports a node in full, the others as numbers."""
-    shown = [(NAMES[provider.provider], _shown(provider)) for provider in providers]
-    taking = [
-        f"{name} {_taken(state)}"
-        if not number
-        else f"{name} {percent(state.work_ratio, 0)} in {state.regions}"
-        for number, (name, state) in enumerate(each for each in shown if each[1].regions)
-    ]
-    none = [name for name, state in shown if not state.regions]
-    parts = [", ".join(taking)] if taking else []
-    parts += [f"{' and '.join(none)} {'supports' if len(none) == 1 else 'support'} no node"] if none else []
-    return "; ".join(parts)
+    """The verdict and the provider that runs most of the model, then what the others run of it; two lines at most."""
+    first, *others = sorted(providers, key=_rank)
+    state = _best_state(first)
+    if not state.regions:
+        return f"no node is supported by {' or '.join(NAMES[each.provider] for each in providers)}"
+    text = f"{_verdict(first, state)}: {NAMES[first.provider]} {_taken(state)}{_how(state)}"
+    rest = [f"{NAMES[each.provider]} {_short(_best_state(each))}" for each in others[:MOST_NAMED]]
+    more = [f"{len(others) - MOST_NAMED} more below"] if len(others) > MOST_NAMED else []
+    return "; ".join([text, ", ".join([*rest, *more])]) if rest else text
+
+
+def _rank(provider: ProviderPartition) -> tuple[int, float, int, bool]:
+    """The best first: by verdict, then by work, then by regions; of equal ones NNAPI, which is deprecated, last."""
+    state = _best_state(provider)
+    return ORDER.index(state.verdict), -state.work_ratio, state.regions, provider.provider == NNAPI.target
+
+
+def _how(state: PartitionState) -> str:
+    """What is done to the model before: "" for nothing."""
+    if state.name == "as-is":
+        return ""
+    names = _rewrites(state.rewrites) if state.name == "rewritten" else ""
+    return f" after {names}" if names else " with fixed shapes"
+
+
+def _short(state: PartitionState) -> str:
+    return (
+        f"{percent(state.work_ratio, 0)} in {_counted(state.regions, 'region')}"
+        if state.regions
+        else "no node"
+    )
 
 
 def _shown(provider: ProviderPartition) -> PartitionState:
@@ -115,16 +136,13 @@ def document(envelope: Envelope[PartitionResult]) -> Document:
     """The verdicts, then each provider."""
     result = envelope.result
     old = any(provider.provider == NNAPI.target for provider in result.providers)
-    blocks: list[Block] = [
-        Line(sentence(provider), TONES[_best_state(provider).verdict]) for provider in result.providers
-    ]
+    blocks: list[Block] = [Line(result.headline, TONES[best(result.providers)]), _states(result.providers)]
     blocks += [Line(comparison) for comparison in _formats(result.providers)]
     blocks += [
-        Line(f"XNNPACK: based on onnxruntime {each.release}; newer builds may support more nodes", "unsure")
+        Line(f"XNNPACK: based on onnxruntime {each.release}; newer builds may support more nodes", "faint")
         for each in result.providers
         if each.provider == XNNPACK.target
     ]
-    blocks.append(_states(result.providers))
     support: list[Block] = []
     for provider in result.providers:
         blocks += _provider(provider)
@@ -153,20 +171,9 @@ def _best_state(provider: ProviderPartition) -> PartitionState:
     return min(provider.states, key=lambda state: ORDER.index(state.verdict))
 
 
-def sentence(provider: ProviderPartition) -> str:
-    """A provider's verdict: as the model is, and what fixed shapes and rewrites change."""
-    first, *others = provider.states
-    verdicts = _OF_XNNPACK if provider.provider == XNNPACK.target else VERDICTS
-    parts = [f"{_taken(first)} as it is ({_why_none(provider) or verdicts[first.verdict]})"]
-    before = first
-    for state in others:
-        if (state.regions, state.n_taken) != (before.regions, before.n_taken):
-            how = (
-                "with fixed shapes" if state.name == "fixed-shapes" else f"after {_rewrites(state.rewrites)}"
-            )
-            parts.append(f"{_taken(state).removeprefix('supports ')} {how} ({verdicts[state.verdict]})")
-        before = state
-    return f"{NAMES[provider.provider]} {', '.join(parts)}"
+def _verdict(provider: ProviderPartition, state: PartitionState) -> str:
+    """What a state is worth: the CPU's own kernels are what XNNPACK competes with."""
+    return (_OF_XNNPACK if provider.provider == XNNPACK.target else VERDICTS)[state.verdict]
 
 
 def _why_none(provider: ProviderPartition) -> str:
@@ -181,8 +188,9 @@ def _why_none(provider: ProviderPartition) -> str:
 
 
 def _rewrites(specs: Sequence[RewriteSpec]) -> str:
-    """The names of rewrites, without the one that fixes shapes."""
-    return " and ".join(spec.name for spec in specs if spec.name != FIXING)
+    """The names of rewrites, without the one that fixes shapes; the number of many."""
+    names = [spec.name for spec in specs if spec.name != FIXING]
+    return " and ".join(names) if len(names) <= MOST_NAMED else f"{len(names)} rewrites"
 
 
 def _formats(providers: Sequence[ProviderPartition]) -> list[str]:
@@ -201,7 +209,7 @@ def _formats(providers: Sequence[ProviderPartition]) -> list[str]:
         lines = ["CoreML: set ModelFormat=MLProgram; the provider's default is NeuralNetwork"]
         # NeuralNetwork takes no node of a float16 model.
         return [*lines, *([_IN_FLOAT16] if network.regions else [])]
-    return ["CoreML: keep the default ModelFormat=NeuralNetwork; MLProgram makes more regions"]
+    return ["CoreML: keep the default ModelFormat=NeuralNetwork; MLProgram creates more regions"]
 
 
 def _states(providers: Sequence[ProviderPartition]) -> Block:
@@ -217,7 +225,7 @@ def _states(providers: Sequence[ProviderPartition]) -> Block:
             else "unknown"
             if state.copied_bytes is None
             else size(state.copied_bytes),
-            state.verdict,
+            (_why_none(provider) if number == 0 else "") or _verdict(provider, state),
         )
         for provider in providers
         for number, state in enumerate(provider.states)
@@ -225,7 +233,7 @@ def _states(providers: Sequence[ProviderPartition]) -> Block:
     return table(
         (
             Column("provider", "label"), Column("model", "label"), Column("regions"), Column("nodes"), Column("work"),
-            Column("copied a run"), Column("verdict", "text"),
+            Column("copied per run"), Column("verdict", "text"),
         ),
         rows,
     )  # fmt: skip
@@ -351,7 +359,7 @@ _WHY = {
     "not-listed": "not in its operator list",
     "fused-operator": "not an ONNX operator, and not in its operator list",
     "old-opset": "operator version too old: {}",
-    "behind-stop": "behind {}, where it stops",
+    "behind-stop": "after {}, where its region ends",
     "unknown-shape": "shape of {} unknown",
     "dynamic-shape": "{} has a dynamic dimension",
     "empty-shape": "{} is empty",

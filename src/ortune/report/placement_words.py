@@ -69,8 +69,8 @@ def frames_lost(sides: Mapping[str, Sequence[TrialDone]]) -> list[str]:
 
 
 STATES = {
-    "raced": "raced",
-    "timed": "its default was timed, nothing was raced",
+    "raced": "compared",
+    "timed": "only its default was timed",
     "ran": "ran once, untimed",
     "functional-only": "functional only: its GPU is emulated, so times mean nothing",
     "failed": "does not run this model",

@@ -59,19 +59,22 @@ def error(outputs: OutputDifference) -> str:
 
 def rests_on(calibration: Calibration, row: PrecisionRow) -> str:
     """What a quantized model was calibrated and checked on; what rests on invented inputs is not final."""
-    checked = _sets(calibration.checked)
     if not calibration.source:
         what = (
-            f"calibrated on {_sets(calibration.inputs)} that were invented"
+            f"calibrated on {_synthetic(calibration.inputs)}"
             if row.calibrated
-            else (f"its error was seen on {checked} that were invented")
+            else f"error measured on {_synthetic(calibration.checked)}"
         )
-        return f"NOT FINAL: {what} (--data names real ones)"
+        return f"NOT FINAL: {what} (pass real ones with --data)"
     calibrated = (
         f"calibrated on {_sets(calibration.inputs)} of {calibration.source}, " if row.calibrated else ""
     )
-    return f"{calibrated}error seen on {checked} of {calibration.source}"
+    return f"{calibrated}error measured on {_sets(calibration.checked)} of {calibration.source}"
 
 
 def _sets(count: int) -> str:
     return "one input" if count == 1 else f"{count} inputs"
+
+
+def _synthetic(count: int) -> str:
+    return "one synthetic input" if count == 1 else f"{count} synthetic inputs"

@@ -55,7 +55,7 @@ def no_time(n: int, budget_s: float, *, exploring: bool) -> str:
     lack = (
         "the budget is too small to confirm a model"
         if exploring
-        else f"{what} not raced: the budget is too small"
+        else f"{what} not compared: the budget is too small"
     )
     return f"{lack} (--budget {budget_s:.0f}s is enough)"
 
@@ -81,7 +81,7 @@ def _why_float(result: QuantizeResult) -> str:
     if not models:
         return "no quantized model runs"
     if not right:
-        return f"no quantized model keeps the tolerance {result.tolerance}"
+        return f"no quantized model is within the tolerance {result.tolerance}"
     return "no quantized model within the tolerance is confirmed to be faster"
 
 

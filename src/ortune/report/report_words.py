@@ -60,7 +60,7 @@ def html(envelope: Envelope[ReportResult]) -> str:
 def _issue(issue: IssueReport) -> Document:
     blocks: list[Block] = [
         Line(f"{issue.path}: {issue.skeleton.path} beside it, {issue.skeleton.headline}", "strong"),
-        Points(title="where it is not the original", items=skeleton_words.differences(issue.skeleton)),
+        Points(title="differences from the original", items=skeleton_words.differences(issue.skeleton)),
         Line(f"describe the problem in {issue.path}, and read both files before you send them", "faint"),
     ]
     return Document(title="ortune report", blocks=blocks)

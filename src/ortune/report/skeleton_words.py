@@ -22,7 +22,7 @@ def headline(result: SkeletonResult) -> str:
     if result.same:
         return f"{what}: findings and profile are the original's"
     if result.profile is None:
-        return f"{what}; not proven: it could not be profiled together with the original"
+        return f"{what}; unconfirmed: it could not be profiled together with the original"
     if _too_busy(result.profile) and result.places_before == result.places_after and result.profile.placed:
         return f"{what}: findings and nodes are the original's; the machine was too busy to compare where the time goes"
     return f"{what}; it differs from the original in {_where(result)}"
@@ -111,7 +111,10 @@ def _blocks(result: SkeletonResult) -> list[Block]:
     again = " ".join(f"--shape {text}" for text in result.inputs)
     rows = [
         ("nodes", f"{result.n_nodes:,}"),
-        ("values of a seed", f"{result.n_rebuilt:,} tensors and lists; {result.n_kept:,} small ones kept"),
+        (
+            "generated from a seed",
+            f"{result.n_rebuilt:,} tensors and lists; {result.n_kept:,} small ones kept",
+        ),
         ("findings", _counted(result.places_after) or "none"),
     ]
     if profile is not None:
@@ -128,7 +131,7 @@ def _blocks(result: SkeletonResult) -> list[Block]:
         ]
     return [
         Pairs(rows=rows),
-        Points(title="where it is not the original", items=differences(result)),
+        Points(title="differences from the original", items=differences(result)),
         *([_table(profile)] if profile is not None else []),
         *([Code(title="run with", lines=[again])] if again else []),
     ]

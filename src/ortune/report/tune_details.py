@@ -32,7 +32,7 @@ FATES: dict[PlanStatus, str] = {
     "retired": "retired",
     "failed": "failed",
     "wrong-output": "wrong output",
-    "pruned": "part did not pay",
+    "pruned": "removed, no gain",
     "not-tried": "not tried",
 }
 
@@ -54,11 +54,11 @@ def settings_summary(settings: Sequence[SettingWorth]) -> str:
     paying, n_rewrites = sum(pays(s) for s in kept), sum(not s.value for s in kept)
     what = counted(n_rewrites, len(kept) - n_rewrites)
     if len(kept) == 1:
-        return what + (", shown to pay" if paying else "")
+        return what + (", gain confirmed" if paying else "")
     if not paying and all(s.without_ratio is None for s in kept):
         return f"{what}, not measured one by one"
-    shown = {0: "none shown to pay alone", len(kept): "each shown to pay"}.get(
-        paying, f"{paying} of them shown to pay"
+    shown = {0: "no single gain confirmed", len(kept): "gain of each confirmed"}.get(
+        paying, f"gain of {paying} confirmed"
     )
     return f"{what}, {shown}"
 

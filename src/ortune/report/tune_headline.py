@@ -53,7 +53,7 @@ def _said(result: TuneResult) -> list[str]:
 
 def _wrong_default(result: TuneResult) -> str:
     """That the default is wrong, and what is right in its place."""
-    return f"the default's outputs are wrong, those of {result.default.describe()} are right"
+    return f"the default's outputs are wrong, those of {result.default.describe()} are correct"
 
 
 def lost_shapes(result: TuneResult) -> list[str]:
@@ -171,7 +171,7 @@ def _exploratory(result: TuneResult) -> list[str]:
     measured = [c for c in tried(result.candidates) if c.ratio is not None]
     best = min(measured, key=lambda c: c.ratio or 1.0, default=None)
     n = len(tried(result.candidates))
-    which = "the one configuration tried" if n == 1 else f"{n} configurations tried"
+    which = "the only configuration tried" if n == 1 else f"{n} configurations tried"
     if best is not None and best.ratio is not None and best.ratio < 1 - result.worth_ratio:
         gain = f"{times(1 / best.ratio)} {gain_unit(best.ratio, result.estimand)}"
         blocks = heads.count(best.n_blocks, "block")
@@ -233,10 +233,12 @@ def _leader(result: TuneResult) -> str:
 def _tried_words(result: TuneResult) -> str:
     """How many configurations ran, and under which conditions: "7 configurations on an idle machine"."""
     n = len(tried(result.candidates))
-    which = ["the one configuration tried" if n == 1 else f"{n} configurations"]
+    which = ["the only configuration tried" if n == 1 else f"{n} configurations"]
     if n and not any(c.n_blocks for c in tried(result.candidates)):
         which = [
-            "the one configuration tried, which failed" if n == 1 else f"{n} configurations, which all failed"
+            "the only configuration tried, which failed"
+            if n == 1
+            else f"{n} configurations, which all failed"
         ]
     which += [f"for these {len(result.cases)} shapes"] if len(result.cases) > 1 else []
     conditions = [result.conditions] if result.conditions and result.refused is None else []

@@ -26,7 +26,7 @@ def won(difference: ProfileDifference) -> str:
     node = next((row for row in difference.nodes if row.difference_ns <= -least), None)
     if node is not None:
         kind = f" ({node.op_type})" if difference_tables.beneath(node) else ""
-        gone = ", which is gone" if node.b_ns is None else ""
+        gone = ", which was removed" if node.b_ns is None else ""
         parts.append(f"mainly in {shorten(node.name, NAME)}{kind}: {duration(-node.difference_ns)}{gone}")
     rose = next((row for row in difference.categories if row.difference_ns >= least), None)
     if rose is not None:
@@ -45,7 +45,7 @@ def left(result: TuneResult) -> list[tuple[str, str]]:
     elif nearest is not None and nearest.ratio:
         interval = f", {factors(nearest.ratio_low, nearest.ratio_high)}" if nearest.ratio_low else ""
         text = f"{nearest.plan.describe()}: {times(1 / nearest.ratio)} of the default's speed{interval}"
-        rows.append(("nearest", f"{text}, race data"))
+        rows.append(("nearest", f"{text}, exploratory"))
     if result.headroom is not None:
         rows.append(("remaining potential", result.headroom.sentence))
     untested = [c for c in result.candidates if c.fate == "not-tried"]

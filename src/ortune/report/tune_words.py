@@ -159,7 +159,7 @@ def causes(result: TuneResult) -> list[str]:
         comparison, plan = finding.verified, finding.plan or Plan()
         is_shipped = shipped(result, plan)
         if comparison is None:
-            measured = "not measured by itself"
+            measured = "not measured separately"
             prize = f"part of the winner, {measured}" if is_shipped else f"{measured} and not proposed"
         else:
             has_interval = comparison.ratio_high is not None and comparison.n_blocks > 1

@@ -148,7 +148,7 @@ def _change(model: ir.Model, params: Mapping[str, str]) -> RewriteResult:
     if not count:
         why = "no per-channel scale or shift is between two convolutions"
         return unchanged(why)
-    what = f"Replaced scales and shifts by {count} depthwise 1x1 convolution{'s' if count > 1 else ''}."
+    what = f"Replaced scales and shifts with {count} depthwise 1x1 convolution{'s' if count > 1 else ''}."
     return RewriteResult(modified=True, what=what)
 
 

@@ -61,11 +61,11 @@ def _match(softmax: ir.Node, look: Look) -> _Match | str:  # noqa: PLR0911  (one
     if not (_source(q.flat) is _source(k.flat) is _source(v.flat) or _same_batch(q, k, v)):
         return f"queries and keys of {what} may have different batch sizes"
     if not np.float32(core.scale):
-        return f"{what} has a scale of zero, which the operator would replace by its default"
+        return f"{what} has a scale of zero, which the operator would replace with its default"
     if not any(_is_float32(heads.flat) for heads in (q, k, v)):
         return f"{what} may not be float32"
     if core.guarded and core.mask is not None and not _is_finite(core.mask):
-        return f"the mask of {what} may be infinite, and its guard replaces NaN rows by 0"
+        return f"the mask of {what} may be infinite, and its guard replaces NaN rows with 0"
     joined = core.joined
     if joined is None:
         return f"the heads of {what} are not merged by Transpose and Reshape"

@@ -1,9 +1,8 @@
 """Merges consecutive nodes of the same kind into one, or removes both.
 
 What it is: Transpose after Transpose; Cast after a Cast that lost nothing; Reshape after anything that only changes
-    the shape; Squeeze after Unsqueeze of the same axes and the other way round; Concat of all that a Split gave, and
-    Split of what a Concat joined, along the same axis and in the same pieces; Concat after a Concat along the same
-    axis.
+    the shape; Squeeze after Unsqueeze of the same axes and the other way round; Concat of all outputs of a Split, and
+    Split of a Concat, along the same axis and in the same pieces; Concat after a Concat along the same axis.
 Why it costs: each copies its tensor or at least costs the overhead of a node. ONNX Runtime merges Cast and Transpose,
     and keeps the rest. Exporters leave them between their own steps.
 Evidence: such pairs in the graph.

@@ -3,7 +3,7 @@
 What it is: ``Clip(x, low, high)`` becomes ``Min(Max(x, low), high)``. A Clip from 0 to 6 or from -1 to 1 stays.
 Why it costs: NNAPI supports Clip only from 0 to 6 and from -1 to 1. Any other Clip splits the model into one more
     region.
-Evidence: Clip among what ``ortune partition --for nnapi`` finds left to the CPU.
+Evidence: Clip among the nodes that ``ortune partition --for nnapi`` leaves on the CPU.
 Fix and its safety: exact: the same comparisons.
 Example: ``--rewrite clip-as-min-max``
 References: ONNX operators, "Clip"; NNAPI, "ANEURALNETWORKS_RELU6" and "ANEURALNETWORKS_MAXIMUM".

@@ -1,4 +1,4 @@
-"""Replaces the computed target shape of a Reshape by a constant.
+"""Replaces the computed target shape of a Reshape with a constant.
 
 What it is: the target shape of a Reshape is assembled by Shape, Gather, Unsqueeze and Concat, although all sizes but
     one are numbers or unchanged. It becomes a constant, with 0 for an unchanged size and -1 for the inferred one.
@@ -83,6 +83,6 @@ PATTERN = Pattern(
 )
 REWRITE = PATTERN.rewrite(
     name="constant-reshape",
-    summary="replaces computed target shapes of Reshape by constants",
+    summary="replaces computed target shapes of Reshape with constants",
     stage=CLEAN_UP,
 )

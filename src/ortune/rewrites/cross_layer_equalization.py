@@ -125,7 +125,7 @@ def _change(model: ir.Model, params: Mapping[str, str]) -> RewriteResult:
         if not now:
             break
     if not moved:
-        return unchanged("no two layers in a row have channels whose ranges differ by a factor of four")
+        return unchanged("no two consecutive layers have channels whose ranges differ by a factor of four")
     layers = "1 pair of layers" if len(moved) == 1 else f"{len(moved)} pairs of layers"
     return RewriteResult(modified=True, what=f"Equalized the channels of {layers}.")
 

@@ -1,4 +1,4 @@
-"""Replaces an Einsum by MatMul, Mul and Transpose.
+"""Replaces an Einsum with MatMul, Mul and Transpose.
 
 What it is: Einsum of two tensors (``bqhd,bkhd->bhqk``) becomes MatMul, with Transposes where the indices have another
     order and Reshapes where several indices are summed. Without a summed index it becomes Mul, and where both tensors
@@ -266,7 +266,7 @@ PATTERN = Pattern(
     anchors=("Einsum",),
     match=_match,
     replace=_replace,
-    made="Replaced {n} {Einsum|Einsums} by MatMul, Mul or Transpose.",
+    made="Replaced {n} {Einsum|Einsums} with MatMul, Mul or Transpose.",
     proposed="{n} {Einsum is a product|Einsums are products} of matrices",
     none="the model has no Einsum",
     least_opset=_LEAST_OPSET,
@@ -275,6 +275,6 @@ PATTERN = Pattern(
 )
 REWRITE = PATTERN.rewrite(
     name="einsum-to-matmul",
-    summary="replaces an Einsum by MatMul, Mul and Transpose",
+    summary="replaces an Einsum with MatMul, Mul and Transpose",
     stage=1,
 )

@@ -1,4 +1,4 @@
-"""Replaces dynamic dimensions of the inputs by fixed sizes.
+"""Replaces dynamic dimensions of the inputs with fixed sizes.
 
 What it is: ``batch``, ``seq`` or an unnamed dimension (written ``INPUT[AXIS]``) becomes the size that is always used.
     Symbolic shapes inside the graph are removed, and ONNX Runtime infers them again.
@@ -144,7 +144,7 @@ def _proposes(model: ir.Model, workload: Workload | None) -> Sequence[Proposed]:
 
 REWRITE = Rewrite(
     name="fixed-dimensions",
-    summary="replaces dynamic input dimensions by fixed sizes",
+    summary="replaces dynamic input dimensions with fixed sizes",
     safety="behaviour",
     stage=-1,
     params=(Param(name=ANY_NAME, kind="int", minimum=1, summary="size of the dimension with this name"),),

@@ -106,7 +106,7 @@ def _match(node: ir.Node, most: int, draws: _Drawing) -> _Match | str:  # noqa: 
         # From its seed each copy would draw the same; the rounds draw on.
         return f"the body of the Loop {node.name!r} draws random numbers"
     if not can_be_inlined(body) or any(v is None for v in inputs[_RANK_FIRST:]):
-        return f"the body of the Loop {node.name!r} returns a value from outside"
+        return f"the body of the Loop {node.name!r} returns a value that is computed outside it"
     return _Match(rounds=rounds, body=body, carried=carried)
 
 

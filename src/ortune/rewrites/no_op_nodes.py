@@ -205,7 +205,7 @@ def _change(model: ir.Model, params: Mapping[str, str]) -> RewriteResult:
     count = counts.total()
     if not count:
         return unchanged(*(reasons or ("every node changes its input",)))
-    what = f"Removed {count} node{'s' if count > 1 else ''} without an effect."
+    what = f"Removed {count} node{'s' if count > 1 else ''} that had no effect."
     return RewriteResult(modified=True, what=what, reasons=tuple(reasons))
 
 

@@ -1,4 +1,4 @@
-"""Replaces a one-hot encoding multiplied by a matrix by a row lookup.
+"""Replaces a one-hot encoding multiplied by a matrix with a row lookup.
 
 What it is: ``Cast(Equal(x, [0, 1, ..., n - 1]))`` (JAX, tf2onnx) or ``OneHot``, followed by ``MatMul`` with a
     constant, selects one row of the matrix per index, or none for an index out of range. Gather does the same, with a
@@ -180,12 +180,12 @@ PATTERN = Pattern(
     replace=_replace,
     end=lambda match: match.at,
     refuses=_refuses,
-    made="Replaced {n} one-hot {encoding|encodings} by a row lookup.",
+    made="Replaced {n} one-hot {encoding|encodings} with a row lookup.",
     proposed="{n} one-hot {encoding is|encodings are} multiplied by a matrix",
     none="no one-hot encoding is multiplied by a constant matrix",
 )
 REWRITE = PATTERN.rewrite(
     name="one-hot-to-gather",
-    summary="replaces a one-hot encoding times a matrix by a row lookup",
+    summary="replaces a one-hot encoding times a matrix with a row lookup",
     stage=2,
 )

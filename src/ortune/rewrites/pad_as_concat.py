@@ -1,10 +1,10 @@
 """Writes Pad as Slice and Concat.
 
-What it is: Pad that mirrors (``reflect``) or repeats the edge (``edge``) becomes Slices of the tensor, joined to it by
-    Concat; one that fills with a number becomes a Concat with constants.
-Why it costs: NNAPI takes no Pad but with a number, and CoreML's MLProgram, as ONNX Runtime's lists have it, none at
-    all. Each splits the model into one region more, with copies before and behind it.
-Evidence: Pad among what ``ortune partition`` finds left to the CPU.
+What it is: a Pad that mirrors (``reflect``) or repeats the edge (``edge``) becomes Slices of the tensor that are
+    concatenated with it. A Pad with a constant becomes a Concat with constants.
+Why it costs: NNAPI supports Pad only with a constant, and CoreML's MLProgram not at all, according to ONNX Runtime's
+    lists. Each Pad splits the model into one more region, with copies before and after it.
+Evidence: Pad among the nodes that ``ortune partition`` leaves on the CPU.
 Fix and its safety: exact: the same elements. On the CPU one Pad is faster: the rewrite is for phones.
 Example: ``--rewrite pad-as-concat``
 References: ONNX operators, "Pad", "Slice" and "Concat".
@@ -61,7 +61,7 @@ def _match(node: ir.Node, look: Look) -> _Match | str:  # noqa: PLR0911  (one a 
         return f"the amounts of {said} are not constant"
     places = [int(axis) % len(shape) for axis in axes] if axes is not None else list(range(len(shape)))
     if mode not in _MODES or (pads < 0).any() or pads.size != 2 * len(places):
-        return f"{said} cuts, or fills in another way than with a number, a mirror or an edge"
+        return f"{said} crops, or has a mode other than constant, reflect and edge"
     ends = zip(places, pads[: len(places)], pads[len(places) :], strict=True)
     amounts = {axis: (int(low), int(high)) for axis, low, high in ends if low or high}
     if not amounts:
@@ -69,7 +69,7 @@ def _match(node: ir.Node, look: Look) -> _Match | str:  # noqa: PLR0911  (one a 
     value = input_of(node, 2)
     fill = 0.0 if value is None else scalar(value)
     if mode == "constant" and (fill is None or None in shape or _bytes(shape, amounts) > _MOST_BYTES):
-        return f"the fill of {said} is not constant, has a dynamic dimension, or is too large"
+        return f"the fill value of {said} is not constant, has a dynamic dimension, or is too large"
     if mode == "edge" and max(map(max, amounts.values())) > _MOST_COPIES:
         return f"{said} repeats an edge more than {_MOST_COPIES} times"
     if mode == "reflect" and any((n := shape[axis]) is None or max(amounts[axis]) >= n for axis in amounts):

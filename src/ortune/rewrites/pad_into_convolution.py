@@ -39,7 +39,7 @@ def _border(pad: ir.Node, rank: int) -> list[int] | str:
         return f"{said} has no constant sizes"
     places = list(range(rank)) if axes is None else [int(axis) % rank for axis in axes.reshape(-1)]
     if len(sizes) != 2 * len(places):
-        return f"{said} has another rank than the convolution"
+        return f"{said} has a different rank than the convolution"
     border = [0] * (2 * rank)
     for place, axis in enumerate(places):
         border[axis], border[rank + axis] = sizes[place], sizes[len(places) + place]
@@ -82,7 +82,7 @@ PATTERN = Pattern(
     anchors=("Conv",),
     match=_match,
     replace=_replace,
-    made="Merged {n} Pad into {the convolution|the convolutions} after.",
+    made="Merged {n} Pad into the following {convolution|convolutions}.",
     proposed="{n} {convolution follows|convolutions follow} a Pad with zeros",
     none="no convolution follows a Pad",
     beside=("Pad",),

@@ -1,9 +1,9 @@
 """Writes Sum as Add, and Neg as Mul.
 
-What it is: Sum of several tensors becomes one Add after another, and Neg a product with -1.
-Why it costs: NNAPI and CoreML have no Sum, CoreML has no Neg, and each such node splits the model into one region
-    more, with copies before and behind it.
-Evidence: Sum or Neg among what ``ortune partition`` finds left to the CPU.
+What it is: a Sum of several tensors becomes a chain of Add, and Neg a multiplication by -1.
+Why it costs: NNAPI and CoreML have no Sum, CoreML has no Neg, and each such node splits the model into one more region,
+    with copies before and after it.
+Evidence: Sum or Neg among the nodes that ``ortune partition`` leaves on the CPU.
 Fix and its safety: exact: the same sums in the same order.
 Example: ``--rewrite plain-arithmetic``
 References: ONNX operators, "Sum" and "Neg".
@@ -27,7 +27,7 @@ def _match(node: ir.Node, look: Look) -> ir.Node | str:
     if look.of(node.inputs[0]).dtype != ir.DataType.FLOAT:
         return f"{node.op_type} {node.name!r} is not known to be of float32"
     if is_op(node, "Sum") and (len(node.inputs) < 2 or None in node.inputs):
-        return f"Sum {node.name!r} is of one tensor"
+        return f"Sum {node.name!r} has a single input"
     return node
 
 

@@ -1,11 +1,11 @@
-"""Makes a nearest Resize by whole factors one that phones have.
+"""Rewrites a nearest Resize with integer scale factors in the form that phones support.
 
-What it is: Resize with ``mode=nearest``, whole factors and ``coordinate_transformation_mode=half_pixel`` (the default,
-    and what PyTorch's exporters write as ``pytorch_half_pixel``) repeats each element. With ``asymmetric`` and
+What it is: Resize with ``mode=nearest``, integer factors and ``coordinate_transformation_mode=half_pixel`` (the
+    default, and what PyTorch's exporters write as ``pytorch_half_pixel``) repeats each element. With ``asymmetric`` and
     ``nearest_mode=floor`` it repeats the same ones.
 Why it costs: NNAPI and CoreML support a nearest Resize only with ``asymmetric`` and ``floor``. Any other Resize splits
     the model into one more region.
-Evidence: Resize among what ``ortune partition`` finds left to the CPU.
+Evidence: Resize among the nodes that ``ortune partition`` leaves on the CPU.
 Fix and its safety: exact: the same elements.
 Example: ``--rewrite resize-asymmetric``
 References: ONNX operators, "Resize".
@@ -37,12 +37,12 @@ def _match(node: ir.Node, look: Look) -> ir.Node | str:
     if mode not in _CENTRED:
         return ""
     if text_of(node, "nearest_mode", "round_prefer_floor") not in _ROUNDED:
-        return f"Resize {node.name!r} rounds to one side"
+        return f"Resize {node.name!r} always rounds in one direction"
     factors = _factors(node, look)
     if factors is None or not factors.size:
-        return f"the factors of Resize {node.name!r} are not known"
+        return f"the scale factors of Resize {node.name!r} are unknown"
     if (factors < 1).any() or (factors != factors.round()).any():
-        return f"a factor of Resize {node.name!r} is not whole"
+        return f"a scale factor of Resize {node.name!r} is not an integer"
     return node
 
 
@@ -75,14 +75,14 @@ PATTERN = Pattern(
     anchors=("Resize",),
     match=_match,
     replace=_replace,
-    made="Made {n} nearest Resize {node|nodes} asymmetric.",
-    proposed="{n} nearest Resize {node repeats|nodes repeat} elements a whole number of times",
-    none="no nearest Resize by whole factors is centred",
+    made="Set {n} nearest Resize {node|nodes} to asymmetric coordinates.",
+    proposed="{n} nearest Resize {node repeats|nodes repeat} each element an integer number of times",
+    none="no nearest Resize with integer scale factors uses centred coordinates",
     least_opset=_LEAST_OPSET,
 )
 REWRITE = PATTERN.rewrite(
     name="resize-asymmetric",
-    summary="a nearest Resize by whole factors becomes asymmetric, for NNAPI and CoreML",
+    summary="a nearest Resize with integer scale factors gets asymmetric coordinates, for NNAPI and CoreML",
     stage=7,
     targets=(NNAPI.target, COREML.target),
 )

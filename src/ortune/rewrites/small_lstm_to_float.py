@@ -1,4 +1,4 @@
-"""Replaces a small LSTM that is quantized dynamically by a float32 LSTM.
+"""Replaces a small LSTM that is quantized dynamically with a float32 LSTM.
 
 What it is: DynamicQuantizeLSTM with a hidden size of 32 or less becomes LSTM. Its 8-bit weights become float32.
 Why it costs: the state is quantized in every step, and the product is made float again. For a few elements both

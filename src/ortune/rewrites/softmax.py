@@ -134,7 +134,7 @@ def _match(anchor: ir.Node, look: Look) -> _Match | str:
             elif not operator and _operator(computed[y], probes, -1, _NEARLY):
                 why = (
                     why
-                    or f"{anchor.op_type} {anchor.name!r} differs from a Softmax by a constant with an effect"
+                    or f"{anchor.op_type} {anchor.name!r} differs from a Softmax by a constant that changes the result"
                 )
             elif not operator and any(_operator(computed[y], probes, axis) for axis in range(len(shape) - 1)):
                 why = why or f"the Softmax around {anchor.op_type} {anchor.name!r} is not over the last axis"
@@ -170,7 +170,7 @@ def _other_function(match: _Match, nodes: Sequence[ir.Node], computed: Mapping[i
     if any(_is_felt(node, match, computed) for node in nodes):
         return "uses constants that the operator would ignore"
     if match.operator == "LogSoftmax" and not all(_of_the_sum(node) for node in nodes if is_op(node, "Exp")):
-        return "is the logarithm of shares, which underflow to zero"
+        return "is the logarithm of probabilities, which can underflow to zero"
     return ""
 
 
@@ -217,7 +217,7 @@ def _of_shares(node: ir.Node) -> str:
     if source is None or not is_op(source, "Softmax"):
         return ""
     return (
-        f"Log {node.name!r} of Softmax {source.name!r} is minus infinity where a share underflows, "
+        f"Log {node.name!r} of Softmax {source.name!r} is minus infinity where a probability underflows, "
         "but LogSoftmax is finite"
     )
 

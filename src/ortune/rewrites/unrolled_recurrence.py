@@ -1,4 +1,4 @@
-"""Replaces an unrolled recurrence by one LSTM, GRU or RNN.
+"""Replaces an unrolled recurrence with one LSTM, GRU or RNN.
 
 What it is: steps with the same weights, each fed with the state of the previous one, recognised by their values. Gates
     may have one MatMul each or share one, be split before or after the activation, and the state may be concatenated
@@ -312,7 +312,7 @@ def _change(model: ir.Model, params: Mapping[str, str]) -> RewriteResult:
             *(reasons or ("no MatMul nodes share their weights like the steps of a recurrence",))
         )
     what = " and ".join(f"{count} {kind}" for kind, count in kinds.items())
-    return RewriteResult(modified=True, what=f"Replaced unrolled steps by {what}.", reasons=tuple(reasons))
+    return RewriteResult(modified=True, what=f"Replaced unrolled steps with {what}.", reasons=tuple(reasons))
 
 
 def _proposes(model: ir.Model, workload: Workload | None) -> Sequence[Proposed]:
@@ -327,7 +327,7 @@ def _proposes(model: ir.Model, workload: Workload | None) -> Sequence[Proposed]:
 
 REWRITE = Rewrite(
     name="unrolled-recurrence",
-    summary="replaces an unrolled recurrence by one LSTM, GRU or RNN",
+    summary="replaces an unrolled recurrence with one LSTM, GRU or RNN",
     safety="exact",
     stage=0,
     change=_change,

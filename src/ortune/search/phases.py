@@ -99,17 +99,17 @@ CHECKS_SHARE = _phase(
     "tune",
     0.15,
     "of the time left",
-    "what the model calls for; what does not fit is named",
+    "those that fit the model; skipped ones are named",
 )
 LEAST_CHECKS_S = _phase(
-    "rules and rewrites", "all that ask them", 1.5, "s", "enough on a quiet machine for a usual model"
+    "rules and rewrites", "all that check rules", 1.5, "s", "enough on a quiet machine for a usual model"
 )
 QUANTIZE_SHARE = _phase(
     "quantized models",
     "tune",
     0.35,
     "of the time left",
-    "made, and outputs compared; the rest is raced",
+    "creating them and comparing outputs; the rest is for the comparison",
 )
 WHOLE_MODELS_SHARE = _phase(
     "whole models at lower precision",
@@ -133,7 +133,7 @@ SENSITIVITY_SHARE = _phase(
     "as many per-layer measurements as fit until then",
 )
 STEPS_SHARE = _phase(
-    "steps towards float", "quantize", 0.55, "of the time after the pilot", "the rest is raced"
+    "steps towards float", "quantize", 0.55, "of the time after the pilot", "the rest is for the comparison"
 )
 SATURATION_SHARE = _phase(
     "saturation", "quantize", 0.05, "of the budget", "kept to emulate a processor without VNNI"

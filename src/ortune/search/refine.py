@@ -192,7 +192,7 @@ def ablate(race: Halving, winner: Entry, required: Plan) -> Steps[tuple[Entry, d
     # to go at once, the plan without them all has to be as fast in blocks of its own.
     plan = only(winner.plan, {name for name, kept in keep.items() if kept}, required)
     ablated = race.entries.get(plan.id) or Entry(
-        plan=plan, origin="the winner without settings that bring nothing"
+        plan=plan, origin="the winner without settings that have no gain"
     )
     if not any(keep.values()) or (
         list(keep.values()).count(False) > 1 and not (yield from _as_fast(race, ablated, winner))
@@ -205,7 +205,7 @@ def ablate(race: Halving, winner: Entry, required: Plan) -> Steps[tuple[Entry, d
     ablated = race.add(ablated)
     if not _revive(ablated):
         return winner, costs
-    winner.retire("pruned", "some of its settings bring nothing")
+    winner.retire("pruned", "some of its settings have no gain")
     return ablated, costs
 
 

@@ -67,7 +67,7 @@ def settings(search: Search, winner: Plan, trials: Sequence[Measured]) -> tuple[
                 without_high=high,
                 kept=kept,
                 shown=shown,
-                why="" if kept else "removed: it brings nothing",
+                why="" if kept else "removed: no gain",
                 summary=_summary(name),
                 read_back=read_back.get(name, "none"),
             )

@@ -44,7 +44,9 @@ class Torch:
         compiler = _compiler()
         there = shutil.which(compiler) is not None
         self.styles: Sequence[str] = (EAGER, COMPILED) if there else (EAGER,)
-        self.left_out = "" if there else "%s needs a C++ compiler, and %s is not here" % (COMPILED, compiler)
+        self.left_out = (
+            "" if there else "%s needs a C++ compiler, and %s is not installed" % (COMPILED, compiler)
+        )
         self.exporters = (DYNAMO,) if program is not None else (DYNAMO, SCRIPT)
         self.versions = _versions()
         leaves, self.tree = pytree.tree_flatten((self.arguments, self.named))

@@ -310,7 +310,7 @@ class TraceBuilder:
                 what = "events inside its runs: only the executor's part of each run is shown"
                 yield TraceLack(code="inner-events", what=what)
             if (columns["wait"] == ABSENT).all():
-                yield "no thread statistics: waiting cannot be told from work"
+                yield "no thread statistics, so waiting cannot be distinguished from work"
             if (columns["in_use"] == ABSENT).all():
                 yield "no figures of the allocator"
             if (columns["output"] == ABSENT).all():

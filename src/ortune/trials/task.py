@@ -319,7 +319,7 @@ METRICS = {
     ),
     "boxes": _Metric(
         _box_names,
-        "a map of scores, rows of 6 (box, score, class) or 7, or rows of 4 beside scores",
+        "a map of scores, rows of 6 (box, score, class) or 7, or rows of 4 with separate scores",
         _right_boxes,
         _box_figures,
     ),

@@ -63,7 +63,7 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[BisectResu
                     where=str(side.model.path),
                     do="Pass the .onnx that it was converted from.",
                 )
-        watch.say(f"looking with {runtimes.describe(a.runtime)}")
+        watch.say(f"using {runtimes.describe(a.runtime)}")
         with opened.measuring(a.label):
             return _Run(options, opened, a, b).go()
 

@@ -50,7 +50,7 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[LockResult
         scratch, machine = opened.scratch, opened.machine
         watch.line(f"reading {options.model}")
         side, stored, overrides = _side(options, was, scratch, machine, watch)
-        watch.say(f"looking with {runtimes.describe(side.runtime)}")
+        watch.say(f"using {runtimes.describe(side.runtime)}")
         watch.line("running the model")
         inputs = _inputs(options, was)
         place = scratch / "first-run"

@@ -35,6 +35,11 @@ from ortune.search.phases import LEAST_CHECKS_S
 from ortune.trials.sides import Resolved, SideText
 from ortune.verbs._session import experiment, keep
 
+MOST_CHECKS_S = 60.0
+"""Expected of the checks that were skipped: one that was held up by something else says nothing of the others."""
+BUSY_MOST_S = 120.0
+"""Of a budget that is advised on a busy machine, where all that was timed took too long."""
+
 
 def run(options: Options, watcher: Watcher | None = None) -> Envelope[LookResult]:
     """Looks at a model.
@@ -118,9 +123,9 @@ class _Look:
         )
         left_out = list(self.look.left_out)
         if pace.left_out:
-            needed_s = pace.needed_s(self.look.spent_s)
+            needed_s = min(pace.needed_s(self.look.spent_s), self.look.spent_s + MOST_CHECKS_S)
             more_s = needed_s - self.look.spent_s
-            left_out.append(look_words.no_time_for(look_words.checks(pace.left_out), more_s))
+            left_out.append(look_words.no_time_for(look_words.checks(pace.left_out), more_s, self.look.busy))
             self.look.needed_s = max(self.look.needed_s, needed_s)
         result = msgspec.structs.replace(
             self.look.result,
@@ -174,13 +179,16 @@ class _Look:
         again = words(self.options, without=("budget",))
         commands = [shlex.join(["ortune", verb, *again])]
         if self.look.needed_s:
-            commands.append(shlex.join(["ortune", *again, "--budget", _budget(self.look.needed_s)]))
+            most_s = BUSY_MOST_S if self.look.busy else math.inf
+            commands.append(shlex.join(["ortune", *again, "--budget", _budget(self.look.needed_s, most_s)]))
         if "too-many-threads" in names:
             commands.append("ortune doctor")
         return commands
 
 
-def _budget(needed_s: float) -> str:
+def _budget(needed_s: float, most_s: float) -> str:
     """A budget that holds what took so long: a fifth more, since no run takes as long as the last, rounded up."""
-    seconds = 1.2 * needed_s + 2 * TIMED_NS / 1e9  # more time is more timed runs and a longer warm-up
+    seconds = min(
+        1.2 * needed_s + 2 * TIMED_NS / 1e9, most_s
+    )  # more time is more timed runs and a longer warm-up
     return f"{math.ceil(seconds / 10) * 10}s" if seconds <= 120 else f"{math.ceil(seconds / 60)}m"

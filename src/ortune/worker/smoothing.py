@@ -58,7 +58,7 @@ def smooth(ort: Any, request: Dict[str, Any]) -> str:
     sites = graph.sites()
     if not sites:
         raise Stop(
-            "unsupported", "no MatMul or Gemm follows a normalisation or product that could take up a scale"
+            "unsupported", "no MatMul or Gemm follows a normalisation or product that could absorb a scale"
         )
     copy = type(model)()
     copy.CopyFrom(model)

@@ -100,7 +100,10 @@ def test_a_condition_that_may_end_the_loop_is_said():
 def test_a_loop_that_grows_its_state_is_said():
     grow = h.make_node("Concat", ["s_in", "s_in"], ["twice"], axis=0)
     cost = count(loop(3, extra=[grow], carried="twice"), {})
-    assert "sizes change from one iteration to the next: the first one's are counted" in cost.notes[0]
+    assert (
+        "sizes change from one iteration to the next: those of the first iteration are counted"
+        in cost.notes[0]
+    )
 
 
 def growing(trips):
@@ -135,7 +138,7 @@ def test_a_loop_that_carries_what_grows_counts_each_size(trips):
     assert per_node["cube"] == pytest.approx(sum(2 * n**3 for n in rows), abs=trips)
     assert per_node["after"] == 4 * (2 + trips)
     assert cost.unknown == {}
-    told = "sizes change from one iteration to the next: each is counted with its own"
+    told = "sizes change from one iteration to the next: each iteration is counted with its own sizes"
     assert cost.notes == (f"Loop 'loop': {told}",)
 
 

@@ -168,7 +168,7 @@ class Call:
     def _require(self, name: str, kind: ir.AttributeType) -> None:
         attribute = self.node.attributes.get(name)
         if attribute is not None and attribute.type != kind:
-            raise Uncounted(f"the attribute {name} has another type than {self.node.op_type} asks for")
+            raise Uncounted(f"the attribute {name} does not have the type that {self.node.op_type} requires")
 
     def bytes_in(self, position: _Int) -> _Int:
         """Returns the stored bytes of an input; 0 if it is omitted or its elements have no fixed size."""

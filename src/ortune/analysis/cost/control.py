@@ -42,7 +42,7 @@ def _times(nodes: Sequence[NodeCost], factor: int) -> list[NodeCost]:
     if factor == 1:
         return list(nodes)
     if any(n.times * factor * max(1, n.flops, n.bytes_read, n.bytes_written) > MOST_WORK for n in nodes):
-        raise Uncounted("its body runs so often that the work makes no sense")
+        raise Uncounted("its number of iterations is implausibly large")
     return [msgspec.structs.replace(n, times=n.times * factor) for n in nodes]
 
 
@@ -55,7 +55,7 @@ def _if(counter: Counter, node: ir.Node, below: str) -> tuple[str, list[NodeCost
     names = ("then_branch", "else_branch")
     branches = {name: graph for name in names if (graph := graph_of(node, name)) is not None}
     if len(branches) < 2:
-        raise Uncounted("the If has not both branches")
+        raise Uncounted("the If lacks a branch")
     counted = {name: counter.graph(graph, f"{below}/{name}") for name, graph in branches.items()}
     condition = counter.content(node.inputs[0] if node.inputs else None)
     if condition is not None and condition.size == 1:
@@ -91,7 +91,8 @@ def _loop(counter: Counter, node: ir.Node, below: str) -> tuple[str, list[NodeCo
         lead = None if trips is None else trips
         counter.bind(value, None if shape is None else (lead, *shape), counter.dtype(result), why)
     changing = "sizes change from one iteration to the next: "
-    which = "each is counted with its own" if mean is not None else "the first one's are counted"
+    own, first = "each iteration is counted with its own sizes", "those of the first iteration are counted"
+    which = own if mean is not None else first
     notes = [note, changing + which if grown else ""]
     return "; ".join(filter(None, notes)), _times(nodes, 1 if trips is None else trips)
 
@@ -142,7 +143,7 @@ def _scan(counter: Counter, node: ir.Node, below: str) -> tuple[str, list[NodeCo
     n_scanned = int_of(node, "num_scan_inputs", 0)
     if (node.version or counter.opset(node.domain)) < 9:
         # The first form has a leading input of lengths, and a batch axis in all others.
-        raise Uncounted("the Scan of opset 8 is not followed into")
+        raise Uncounted("the body of a Scan of opset 8 is not examined")
     n_states = len(node.inputs) - n_scanned
     in_axes = ints_of(node, "scan_input_axes") or [0] * n_scanned
     length: int | None = None

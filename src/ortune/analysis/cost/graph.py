@@ -213,11 +213,11 @@ class GraphCounter(Counter):
             count = formula(call)
             read, weights, written, loose = self._bytes(call, count)
             if max(count.flops, read, written) > MOST_WORK:
-                raise Uncounted("its operands are so large that the work makes no sense")
+                raise Uncounted("its operands are implausibly large")
         except Uncounted as reason:
             return NodeCost(**fields, known=False, note=str(reason))
         except IndexError:
-            return NodeCost(**fields, known=False, note=f"its operands are none of {plain.op_type}")
+            return NodeCost(**fields, known=False, note=f"its operands do not fit {plain.op_type}")
         notes = [text for text in (note, count.note, _LOOSE if loose else "") if text]
         return NodeCost(
             **fields,

@@ -42,7 +42,7 @@ def roi_pool(call: Call) -> Count:
     """RoiAlign: four taps for each sample, then the average or the largest of the samples."""
     ratio = call.int("sampling_ratio")
     if ratio < 1:
-        raise Uncounted("sampling_ratio 0 takes as many samples as each box asks for")
+        raise Uncounted("with sampling_ratio 0 the number of samples depends on each box")
     return Count(flops=(8 + 1) * ratio * ratio * call.n_out())
 
 

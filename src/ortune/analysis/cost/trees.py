@@ -89,7 +89,7 @@ def _successors(
     for key in wanted:
         at = order[np.minimum(np.searchsorted(keys[order], key), len(order) - 1)]
         if not (leaf | (keys[at] == key)).all():
-            raise Uncounted("a split of a tree leads to a node that is not there")
+            raise Uncounted("a split of a tree leads to a missing node")
         successors.append(np.where(leaf | leaf[at], -1, at))
     return successors[0], successors[1]
 
@@ -100,7 +100,7 @@ def tree_ensemble(call: Call) -> Count:
     ways = [_way(call, side) for side in ("true", "false")]
     n = len(ways[0])
     if len(ways[1]) != n or (len(roots) and not 0 <= roots.min() <= roots.max() < n):
-        raise Uncounted("the lists that make up the trees differ in length or lead outside them")
+        raise Uncounted("the lists that make up the trees differ in length or refer to missing nodes")
     splits = expected_splits(roots, *ways)
     # Each leaf of this form adds to one target.
     return _ensemble(call, splits, len(roots), 1.0)
@@ -112,7 +112,7 @@ def _way(call: Call, side: str) -> Ints:
         raise Uncounted("the lists that make up the trees differ in length")
     way = np.where(at_leaf != 0, -1, ids)
     if len(way) and not (way.min() >= -1 and way.max() < len(way)):
-        raise Uncounted("a split of a tree leads to a node that is not there")
+        raise Uncounted("a split of a tree leads to a missing node")
     return way
 
 
@@ -150,7 +150,7 @@ def support_vectors(call: Call) -> Count:
     rows, features = (shape[0] if len(shape) > 1 else 1), shape[-1] if shape else 1
     n_values = length_of(call.node, "support_vectors")
     if not n_values:
-        raise Uncounted("a linear machine without support vectors has no formula")
+        raise Uncounted("no formula for a linear SVM without support vectors")
     vectors = n_values // max(1, features)
     # RBF: subtract, square, add for each feature (one multiply-add more); then exp.
     per_feature = 3 if call.text("kernel_type", "LINEAR") == "RBF" else 2

@@ -1,11 +1,11 @@
 """Single graph optimisers that are left out.
 
-What it is: names of ONNX Runtime's graph transformers, separated by semicolons (a comma makes one unknown name, and
-    ONNX Runtime takes unknown names without a word; ortune refuses them).
-Why it costs: a fusion replaces nodes by one kernel, and that kernel can be slower here than the nodes were, for want
-    of threads or of a vectorised path; or it hides a pattern from a better fusion.
+What it is: names of ONNX Runtime's graph transformers, separated by semicolons. With a comma they would be one unknown
+    name; ONNX Runtime silently accepts unknown names, and ortune refuses them.
+Why it costs: a fusion replaces nodes with one kernel. That kernel can be slower here than the nodes were, because it
+    lacks threads or a vectorised path; or the fusion hides a pattern from a better one.
 Evidence: ``GraphTransformer NAME modified: 1`` in the log at level INFO; latency with the optimiser left out.
-Fix and its safety: leave out the one that is measured to cost; exact (sums may be reassociated).
+Fix and its safety: disable the one without which the model is measured to be faster; exact (sums may be reassociated).
 Example: ``--set without=SkipLayerNormFusion``
 References: ``onnxruntime_session_options_config_keys.h``; microsoft/onnxruntime#10538.
 """

@@ -1,8 +1,8 @@
 """Whether signed 8-bit activations keep their type in quantized kernels.
 
-What it is: off, int8 activations of quantize-dequantize models are turned into uint8, which x86 kernels want; on,
-    they stay int8, which ARM kernels want.
-Why it costs: the type that the kernels do not want adds conversions or takes a slower path.
+What it is: off, int8 activations of quantize-dequantize models are turned into uint8, which x86 kernels need; on,
+    they stay int8, which ARM kernels need.
+Why it costs: the other type adds conversions or takes a slower path.
 Evidence: QLinear operators and conversions in the optimised graph.
 Fix and its safety: the one that is measured to be faster; numerics.
 Example: ``--set qdq_int8=1``

@@ -22,6 +22,8 @@ PRODUCTS = {
 """What a page is called where that is not its verb's name."""
 ANSWERS = ("strong", "good", "bad", "unsure")
 BASIS = "Intervals are 95 % confidence intervals over fresh processes; values without one are single observations."
+UNTIMED = frozenset({"bisect", "check", "explain", "lock", "partition", "rewrite", "runtime"})
+"""Verbs that time nothing, so that no figure of theirs has an interval."""
 FIRST = 10
 """Rows of a table that are shown at first where it can be sorted; the style sheet holds the same number."""
 
@@ -48,7 +50,7 @@ def render(document: Document, verb: str, envelope: Envelope[Any] | None = None,
         subject=subject,
         origin=head.origin or (f"on {host.cpu}" if host and host.cpu else ""),
         title=f"{head.large} {head.unit}".strip() or product,
-        basis=head.basis or BASIS,
+        basis=head.basis or ("Nothing was timed." if verb in UNTIMED else BASIS),
         ortune=envelope.ortune if envelope else "",
         session=getattr(envelope.result, "session", "") if envelope else "",
         styles=["style.css"],

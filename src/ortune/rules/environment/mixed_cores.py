@@ -24,7 +24,7 @@ def find(facts: Facts) -> Iterator[Finding]:
     if facts.topology.efficiency_cpus:
         yield Finding(
             code=CODE,
-            what="the CPU mixes fast and slow cores, and equal shares of work end only when the slowest core is done",
+            what="the CPU has fast and slow cores, and equal shares of work finish only when the slowest core does",
             where=(facts.host.cpu,) if facts.host else (),
             evidence=facts.topology.note,
             fix="set intra_op_num_threads to the number of fast cores, and pin the threads to these cores "

@@ -4,7 +4,7 @@ What it is: a Loop or Scan whose body has at most 16 nodes, none of them a matri
 Why it costs: each iteration starts the nodes of the body one by one. That costs several microseconds per iteration,
     whatever they compute.
 Evidence: the nodes of the body.
-Fix and its safety: advice: replace the loop by whole-tensor operators (CumSum, LSTM, GRU, one MatMul over the
+Fix and its safety: advice: replace the loop with whole-tensor operators (CumSum, LSTM, GRU, one MatMul over the
     sequence), or process several steps per iteration.
 Example: a recurrence over 16,000 samples with one element per iteration
 References: microsoft/onnxruntime#27796, #5188.
@@ -62,7 +62,7 @@ def find(facts: Facts) -> Iterator[Finding]:
             code=CODE,
             what=f"each loop iteration runs only a few small nodes: {counted(loops)}",
             where=tuple(map(name_of, loops)),
-            fix="replace the loop by whole-tensor operators, or process several steps per iteration",
+            fix="replace the loop with whole-tensor operators, or process several steps per iteration",
         )
 
 

@@ -48,7 +48,7 @@ def find(facts: Facts) -> Iterator[Finding]:
     if ends:
         finding = Finding(
             code=CODE,
-            what=f"a one-hot encoding is multiplied by a matrix instead of a row lookup: {counted(ends)}",
+            what=f"a one-hot encoding is multiplied by a matrix, where a row lookup is enough: {counted(ends)}",
             where=tuple(map(name_of, ends)),
         )
         yield sure_of(REWRITE, finding, facts)

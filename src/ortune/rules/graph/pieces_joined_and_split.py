@@ -1,7 +1,7 @@
 """Tensors are split and joined again, or joined in several steps.
 
-What it is: Concat of all that a Split gave, Split of what a Concat joined into the same pieces, or Concat of what
-    another Concat joined along the same axis.
+What it is: a Concat of all outputs of a Split, a Split of a Concat into the same pieces, or a Concat of another
+    Concat's output along the same axis.
 Why it costs: each copies its whole tensor. ONNX Runtime keeps such pairs.
 Evidence: the nodes that would be merged or removed.
 Fix and its safety: exact: the rewrite ``cascaded-nodes``.

@@ -30,7 +30,7 @@ def find(facts: Facts) -> Iterator[Finding]:
     elements = "element" if first.n_elements == 1 else "elements"
     source = facts.not_finite
     invented = facts.work is not None and not facts.work.inputs_path
-    mend = "replace the weight by a finite value" if source and source.weight else "correct the model"
+    mend = "replace the weight with a finite value" if source and source.weight else "correct the model"
     yield Finding(
         code=CODE,
         severity="error",

@@ -2,8 +2,8 @@
 
 What it is: nodes on int64 or int32 tensors, whose operators NNAPI, CoreML or QNN supports only for other types: shape
     arithmetic, indices, masks.
-Why it costs: such a node stays on the CPU, and splits the model where it is between nodes that are taken.
-Evidence: element types in the file, before any optimisation, and the provider's demands on them.
+Why it costs: such a node stays on the CPU, and splits the model if it is between supported nodes.
+Evidence: element types in the file, before any optimisation, and the provider's constraints on them.
 Fix and its safety: advice: fix the input shapes, which folds shape arithmetic (``fixed-dimensions``), and cast what
     remains to float32 in the model's code.
 Example: ``ortune rewrite model.onnx fixed-dimensions:batch=1 constant-folding``

@@ -2,8 +2,8 @@
 
 What it is: weights and the tensors of the largest node together are above 1.5 GiB, where the target is a provider of
     phones: NNAPI, CoreML, QNN or XNNPACK.
-Why it costs: an app that takes more is ended by the system (jetsam, the low-memory killer), at the latest when the
-    provider makes its own copy of the weights.
+Why it costs: the system kills an app that uses more (jetsam, the low-memory killer), at the latest when the provider
+    makes its own copy of the weights.
 Evidence: sizes of the weights, and of inputs and outputs of each node where their shapes are known.
 Fix and its safety: advice: smaller input shapes, 8-bit or 4-bit weights, or a smaller model.
 Example: ``ortune compare model.onnx --b-rewrite weight-only-bits``

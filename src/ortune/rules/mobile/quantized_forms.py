@@ -1,9 +1,10 @@
-"""The quantized form is one that the accelerator does not take.
+"""The accelerator does not support this form of quantization.
 
-What it is: QDQ nodes in a form that the execution provider refuses. NNAPI takes unsigned activations, one scale a
-    tensor, and for the weights of a Conv one scale a channel with zero points of zero. QNN takes one scale a channel
-    for signed weights with zero points of zero alone, and no unsigned weights beside int16 activations. XNNPACK takes
-    activations and weights of one type, with one scale a channel for signed ones alone. CoreML takes no QDQ nodes.
+What it is: QDQ nodes in a form that the execution provider does not support. NNAPI supports unsigned activations, one
+    scale per tensor, and for the weights of a Conv one scale per channel with zero points of zero. QNN supports one
+    scale per channel only for signed weights with zero points of zero, and no unsigned weights with int16 activations.
+    XNNPACK supports activations and weights of one type, and one scale per channel only if they are signed. CoreML
+    supports no QDQ nodes.
 Why it costs: the quantized nodes stay on the CPU, and each splits the model. With onnxruntime-qnn 2.7 a Conv in such a
     form makes session creation fail.
 Evidence: types, scales and zero points of the QDQ nodes in the file, before any optimisation.

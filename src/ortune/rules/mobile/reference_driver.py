@@ -1,11 +1,11 @@
 """NNAPI may run the model on its own driver for the CPU.
 
-What it is: NNAPI takes nodes of the model, and its driver for the CPU (``nnapi-reference``) is not turned off.
-Why it costs: where no accelerator of the phone has an operation, NNAPI runs it on that driver, which is made to be
-    right and not fast: many times slower than ONNX Runtime's own kernels.
-Evidence: the target, and what NNAPI takes of the model.
-Fix and its safety: advice: create the session with the flag ``NNAPI_FLAG_CPU_DISABLED`` (Java: ``CPU_DISABLED``); what
-    no accelerator has then stays with ONNX Runtime.
+What it is: NNAPI runs nodes of the model, and its driver for the CPU (``nnapi-reference``) is not disabled.
+Why it costs: if no accelerator of the phone supports an operation, NNAPI runs it on that driver. The driver is built
+    for correctness, not speed, and is many times slower than ONNX Runtime's own kernels.
+Evidence: the target, and the nodes of the model that NNAPI runs.
+Fix and its safety: advice: create the session with the flag ``NNAPI_FLAG_CPU_DISABLED`` (Java:
+    ``CPU_DISABLED``). Operations that no accelerator supports then stay with ONNX Runtime.
 Example: ``options.addNnapi(EnumSet.of(NNAPIFlags.CPU_DISABLED))``
 References: ONNX Runtime documentation, "NNAPI Execution Provider", flags.
 """

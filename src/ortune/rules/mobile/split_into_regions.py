@@ -1,11 +1,11 @@
 """Operators split the model into many regions of the accelerator.
 
-What it is: NNAPI, CoreML or QNN takes the model in three or more regions, with nodes between that it leaves to the CPU.
-    XNNPACK has CPU kernels itself, so its regions need no copies.
+What it is: NNAPI, CoreML or QNN runs the model in three or more regions, with unsupported nodes in between that stay on
+    the CPU. XNNPACK has CPU kernels itself, so its regions need no copies.
 Why it costs: every boundary copies tensors between accelerator and CPU, and transfers control. With many small regions,
     that takes longer than running everything on the CPU.
-Evidence: the operators and demands of the provider, and the regions that ONNX Runtime's partitioner makes of the graph
-    in the file. ``ortune partition`` counts those of the graph at ONNX Runtime's level basic, which may differ.
+Evidence: the operators and constraints of the provider, and the regions that ONNX Runtime's partitioner creates from
+    the graph in the file. ``ortune partition`` counts those at ONNX Runtime's level basic, which may differ.
 Fix and its safety: advice: ``ortune partition`` names the operator that splits the model most, and the rewrite that
     replaces it, if there is one.
 Example: ``ortune partition model.onnx --for nnapi``

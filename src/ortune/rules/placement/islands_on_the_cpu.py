@@ -45,7 +45,7 @@ def find(facts: Facts) -> Iterator[Finding]:
             f"{listed(f'{n} {op}' for op, n in kinds.most_common())}",
             where=place(islands),
             share_ratio=share,
-            fix="use operators or types that the device supports, or run the rest of the graph after them on the CPU",
+            fix="use operators or types that the device supports, or run everything after these nodes on the CPU",
         )
 
 

@@ -64,7 +64,7 @@ def find(facts: Facts) -> Iterator[Finding]:
         named = large or computing
         finding = Finding(
             code=CODE,
-            what=f"{subject(named, 'computes', 'compute')} in int64, and every value fits int32",
+            what=f"{subject(named, 'computes', 'compute')} in int64, although every value fits in int32",
             where=tuple(map(name_of, named)),
             evidence=f"{percent(shares[0])} of the run" if shares is not None and hot else "",
         )

@@ -1,9 +1,9 @@
 """Values of a small range are quantized in large steps.
 
-What it is: what Sigmoid, Softmax, Tanh or the like gives, quantized with a scale that leaves it fewer than four steps.
-    Exporters and quantizers do this where scores are joined with coordinates and both get the scale of the coordinates.
+What it is: the output of Sigmoid, Softmax, Tanh or a similar operator, quantized with a scale that gives it fewer than
+    four steps. Exporters and quantizers do this if scores are concatenated with coordinates and get their scale.
 Why it costs: the scores of a detector become 0 or 1, or all 0, while an error over the whole tensor looks small.
-Evidence: the scale of QuantizeLinear, and the range that the operator before it can give.
+Evidence: the scale of QuantizeLinear, and the possible range of the preceding operator.
 Fix and its safety: advice: quantize again with a scale for each of the tensors that are joined, or leave the Concat
     and what follows it in float (``nodes_to_exclude``).
 Example: a detector whose output has boxes in pixels and scores in one tensor

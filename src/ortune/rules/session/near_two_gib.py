@@ -31,6 +31,6 @@ def find(facts: Facts) -> Iterator[Finding]:
         yield Finding(
             code=CODE,
             severity="note",
-            what=f"the file has {facts.model.facts.size_bytes / 2**30:.2f} GiB, close to the protobuf limit of 2 GiB",
+            what=f"the file is {facts.model.facts.size_bytes / 2**30:.2f} GiB, close to the protobuf limit of 2 GiB",
             fix="store the weights as external data: onnx.save(model, path, save_as_external_data=True)",
         )

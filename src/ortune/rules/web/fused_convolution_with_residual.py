@@ -5,7 +5,7 @@ What it is: com.microsoft.FusedConv with a fourth input (Z, a residual connectio
 Why it costs: outputs are silently wrong, because the WebGPU kernel never reads the residual input. (The older JSEP
     rejects it.)
 Evidence: the operator and its inputs.
-Fix and its safety: advice: ship the original .onnx, or optimise it at most at the level extended.
+Fix and its safety: advice: ship the original .onnx, or optimise it no further than the level extended.
 Example: a residual network saved with ``optimized_model_filepath`` at the level all
 References: ONNX Runtime contrib operators, "FusedConv"; microsoft/onnxruntime#24475.
 """
@@ -50,5 +50,5 @@ def find(facts: Facts) -> Iterator[Finding]:
             severity="error",
             what=f"outputs are wrong on WebGPU, which ignores the residual input: {counted(convolutions)}",
             where=tuple(map(name_of, convolutions)),
-            fix="ship the original .onnx, or optimise it at most at the level extended",
+            fix="ship the original .onnx, or optimise it no further than the level extended",
         )

@@ -195,8 +195,8 @@ class Remote:
                 return "the browser disconnected and lost its state"
             # Behind a screen that was locked a page goes on where it was, once it is looked at again.
             if not self._connected and monotonic.now_s() > self._away_since + AWAY_S:
-                left = "the browser went away and" if had else "no browser came, or it"
-                return f"{left} did not have the page open for {AWAY_S:.0f} s"
+                left = "the browser disconnected" if had else "no browser connected"
+                return f"{left}, and did not open the page within {AWAY_S:.0f} s"
             return ""
 
     def builds(self, dist: Path) -> str:

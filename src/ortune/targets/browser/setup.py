@@ -7,12 +7,15 @@ import json
 import os
 import re
 import shutil
+import socket
 import tarfile
 import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from urllib.parse import urlsplit
+from urllib.request import getproxies
 
 from ortune import files, launcher, temporary
 from ortune.errors import RuntimeNotFound
@@ -163,17 +166,15 @@ def _fetch(version: str, folder: Path) -> None:
             do="install npm, or pass your own copy: --ort-web node_modules/onnxruntime-web",
         )
     folder.parent.mkdir(parents=True, exist_ok=True)
+    if blocked := _blocked(npm, folder.parent):
+        raise _unfetched(version, blocked)
     with tempfile.TemporaryDirectory(dir=folder.parent) as scratch:
         place = Path(scratch)
         command = [npm, "pack", "--loglevel", "error", "--ignore-scripts", *_patience()]
         done = launcher.run([*command, f"onnxruntime-web@{version}"], limit_s=_FETCH_S, folder=place)
         archives = list(place.glob("*.tgz"))
         if done.code != 0 or len(archives) != 1:
-            raise RuntimeNotFound(
-                f"npm could not fetch onnxruntime-web {version}: "
-                f"{_reason((done.log or done.output).decode('utf-8', 'replace'))}",
-                do="check the network, or pass a local copy: --ort-web node_modules/onnxruntime-web",
-            )
+            raise _unfetched(version, _reason((done.log or done.output).decode("utf-8", "replace")))
         unpacked = place / "made"
         (unpacked / "dist").mkdir(parents=True)
         with tarfile.open(archives[0]) as packed:
@@ -184,6 +185,34 @@ def _fetch(version: str, folder: Path) -> None:
                     shutil.copyfileobj(source, target)
         with contextlib.suppress(OSError):  # another session was first, and its copy is as good
             unpacked.rename(folder)
+
+
+def _unfetched(version: str, why: str) -> RuntimeNotFound:
+    return RuntimeNotFound(
+        f"npm could not fetch onnxruntime-web {version}: {why}",
+        do="check the network, or pass a local copy: --ort-web node_modules/onnxruntime-web",
+    )
+
+
+def _blocked(npm: str, folder: Path) -> str:
+    """Why npm's registry cannot be connected to; "" where it can, or where a proxy is asked instead.
+
+    npm's own limit is one of answers: for a connection whose packets are dropped it waits for minutes.
+    """
+    asking = [npm, "config", "get", "registry", "https-proxy", "proxy"]
+    asked = launcher.run(asking, limit_s=_FETCH_S, folder=folder)
+    config = dict(
+        line.split("=", 1) for line in asked.output.decode("utf-8", "replace").split() if "=" in line
+    )
+    address = urlsplit(config.pop("registry", ""))
+    if not address.hostname or set(config.values()) - {"null", ""} or getproxies():
+        return ""
+    try:
+        port = address.port or (80 if address.scheme == "http" else 443)
+        socket.create_connection((address.hostname, port), _SILENCE_MS / 1000).close()
+    except (OSError, ValueError) as error:  # a port that is none
+        return f"{address.hostname} cannot be connected to ({error})"
+    return ""
 
 
 def _patience() -> list[str]:

@@ -48,7 +48,7 @@ def blocks(envelope: Envelope[ProfileResult]) -> list[Block]:
     columns = [column for column in COLUMNS if there.get(column.head, True)]
     cells = [_cells(node, result) for node in top]
     rest = len(result.nodes) - len(top)
-    more = f"{rest} more of {len(result.nodes)}: the JSON document and --export nodes-csv=FILE hold them."
+    more = f"{rest} more of {len(result.nodes)}: the JSON document and --export nodes-csv=FILE have all."
     return [
         table(
             columns,

@@ -91,6 +91,6 @@ def _measurement(result: TuneResult) -> list[tuple[str, str]]:
         ("estimand", result.estimand),
         ("promised", budget.promise),
         ("spent", spent(result)),
-        ("budget", f"{budget.budget_s:.0f} s, {budget.trial_s:.2f} s a trial"),
+        ("budget", f"{budget.budget_s:.0f} s, {budget.trial_s:.2f} s per trial"),
         ("session", result.session),
     ]
