@@ -49,6 +49,7 @@ START_S = 0.25
 """From the start of a process until its session exists."""
 RUN_NS = 4e6
 """A run of the default plan."""
+MEMORY_LEFT_BYTES = 8 << 30
 
 HOST = Host(
     system="Linux", machine="x86_64", cpu="simulated", cores=4, logical=4, affinity=4, effective_cpus=4,
@@ -197,7 +198,7 @@ class _Simulated(Machine):
         return platform.Snapshot(load1=0.0, busy_us=0, own_us=0, at_ns=int(1e9 * self.lab.now_s))
 
     def memory_left_bytes(self) -> int | None:
-        return 8 << 30
+        return MEMORY_LEFT_BYTES
 
     def _run(
         self,

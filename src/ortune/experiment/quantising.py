@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import re
-import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +16,7 @@ from ortune.analysis.dot_products import saturates
 from ortune.experiment.baseline import Baseline
 from ortune.experiment.limits import patience_s
 from ortune.experiment.pilot import PILOT_RUNS
+from ortune.experiment.quantized_outputs import QuantizedOutputs
 from ortune.experiment.tuning import Tuning
 from ortune.graph.nodes import holds
 from ortune.inputs import feed_files, user_feeds, workload
@@ -125,7 +125,7 @@ class Quantising:
     def __init__(self, run: Tuning, inputs: Inputs) -> None:
         self._run, self._inputs = run, inputs
         self._limit_ns = run.replay.decided() + QUANTIZE_SHARE * (1e9 * run.budget_s - run.replay.decided())
-        self._reference: Path | None = None
+        self._outputs = QuantizedOutputs(run.baseline, run.replay, inputs.checking)
         self._seen: set[str] = set()
         self.rows: list[PrecisionRow] = []
 
@@ -172,7 +172,9 @@ class Quantising:
         if not isinstance(outcome, Measured):
             row = PrecisionRow(plan=plan, within_ratio=None, size_bytes=size, why=outcome.what)
             return row, self._without(plan, outcome.what)
-        difference = self._difference(plan, model)
+        difference = self._outputs.difference(
+            plan, lambda: (model, failed), self._run.plan_runs.tolerance_of(plan)
+        )
         ratio = _ratio(baseline.pilot.first, outcome)
         row = PrecisionRow(
             plan=plan,
@@ -192,34 +194,10 @@ class Quantising:
             return msgspec.structs.replace(row, why=why), []
         return row, []
 
-    def _difference(self, plan: Plan, model: Path) -> OutputDifference:
-        """The outputs on the inputs kept for it, the worst of all."""
-        baseline, key = self._run.baseline, f"bits-{plan.id}"
-        base = baseline.arm("bits-base", refs=self._inputs.checking)
-        arm = baseline.arm(f"{key}-outputs", plan=plan, model=model, refs=self._inputs.checking)
-        if key in baseline.check.known_differences:
-            return baseline.check.known_differences[key]
-        if self._reference is None:
-            first = baseline.executor.trial(base, runs=0, keep_outputs=True, fresh=True)
-            self._reference = Path(baseline.require_measured(base, first).outputs_path)
-        outcome = baseline.executor.trial(arm, runs=0, keep_outputs=True, fresh=True)
-        if not isinstance(outcome, Measured):
-            return OutputDifference(ok=False, comparable=False, what=outcome.what)
-        difference = baseline.check.compared(
-            self._reference,
-            Path(outcome.outputs_path),
-            self._inputs.checking,
-            self._run.plan_runs.tolerance_of(plan),
-            baseline.check.left_out(plan.rewrites),
-        )
-        shutil.rmtree(outcome.outputs_path, ignore_errors=True)
-        self._run.log.add("difference", {"key": key, "difference": difference})
-        return difference
-
     def _without(self, plan: Plan, said: str) -> list[tuple[Plan, str]]:
         """The plan without the operator that an error names, where it names one of the model's."""
         spec = plan.rewrites[-1]
-        left = _leave(spec)
+        left = left_in_float(spec)
         kind = named_operator(self._run.side.model.ir, said, left)
         if not kind:
             return []
@@ -229,10 +207,10 @@ class Quantising:
     def _nearer(self, plan: Plan) -> list[tuple[Plan, str]]:
         """What may bring the outputs nearer: the ends left as they are, then ranges without outliers (percentile)."""
         spec = plan.rewrites[-1]
-        if "ends" not in _leave(spec):
+        if "ends" not in left_in_float(spec):
             return [
                 (
-                    changed(plan, leave="+".join([*_leave(spec), "ends"])),
+                    changed(plan, leave="+".join([*left_in_float(spec), "ends"])),
                     "without the first and last MatMul, Gemm or Conv",
                 )
             ]
@@ -257,7 +235,7 @@ def named_operator(model: ir.Model, said: str, but: Sequence[str] = ()) -> str:
 
 def without_operator(plan: Plan, kind: str) -> Plan | None:
     """The plan whose quantized model leaves an operator in float too; None where it leaves as many out as is tried."""
-    left = _leave(plan.rewrites[-1])
+    left = left_in_float(plan.rewrites[-1])
     return changed(plan, leave="+".join([*left, kind])) if len(left) < MOST_LEFT_OUT else None
 
 
@@ -277,7 +255,8 @@ def _proposed_widest_first(proposed: Sequence[Proposed]) -> list[Proposed]:
     return sorted(proposed, key=lambda proposal: order[proposal.plan.id])
 
 
-def _leave(spec: RewriteSpec) -> list[str]:
+def left_in_float(spec: RewriteSpec) -> list[str]:
+    """What a rewrite leaves in float: operators, layers, or the ends."""
     return [word for word in spec.params.get("leave", "").split("+") if word]
 
 

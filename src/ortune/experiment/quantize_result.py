@@ -8,8 +8,9 @@ from collections.abc import Sequence
 import msgspec
 
 from ortune.analysis.dot_products import saturates
-from ortune.experiment.precision import Model, Sensitivity
+from ortune.experiment.precision import Model
 from ortune.experiment.quantising import may_saturate
+from ortune.experiment.sensitivity import Sensitivity
 from ortune.experiment.tuning import Tuning
 from ortune.records import (
     Answer,
@@ -83,12 +84,12 @@ def saturation(plan: Plan | None, host: Host) -> Saturation:
 
 def _front(run: Tuning, models: Sequence[Model], winner: Model | None, n_layers: int) -> tuple[FrontRow, ...]:
     """A row for each model, by error; the float model first, which has none."""
-    info, search = run.baseline.side.model.info, run.search
+    search = run.search
     estimand = search.judgement.estimand
     rows = [
         FrontRow(
             plan=run.side.plan, error=0.0, ok=True, n_float=n_layers, n_layers=n_layers,
-            size_bytes=info.size_bytes + info.external_bytes, chosen=winner is None,
+            size_bytes=run.baseline.side.model.size_bytes, chosen=winner is None,
         )
     ]  # fmt: skip
     for model in models:

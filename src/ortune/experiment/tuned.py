@@ -134,9 +134,7 @@ def make_result(run: Tuning) -> TuneResult:
             next_s=run.next_ns / 1e9 if unspent_ns else 0.0,
         ),
         points=block_points,
-        precision=quantising.table(
-            run.precision, rows, run.side.model.info.size_bytes + run.side.model.info.external_bytes
-        ),
+        precision=quantising.table(run.precision, rows, run.side.model.size_bytes),
         calibration=run.calibration if run.precision else None,
         rewritten=", ".join(spec.name for spec in shipped.rewrites),
         hardware_bound=any(find_rewrite(r.name).hardware_bound for r in shipped.rewrites),

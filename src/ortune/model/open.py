@@ -62,6 +62,11 @@ class OpenModel:
         return msgspec.structs.replace(self.facts, sha256=self.sha256)
 
     @property
+    def size_bytes(self) -> int:
+        """The length of the file, and of what it reads of others."""
+        return self.facts.size_bytes + self.facts.external_bytes
+
+    @property
     def ref(self) -> ModelRef:
         """The model as a document names it."""
         return ModelRef(path=self.facts.path, sha256=self.sha256)

@@ -60,6 +60,12 @@ def no_time(n: int, budget_s: float, *, exploring: bool) -> str:
     return f"{lack} (--budget {budget_s:.0f}s is enough)"
 
 
+def memory(model_bytes: int, least_bytes: int, most_bytes: int, left_bytes: int) -> str:
+    """What quantizing a large model takes, by method, and what there is."""
+    needed = size(least_bytes) if least_bytes == most_bytes else f"{size(least_bytes)} to {size(most_bytes)}"
+    return f"quantizing a model of {size(model_bytes)} needs about {needed} of memory; {size(left_bytes)} are free"
+
+
 def headline(result: QuantizeResult) -> str:
     """What the winner gains and costs, or why float stays."""
     unsure = f"{NOT_FINAL} (synthetic inputs): " if not result.calibration.source else ""

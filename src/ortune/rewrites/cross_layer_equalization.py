@@ -79,21 +79,26 @@ def _exponents(first: _affine.Product, second: _affine.Product) -> Array | None:
 
 
 def _out_ranges(product: _affine.Product) -> Array:
-    weight = np.abs(product.weight.astype(np.float64))
+    weight = np.abs(product.weight)
     if is_op(product.node, "Conv"):
-        return np.asarray(weight.reshape(product.outs, -1).max(axis=1))
+        return _wide(weight.reshape(product.outs, -1).max(axis=1))
     if is_op(product.node, "ConvTranspose"):
         by_group = weight.reshape(product.groups, product.ins // product.groups, -1, *weight.shape[2:])
-        return np.asarray(by_group.max(axis=(1, *range(3, by_group.ndim))).reshape(-1))
-    return np.asarray(weight.max(axis=1 if _affine.turned(product) else 0))
+        return _wide(by_group.max(axis=(1, *range(3, by_group.ndim))).reshape(-1))
+    return _wide(weight.max(axis=1 if _affine.turned(product) else 0))
 
 
 def _in_ranges(product: _affine.Product) -> Array:
-    weight = np.abs(product.weight.astype(np.float64))
+    weight = np.abs(product.weight)
     if is_op(product.node, "Conv"):
         by_group = weight.reshape(product.groups, -1, *weight.shape[1:])
-        return np.asarray(by_group.max(axis=(1, *range(3, by_group.ndim))).reshape(-1))
-    return np.asarray(weight.max(axis=0 if _affine.turned(product) else 1))
+        return _wide(by_group.max(axis=(1, *range(3, by_group.ndim))).reshape(-1))
+    return _wide(weight.max(axis=0 if _affine.turned(product) else 1))
+
+
+def _wide(ranges: Array) -> Array:
+    """In float64, as their ratios are computed; weights of gigabytes are not copied into it."""
+    return np.asarray(ranges.astype(np.float64))
 
 
 def _moved(pair: _Pair, editor: Editor) -> bool:

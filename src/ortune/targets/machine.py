@@ -164,6 +164,14 @@ def over_memory(
     )
 
 
+def short_of_memory(needed_bytes: int, share: float) -> str:
+    """That what is about to begin needs more than a share of the memory left, in words; "" where it fits."""
+    left = platform.memory_left_bytes()
+    if left is None or needed_bytes <= share * left:
+        return ""
+    return f"needs about {needed_bytes / 2**30:.1f} GiB of memory; {left / 2**30:.1f} GiB are free"
+
+
 def held_bytes(pid: int) -> int:
     """Memory that a process holds now."""
     return platform.process_memory_bytes(pid) or 0

@@ -77,6 +77,7 @@ class Models:
     ) -> None:
         self._side, self._folder, self._custom_ops, self._say = side, folder, custom_ops, say
         self._made: dict[str, Path] = {}
+        self._rewritten = folder / "rewritten"
         self.feeds: tuple[FeedRef, ...] = ()
 
     @staticmethod
@@ -107,7 +108,13 @@ class Models:
                 limits=Limits(load_s=limit_s),
             )
             cached = CachedTool(tool=tool, folder=self._folder / "tool")
-            self._made[key] = rewrites.apply_all(
-                self._side.model, plan.rewrites, self._folder / "rewritten", cached
-            )
+            self._made[key] = rewrites.apply_all(self._side.model, plan.rewrites, self._rewritten, cached)
         return self._made[key]
+
+    def drop(self, plan: Plan) -> None:
+        """Deletes a plan's rewritten model, which is made again where it is wanted again."""
+        path = self._made.pop(self.key(plan), None)
+        if path is not None and path.is_relative_to(
+            self._rewritten
+        ):  # what changes nothing gives the model itself
+            shutil.rmtree(path.parent, ignore_errors=True)

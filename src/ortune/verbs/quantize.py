@@ -17,10 +17,11 @@ from ortune.experiment.bundling import with_bundle
 from ortune.experiment.first_run import settle
 from ortune.experiment.fixed_blocks import holds
 from ortune.experiment.opening import Experiment
-from ortune.experiment.precision import Model, Precision, Sensitivity
+from ortune.experiment.precision import Model, Precision
 from ortune.experiment.precision_means import means
 from ortune.experiment.quantising import changed
 from ortune.experiment.quantize_result import make_result
+from ortune.experiment.sensitivity import LayerByLayer, Sensitivity
 from ortune.experiment.tuning import Tuning
 from ortune.experiment.watcher import Watcher
 from ortune.options.quantize import Options
@@ -35,6 +36,9 @@ from ortune.records import (
 from ortune.report import quantize_words
 from ortune.search.guards import GUARDS
 from ortune.search.phases import SATURATION_SHARE, SENSITIVITY_SHARE
+from ortune.targets.machine import Machine
+from ortune.targets.task import Limits
+from ortune.targets.tool import peak_bytes
 from ortune.trials.rewriting import Models
 from ortune.trials.sides import Resolved, SideText, require_unchanged
 from ortune.verbs._facts import facts_of
@@ -44,6 +48,8 @@ MOST_WALKS = 2
 """Means that are decided layer by layer."""
 ALIKE = 1.1
 """Times of single observations, as ratios, that are taken for equal."""
+LARGE_BYTES = 1 << 30
+"""A model from this size on needs memory that is worth saying first."""
 WORTH = 0.01
 """The smallest gain that is worth a change."""
 
@@ -69,7 +75,10 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[QuantizeRe
         plans, model = means(side.model.ir, side.plan, opened.machine.host)
         if not plans:
             raise _nothing_to_quantize(side, opened.machine.host)
+        said = _memory(side, plans, opened.machine)
         with opened.measuring(side.label):
+            if said:
+                watch.say(said)
             go_on(opened, options, [side], model=side.label)
             session = _Quantization(options, opened, side, plans, model)
             envelope = session.go()
@@ -93,6 +102,26 @@ def _nothing_to_quantize(side: Resolved, host: Host) -> UsageError:
     )
 
 
+def _memory(side: Resolved, plans: Sequence[Plan], machine: Machine) -> str:
+    """What quantizing a large model takes, in words; "" for others.
+
+    Raises:
+        UsageError: This machine has not the memory for any means.
+    """
+    model, left = side.model, machine.memory_left_bytes()
+    if model.size_bytes < LARGE_BYTES or left is None or side.runtime.host is not None:
+        return ""
+    tasks = [[rewrites.find(spec.name).task for spec in plan.rewrites] for plan in plans]
+    needed = sorted(max(peak_bytes(task, model.size_bytes) for task in each) for each in tasks)
+    if needed[0] > Limits().memory_share * left:
+        raise UsageError(
+            quantize_words.memory(model.size_bytes, needed[0], needed[0], left),
+            where=str(model.path),
+            do="free memory, or run on a machine that has more",
+        )
+    return quantize_words.memory(model.size_bytes, needed[0], needed[-1], left)
+
+
 class _Quantization:
     """One session of the verb."""
 
@@ -114,7 +143,7 @@ class _Quantization:
         run = self._run()
         run.models.feeds = inputs.calibrating
         precision = Precision(
-            baseline, self.model, run.plan_runs, inputs, self.options.limit, watch, self.clock, layer_times
+            baseline, self.model, run.plan_runs, inputs, self.options.limit, watch, self.clock
         )
         # A metric or a tolerance of the user's own stands; invented inputs have no task.
         asked = self.options.feeds.tolerance is not None or not inputs.summary.source
@@ -202,13 +231,13 @@ class _Quantization:
         kinds: dict[str, list[Model]] = {}
         for whole in wholes:
             kinds.setdefault(whole.plan.rewrites[-1].name, []).append(whole)
-        walks: list[Sensitivity] = []
+        by_layer, walks = LayerByLayer(precision, layer_times), list[Sensitivity]()
         for whole in list(map(_nearest, kinds.values()))[:MOST_WALKS]:
             if walks and precision.spent(SENSITIVITY_SHARE):
                 break
-            layers = precision.sensitivity(whole)
+            layers = by_layer.sensitivity(whole)
             if layers is not None:
-                precision.walk(layers)
+                by_layer.walk(layers)
                 walks.append(layers)
         return walks
 

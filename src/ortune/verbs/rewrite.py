@@ -176,8 +176,8 @@ def _compared(options: Options, side: Resolved, rewritten: Rewritten) -> Rewriti
         nodes_before=before.op_counts.total(),
         nodes_after=after.op_counts.total(),
         operators={name: n for name, n in sorted(changed.items(), key=lambda item: item[1]) if n},
-        bytes_before=before.facts.size_bytes + before.facts.external_bytes,
-        bytes_after=after.facts.size_bytes + after.facts.external_bytes,
+        bytes_before=before.size_bytes,
+        bytes_after=after.size_bytes,
     )
 
 

@@ -9,9 +9,9 @@ import os
 import re
 from typing import Any, Dict, Set
 
-from .graph_tools import does_not_load, imported
+from .graph_tools import does_not_load, imported, is_large
 from .protocol import Stop
-from .quantizer_graphs import ENDS, give_names, graphs, is_large, left_out, store_constants, words_left_out
+from .quantizer_graphs import ENDS, give_names, graphs, left_out, store_constants, words_left_out
 
 
 def convert(ort: Any, request: Dict[str, Any]) -> str:
@@ -47,7 +47,7 @@ def convert(ort: Any, request: Dict[str, Any]) -> str:
             "stay in float32"
         )
         raise Stop("unsupported", what)
-    outside = is_large(request["model"])
+    outside = is_large(model)
     onnx.save(converted, request["output"], save_as_external_data=outside, location=request["external_name"])
     trouble = does_not_load(ort, request)
     # What the CPU alone has no kernel for may run on the GPU that it is made for.

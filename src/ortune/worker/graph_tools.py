@@ -8,12 +8,44 @@ from __future__ import annotations
 import importlib
 import logging
 import os
-from typing import Any, Dict, List
+from typing import Any, Dict, Iterator, List
 
 from .protocol import Stop
 
 NORMALIZATION_OPSET = 17
 INLINE_LIMIT_BYTES = 1 << 30  # weights beyond it lie in a file beside the model: protobuf holds 2 GB
+
+
+def is_large(model: Any) -> bool:
+    """Whether a model's weights are to lie beside it; what is in external data need not be loaded.
+
+    Protobuf's own count of bytes fails above 2 GB, so this is one of elements.
+    """
+    return sum(map(_bytes, stored_tensors(model.graph))) > INLINE_LIMIT_BYTES
+
+
+def _bytes(tensor: Any) -> int:
+    count = 1
+    for size in tensor.dims:
+        count *= size
+    return count * _ELEMENT_BYTES.get(tensor.data_type, 4)
+
+
+_ELEMENT_BYTES = {
+    2: 1, 3: 1, 4: 2, 5: 2, 7: 8, 8: 0, 9: 1, 10: 2, 11: 8, 13: 8, 14: 8, 15: 16, 16: 2, 17: 1, 18: 1, 19: 1, 20: 1,
+}  # fmt: skip
+"""Of ONNX's element types; those that are not here have four, or less."""
+
+
+def stored_tensors(graph: Any) -> Iterator[Any]:
+    """The stored tensors of a graph and of those inside."""
+    yield from graph.initializer
+    for node in graph.node:
+        for attribute in node.attribute:
+            if attribute.HasField("t"):
+                yield attribute.t
+            for inner in [attribute.g] if attribute.HasField("g") else attribute.graphs:
+                yield from stored_tensors(inner)
 
 
 def transformers(ort: Any, request: Dict[str, Any]) -> str:
@@ -166,8 +198,7 @@ def _require_same_signature(original: Any, output: Any) -> None:
 def saved(ort: Any, onnx: Any, model: Any, request: Dict[str, Any]) -> None:
     """One file, or the weights beside it where they are large; and that ONNX Runtime takes it."""
     path = request["output"]
-    large = model.ByteSize() > INLINE_LIMIT_BYTES
-    if large:
+    if is_large(model):
         onnx.save(model, path, save_as_external_data=True, location=os.path.basename(path) + ".data")
     else:
         onnx.save(model, path)

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import importlib
 import logging
-from typing import Any, Dict, List, Sequence, Set
+from typing import Any, Dict, List, Sequence, Set, Tuple
 
-from .graph_tools import imported
+from .graph_tools import imported, is_large, stored_tensors
 from .protocol import Stop
-from .quantizer_graphs import give_names, graphs, is_large, left_out, store_constants, words_left_out
+from .quantizer_graphs import give_names, graphs, left_out, store_constants, words_left_out
 
 PRODUCTS = ("Conv", "Gemm", "MatMul")
 AXIS_OPSET = 13
@@ -20,7 +20,8 @@ AXIS_OPSET = 13
 def dynamic(ort: Any, request: Dict[str, Any]) -> str:
     """Weights of products in 8 bits, activations quantized anew at each run."""
     quantization, onnx = _libraries(ort)
-    prepared = _prepared(quantization, onnx, request)
+    source, large = _whole(onnx, request)
+    prepared = _prepared(quantization, onnx, request, source, large)
     model = _named(onnx, prepared)
     params = request["params"]
     kinds = ("MatMul", "Gemm", "LSTM")
@@ -33,7 +34,7 @@ def dynamic(ort: Any, request: Dict[str, Any]) -> str:
         weight_type=_type(quantization, params["weights"]),
         reduce_range=params["range"] == "7",
         nodes_to_exclude=left,
-        use_external_data_format=is_large(prepared),
+        use_external_data_format=large,
         # Gemm is none of the kinds that integer kernels have: as MatMul and Add it is.
         extra_options={"MatMulConstBOnly": True},
     )
@@ -56,10 +57,13 @@ def static(ort: Any, request: Dict[str, Any]) -> str:
     from . import bias
 
     quantization, onnx = _libraries(ort)
-    prepared = _prepared(quantization, onnx, request)
+    source, large = _whole(onnx, request)
+    params = request["params"]
+    if large and params["bias"] == "corrected":
+        raise Stop("unsupported", "biases of a model above 1 GB are not corrected; omit bias=corrected")
+    prepared = _prepared(quantization, onnx, request, source, large)
     model = _named(onnx, prepared)
     _flatten_biases(onnx, prepared)
-    params = request["params"]
     quantization.quantize_static(
         prepared,
         request["output"],
@@ -71,7 +75,7 @@ def static(ort: Any, request: Dict[str, Any]) -> str:
         weight_type=quantization.QuantType.QInt8,
         reduce_range=params["range"] == "7",
         nodes_to_exclude=left_out(model, params["leave"], PRODUCTS),
-        use_external_data_format=is_large(prepared),
+        use_external_data_format=large,
         calibrate_method=getattr(
             quantization.CalibrationMethod,
             {"minmax": "MinMax", "percentile": "Percentile", "entropy": "Entropy"}[params["calibration"]],
@@ -82,8 +86,6 @@ def static(ort: Any, request: Dict[str, Any]) -> str:
     _require_quantized(onnx, request["output"], PRODUCTS)
     corrected = ""
     if params["bias"] == "corrected":
-        if is_large(request["output"]):
-            raise Stop("unsupported", "biases of a model above 1 GB are not corrected; omit bias=corrected")
         corrected = bias.correct(ort, onnx, prepared, request)
     return "Quantized weights and activations to int8 (QDQ, %s activations, %s over %d inputs%s)%s." % (
         params["activations"],
@@ -100,6 +102,7 @@ def weights(ort: Any, request: Dict[str, Any]) -> str:
     quantizers = imported("onnxruntime.quantization.matmul_nbits_quantizer", ort)
     params = request["params"]
     model = onnx.load(request["model"])
+    large = is_large(model)
     store_constants(model.graph)
     give_names(model.graph)
     left = left_out(model, params["leave"], ("MatMul",))
@@ -113,7 +116,7 @@ def weights(ort: Any, request: Dict[str, Any]) -> str:
         nodes_to_exclude=left,
     )
     quantizer.process()
-    quantizer.model.save_model_to_file(request["output"], is_large(request["model"]))
+    quantizer.model.save_model_to_file(request["output"], large)
     if not any(
         node.op_type == "MatMulNBits"
         for node in onnx.load(request["output"], load_external_data=False).graph.node
@@ -131,12 +134,11 @@ def _libraries(ort: Any) -> Any:
     return imported("onnxruntime.quantization", ort), imported("onnx", ort)
 
 
-def _prepared(quantization: Any, onnx: Any, request: Dict[str, Any]) -> str:
+def _prepared(quantization: Any, onnx: Any, request: Dict[str, Any], source: str, large: bool) -> str:
     """The model with shapes inferred and plain fusions done, as the quantizers want it."""
     process = importlib.import_module("onnxruntime.quantization.shape_inference").quant_pre_process
     path: str = request["output"] + ".prepared.onnx"
     logging.disable(logging.WARNING)
-    source, large = request["model"], is_large(request["model"])
     failed: List[str] = []
     # Symbolic shapes need sympy and fail on some models; without them fewer tensors are quantized.
     for without in ((), ("skip_symbolic_shape",), ("skip_symbolic_shape", "skip_onnx_shape")):
@@ -149,27 +151,40 @@ def _prepared(quantization: Any, onnx: Any, request: Dict[str, Any]) -> str:
                 all_tensors_to_one_file=large,
                 **dict.fromkeys(without, True),
             )
-            _upgrade(onnx, path)
+            if not large:
+                _upgrade(onnx, path)
             return path
         except Exception as error:  # the libraries' own: whatever it was, the next try goes without
             failed.append("%s: %s" % (type(error).__name__, error))
     raise Stop("unsupported", "the model cannot be prepared for quantization: %s" % failed[-1][:500])
 
 
+def _whole(onnx: Any, request: Dict[str, Any]) -> Tuple[str, bool]:
+    """The model with its weights in it, since preparation may lose what is beside; and whether they are too large."""
+    source: str = request["model"]
+    model = onnx.load(source, load_external_data=False)
+    if is_large(model):
+        return source, True
+    outside = onnx.external_data_helper.uses_external_data
+    if not any(map(outside, stored_tensors(model.graph))):
+        return source, False
+    path = request["output"] + ".whole.onnx"
+    onnx.save(onnx.load(source), path)
+    return path, False
+
+
 def _upgrade(onnx: Any, path: str) -> None:
     """Brings a model to an opset whose DequantizeLinear has an axis: below it scales by the channel do not load."""
     model = onnx.load(path)
     opsets = [opset.version for opset in model.opset_import if opset.domain in ("", "ai.onnx")]
-    if opsets and opsets[0] < AXIS_OPSET and not is_large(path):
+    if opsets and opsets[0] < AXIS_OPSET:
         converter = importlib.import_module("onnx.version_converter")
         onnx.save(converter.convert_version(model, AXIS_OPSET), path)
 
 
 def _flatten_biases(onnx: Any, path: str) -> None:
     """Stores the bias of a Gemm of one row as a vector: for a matrix the quantizer's check of its scales fails."""
-    if is_large(path):
-        return
-    model = onnx.load(path)
+    model = onnx.load(path, load_external_data=False)
     graph = model.graph
     biases: Set[str] = set()
     for node in graph.node:

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import os
 from typing import Any, Iterator, List, Sequence
-
-from .graph_tools import INLINE_LIMIT_BYTES
 
 ENDS = "ends"
 """Among what is left out: the first and the last product, which feel the most of it."""
@@ -60,13 +57,3 @@ def left_out(model: Any, leave: str, kinds: Sequence[str]) -> List[str]:
 def words_left_out(leave: str) -> str:
     """What to add to a sentence about what was left out."""
     return "; left out: %s" % leave.replace("+", ", ") if leave else ""
-
-
-def is_large(path: str) -> bool:
-    """Whether a model and its weights are more than one file should hold."""
-    folder = os.path.dirname(path) or "."
-    beside = [f for f in os.listdir(folder) if f.endswith(".data")] if os.path.isdir(folder) else []
-    return (
-        sum(os.path.getsize(os.path.join(folder, f)) for f in [os.path.basename(path), *beside])
-        > INLINE_LIMIT_BYTES
-    )

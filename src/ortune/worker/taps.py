@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import Any, Dict, Iterator, List
 
-from .graph_tools import INLINE_LIMIT_BYTES
+from .graph_tools import is_large
 from .protocol import Stop
 
 
@@ -22,7 +22,7 @@ def tapped(
     there = fed | {output.name for output in model.graph.output}
     model.graph.output.extend(onnx.ValueInfoProto(name=name) for name in names if name not in there)
     path = request["output"] + ".taps.onnx"
-    outside = model.ByteSize() > INLINE_LIMIT_BYTES
+    outside = is_large(model)
     onnx.save(model, path, save_as_external_data=outside, location=os.path.basename(path) + ".data")
     options = ort.SessionOptions()
     for library in request["custom_ops"]:

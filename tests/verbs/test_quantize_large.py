@@ -1,0 +1,136 @@
+"""``ortune quantize`` on what is large in use: a decoder with its past in 4 bits, and memory that is said first."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+import simulated_machine
+from ortune.records import QuantizeResult
+from ortune.verbs import quantize as verb
+from simulated_machine import Lab, measuring_on
+from within import program
+
+LAYERS, HEADS, SIZE, VOCABULARY = 2, 4, 48, 300
+WIDTH = HEADS * SIZE
+
+
+def decoder(path: Path) -> Path:
+    """A step of a decoder: blocks of attention over keys and values of the past, and of two wide layers."""
+    rng = np.random.default_rng(8)
+    value, info = numpy_helper.from_array, helper.make_tensor_value_info
+    nodes, weights = [helper.make_node("Gather", ["words", "input_ids"], ["x0"])], []
+    inputs = [info("input_ids", TensorProto.INT64, ["batch_size", "sequence_length"])]
+    outputs = [info("logits", TensorProto.FLOAT, ["batch_size", "sequence_length", VOCABULARY])]
+
+    def weight(name: str, *shape: int) -> str:
+        scale = np.sqrt(1 / shape[0])
+        weights.append(value((rng.standard_normal(shape) * scale).astype(np.float32), name))
+        return name
+
+    def node(kind: str, inputs: list[str], output: str, **attributes: object) -> str:
+        nodes.append(helper.make_node(kind, inputs, [output], name=output, **attributes))
+        return output
+
+    weight("words", VOCABULARY, WIDTH)
+    weights.append(value(np.asarray([0, 0, HEADS, SIZE]), "split"))
+    weights.append(value(np.asarray([0, 0, WIDTH]), "join"))
+    weights.append(value(np.float32(SIZE**-0.5), "root"))
+    weights.append(value(np.ones(WIDTH, np.float32), "ones"))
+    for i in range(LAYERS):
+        normed = node("LayerNormalization", [f"x{i}", "ones"], f"n{i}", axis=-1)
+        turned = {}
+        for part in ("query", "key", "value"):
+            product = node("MatMul", [normed, weight(f"w_{part}{i}", WIDTH, WIDTH)], f"{part}{i}")
+            apart = node("Reshape", [product, "split"], f"{part}{i}_apart")
+            turned[part] = node("Transpose", [apart], f"{part}{i}_heads", perm=[0, 2, 1, 3])
+        for part in ("key", "value"):
+            shape = ["batch_size", HEADS, "past_sequence_length", SIZE]
+            inputs.append(info(f"past_key_values.{i}.{part}", TensorProto.FLOAT, shape))
+            present = f"present.{i}.{part}"
+            outputs.append(info(present, TensorProto.FLOAT, [*shape[:2], f"all{i}{part}", SIZE]))
+            node("Concat", [f"past_key_values.{i}.{part}", turned[part]], present, axis=2)
+        keys = node("Transpose", [f"present.{i}.key"], f"keys{i}", perm=[0, 1, 3, 2])
+        scores = node("Mul", [node("MatMul", [turned["query"], keys], f"products{i}"), "root"], f"scores{i}")
+        mixed = node("MatMul", [node("Softmax", [scores], f"shares{i}"), f"present.{i}.value"], f"mixed{i}")
+        joined = node("Transpose", [mixed], f"mixed{i}_turned", perm=[0, 2, 1, 3])
+        joined = node("Reshape", [joined, "join"], f"joined{i}")
+        attended = node("MatMul", [joined, weight(f"w_out{i}", WIDTH, WIDTH)], f"attended{i}")
+        y = node("Add", [f"x{i}", attended], f"y{i}")
+        normed = node("LayerNormalization", [y, "ones"], f"m{i}", axis=-1)
+        wide = node("MatMul", [normed, weight(f"w_up{i}", WIDTH, 4 * WIDTH)], f"up{i}")
+        wide = node("Relu", [wide], f"wide{i}")
+        narrow = node("MatMul", [wide, weight(f"w_down{i}", 4 * WIDTH, WIDTH)], f"down{i}")
+        node("Add", [y, narrow], f"x{i + 1}")
+    node("MatMul", [f"x{LAYERS}", weight("head", WIDTH, VOCABULARY)], "logits")
+    graph = helper.make_graph(nodes, "decoder", inputs, outputs, weights)
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
+    return path
+
+
+def answered(folder: Path, *words: str, faster: str = "") -> tuple[QuantizeResult, str]:
+    """The result of the command, and what it said meanwhile."""
+    with measuring_on(Lab(1, faster_rewrite=faster)):
+        code, out, said = program(
+            [
+                "quantize",
+                str(folder / "m.onnx"),
+                "--store",
+                str(folder / "store"),
+                "--no-bundle",
+                "--json",
+                *words,
+            ]
+        )
+    assert code == 0, said
+    document: dict[str, Any] = json.loads(out)
+    return msgspec.convert(document["result"], QuantizeResult), said
+
+
+def test_a_decoder_with_its_past_is_decided_in_4_bits(tmp_path: Path) -> None:
+    decoder(tmp_path / "m.onnx")
+    words = ["--dim", "past_sequence_length=9", "--tolerance", "0.5", "--budget", "10m"]
+    result, _ = answered(tmp_path, *words, faster="weight-only-bits")
+    bits = {
+        row.plan.rewrites[-1].params.get("bits", "8"): row
+        for row in result.methods
+        if row.plan.rewrites[-1].name == "weight-only-bits"
+    }
+    assert {*bits} == {"8", "4"}
+    for row in bits.values():
+        # Logits, and what the next step gets of this one: keys and values of every layer.
+        assert not row.why and row.outputs is not None
+        names = {each.name for each in row.outputs.outputs}
+        assert (
+            "logits" in names
+            and {f"present.{i}.{part}" for i in range(LAYERS) for part in ("key", "value")} <= names
+        )
+    four, eight = bits["4"], bits["8"]
+    assert four.outputs is not None and eight.outputs is not None
+    assert eight.outputs.relative_l2 < four.outputs.relative_l2 < 0.5
+    assert four.size_bytes is not None and four.size_bytes < (tmp_path / "m.onnx").stat().st_size / 3
+    assert result.winner.rewrites[-1].name == "weight-only-bits"
+    walked = [row for row in result.front if 0 < row.n_float < row.n_layers]
+    assert any(row.plan.rewrites[-1].name == "weight-only-bits" for row in walked)
+
+
+def test_the_memory_that_a_large_model_needs_is_said_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(verb, "LARGE_BYTES", 1 << 20)
+    decoder(tmp_path / "m.onnx")
+    _, said = answered(tmp_path, "--budget", "60s")
+    assert "quantizing a model of 3.8" in said and "of memory; 8.00 GiB are free" in said
+
+    monkeypatch.setattr(simulated_machine, "MEMORY_LEFT_BYTES", 4 << 20)
+    with measuring_on(Lab(1)):
+        code, out, said = program(["quantize", str(tmp_path / "m.onnx"), "--store", str(tmp_path / "store")])
+    assert code == 2 and not out
+    assert "4.00 MiB are free" in said and "free memory, or run on a machine that has more" in said
