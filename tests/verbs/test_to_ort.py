@@ -187,29 +187,26 @@ def test_an_aware_file_keeps_what_coreml_takes(here: Path) -> None:
     np.testing.assert_allclose(ran(here / "m.ort"), ran(here / "m.onnx"), rtol=1e-4, atol=1e-5)
 
 
-CHOICE = """
+DOUBLES = """
 <ir_version: 8, opset_import: ["" : 17]>
-choice (float[1,1,28,28] Input3) => (float[1,1,28,28] y)
-<float[1,1,1,1] w = {2}, float s = {0.1}, uint8 z = {128}, uint8[1,1,1,1] k = {130}>
+doubles (float[1,1,28,28] Input3) => (float[1,1,28,28] y)
+<float[1,1,1,1] w = {2}>
 {
     a = Conv (Input3, w)
-    b = Greater (a, Input3)
-    q = QuantizeLinear (a, s, z)
-    d = DequantizeLinear (q, s, z)
-    e = DequantizeLinear (k, s, z)
-    f = Where (b, d, e)
-    g = QuantizeLinear (f, s, z)
-    y = DequantizeLinear (g, s, z)
+    d = Cast <to = 11> (a)
+    t = Transpose <perm = [0,1,3,2]> (d)
+    m = MatMul (t, d)
+    y = Cast <to = 1> (m)
 }
 """
 
 
 def test_an_aware_file_keeps_what_qnn_takes(here: Path) -> None:
-    """QNN takes the convolution; the quantized Where is left to the CPU, which has one operator for it."""
-    onnx.save(onnx.parser.parse_model(CHOICE), here / "m.onnx")
+    """QNN takes the convolution; products of doubles are left to the CPU, which has one operator for them."""
+    onnx.save(onnx.parser.parse_model(DOUBLES), here / "m.onnx")
     converted(here / "m.onnx", "--for", "qnn", "--aware")
     nodes = [(node.domain, node.op_type) for node in open_model(here / "m.ort").ir.graph]
-    assert ("", "Conv") in nodes and ("com.microsoft", "QLinearWhere") in nodes
+    assert ("", "Conv") in nodes and ("com.microsoft", "FusedMatMul") in nodes
     np.testing.assert_allclose(ran(here / "m.ort"), ran(here / "m.onnx"), rtol=1e-4, atol=1e-5)
     text, _ = converted(mnist(here / "n.onnx"), "--for", "qnn", "--aware")
     assert "qnn takes every node" in text and not (here / "n.ort").exists()
