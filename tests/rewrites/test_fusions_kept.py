@@ -104,13 +104,23 @@ def test_each_form_of_the_table_is_fused(number: int, tmp_path: Path) -> None:
     operator, form = ort_fusions.FUSIONS[number]
     net = Net()
     end = written_out(form, net)
-    model = graph_of(net, end)
+    model = graph_of(net, net.op("Neg", end))
     made = optimised(model, tmp_path)
     assert made[operator] == 1 and not {"Erf", "Sigmoid", "Pow", "Sqrt", "Div"} & made.keys()
     # Twice in the table's form means twice in the graph: the sum of what is centred, say.
     assert fused_nodes(model)[operator] >= 1
     (last,) = [node for node in ir.from_proto(model).graph if node.outputs[0].name == end]
     assert ort_fusions.fused(last) == operator
+
+
+@pytest.mark.parametrize("number", range(len(ort_fusions.FUSIONS)))
+def test_a_form_that_is_an_output_of_the_model_is_said_to_be_fused_where_it_is(
+    number: int, tmp_path: Path
+) -> None:
+    operator, form = ort_fusions.FUSIONS[number]
+    net = Net()
+    model = graph_of(net, written_out(form, net))
+    assert (operator in fused_nodes(model)) == (optimised(model, tmp_path)[operator] == 1)
 
 
 @pytest.mark.parametrize(

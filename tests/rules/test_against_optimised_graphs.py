@@ -65,7 +65,7 @@ UNFUSED = {
     ),
     "1.414 instead of sqrt(2)": (GELU, {"1.41421356": "1.414"}),
     "division by 2 instead of multiplication by 0.5": (GELU, {"{0.5}": "{2.0}", "Mul (m, h)": "Div (m, h)"}),
-    "the Tanh form is fused only on GPUs": (
+    "ONNX Runtime does not match this order of operations": (
         GELU, {
             "d = Div (x, c)": "u = Mul (x, x)\n v = Mul (u, x)\n w = Mul (v, k)\n g = Add (x, w)\n d = Mul (g, c)",
             "Erf (d)": "Tanh (d)", "{1.41421356}": "{0.7978845608}, float k = {0.044715}",

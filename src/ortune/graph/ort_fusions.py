@@ -19,6 +19,9 @@ from ortune.graph.nodes import is_op, only_user, other_input
 from ortune.graph.shapes.nearby import least_rank, reduced_axes
 
 _ERF = op("Add", op("Erf", op("Div", "x", math.sqrt(2))), 1.0)
+_TANH = op(
+    "Tanh", op("Mul", op("Add", "x", op("Mul", op("Pow", "x", 3.0), 0.044715)), math.sqrt(2 / math.pi))
+)
 _DEVIATION = op("Sqrt", op("Add", op("ReduceMean", op("Pow", "x", 2.0)), NUMBER))
 _CENTRED = op("Sub", "x", op("ReduceMean", "x"))
 _SPREAD = op("Sqrt", op("Add", op("ReduceMean", op("Pow", _CENTRED, 2.0)), NUMBER))
@@ -26,6 +29,7 @@ _SPREAD = op("Sqrt", op("Add", op("ReduceMean", op("Pow", _CENTRED, 2.0)), NUMBE
 FUSIONS: tuple[tuple[str, Part], ...] = (
     ("Gelu", op("Mul", op("Mul", "x", _ERF), 0.5)),
     ("Gelu", op("Mul", op("Mul", "x", 0.5), _ERF)),
+    ("FastGelu", op("Mul", op("Mul", "x", 0.5), op("Add", _TANH, 1.0))),
     ("QuickGelu", op("Mul", "x", op("Sigmoid", op("Mul", "x", NUMBER)))),
     ("LayerNormalization", op("Add", op("Mul", op("Div", _CENTRED, _SPREAD), ROW), ROW)),
     ("SimplifiedLayerNormalization", op("Mul", op("Div", "x", _DEVIATION), ROW)),
@@ -33,12 +37,17 @@ FUSIONS: tuple[tuple[str, Part], ...] = (
 )
 """Operators that it makes, each with a form of what it makes them of."""
 
+_INSIDE_ALONE = ("FastGelu",)
+"""Operators that it does not make where the form's end is an output of the model."""
+
 _LONGEST = 3  # nodes from a scale or shift of a form to the form's end, both counted
 
 
 def fusion_at(end: ir.Node) -> tuple[str, tuple[ir.Node, ...]] | None:
     """Returns the operator that ONNX Runtime fuses a node and its inputs into, with all fused nodes; else None."""
     for operator, form in FUSIONS:
+        if operator in _INSIDE_ALONE and end.outputs[0].is_graph_output():
+            continue
         for matching in matchings(form, end.outputs[0]):
             if matching.shared(end) is None:
                 return operator, tuple(matching.nodes)
