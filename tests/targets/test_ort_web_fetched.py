@@ -38,6 +38,9 @@ def test_a_registry_whose_packets_are_dropped_is_given_up_before_npm_waits(
 ) -> None:
     """As behind a firewall: npm's own limit is one of answers, and it would wait for a connection for minutes."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    for name in [*os.environ]:
+        if name.lower().endswith("_proxy"):
+            monkeypatch.delenv(name)
     with contextlib.ExitStack() as kept:
         silent = kept.enter_context(socket.socket())
         silent.bind(("127.0.0.1", 0))
