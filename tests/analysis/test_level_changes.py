@@ -53,8 +53,8 @@ def test_it_is_one_table_and_a_list_of_names(tmp_path: Path) -> None:
     text = markdown.render(
         Document(blocks=[*ort_format_words.levels(found), ort_format_words.every_change(found)])
     )
-    assert "| 2 | Conv + Add + Relu | Conv + Relu | FusedConv | = |" in text
-    assert "| 1 | Reshape | removed | = | = |" in text
+    assert "| Conv + Add + Relu | 2 | Conv + Relu | FusedConv | = |" in text
+    assert "| Reshape | 1 | removed | = | = |" in text
     assert "MatMul + Add: Times212 + Plus214" in text
 
 
