@@ -84,7 +84,7 @@ def test_a_build_that_cannot_read_its_compiled_model_fails_the_setting(
     with pytest.raises(MeasurementError) as caught:
         ortune.bench(
             products(tmp_path / "m.onnx"), runtime="openvino", set=["ov_cache=1"], processes=4, runs=3,
-            store=tmp_path / "store",
+            budget="5m", store=tmp_path / "store",
         )  # fmt: skip
     assert "this build wrote its cache again instead of reading it" in str(caught.value)
 

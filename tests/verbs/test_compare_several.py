@@ -121,7 +121,7 @@ def _app() -> Any:
     import typer
 
     app = typer.Typer()
-    app.command()(command("compare", for_help=True))
+    app.command()(command("compare"))
     return app
 
 

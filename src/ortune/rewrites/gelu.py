@@ -4,9 +4,9 @@ What it is: ``0.5 * x * (1 + erf(x / sqrt(2)))``, and the same with ``tanh(0.797
     order of factors, recognised by its values. It becomes one Gelu: the standard operator from opset 20, before that
     Gelu and FastGelu of ``com.microsoft``.
 Why it costs: five to nine passes over the widest tensors of a transformer. Of the forms with Erf, ONNX Runtime fuses
-    on a CPU only that of torch's older exporter, which ends with Erf and the factor 0.5, and of those with Tanh only
-    0.5 x times one plus the Tanh of a cube by Pow. It leaves those of torch's newer exporter, Paddle and JAX. Patterns
-    that it fuses itself are not touched.
+    on a CPU only that of torch's older exporter, which ends with Erf and the factor 0.5. Of those with Tanh it fuses
+    only the product of ``0.5 * x`` and the sum, with a cube by Pow. It leaves those of torch's newer exporter, Paddle
+    and JAX. Patterns that it fuses itself are not touched.
 Evidence: Erf or Tanh, Mul and Add of equal times in a row in the profile.
 Fix and its safety: exact: the same function; results are rounded in another order.
 Example: ``--rewrite gelu``

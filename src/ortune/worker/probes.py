@@ -21,7 +21,7 @@ __all__ = ["check_known_keys", "check_known_options", "read_back", "thread_count
 
 OPTIMIZERS = "optimization.disable_specified_optimizers"
 BLOB = ".blob"  # how OpenVINO names a compiled model
-STILL_NS = 10**9  # since when a file lies unchanged that nobody is writing
+STILL_NS = 10**8  # since when a file lies unchanged that nobody is writing; a process takes longer to start
 QUIET = 0.1  # CPU over wall below which nothing spins: one thread that does shows about 1
 
 Found = Tuple[str, bool, str]
