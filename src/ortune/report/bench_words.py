@@ -221,6 +221,11 @@ def document(envelope: Envelope[BenchResult]) -> Document:
             *stopped(envelope),
             *(Line(headline(row, result), "strong") for row in result.rows),
             *_measured(result),
+            *(
+                Line(f"{finding_words.sentence(f)}{finding_words.places(f)}", "look")
+                for f in result.findings
+                if not finding_words.about_measurement(f)
+            ),
             Pairs(rows=[("with", _given(result))] if result.side.plan != Plan() else []),
             *checks((), None, result.findings, *result.remarks, failed),
             Code(title="next", lines=_next(envelope), commands=True),
