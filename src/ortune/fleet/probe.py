@@ -140,9 +140,8 @@ def look(python: str) -> Answer:
             path = Path(folder, "here")
             path.write_text(text, encoding="utf-8")
             return ask(python, "look", json.dumps([str(path), text]))
-    except (
-        OSError
-    ):  # no place to write: what runs next says so, and an interpreter of this machine is the usual one
+    except OSError:
+        # No place to write: what runs next says so, and an interpreter of this machine is the usual one.
         return ask(python, "look")
 
 

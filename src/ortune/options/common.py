@@ -88,6 +88,7 @@ CustomOps = Annotated[
     Option("--custom-ops", "LIB", "Shared library with custom operators. Repeatable.", MODEL),
 ]
 ReplaceBundle = Annotated[bool, Option("--force", "", "Replace an existing bundle.", OUT, again=False)]
+ReplaceFile = Annotated[bool, Option("--force", "", "Overwrite an existing file.", OUT)]
 WriteBundle = Annotated[
     bool, Option("--bundle/--no-bundle", "", "Write the bundle NAME.ortune.", OUT, again=False)
 ]

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from ortune.errors import UsageError
-from ortune.options.common import Metric, NoWait, Page, Seed, Tolerance
+from ortune.options.common import Metric, NoWait, Page, ReplaceFile, Seed, Tolerance
 from ortune.options.groups import OnePlan
 from ortune.options.spelling import OUT, RUN, AnyPath, Argument, Option, path
 
@@ -33,7 +33,7 @@ class Options(OnePlan):
     dry_run: Annotated[
         bool, Option("--dry-run", "", "Show what each rewrite would change, without writing.", RUN)
     ] = False
-    force: Annotated[bool, Option("--force", "", "Overwrite an existing file.", OUT)] = False
+    force: ReplaceFile = False
     tolerance: Tolerance = None
     metric: Metric = None
     seed: Seed = 0

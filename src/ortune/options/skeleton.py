@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
-from ortune.options.common import NoWait, Page, Seed
+from ortune.options.common import NoWait, Page, ReplaceFile, Seed
 from ortune.options.groups import OnePlan
 from ortune.options.spelling import OUT, AnyPath, Argument, Option, path
 
@@ -25,7 +25,7 @@ class Options(OnePlan):
     """
 
     model: Annotated[AnyPath, Argument("MODEL", "model.onnx, or model.onnx@git-revision.")]
-    force: Annotated[bool, Option("--force", "", "Overwrite an existing file.", OUT)] = False
+    force: ReplaceFile = False
     seed: Seed = 0
     no_wait: NoWait = False
     output: Annotated[
