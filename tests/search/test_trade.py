@@ -17,6 +17,8 @@ from ortune.search.tables import trade
 ARENA = Plan(settings={"enable_cpu_mem_arena": False})
 LESS_CPU = Plan(settings={"allow_spinning": False})
 ON_GPU = Plan(providers=(ProviderSpec(name="CUDAExecutionProvider"),))
+ON_OPENVINO = Plan(providers=(ProviderSpec(name="OpenVINOExecutionProvider"),))
+OPENVINO_STREAMS = msgspec.structs.replace(ON_OPENVINO, settings={"openvino_streams": "1"})
 ON_GPU_GRAPH = msgspec.structs.replace(ON_GPU, settings={"cuda_graph": "1"})
 
 
@@ -86,9 +88,15 @@ def test_the_best_of_noisy_ratios_is_not_told() -> None:
 
 @pytest.mark.parametrize(
     ("plan", "default", "live"),
-    [(ON_GPU, Plan(), True), (ARENA, Plan(), False), (ON_GPU_GRAPH, ON_GPU, False)],
+    [
+        (ON_GPU, Plan(), True),
+        (ON_OPENVINO, Plan(), True),
+        (ARENA, Plan(), False),
+        (ON_GPU_GRAPH, ON_GPU, False),
+        (OPENVINO_STREAMS, ON_OPENVINO, False),
+    ],
 )
-def test_the_memory_that_a_gpu_takes_of_the_host_is_told_and_decides_nothing(
+def test_the_memory_that_another_provider_takes_is_reported_and_decides_nothing(
     plan: Plan, default: Plan, live: bool
 ) -> None:
     race = Halving(worth=0.01, default=default)

@@ -7,7 +7,6 @@ from typing import Literal
 
 import numpy as np
 
-from ortune.providers import find
 from ortune.records import Block, CaseResult, FigureChange, Guard, Measured, Plan, Workload
 from ortune.search.blocks import BASE, NEW, log_ratios, measured, pairs
 from ortune.search.figures import FROM_START, LEAST_PROCESSES, WAITED, figure, samples
@@ -67,13 +66,13 @@ def beside(
 
 
 def waived(plan: Plan, default: Plan) -> tuple[str, ...]:
-    """Guards that are told of a plan and do not decide.
+    """Guards that are reported for a plan and do not decide.
 
-    The driver of a GPU takes most of a gigabyte of the host's memory, whatever the model: beside a default on the CPU
-    no plan on a GPU would ever be taken.
+    Another execution provider brings a library of its own: some 50 MB for OpenVINO, most of a gigabyte for the driver
+    of a GPU, whatever the model. Beside a default of 100 MB no such plan would ever be taken, however fast. What it
+    needs stands beside the verdict, under what adopting it costs.
     """
-    on_gpu, before = (find(each.provider_names[0]).hardware == "gpu" for each in (plan, default))
-    return ("memory",) if on_gpu and not before else ()
+    return () if plan.provider_names[0] == default.provider_names[0] else ("memory",)
 
 
 def broken(
