@@ -7,9 +7,10 @@ from dataclasses import replace
 from pathlib import Path
 
 import msgspec
+import numpy as np
 import onnx
 import pytest
-from onnx import parser
+from onnx import numpy_helper, parser
 
 import made_runtimes
 from ortune.errors import UsageError
@@ -18,10 +19,13 @@ from ortune.experiment.baseline import Baseline
 from ortune.fleet import made
 from ortune.knobs.facts import facts_of
 from ortune.records import MadeRuntime, Measured, Plan, ProviderSpec, Runtime
+from ortune.report.tune_words import LOWER_PRECISION
+from ortune.search.plan_edits import is_exact
 from ortune.store.db import SessionLog
 from ortune.targets.machine import Machine
 from ortune.trials.input_options import InputOptions
 from ortune.trials.sides import Resolved, SideText, resolve
+from ortune.trials.tolerance import Tolerance
 from ortune.verbs.tune import Options
 
 MODEL = '<ir_version: 8, opset_import: ["": 17]> g (float[2] x) => (float[2] y) { y = Relu(x) }'
@@ -117,6 +121,46 @@ def test_a_target_whose_process_is_killed_in_its_first_run_is_named_and_the_race
     killed = msgspec.structs.replace(openvino, python=str(python))
     (refused,) = refused_of(side, tmp_path, killed)
     assert "does not run this model (crash: " in refused and "SIGKILL" in refused
+
+
+PRODUCTS = """
+    <ir_version: 8, opset_import: ["": 17]>
+    products (float[64, 256] x) => (float[64, 256] y) { a = MatMul(x, w)  b = Relu(a)  y = MatMul(b, w) }
+"""
+
+
+@pytest.mark.parametrize(
+    "asked", [InputOptions(), InputOptions(tolerance=Tolerance(text="0.05", number=0.05))]
+)
+def test_a_default_in_lower_precision_gives_way_to_the_exact_setting_unless_a_tolerance_holds_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, asked: InputOptions
+) -> None:
+    """On a processor with bfloat16, OpenVINO's default is 1 % away; on others it is exact, and stays as it is."""
+    monkeypatch.setenv("ORTUNE_LOCK", str(tmp_path / "lock"))
+    openvino = made_runtimes.require("openvino").runtime
+    model = parser.parse_model(PRODUCTS)
+    weights = np.random.default_rng(0).standard_normal((256, 256)).astype(np.float32) / 16
+    model.graph.initializer.append(numpy_helper.from_array(weights, "w"))
+    onnx.save(model, tmp_path / "m.onnx")
+    own = resolve(SideText(text=str(tmp_path / "m.onnx")), common=Plan(), scratch=tmp_path)
+    side = replace(own, elsewhere={"openvino": openvino})
+    on = Plan(providers=(ProviderSpec(name="OpenVINOExecutionProvider"),))
+    facts = facts_of(side.model.ir)
+    baseline = Baseline(side, asked, tmp_path, SessionLog(None, ""), lambda _: None, Machine())
+    baseline.settle(120.0)
+    baseline.pilot.run("latency", lambda: 60.0)
+    proposed, refused = propose_elsewhere(baseline, ["openvino"], facts, objective="latency", allow=())
+    first = proposed[0].plan
+    trial = baseline.executor.trial(baseline.arm("first", plan=first), runs=0, keep_outputs=True)
+    assert isinstance(trial, Measured)
+    assert baseline.check.difference(trial).ok
+    said = [text for text in refused if LOWER_PRECISION in text]
+    if asked.tolerance or not said:
+        assert first == on
+    else:
+        assert first.settings == {"openvino_precision": "f32"}
+        assert is_exact(first)
+        assert "--tolerance 0.01" in said[0]
 
 
 def refused_of(side: Resolved, folder: Path, runtime: Runtime) -> tuple[str, ...]:

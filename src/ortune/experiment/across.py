@@ -14,9 +14,10 @@ from ortune.experiment.hybrids import hybrids
 from ortune.fleet import made
 from ortune.knobs.facts import ModelFacts
 from ortune.knobs.knob import Objective
+from ortune.knobs.propose import strict_settings
 from ortune.providers import CPU
 from ortune.records import Failed, Measured, Plan, RewriteSpec, Runtime, TuneResult
-from ortune.report.tune_words import NO_TIME
+from ortune.report.tune_words import LOWER_PRECISION, NO_TIME
 from ortune.search.proposals import REWRITE_PRIOR, Proposed, Scope, grounded, propose_on
 from ortune.targets import Target
 from ortune.targets.browser.setup import BrowserSetup
@@ -139,7 +140,7 @@ def propose_elsewhere(
             refused.append(f"{name} {NO_TIME} (--targets {CPU.target},{name} forces it)")
             continue
         plan = Plan(providers=targets.find(name).providers)
-        outcome = baseline.executor.trial(baseline.arm(name, plan=plan), runs=0)
+        outcome = baseline.executor.trial(baseline.arm(name, plan=plan), runs=0, keep_outputs=True)
         if isinstance(outcome, Failed):
             why = (outcome.what.strip().splitlines() or ["no message"])[0]
             refused.append(f"{plan.describe()} does not run this model ({outcome.reason}: {why[:240]})")
@@ -148,6 +149,7 @@ def propose_elsewhere(
             refused.append(f"{plan.describe()} runs on an emulated device here, so its times mean nothing")
             continue
         baseline.live_with(outcome)
+        plan, outcome, lowered = _in_its_own_types(baseline, name, plan, outcome)
         more, too = propose_on(
             plan,
             model,
@@ -156,8 +158,37 @@ def propose_elsewhere(
         )
         own, without = _rewritten(baseline, plan, outcome, objective, allow, row)
         split, unsplit = _hybrids(baseline, plan, outcome)
-        proposed, refused = [*proposed, *more, *own, *split], [*refused, *too, *without, *unsplit]
+        proposed, refused = (
+            [*proposed, *more, *own, *split],
+            [*refused, *lowered, *too, *without, *unsplit],
+        )
     return proposed, tuple(refused)
+
+
+def _in_its_own_types(
+    baseline: Baseline, name: str, plan: Plan, ran: Measured
+) -> tuple[Plan, Measured, tuple[str, ...]]:
+    """The plan that keeps the model's own number types, its first run, and why, where the default does not.
+
+    OpenVINO computes float32 models in bfloat16 on processors that have it, CUDA in TF32. Beyond the tolerance, every
+    plan on top of that default would fail for its outputs, and an exact plan that is faster would never be tried.
+    """
+    strict = strict_settings(plan.provider_names[0])
+    if not strict:
+        return plan, ran, ()
+    difference = baseline.check.difference(ran, f"{name}, first run", baseline.arm(name, plan=plan))
+    if difference.ok:
+        return plan, ran, ()
+    exact = msgspec.structs.replace(plan, settings=strict)
+    arm = baseline.arm(f"{name}, exact", plan=exact)
+    outcome = baseline.executor.trial(arm, runs=0, keep_outputs=True)
+    if isinstance(outcome, Failed) or not baseline.check.difference(outcome, arm.name, arm).ok:
+        return plan, ran, ()
+    setting = ", ".join(f"{knob}={value}" for knob, value in strict.items())
+    accepts = difference.accepting_tolerance
+    why = f"{plan.describe()} {LOWER_PRECISION} ({difference.what}), so {setting} is set"
+    also = f"; to compare its default: --tolerance {accepts:g}" if accepts is not None else ""
+    return exact, outcome, (why + also,)
 
 
 def _rewritten(

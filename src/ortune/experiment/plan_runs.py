@@ -6,6 +6,7 @@ import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from ortune import knobs
 from ortune.errors import OrtuneError
 from ortune.experiment.baseline import Baseline
 from ortune.experiment.limits import patience_s
@@ -21,6 +22,14 @@ from ortune.trials.tolerance import Tolerance
 
 NUMERICS_TOLERANCE = Tolerance(text="0.05", number=0.05)
 """Relative L2 distance of what --allow numerics lets through where no --tolerance is given."""
+
+
+def _lowers_precision(plan: Plan) -> bool:
+    """Tells whether a plan computes in lower precision than the model says, by a rewrite or by a provider's setting."""
+    settings = ((knobs.find(name), value) for name, value in plan.settings.items())
+    return any(find_rewrite(spec.name).safety == "numerics" for spec in plan.rewrites) or any(
+        knob.strict and knob.safety_of(value) != "exact" for knob, value in settings
+    )
 
 
 class PlanRuns:
@@ -116,9 +125,9 @@ class PlanRuns:
         return None, failed
 
     def tolerance_of(self, plan: Plan) -> Tolerance | None:
-        """How far a plan's outputs may be away: what the user said; else only fewer bits have a tolerance."""
+        """How far a plan's outputs may be away: what the user said; else only lower precision has a tolerance."""
         tolerance = self.baseline.options.tolerance
-        if tolerance is None and any(find_rewrite(r.name).safety == "numerics" for r in plan.rewrites):
+        if tolerance is None and _lowers_precision(plan):
             return NUMERICS_TOLERANCE
         return tolerance
 

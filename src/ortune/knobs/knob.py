@@ -70,6 +70,8 @@ class Knob(Record, frozen=True, kw_only=True):
         probe: Name of the worker's check that the setting arrived; "" where none is possible.
         conflicts: Names of knobs that must not be set together with this one; one of the two says so.
         safety: Safety class of setting it.
+        strict: The value with which the provider computes in the model's own types, where its default may use fewer
+            bits on some devices; "" is none. That value is exact whatever ``safety`` says.
         summary: One line.
         system: The system that alone has it, as ``sys.platform`` calls it; "" is any.
         threads: The pool whose threads it counts: never more than there are CPUs, here or where a bundle is loaded.
@@ -110,6 +112,7 @@ class Knob(Record, frozen=True, kw_only=True):
     probe: str = ""
     conflicts: tuple[str, ...] = ()
     safety: Literal["exact", "numerics", "behaviour", "advice"] = "exact"
+    strict: str = ""
     summary: str
     system: str = ""
     threads: Literal["", "intra", "inter"] = ""
@@ -139,6 +142,10 @@ class Knob(Record, frozen=True, kw_only=True):
     def of_browsers(self) -> bool:
         """Whether onnxruntime-web alone has it."""
         return self.channel in WEB or providers.find(self.provider).in_page
+
+    def safety_of(self, value: Value) -> Literal["exact", "numerics", "behaviour", "advice"]:
+        """Returns the safety class of setting one value."""
+        return "exact" if self.strict and str(value) == self.strict else self.safety
 
     def runs(self, text: str, provider: str) -> bool:
         """Whether an execution provider can run with a value."""

@@ -150,6 +150,13 @@ def refusal(
         return too_old
     if knob.channel == "preload" and text not in allocators:
         return f"{knob.name}={text}: the library is not installed here"
-    if knob.safety != "exact" and not {knob.safety, knob.name} & set(allow):
-        return f"{knob.name}={text} {_CHANGES[knob.safety]}: --allow {knob.safety}"
+    safety = knob.safety_of(text)
+    if safety != "exact" and not {safety, knob.name} & set(allow):
+        return f"{knob.name}={text} {_CHANGES[safety]}: --allow {safety}"
     return ""
+
+
+def strict_settings(provider: str) -> dict[str, Value]:
+    """Returns the settings with which a provider computes in the model's own types; {} where it always does."""
+    strict = (knob for knob in knobs.all_knobs().values() if knob.strict and knob.provider == provider)
+    return {knob.name: knobs.parse_value(knob, knob.strict) for knob in strict}

@@ -159,9 +159,8 @@ def _hardware(both: Answer, safety: Mapping[str, str], bound: Collection[str]) -
 
 def _guard_risk(item: Guard, allowed: Collection[str]) -> BriefRisk:
     state, name = guard_state(item), GUARD_NAMES[item.figure]
-    what = guard(item).removeprefix(f"{name} ")
+    what = guard(item, allowed).removeprefix(f"{name} ")
     if item.failed and item.figure in allowed:
-        what = f"{what.removesuffix('WORSE than allowed')}worse, but accepted"
         return _risk(f"guard: {name}", "look", what)
     level: Level = "stop" if item.failed else "fine" if state == "no worse" else "look"
     return _risk(f"guard: {name}", level, what)

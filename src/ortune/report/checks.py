@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from ortune.records import Comparison, Control, Finding, Guard
 from ortune.report import finding_words
@@ -13,7 +13,11 @@ GUARD_NAMES = {"mean": "mean", "p95": "p95", "memory": "peak memory", "cpu": "CP
 
 
 def checks(
-    controls: Sequence[Control], comparison: Comparison | None, findings: Sequence[Finding], *more: str
+    controls: Sequence[Control],
+    comparison: Comparison | None,
+    findings: Sequence[Finding],
+    *more: str,
+    allowed: Collection[str] = (),
 ) -> list[Line]:
     """One line, "checks: passed" or what did not pass; beneath it what is wrong with the measurement itself.
 
@@ -22,9 +26,12 @@ def checks(
         comparison: Whose guards count; None where nothing was compared.
         findings: Of them, those about the measurement.
         more: What else limits the claim, "" for nothing.
+        allowed: Guards that do not decide here.
     """
     missing = "controls not run" if comparison is not None and not controls else ""
-    limits = [text for text in (missing, *map(trouble, controls), *_guards(comparison), *more) if text]
+    limits = [
+        text for text in (missing, *map(trouble, controls), *_guards(comparison, allowed), *more) if text
+    ]
     lines = []
     if limits:
         lines = [Line(f"checks: {'; '.join(limits)}", "look")]
@@ -52,7 +59,7 @@ def trouble(control: Control) -> str:
     )
 
 
-def _guards(comparison: Comparison | None) -> list[str]:
+def _guards(comparison: Comparison | None, allowed: Collection[str]) -> list[str]:
     """What is worse, and what is undecided; what is not known stands in the table.
 
     What is slower makes other things worse too, which limits no claim.
@@ -62,7 +69,7 @@ def _guards(comparison: Comparison | None) -> list[str]:
     return [
         _guard(g)
         for g in (comparison.guards if comparison else ())
-        if guard_state(g) in ("WORSE than allowed", "undecided")
+        if g.figure not in allowed and guard_state(g) in ("WORSE than allowed", "undecided")
     ]
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from ortune.records import (
     BudgetReport,
@@ -37,9 +37,11 @@ FATES: dict[PlanStatus, str] = {
 }
 
 
-def guard(item: Guard) -> str:
-    """One guard by its interval: "p95 -3.1 % (-5.0 % to -1.2 %) no worse"."""
+def guard(item: Guard, allowed: Collection[str] = ()) -> str:
+    """One guard by its interval: "p95 -3.1 % (-5.0 % to -1.2 %) no worse"; what is allowed is worse, but accepted."""
     name, state = GUARD_NAMES[item.figure], guard_state(item)
+    if item.failed and item.figure in allowed:
+        state = "worse, but accepted"
     if item.ratio is None or state == "not known":
         return f"{name} not known"
     interval = f" ({span(item.ratio_low, item.ratio_high)})" if item.ratio_low is not None else ""
@@ -94,7 +96,7 @@ def details(result: TuneResult) -> list[tuple[str, str]]:
     rows += adoption_words.elsewhere(result)
     compared = deciding(result)
     if compared is not None:
-        rows.append(("guards", "; ".join(guard(g) for g in compared.guards)))
+        rows.append(("guards", "; ".join(guard(g, result.allowed) for g in compared.guards)))
     if result.alone is not None:
         rows.append(("alone", alone(result.alone)))
     rows.append(("noise", noise(result)))

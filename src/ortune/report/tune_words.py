@@ -177,16 +177,18 @@ def _checks(result: TuneResult) -> list[Line]:
     more = [outputs(result)] if result.outputs is not None and not result.outputs.ok else []
     unread = [setting(s) for s in result.settings if s.kept and s.value and s.read_back == "none"]
     more += [f"not verified: {', '.join(unread)}"] if unread else []
-    return checks(result.controls, comparison, result.findings, *more)
+    return checks(result.controls, comparison, result.findings, *more, allowed=result.allowed)
 
 
 NO_TIME = "was not tested: no time left"
 """What is said of a target for which no time was left."""
+LOWER_PRECISION = "computes in lower precision by default here"
+"""What is said of an execution provider whose default is not exact on this device."""
 
 
 def untested(result: TuneResult) -> str:
     """How much was not tested, and where it is listed."""
-    named = [text for text in result.not_tried if NO_TIME in text]
+    named = [text for text in result.not_tried if NO_TIME in text or LOWER_PRECISION in text]
     counts = (
         (left_out(result.candidates), "for lack of time"),
         ([text for text in result.not_tried if text not in named], "not possible or allowed here"),

@@ -191,7 +191,7 @@ def propose_on(
     """Plans to try on another execution provider, with its own settings and those that any provider feels.
 
     Args:
-        on: The plan that names the provider, and nothing else.
+        on: The plan that names the provider, with the settings that any plan there needs.
         model: What the model holds.
         cpus: CPUs that the process really has.
         scope: Of the provider, and what is let through.
@@ -200,7 +200,7 @@ def propose_on(
     plans = [Proposed(plan=on, origin=f"the default on {on.describe()}", prior=1.0)]
     for change in changes:
         if all(find(name).provider in on.provider_names or find(name).everywhere for name in change.settings):
-            plan = msgspec.structs.replace(on, settings=change.settings)
+            plan = msgspec.structs.replace(on, settings={**on.settings, **change.settings})
             origin = f"{change.origin} on {on.describe()}"
             plans.append(Proposed(plan=plan, origin=origin, prior=change.prior))
     own = tuple(text for text in refused if text.startswith(_names_of(on)))

@@ -22,5 +22,6 @@ KNOB = Knob(
     choices=("0", "1"),
     default="1",
     safety="numerics",
+    strict="0",
     summary="float32 products in TF32",
 )

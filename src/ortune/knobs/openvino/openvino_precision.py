@@ -1,9 +1,12 @@
 """The number format in which OpenVINO computes float32 models on the processor.
 
-What it is: a hint that lets it use bfloat16 or float16 where the processor has instructions for them.
-Why it costs: half the bytes and twice the products an instruction; where there are none, the hint changes nothing.
+What it is: a hint that lets it use bfloat16 or float16 where the processor has instructions for them. Without the
+    hint, OpenVINO computes in bfloat16 on processors with AMX or AVX-512 BF16, and in float32 on others.
+Why it costs: half the bytes and at least twice the products an instruction; where there are no such instructions,
+    the hint changes nothing.
 Evidence: latency, and outputs that differ more than by reassociation. OpenVINO does not return the value.
-Fix and its safety: bfloat16 where the outputs stay within the tolerance; numerics.
+Fix and its safety: f32 keeps the outputs equal to the CPU's (exact). bfloat16 where they stay within the tolerance
+    (numerics).
 Example: ``--target openvino --set openvino_precision=bf16``
 References: OpenVINO, ``INFERENCE_PRECISION_HINT``, given as ``load_config``.
 """
@@ -20,8 +23,9 @@ KNOB = Knob(
     key="load_config/CPU/INFERENCE_PRECISION_HINT",
     kind="choice",
     choices=("f32", "bf16", "f16"),
-    default="f32",
+    default="bf16 on a processor that has it, else f32",
     safety="numerics",
+    strict="f32",
     summary="numeric type that OpenVINO computes in",
     tries=("bf16",),
     prior=OFTEN,
