@@ -155,12 +155,12 @@ def test_a_default_in_lower_precision_gives_way_to_the_exact_setting_unless_a_to
     assert isinstance(trial, Measured)
     assert baseline.check.difference(trial).ok
     said = [text for text in refused if LOWER_PRECISION in text]
-    if asked.tolerance or not said:
+    if asked.tolerance:
         assert first == on
     else:
         assert first.settings == {"openvino_precision": "f32"}
         assert is_exact(first)
-        assert "--tolerance 0.01" in said[0]
+        assert not said or "--tolerance 0.01" in said[0]  # nothing is said on a processor without bfloat16
 
 
 def refused_of(side: Resolved, folder: Path, runtime: Runtime) -> tuple[str, ...]:
