@@ -177,6 +177,8 @@ def nested(graph: ir.Graph | ir.Function) -> Iterator[ir.Graph | ir.Function]:
     """A graph, and after it every graph that lies in one of its nodes."""
     yield graph
     for node in graph:
+        if not node.attributes.data:  # most nodes: not even a generator is made for them
+            continue
         for inner in subgraphs(node):
             yield from nested(inner)
 

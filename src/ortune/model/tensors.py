@@ -26,6 +26,11 @@ def not_finite(tensor: ir.TensorProtocol) -> tuple[int, int]:
         return 0, 0
     n_nan = n_inf = 0
     for numbers in pieces(tensor):
+        # NaN and infinity survive a sum, which is one pass without a copy. Finite numbers may overflow in it: then
+        # they are counted as well.
+        with np.errstate(over="ignore", invalid="ignore"):
+            if np.isfinite(np.add.reduce(numbers, dtype=np.promote_types(numbers.dtype, np.float32))):
+                continue
         n_nan, n_inf = n_nan + int(np.isnan(numbers).sum()), n_inf + int(np.isinf(numbers).sum())
     return n_nan, n_inf
 

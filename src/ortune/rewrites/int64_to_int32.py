@@ -104,7 +104,8 @@ def _may_compute_wide(model: ir.Model) -> bool:
         if node.op_type == "Cast":
             if cast_to(node) != _WIDE.value:
                 others.update(node.outputs)
-        elif all(v is None or v in others or v.dtype not in (None, _WIDE) for v in operands):
+        elif any(v is not None and (v in others or v.dtype not in (None, _WIDE)) for v in operands):
+            # The operands of a node are of one type: one that is known tells that of all.
             others.update(node.outputs)
         elif node.op_type in COMPUTING:
             return True
