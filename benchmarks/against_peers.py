@@ -427,7 +427,7 @@ def worth_part(rows: Sequence[Row]) -> str:
             found.setdefault((row["name"], row["model"]), {})[row["kind"]] = row
     if not found:
         return ""
-    lines = ["| rewrite | model | alone | beside the others |", "|---|---|---:|---:|"]
+    lines = ["| rewrite | model | alone | with the others |", "|---|---|---:|---:|"]
     for (text, model), kinds in sorted(found.items()):
         cells = (worth_cell(kinds.get(kind)) for kind in ("alone", "left out"))
         lines.append(f"| {text} | {model} | {' | '.join(cells)} |")

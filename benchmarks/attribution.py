@@ -85,8 +85,8 @@ def main() -> None:
     """Prints the table, a row a model as it ends."""
     print(f"{datetime.now(UTC):%Y-%m-%d}, {platform.host().cpu}, {platform.host().effective_cpus} CPUs\n")
     print(
-        "| model | ms | sum of categories - wall | unexplained | operators off by | profiled / not "
-        "| headroom of settings | tune won | by |"
+        "| model | ms | sum of categories - wall | unexplained | error of operator times | profiled / not "
+        "| headroom of settings | gain of tune | with |"
     )
     print("|---|---:|---:|---:|---:|---:|---:|---:|---|", flush=True)
     for name in sys.argv[1:] or MODELS:

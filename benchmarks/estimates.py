@@ -116,7 +116,7 @@ def main() -> None:
     parser.add_argument("--budget", default="120s")
     parser.add_argument("--models", nargs="*", default=list(MODELS))
     asked = parser.parse_args()
-    print("| model | fix | share of the work | bound | on a model alike | measured | bound over measured |")
+    print("| model | fix | share of the work | bound | on a similar model | measured | bound over measured |")
     print("|---|---|---|---|---|---|---|")
     with tempfile.TemporaryDirectory() as folder:
         gains = timed(asked.models, asked.budget, Path(folder)) if asked.timed else iter(recorded())

@@ -197,7 +197,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="ortune-bench-") as place:
         folder = Path(place)
         print(
-            "| model | nodes | verdict | said | lock, s | check, s |\n|---|---:|---|---|---:|---:|",
+            "| model | nodes | verdict | reported | lock, s | check, s |\n|---|---:|---|---|---:|---:|",
             flush=True,
         )
         good = [silent(name, folder) for name in sys.argv[1:] or MODELS]

@@ -799,57 +799,57 @@ def _page(code: str, *providers: str, right: Plan = DEFAULT, **settings: Value) 
 
 
 DEFECTS = {
-    "weights among the inputs": Defect(code="GRA002", plant=_listed_weights, respelled=False),
+    "initializers as graph inputs": Defect(code="GRA002", plant=_listed_weights, respelled=False),
     "float16 and back": Defect(code="PRC004", plant=_round_trip),
-    "a node for nobody": Defect(code="GRA007", plant=_dead),
+    "an unused node": Defect(code="GRA007", plant=_dead),
     "batch normalisation in training": Defect(code="GRA008", plant=_norm),
-    "a table of constants": Defect(code="MEM002", plant=_table),
-    "weights for nobody": Defect(code="MEM003", plant=_unused),
+    "a large constant built at load": Defect(code="MEM002", plant=_table),
+    "unused weights": Defect(code="MEM003", plant=_unused),
     "denormal weights": Defect(code="PRC005", plant=_denormal),
     "dynamic quantization of a Conv": Defect(code="QNT002", plant=_integer),
     "unsigned weights": Defect(code="QNT003", plant=_pairs(unsigned=True, closed=True)),
     "a Conv left in float": Defect(code="QNT004", plant=_pairs(unsigned=False, closed=False)),
     "a wrong size declared": Defect(code="SHP003", plant=_wrong_size),
-    "a setting misspelt in the file": Defect(code="SES003", plant=_settings),
-    "the level basic": Defect(code="SES002", plan=Plan(settings={"graph_optimization_level": "basic"})),
-    "threads for nothing": Defect(code="THR003", plan=Plan(settings={"inter_op_num_threads": 8})),
+    "a misspelt setting in the file": Defect(code="SES003", plant=_settings),
+    "level basic": Defect(code="SES002", plan=Plan(settings={"graph_optimization_level": "basic"})),
+    "threads without work": Defect(code="THR003", plan=Plan(settings={"inter_op_num_threads": 8})),
     "control flow": Defect(code="GRA003", plant=_behind_product(1, _branches)),
     "an old opset": Defect(code="GRA004", plant=_old, respelled=False),
     "a loop of a small node": Defect(code="GRA009", plant=_behind_product(9, _scan)),
     "forty steps written out": Defect(code="GRA010", plant=_unrolled),
     "layer normalisation over another axis": Defect(code="GRA011", plant=_layer_norm),
-    "a Gelu in parts": Defect(
+    "a written-out Gelu": Defect(
         code="GRA012",
         plant=_behind_product(
             9, _gelu, planted_root=np.float32(2**0.5), planted_one=np.float32(1), planted_half=np.float32(0.5)
         ),
     ),
-    "attention in parts": Defect(code="GRA013", plant=_attention),
-    "batch normalisation behind a Gemm": Defect(code="GRA014", plant=_norm_behind_product),
+    "written-out attention": Defect(code="GRA013", plant=_attention),
+    "batch normalisation after a Gemm": Defect(code="GRA014", plant=_norm_behind_product),
     "seventeen channels": Defect(code="LAY005", plant=_odd_channels),
     "a cache that is copied": Defect(code="LLM001", plant=_cache),
-    "weights twice": Defect(code="MEM001", plant=_copy),
+    "duplicate weights": Defect(code="MEM001", plant=_copy),
     "an open size for NNAPI": Defect(code="MOB001", plant=_open_size, target="nnapi"),
-    "weights of 16 bits, widened": Defect(code="PRC001", plant=_widened),
+    "16-bit weights cast to float32": Defect(code="PRC001", plant=_widened),
     "float64": Defect(code="PRC002", plant=_behind_product(1, _double)),
     "float16 on a CPU": Defect(code="PRC003", plant=_halves),
-    "pairs of quantisation": Defect(code="QNT001", plant=_pairs(unsigned=False, closed=True)),
+    "QDQ pairs": Defect(code="QNT001", plant=_pairs(unsigned=False, closed=True)),
     "4 bits computed in float": Defect(code="QNT005", plant=_four_bits),
     "8 bits on a GPU": Defect(code="QNT006", plant=_integer, target="cuda"),
-    "fusion of pairs off": Defect(
+    "fusion of QDQ pairs disabled": Defect(
         code="QNT007",
         plant=_pairs(unsigned=False, closed=True),
         plan=Plan(settings={"disable_quant_qdq": True}),
     ),
     "float16 before 4 bits": Defect(code="QNT008", plant=_four_bits_of_halves),
-    "functions of functions": Defect(code="GRA015", plant=_functions, respelled=False),
-    "weights beside the model": Defect(code="SES001", plant=_raw, external=True),
+    "nested functions": Defect(code="GRA015", plant=_functions, respelled=False),
+    "external data": Defect(code="SES001", plant=_raw, external=True),
     "more threads than CPUs": Defect(code="THR001", plan=Plan(settings={"intra_op_num_threads": 64})),
-    "operators at once in a chain": Defect(
+    "parallel execution of a chain": Defect(
         code="THR004", plant=_one_way, plan=Plan(settings={"execution_mode": "parallel"})
     ),
     "a scale before a convolution": Defect(code="GRA016", plant=_scaled),
-    "a HardSwish in parts": Defect(
+    "a written-out HardSwish": Defect(
         code="GRA017",
         plant=_behind_product(
             11,
@@ -863,9 +863,9 @@ DEFECTS = {
         code="GRA020", plant=_behind_product(17, _residual, planted_scale=np.ones(1, np.float32))
     ),
     "a bias of three axes": Defect(code="GRA021", plant=_wide_bias),
-    "a convolution given out": Defect(code="GRA022", plant=_given_out),
+    "a convolution that is also an output": Defect(code="GRA022", plant=_given_out),
     "sizes computed at each call": Defect(code="SHP004", plant=_sizes),
-    "threads beside a GPU": Defect(
+    "CPU threads with a GPU": Defect(
         code="THR005", target="cuda", right=Plan(settings={"intra_op_num_threads": 1})
     ),
     "convolutions of open size on CUDA": Defect(
@@ -874,39 +874,39 @@ DEFECTS = {
         target="cuda",
         right=_given("CUDAExecutionProvider", cudnn_conv_algo_search="HEURISTIC"),
     ),
-    "a convolution fused for the CPU": Defect(code="MOB002", plant=_fused("Conv"), target="nnapi"),
-    "an engine that is not kept": Defect(
+    "a convolution with CPU fusion": Defect(code="MOB002", plant=_fused("Conv"), target="nnapi"),
+    "an engine that is not cached": Defect(
         code="CUD002",
         target="tensorrt",
         right=_given("TensorrtExecutionProvider", trt_engine_cache_enable="1"),
     ),
-    "an engine without shapes": Defect(code="CUD003", plant=_open_size, target="tensorrt"),
-    "places without a shader": Defect(code="WEB001", plant=_places, target="webgpu"),
+    "an engine without shape ranges": Defect(code="CUD003", plant=_open_size, target="tensorrt"),
+    "operators without a shader": Defect(code="WEB001", plant=_places, target="webgpu"),
     "a MatMul left in float": Defect(code="QNT010", plant=_product_in_float),
-    "a table looked up by a product": Defect(code="GRA018", plant=_one_hot),
-    "a layout in blocks": Defect(code="LAY003", plant=_blocked),
-    "a layout in blocks in a page": Defect(code="WEB005", plant=_blocked, target="web-wasm"),
-    "a product fused for the CPU on WebGPU": Defect(code="WEB002", plant=_fused("Gemm"), target="web-webgpu"),
-    "a convolution and a sum fused for the CPU on WebGPU": Defect(
+    "a table lookup as a one-hot product": Defect(code="GRA018", plant=_one_hot),
+    "a blocked layout": Defect(code="LAY003", plant=_blocked),
+    "a blocked layout in a browser": Defect(code="WEB005", plant=_blocked, target="web-wasm"),
+    "a product with CPU fusion on WebGPU": Defect(code="WEB002", plant=_fused("Gemm"), target="web-webgpu"),
+    "a convolution and a sum with CPU fusion on WebGPU": Defect(
         code="WEB004", plant=_fused_residual, target="web-webgpu"
     ),
     "integers on WebGPU": Defect(code="WEB006", plant=_integers, target="web-webgpu"),
     "a cache read back from WebGPU": Defect(code="WEB017", plant=_cache, target="web-webgpu"),
-    "graphs captured of open sizes": Defect(
+    "graph capture with dynamic dimensions": Defect(
         code="PLC004",
         plant=_open_size,
         plan=_given("CUDAExecutionProvider", enable_cuda_graph="1"),
         target="cuda",
     ),
-    "graph capture where it is not looked for": _page(
+    "graph capture that the build ignores": _page(
         "WEB009", "webgpu", web_build="asyncify", web_graph_capture=True, web_provider_form="string"
     ),
     "profiling that the build ignores": _page(
         "WEB010", "webgpu", web_build="asyncify", web_profiling="default"
     ),
-    "threads without isolation": _page("WEB011", "wasm", web_threads=4, web_isolation=False),
+    "threads without cross-origin isolation": _page("WEB011", "wasm", web_threads=4, web_isolation=False),
     "a fallback that nobody is told of": _page("WEB012", "webgpu", "wasm"),
-    "inputs taken by the proxy": _page("WEB013", "wasm", web_proxy=True),
+    "inputs moved by the proxy": _page("WEB013", "wasm", web_proxy=True),
     "a deprecated build": _page(
         "WEB014", "webgpu", right=Plan(settings={"web_build": "asyncify"}), web_build="jsep"
     ),
@@ -1083,14 +1083,14 @@ BESIDE: dict[str, tuple[str, Sequence[Plant]]] = {
                     b=np.arange(16, dtype=np.int32), sb=np.float32(0.125)),
         ),
     ),
-    "a product behind a Flatten": (
+    "a product after a Flatten": (
         "QNT010",
         (
             _beside(f"{_AROUND}f = Flatten d; p = MatMul f dw{_CLOSED}", 10, **_SQUARE),
             _beside(f"{_AROUND}f = Flatten:axis=-1 d; p = Gemm:transB=1 f dw{_CLOSED}", 11, **_SQUARE),
         ),
     ),
-    "a bias at its ends": (
+    "a bias at the limits of its range": (
         "QNT012",
         (
             _beside(f"{_AROUND}db = DequantizeLinear b sb; p = Gemm d dw db{_CLOSED}", 10, **_SQUARE,
@@ -1099,7 +1099,7 @@ BESIDE: dict[str, tuple[str, Sequence[Plant]]] = {
                     b=np.full(16, -(2**31) + 1, np.int32), sb=np.float32(0.125)),
         ),
     ),
-    "unlike channels under one scale": (
+    "different channels under one scale": (
         "QNT014",
         (
             _beside(f"{_AROUND}p = Conv d dw{_CLOSED}", 10, **{**_IMAGE, "w": _unlike(16, 16, 3, 3)}),
@@ -1157,7 +1157,7 @@ BESIDE: dict[str, tuple[str, Sequence[Plant]]] = {
             _beside("y = DFT x length", 20, x=(1, 100, 1), length=np.array(100)),
         ),
     ),
-    "boxes without a threshold": (
+    "non-maximum suppression without a threshold": (
         "GRA026",
         (
             _beside("y = NonMaxSuppression boxes x most overlap", 10, x=(1, 2, 16), boxes=_random(1, 16, 4),
@@ -1166,7 +1166,7 @@ BESIDE: dict[str, tuple[str, Sequence[Plant]]] = {
                     scores=_random(1, 2, 16), most=np.array([8])),
         ),
     ),
-    "convolutions of one dimension": (
+    "1-D convolutions": (
         "LAY006",
         (
             _beside("h = Conv x w; y = Conv h w", x=(1, 16, 64), w=_random(16, 16, 3)),
@@ -1186,7 +1186,7 @@ BESIDE: dict[str, tuple[str, Sequence[Plant]]] = {
             )
         ),
     ),
-    "threads of the model beyond the CPUs": ("SES003", (_threads_of_the_model,)),
+    "more threads in the model than CPUs": ("SES003", (_threads_of_the_model,)),
 }  # fmt: skip
 for title, (code, forms) in BESIDE.items():
     for number, form in enumerate(forms, 1):

@@ -41,7 +41,7 @@ def table(cases: Tally, graphs: Tally) -> str:
         lines.append(f"| {name} | {cases.changed[name]:,} | {graphs.changed[name]:,} | {wrong} |")
     wrong = len(cases.wrong) + len(graphs.wrong)
     lines.append(f"| models tried | {cases.models:,} | {graphs.models:,} | {wrong} |")
-    lines.append(f"| left out | {cases.left_out.total():,} | {graphs.left_out.total():,} | |")
+    lines.append(f"| excluded | {cases.left_out.total():,} | {graphs.left_out.total():,} | |")
     reasons = [f"{count:,} {why}" for why, count in (cases.left_out + graphs.left_out).most_common()]
     lines += [f"\nLeft out: {', '.join(reasons)}."] if reasons else []
     return "\n".join(lines)

@@ -147,7 +147,9 @@ def regret(blocks: list[Block], arm: str, oracle: str) -> str:
 def main() -> None:
     """Prints the table, a row a model as it ends."""
     print(f"{datetime.now(UTC):%Y-%m-%d}, {platform.host().cpu}, {platform.host().effective_cpus} CPUs\n")
-    print("| model | oracle | tune | regret | regret of the default | race trials / grid | s tune / grid |")
+    print(
+        "| model | best of the final | tune | regret | regret of the default | race trials / grid | s tune / grid |"
+    )
     print("|---|---|---|---:|---:|---:|---:|", flush=True)
     for name in sys.argv[1:] or MODELS:
         with tempfile.TemporaryDirectory(prefix="ortune-bench-") as folder:

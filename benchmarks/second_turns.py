@@ -109,7 +109,7 @@ def main() -> None:
     )
     parser.add_argument("--searches", type=int, default=50)
     asked = parser.parse_args()
-    print("| a trial scatters by | race ends after | by chance | likeliest first |\n|---:|---:|---:|---:|")
+    print("| scatter of a trial | search ends after | random | most promising first |\n|---:|---:|---:|---:|")
     for scatter in SCATTERS:
         for end in ENDS:
             shares = []

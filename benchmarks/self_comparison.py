@@ -52,8 +52,8 @@ def one(model: Path, other: Path, folder: Path, **options: object) -> dict[str, 
 def table(rows: list[dict[str, object]]) -> str:
     """A row a condition and kind, as Markdown."""
     lines = [
-        "| machine | kind | comparisons | claimed | invalid | effect of 1 % (2.5 %) detectable | right and found "
-        "| median s | longest s |\n|---|---|---:|---:|---:|---:|---:|---:|---:|"
+        "| machine | kind | comparisons | claimed | invalid | effect of 1 % (2.5 %) detectable "
+        "| detected, sign and interval correct | median s | longest s |\n|---|---|---:|---:|---:|---:|---:|---:|---:|"
     ]
     for condition in dict.fromkeys(str(r["condition"]) for r in rows):
         for kind in dict.fromkeys(str(r["kind"]) for r in rows):

@@ -96,7 +96,8 @@ def main() -> None:
     """Prints the table, a row a model as it ends."""
     print(f"{datetime.now(UTC):%Y-%m-%d}\n")
     print(
-        "| model | named | shipped | said by tune | bundle against default, other code | never slower | s |"
+        "| model | expected to gain | shipped | result of tune | bundle against default, independent code "
+        "| not slower | s |"
     )
     print("|---|---|---|---:|---:|---|---:|", flush=True)
     for name in sys.argv[1:] or (*NAMED, *OTHERS):

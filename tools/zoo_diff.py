@@ -52,7 +52,7 @@ def table(found: Mapping[str, Sequence[Finding]], target: str, taken_s: float) -
     lines = [
         f"{datetime.now(UTC):%Y-%m-%d}, {len(found)} models, target {target}, {taken_s:.1f} s in all.",
         "",
-        "| rule | said by `check` | models | which |",
+        "| rule | reported by `check` | models | which |",
         "|---|---|---|---|",
     ]
     for code, names in sorted(models.items()):

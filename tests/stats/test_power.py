@@ -14,7 +14,7 @@ sys.path.insert(0, str(ROOT / "benchmarks"))
 import power  # noqa: E402
 
 TOLD = (
-    (ROOT / "docs" / "results.md").read_text(encoding="utf-8").partition("## Power")[2].partition("\n## ")[0]
+    (ROOT / "docs" / "results.md").read_text(encoding="utf-8").partition("## Statistical power")[2].partition("\n## ")[0]
 )
 
 
