@@ -3,8 +3,8 @@
 What it is: Transpose after Transpose; Cast after a Cast that lost nothing; Reshape after anything that only changes
     the shape; Squeeze after Unsqueeze of the same axes and the other way round; Concat of all outputs of a Split, and
     Split of a Concat, along the same axis and in the same pieces; Concat after a Concat along the same axis.
-Why it costs: each copies its tensor or at least costs the overhead of a node. ONNX Runtime merges Cast and Transpose,
-    and keeps the rest. Exporters leave them between their own steps.
+Why it costs: each node copies its tensor, or at least costs the overhead of a node. ONNX Runtime merges Cast and
+    Transpose, and keeps the rest. Exporters leave such nodes between their own steps.
 Evidence: such pairs in the graph.
 Fix and its safety: exact: all values are equal.
 Example: ``--rewrite cascaded-nodes``

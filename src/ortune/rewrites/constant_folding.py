@@ -1,14 +1,14 @@
-"""Precomputes what is the same in every run: constants, known sizes, and branches that are always taken.
+"""Precomputes values that are the same in every run: constants, known sizes, and branches that are always taken.
 
 What it is: a node with only constant inputs becomes its result. Shape and Size of a value with known sizes, and a
-    single known size selected from others (Gather or Slice of a Shape), become constants. An If with a known condition
-    becomes the branch that is taken.
+    single known size selected from others (Gather or Slice of a Shape), become constants. An If with a known
+    condition becomes the branch that is taken.
 Why it costs: ONNX Runtime folds constants itself, but at every start, and uses the sizes of a tensor only if all are
-    known. Computations from one known size among unknown ones run every time, in many tiny nodes, and so does every If
-    that depends on them. Unfolded nodes also hide patterns from other rewrites.
+    known. Computations from one known size among unknown ones run every time, in many tiny nodes, and so does every
+    If that depends on them. Unfolded nodes also hide patterns from other rewrites.
 Evidence: operators in the file with only constant inputs; Shape of values with known sizes; If.
 Fix and its safety: exact: the results are the same. A result may exceed its inputs by at most ``limit`` KiB, which
-    keeps the file small (8-bit weights, for example). Dequantized weights and random numbers are left.
+    keeps the file small (8-bit weights, for example). Dequantized weights and random numbers are not folded.
 Example: ``--rewrite constant-folding``
 References: ONNX operators; ONNX Runtime documentation, "Graph Optimizations", on constant folding.
 """

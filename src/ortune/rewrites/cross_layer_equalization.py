@@ -1,13 +1,13 @@
 """Moves scales between two layers, so the channels between them have similar ranges.
 
 What it is: a Conv, Gemm or MatMul feeds another through Relu, LeakyRelu or pooling. Each channel in between is
-    multiplied by a power of two in the first layer's weights and bias. The second layer's weights divide it again.
+    multiplied by a power of two in the first layer's weights and bias. The second layer's weights are divided by it.
 Why it costs: in 8 bits one scale covers a whole activation (and a whole weight, with a scale per tensor). A channel
-    that is a hundred times smaller than the largest is left with two or three steps of it.
+    that is a hundred times smaller than the largest uses only two or three of the quantized values.
 Evidence: channels whose largest weights before and after the activation differ by a factor of four or more; the error
     of the quantized model.
 Fix and its safety: exact: powers of two only change exponents, so float outputs stay bit-equal. Float models do not
-    become faster; ortune quantize tries it before static-int8.
+    become faster; ``ortune quantize`` tries this rewrite before static-int8.
 Example: ``--rewrite cross-layer-equalization``
 References: Nagel et al., "Data-Free Quantization Through Weight Equalization and Bias Correction", 2019.
 """

@@ -2,10 +2,10 @@
 
 What it is: nodes of the same operator with the same inputs and attributes, in one graph; and weights of equal type,
     shape and values under different names, which hide such nodes. The first one replaces all others.
-Why it costs: the same work is repeated in every run. ONNX Runtime merges nodes with identical inputs. Where an
-    exporter stored a weight several times, it sees different nodes and keeps all copies in memory.
+Why it costs: the same work is repeated in every run. ONNX Runtime merges nodes with identical inputs. If an exporter
+    stored a weight several times, ONNX Runtime sees different nodes and keeps all copies in memory.
 Evidence: weights are compared in full where type, shape and first values agree, up to 1 GiB in total.
-Fix and its safety: exact: all values are equal. Random operators and those of unknown domains are left.
+Fix and its safety: exact: all values are equal. Random operators and operators of unknown domains stay.
 Example: ``--rewrite duplicate-nodes``
 References: ONNX Runtime source, ``core/optimizer/common_subexpression_elimination.cc``.
 """

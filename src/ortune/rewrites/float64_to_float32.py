@@ -4,7 +4,7 @@ What it is: float64 weights, constants, casts and declared types become float32,
     Inputs and outputs keep their type, with a Cast after or before them. Finite constants beyond the range of float32
     become its largest number.
 Why it costs: float64 needs twice the memory and has half the values per vector instruction, and several operators
-    have no float64 kernel (rule PRC002). Most such models got it from NumPy's default type.
+    have no float64 kernel (rule PRC002). Most such models use float64 only because it is NumPy's default type.
 Evidence: float64 weights, constants and casts.
 Fix and its safety: numerics: values keep 24 bits instead of 53. Integers above 16777216 that pass through float64 are
     rounded.

@@ -2,7 +2,7 @@
 
 What it is: ``(x - mean) / sqrt(variance + epsilon) * gamma + beta``, mean and variance over all axes after the
     channels (style transfer, image translation, speech), in any order of operations, recognised by its values.
-    GroupNormalization is left as exporters write it, an InstanceNormalization between two Reshapes, because ONNX
+    GroupNormalization stays as exporters write it (an InstanceNormalization between two Reshapes), because ONNX
     Runtime has no CPU kernel for it.
 Why it costs: seven to twelve nodes, of which five or more read and write the whole tensor. The operator passes over
     each channel three times, from the cache. It uses one thread, so with many threads the separate nodes can be as

@@ -4,8 +4,8 @@ What it is: exporters make token ids, positions and masks int64. Arithmetic and 
     in between, become int32 where constants, narrow types and axis sizes bound every value. Inputs and outputs keep
     their type, with a Cast after or before them.
 Why it costs: shaders have no 64-bit integers. On WebGPU such a node runs on the CPU, and each copy from the GPU waits
-    for all work queued there. WebNN and phones leave them to the CPU too. On a CPU they take twice the bytes, which
-    counts for large tensors (rule PRC007).
+    for all work queued there. WebNN and phones also run such nodes on the CPU. On a CPU, int64 takes twice the bytes,
+    which matters for large tensors (rule PRC007).
 Evidence: nodes with int64 inputs placed on the CPU, and copies around them.
 Fix and its safety: exact for every input that the model accepts. For an input that it rejects (an index out of
     bounds), the lower 32 bits are used. Shape computations stay int64, because ONNX Runtime runs them on the CPU in

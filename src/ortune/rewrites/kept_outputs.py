@@ -4,7 +4,8 @@ What it is: the named outputs of a model stay, with their names and order. The o
     nodes and weights that only they needed. Inputs stay, because they are fed by name.
 Why it costs: a session computes every output unless the program selects some in each run, and even then it keeps all
     weights in memory. Typical examples are training heads, hidden states and raw boxes.
-Evidence: the program does not read them. The model itself does not show that, so this is never proposed.
+Evidence: the program does not read the other outputs. The model itself does not show this, so the rewrite is never
+    proposed.
 Fix and its safety: behaviour: a program that requests a removed output fails. The remaining outputs are unchanged.
 Example: ``--rewrite kept-outputs:logits=keep``
 References: ONNX Runtime documentation, "InferenceSession.run"; ONNX documentation, "onnx.utils.extract_model".

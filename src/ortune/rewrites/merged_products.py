@@ -1,9 +1,9 @@
 """Merges several small matrix multiplications of one row into one.
 
 What it is: MatMul or Gemm nodes with the same single-row input and small constant weights become one with
-    concatenated weights, followed by Split. Heads of a classifier and gates of a cell are written so.
+    concatenated weights, followed by Split. Heads of a classifier and gates of a cell are often written this way.
 Why it costs: a multiplication of that size takes less time than launching it. For one row the Split copies a few
-    numbers. For more rows it copies the whole result, which was slower than what it saved.
+    numbers. For more rows it copies the whole result, which costs more than it saves.
 Evidence: several multiplications of one single-row tensor, with up to 65,536 weights each.
 Fix and its safety: exact: every value is the same sum of the same products.
 Example: ``--rewrite merged-products``

@@ -4,10 +4,11 @@ What it is: ``Cast(Equal(x, [0, 1, ..., n - 1]))`` (JAX, tf2onnx) or ``OneHot``,
     constant, selects one row of the matrix per index, or none for an index out of range. Gather does the same, with a
     row of zeros for an index out of range. Following elementwise operators (a bias, a Gelu) are applied to the table
     once.
-Why it costs: the encoding has as many columns as the matrix has rows and is written and read several times. The MatMul
-    multiplies almost only zeros.
+Why it costs: the encoding has as many columns as the matrix has rows and is written and read several times. The
+    MatMul multiplies almost only zeros.
 Evidence: Equal, Cast and MatMul (or OneHot and MatMul) at the top of the profile, on integer inputs.
-Fix and its safety: exact: a row of the result is a row of the matrix plus zeros. Weights that are not finite are left.
+Fix and its safety: exact: a row of the result is a row of the matrix plus zeros. Weights that are not finite are not
+    changed.
 Example: ``--rewrite one-hot-to-gather``
 References: ONNX operators, "Gather" and "OneHot".
 """

@@ -2,7 +2,8 @@
 
 What it is: the package ``onnxslim``: constants folded, dead and duplicate nodes removed, BatchNormalization and Add
     merged into the layers before. ortune never installs it.
-Why it costs: ONNX Runtime does most of this at each start. What it leaves, mainly shape computations, runs every time.
+Why it costs: ONNX Runtime does most of this at each start. The remaining nodes, mainly shape computations, run every
+    time.
 Evidence: the number of nodes in the optimised graph, with and without.
 Fix and its safety: exact: the same sums, some in another order. Outputs are compared, as for every rewrite.
 Example: ``--rewrite onnxslim``

@@ -1,8 +1,8 @@
 """Writes Sum as Add, and Neg as Mul.
 
 What it is: a Sum of several tensors becomes a chain of Add, and Neg a multiplication by -1.
-Why it costs: NNAPI and CoreML have no Sum, CoreML has no Neg, and each such node splits the model into one more region,
-    with copies before and after it.
+Why it costs: NNAPI and CoreML have no Sum, and CoreML has no Neg. Each such node splits the model into one more
+    region, with copies before and after it.
 Evidence: Sum or Neg among the nodes that ``ortune partition`` leaves on the CPU.
 Fix and its safety: exact: the same sums in the same order.
 Example: ``--rewrite plain-arithmetic``

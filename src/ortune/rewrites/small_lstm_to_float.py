@@ -1,12 +1,12 @@
 """Replaces a small LSTM that is quantized dynamically with a float32 LSTM.
 
 What it is: DynamicQuantizeLSTM with a hidden size of 32 or less becomes LSTM. Its 8-bit weights become float32.
-Why it costs: the state is quantized in every step, and the product is made float again. For a few elements both
-    take longer than the 8-bit product saves.
+Why it costs: in every step the state is quantized, and the product is converted back to float. For a few elements,
+    both conversions take longer than the 8-bit product saves.
 Evidence: the hidden size. On an AVX2 CPU without VNNI, ONNX Runtime 1.32 computed float32 LSTMs of batch 1 in 0.76 to
-    0.85 times the CPU time at hidden sizes 8 to 32. From 64 on, the quantized ones took less.
-Fix and its safety: numerics: the same weights, without the rounding of inputs and states. They take four times the
-    memory, which is at most 32 KiB for the state.
+    0.85 times the CPU time at hidden sizes 8 to 32. From 64 on, the quantized LSTMs took less.
+Fix and its safety: numerics: the same weights, without the rounding of inputs and states. The weights take four times
+    the memory, at most 32 KiB for the recurrent weights.
 Example: ``--rewrite small-lstm-to-float``
 References: ONNX Runtime contributed operators, "DynamicQuantizeLSTM"; ONNX operators, "LSTM".
 """

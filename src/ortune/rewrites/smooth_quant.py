@@ -1,13 +1,15 @@
 """Moves the ranges of activations into the weights that read them, before quantization.
 
-What it is: MatMul and Gemm that read a normalisation, or a product, directly or through Relu, Mul and Add. Each channel
-    in between is divided by a power of two in the scale of what computes it. The rows of the weights multiply it again.
-    How far follows from the largest values on calibration inputs (SmoothQuant, with a strength of one half).
-Why it costs: in 8 bits one scale covers a whole activation. In transformers a few channels are a hundred times larger
-    than the others, and leave these two or three steps of it. Weights have a scale by channel, and can take more.
+What it is: MatMul and Gemm that read a normalisation or a product, directly or through Relu, Mul and Add. The node
+    that computes an activation divides each channel by a power of two, and the rows of the following weights are
+    multiplied by it. The power follows from the largest values on calibration inputs (SmoothQuant, with a strength of
+    one half).
+Why it costs: in 8 bits, one scale covers a whole activation. In transformers, a few channels are a hundred times
+    larger than the others, so the others use only two or three of the quantized values. Weights have one scale per
+    channel and tolerate larger ranges.
 Evidence: channels whose largest values differ by a factor of four or more; the error of the quantized model.
 Fix and its safety: exact: powers of two only change exponents, so float outputs stay bit-equal. Float models do not
-    become faster; ortune quantize tries it before int8.
+    become faster; ``ortune quantize`` tries this rewrite before int8.
 Example: ``--rewrite smooth-quant``
 References: Xiao et al., "SmoothQuant: Accurate and Efficient Post-Training Quantization for Large Language Models",
     2023.

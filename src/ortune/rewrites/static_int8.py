@@ -1,10 +1,10 @@
 """Quantizes weights and activations to 8 bits, with scales calibrated on inputs (QDQ).
 
 What it is: ONNX Runtime's static quantizer. It runs the model on calibration inputs, records the range of every
-    tensor, and inserts QuantizeLinear and DequantizeLinear around the operators, which ONNX Runtime fuses into integer
-    kernels.
-Why it costs: on a CPU with integer dot products (VNNI, dotprod), float32 reads four times the bytes of int8 and does a
-    quarter of the multiplications per instruction.
+    tensor, and inserts QuantizeLinear and DequantizeLinear around the operators, which ONNX Runtime fuses into
+    integer kernels.
+Why it costs: on a CPU with integer dot products (VNNI, dotprod), float32 reads four times the bytes of int8 and
+    performs a quarter of the multiplications per instruction.
 Evidence: the time of Conv, MatMul and Gemm in the profile; the output error, file size and time of the quantized
     model. Where operators in between have no integer kernel, the conversions can cost more than quantization saves.
 Fix and its safety: numerics: outputs change by about one percent, more where a few values are much larger than the

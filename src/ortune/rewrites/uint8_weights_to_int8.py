@@ -1,7 +1,7 @@
 """Stores quantized uint8 weights as int8, shifted by 128 together with their zero points.
 
-What it is: weight and zero point of a quantized Conv, MatMul or Gemm are both lower by 128, so their difference is the
-    same. Other uint8 values stay: sums and joins take both operands in one type.
+What it is: weight and zero point of a quantized Conv, MatMul or Gemm are both reduced by 128, so their difference is
+    the same. Other uint8 values stay, because Add and Concat need both operands in one type.
 Why it costs: VNNI and AMX multiply uint8 activations by int8 weights. For uint8 weights ONNX Runtime has kernels that
     widen to 16 bits, or flips the sign of every weight before a product.
 Evidence: constant uint8 weights of quantized products.

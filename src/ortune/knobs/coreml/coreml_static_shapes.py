@@ -1,7 +1,7 @@
 """Whether Core ML takes only nodes whose shapes are known.
 
 What it is: with the value 1, nodes with dynamic dimensions stay on the CPU.
-Why it costs: Core ML compiles again for new shapes, and the Neural Engine takes fixed shapes only.
+Why it costs: Core ML compiles again for new shapes, and the Neural Engine supports only fixed shapes.
 Evidence: placement, and latency when sizes change.
 Fix and its safety: on where sizes change often; exact.
 Example: ``--target coreml --set coreml_static_shapes=1``

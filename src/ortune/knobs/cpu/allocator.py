@@ -1,7 +1,7 @@
 """The memory allocator of the process, put in place by preloading its library.
 
 What it is: mimalloc, jemalloc or tcmalloc instead of the C library's malloc, through ``LD_PRELOAD``.
-Why it costs: ONNX Runtime allocates outside its arena too; small models with many nodes feel the allocator.
+Why it costs: ONNX Runtime allocates outside its arena too; for small models with many nodes the allocator matters.
 Evidence: the library is mapped into the process; latency and peak memory.
 Fix and its safety: preload the library in the service's environment; exact.
 Example: ``--set allocator=mimalloc``

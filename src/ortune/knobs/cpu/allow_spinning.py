@@ -1,8 +1,8 @@
 """Whether idle threads of the intra-op pool spin before they sleep.
 
 What it is: after each piece of work a pool thread polls for more for some milliseconds instead of sleeping.
-Why it costs: spinning makes the next run start sooner, and burns the CPU that neighbours, other sessions or a CPU
-    quota would need.
+Why it costs: spinning lets the next run start sooner, but uses CPU time that other programs, other sessions or a CPU
+    quota need.
 Evidence: CPU time over wall time in an idle stretch after the runs.
 Fix and its safety: off where calls are spaced or CPUs are shared; exact.
 Example: ``--set spin=0``

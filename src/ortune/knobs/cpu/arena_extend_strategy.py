@@ -1,9 +1,9 @@
 """How the CPU arena grows.
 
-What it is: power_of_two takes each new region twice as large as the last; same_as_requested takes what is needed. It
-    needs an arena registered with the environment, which the session must be configured to use.
-Why it costs: doubling takes up to twice the memory that is used; exact regions call the system more often while the
-    first runs find out what they need.
+What it is: power_of_two makes each new region twice as large as the last; same_as_requested allocates what is needed.
+    The setting needs an arena that is registered with the environment and that the session is configured to use.
+Why it costs: doubling takes up to twice the memory that is used; exact regions need more system calls during the
+    first runs.
 Evidence: peak memory; latency of the first runs.
 Fix and its safety: same_as_requested where memory counts; exact.
 Example: ``--set extend=same_as_requested``

@@ -1,9 +1,9 @@
-"""Whether chains of Cast nodes are made one.
+"""Whether chains of Cast nodes are merged.
 
-What it is: Cast after Cast keeps only the last, with the rounding of those between left out.
+What it is: of consecutive Cast nodes only the last remains, without the rounding of the others.
 Why it costs: each Cast is a pass over a tensor.
 Evidence: Cast nodes in the optimised graph.
-Fix and its safety: on for models with casts in a row; numerics.
+Fix and its safety: on for models with consecutive casts; numerics.
 Example: ``--set cast_chains=1``
 References: microsoft/onnxruntime#25824.
 """

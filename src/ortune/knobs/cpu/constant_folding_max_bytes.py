@@ -1,8 +1,8 @@
-"""How large a tensor constant folding may make, in bytes.
+"""The largest tensor that constant folding may create, in bytes.
 
 What it is: a node whose folded output would be larger is left in the graph; 0 is no limit.
-Why it costs: folding an Expand or a ConstantOfShape can put gigabytes into the session that a run would make as it
-    needs them; not folding makes every run compute them again.
+Why it costs: folding an Expand or a ConstantOfShape can store gigabytes in the session that a run would otherwise
+    create when needed; without folding, every run computes them again.
 Evidence: load time, peak memory, size of the optimised model.
 Fix and its safety: a megabyte where start or memory counts; exact.
 Example: ``--set fold_bytes=1048576``

@@ -1,4 +1,4 @@
-"""Whether weights get memory of their own instead of pieces of the arena.
+"""Whether weights are allocated outside the arena.
 
 What it is: initializers are allocated directly, and the arena holds only activations.
 Why it costs: an arena that grows in powers of two holds far more than the weights need.

@@ -1,7 +1,7 @@
 """Whether weights are left as they are instead of being packed for the kernels.
 
 What it is: at session creation MatMul, Gemm and others copy their weights into the layout that their kernel reads.
-Why it costs: packing takes time and holds the weights twice for a while; without it every run packs again.
+Why it costs: packing takes time and temporarily holds the weights twice; without it, every run packs them again.
 Evidence: load time, peak memory and latency.
 Fix and its safety: on where start or memory counts more than the runs; exact.
 Example: ``--set prepack_off=1``

@@ -1,10 +1,11 @@
 """Whether QuantizeLinear and DequantizeLinear pairs are left unfused.
 
-What it is: no operator between a pair is made a quantized one; it computes in float between the conversions.
-Why it costs: where the quantized kernels are slow on a processor, or few of them fit, the float ones can be faster;
-    mostly the conversions cost far more than they save.
+What it is: operators between the pairs are not replaced with quantized ones; they compute in float between the
+    conversions.
+Why it costs: if quantized kernels are slow on a processor, or few match, float kernels can be faster. In most models,
+    the unfused conversions cost far more than they save.
 Evidence: QLinear operators in the optimised graph; latency.
-Fix and its safety: on where the float kernels win; numerics.
+Fix and its safety: on where the float kernels are measured to be faster; numerics.
 Example: ``--set qdq_off=1``
 References: ONNX Runtime documentation, "Quantize ONNX models"; microsoft/onnxruntime#12854, #17389.
 """

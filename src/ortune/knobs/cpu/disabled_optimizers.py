@@ -1,11 +1,12 @@
-"""Single graph optimisers that are left out.
+"""Single graph optimisers that are disabled.
 
-What it is: names of ONNX Runtime's graph transformers, separated by semicolons. With a comma they would be one unknown
-    name; ONNX Runtime silently accepts unknown names, and ortune refuses them.
+What it is: names of ONNX Runtime's graph transformers, separated by semicolons. Names separated by commas would be
+    one unknown name, which ONNX Runtime accepts silently and ortune rejects.
 Why it costs: a fusion replaces nodes with one kernel. That kernel can be slower here than the nodes were, because it
     lacks threads or a vectorised path; or the fusion hides a pattern from a better one.
-Evidence: ``GraphTransformer NAME modified: 1`` in the log at level INFO; latency with the optimiser left out.
-Fix and its safety: disable the one without which the model is measured to be faster; exact (sums may be reassociated).
+Evidence: ``GraphTransformer NAME modified: 1`` in the log at level INFO; latency with the optimiser disabled.
+Fix and its safety: disable an optimiser if the model is measured to be faster without it; exact (sums may be
+    reassociated).
 Example: ``--set without=SkipLayerNormFusion``
 References: ``onnxruntime_session_options_config_keys.h``; microsoft/onnxruntime#10538.
 """

@@ -1,4 +1,4 @@
-"""Whether dequantized weights before a MatMul are fused where that is not the default.
+"""Whether DequantizeLinear and MatMul are also fused where this is not the default.
 
 What it is: DequantizeLinear and MatMul become one MatMulNBits also for providers that do not ask for it.
 Why it costs: unfused, the weights are unpacked to float in every run.

@@ -1,9 +1,9 @@
-"""How finely parallel work is cut for threads of unequal speed.
+"""How finely parallel work is divided for threads of unequal speed.
 
 What it is: with a value n above 0 the pool hands out blocks that shrink towards the end, so a delayed thread does not
     keep the others waiting.
-Why it costs: equal blocks make the slowest thread decide; finer blocks cost more hand-overs.
-Evidence: spread of latency inside a process, thread wait in the profile.
+Why it costs: with equal blocks the slowest thread determines the time; finer blocks cost more hand-overs.
+Evidence: variation of latency within a process; thread wait in the profile.
 Fix and its safety: 4 is the usual value where latency varies; exact.
 Example: ``--set block=4``
 References: ONNX Runtime documentation, "Thread management" (dynamic block sizing).

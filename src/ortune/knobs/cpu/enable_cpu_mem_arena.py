@@ -1,8 +1,8 @@
 """Whether the CPU provider takes memory through its own arena.
 
-What it is: the arena keeps freed memory and grows in powers of two; off means malloc and free for each tensor.
-Why it costs: on, it keeps the peak forever; off, every allocation reaches the system allocator, which a good
-    allocator can make faster than the arena for small models.
+What it is: the arena keeps freed memory and grows in powers of two; without it, each tensor uses malloc and free.
+Why it costs: the arena keeps the peak memory forever. Without it, every allocation goes to the process's allocator; a
+    good one can be faster than the arena for small models.
 Evidence: peak memory, latency.
 Fix and its safety: off for small models with a fast allocator, or where memory counts; exact.
 Example: ``--set arena=0``

@@ -1,8 +1,8 @@
-"""Whether memory for a run is planned from the runs before it.
+"""Whether memory for a run is planned from earlier runs.
 
-What it is: for input shapes seen before, one block is taken for all tensors of the run instead of one for each.
-Why it costs: the plans of many different shapes are all kept, and the one block is as large as the plan; where shapes
-    change from call to call the planning is wasted.
+What it is: for input shapes that were used before, one block is allocated for all tensors of the run.
+Why it costs: a plan is kept for every shape, and its block has the size of the whole plan. If shapes change from run
+    to run, planning is wasted.
 Evidence: latency and peak memory over several shapes.
 Fix and its safety: off where shapes vary widely; exact.
 Example: ``--set pattern=0``

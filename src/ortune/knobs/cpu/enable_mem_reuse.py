@@ -1,7 +1,8 @@
 """Whether a tensor may take over the memory of one that is no longer needed.
 
 What it is: the planner lets outputs of later operators overwrite the buffers of earlier ones.
-Why it costs: if off, every tensor has its own memory, so less of it fits into the caches. On is nearly always better.
+Why it costs: without reuse, every tensor has its own memory, so less of it fits into the caches. Reuse is nearly
+    always better.
 Evidence: latency and peak memory.
 Fix and its safety: leave it on, unless a measurement shows a gain; exact.
 Example: ``--set reuse=0``

@@ -1,8 +1,8 @@
 """Whether operators that do not depend on each other run at the same time.
 
 What it is: sequential runs one operator after the other; parallel hands ready operators to a second, inter-op pool.
-Why it costs: parallel pays only where the graph has wide branches of heavy operators. On a chain it adds hand-overs
-    and a pool that spins, and the two pools can ask for more threads than there are CPUs.
+Why it costs: parallel mode helps only if the graph has wide branches of heavy operators. On a chain it adds
+    hand-overs and a pool that spins, and the two pools can ask for more threads than there are CPUs.
 Evidence: branches in the graph; node events of different threads that overlap in the profile.
 Fix and its safety: parallel only where it is measured to be faster; exact.
 Example: ``--set mode=parallel``

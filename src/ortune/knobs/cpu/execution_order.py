@@ -1,9 +1,9 @@
 """The order in which operators that are ready are run.
 
-What it is: default walks the graph back from the outputs, depth first; priority_based walks forwards and takes the
-    ready node of the highest priority; memory_efficient is for training builds only; others reject it.
+What it is: default walks the graph backwards from the outputs, depth first; priority_based walks forwards and runs
+    the ready node with the highest priority; memory_efficient is for training builds only; others reject it.
 Why it costs: the order decides which tensors are still in the caches, and how many live at the same time.
-Evidence: latency and peak memory against the order.
+Evidence: latency and peak memory by order.
 Fix and its safety: the order that is measured to be faster; exact.
 Example: ``--set order=priority_based``
 References: ONNX Runtime Python API, ``ExecutionOrder``.

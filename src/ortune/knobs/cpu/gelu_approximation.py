@@ -1,7 +1,7 @@
 """Whether Gelu is computed by its tanh approximation.
 
 What it is: Gelu and BiasGelu become FastGelu after the other fusions.
-Why it costs: the error function costs more than the tanh that comes close to it.
+Why it costs: the error function costs more than the tanh that approximates it.
 Evidence: FastGelu in the optimised graph; latency.
 Fix and its safety: on where the outputs stay within the tolerance; numerics.
 Example: ``--set fast_gelu=1``

@@ -1,11 +1,11 @@
 """One thread pool for every session of the process.
 
-What it is: the number of threads of a pool that is made once; sessions must be configured without their own.
+What it is: the number of threads of a pool that is created once; sessions must be configured without their own pool.
 Why it costs: with one pool per session, two models in a process have more threads than CPUs, and spinning pools take
     CPUs from each other.
-Evidence: threads counted when the pool is made, and none added by the session.
-Fix and its safety: for processes with several sessions; behaviour: every session must then be configured to use it, and
-    a session with the default settings fails.
+Evidence: threads counted when the pool is created; the session adds none.
+Fix and its safety: for processes with several sessions; behaviour: every session must then be configured to use it,
+    and a session with the default settings fails.
 Example: ``--set pool=4``
 References: microsoft/onnxruntime#5363, #10273, #20494.
 """

@@ -1,6 +1,6 @@
-"""How often the graph optimisers are run again.
+"""How often the graph optimisers run.
 
-What it is: 0 runs each level once, 1 goes round again after the last level changed constants, 2 after any level
+What it is: 0 runs each level once, 1 repeats them if the last level changed constants, 2 repeats them if any level
     from the second on changed the graph.
 Why it costs: a pattern that one fusion creates is found only in the next round. Rounds take load time.
 Evidence: operators of the optimised graph; load time.

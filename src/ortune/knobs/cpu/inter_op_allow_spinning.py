@@ -1,7 +1,7 @@
 """Whether idle threads of the inter-op pool spin before they sleep.
 
 What it is: the same as for the intra-op pool, for the pool that runs whole operators in parallel mode.
-Why it costs: two pools that spin ask for more CPUs than there are, and take them from each other.
+Why it costs: two spinning pools use more CPUs than exist, and take them from each other.
 Evidence: CPU time over wall time in an idle stretch after the runs.
 Fix and its safety: off where parallel mode is used on few CPUs; exact.
 Example: ``--set inter_spin=0``

@@ -1,8 +1,8 @@
 """Number of operators that may run at the same time in parallel mode.
 
 What it is: the size of the inter-op pool; the calling thread is one of them.
-Why it costs: it means nothing in sequential mode, which is the default, and is silently ignored there. In parallel
-    mode the default is as many as there are cores, on top of the intra-op pool.
+Why it costs: in sequential mode, the default, this setting is silently ignored. In parallel mode the default is one
+    thread per core, in addition to the intra-op pool.
 Evidence: threads counted at session creation.
 Fix and its safety: as many as the graph has branches, with the intra-op pool made smaller; exact.
 Example: ``--set inter=2``

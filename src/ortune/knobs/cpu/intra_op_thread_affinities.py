@@ -1,8 +1,8 @@
-"""The CPUs that each thread of the intra-op pool is tied to.
+"""The CPUs that each thread of the intra-op pool is pinned to.
 
 What it is: one entry for each pool thread except the caller (n - 1 entries), separated by semicolons; an entry lists
     CPUs counted from 1, as ``1,2`` or ``1-4``.
-Why it costs: threads that wander between sockets or onto slow cores lose their caches and make the others wait.
+Why it costs: threads that move between sockets or to slow cores lose their caches and make the others wait.
 Evidence: ``Cpus_allowed_list`` of each thread of the process.
 Fix and its safety: one NUMA node, or only the fast cores; exact.
 Example: ``--set affinities=1``

@@ -1,4 +1,4 @@
-"""Whether products with few-bit weights look results up instead of multiplying.
+"""Whether products with low-bit weights use lookup tables instead of multiplications.
 
 What it is: MatMulNBits with 2-bit weights uses tables of partial sums where the shape allows it.
 Why it costs: unpacking two bits to multiply them costs more than reading a table.

@@ -1,7 +1,7 @@
-"""Whether the CPU arena gives memory back after each run.
+"""Whether the CPU arena returns memory to the system after each run.
 
 What it is: an option of the run: regions of the arena that are free when the run ends go back to the system.
-Why it costs: without it one large input keeps its memory forever; with it the next run asks the system again.
+Why it costs: without it one large input keeps its memory forever; with it, the next run has to allocate again.
 Evidence: resident memory between runs, latency.
 Fix and its safety: on where large inputs are rare; exact.
 Example: ``--set shrink=cpu:0``

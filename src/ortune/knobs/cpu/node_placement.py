@@ -1,12 +1,12 @@
-"""Which execution provider runs which nodes, by their names.
+"""Which execution provider runs which nodes, by node name.
 
 What it is: provider names, each with parts of node names in parentheses. Of several parts that a name contains, the
-    longest decides. Other nodes are placed as without the setting.
-Why it costs: nodes that a device leaves to the CPU between its own cost a copy there and back in every run. Where
-    nodes before or after them are kept on the CPU too, the graph has one border instead of many.
+    longest decides. The setting does not affect other nodes.
+Why it costs: nodes on the CPU between nodes on a device cost a copy to the CPU and back in every run. If all nodes
+    before or after them are also kept on the CPU, the graph has one border instead of many.
 Evidence: placement by provider, and the time of copies in a profile.
-Fix and its safety: the side of the first or the last such node on the CPU; ``tune`` proposes both for a provider whose
-    first run shows them; exact (sums may be reassociated).
+Fix and its safety: all nodes before the last of these nodes on the CPU, or all after the first. ``tune`` proposes
+    both if the first run on the provider shows such nodes; exact (sums may be reassociated).
 Example: ``--target webgpu --set 'node_placement=CPUExecutionProvider(/head/)'``
 References: ONNX Runtime 1.31, ``session.name_based_layer_assignment``.
 """

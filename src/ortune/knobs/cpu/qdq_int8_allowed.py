@@ -1,10 +1,10 @@
 """Whether signed 8-bit activations keep their type in quantized kernels.
 
-What it is: off, int8 activations of quantize-dequantize models are turned into uint8, which x86 kernels need; on,
-    they stay int8, which ARM kernels need.
+What it is: if off, int8 activations of QDQ models become uint8, which x86 kernels need; if on, they stay int8, which
+    ARM kernels need.
 Why it costs: the other type adds conversions or takes a slower path.
 Evidence: QLinear operators and conversions in the optimised graph.
-Fix and its safety: the one that is measured to be faster; numerics.
+Fix and its safety: the value that is measured to be faster; numerics.
 Example: ``--set qdq_int8=1``
 References: ``onnxruntime_session_options_config_keys.h``.
 """

@@ -1,7 +1,7 @@
 """How exactly fused 4-bit weights are multiplied.
 
 What it is: DequantizeLinear of 4-bit blocks and MatMul become MatMulNBits; level 4 quantizes the activations to int8,
-    1 computes in float32. Nodes that are MatMulNBits already carry a level of their own.
+    1 computes in float32. Existing MatMulNBits nodes have their own level.
 Why it costs: int8 products are several times faster than unpacking to float, and less exact.
 Evidence: ``accuracy_level`` of MatMulNBits in the optimised graph; latency.
 Fix and its safety: the lowest accuracy within the tolerance; numerics.

@@ -1,6 +1,6 @@
 """Whether leftover QuantizeLinear and DequantizeLinear pairs are removed after fusion.
 
-What it is: a Q followed by a DQ that no fusion took is dropped, with the rounding that it did.
+What it is: a QuantizeLinear followed by a DequantizeLinear that no fusion used is removed, with its rounding.
 Why it costs: each leftover pair is two passes over a tensor.
 Evidence: QuantizeLinear and DequantizeLinear in the optimised graph.
 Fix and its safety: on where the outputs stay within the tolerance; numerics.

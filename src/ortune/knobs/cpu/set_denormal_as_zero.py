@@ -1,10 +1,10 @@
-"""Whether floats too small to be normal count as zero.
+"""Whether denormal floats are treated as zero.
 
 What it is: flush-to-zero and denormals-are-zero for the pool threads and the thread that creates the session.
-Why it costs: many processors compute with denormal numbers in microcode, a hundred times slower; weights or
-    activations near zero are full of them.
-Evidence: a product of denormals in the calling thread is zero; latency with the real inputs.
-Fix and its safety: on where weights or activations hold denormals; numerics. The calling thread keeps the setting.
+Why it costs: many processors compute with denormal numbers in microcode, which is a hundred times slower; weights or
+    activations near zero often contain them.
+Evidence: a product of denormals in the calling thread is zero; latency with real inputs.
+Fix and its safety: on where weights or activations contain denormals; numerics. The calling thread keeps the setting.
 Example: ``--set denormal=1``
 References: microsoft/onnxruntime#6865, #7448, #5472.
 """

@@ -1,9 +1,9 @@
 """How long idle threads of the intra-op pool spin before they sleep, in microseconds.
 
-What it is: a bound in time instead of the default, which counts pauses and so lasts longer on slower processors.
-Why it costs: long spinning burns the CPU between calls; none at all makes every hand-over wake a thread.
+What it is: a limit in time; the default counts pause instructions, which take longer on slower processors.
+Why it costs: long spinning wastes CPU time between calls; without spinning, every hand-over has to wake a thread.
 Evidence: CPU time over wall time in an idle stretch after the runs; latency.
-Fix and its safety: a few hundred microseconds keep most of the latency and none of the idle load; exact.
+Fix and its safety: a few hundred microseconds keep most of the speed and avoid most of the idle load; exact.
 Example: ``--set spin_us=200``
 References: microsoft/onnxruntime#27916.
 """

@@ -1,8 +1,8 @@
-"""Whether cuDNN may take all the memory that its fastest algorithm wants.
+"""Whether cuDNN may use as much memory as its fastest algorithm needs.
 
-What it is: with 1 algorithms of any workspace are tried; with 0 those within 32 MB.
-Why it costs: a convolution without room for the fast algorithm falls back to a slower one; with room it holds
-    gigabytes on large inputs.
+What it is: with 1, algorithms with any workspace size are tried; with 0, only those that need at most 32 MB.
+Why it costs: a convolution without enough workspace for the fast algorithm falls back to a slower one; an unlimited
+    workspace can take gigabytes for large inputs.
 Evidence: latency, and the GPU's memory.
 Fix and its safety: 0 where the GPU is shared and memory counts; numerics, since another algorithm may run.
 Example: ``--target cuda --set cuda_conv_max_workspace=0``

@@ -1,8 +1,8 @@
 """Whether copies run in the stream of the kernels.
 
-What it is: with 0 copies to and from the GPU have a stream of their own.
-Why it costs: copies in the same stream wait for kernels; in another they can overlap them, but results have been
-    wrong where synchronisation lacked.
+What it is: with 0, copies to and from the GPU have their own stream.
+Why it costs: copies in the same stream wait for kernels. In another stream they can overlap with kernels, but missing
+    synchronisation has caused wrong results.
 Evidence: latency of models with copies between devices.
 Fix and its safety: leave it at 1, as ONNX Runtime advises; behaviour.
 Example: ``--target cuda --set cuda_copy_in_default_stream=0``

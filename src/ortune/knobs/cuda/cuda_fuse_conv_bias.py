@@ -1,8 +1,9 @@
 """Whether cuDNN adds the bias, the sum and the activation inside a convolution.
 
-What it is: the convolution's graph in cuDNN takes what follows it, where cuDNN has an engine for that.
-Why it costs: each of them apart reads and writes the whole output once more.
-Evidence: latency. onnxruntime 1.31.1 with cuDNN 9 on an H100 computed NaN with it, and was slower: outputs decide.
+What it is: the convolution's graph in cuDNN includes the following operators, if cuDNN has an engine for them.
+Why it costs: each separate operator reads and writes the whole output once more.
+Evidence: latency. onnxruntime 1.31.1 with cuDNN 9 on an H100 computed NaN with this setting and was slower, so check
+    the outputs.
 Fix and its safety: on where outputs stay right and it is measured to be faster; numerics.
 Example: ``--target cuda --set cuda_fuse_conv_bias=1``
 References: ONNX Runtime documentation, "CUDA Execution Provider", ``fuse_conv_bias``.

@@ -1,6 +1,6 @@
 """The most memory that the GPU's arena may hold, in bytes.
 
-What it is: an allocation beyond it fails the run. Weights and activations count, cuDNN's workspaces too.
+What it is: an allocation beyond it fails the run. Weights, activations and cuDNN's workspaces count.
 Why it costs: without a limit one session can take what others on the GPU need.
 Evidence: the GPU's memory, and runs that end out of memory.
 Fix and its safety: a limit above the measured peak where several programs share a GPU; behaviour.

@@ -1,10 +1,11 @@
 """Whether float32 products may be computed in TF32.
 
-What it is: tensor cores of Ampere and later multiply float32 with ten bits of mantissa; ONNX Runtime lets them.
-Why it costs: full float32 takes three to four times as long on convolutions and products; TF32 has an error of
-    about 1e-3.
+What it is: tensor cores of Ampere and later GPUs can multiply float32 numbers with ten bits of mantissa. ONNX Runtime
+    allows this by default.
+Why it costs: full float32 takes three to four times as long on convolutions and products; TF32 has an error of about
+    1e-3.
 Evidence: latency, and the outputs' distance from the CPU's.
-Fix and its safety: off where outputs must be float32's; on is the default. Numerics.
+Fix and its safety: off where float32 accuracy is required; numerics.
 Example: ``--target cuda --set cuda_tf32=0``
 References: ONNX Runtime documentation, "CUDA Execution Provider", ``use_tf32``.
 """

@@ -1,7 +1,7 @@
-"""Whether matrix products use the variant that was timed fastest.
+"""Whether matrix products use the variant that was measured to be fastest.
 
-What it is: operators with several implementations run the one that tuning found; with ``cuda_tunable_op_tuning``
-    the session times them itself.
+What it is: operators with several implementations run the one that tuning found; with ``cuda_tunable_op_tuning`` the
+    session times them itself.
 Why it costs: the usual choice follows rules, which miss some sizes; timing takes seconds in the first runs.
 Evidence: latency, and time of the first run.
 Fix and its safety: on, with tuning, where it is measured to be faster; numerics.

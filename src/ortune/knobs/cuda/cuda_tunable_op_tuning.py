@@ -1,9 +1,9 @@
 """Whether the session times the variants of its operators itself.
 
 What it is: the first run of each size tries every variant of a tunable operator and keeps the fastest.
-Why it costs: the search takes seconds; without it tunable operators have nothing to choose by.
+Why it costs: the search takes seconds; without it, tunable operators have no times to choose by.
 Evidence: time of the first run, and latency.
-Fix and its safety: on together with ``cuda_tunable_op``, where the first run may take long; numerics.
+Fix and its safety: on together with ``cuda_tunable_op``, where a slow first run is acceptable; numerics.
 Example: ``--target cuda --set cuda_tunable_op=1 --set cuda_tunable_op_tuning=1``
 References: ONNX Runtime documentation, "CUDA Execution Provider", ``tunable_op_tuning_enable``.
 """

@@ -1,7 +1,7 @@
 """Whether all threads that call a session share one stream.
 
-What it is: by default each run has a stream; with 1 the provider has one for all.
-Why it costs: runs in one stream wait for each other; several streams compete for the GPU and hold memory each.
+What it is: by default each run has its own stream; with 1, all runs share one.
+Why it costs: runs in one stream wait for each other; several streams compete for the GPU, and each holds memory.
 Evidence: throughput with several callers, and the GPU's memory.
 Fix and its safety: the value that is measured to be better with as many callers as in production; behaviour.
 Example: ``--target cuda --callers 4 --set cuda_unified_stream=1``

@@ -1,7 +1,7 @@
 """Which GPU runs the session.
 
 What it is: the number that DXGI gives the adapter, from 0 on.
-Why it costs: GPUs of one machine differ in speed; adapter 0 is the one of the main display.
+Why it costs: GPUs of one machine differ in speed; adapter 0 drives the main display.
 Evidence: a number without a device ends the session.
 Fix and its safety: the number of the faster GPU; exact.
 Example: ``--target directml --set dml_device=1``

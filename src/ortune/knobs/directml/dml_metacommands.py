@@ -1,7 +1,7 @@
-"""Whether DirectML uses kernels from the maker of the GPU.
+"""Whether DirectML uses kernels from the GPU's vendor.
 
 What it is: metacommands are kernels in the driver; without them DirectML's own shaders run.
-Why it costs: drivers' kernels are usually faster, and some have computed wrong results.
+Why it costs: driver kernels are usually faster, but some have computed wrong results.
 Evidence: latency, and the outputs' distance from the CPU's.
 Fix and its safety: off only where outputs are wrong; numerics.
 Example: ``--target directml --set dml_metacommands=0``

@@ -1,4 +1,4 @@
-"""How many threads OpenMP starts, in builds that use it.
+"""How many threads OpenMP starts, in builds that use OpenMP.
 
 What it is: the variable ``OMP_NUM_THREADS``, which builds with OpenMP (up to 1.7) and oneDNN read when they start.
 Why it costs: more threads than cores wait for each other at the end of every operator.

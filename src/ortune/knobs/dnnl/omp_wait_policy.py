@@ -1,7 +1,7 @@
 """Whether idle threads of OpenMP spin or sleep.
 
 What it is: the variable ``OMP_WAIT_POLICY``: active spins, passive sleeps.
-Why it costs: waking up takes tens of microseconds at each operator; spinning takes cores from others.
+Why it costs: waking up takes tens of microseconds at each operator; spinning takes cores from other programs.
 Evidence: latency, and CPU time. Builds without OpenMP ignore it.
 Fix and its safety: active where the cores are free, passive where they are shared; behaviour.
 Example: ``--set omp_wait_policy=passive``

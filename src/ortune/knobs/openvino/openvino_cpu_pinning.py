@@ -1,9 +1,10 @@
-"""Whether OpenVINO ties its threads to cores.
+"""Whether OpenVINO pins its threads to cores.
 
-What it is: each thread stays on a core, or goes where the system sends it.
-Why it costs: a thread that moves loses its caches; one that is tied waits when another program has its core.
+What it is: each thread stays on one core, or the system may move it.
+Why it costs: a thread that moves loses its caches; a pinned thread waits if another program uses its core.
 Evidence: latency and its spread. OpenVINO does not return the value.
-Fix and its safety: the value that is measured to be faster; behaviour, since neighbours on the machine notice.
+Fix and its safety: the value that is measured to be faster; behaviour, since other programs on the machine are
+    affected.
 Example: ``--target openvino --set openvino_cpu_pinning=0``
 References: OpenVINO, ``ENABLE_CPU_PINNING``, given as ``load_config``.
 """

@@ -1,8 +1,8 @@
 """Which device OpenVINO runs its part of the graph on.
 
-What it is: the processor, an Intel GPU or NPU, or OpenVINO's own choice among them.
-Why it costs: a GPU has more arithmetic and each call copies to it; the processor has neither.
-Evidence: latency. A device that is not there ends the session's provider, which counts as a failure.
+What it is: the CPU, an Intel GPU or NPU, or OpenVINO's own choice among them.
+Why it costs: a GPU computes faster, but each call copies inputs and outputs; the CPU needs no copies.
+Evidence: latency. If the device does not exist, the session has no OpenVINO provider, and the trial fails.
 Fix and its safety: the device that is measured to be fastest; numerics, since GPU and NPU compute in float16.
 Example: ``--target openvino --set openvino_device=gpu``
 References: OpenVINO execution provider, ``device_type``.

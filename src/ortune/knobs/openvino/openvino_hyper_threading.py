@@ -1,6 +1,6 @@
 """Whether OpenVINO uses both hardware threads of a core.
 
-What it is: whether its threads may be as many as the hardware's, or as the cores.
+What it is: one thread per hardware thread, or one per core.
 Why it costs: two threads on a core share its arithmetic, and help only where one waits for memory.
 Evidence: latency. OpenVINO does not return the value.
 Fix and its safety: the value that is measured to be faster; exact.

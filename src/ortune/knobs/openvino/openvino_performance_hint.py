@@ -1,7 +1,7 @@
-"""What OpenVINO's plugin is set up for.
+"""What OpenVINO's plugin optimises for.
 
-What it is: a set of values for streams and threads that OpenVINO chooses for an aim.
-Why it costs: what is good for one caller leaves cores idle when there are many.
+What it is: OpenVINO chooses the numbers of streams and threads for this aim.
+Why it costs: settings that suit one caller leave cores idle if there are many callers.
 Evidence: latency and throughput by hint. OpenVINO does not return the value.
 Fix and its safety: throughput where many callers share the session; exact.
 Example: ``--target openvino --callers 4 --set openvino_performance_hint=throughput``

@@ -1,9 +1,9 @@
-"""The number format in which OpenVINO computes float32 models on the processor.
+"""The number format in which OpenVINO computes float32 models on the CPU.
 
-What it is: a hint that lets it use bfloat16 or float16 where the processor has instructions for them. Without the
-    hint, OpenVINO computes in bfloat16 on processors with AMX or AVX-512 BF16, and in float32 on others.
-Why it costs: half the bytes and at least twice the products an instruction; where there are no such instructions,
-    the hint changes nothing.
+What it is: a hint that allows bfloat16 or float16 if the CPU has instructions for them. Without the hint, OpenVINO
+    computes in bfloat16 on CPUs with AMX or AVX-512 BF16, and in float32 on others.
+Why it costs: both types have half the bytes and at least twice the multiplications per instruction. Without such
+    instructions the hint changes nothing.
 Evidence: latency, and outputs that differ more than by reassociation. OpenVINO does not return the value.
 Fix and its safety: f32 keeps the outputs equal to the CPU's (exact). bfloat16 where they stay within the tolerance
     (numerics).

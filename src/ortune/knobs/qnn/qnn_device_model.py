@@ -1,9 +1,9 @@
 """Which of Qualcomm's chips the graph is compiled for.
 
-What it is: QNN's number of the chip (60 is the Snapdragon X Elite); 0 is the chip that runs it.
-Why it costs: without a number a host that is no such chip compiles for an old generation, which lacks float16 and
+What it is: QNN's number of the chip (60 is the Snapdragon X Elite); 0 is the chip of the machine that compiles.
+Why it costs: without a number, a host without such a chip compiles for an old generation, which lacks float16 and
     bfloat16.
-Evidence: nodes that are refused, and load time on the device.
+Evidence: rejected nodes, and load time on the device.
 Fix and its safety: the number of the device where graphs are compiled on another machine; numerics, since kernels
     differ.
 Example: ``--target qnn --set qnn_device_model=60``

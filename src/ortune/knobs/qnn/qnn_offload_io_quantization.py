@@ -2,8 +2,8 @@
 
 What it is: QuantizeLinear at the graph's inputs and DequantizeLinear at its outputs run on the CPU (1) or on the NPU
     (0).
-Why it costs: on the NPU they are two more float nodes, for which full-size float tensors are copied; on the CPU they
-    take time there.
+Why it costs: on the NPU, full-size float tensors are copied for these two float nodes; on the CPU, they take CPU
+    time.
 Evidence: placement of the first and the last nodes, copies, latency.
 Fix and its safety: the value that is measured to be faster; exact.
 Example: ``--target qnn --set qnn_offload_io_quantization=0``

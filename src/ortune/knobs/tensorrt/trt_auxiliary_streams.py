@@ -1,12 +1,12 @@
 """How many streams an engine may use in addition to its own.
 
-What it is: branches that do not depend on each other run at once; -1 lets TensorRT choose, 0 is none.
-Why it costs: more streams take memory and synchronisation; fewer leave branches waiting.
+What it is: independent branches run concurrently; -1 lets TensorRT choose, 0 means none.
+Why it costs: more streams need more memory and synchronisation; with fewer, branches wait.
 Evidence: latency of models with branches, and the GPU's memory.
 Fix and its safety: 0 if memory matters, otherwise the value that was measured to be faster; exact.
 Example: ``--target tensorrt --set trt_auxiliary_streams=0``
-References: ONNX Runtime documentation, "TensorRT Execution Provider", ``trt_auxiliary_streams``.
-    Not run on this system.
+References: ONNX Runtime documentation, "TensorRT Execution Provider", ``trt_auxiliary_streams``. Not run on this
+    system.
 """
 
 from ortune.knobs.knob import SELDOM, Knob

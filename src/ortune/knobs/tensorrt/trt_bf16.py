@@ -1,7 +1,7 @@
 """Whether TensorRT may compute in bfloat16.
 
-What it is: the builder times bfloat16 kernels too: the range of float32 with fewer digits than float16.
-Why it costs: models that overflow in float16 keep their range.
+What it is: the builder also times bfloat16 kernels, which have the range of float32 and fewer digits than float16.
+Why it costs: models that overflow in float16 do not overflow in bfloat16.
 Evidence: latency, and the outputs' distance from the CPU's.
 Fix and its safety: on where float16 overflows; numerics.
 Example: ``--target tensorrt --set trt_bf16=1``

@@ -1,12 +1,12 @@
 """How long TensorRT searches for fast kernels.
 
 What it is: 0 builds fastest, 3 is the default, 5 tries most.
-Why it costs: a deeper search can find faster kernels and takes many times as long to build.
+Why it costs: a deeper search can find faster kernels, but building takes many times as long.
 Evidence: latency, and load time.
-Fix and its safety: 5 where engines are kept, 2 where each start builds one; numerics.
+Fix and its safety: 5 where engines are cached, 2 where each start builds one; numerics.
 Example: ``--target tensorrt --set trt_builder_level=5``
-References: ONNX Runtime documentation, "TensorRT Execution Provider", ``trt_builder_optimization_level``.
-    Not run on this system.
+References: ONNX Runtime documentation, "TensorRT Execution Provider", ``trt_builder_optimization_level``. Not run on
+    this system.
 """
 
 from ortune.knobs.knob import SELDOM, Knob

@@ -1,12 +1,12 @@
 """Whether engines of one session share their scratch memory.
 
-What it is: engines that never run at once use one block.
-Why it costs: a model in many parts holds the scratch memory of each.
+What it is: engines that never run at the same time share one block.
+Why it costs: otherwise, a model in many parts holds scratch memory for each part.
 Evidence: the GPU's memory.
 Fix and its safety: on where a model falls into several parts; exact.
 Example: ``--target tensorrt --set trt_context_memory_sharing=1``
-References: ONNX Runtime documentation, "TensorRT Execution Provider", ``trt_context_memory_sharing_enable``.
-    Not run on this system.
+References: ONNX Runtime documentation, "TensorRT Execution Provider", ``trt_context_memory_sharing_enable``. Not run
+    on this system.
 """
 
 from ortune.knobs.knob import Knob

@@ -2,7 +2,7 @@
 
 What it is: layers between QuantizeLinear and DequantizeLinear run in integers; a model without these needs a
     calibration table.
-Why it costs: without it the quantized part runs in floating point, with the conversions on top.
+Why it costs: without this setting, the quantized part runs in floating point, and the conversions cost extra time.
 Evidence: latency of a quantized model, and its outputs.
 Fix and its safety: on for a quantized model; numerics.
 Example: ``--target tensorrt --set trt_int8=1``

@@ -1,13 +1,13 @@
-"""The fewest nodes that TensorRT takes as a part.
+"""The fewest nodes that TensorRT runs as one part.
 
 What it is: smaller parts stay with CUDA or the CPU.
-Why it costs: each part is an engine with borders that cost copies and synchronisation; a part of two nodes seldom
-    pays.
+Why it costs: each part is an engine with borders that cost copies and synchronisation; a part of two nodes is rarely
+    faster.
 Evidence: number of parts, and latency.
 Fix and its safety: larger where a model falls into many parts; numerics.
 Example: ``--target tensorrt --set trt_min_subgraph=5``
-References: ONNX Runtime documentation, "TensorRT Execution Provider", ``trt_min_subgraph_size``.
-    Not run on this system.
+References: ONNX Runtime documentation, "TensorRT Execution Provider", ``trt_min_subgraph_size``. Not run on this
+    system.
 """
 
 from ortune.knobs.knob import SELDOM, Knob

@@ -1,13 +1,13 @@
 """The largest shapes that TensorRT's engines are built for.
 
 What it is: input names with their largest sizes; all three of min, opt and max are given together.
-Why it costs: without them an input of a new size builds the engine again, in seconds to minutes.
+Why it costs: without them, an input of a new size builds the engine again, which takes seconds to minutes.
 Evidence: runs that take as long as loading.
-Fix and its safety: the shapes that the program really sends; numerics, since kernels are chosen for the usual one.
+Fix and its safety: the shapes that the program really sends; numerics, since kernels are chosen for the usual shape.
 Example: ``--target tensorrt --set trt_profile_min=x:1x3x224x224 --set trt_profile_opt=x:4x3x224x224 --set
     trt_profile_max=x:8x3x224x224``
-References: ONNX Runtime documentation, "TensorRT Execution Provider", ``trt_profile_max_shapes``.
-    Not run on this system.
+References: ONNX Runtime documentation, "TensorRT Execution Provider", ``trt_profile_max_shapes``. Not run on this
+    system.
 """
 
 from ortune.knobs.knob import Knob

@@ -1,11 +1,12 @@
 """Whether TensorRT uses sparse tensor cores.
 
-What it is: weights with two zeros in every four run with twice the arithmetic.
-Why it costs: weights that were pruned so gain nothing without it.
-Evidence: latency of a model that was pruned two of four.
+What it is: weights with two zeros in every four values run at twice the rate.
+Why it costs: without it, weights that were pruned this way gain nothing.
+Evidence: latency of a model with 2:4 sparsity.
 Fix and its safety: on for such models; numerics.
 Example: ``--target tensorrt --set trt_sparsity=1``
-References: ONNX Runtime documentation, "TensorRT Execution Provider", ``trt_sparsity_enable``. Not run on this system.
+References: ONNX Runtime documentation, "TensorRT Execution Provider", ``trt_sparsity_enable``. Not run on this
+    system.
 """
 
 from ortune.knobs.knob import Knob

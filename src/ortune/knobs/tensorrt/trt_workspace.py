@@ -1,12 +1,12 @@
-"""The most memory that TensorRT may use for scratch, in bytes.
+"""The most scratch memory that TensorRT may use, in bytes.
 
 What it is: kernels that need more are not tried; 0 is no limit.
-Why it costs: too little leaves the fastest kernels out.
+Why it costs: too little memory excludes the fastest kernels.
 Evidence: latency, and the GPU's memory.
 Fix and its safety: a limit where the GPU is shared; numerics.
 Example: ``--target tensorrt --set trt_workspace=1073741824``
-References: ONNX Runtime documentation, "TensorRT Execution Provider", ``trt_max_workspace_size``.
-    Not run on this system.
+References: ONNX Runtime documentation, "TensorRT Execution Provider", ``trt_max_workspace_size``. Not run on this
+    system.
 """
 
 from ortune.knobs.knob import Knob

@@ -1,9 +1,9 @@
 """How many bytes of weights stay on the GPU.
 
-What it is: weights beyond the budget are copied from the host in each run; 0 keeps all on the GPU.
-Why it costs: copies in each run, in return for a model that fits a small GPU.
+What it is: weights beyond the limit are copied from the host in each run; 0 keeps all weights on the GPU.
+Why it costs: weights are copied in each run, but the model fits on a small GPU.
 Evidence: latency, and the GPU's memory.
-Fix and its safety: a budget only where the model does not fit; exact.
+Fix and its safety: a limit only if the model does not fit; exact.
 Example: ``--target tensorrt-rtx --set rtx_weight_streaming=1073741824``
 References: onnxruntime-ep-nv-tensorrt-rtx 0.5.0, ``nv_weight_streaming_budget``. Not run on this system.
 """

@@ -1,7 +1,7 @@
-"""The most memory that the builder may use for scratch, in bytes.
+"""The most scratch memory that the builder may use, in bytes.
 
 What it is: kernels that need more are not tried; 0 leaves the choice to TensorRT.
-Why it costs: too little leaves the fastest kernels out.
+Why it costs: too little memory excludes the fastest kernels.
 Evidence: latency, and the GPU's memory.
 Fix and its safety: a limit where the GPU is shared; numerics.
 Example: ``--target tensorrt-rtx --set rtx_workspace=1073741824``

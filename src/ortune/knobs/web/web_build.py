@@ -3,12 +3,12 @@
 What it is: the package has several: jsep (the default import: WebGPU and WebNN by JavaScript), asyncify
     (onnxruntime-web/webgpu) and jspi (onnxruntime-web/jspi), both with ONNX Runtime's own WebGPU provider, wasm (CPU
     only) and webgl.
-Why it costs: the file of WebAssembly is downloaded and compiled before the first run: 14 MB for wasm, 17 for jspi, 27
-    for asyncify, 28 for jsep (1.30). The same kernels of the CPU are up to a fifth slower in the larger ones, and
-    jsep is deprecated since 1.29.
+Why it costs: the WebAssembly file is downloaded and compiled before the first run: 14 MB for wasm, 17 MB for jspi, 27
+    MB for asyncify, 28 MB for jsep (1.30). The same CPU kernels are up to 20 % slower in the larger builds, and jsep
+    is deprecated since 1.29.
 Evidence: the names of the files that the page loads; time to the first result; latency.
-Fix and its safety: wasm where only the CPU is used, asyncify or jspi for WebGPU; exact. jspi needs a browser that has
-    WebAssembly's JavaScript promise integration.
+Fix and its safety: wasm where only the CPU is used, asyncify or jspi for WebGPU; exact. jspi needs a browser with
+    JavaScript Promise Integration (JSPI) for WebAssembly.
 Example: ``--target web-wasm --set web_build=wasm``
 References: onnxruntime-web, ``exports`` of its package.json; microsoft/onnxruntime#25666, #32578.
 """

@@ -1,11 +1,11 @@
-"""Nodes that WebGPU leaves to the CPU.
+"""Nodes that run on the CPU instead of WebGPU.
 
 What it is: names of nodes, separated by semicolons, that run in WebAssembly although the GPU has a kernel for them.
-    Only the native builds (asyncify, jspi) read it.
-Why it costs: a copy there and back, in which the GPU waits; that pays where a node between shape arithmetic would go
-    to the GPU for a few numbers.
+    Only the native builds (asyncify, jspi) read this setting.
+Why it costs: values are copied to the CPU and back while the GPU waits. This is still faster if a node among shape
+    computations would go to the GPU for only a few numbers.
 Evidence: copies in the optimised graph; latency.
-Fix and its safety: the nodes where it is measured to pay; exact.
+Fix and its safety: the nodes that are measured to be faster on the CPU; exact.
 Example: ``--target web-webgpu --set web_force_cpu_nodes=/head/Gather``
 References: onnxruntime-common, ``forceCpuNodeNames``; microsoft/onnxruntime#23154.
 """

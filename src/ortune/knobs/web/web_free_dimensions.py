@@ -1,11 +1,11 @@
 """Sizes of symbolic dimensions, set when the session is created.
 
 What it is: ``batch=1;seq=128`` makes these dimensions numbers, by the name that the model gives them.
-Why it costs: with dynamic dimensions shape arithmetic stays in the graph, memory is not planned ahead, WebNN leaves
-    nodes to the CPU, and WebGPU cannot capture the graph.
+Why it costs: with dynamic dimensions, shape computations stay in the graph, memory is not planned ahead, WebNN leaves
+    nodes on the CPU, and WebGPU cannot capture the graph.
 Evidence: shape operators in the optimised graph; nodes that WebNN leaves out.
-Fix and its safety: the sizes that are used; behaviour: the session refuses all others. A name that the model does not
-    have is ignored without a word.
+Fix and its safety: the sizes that are used; behaviour: the session rejects all other sizes. A name that the model
+    does not have is silently ignored.
 Example: ``--target web-webnn --set web_free_dimensions=batch=1``
 References: onnxruntime-common, ``freeDimensionOverrides``; microsoft/onnxruntime#16707, #17488.
 """

@@ -1,10 +1,11 @@
-"""How far onnxruntime-web optimises the graph when it makes a session.
+"""How far onnxruntime-web optimises the graph when it creates a session.
 
 What it is: disabled, basic (constants folded, batch normalisation into convolutions), extended (fusions for a
     provider's kernels), layout or all.
-Why it costs: optimising takes time at each start; what is not fused runs node by node.
-Evidence: time to make the session; latency.
-Fix and its safety: all, unless the file is optimised already or starting counts most; exact (sums are reassociated).
+Why it costs: optimising takes time at each start; unfused nodes run one by one.
+Evidence: session creation time; latency.
+Fix and its safety: all, unless the file is already optimised or the start time matters most; exact (sums are
+    reassociated).
 Example: ``--target web-wasm --set web_level=basic``
 References: onnxruntime-common, ``graphOptimizationLevel``.
 """

@@ -1,10 +1,10 @@
 """Whether WebGPU has kernels for 64-bit integers.
 
-What it is: a few operators (Cast, Range, Unsqueeze, Expand, Equal, Sub, Where, ReduceSum) also take int64 on the GPU,
-    of which the kernels compute the lower half. Only the native builds (asyncify, jspi) have them.
-Why it costs: else these nodes run on the CPU, with a copy there and back for each.
-Evidence: where such nodes are placed.
-Fix and its safety: on where numbers fit 32 bits; numerics: larger ones are cut off without a word. The rewrite
+What it is: a few operators (Cast, Range, Unsqueeze, Expand, Equal, Sub, Where, ReduceSum) also accept int64 on the
+    GPU; their kernels compute only the lower 32 bits. Only the native builds (asyncify, jspi) have them.
+Why it costs: otherwise these nodes run on the CPU, with copies to the CPU and back for each.
+Evidence: placement of such nodes.
+Fix and its safety: on where numbers fit into 32 bits; numerics: larger numbers are silently truncated. The rewrite
     int64-to-int32 proves that they fit.
 Example: ``--target web-webgpu --set web_int64=1``
 References: ONNX Runtime, ``ep.webgpuexecutionprovider.enableInt64``; microsoft/onnxruntime#29756, #29273.

@@ -1,9 +1,9 @@
 """Whether onnxruntime-web keeps the memory of a run for the next one.
 
-What it is: memory of WebAssembly is taken in large regions and handed out again from there.
-Why it costs: WebAssembly's memory never shrinks, so what the arena holds is the page's for good; without it each run
+What it is: WebAssembly memory is allocated in large regions, which are reused.
+Why it costs: WebAssembly memory never shrinks, so the page keeps what the arena holds; without an arena, each run
     allocates again.
-Evidence: latency; the size of the memory, which is 4 GiB at most.
+Evidence: latency; the size of WebAssembly memory (at most 4 GiB).
 Fix and its safety: on if it was measured to be faster; exact. The default is on in native builds and off here.
 Example: ``--target web-wasm --set web_mem_arena=1``
 References: onnxruntime-common, ``enableCpuMemArena``.

@@ -1,8 +1,9 @@
-"""Whether onnxruntime-web plans the memory of a run from the runs before it.
+"""Whether onnxruntime-web plans the memory of a run from earlier runs.
 
-What it is: for sizes that it has seen it takes one block for all tensors of a run.
-Why it costs: the plan takes memory; without it each tensor is allocated by itself. With WebGPU it is always off.
-Evidence: latency; the size of the memory.
+What it is: for sizes that were used before, one block is allocated for all tensors of a run.
+Why it costs: the plan takes memory; without a plan, each tensor is allocated separately. With WebGPU it is always
+    off.
+Evidence: latency; the size of WebAssembly memory.
 Fix and its safety: the value that is measured to be better; exact.
 Example: ``--target web-wasm --set web_mem_pattern=1``
 References: onnxruntime-common, ``enableMemPattern``.

@@ -1,11 +1,11 @@
-"""Which GPU the page asks the browser for.
+"""Which GPU the page requests from the browser.
 
-What it is: high-performance or low-power, for machines with two GPUs; the browser may do otherwise.
-    Only jsep asks so: the native builds (asyncify, jspi) ask for such a GPU and then use another (1.30).
-Why it costs: the one in the processor is several times slower than a discrete card, which needs more power and time to
-    wake up.
+What it is: high-performance or low-power, for machines with two GPUs; the browser may ignore it. It works only with
+    jsep: the native builds (asyncify, jspi) request such a GPU and then use another (1.30).
+Why it costs: the integrated GPU is several times slower than a discrete one, which needs more power and time to wake
+    up.
 Evidence: the adapter's vendor and architecture; latency.
-Fix and its safety: high-performance where speed counts; behaviour, since the battery pays.
+Fix and its safety: high-performance where speed matters; behaviour, since it uses more power.
 Example: ``--target web-webgpu --set web_power_preference=high-performance``
 References: onnxruntime-web, ``env.webgpu.powerPreference``; microsoft/onnxruntime#17167.
 """

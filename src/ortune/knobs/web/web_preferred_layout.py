@@ -1,7 +1,8 @@
-"""The layout in which WebGPU runs convolutions and what is like them.
+"""The layout in which WebGPU runs convolutions and similar operators.
 
-What it is: NHWC puts the channels last, NCHW leaves the graph as most exporters write it.
-Why it costs: Transposes come in where the layout changes; and each layout has its own kernels, including fused ones.
+What it is: NHWC puts channels last; NCHW keeps the layout that most exporters write.
+Why it costs: Transpose nodes are added where the layout changes, and each layout has its own kernels, including fused
+    ones.
 Evidence: Transpose and FusedConv in the optimised graph; latency.
 Fix and its safety: the layout that is measured to be faster; exact (sums are reassociated).
 Example: ``--target web-webgpu --set web_layout=NCHW``

@@ -1,10 +1,9 @@
 """Whether onnxruntime-web leaves weights as they are instead of packing them for its kernels.
 
-What it is: when the session is made MatMul, Gemm and others copy their weights into the layout that their kernel
-    reads.
-Why it costs: packing takes time and holds the weights twice for a while, of 4 GiB at most; without it every run packs
-    again.
-Evidence: time to make the session, memory and latency.
+What it is: at session creation MatMul, Gemm and others copy their weights into the layout that their kernel reads.
+Why it costs: packing takes time and temporarily holds the weights twice, of at most 4 GiB; without it, every run
+    packs them again.
+Evidence: session creation time, memory and latency.
 Fix and its safety: on where start or memory counts more than the runs; exact.
 Example: ``--target web-wasm --set web_prepacking_off=1``
 References: ONNX Runtime, ``session.disable_prepacking``.

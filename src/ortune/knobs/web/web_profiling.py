@@ -1,10 +1,10 @@
 """Whether JSEP reports the time of each kernel on the GPU.
 
 What it is: ``env.webgpu.profiling``: a record, or a line on the console, for every kernel of every run.
-Why it costs: each kernel is timed and read back, so kernels do not overlap. The native builds (asyncify, jspi) read
-    nothing of it: there ``enableProfiling`` of the session shows the kernels.
+Why it costs: each kernel is timed and read back, so kernels do not overlap. The native builds (asyncify, jspi) ignore
+    this setting: use the session option ``enableProfiling`` there.
 Evidence: lines that begin with "[profiling]" on the console.
-Fix and its safety: off but for a profile; exact.
+Fix and its safety: off, except for a profile; exact.
 Example: ``--target web-webgpu --set web_profiling=off``
 References: onnxruntime-common, ``env.webgpu.profiling``.
 """

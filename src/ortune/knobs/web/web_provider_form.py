@@ -2,10 +2,10 @@
 
 What it is: ``executionProviders`` takes a name, ``'webgpu'``, or an object, ``{ name: 'webgpu' }``, which may hold
     options.
-Why it costs: nothing in time. With the native builds of 1.30, a session with graph capture and the provider as a
-    string fails when it runs, or always returns the outputs of its first run.
+Why it costs: no time. With the native builds of 1.30, a session with graph capture and the provider as a string fails
+    when it runs, or always returns the outputs of its first run.
 Evidence: outputs that do not follow the inputs.
-Fix and its safety: object, always; exact.
+Fix and its safety: always object; exact.
 Example: ``--target web-webgpu --set web_provider_form=object``
 References: onnxruntime-common, ``ExecutionProviderConfig``.
 """

@@ -1,11 +1,11 @@
 """Whether onnxruntime-web runs in its own worker.
 
-What it is: loading and running leave the page's main thread, which goes on drawing and answering clicks.
-Why it costs: each input is handed over to the worker, each output back. A tensor's array is *moved*: whoever feeds
-    the same one again gets "An ArrayBuffer is detached".
-Evidence: the longest time for which the main thread is blocked; latency, which seldom gets better.
-Fix and its safety: on for models whose runs are longer than a frame (16 ms), if the program has no worker; behaviour:
-    create a new Tensor for each run.
+What it is: models are loaded and run in a worker, so the page's main thread can still draw and respond to clicks.
+Why it costs: inputs and outputs are transferred to and from the worker. A tensor's array is *moved*: feeding it again
+    fails with "An ArrayBuffer is detached".
+Evidence: the longest time for which the main thread is blocked; latency, which rarely improves.
+Fix and its safety: on for models whose runs take longer than a frame (16 ms), if the program has no worker of its
+    own; behaviour: create a new Tensor for each run.
 Example: ``--target web-wasm --objective main-thread --set web_proxy=1``
 References: onnxruntime-web, ``env.wasm.proxy``; microsoft/onnxruntime#15735.
 """

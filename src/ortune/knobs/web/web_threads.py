@@ -1,9 +1,9 @@
 """How many threads WebAssembly uses for a run.
 
-What it is: workers that share the page's memory, the calling one counted. Left out, it is half of the logical
-    processors, four at most.
-Why it costs: too few leave cores idle; more than there are fast cores wait for each other. Without cross-origin
-    isolation there is only one.
+What it is: workers that share the page's memory, including the calling thread. The default is half of the logical
+    processors, at most four.
+Why it costs: with too few threads, cores are idle; more threads than fast cores wait for each other. Without
+    cross-origin isolation there is only one.
 Evidence: latency by number of threads.
 Fix and its safety: the number that is measured to be fastest; exact.
 Example: ``--target web-wasm --set web_threads=2``

@@ -1,11 +1,11 @@
-"""How far ONNX Runtime checks its own use of WebGPU.
+"""How thoroughly ONNX Runtime checks its own use of WebGPU.
 
-What it is: disabled, wgpuOnly (what the browser checks anyway), basic or full. Only the native builds (asyncify, jspi)
-    read it.
-Why it costs: checks at each kernel; full is for finding faults.
+What it is: disabled, wgpuOnly (the browser's own checks), basic or full. Only the native builds (asyncify, jspi) read
+    this setting.
+Why it costs: each kernel is checked; full is for debugging.
 Evidence: latency of models of many small kernels.
-Fix and its safety: wgpuOnly if it was measured to be faster; behaviour: errors in kernels are then reported
-    less clearly.
+Fix and its safety: wgpuOnly if it was measured to be faster; behaviour: errors in kernels are then reported less
+    clearly.
 Example: ``--target web-webgpu --set web_validation_mode=wgpuonly``
 References: onnxruntime-common, ``validationMode``.
 """

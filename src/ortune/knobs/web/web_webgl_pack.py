@@ -1,8 +1,8 @@
-"""Whether WebGL keeps four values in each point of a texture.
+"""Whether WebGL stores four values in each texel.
 
-What it is: textures hold four numbers a point; packed, all four are used.
-Why it costs: unpacked, three quarters of what is read and written is empty; packing and unpacking are kernels of
-    their own.
+What it is: a texel has four channels; with packing, all four are used.
+Why it costs: without packing, three quarters of the data that is read and written is empty; packing and unpacking are
+    separate kernels.
 Evidence: latency.
 Fix and its safety: the value that is measured to be faster; exact.
 Example: ``--target web-webgl --set web_webgl_pack=1``

@@ -1,10 +1,10 @@
-"""Nodes that WebGPU leaves to the CPU.
+"""Nodes that run on the CPU instead of WebGPU.
 
-What it is: names of nodes, one a line, that run on the CPU although the GPU has a kernel for them.
-Why it costs: a copy there and back, in which the GPU waits; that pays where a node between shape computations would
-    go to the GPU for a few numbers.
+What it is: names of nodes, one per line, that run on the CPU although the GPU has a kernel for them.
+Why it costs: values are copied to the CPU and back while the GPU waits. This is still faster if a node among shape
+    computations would go to the GPU for only a few numbers.
 Evidence: placement of these nodes, copies; latency.
-Fix and its safety: the nodes where it is measured to pay; exact.
+Fix and its safety: the nodes that are measured to be faster on the CPU; exact.
 Example: ``--target webgpu --set webgpu_force_cpu_nodes=/head/Gather``. For several, put a line break between names
     (Enter within quotes in a shell): the provider takes no other separator, since a name may hold a comma.
 References: onnxruntime-ep-webgpu, ``forceCpuNodeNames``. microsoft/onnxruntime#23154

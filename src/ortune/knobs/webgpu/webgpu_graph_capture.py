@@ -1,8 +1,8 @@
 """Whether WebGPU records the kernels of the first run and replays them.
 
 What it is: the commands of the first run are kept, and each further run submits all of them at once.
-Why it costs: otherwise the host prepares and submits each kernel in every run; for a model of many small kernels that
-    is most of the time.
+Why it costs: otherwise the host prepares and submits each kernel in every run; in a model of many small kernels, this
+    takes most of the time.
 Evidence: latency of models of many small kernels. Session creation fails where a node stays on the CPU.
 Fix and its safety: on for models of fixed sizes whose nodes all run on the GPU; behaviour, since inputs and outputs
     must stay in buffers on the GPU with the same addresses, and one thread calls the session.

@@ -1,6 +1,6 @@
 """The layout in which WebGPU runs convolutions.
 
-What it is: NHWC puts the channels last, NCHW leaves the graph as most exporters write it.
+What it is: NHWC puts channels last; NCHW keeps the layout that most exporters write.
 Why it costs: Transpose nodes are added where the layout changes, and each layout has its own kernels.
 Evidence: Transpose and FusedConv in the optimised graph; latency.
 Fix and its safety: the layout that is measured to be faster; exact (sums are reassociated).

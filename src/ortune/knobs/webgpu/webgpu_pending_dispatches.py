@@ -1,7 +1,7 @@
 """How many kernels are recorded before they are submitted.
 
-What it is: the host records kernels and submits them together once there are so many.
-Why it costs: few leave the GPU idle less at the start of a run; many submit less often.
+What it is: the host records this many kernels before it submits them together.
+Why it costs: with few, the GPU starts earlier in a run; with many, there are fewer submissions.
 Evidence: latency of models of many small kernels.
 Fix and its safety: the number that is measured to be faster; exact.
 Example: ``--target webgpu --set webgpu_pending_dispatches=64``

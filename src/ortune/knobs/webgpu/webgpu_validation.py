@@ -1,7 +1,7 @@
-"""How far ONNX Runtime checks its own use of WebGPU.
+"""How thoroughly ONNX Runtime checks its own use of WebGPU.
 
 What it is: disabled, wgpuonly (Dawn's own checks), basic or full.
-Why it costs: checks at each kernel; full is for finding faults.
+Why it costs: each kernel is checked; full is for debugging.
 Evidence: latency of models of many small kernels.
 Fix and its safety: disabled where it is measured to be faster; behaviour: an error in a kernel is then reported less
     clearly.

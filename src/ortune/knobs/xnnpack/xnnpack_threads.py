@@ -3,7 +3,7 @@
 What it is: XNNPACK has its own thread pool, in addition to ONNX Runtime's.
 Why it costs: two pools compete for the cores: ONNX Runtime's threads spin while XNNPACK computes.
 Evidence: latency on the device, and threads counted at session creation.
-Fix and its safety: as many as there are fast cores, with ONNX Runtime's own pool at one thread that does not spin;
+Fix and its safety: the number of fast cores, with ONNX Runtime's own pool limited to one thread that does not spin;
     exact.
 Example: ``--target xnnpack --set xnnpack_threads=4 --set intra=1 --set spin=0``
 References: ONNX Runtime, ``intra_op_num_threads`` in xnnpack_execution_provider.h and .cc;
