@@ -356,7 +356,7 @@ def fastest_beyond(row: dict[str, Any]) -> str:
     if is_right(seen, kind):
         return ""
     far = max(seen["relative_l2"], seen["slice_l2"])
-    how = f"{100 * far:.0f} % away" if kind == "l2" else f"{kind} {seen['task']:.2f}"
+    how = f"error {100 * far:.0f} %" if kind == "l2" else f"{kind} {seen['task']:.2f}"
     return f"- {row['model']}: {label}, {1 / seen['ratio']:.2f}x, {how}"
 
 

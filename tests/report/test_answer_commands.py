@@ -7,7 +7,7 @@ import msgspec
 
 from ortune import rewrites
 from ortune.records import Case, Plan, ProviderSpec, RewriteSpec, Workload
-from ortune.report.answer_commands import change_line, compare_line, why_line
+from ortune.report.answer_commands import change_line, compare_line, why_line, workload_options
 
 WORK = Workload(cases=(Case(name="default", inputs=()),))
 
@@ -49,3 +49,17 @@ def test_a_comparison_of_rewrites_can_be_asked_again() -> None:
     model = msgspec.structs.replace(new.model, path="out/m.ortune/model.onnx")
     bundle = msgspec.structs.replace(new, label="m.ortune", model=model)
     assert compare_line(base, bundle, WORK, "") == [], "its file is rewritten already"
+
+
+def test_a_mix_of_sizes_is_written_as_a_user_would() -> None:
+    def written(**weights: float) -> str:
+        total = sum(weights.values())
+        cases = tuple(Case(name=f"n={size[1:]}", weight=w / total, inputs=()) for size, w in weights.items())
+        words = workload_options(Workload(cases=cases))
+        assert words is not None
+        return words[words.index("--dim") + 1]
+
+    assert written(_16=1, _256=1) == "n=16,256"
+    assert written(_16=2, _256=1) == "n=16:2,256:1"
+    assert written(_16=0.25, _64=0.25, _256=0.5) == "n=16:1,64:1,256:2"
+    assert written(_16=1, _256=2**0.5) == "n=16:0.414213562373,256:0.585786437627", "no whole parts"

@@ -198,9 +198,9 @@ def test_an_emulated_device_shows_no_time() -> None:
 def test_what_was_found_of_the_model_is_said_without_being_asked_for() -> None:
     growth = Finding(
         code="SHP008",
-        what="latency grows 11x where the inputs grow 4x",
+        what="latency grows 11x while the inputs grow 4x",
         where=("scores",),
         fix="split long inputs",
     )
     text = " ".join(golden.printed(words.document(document(findings=(growth,))), 100).split())
-    assert "SHP008 latency grows 11x where the inputs grow 4x -> split long inputs (scores)" in text
+    assert "SHP008 latency grows 11x while the inputs grow 4x -> split long inputs (scores)" in text

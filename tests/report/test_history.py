@@ -158,7 +158,7 @@ def test_each_session_has_its_own_answer_with_date_and_interval() -> None:
         "2026-01-01 10:20",
         "2026-01-03 10:20",
         "-10.0 % (-11.5 % to -8.3 %), faster",
-        "nothing better found",
+        "no better configuration found",
     ):
         assert part in text and part in page
     assert "11.0 ms [9.90 ms-12.1 ms]" in text

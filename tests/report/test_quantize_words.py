@@ -43,7 +43,7 @@ def test_a_model_that_was_seen_and_not_confirmed_has_one_budget_in_every_place()
     said = progress.explored(2, 2, left_ns=2e10, needed_ns=2e11, enough_s=270)
     result = answered(exploring=True)
     head = quantize_words.headline(result)
-    facts(head, "inconclusive", "float stays", "too small to confirm a model")
+    facts(head, "inconclusive", "keep the float model", "too small to confirm a model")
     assert "not compared" not in head
     envelope = Envelope(schema="ortune/quantize/1", ortune="0.1.0", status="ok", result=result)
     text = " ".join(golden.printed(quantize_words.document(envelope), 140).split())
@@ -77,7 +77,7 @@ def test_why_no_method_gave_a_model_is_told_once_for_each_reason() -> None:
     )  # fmt: skip
     envelope = Envelope(schema="ortune/quantize/1", ortune="0.1.0", status="ok", result=result)
     text = " ".join(golden.printed(quantize_words.document(envelope), 140).split())
-    assert f"static-int8, static-int8:range=7: {inside}" in text and "dynamic-int8: killed" in text
+    assert f"{inside} (static-int8, static-int8:range=7)" in text and "killed (dynamic-int8)" in text
     assert text.count("NOT FINAL") == 1
     assert inside not in quantize_words.headline(result)
 

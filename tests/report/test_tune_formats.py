@@ -126,19 +126,17 @@ def test_what_stands_out_in_the_file_is_the_cause_with_its_prize_and_its_command
     alone = confirmed(0.8, 0.7, 0.9, phase="race", verdict="inconclusive")
     finding = Finding(code="GRA002", what="102 weights are inputs", plan=mended, verified=alone)
     flat = " ".join(" ".join(answer(golden_tune.tuned(findings=(finding,)), 140)).split())
-    said = (
-        "102 weights are inputs -> initializers-out-of-inputs: alone -20.0 % (-30.0 % to -10.0 %) in the race"
-    )
+    said = "102 weights are inputs -> initializers-out-of-inputs: alone -20.0 % (-30.0 % to -10.0 %) in the search"
     assert f"{said}; not proposed" in flat
     assert "next: ortune compare model.onnx --seed 0 --b-rewrite initializers-out-of-inputs" in flat
     once = msgspec.structs.replace(finding, verified=msgspec.structs.replace(alone, n_blocks=1))
     told = " ".join(" ".join(answer(golden_tune.tuned(findings=(once,)), 140)).split())
-    facts(told, "-20.0 %", "one block of the race")
+    facts(told, "-20.0 %", "one block of the search")
     unmeasured = msgspec.structs.replace(finding, verified=None)
     told = " ".join(" ".join(answer(golden_tune.tuned(findings=(unmeasured,)), 140)).split())
     facts(told, "initializers-out-of-inputs", "not measured separately", "not proposed")
     shipped = golden_tune.tuned(findings=(finding,), winner=mended)
-    assert "in the race; part of the winner" in " ".join(" ".join(answer(shipped, 140)).split())
+    assert "in the search; part of the winner" in " ".join(" ".join(answer(shipped, 140)).split())
 
 
 def test_the_leader_that_is_not_shipped_has_its_column() -> None:

@@ -240,7 +240,7 @@ def test_race_figures_never_call_themselves_confirmed() -> None:
     text = tune_headline.headline(
         golden_tune.tuned(against_default=confirmed(0.9, 0.88, 0.92, phase="race")).result
     )
-    assert "exploratory, 16 race blocks" in text and "confirmed" not in text
+    assert "exploratory, 16 search blocks" in text and "confirmed" not in text
 
 
 @pytest.mark.parametrize(
@@ -319,7 +319,7 @@ def test_nothing_tested_is_never_keep_the_default(kind: str) -> None:
     ):
         assert claim not in text + page_text
     session = StoredSession(id="x", verb="tune", state="done", document=envelope)
-    assert "nothing better found" not in history.rows([session])[0]
+    assert "no better configuration found" not in history.rows([session])[0]
 
 
 @pytest.mark.parametrize(("share", "best"), [(0.83, False), (0.2, False), (None, False), (0.05, True)])

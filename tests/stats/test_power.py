@@ -13,9 +13,8 @@ sys.path.insert(0, str(ROOT / "benchmarks"))
 
 import power  # noqa: E402
 
-TOLD = (
-    (ROOT / "docs" / "results.md").read_text(encoding="utf-8").partition("## Statistical power")[2].partition("\n## ")[0]
-)
+RESULTS = (ROOT / "docs" / "results.md").read_text(encoding="utf-8")
+TOLD = RESULTS.partition("## Statistical power")[2].partition("\n## ")[0]
 
 
 @pytest.fixture(scope="module")

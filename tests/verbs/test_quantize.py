@@ -239,7 +239,7 @@ def test_invented_inputs_are_not_final(tmp_path: Path) -> None:
     model(tmp_path / "m.onnx")
     code, out, _ = quantize(tmp_path, "--budget", "60s", "--no-bundle")
     assert code == 0
-    assert out.splitlines()[0].startswith("NOT FINAL (synthetic inputs): ")
+    assert "NOT FINAL (synthetic inputs)" in " ".join(out.splitlines()[:3])
     assert "at least 59 real ones" in " ".join(out.split())
 
 

@@ -20,7 +20,7 @@ _WRITTEN = {
     "exported program": "export it again with dynamic_shapes: "
     "torch.export.export(model, (x,), dynamic_shapes=({0: torch.export.Dim('batch')},))",
     "SavedModel": "save it again with None in the signature: tf.TensorSpec((None, 224, 224, 3))",
-    "Keras model": "make it with None for that size: keras.Input((None, 64))",
+    "Keras model": "create it with None for that size: keras.Input((None, 64))",
     "TFLite file": "convert it again from a model whose signature has None there",
 }
 """How sources are written whose sizes are fixed with them, by their kind."""

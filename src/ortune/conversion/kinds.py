@@ -44,7 +44,7 @@ _INSTEAD = {
         "function that creates the model: module:function"
     ),
 }
-_BY_FUNCTION = "name the function that makes the model: ortune convert module:function"
+_BY_FUNCTION = "name the function that creates the model: ortune convert module:function"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

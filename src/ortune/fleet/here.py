@@ -38,7 +38,7 @@ def lacking_driver(cuda: int) -> str:
         return "no NVIDIA driver was found: libcuda.so.1 is missing"
     newest = ".".join(map(str, driver))
     return (
-        f"the NVIDIA driver supports CUDA {newest}, and CUDA {cuda} is needed" if driver < (cuda, 0) else ""
+        f"the NVIDIA driver supports CUDA {newest}, but CUDA {cuda} is needed" if driver < (cuda, 0) else ""
     )
 
 

@@ -204,7 +204,7 @@ def _numpy_clash(look: Answer) -> str:
     ort_release = tuple(int(part) for part in ort.split(".")[:2] if part.isdigit())
     if numpy.partition(".")[0] in ("", "0", "1") or not ort_release or ort_release >= (1, 19):
         return ""
-    return f"onnxruntime {ort} needs numpy 1 and numpy {numpy} is installed: pip install 'numpy<2'"
+    return f"onnxruntime {ort} needs numpy 1 but numpy {numpy} is installed: pip install 'numpy<2'"
 
 
 def _do(runtime: Runtime) -> str:

@@ -77,7 +77,7 @@ def _write(top: Path, commit: str, name: PurePosixPath, out: Path, where: str) -
             raise UsageError(
                 f"{name} is in that revision, but its content is missing locally",
                 where=where,
-                do=f"git cat-file blob {shlex.quote(blob)} > FILE fetches it, and take that file",
+                do=f"fetch it with git cat-file blob {shlex.quote(blob)} > FILE, and pass that file",
             )
         raise UsageError(
             f"{name} is not in that revision", where=where, do="run git fetch, or use another revision"

@@ -197,10 +197,10 @@ class _Translation:
         dense = onnx.TensorProto(name=name, dims=sparse.dims, data_type=sparse.values.data_type)
         if (payload_bytes(dense, self._where) or 0) > wire.MAX_PROTOBUF_BYTES:
             raise ModelError(
-                f"The sparse tensor {name!r} is of {'x'.join(map(str, dense.dims))}, more than 2 GiB once its zeros "
-                "are there.",
+                f"The sparse tensor {name!r} is of {'x'.join(map(str, dense.dims))}, more than 2 GiB once it "
+                "is dense.",
                 where=self._where,
-                do="Export the model again: ONNX Runtime makes sparse weights dense when it loads them.",
+                do="Export the model again: ONNX Runtime expands sparse weights when it loads them.",
             )
         kept = onnx.SparseTensorProto()
         kept.CopyFrom(sparse)

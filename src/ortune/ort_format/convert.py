@@ -108,9 +108,9 @@ def require_convertible(source: OpenModel) -> None:
     """
     if source.facts.format == "ort":
         raise ModelError(
-            "The model is in ORT format already, and its graph is finished.",
+            "The model is in ORT format already, and its graph cannot be changed.",
             where=str(source.path),
-            do="Convert the .onnx that it was made from.",
+            do="Convert the .onnx that it was converted from.",
         )
     size = source.facts.size_bytes + source.facts.external_bytes
     if size >= LARGEST_BYTES:

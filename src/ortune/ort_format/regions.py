@@ -97,7 +97,7 @@ def put_back(model: ir.Model, kept: Collection[int], optimised: ir.Model) -> ir.
         graph.sort()
     except ValueError as error:
         raise OrtuneError(
-            "Nodes fused outside of the provider's regions need each other's results.",
+            "Nodes that were fused outside the provider's regions depend on each other.",
             where="provider-aware file",
             do="Use the level basic for this provider.",
             code="not-aware",

@@ -5,8 +5,10 @@ A line is written only where it says all of that; a comparison of something else
 
 from __future__ import annotations
 
+import math
 import shlex
 from collections.abc import Sequence
+from fractions import Fraction
 from pathlib import Path
 
 import msgspec
@@ -28,6 +30,8 @@ _OBJECTIVES = {
     "throughput": "throughput",
 }
 _MOST_LINES = 1000
+_MOST_PARTS = 1000
+"""Weights of a mix are written as whole numbers up to so many parts of the whole."""
 _OF_TUNE = ("--budget", "--current", "--targets", "--data", "--worth", "--allow")
 """Options of a tuning that are none of a comparison, or another one's; each has a value."""
 
@@ -87,9 +91,7 @@ def _shapes(work: Workload) -> list[str] | None:
     named = [case.name.rpartition("=") for case in work.cases]
     if len({name for name, _, _ in named}) != 1 or any("," in name or not name for name, _, _ in named):
         return None
-    sizes = ",".join(
-        f"{size}:{case.weight:.12g}" for (_, _, size), case in zip(named, work.cases, strict=True)
-    )
+    sizes = _mix([size for _, _, size in named], [case.weight for case in work.cases])
     words = ["--dim", f"{named[0][0]}={sizes}"]
     for same in zip(*(case.inputs for case in work.cases), strict=True):
         if "(" in same[0].dtype:
@@ -97,6 +99,17 @@ def _shapes(work: Workload) -> list[str] | None:
         if len({choice.shape for choice in same}) == 1:
             words += ["--shape", _shape(same[0])]
     return words
+
+
+def _mix(sizes: Sequence[str], weights: Sequence[float]) -> str:
+    """As ``--dim`` takes it: "16,128" where weights are equal, "16:3,128:1" where they are whole parts."""
+    if len(set(weights)) == 1:
+        return ",".join(sizes)
+    shares = [Fraction(weight).limit_denominator(_MOST_PARTS) for weight in weights]
+    parts = [share * math.lcm(*(each.denominator for each in shares)) for share in shares]
+    whole = all(math.isclose(part / sum(parts), weight) for part, weight in zip(parts, weights, strict=True))
+    texts = map(str, parts) if whole else (f"{weight:.12g}" for weight in weights)
+    return ",".join(f"{size}:{text}" for size, text in zip(sizes, texts, strict=True))
 
 
 def _shape(choice: InputChoice) -> str:

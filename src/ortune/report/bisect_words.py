@@ -53,7 +53,7 @@ def _where(result: BisectResult) -> str:
         place = next(filter(None, (first.at, first.at_b)))
         return f"{_side(result)} is wrong from {_short(place)} onwards: {apart}"
     if _grows(first):
-        return f"the values break at {_place(first)}: {apart}, after {_error(first.before)} at its inputs"
+        return f"the error grows at {_place(first)}: {apart}, after {_error(first.before)} at its inputs"
     return f"the values diverge at {_place(first)}: {apart}, with equal inputs"
 
 

@@ -212,7 +212,7 @@ def _row(session: StoredSession) -> tuple[str, ...]:
         return (*head, profiled, "", state)
     base = value(both.base_figures, both.estimand)
     if both.new is None:
-        return (*head, base, "", STANDING.get(both.standing or "best", "nothing better found"))
+        return (*head, base, "", STANDING.get(both.standing or "best", "no better configuration found"))
     if both.comparison is None:
         comparable = both.outputs is None or both.outputs.comparable
         why = "not timed" if comparable else "wrong outputs: not timed"

@@ -51,7 +51,7 @@ def model(plan: Plan) -> str:
 
 def error(outputs: OutputDifference) -> str:
     """How far the outputs of a quantized model are from those of the original."""
-    parts = [f"outputs {three(100 * outputs.relative_l2)} % away (relative L2)"]
+    parts = [f"relative L2 error {three(100 * outputs.relative_l2)} %"]
     if outputs.top1 is not None:
         parts.append(f"top-1 agreement {percent(outputs.top1)}")
     return ", ".join(parts)

@@ -68,15 +68,14 @@ def memory(model_bytes: int, least_bytes: int, most_bytes: int, left_bytes: int)
 
 def headline(result: QuantizeResult) -> str:
     """What the winner gains and costs, or why float stays."""
-    unsure = f"{NOT_FINAL} (synthetic inputs): " if not result.calibration.source else ""
+    unsure = "" if result.calibration.source else f"{NOT_FINAL} (synthetic inputs)"
     comparison, row = result.against_default, _winner(result)
     if comparison is None or row is None:
         raced = any(each.comparison is not None for each in result.front)
         verdict: VerdictName = "inconclusive" if raced else "nothing-tested"
-        return f"{unsure}{heads.headline(verdict, f'float stays: {_why_float(result)}')}"
+        return heads.headline(verdict, _why_float(result), "keep the float model", unsure)
     figure = heads.measured(comparison, heads.count(comparison.n_blocks, "block"))
-    told = heads.headline(comparison.verdict, figure, f"outputs {_error(row.error)} away", _n_float(row))
-    return f"{unsure}{told}"
+    return heads.headline(comparison.verdict, figure, f"error {_error(row.error)}", _n_float(row), unsure)
 
 
 def _why_float(result: QuantizeResult) -> str:
@@ -116,10 +115,12 @@ def _n_float(row: FrontRow) -> str:
 
 def rests_on(calibration: Calibration, needed: int) -> str:
     """How many inputs the answer rests on, and how many a final one needs."""
-    seen = f"error measured on {_sets(calibration.checked)}"
     if not calibration.source:
         return f"calibrated and compared on synthetic inputs; pass at least {needed} real ones with --data FOLDER"
-    text = f"calibrated on {_sets(calibration.inputs)} of {calibration.source}, {seen} that were held out"
+    text = (
+        f"calibrated on {_sets(calibration.inputs)} of {calibration.source}, "
+        f"error measured on {_sets(calibration.checked, 'held-out ')}"
+    )
     return (
         f"{text}; {needed} are needed to show that at most 5 % of inputs exceed the tolerance"
         if needed
@@ -162,8 +163,8 @@ def saturation(result: QuantizeResult) -> str:
     return f"{text}; {model(portable.plan)} has an error of {error} on all processors"
 
 
-def _sets(count: int) -> str:
-    return "1 input" if count == 1 else f"{count} inputs"
+def _sets(count: int, kind: str = "") -> str:
+    return f"1 {kind}input" if count == 1 else f"{count} {kind}inputs"
 
 
 def kept_line(row: LayerRow) -> str:
@@ -220,7 +221,7 @@ def _failed(rows: Sequence[PrecisionRow]) -> list[str]:
     by_reason: dict[str, list[str]] = {}
     for row in rows:
         by_reason.setdefault(row.why, []).append(_method(row.plan))
-    return [f"{', '.join(names)}: {reason}" for reason, names in by_reason.items()]
+    return [f"{reason} ({', '.join(names)})" for reason, names in by_reason.items()]
 
 
 def _method(plan: Plan) -> str:

@@ -175,7 +175,7 @@ def spent(result: TuneResult) -> str:
     phases = (
         ("start and pilot", b.before_s),
         ("calibration", b.calibration_s),
-        ("race", b.race_s),
+        ("search", b.race_s),
         ("confirmation", b.confirm_s),
     )
     parts = [f"{name} {seconds:.0f} s" for name, seconds in phases if seconds]

@@ -94,7 +94,7 @@ def gain_words(comparison: Comparison) -> str:
 def blocks_words(comparison: Comparison) -> str:
     """What the claim rests on: "16 fresh blocks" confirm it; race data is called exploratory."""
     if comparison.phase == "race":
-        return f"exploratory, {heads.count(comparison.n_blocks, 'race block')}"
+        return f"exploratory, {heads.count(comparison.n_blocks, 'search block')}"
     return heads.count(comparison.n_blocks, "fresh block")
 
 
@@ -277,6 +277,6 @@ def bundle_headline(info: BundleInfo) -> str:
     """What a bundle says of itself."""
     proof = info.proof
     if proof is None:
-        return f"{info.plan.describe()}; the bundle contains no proof"
+        return f"{info.plan.describe()}; the bundle contains no confirmation"
     said = heads.measured(proof, blocks_words(proof))
     return heads.headline(proof.verdict, said, f"with {info.plan.describe()}", estimand=proof.estimand)

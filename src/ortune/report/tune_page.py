@@ -117,7 +117,7 @@ def _sure(result: TuneResult, claim: Comparison | None) -> list[tuple[str, str]]
         share = result.smallest_effect_ratio
         least = percent(share) if share else "not known"
         return [("configurations tested", str(n)), *([("minimum detectable effect", least)] if n else [])]
-    kind = "fresh" if claim.phase == "confirm" else "race"
+    kind = "fresh" if claim.phase == "confirm" else "search"
     dropped = f", {claim.n_dropped} dropped" if claim.n_dropped else ""
     return [
         (tune_headline.interval_of(claim), tune_headline.bounds(claim)),

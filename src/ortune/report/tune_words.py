@@ -164,7 +164,7 @@ def causes(result: TuneResult) -> list[str]:
         else:
             has_interval = comparison.ratio_high is not None and comparison.n_blocks > 1
             interval = f" ({span(comparison.ratio_low, comparison.ratio_high)})" if has_interval else ""
-            of = "the race" if comparison.n_blocks > 1 else "one block of the race"
+            of = "the search" if comparison.n_blocks > 1 else "one block of the search"
             where = "part of the winner" if is_shipped else "not proposed"
             prize = f"alone {change(comparison.ratio)}{interval} in {of}; {where}"
         sentences.append(f"{finding.what} -> {plan.describe()}: {prize}")

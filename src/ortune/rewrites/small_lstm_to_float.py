@@ -61,7 +61,7 @@ def small_ones(model: ir.Model) -> tuple[list[Small], list[str]]:
 def _match(node: ir.Node) -> Small | str:
     hidden = int_of(node, "hidden_size", 0)
     if not 0 < hidden <= MOST_HIDDEN:
-        return f"has a hidden size of {hidden}, and is faster in 8 bits from {MOST_HIDDEN + 1} on"
+        return f"has a hidden size of {hidden}, and LSTMs above {MOST_HIDDEN} are faster in 8 bits"
     weights = {place: _in_float(node, place, *of) for place, of in _WEIGHTS.items()}
     floats = {place: array for place, array in weights.items() if array is not None}
     return (

@@ -15,6 +15,8 @@ from __future__ import annotations
 import difflib
 import importlib
 import pkgutil
+import re
+import shlex
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -25,6 +27,7 @@ import msgspec
 
 from ortune.errors import UsageError
 from ortune.graph.shapes.known import remembering
+from ortune.printable import operand
 from ortune.providers import CPU
 from ortune.records import FUNCTIONAL_ONLY, Finding, Severity
 from ortune.rules import prize
@@ -79,6 +82,9 @@ EVERY_RULE = "every rule"
 Tier = Literal["stable", "preview", "if-measured"]
 """stable: its evidence was seen here. preview: it is documented, and was not reproduced. if-measured: where it fires
 the fix seldom pays, so that it is said only by those who measure it."""
+
+_ANY_MODEL = re.compile(r"(?<= )model\.onnx(?= |$)")
+"""What a rule writes in the command of a fix for the model that it looks at."""
 
 _WEIGHTS: dict[Severity, int] = {"error": 0, "warning": 1, "note": 2}
 
@@ -258,7 +264,15 @@ def found_by(asked: Sequence[Rule], facts: Facts) -> tuple[Finding, ...]:
         findings = by_blocks(findings, facts.model.ir, own)
     if facts.profile is not None and facts.model is not None:
         findings = prize.estimated(findings, facts.model.ir, facts.profile)
-    return tuple(sorted(findings, key=_weight))
+    return tuple(sorted((_about_this_file(finding, facts) for finding in findings), key=_weight))
+
+
+def _about_this_file(finding: Finding, facts: Facts) -> Finding:
+    """With the model's own name in the command of its fix."""
+    if facts.model is None or not finding.fix:
+        return finding
+    path = shlex.quote(operand(facts.model.facts.path))
+    return msgspec.structs.replace(finding, fix=_ANY_MODEL.sub(lambda _: path, finding.fix))
 
 
 def _all_named(finding: Finding, named: Collection[str]) -> bool:

@@ -72,7 +72,7 @@ PROFILE_BEFORE_RACE_SHARE = _phase(
     "tune",
     0.2,
     "of the time left",
-    "of the default, before the race: findings and headroom come from it",
+    "of the default, before the search: findings and headroom come from it",
 )
 PROFILE_BEFORE_FIXES_SHARE = _phase(
     "profile", "diagnose", 0.3, "of the time left", "more if no fix can be measured"
@@ -146,11 +146,11 @@ TRY_SHARE = _phase(
     "first blocks",
     "tune",
     0.75,
-    "of the race",
+    "of the search",
     "of each configuration; the leader then needs time for refinement",
 )
 CONFIRM_SHARE = _phase(
-    "confirmation", "tune", 0.3, "of the race and confirmation", "fresh blocks of the winner"
+    "confirmation", "tune", 0.3, "of the search and confirmation", "fresh blocks of the winner"
 )
 ALONE_SHARE = _phase(
     "last check", "tune", 0.3, "of the confirmation", "winner and default again, one process at a time"
@@ -183,7 +183,7 @@ NEXT_TIMES = _phase(
     "no block starts that would end too late",
 )
 RACE_TIMES = _phase(
-    "trials of a race", "tune", 1.06, "times the pilot's", "new plans load more slowly, and disks are busy"
+    "trials of a search", "tune", 1.06, "times the pilot's", "new plans load more slowly, and disks are busy"
 )
 FIXED_TIMES = _phase(
     "blocks of a fixed number",

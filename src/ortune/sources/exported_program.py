@@ -29,7 +29,7 @@ _PLAIN = (
     ast.unaryop, ast.boolop, ast.cmpop, ast.keyword, ast.IfExp,
 )  # fmt: skip
 _LONGEST = 200
-_INSTEAD = "name the function that makes the model: module:function"
+_INSTEAD = "name the function that creates the model: module:function"
 
 
 def require_plain(path: str) -> None:

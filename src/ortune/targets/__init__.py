@@ -42,7 +42,7 @@ def find(name: str) -> Target:
     target = all_targets().get(name)
     if target is None and name == WEB:
         raise UsageError(
-            "all that a browser offers is for tune alone",
+            "only ortune tune accepts it",
             where="--target web",
             do=f"one of {', '.join(in_browsers())}",
         )

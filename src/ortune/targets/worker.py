@@ -228,5 +228,5 @@ class Worker:
         if name == "SIGKILL" and limit is not None:
             what = f"killed at the pod's limit of {limit >> 20} MiB while {self.phase}"
             return self.error("out-of-memory", what)
-        hint = " (by the system's out-of-memory killer, or by hand)" if name == "SIGKILL" else ""
+        hint = " (by the system's out-of-memory killer, or by a user)" if name == "SIGKILL" else ""
         return self.error("crash", f"killed by {name}{hint} while {self.phase}")

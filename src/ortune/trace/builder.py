@@ -316,12 +316,12 @@ class TraceBuilder:
             if (columns["output"] == ABSENT).all():
                 yield "no sizes of tensors"
         if self.n_damaged:
-            yield f"some arguments of {self.n_damaged} events, which are not as ONNX Runtime writes them"
+            yield f"some arguments of {self.n_damaged} events, which ONNX Runtime does not write this way"
         if n_others:
             what = f"runs of another model in the same file ({n_others:,}): those of the model that ran last are read"
             yield TraceLack(code="other-models", what=what)
         if self._n_foreign:
-            what = f"events of another process ({self._n_foreign:,}): one process's are read"
+            what = f"events of another process ({self._n_foreign:,}): only one process is read"
             yield TraceLack(code="other-processes", what=what)
         if self._n_host >= MOST_EVENTS:
             yield f"everything after {MOST_EVENTS:,} host events, the limit of ONNX Runtime"

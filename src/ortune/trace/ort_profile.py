@@ -67,7 +67,7 @@ def is_first(event: Event) -> bool:
 
 def _too_long(path: Path) -> UsageError:
     return UsageError(
-        f"has no line ends in {MOST_BYTES >> 20} MiB: it is not as ONNX Runtime writes it",
+        f"has no line break in {MOST_BYTES >> 20} MiB, so ONNX Runtime did not write it",
         where=str(path),
         do="write each event on a line of its own, or profile fewer runs",
     )

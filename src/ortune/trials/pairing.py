@@ -199,9 +199,7 @@ def feeds_for(
             if isinstance(value, np.ndarray) and feed_files.onnx_type(value) != wanted:
                 value_type = feed_files.onnx_type(value)
                 if value_type not in CASTS or wanted not in CASTS or family(value_type) != family(wanted):
-                    what = (
-                        f"input {ours!r} of {name} is {wanted}, its partner {source!r} in A is {value_type}"
-                    )
+                    what = f"input {ours!r} of {name} is {wanted}, but input {source!r} of A is {value_type}"
                     raise InputError(what, where=name, do="compare models whose inputs have the same types")
                 value, same = value.astype(CASTS[wanted]), False
             changed[ours] = value

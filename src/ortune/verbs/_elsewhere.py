@@ -119,7 +119,7 @@ def _context(options: Listening, address: str, scratch: Path, watch: Watcher) ->
     if not options.cert:
         cert, key = certificate.create(address, scratch)
         watch.say(
-            "the certificate is made for this run, so the browser warns once: tap Advanced, then Proceed "
+            "the certificate was created for this run, so the browser warns once: tap Advanced, then Proceed "
             "(Firefox: Accept the Risk; Safari: Show Details, visit this website)"
         )
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)

@@ -108,7 +108,7 @@ def _side(
     )
     if side.runtime.host is not None:
         raise UsageError(
-            "runs on another machine, and a lock is about this one",
+            "runs on another machine, and a lock describes this one",
             where=f"--runtime {side.runtime.python}",
             do="lock with a runtime of this machine",
         )

@@ -99,7 +99,7 @@ def _check(model: ir.Model, shapes: Mapping[str, tuple[int, ...]]) -> None:
         tensor = isinstance(inputs[name].type, ir.TensorType)
         if tensor and declared is not None and len(declared.dims) != len(shape):
             raise InputError(
-                f"The shape {list(shape)} has {len(shape)} dimensions, and the input has {len(declared.dims)}.",
+                f"The shape {list(shape)} has {len(shape)} dimensions, but the input has {len(declared.dims)}.",
                 where=name,
                 do="Pass one size for each dimension.",
             )

@@ -9,7 +9,7 @@ Why it costs: the quantized nodes stay on the CPU, and each splits the model. Wi
     form makes session creation fail.
 Evidence: types, scales and zero points of the QDQ nodes in the file, before any optimisation.
 Fix and its safety: advice: quantize with unsigned 8-bit activations and symmetric weights for NNAPI, with symmetric
-    int8 weights for QNN, with signed activations and weights for XNNPACK; give CoreML the float model.
+    int8 weights for QNN, with signed activations and weights for XNNPACK; use the float model with CoreML.
 Example: ``ortune partition model-int8.onnx --for nnapi``
 References: NNAPI execution provider, "helper.cc"; ONNX Runtime documentation, "Quantization on mobile".
 """
@@ -54,7 +54,7 @@ _FORMS = ("quantized-form", "element-type", "refused")
 """Reasons that are about types, scales and zero points; others would hold for float32 too."""
 _FIX = {
     NNAPI.target: "quantize with unsigned 8-bit activations and symmetric weights",
-    COREML.target: "give CoreML the float model",
+    COREML.target: "use the float model with CoreML",
     QNN.target: "quantize with symmetric int8 weights",
     XNNPACK.target: "quantize with signed 8-bit activations and weights",
 }

@@ -64,5 +64,5 @@ def find(facts: Facts) -> Iterator[Finding]:
             f"CPU: {counted(left)}"
         ),
         where=tuple(map(name_of, left)),
-        fix=f"find what splits it: ortune partition MODEL --for {partition.format.name}",
+        fix=f"find what splits it: ortune partition model.onnx --for {partition.format.name}",
     )

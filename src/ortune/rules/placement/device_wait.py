@@ -28,5 +28,5 @@ def find(facts: Facts) -> Iterator[Finding]:
         CODE,
         "device-wait",
         _WORTH_SAYING,
-        "is spent waiting for the device and transferring inputs and outputs, so node times on the host say little",
+        "is spent waiting for the device and transferring inputs and outputs, so node times on the host mean little",
     )

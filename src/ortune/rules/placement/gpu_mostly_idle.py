@@ -174,7 +174,7 @@ def _little_work(run: ProfileResult) -> list[str]:
     if peak and 0 < flops / peak * 1e9 < _MOSTLY * run.wall_ns:
         share = flops / peak * 1e9 / run.wall_ns
         return [
-            f"at its peak this CPU needs only {percent(share)} of the run for the {_millions(flops)} operations"
+            f"at its peak this CPU would need only {percent(share)} of the run for the {_millions(flops)} operations"
         ]
     return [f"a run has {_millions(flops)} operations"] if 0 < flops < _LITTLE_FLOPS else []
 

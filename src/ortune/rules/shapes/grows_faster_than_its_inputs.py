@@ -58,7 +58,7 @@ def find(facts: Facts) -> Iterator[Finding]:
     yield Finding(
         code=CODE,
         severity="note",
-        what=f"latency grows {longer:.3g}x where the inputs grow {times:.3g}x",
+        what=f"latency grows {longer:.3g}x while the inputs grow {times:.3g}x",
         where=nodes,
         evidence=f"{_seen(small)}, {_seen(large)}",
         fix="pad to shorter sizes, or split long inputs",

@@ -114,5 +114,5 @@ def _beside(model: Path, name: str) -> Path:
         raise DevToolsError("not a file in the model's folder")
     path = model.parent.joinpath(*parts)
     if path == model:
-        raise DevToolsError("the model is called so here")
+        raise DevToolsError("the model itself has this name")
     return path

@@ -29,7 +29,7 @@ def blocks(envelope: Envelope[TuneResult]) -> list[Block]:
         return []
     recorded = [v for role in values for v in points.middle(result, role) if v is not None]
     axis = value_axis([*recorded, *(v for numbers in values.values() for v in numbers)], points.words(result))
-    phase = "the confirmation" if counting[0].phase == "confirm" else "the race and the calibration"
+    phase = "the confirmation" if counting[0].phase == "confirm" else "the search and the calibration"
     columns = [
         Column("side", "label"),
         Column("one dot per block", "chart", axis=axis),

@@ -59,7 +59,7 @@ def _drift(result: TuneResult) -> list[Chart]:
         return []
     words = points.words(result)
     axis = value_axis(numbers, words)
-    phases = [point.phase for point in result.points]
+    phases = ["search" if point.phase == "race" else point.phase for point in result.points]
     starts = [i for i, phase in enumerate(phases) if i == 0 or phase != phases[i - 1]]
     marks: list[Mark] = [
         Box(x0=start, x1=end, y0=axis.low, y1=axis.high, hue=f"phase odd{i % 2}", text=phases[start])

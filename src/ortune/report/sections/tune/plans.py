@@ -61,7 +61,7 @@ def _axis(confirmed: Comparison | None, measured: Sequence[Candidate]) -> Axis:
 def _confirmed(winner: Plan, claim: Comparison) -> list[Cell]:
     sure = claim.phase == "confirm"
     fate = "winner, confirmed" if sure and claim.verdict == "faster" else "winner, not confirmed"
-    why = "on fresh blocks, none of them from the race" if sure else ""
+    why = "on fresh blocks, none of them from the search" if sure else ""
     bounds = (claim.ratio_low, claim.ratio_high)
     return _row(
         Cell(winner.describe(), tone="good"), claim.ratio, bounds, claim.n_blocks, fate, why, sure=sure
@@ -69,7 +69,7 @@ def _confirmed(winner: Plan, claim: Comparison) -> list[Cell]:
 
 
 def _raced(candidate: Candidate) -> list[Cell]:
-    fate = "winner, in the race" if candidate.fate == "winner" else tune_details.FATES[candidate.fate]
+    fate = "winner, in the search" if candidate.fate == "winner" else tune_details.FATES[candidate.fate]
     name = Cell(candidate.plan.describe(), candidate.origin, TONES.get(candidate.fate, ""))
     bounds = (candidate.ratio_low, candidate.ratio_high)
     if candidate.fate == "default":
