@@ -292,8 +292,8 @@ def table(rows: list[dict[str, Any]]) -> list[str]:
             continue
         models, own = row["models"], best_own(row)
         mine = models.get("ortune", models["float"])
-        made = f"{1 / mine['ratio']:.2f}x" if "ortune" in models else "float stays"
-        single = f"{own}: {1 / models[own]['ratio']:.2f}x" if own != "float" else "none is right and faster"
+        made = f"{1 / mine['ratio']:.2f}x" if "ortune" in models else "float kept"
+        single = f"{own}: {1 / models[own]['ratio']:.2f}x" if own != "float" else "none is accurate and faster"
         error, done = (
             (f"{mine['relative_l2']:.2g}", f"{mine['task']:.4f}") if row["kind"] != "time" else ("", "")
         )
@@ -323,7 +323,7 @@ def goals(rows: list[dict[str, Any]]) -> list[str]:
 
     return [
         f"Geometric mean of 1 ms and more, with real inputs: {mean(speeds[False])}; time alone: {mean(speeds[True])}.",
-        f"Beyond the tolerance on inputs that were held out: {', '.join(wrong) or 'none'}.",
+        f"Beyond the tolerance on held-out inputs: {', '.join(wrong) or 'none'}.",
         f"Slower than ONNX Runtime's best single setting of the same error: {', '.join(below) or 'none'}.",
         f"Slower than float: {', '.join(slower) or 'none'}.",
     ]
@@ -369,7 +369,7 @@ def page(rows: list[dict[str, Any]]) -> list[str]:
         f"Measured {rows[0]['date']} with onnxruntime {rows[0]['ort']} by `python benchmarks/precision.py`. "
         f"{SHOWN} inputs were given to `ortune quantize`, with a budget of 44 to 150 s; errors and tasks are "
         f"those of {HELD_OUT} others. The single settings are those of ONNX Runtime's quantizers (dynamic, static U8S8 "
-        "and S8S8 by channel, static U8S8 by tensor); named is the fastest that is right. All models ran in one "
+        "and S8S8 by channel, static U8S8 by tensor); the fastest accurate one is named. All models ran in one "
         "process, with threads that do not spin, which makes models of many small nodes slower than usual."
     )
     return [

@@ -150,7 +150,6 @@ GROUPS: dict[str, tuple[Term, ...]] = {
             word="guard",
             meaning="A figure that must not get worse while the objective improves.",
             name="records:Guard",
-            shown="guardrail",
         ),
         Term(
             word="control",
@@ -160,7 +159,7 @@ GROUPS: dict[str, tuple[Term, ...]] = {
         ),
         Term(
             word="status",
-            meaning="What became of a candidate of tune: won, pruned, rejected by a guardrail, failed, ...",
+            meaning="What became of a candidate of tune: won, pruned, rejected by a guard, failed, ...",
             name="records:PlanStatus",
         ),
     ),
@@ -233,6 +232,7 @@ GROUPS: dict[str, tuple[Term, ...]] = {
             word="floor",
             meaning="The least time that a node needs on this machine, by arithmetic or memory bandwidth.",
             name="trace.roofline:with_floors",
+            shown="roofline bound",
         ),
         Term(
             word="headroom",

@@ -138,7 +138,7 @@ def test_everything_that_was_found_is_on_the_page(rendered: dict[str, str]) -> N
         "settings can win at most 8 %",
         "24, after 2 left out",
         "1.08x the time without",
-        "all 36, not the first 10 alone",
+        "show all 36 rows instead of the first 10",
         "4 nodes of the optimised graph of unknown origin in the model",
         "int8: 290 GOP/s",
         "held by the arena 256 MiB",
