@@ -293,7 +293,9 @@ def table(rows: list[dict[str, Any]]) -> list[str]:
         models, own = row["models"], best_own(row)
         mine = models.get("ortune", models["float"])
         made = f"{1 / mine['ratio']:.2f}x" if "ortune" in models else "float kept"
-        single = f"{own}: {1 / models[own]['ratio']:.2f}x" if own != "float" else "none is accurate and faster"
+        single = (
+            f"{own}: {1 / models[own]['ratio']:.2f}x" if own != "float" else "none is accurate and faster"
+        )
         error, done = (
             (f"{mine['relative_l2']:.2g}", f"{mine['task']:.4f}") if row["kind"] != "time" else ("", "")
         )
