@@ -1,11 +1,11 @@
-"""A float32 model meets CoreML's format MLProgram.
+"""A float32 model is used with CoreML's format MLProgram.
 
-What it is: nodes on float32 tensors that CoreML takes, where its format is MLProgram.
-Why it costs: an MLProgram computes in the types of the model, and the Neural Engine runs float16 alone. A float32 model
-    runs on GPU and CPU. In the format NeuralNetwork, which has no types, CoreML chooses float16 itself.
+What it is: nodes on float32 tensors that CoreML supports, where its format is MLProgram.
+Why it costs: an MLProgram computes in the types of the model, and the Neural Engine runs only float16. A float32
+    model runs on GPU and CPU. In the format NeuralNetwork, which has no types, CoreML chooses float16 itself.
 Evidence: element types in the file, before any optimisation, and the option ModelFormat.
-Fix and its safety: advice: convert the model to float16 (``float32-to-float16``, numerics), or keep NeuralNetwork where
-    its operator list holds the model.
+Fix and its safety: advice: convert the model to float16 (``float32-to-float16``, numerics), or keep NeuralNetwork if
+    it supports all operators of the model.
 Example: ``ortune rewrite model.onnx float32-to-float16``
 References: Core ML Tools, "Typed Execution"; ONNX Runtime documentation, "CoreML Execution Provider".
 """

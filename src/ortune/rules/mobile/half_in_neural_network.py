@@ -1,4 +1,4 @@
-"""A float16 model meets CoreML's format NeuralNetwork.
+"""A float16 model is used with CoreML's format NeuralNetwork.
 
 What it is: nodes on float16 tensors, where CoreML is used in its default format, NeuralNetwork.
 Why it costs: NeuralNetwork supports only float32, so every such node stays on the CPU. MLProgram supports float16, in
