@@ -55,7 +55,7 @@ def test_products_in_ort_format_run_on_the_cpu(tmp_path: Path) -> None:
     (fused,), (plain_products,) = convert(model, "all"), convert(model, "basic")
     found = found_in(fused, "web-webgpu")["WEB002"]
     assert "3 FusedGemm" in found.what and "extended or all" in found.what
-    assert "ortune convert model.onnx --to ort --for web-webgpu" in found.fix
+    assert "ortune convert original.onnx --to ort --for web-webgpu" in found.fix
     assert set(found_in(plain_products, "web-webgpu")) == {"WEB003"}
 
 

@@ -28,7 +28,7 @@ class Options:
         Sequence[AnyPath],
         Argument(
             "[SESSION|MODEL|BUNDLE]...",
-            "Id of a session or its beginning, newest, a model (its newest session), or a folder NAME.ortune. "
+            "Session id or its first characters, newest, a model (its newest session), or a bundle NAME.ortune. "
             "Without an argument: the list of stored sessions.",
         ),
     ] = ()

@@ -17,7 +17,7 @@ STOPPING = ""
 class Options:
     """Manage ONNX Runtime builds with other providers or releases, each in its own environment.
 
-    Use them with ``--runtime NAME``. Your own environments are never changed.
+    Use them with --runtime NAME. Your own environments are never changed.
     """
 
     action: Annotated[str, Argument("[add|list|remove]", "What to do. Default: list.")] = "list"
