@@ -33,7 +33,9 @@ _PLACES = tuple(p.target for p in (NNAPI, COREML, XNNPACK, QNN, WEB_WASM))
 def back(facts: Facts) -> str:
     """How to have a file whose operators the target knows."""
     place = facts.target if facts.target in _PLACES else WEB_WEBGPU.target
-    return f"ship the original .onnx, or convert it again: ortune convert original.onnx --to ort --for {place}"
+    return (
+        f"ship the original .onnx, or convert it again: ortune convert original.onnx --to ort --for {place}"
+    )
 
 
 def build_run(facts: Facts) -> str:
