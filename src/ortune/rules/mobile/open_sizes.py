@@ -1,7 +1,7 @@
 """Inputs have dynamic dimensions, but the accelerator needs fixed sizes.
 
 What it is: inputs with dynamic dimensions, on NNAPI, Core ML, QNN or WebNN, and on XNNPACK for all but the batch.
-Why it costs: these providers leave nodes with unknown shapes to the CPU, and the graph splits into many parts with
+Why it costs: with these providers, nodes with unknown shapes run on the CPU, and the graph splits into many parts with
     copies between them. XNNPACK leaves them to ONNX Runtime's own CPU kernels.
 Evidence: the declared shapes of inputs.
 Fix and its safety: advice: the rewrite fixed-dimensions with the sizes in use; the model then rejects all others. In a
@@ -49,9 +49,9 @@ def find(facts: Facts) -> Iterator[Finding]:
     names = open_inputs(facts)
     if names and (facts.provider.fixed_sizes or _leaves_open(facts)):
         so = (
-            "the accelerator leaves nodes to the CPU"
+            "some nodes stay on the CPU"
             if facts.provider.fixed_sizes
-            else "XNNPACK leaves nodes to ONNX Runtime's kernels"
+            else "some nodes stay on ONNX Runtime's kernels"
         )
         yield Finding(
             code=CODE,
