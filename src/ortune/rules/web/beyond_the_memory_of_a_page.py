@@ -39,5 +39,5 @@ def find(facts: Facts) -> Iterator[Finding]:
         code=CODE,
         severity="error" if too_large else "warning",
         what=f"the model and its weights take {size / 2**30:.1f} GiB: {limit}",
-        fix="store the weights in fewer bits: ortune rewrite model.onnx weight-only-bits",
+        fix="quantize the weights: ortune rewrite model.onnx weight-only-bits",
     )
