@@ -43,7 +43,7 @@ def test_a_model_that_was_seen_and_not_confirmed_has_one_budget_in_every_place()
     said = progress.explored(2, 2, left_ns=2e10, needed_ns=2e11, enough_s=270)
     result = answered(exploring=True)
     head = quantize_words.headline(result)
-    facts(head, "inconclusive", "keep the float model", "too small to confirm a model")
+    facts(head, "inconclusive", "too small to confirm a model", "keep the float model")
     assert "not compared" not in head
     envelope = Envelope(schema="ortune/quantize/1", ortune="0.1.0", status="ok", result=result)
     text = " ".join(golden.printed(quantize_words.document(envelope), 140).split())
