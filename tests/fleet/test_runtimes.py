@@ -131,7 +131,7 @@ def test_numpy_2_under_an_old_release(packages):
             **wheel("onnxruntime", "1.18.1", record),
         }
     )
-    assert "onnxruntime 1.18.1 needs numpy 1 and numpy 2.4.6 is installed" in runtimes.probe(python).error
+    assert "onnxruntime 1.18.1 needs numpy 1 but numpy 2.4.6 is installed" in runtimes.probe(python).error
 
 
 def test_an_old_python_says_that_it_is_too_old(tmp_path):
