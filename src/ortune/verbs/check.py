@@ -9,9 +9,7 @@ import msgspec
 
 from ortune import rewrites, rules
 from ortune.errors import OrtuneError, UsageError
-from ortune.experiment import verification
 from ortune.experiment.document import document
-from ortune.experiment.opening import exclusive
 from ortune.experiment.scratch import scratch_folder
 from ortune.experiment.watcher import Watcher
 from ortune.inputs import workload
@@ -187,6 +185,10 @@ class _Check:
 
     def _delivered(self, text: str, opened: OpenModel, last: OpenModel, fixed: FixedModel) -> FixedModel:
         """The fixed model in its place, once it was run; weights beside it where the model's own are."""
+        # A hundred modules that measure, which a look at a file does not wait for.
+        from ortune.experiment import verification
+        from ortune.experiment.opening import exclusive
+
         if self.options.in_place and from_git.split(text):
             raise UsageError("a git revision cannot be changed", where=text, do="omit --in-place")
         usual = Path.cwd() if from_git.split(text) else opened.path.parent

@@ -56,9 +56,7 @@ def find(facts: Facts) -> Iterator[Finding]:
     norms = [node for node in walked if is_op(node, "BatchNormalization")]
     folded = {after(node): node for node in walked if is_op(node, *PRODUCTS)} if norms else {}
     matches = [
-        node
-        for node in norms
-        if _beyond_a_bias(node) or (node in folded and not _folds_itself(folded[node]))
+        node for node in norms if _beyond_a_bias(node) or (node in folded and not _folds_itself(folded[node]))
     ]
     if matches:
         finding = Finding(
