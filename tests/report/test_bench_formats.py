@@ -204,3 +204,10 @@ def test_what_was_found_of_the_model_is_said_without_being_asked_for() -> None:
     )
     text = " ".join(golden.printed(words.document(document(findings=(growth,))), 100).split())
     assert "SHP008 latency grows 11x while the inputs grow 4x -> split long inputs (scores)" in text
+
+
+def test_details_repeat_no_finding() -> None:
+    of_the_model = Finding(code="SHP008", what="latency grows 11x", evidence="at 4 sizes", fix="split inputs")
+    of_the_measurement = Finding(code="MSR010", what="latency depends on the input", fix="give --inputs")
+    text = shown(document(findings=(of_the_model, of_the_measurement)), 140)
+    assert [text.count(code) for code in ("SHP008", "at 4 sizes", "MSR010")] == [1, 1, 1]

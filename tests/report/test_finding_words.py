@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import golden
+import golden_tune
 import pytest
 
 from ortune.records import Finding, Plan, RewriteSpec
+from ortune.report import compare_words, tune_words
 from ortune.report import finding_words as words
+from ortune.report.document import Document
 
 SWAP = Finding(code="ENV003", what="it swaps", evidence="3 GiB of swap", fix="free memory")
 
@@ -58,3 +62,19 @@ def test_a_job_is_told_how_severe_it_is() -> None:
 )
 def test_places_are_told_once(what: str, where: tuple[str, ...], told: str) -> None:
     assert words.places(Finding(code="GRA003", what=what, where=where)) == told
+
+
+CAUSE = Finding(code="GRA002", what="a weight is an input", plan=Plan(rewrites=(RewriteSpec(name="fold"),)))
+LIMIT = Finding(code="MSR010", what="latency depends on the input", fix="give --inputs")
+TOLD: dict[str, Document] = {
+    "compare": compare_words.document(golden.compared(findings=(SWAP, LIMIT))),
+    "compare without times": compare_words.document(golden.compared(findings=(SWAP, LIMIT), comparison=None)),
+    "tune": tune_words.document(golden_tune.tuned(findings=(SWAP, LIMIT, CAUSE))),
+}
+
+
+@pytest.mark.parametrize("verb", TOLD)
+def test_details_repeat_no_finding(verb: str) -> None:
+    text = golden.printed(TOLD[verb], 140, whole=True)
+    assert [text.count(finding.what) for finding in (SWAP, LIMIT)] == [1, 1]
+    assert text.count("GRA002") == (verb == "tune")

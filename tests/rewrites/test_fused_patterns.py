@@ -180,6 +180,8 @@ def test_a_gelu_of_float64_and_another_constant_are_left() -> None:
     "limited",
     [
         lambda g, x: g.op("Neg", g.op("Max", g.op("Neg", x), g.number(-20))),
+        lambda g, x: g.op("Neg", g.op("Max", g.op("Neg", x), g.op("Identity", g.number(-20)))),
+        lambda g, x: g.op("Neg", g.op("Max", g.op("Neg", x), g.op("Neg", g.number(20)))),
         lambda g, x: g.op("Sub", g.number(20), g.op("Relu", g.op("Sub", g.number(20), x))),
         lambda g, x: g.op("Sub", g.op("Max", g.number(0), g.op("Add", x, g.number(20))), g.number(20)),
     ],

@@ -195,6 +195,62 @@ def test_pairs_that_stay(text: str) -> None:
     assert not apply("cascaded-nodes", proto)[1].modified
 
 
+def cut(*bounds: tuple[int, int], axis: str = "last", size: str = "n", opset: int = 17) -> onnx.ModelProto:
+    """A value whose pieces, by their bounds along its last axis, are joined again."""
+    names = ", ".join(f"p{k}" for k in range(len(bounds)))
+    body = "".join(f"p{k} = Slice (x, from{k}, to{k}, {axis})\n" for k in range(len(bounds)))
+    weights = ", ".join(
+        f"int64[1] from{k} = {{{a}}}, int64[1] to{k} = {{{b}}}" for k, (a, b) in enumerate(bounds)
+    )
+    if opset < 10:
+        body = "".join(
+            f"p{k} = Slice <starts = [{a}], ends = [{b}], axes = [2]> (x)\n"
+            for k, (a, b) in enumerate(bounds)
+        )
+    return onnx.parser.parse_model(
+        f"""<ir_version: 8, opset_import: ["" : {opset}]> g (float[2,3,{size}] x) => (float[a,b,c] y)
+        <{weights}, int64[1] last = {{2}}, int64[1] minus = {{-1}}, int64[1] middle = {{1}}>
+        {{ {body} j = Concat <axis = 2> ({names})
+           y = Relu (j) }}"""
+    )
+
+
+END = 2**63 - 1
+
+
+@pytest.mark.parametrize(
+    "proto",
+    [
+        cut((0, 2), (2, END)),
+        cut((0, -3), (-3, -1), (-1, END), axis="minus"),
+        cut((0, 2), (2, 5), size="5"),
+        cut((0, 2), (2, -1), (-1, END), size="5", axis="minus"),
+        cut((0, 9), (9, END)),  # the second is empty
+        cut((-9, 2), (2, 2**31 - 1), size="5", opset=9),
+    ],
+)
+def test_slices_of_a_whole_value_are_the_value(proto: onnx.ModelProto) -> None:
+    made, result = apply("cascaded-nodes", proto)
+    assert result.modified and kinds(made)["Concat"] == 0
+    same(proto, made, (2, 3, 5))
+
+
+@pytest.mark.parametrize(
+    "proto",
+    [
+        cut((0, 2), (3, END)),  # one is missing
+        cut((0, 2), (2, 4), size="5"),
+        cut((0, 2), (2, 4)),
+        cut((0, 3), (2, END)),  # one is twice
+        cut((2, END), (0, 2)),
+        cut((0, 2), (2, -3), (-3, END)),  # of 4 elements, the third is twice
+        cut((0, 2), (2, END), axis="middle"),
+    ],
+)
+def test_slices_that_are_not_a_whole_value_stay(proto: onnx.ModelProto) -> None:
+    assert not apply("cascaded-nodes", proto)[1].modified
+
+
 def test_the_same_convolution_with_weights_stored_twice() -> None:
     weight = np.random.default_rng(0).standard_normal((4, 3, 3, 3)).astype(np.float32)
     graph = helper.make_graph(

@@ -434,3 +434,28 @@ def test_weights_behind_a_copy_are_weights(code: str, tmp_path: Path) -> None:
     host = msgspec.structs.replace(HOST, features=features)
     facts = Facts(model=open_model(tmp_path / "m.onnx"), host=host)
     assert rules.find_rule(code).findings(facts)
+
+
+# --- declared shapes -------------------------------------------------------------------------------------------------
+
+SQUEEZED = """<ir_version: 8, opset_import: ["" : 17]> g (float[1,N] x, bool c) => (float[DECLARED] y)
+    <int64[1] first = {0}, float[2,2] w = {1,2,3,4}, BETWEEN> {
+    s = If (c) <then_branch = t () => (float[] a) { a = Squeeze (x, first) },
+                else_branch = e () => (float[] b) { b = MatMul (x, w) }>
+    y = Relu (s)
+}"""
+
+
+@pytest.mark.parametrize(
+    ("columns", "declared", "between"),
+    [
+        ("2", "2", "float[1,2] s"),  # what the file says of the If is of one branch alone
+        ("2", "1,2", "float[2] s"),
+        ("n", "2", "float[3] s"),
+    ],
+)
+def test_what_a_file_declares_of_a_branch_contradicts_nothing(
+    columns: str, declared: str, between: str, tmp_path: Path
+) -> None:
+    model = SQUEEZED.replace("N]", f"{columns}]").replace("DECLARED", declared).replace("BETWEEN", between)
+    assert found(model, "SHP003", tmp_path) == []

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 
 import onnx
@@ -14,6 +16,7 @@ from onnx_text import model_of, saved
 from ortune import rewrites, rules
 from ortune.model.open import open_model
 from ortune.rules import Facts
+from ortune.rules.graph import layer_normalization_left_in_parts
 
 NUMBERS = """<float root = {1.41421356}, float two = {2}, float one = {1}, float half = {0.5},
     float[2,2,1,1] w = {1,2,3,4}, float[2,1,1] k = {1,2}, float[2] s = {1,2}, float[2] b = {0,1}, float[2] v = {1,2}>"""
@@ -69,6 +72,41 @@ def test_what_onnx_runtime_mends_by_itself_is_silent(
     path = spelled(body, tmp_path)
     assert not optimised(path)[operator]
     assert rules.find_rule(code).findings(Facts(model=open_model(path))) == []
+
+
+ARGUMENTS = re.compile(r"\b(\w+)(?=[,)])")
+
+
+def copies(text: str) -> Iterator[str]:
+    """The model, each time with a copy by Identity in place of another input of a node."""
+    lines = text.splitlines(keepends=True)
+    for at, line in enumerate(lines):
+        for argument in ARGUMENTS.finditer(line) if " = " in line and "(" in line else ():
+            start, end = argument.span()
+            changed = f"    copy = Identity ({argument[1]})\n{line[:start]}copy{line[end:]}"
+            yield "".join([*lines[:at], changed, *lines[at + 1 :]])
+
+
+def test_a_normalisation_with_a_copy_anywhere_is_named_and_mended(tmp_path: Path) -> None:
+    rule, spellings = rules.find_rule("GRA011"), [*copies(layer_normalization_left_in_parts.BAD)]
+    assert len(spellings) > 10
+    for text in spellings:
+        onnx.save(onnx.parser.parse_model(text), tmp_path / "m.onnx")
+        assert not optimised(tmp_path / "m.onnx")["LayerNormalization"]
+        facts = Facts(model=open_model(tmp_path / "m.onnx"))
+        assert facts.model is not None
+        (finding,) = rule.findings(facts)
+        assert finding.plan is not None, text
+        (spec,) = finding.plan.rewrites
+        rewrites.find(spec.name).apply(facts.model.ir, spec.params)
+        assert "LayerNormalization" in {node.op_type for node in facts.model.ir.graph}
+
+
+def test_a_normalisation_with_a_copy_anywhere_is_left_to_onnx_runtime(tmp_path: Path) -> None:
+    for text in copies(layer_normalization_left_in_parts.GOOD):
+        onnx.save(onnx.parser.parse_model(text), tmp_path / "m.onnx")
+        assert optimised(tmp_path / "m.onnx")["LayerNormalization"] == 1
+        assert rules.find_rule("GRA011").findings(Facts(model=open_model(tmp_path / "m.onnx"))) == []
 
 
 QUANTIZED = """<ir_version: 8, opset_import: ["" : 17]> g (float[8,2] x) => (float[8,2] y)

@@ -1,4 +1,7 @@
-"""Forms: how operators are put together, written as a tree, and held against a graph."""
+"""Forms: how operators are put together, written as a tree, and held against a graph.
+
+Identity nodes between operators count for nothing: ONNX Runtime removes them before it fuses anything.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ from dataclasses import dataclass, field, replace
 import onnx_ir as ir
 
 from ortune.graph.constants import constant, scalar
-from ortune.graph.nodes import is_op
+from ortune.graph.nodes import is_op, readers, source_of
 
 NEAR = 1e-4
 """Of a number of a form, as exporters round it."""
@@ -86,9 +89,7 @@ class Matching:
     def shared(self, end: ir.Node) -> ir.Node | None:
         """Returns a matched node, other than the end, whose result is also read outside the match; else None."""
         for node in self.nodes:
-            value = node.outputs[0]
-            others = any(use.node not in self.nodes for use in value.uses())
-            if node is not end and (value.is_graph_output() or others):
+            if node is not end and any(reader not in self.nodes for reader in readers(node.outputs[0])):
                 return node
         return None
 
@@ -96,6 +97,7 @@ class Matching:
 def matchings(form: Part, value: ir.Value | None, so_far: Matching | None = None) -> Iterator[Matching]:
     """Yields every way in which a value matches a pattern."""
     so_far = so_far or Matching()
+    value = source_of(value)
     if value is None:
         return
     match form:

@@ -64,6 +64,21 @@ def maker_of(value: ir.Value | None) -> ir.Node | None:
     return None if source is None else source.producer()
 
 
+def readers(value: ir.Value) -> list[ir.Node | None]:
+    """Lists the nodes that read a value or a copy of it by Identity, and None for each that is a graph output."""
+    listed: list[ir.Node | None] = []
+    copies = [value]
+    while copies:
+        copy = copies.pop()
+        listed += [None] if copy.is_graph_output() else []
+        for node, _ in copy.uses():
+            if is_op(node, "Identity"):
+                copies += node.outputs
+            else:
+                listed.append(node)
+    return listed
+
+
 def other_input(node: ir.Node, value: ir.Value) -> ir.Value | None:
     """Returns the other input of a two-input node; None if both are the same value."""
     inputs = list(node.inputs)

@@ -15,7 +15,7 @@ import onnx_ir as ir
 from ortune.graph.attributes import ints_of
 from ortune.graph.constants import stored
 from ortune.graph.forms import ANYTHING, NUMBER, ROW, About, Matching, Part, either, matchings, nearest, op
-from ortune.graph.nodes import is_op, only_user, other_input
+from ortune.graph.nodes import is_op, readers, source_of
 from ortune.graph.shapes.nearby import least_rank, reduced_axes
 
 _ERF = op("Add", op("Erf", op("Div", "x", math.sqrt(2))), 1.0)
@@ -63,7 +63,7 @@ def fused(node: ir.Node) -> str:
         fusion = fusion_at(end)
         if fusion is not None and node in fusion[1]:
             return fusion[0]
-        users = {use.node for use in end.outputs[0].uses()}
+        users = {*readers(end.outputs[0])}
         end = users.pop() if len(users) == 1 else None
     return ""
 
@@ -185,16 +185,17 @@ def _reason(matching: Matching, end: ir.Node, opset: int) -> str:
 def _scale(quotient: ir.Node) -> str:
     """What is wrong with the scale and the shift that follow the quotient."""
     value = quotient.outputs[0]
-    users = [use.node for use in value.uses()]
+    users = readers(value)
     scale = next((user for user in users if is_op(user, "Mul")), None)
     if scale is None:
         return "no scale follows"
-    if len(users) > 1 or value.is_graph_output():
+    if len(users) > 1:
         return "another node reads the normalised value"
-    weight = stored(other_input(scale, value))
+    factors = [source_of(factor) for factor in scale.inputs]
+    weight = next((stored(factor) for factor in factors if factor is not value), None)
     if weight is not None and len(weight.shape) > 1:
         return "the scale has more than one axis"
-    shifted = any(is_op(use.node, "Add") for use in scale.outputs[0].uses())
+    shifted = any(is_op(user, "Add") for user in readers(scale.outputs[0]))
     return "" if shifted else "no shift follows the scale"
 
 
@@ -207,7 +208,7 @@ def _is_moved(matching: Matching, quotient: ir.Node) -> bool:
     first, second = _order(before), _order(behind)
     if before is None or not first or len(second) != len(first) or first[-1] == len(first) - 1:
         return False
-    if any(not is_op(use.node, "Sub", "ReduceMean") for use in before.outputs[0].uses()):
+    if any(not is_op(user, "Sub", "ReduceMean") for user in readers(before.outputs[0])):
         return False
     return [first[axis] for axis in second] == list(range(len(first)))
 
@@ -216,7 +217,8 @@ def _end(quotient: ir.Node) -> ir.Node | None:
     """What alone reads a layer normalisation, behind the scale and the shift that follow its quotient."""
     user: ir.Node | None = quotient
     for operator in ("Mul", "Add", "Transpose"):
-        user = only_user(user.outputs[0]) if user is not None else None
+        users = readers(user.outputs[0]) if user is not None else []
+        user = users[0] if len(users) == 1 else None
         if not is_op(user, operator):
             return None
     return user

@@ -198,7 +198,6 @@ def details(result: BenchResult, host: Host | None) -> list[tuple[str, str]]:
         limit = f", {gibibytes(host.memory_limit_bytes or host.memory_bytes)}"
         rows.append(("machine", f"{host.cpu}, {host.effective_cpus} effective CPUs{limit}"))
     rows += [("outputs", "; ".join(row.outputs)) for row in result.rows[:1] if row.outputs]
-    rows += finding_words.rows(result.findings)
     rows += [("placement", text) for text in placed(side.placement)]
     rows += [("note", text) for text in result.notes]
     rows += [("failed", f"one process ({f.reason}): {f.what}") for f in result.failures]

@@ -201,7 +201,7 @@ def _checks(result: CompareResult) -> list[Line]:
     if result.comparison is None:
         # What was not timed is told by where its nodes ran.
         software = finding_words.functional_only(result.findings)
-        said = [*finding_words.caveats(result.findings), *result.notes] if software else []
+        said = [*finding_words.caveats(result.findings), *(result.notes if software else ())]
         return [Line(text, "look") for text in said]
     return checks(result.controls, result.comparison, result.findings, failed, arrived)
 

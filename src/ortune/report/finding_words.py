@@ -99,8 +99,8 @@ def _brought(gain: Brought) -> str:
 
 
 def rows(findings: Iterable[Finding]) -> list[tuple[str, str]]:
-    """Among what supports a headline."""
-    return [("finding", sentence(finding)) for finding in findings]
+    """Among what supports a headline; those about the measurement limit it, and are part of its checks."""
+    return [("finding", sentence(finding)) for finding in findings if not about_measurement(finding)]
 
 
 def caveats(findings: Iterable[Finding]) -> list[str]:

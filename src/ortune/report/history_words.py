@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from ortune.records import Comparison, Envelope, Figures, HistoryResult, ReleaseRow
+from ortune.report import finding_words, sides
 from ortune.report import headline as heads
-from ortune.report import sides
 from ortune.report.answer_commands import lines, told_line
 from ortune.report.checks import checks, control_words
 from ortune.report.document import Block, Code, Column, Document, Line, Pairs, Tone, stopped, table
@@ -95,7 +95,7 @@ def _row(row: ReleaseRow, estimand: str, before: Figures | None) -> tuple[str, .
 def _details(result: HistoryResult) -> list[tuple[str, str]]:
     rows = [("statistic", result.estimand)]
     rows += [("noise", text) for text in control_words(result.controls)]
-    rows += [("finding", f"{f.code} {f.what}; {f.fix}") for f in result.findings]
+    rows += finding_words.rows(result.findings)
     rows += [("note", text) for text in result.notes]
     rows.append(("again", result.reproduce))
     return [(name, text) for name, text in rows if text]

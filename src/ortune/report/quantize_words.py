@@ -17,8 +17,8 @@ from ortune.records import (
     QuantizeResult,
     VerdictName,
 )
+from ortune.report import finding_words, sides
 from ortune.report import headline as heads
-from ortune.report import sides
 from ortune.report.answer_commands import lines, told_line, with_budget
 from ortune.report.chart import Chart, Dot, Segment, decade_axis, factor_axis
 from ortune.report.checks import checks, control_words
@@ -347,7 +347,7 @@ def _chart(result: QuantizeResult) -> Section | None:
 def _details(result: QuantizeResult) -> list[tuple[str, str]]:
     rows = [("tolerance", result.tolerance), ("statistic", result.estimand)]
     rows += [("noise", text) for text in control_words(result.controls)]
-    rows += [("finding", f"{f.code} {f.what}; {f.fix}") for f in result.findings]
+    rows += finding_words.rows(result.findings)
     rows += [("note", text) for text in result.notes]
     rows.append(("again", result.reproduce))
     return [(name, text) for name, text in rows if text]

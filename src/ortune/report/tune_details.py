@@ -19,7 +19,7 @@ from ortune.report.compare_rows import VERIFIED
 from ortune.report.document import Column
 from ortune.report.numbers import change, duration, memory, span
 from ortune.report.placement_words import placed
-from ortune.report.tune_facts import deciding, left_out
+from ortune.report.tune_facts import deciding, left_out, mended
 from ortune.report.tune_headline import counted
 
 NAMED = 6  # plans in a list, at most
@@ -102,7 +102,8 @@ def details(result: TuneResult) -> list[tuple[str, str]]:
     rows.append(("noise", noise(result)))
     if result.headroom is not None:
         rows.append(("headroom", result.headroom.sentence))
-    rows += finding_words.rows(result.findings)
+    causes = mended(result)
+    rows += finding_words.rows(f for f in result.findings if f not in causes)
     rows += [("note", text) for text in result.notes]
     if result.hardware_bound:
         rows.append(

@@ -167,7 +167,7 @@ def causes(result: TuneResult) -> list[str]:
             of = "the search" if comparison.n_blocks > 1 else "one block of the search"
             where = "part of the winner" if is_shipped else "not proposed"
             prize = f"alone {change(comparison.ratio)}{interval} in {of}; {where}"
-        sentences.append(f"{finding.what} -> {plan.describe()}: {prize}")
+        sentences.append(f"{finding.code} {finding.what} -> {plan.describe()}: {prize}")
     return sentences
 
 

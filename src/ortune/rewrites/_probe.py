@@ -188,7 +188,7 @@ def form_of(what: str, x: ir.Value, y: ir.Value, computed: dict[ir.Value, Probes
     nodes, elsewhere = between(x, y, computed)
     if elsewhere is not None:
         return f"{elsewhere.name!r} in {what} is also used elsewhere"
-    numbers = [constant(value) for node in nodes for value in node.inputs]
+    numbers = [operand(value) for node in nodes for value in node.inputs]
     if {n.dtype for n in numbers if n is not None and n.dtype.kind == "f"} != {np.dtype(np.float32)}:
         return f"{what} is not float32"
     # Probes show a function where they are. A bound that none of them reaches is another function beyond it.
@@ -208,7 +208,7 @@ def epsilons(computed: dict[ir.Value, Probes], most: float) -> list[float]:
     added = [
         node for v in computed if (node := v.producer()) is not None and is_op(node, "Add") and _under_root(v)
     ]
-    numbers = [constant(v) for node in added for v in node.inputs]
+    numbers = [operand(v) for node in added for v in node.inputs]
     one = [float(n.reshape(())) for n in numbers if n is not None and n.size == 1]
     return list(dict.fromkeys(n for n in one if 0 < n < most))
 
@@ -221,12 +221,17 @@ def _under_root(value: ir.Value) -> bool:
     )
 
 
+def operand(value: ir.Value | None) -> Array | None:
+    """Returns the numbers of a constant, or the one that is computed from constants; None for any other value."""
+    return constant(value) if is_constant(value) else one_number(value)
+
+
 def _bounded(nodes: Sequence[ir.Node]) -> ir.Node | None:
     """Returns a Max or Relu whose lower bound could change results outside the probes; else None."""
     for node in nodes:
         if not is_op(node, "Max", "Relu"):
             continue
-        bounds = [n for n in map(constant, node.inputs) if n is not None]
+        bounds = [n for n in map(operand, node.inputs) if n is not None]
         if any(not _no_limit(bound) for bound in bounds):
             return node
         at_zero = is_op(node, "Relu") or any((bound == 0).any() for bound in bounds)
@@ -246,7 +251,7 @@ def _shifted(node: ir.Node, nodes: Sequence[ir.Node]) -> bool:
     while waiting:
         before = [v.producer() for v in waiting.pop().inputs if v is not None]
         producers = [n for n in before if n is not None and n in nodes and n not in visited]
-        if any(is_op(n, "Add", "Sub") and any(constant(v) is not None for v in n.inputs) for n in producers):
+        if any(is_op(n, "Add", "Sub") and any(operand(v) is not None for v in n.inputs) for n in producers):
             return True
         visited.update(dict.fromkeys(producers))
         waiting += producers
@@ -286,7 +291,7 @@ def _computed(node: ir.Node, computed: dict[ir.Value, Probes], rank: int, axes: 
         if value is not None and value in computed:
             operands.append(computed[value])
             continue
-        numbers = constant(value) if is_constant(value) else one_number(value)
+        numbers = operand(value)
         if numbers is None or numbers.dtype.kind not in "fiu" or numbers.ndim > rank:
             return None
         # Leading axes of one element are broadcast away: what is left says along which axes the constant varies.

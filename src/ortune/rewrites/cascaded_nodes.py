@@ -1,8 +1,9 @@
 """Merges consecutive nodes of the same kind into one, or removes both.
 
 What it is: Transpose after Transpose; Cast after a Cast that lost nothing; Reshape after anything that only changes
-    the shape; Squeeze after Unsqueeze of the same axes and the other way round; Concat of all outputs of a Split, and
-    Split of a Concat, along the same axis and in the same pieces; Concat after a Concat along the same axis.
+    the shape; Squeeze after Unsqueeze of the same axes and the other way round; Concat of all outputs of a Split, or
+    of slices that are a whole value; Split of a Concat along the same axis and in the same pieces; Concat after a
+    Concat along the same axis.
 Why it costs: each node copies its tensor, or at least costs the overhead of a node. ONNX Runtime merges Cast and
     Transpose, and keeps the rest. Exporters leave such nodes between their own steps.
 Evidence: such pairs in the graph.
@@ -20,7 +21,7 @@ import onnx_ir as ir
 
 from ortune.graph.attributes import cast_to, has_parameters, int_of, ints_of
 from ortune.graph.constants import constant
-from ortune.graph.nodes import holds, is_op, only_user, scopes_of
+from ortune.graph.nodes import holds, input_of, is_op, only_user, scopes_of
 from ortune.graph.shapes.known import Dims, Known, known_values
 from ortune.graph.shapes.nearby import reduced_axes
 from ortune.model.graphs import name_of, nodes
@@ -30,6 +31,7 @@ from ortune.rewrites._editor import Editor, name_conflict, takes_name
 
 _LEAST_OPSET = 6  # the type of a Cast is a word before
 _PIECES = ("Concat", "Split")
+_THE_END = 2**31 - 1  # of any tensor, however long
 _VIEWS = ("Reshape", "Flatten", "Squeeze", "Unsqueeze")
 _D = ir.DataType
 _HOLDS: dict[ir.DataType, tuple[ir.DataType, ...]] = {
@@ -144,17 +146,16 @@ class _Pairs:
             self.replace(node, [(node.outputs[0], first.inputs[0])])
 
     def concats(self, node: ir.Node) -> None:
-        """Concat of everything that a Split gave, and of what another Concat joined for this one alone."""
+        """Concat of everything that a Split or slices gave, and of what another Concat joined for this one alone."""
         axis = _axis(node, self.of(node.outputs[0]))
         if axis is None or None in node.inputs:
             return
         pieces = [value for value in node.inputs if value is not None]
         merged: list[ir.Value] = []
         while pieces:
-            inner = self._inner(node, pieces, axis)
-            source = pieces[0].producer() if inner else None
-            merged += inner or pieces[:1]
-            del pieces[: len(source.outputs) if source is not None else 1]
+            inner, count = self._inner(node, pieces, axis)
+            merged += inner
+            del pieces[:count]
         if merged == list(node.inputs):
             return
         if len(merged) == 1:
@@ -164,20 +165,53 @@ class _Pairs:
         joined = self.editor.node(node, "Concat", merged, attributes, name=node.name or "concat")
         self.replace(node, [(node.outputs[0], joined)])
 
-    def _inner(self, node: ir.Node, pieces: Sequence[ir.Value], axis: int) -> list[ir.Value]:
-        """Returns what the leading pieces were split from or joined of along the same axis; [] if nothing."""
-        source = pieces[0].producer()
+    def _inner(self, node: ir.Node, pieces: Sequence[ir.Value], axis: int) -> tuple[Sequence[ir.Value], int]:
+        """Returns what the leading pieces were cut from or joined of along the axis, and how many pieces these are."""
+        source, itself = pieces[0].producer(), (pieces[:1], 1)
         if source is None or source.graph is not node.graph or has_parameters(source):
-            return []
-        if not is_op(source, "Split", "Concat") or _axis(source, self.of(pieces[0])) != axis:
-            return []
-        if None in source.inputs[:1] or list(source.outputs) != list(pieces[: len(source.outputs)]):
-            return []
+            return itself
         values = [value for value in source.inputs if value is not None]
+        if is_op(source, "Slice"):
+            count = self._cut_up(pieces, axis)
+            return (values[:1], count) if count else itself
+        if not is_op(source, "Split", "Concat") or _axis(source, self.of(pieces[0])) != axis:
+            return itself
+        n_outputs = len(source.outputs)
+        if None in source.inputs[:1] or list(source.outputs) != list(pieces[:n_outputs]):
+            return itself
         if is_op(source, "Split"):
-            return values[:1]
+            return values[:1], n_outputs
         # An inner Concat that others read stays, and its tensors would be copied all the same.
-        return values if only_user(pieces[0]) is node and len(values) == len(source.inputs) else []
+        joined = only_user(pieces[0]) is node and len(values) == len(source.inputs)
+        return (values, 1) if joined else itself
+
+    def _cut_up(self, pieces: Sequence[ir.Value], axis: int) -> int:
+        """Counts the leading pieces that slices cut from one value, from its begin to its end; 0 if they are not all.
+
+        Where the value's size is unknown, ends count from one side: from both, pieces of a short value overlap.
+        """
+        first = pieces[0].producer()
+        value = first.inputs[0] if first is not None else None
+        dims = self.of(value).dims
+        size = dims[axis] if dims is not None and axis < len(dims) else None
+        at, from_the_end = 0, False
+        for count, piece in enumerate(pieces, 1):
+            bounds = _bounds(piece.producer(), value, axis, dims)
+            if bounds is None:
+                return 0
+            low, high = bounds
+            if isinstance(size, int):
+                low, high, _ = slice(low, high).indices(size)
+                high = max(low, high)
+            if low != at:
+                return 0
+            if high >= (size if isinstance(size, int) else _THE_END):
+                return count
+            from_the_end = high < 0 if count == 1 else from_the_end
+            if (high < 0) != from_the_end or (count > 1 and high < low):
+                return 0
+            at = high
+        return 0
 
     def splits(self, node: ir.Node) -> None:
         """Cancels a Concat and a Split into the same pieces."""
@@ -216,6 +250,31 @@ def _before(node: ir.Node, *names: str) -> ir.Node | None:
     )
 
 
+def _bounds(
+    node: ir.Node | None, value: ir.Value | None, axis: int, dims: Dims | None
+) -> tuple[int, int] | None:
+    """Returns where a Slice of a value along one axis, in steps of one, begins and ends; None for any other node."""
+    if node is None or not is_op(node, "Slice") or has_parameters(node) or node.inputs[0] is not value:
+        return None
+    if input_of(node, 1) is None:
+        starts, ends, axes, steps = (ints_of(node, name) for name in ("starts", "ends", "axes", "steps"))
+    else:
+        starts, ends, axes, steps = (_ints(input_of(node, position)) for position in (1, 2, 3, 4))
+    if starts is None or ends is None or len(starts) != 1 or len(ends) != 1:
+        return None
+    # Inputs that are there and unknown are no defaults.
+    if (axes is None and input_of(node, 3) is not None) or (steps is None and input_of(node, 4) is not None):
+        return None
+    (along,) = axes or [0]
+    along += len(dims) if along < 0 and dims is not None else 0
+    return (starts[0], ends[0]) if along == axis and steps in (None, [1]) else None
+
+
+def _ints(value: ir.Value | None) -> list[int] | None:
+    numbers = constant(value, most=1)
+    return None if numbers is None else [int(n) for n in numbers.reshape(-1)]
+
+
 def _perm(node: ir.Node, source: Known) -> list[int] | None:
     listed = ints_of(node, "perm")
     if listed is not None:
@@ -245,7 +304,7 @@ def _merge(model: ir.Model) -> _Pairs:
 
 def joined_and_split(model: ir.Model) -> list[tuple[str, str]]:
     """Names and operators of each Concat and Split that the rewrite would merge or remove; the model stays as it is."""
-    if not any(_before(node, *_PIECES) for node in nodes(model) if is_op(node, *_PIECES)):
+    if not any(_before(node, *_PIECES, "Slice") for node in nodes(model) if is_op(node, *_PIECES)):
         return []
     return [entry for entry in dict.fromkeys(_merge(model.clone()).merged) if entry[1] in _PIECES]
 

@@ -23,7 +23,7 @@ import numpy as np
 import onnx_ir as ir
 
 from ortune.graph.constants import Array, constant
-from ortune.graph.nodes import is_op, scopes_of
+from ortune.graph.nodes import is_op, scopes_of, source_of
 from ortune.graph.shapes.nearby import reduced_axis
 from ortune.model.graphs import op_set, scopes
 from ortune.model.operators import STANDARD
@@ -44,7 +44,8 @@ _UNKNOWN = (3, 4)  # sizes of an axis of probes whose size is not known: no cons
 _ROWS = (1.0, 0.03, 5.0, 0.004, 0.5, 1e-4)  # standard deviations: small ones tell where epsilon is added
 _STEPS = 9  # nodes from a mean of squares to a root
 _BETWEEN = op_set(
-    "Sub Mul Pow Div Add Sqrt Reciprocal Reshape Expand Unsqueeze Squeeze Max Neg Cast ReduceMean ReduceSum"
+    "Sub Mul Pow Div Add Sqrt Reciprocal Reshape Expand Unsqueeze Squeeze Max Neg Cast Identity ReduceMean "
+    "ReduceSum"
 )
 _FUSED = {"ReduceMean": 2, "Sub": 1, "Pow": 1, "Add": 1, "Sqrt": 1, "Div": 1}
 
@@ -87,13 +88,14 @@ def written_otherwise(mean: ir.Node, look: Look) -> tuple[ir.Node, tuple[str, ..
 
 def _starts(node: ir.Node) -> Iterator[ir.Value]:
     """Lists the values that a mean may normalise: its input, or what that is the square of."""
-    value = node.inputs[0]
+    value = source_of(node.inputs[0])
     if value is None:
         return
     yield value
     square = value.producer()
-    if is_op(square, "Mul") and square is not None and square.inputs[0] is square.inputs[1]:
-        yield from filter(None, [square.inputs[0]])
+    if is_op(square, "Mul") and square is not None:
+        factors = {*map(source_of, square.inputs)}
+        yield from filter(None, factors if len(factors) == 1 else ())
 
 
 def _probe_shapes(x: ir.Value, sizes: Sizes | None, axis: int) -> list[tuple[int, ...]]:
@@ -113,7 +115,7 @@ def _width(x: ir.Value) -> int:
     derived = [use.node.outputs[0] for use in x.uses()]
     for value in derived:
         for use in value.uses() if len(derived) < _FOLLOWED else ():
-            numbers = [constant(v) for v in use.node.inputs]
+            numbers = [constant(source_of(v)) for v in use.node.inputs]
             sizes = [
                 n.size
                 for n in numbers
@@ -121,7 +123,9 @@ def _width(x: ir.Value) -> int:
             ]
             if sizes:
                 return sizes[0]
-            if is_op(use.node, "Add", "Sub", "Mul", "Div", "Pow", "Sqrt", "ReduceMean", "ReduceSum"):
+            if is_op(
+                use.node, "Identity", "Add", "Sub", "Mul", "Div", "Pow", "Sqrt", "ReduceMean", "ReduceSum"
+            ):
                 derived.append(use.node.outputs[0])
     return 0
 
@@ -225,7 +229,7 @@ def _match_between(
                 why = why or form
                 continue
             if sizes is None or sizes[axis] is None:
-                constants = [constant(v) for node in form.nodes for v in node.inputs]
+                constants = [constant(source_of(v)) for node in form.nodes for v in node.inputs]
                 if not any(n is not None and n.size == factors[0].size for n in constants):
                     return f"the size of the normalised axis of {x.name!r} is unknown"
             last = axis == -1 or (sizes is not None and axis == len(sizes) - 1)

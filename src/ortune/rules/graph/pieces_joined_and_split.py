@@ -1,12 +1,12 @@
 """Tensors are split and joined again, or joined in several steps.
 
-What it is: a Concat of all outputs of a Split, a Split of a Concat into the same pieces, or a Concat of another
-    Concat's output along the same axis.
+What it is: a Concat of all outputs of a Split, or of slices that together are a whole value; a Split of a Concat into
+    the same pieces; or a Concat of another Concat's output along the same axis.
 Why it costs: each copies its whole tensor. ONNX Runtime keeps such pairs.
 Evidence: the nodes that would be merged or removed.
 Fix and its safety: exact: the rewrite ``cascaded-nodes``.
 Example: ``--rewrite cascaded-nodes``
-References: ONNX operator documentation, "Split" and "Concat".
+References: ONNX operator documentation, "Split", "Slice" and "Concat".
 """
 
 from __future__ import annotations

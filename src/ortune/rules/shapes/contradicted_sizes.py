@@ -15,7 +15,7 @@ from collections.abc import Iterator
 import onnx_ir as ir
 
 from ortune.graph.shapes.operators import visit
-from ortune.graph.shapes.walk import Walk
+from ortune.graph.shapes.walk import Shape, Walk
 from ortune.records import Finding
 from ortune.rules._words import name_of, short
 from ortune.rules.facts import Facts
@@ -38,12 +38,20 @@ agrees (float[4,8] x) => (float[n,8] y)
 """
 
 
+class _Computed(Walk):
+    """Shapes that follow from inputs and weights: those that the file declares of other values may be wrong too."""
+
+    def declared(self, value: ir.Value) -> Shape | None:
+        """As ``Walk.declared``; nothing of what a node makes, such as an If, whose branches differ."""
+        return Walk.declared(self, value) if value.producer() is None else None
+
+
 def find(facts: Facts) -> Iterator[Finding]:
     """In the main graph's outputs."""
     if facts.model is None:
         return
     graph = facts.model.ir.graph
-    walk = Walk(keep=lambda symbol: 0, defaults=False)
+    walk = _Computed(keep=lambda symbol: 0, defaults=False)
     for node in graph:
         visit(walk, node)
     contradicted = {value: computed for value in graph.outputs if (computed := _made(walk, value))}
