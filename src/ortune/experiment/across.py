@@ -71,6 +71,7 @@ def usable_here(
             report = target.discover(side.runtime)
             if report.usable and not report.emulated:
                 runtimes[target.name] = side.runtime
+    # What the side's own runtime has needs no other package, so environments that ortune made come second.
     there = [] if alone else [environment for environment in made.made() if not environment.emulated]
     runtimes |= {
         environment.name: environment.runtime
@@ -140,6 +141,7 @@ def propose_elsewhere(
             refused.append(f"{name} {NO_TIME} (--targets {CPU.target},{name} forces it)")
             continue
         plan = Plan(providers=targets.find(name).providers)
+        # One load and one run: whether the provider takes the model is known before any block is spent on it.
         outcome = baseline.executor.trial(baseline.arm(name, plan=plan), runs=0, keep_outputs=True)
         if isinstance(outcome, Failed):
             why = (outcome.what.strip().splitlines() or ["no message"])[0]

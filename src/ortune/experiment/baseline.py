@@ -15,12 +15,12 @@ class Baseline(Field):
 
     @cached_property
     def check(self) -> OutputCheck:
-        """Whether outputs are right."""
+        """The check of its outputs."""
         return OutputCheck(self)
 
     @cached_property
     def pilot(self) -> Pilot:
-        """What trials cost."""
+        """The pilot of its trials."""
         return Pilot(self, self.check)
 
     def settle(self, limit_s: float) -> None:

@@ -55,7 +55,7 @@ def make_result(
     elapsed_s: float,
     reproduce: str,
 ) -> BenchResult:
-    """Everything that a bench has to tell."""
+    """Makes the answer of a bench."""
     side, work = baseline.side, baseline.work
     rows = []
     for i, case in enumerate(work.cases):
@@ -99,7 +99,9 @@ def _row(
         throughput_per_s=typical([1e9 * t.done.n_runs / t.done.wall_ns for t in trials]),
         load_ns=typical([float(t.done.load_ns) for t in trials]),
         first_run_ns=typical([float(t.done.cases[0].first_ns) for t in trials]),
+        # A browser on another device reports no CPU time.
         cpu_per_run_ns=typical(cpu) if all(cpu) else Estimate(value=0, single=True),
+        # Where one process could not tell its peak, a median of the others would be that of another set.
         peak_bytes=typical(peaks) if len(peaks) == len(trials) else None,
         outputs=outputs,
         mean_ns=typical([float(s.mean()) for s in samples]),
@@ -230,6 +232,7 @@ def remarks(trials: Sequence[Measured], cpus: int, own: int = 1) -> list[str]:
     throttled = sum(s.nr_throttled or 0 for s in sensors)
     if periods and throttled > THROTTLED_SHARE * periods:
         notes.append(f"CPU quota throttled in {100 * throttled / periods:.0f} % of its periods")
+    # Ticks of all CPUs together: 1 % is a hundredth of one CPU.
     steal = sum(s.steal_ticks or 0 for s in sensors) * TICK_S / max(elapsed_s, 1e-9)
     if steal > STEAL_SHARE:
         notes.append(f"CPU steal by the hypervisor {100 * steal:.0f} %")

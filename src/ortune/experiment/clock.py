@@ -25,11 +25,12 @@ class Stopwatch:
 
     @contextlib.contextmanager
     def stopped(self) -> Iterator[None]:
-        """What happens within costs nothing."""
+        """Leaves out of the time whatever happens within."""
         stopped_s = monotonic.now_s()
         try:
             yield
         finally:
+            # The start moves forward by the pause, which takes the pause out of every later difference.
             self._began_s += monotonic.now_s() - stopped_s
 
 
@@ -82,12 +83,14 @@ class Pace:
         return max(self._of_budget_s(), self._least_s - self._spent_s)
 
     def begins(self, unit: str) -> bool:
-        """Whether a unit may begin; the one before it has ended."""
+        """Returns whether a unit may begin; the one before it has ended by now."""
         now_s = monotonic.now_s()
         if self._inside and self._inside != self._once:
             took_s = now_s - self._began_s
             self._spent_s, self._units = self._spent_s + took_s, self._units + 1
             self._longest_s = max(self._longest_s, took_s)
+        # The longest unit so far is what the next may take. What is done once for all (reading every rule,
+        # say) is no measure of that, so it was left out above.
         begins = self.left_s > self._longest_s
         self._began_s, self._inside = now_s, unit if begins else ""
         if not begins:

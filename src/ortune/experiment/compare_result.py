@@ -85,7 +85,7 @@ def wrong_sides(news: Sequence[New], *, base_wrong: bool, allow_nonfinite: bool)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Raced:
-    """What a comparison measured.
+    """What a comparison measured, as its answer needs it.
 
     Attributes:
         counts_as: What an undecided gate counts as.
@@ -106,7 +106,7 @@ class Raced:
 
 
 def rank(raced: Raced, news: Sequence[New]) -> list[ComparedSide]:
-    """Every new side, the fastest first; what cannot be compared after these, and what does not run last.
+    """Returns every new side, the fastest first; what cannot be compared after these, and what does not run last.
 
     Raises:
         MeasurementError: All that could be timed failed again and again.
@@ -165,4 +165,5 @@ def _gate(raced: Raced, new: New) -> Gate | None:
         return gate
     gate = duel.gate(state, raced.rules, raced.design, raced.counts_as, arm=new.arm)
     ok = new.difference is not None and new.difference.ok
+    # Outputs outside the tolerance fail the gate, however fast they come.
     return gate if ok else msgspec.structs.replace(gate, answer="fail", reason="")

@@ -155,6 +155,8 @@ class Comparing:
         baseline.notes += in_browser(new.name, trial.done)
         new.trials = [trial]
         new.difference = baseline.check.difference(trial, rewritten=new.side.plan.rewrites)
+        # Before this side is blamed, the base is asked whether the optimiser spoils its outputs: these are
+        # the reference. Only then is the side itself asked.
         if not new.difference.ok:
             line, left_s = self.watch.line, lambda: self._left_ns() / 1e9
             question_base(baseline, line, "A", left_s)
@@ -191,6 +193,8 @@ class Comparing:
         }
         replay = self.experiment.replay
         replay.whole()
+        # With one seed the orders still differ from session to session: repeating a comparison must not
+        # repeat its order of arms. The journal has it, so that a resumed session repeats its own.
         order = replay.once("order", int, lambda: int(1e9 * monotonic.now_s()))
         schedule = Sequential(self.rules, self.design, [new.arm for new in timed])
         drive(
@@ -216,8 +220,10 @@ class Comparing:
 
     def _keep_time(self, trial_ns: float, n_new: int) -> None:
         """Takes from the budget of the blocks what comes after them: starts alone, a look at why, the answer."""
+        # STARTS further processes of every side, each alone.
         self.after_s = self.experiment.answer_s + STARTS * (1 + n_new) * self.baseline.pilot.start_ns / 1e9
         self.after_s += self.why_s(trial_ns) if self.tells_why else 0.0
+        # In a small budget blocks come first: at most a fifth of it is kept for what follows them.
         budget_s = self.budget_s - min(self.after_s, AFTER_SHARE * self.budget_s)
         self.rules = replace(self.rules, budget_ns=int(budget_s * 1e9))
 
@@ -249,6 +255,7 @@ class Comparing:
         self.baseline.pilot.retime(judgement, measured(schedule.calibration, BASE))
         left_ns = self._left_ns()
         n_blocks = max(1, schedule.design.n_blocks - controls.CALIBRATION_BLOCKS)
+        # A margin of 10 %, as in ``duel.design``: one in ten of these blocks carries a control.
         self.baseline.pilot.shorten(left_ns / (1.1 * (1 + len(schedule.state.arms)) * n_blocks))
 
     def _on_block(self, schedule: Sequential, block: Block) -> None:
@@ -289,6 +296,7 @@ class Comparing:
         fewest = min((len(state.ratios(arm)) for arm in state.arms if arm not in state.failed), default=0)
         if design.controlled and fewest >= least:
             return None
+        # ``block_ns`` is normalised to two trials.
         trial_ns = float(np.median(state.block_ns)) / 2 if state.block_ns else self.trial_ns
         arms = 1 + len(state.arms) + len(duel.CONTROLS)
         return 1e-9 * (self.before_ns + least * arms * trial_ns) + self.after_s

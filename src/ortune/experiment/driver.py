@@ -66,6 +66,8 @@ def drive(
         if not ready(block.arms):
             continue
         began_ns = clock()
+        # ``ask`` knew of the stop when it gave a whole block: it runs to its end, since half of it would be
+        # lost.
         ran = run_block(execute, block, rng, (lambda: False) if block.whole else stop)
         if ran is None:
             stopped = True
@@ -84,6 +86,8 @@ def run_block(
     """
     trials: list[BlockTrial] = []
     for number, group in enumerate(groups(block.arms, 1 if block.alone else execute.most_alive)):
+        # A fixed order would be measured as a difference: an effect of order of 0.5 % led to 72 % false
+        # verdicts.
         rng.shuffle(group)
         outcomes: list[Outcome] = []
         together = not block.alone and execute.most_alive > 1
@@ -110,4 +114,5 @@ def groups(arms: Sequence[str], most_alive: int) -> list[list[str]]:
     if most_alive <= 1 or len(arms) <= most_alive:
         return [list(arms)]
     first, *others = arms
+    # Example: six arms, four alive: base, 1, 2, 3, and then base, 4, 5.
     return [[first, *others[i : i + most_alive - 1]] for i in range(0, len(others), most_alive - 1)]

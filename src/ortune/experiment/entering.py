@@ -27,9 +27,11 @@ def enter(run: Tuning, proposed: Sequence[Proposed], refused: Sequence[str], *, 
     left = run.before_ns
     run.spent["before"] = run.replay.decided()
     race, wanted = run.search.race, len(run.entries)
+    # Expected log ratios are negative: at most that of FIRST means a prior of FIRST or more.
     first = sum(e.expected <= expected(FIRST) for e in run.entries)
     # Shorter trials rather than fewer plans: what is not tried cannot win.
     share = LEAST_SEARCH_SHARE * left / RACE_TIMES
+    # Rounds and runs are cut until the likely plans fit. For all plans only rounds are.
     run.baseline.pilot.shorten(*(share / budget.least_trials(n, race.references) for n in (first, wanted)))
     trial_ns = run.baseline.pilot.trial_ns
     # Divided once: a session that goes on must enter the plans that its journal has blocks of.
@@ -100,6 +102,8 @@ def _entries(run: Tuning, proposed: Sequence[Proposed]) -> list[Entry]:
         merged = changed(proposal.plan, run.search.required, run.search.required)
         if merged is None:
             run.refused += (f"{proposal.plan.describe()}: conflicts with the requested settings",)
+        # What only repeats the requested settings is no plan of its own, but where they are tried alone ("as
+        # asked").
         elif merged.id not in entries and (merged != run.search.required or proposal.plan == Plan()):
             entries[merged.id] = Entry(plan=merged, origin=proposal.origin, expected=expected(proposal.prior))
     ordered = list(entries.values())

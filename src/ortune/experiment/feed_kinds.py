@@ -62,6 +62,7 @@ def kinds_of_feed(
         except InputError:
             continue
         refs[kind] = FeedRef(name=kind, path=ref.path)
+    # All of them; then without the extreme ones, then without zeros, since a model may refuse either.
     for kinds in (KINDS, KINDS[:2], (KINDS[0], KINDS[2])):
         chosen = tuple(refs[kind] for kind in kinds if kind in refs)
         feeds, name = (chosen[::-1], "kinds-again") if again else (chosen, "kinds")

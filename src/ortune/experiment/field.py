@@ -195,6 +195,7 @@ class Field:
 
     def starts(self, *arms: Arm) -> list[list[Measured]]:
         """Each arm loaded and run once in further processes alone, in turn; none where one of them fails."""
+        # One process of every arm, then the second of each: a machine that drifts meets all arms alike.
         outcomes = [[self.executor.trial(arm, runs=0, fresh=True) for arm in arms] for _ in range(STARTS)]
         return [[o for o in mine if isinstance(o, Measured)] for mine in zip(*outcomes, strict=True)]
 
@@ -225,6 +226,8 @@ class Field:
         if o.workload:
             saved = workload.load(o.workload, o.custom_ops)
             load = {"gap_ns": o.gap_ns, "sessions": o.sessions, "callers": o.callers, "seed": o.seed}
+            # A saved workload keeps its own load, but for options that the user set to something else than
+            # the default.
             return msgspec.structs.replace(
                 saved, **{k: v for k, v in load.items() if v != getattr(InputOptions(), k)}
             )

@@ -128,6 +128,7 @@ def question_side(
     levels = Levels(side, refs, baseline.executor, baseline.work, folder)
     last = baseline.executor.last
     side_ns = last.elapsed_ns if last is not None else 0
+    # The store may know it from an earlier session: the same model, settings, inputs and build.
     check = levels.known(baseline.host, baseline.log.folder)
     if check is None:
         check = levels.check(None, baseline.host, baseline.log.folder)

@@ -54,6 +54,7 @@ def fit(baseline: Baseline, n_changes: int, left_ns: float, *, controlled: bool 
         controlled: Whether there is a calibration before them.
     """
     trials = least_trials(n_changes, controlled=controlled)
+    # Example: two changes, 120 s. 18 + 9 x 4 = 54 trials, so 120 / (54 x 1.3) = 1.7 s each.
     baseline.pilot.shorten(left_ns / (trials * FIXED_TIMES))
     return trials * baseline.pilot.trial_ns
 
@@ -75,6 +76,7 @@ def held(
     spent_s, left_ns = clock.spent_s, clock.left_s * 1e9
     whole_ns = fit(baseline, len(arms), left_ns)
     needed_s = spent_s + whole_ns / 1e9
+    # Fewer changes with controls come before all of them without: without controls nothing is a claim.
     for controlled in (True, False):
         kept = list(arms)
         while kept:
@@ -97,7 +99,7 @@ def enough_s(schedule: Fixed, began_s: float) -> float:
 
 def race(
     baseline: Baseline,
-    held: Held,
+    within: Held,
     watch: Watcher,
     replay: Replay,
     *,
@@ -109,7 +111,7 @@ def race(
 
     Args:
         baseline: Its executor knows the arms, and the controls; its trials are made shorter where time is short.
-        held: What stands beside the base, and its double where there are controls.
+        within: What stands beside the base, and its double where there are controls.
         watch: Is told how many blocks there will be, and how far it is.
         replay: Journals the blocks.
         fixed: The estimand, where the objective says it.
@@ -119,8 +121,8 @@ def race(
     Raises:
         MeasurementError, Interrupted: As ``Schedule.calibrate``; MeasurementError too where the last check fails.
     """
-    schedule = Fixed(held.arms, fixed, controlled=held.controlled)
-    least = LEAST_BLOCKS if held.controlled else LEAST_EXPLORED
+    schedule = Fixed(within.arms, fixed, controlled=within.controlled)
+    least = LEAST_BLOCKS if within.controlled else LEAST_EXPLORED
 
     def calibrated(judgement: Judgement) -> None:
         n_arms, left_ns = len(schedule.arms), clock.left_s * 1e9

@@ -107,6 +107,7 @@ class Fixes:
             self._no_time = diagnose_words.NOT_TIMED
             for fix in self.fixes:
                 self._try(fix)
+        # Asked before anything is made or run: a fix that cannot be raced is not worth a process.
         elif self.fixes and not self._within_budget([fix.arm for fix in self.fixes]).arms:
             self.watch.say(f"{len(self.fixes)} of {len(self.fixes)} fixes: {self._no_time}")
         elif self.fixes:
@@ -156,6 +157,9 @@ class Fixes:
 
         def drop(kept: list[str]) -> None:
             alone = [arm for arm in kept if arm != TOGETHER]
+            # Single fixes go first, the last of them (worth least) before the others. All together stays next
+            # to one of them, as it is what a user gets who applies everything; in the end the first fix alone
+            # stays.
             kept.remove(alone[-1] if len(alone) > 1 else kept[-1])
 
         within = held(self.baseline, arms, self.clock, drop)
@@ -206,6 +210,7 @@ class Fixes:
         comparison: Comparison | None = None
         if trials:
             controlled = bool(self.controls)
+            # As many claims as fixes that could be raced: Bonferroni's share of the error for each.
             comparison = confirm.compare(
                 self.blocks, fix.arm, self.estimand, level=level, controlled=controlled
             )

@@ -72,6 +72,7 @@ def hybrids(
     }
     plans = []
     for side, on_cpu in sides.items():
+        # Nodes that stay on the device must hold heavy work, or there is nothing to gain by keeping it.
         kept = [i for i, node in enumerate(nodes) if node.on_cpu is False and i not in on_cpu]
         moved = [i for i in on_cpu if nodes[i].on_cpu is False]
         if not moved or not any(nodes[i].heavy for i in kept):
@@ -111,6 +112,8 @@ def _placed(graph: ir.Graph, placement: Sequence[Placement]) -> list[_Node]:
 
 def _islands(nodes: Sequence[_Node]) -> set[int]:
     """Nodes on the CPU that take from a device and give to one, through whatever is between."""
+    # In the order of the graph every source precedes its users, so that one pass in either direction is
+    # enough.
     below_device: set[int] = set()
     for i, node in enumerate(nodes):
         if any(nodes[s].on_cpu is False or s in below_device for s in node.above):

@@ -12,6 +12,7 @@ HANG_TIMES = 30
 
 def patience_s(trial_ns: float, left_ns: float) -> float:
     """How long one step of a session with a budget may take: never less than a sound plan on a busy machine needs."""
+    # Five trials, or a quarter of the time left. Example: 1 s a trial and 60 s left: max(2, 5, 15) = 15 s.
     return max(LEAST_PATIENCE_S, 5e-9 * trial_ns, HANG_SHARE * 1e-9 * left_ns)
 
 

@@ -50,9 +50,11 @@ def peak(field: Field, alone: Measured, left_ns: Callable[[], float]) -> PeakInT
         return None
     mixes = sizes_in_turn(model, work)
     if not mixes:
-        given = work.inputs_path or any(choice.origin == "user" for choice in work.cases[0].inputs)
-        return PeakInTurn(one_size="given" if given else "refused")
+        by_user = work.inputs_path or any(choice.origin == "user" for choice in work.cases[0].inputs)
+        return PeakInTurn(one_size="given" if by_user else "refused")
     start_ns, round_ns = alone.elapsed_ns - alone.done.wall_ns, ROUND_RUNS * _run_ns(alone)
+    # A process starts, then feeds all sizes in turn so often. The first round has each size for the first
+    # time.
     rounds = min(MOST_ROUNDS, int((left_ns() - start_ns) / max(1.0, round_ns)))
     enough = True
 
@@ -63,6 +65,7 @@ def peak(field: Field, alone: Measured, left_ns: Callable[[], float]) -> PeakInT
 
     last, timing = field.executor.last, field.executor.timing
     field.executor.timing = replace(timing, warmup_runs=0, warmup_ns=0)
+    # The first run of each size is not timed: it is the first round.
     mix = field.first_that_runs(mixes, runs=rounds - 1, fresh=True, begins=begins)
     field.executor.last, field.executor.timing = last, timing
     if mix is None:

@@ -57,6 +57,7 @@ def needed(
     if not same:
         return row
     # Two that do the same can each go, and not both: after one the rest is looked at again.
+    # The last try leaves out the most.
     shorter = tries[same[-1]]
     return needed(baseline, models, shorter, everywhere, ends - monotonic.now_s())
 

@@ -84,6 +84,7 @@ class Experiment:
             keep_s: For what is to come.
             least_s: What it may take however little is left; beside that, rules are read.
         """
+        # Without a budget there is no end.
         end_s = (self.terms.budget_s or math.inf) - self.answer_s - keep_s
         return Pace(lambda: end_s - self.elapsed_s, least_s, EVERY_RULE)
 
@@ -212,6 +213,7 @@ class Experiment:
                 header |= {"host": self.machine.host, "environment": recorded(clean_environment())}
             self.log = self._store.begin(self.verb, f"{self.verb} {key}", header)
             self.say_trouble()
+        # The session began with the invocation, not here: reading the model is part of its time.
         began_ns = int(1e9 * (monotonic.now_s() - self.watch.clock.spent_s))
         self.replay = replay.Replay(since_ns=began_ns, log=self.log)
         self._began()
@@ -288,6 +290,8 @@ class Experiment:
             say: Is told what happens, where that is not for everybody.
             load: What becomes of the workload that is proposed.
         """
+        # Writing the answer is work of the kind that was done until now, on this machine and in this Python:
+        # the time until now says how long it takes.
         if not self.answer_s:  # a session that goes on keeps what it kept before, and so decides the same
             usual_s = DELIVERY_SHARE * self.watch.clock.spent_s
             self.answer_s = self.replay.once("after", float, lambda: usual_s)
@@ -346,6 +350,7 @@ class Experiment:
 
     def close(self) -> None:
         """Gives back what outlives a trial."""
+        # A cached property that nobody read was not made: closing must not read the machine only to close it.
         if "machine" in self.__dict__:
             self.machine.close()
         if self._store:

@@ -102,6 +102,7 @@ class OutputCheck:
         elif self.level_check is None:
             self.level_check = self.levels.check(folder, self._field.host, self._field.log.folder)
         if self.level_check is not None:
+            # An earlier note that this was not asked is void by now.
             self._field.notes = [note for note in self._field.notes if not note.startswith(_NOT_ASKED)]
 
     def wrong_at(self, level: str, left_ns: float = math.inf) -> bool:
@@ -117,6 +118,7 @@ class OutputCheck:
         side = replace(field.side, plan=self.levels.plan(level))
         levels = Levels(side, field.refs, field.executor, field.work, field.scratch / f"level-{level}")
         check = levels.known(field.host, field.log.folder)
+        # Two runs: at that level, and without optimisation.
         if check is None and last is not None and 2 * LEVEL_TIMES * last.elapsed_ns <= left_ns:
             check = levels.check(None, field.host, field.log.folder)
         return check is not None and check.wrong
@@ -206,6 +208,7 @@ class OutputCheck:
             reference: Gives the one in place of that which is held to be right; asked only where nothing is journalled.
         """
         without = self.left_out(rewritten)
+        # A session that goes on has no outputs of its first half any more: its journal decides.
         if key and key in self.known_differences:
             return self.known_differences[key]
         trial = self._field.with_outputs(again or self._field.arm(BASE), trial)
@@ -214,6 +217,9 @@ class OutputCheck:
             tolerance = None
         folder = (reference or self.reference)()
         difference = self.compared(folder, Path(trial.outputs_path), self._field.refs, tolerance, without)
+        # The model's own rounding decides two cases: outputs that pass by so little that they are doubted,
+        # and those that fail but that some tolerance would accept. It costs two more runs, so the clear cases
+        # go without.
         undecided = rounding.doubtful(difference) or (
             not difference.ok and difference.accepting_tolerance is not None
         )
@@ -291,6 +297,8 @@ class OutputCheck:
             )
             for name in (ref.name for ref in refs)
         ]
+        # Rows and metrics are judged over all inputs together; a plain number holds for each, so the worst
+        # counts.
         if asked is not None and asked.number is None and not self.moments:
             if asked.of_metric and self.metric in task.METRICS:
                 figures = self._task(reference, outputs, refs)

@@ -90,6 +90,7 @@ def read(path: Path) -> PhoneResult:
 
 def _is_sound(trial: PhoneTrial) -> bool:
     counts = sum(trial.turn_runs) == len(trial.latency_ns) > 0
+    # A file from elsewhere: a time of 0 would be an infinite ratio.
     return counts and min(*trial.latency_ns, *trial.turn_runs, trial.load_ns, trial.first_ns) > 0
 
 

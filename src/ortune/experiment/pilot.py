@@ -38,6 +38,8 @@ PILOT_RUNS = 5  # of a trial that is to show that a plan runs, what it costs and
 def run_ns(trial: Measured) -> float:
     """What a run of every case took, by every caller, its gap included."""
     done = trial.done
+    # ``n_runs`` counts every run of every case by every caller. Example: two cases, one caller, ten runs in 1
+    # s: 1 x 2 x 1 / 10 = 0.2 s for one run of each case.
     return done.wall_ns * len(done.cases) * done.n_callers / done.n_runs
 
 
@@ -121,6 +123,7 @@ class Pilot:
         )
         if self._field.executor.most_alive == 1 and objective not in FROM_START:
             self._field.note("two processes do not fit in memory, so trials run one at a time")
+        # What this trial spent on runs; the rest of its time is the start.
         turns_ns = (self.look_runs + warmup) * run_ns(self.first)
         elapsed_ns = self.first.elapsed_ns
         if in_wasm and self._field.machine.remote is None and isinstance(loaded, Measured):
@@ -137,12 +140,14 @@ class Pilot:
         if not holds(self.least_trial_ns):
             self._use(least)
             return False
+        # Half of the share: in the next step two processes take turns.
         self.shorten(LOOK_SHARE * left_s() * 1e9 / 2)
         rest_ns = rest() * self.least_trial_ns
         self._run_again(base, left_s() * 1e9 - rest_ns)
         self._use(self._turns)
         self.question_page(base, self.first)
         left_ns = left_s() * 1e9
+        # At least some seconds, but never of what the search needs.
         self.question_values(base, min(max(1e9 * LEAST_LOOK_S, LOOK_SHARE * left_ns), left_ns - rest_ns))
         self._field.limits.expect(self.trial_ns)
         return True
@@ -170,11 +175,13 @@ class Pilot:
         if not isinstance(last, Measured):
             return PILOT_RUNS
         run_ns = sum(case.first_ns for case in last.done.cases)
+        # The trial before this one loaded and ran once: that is the price of a trial without timed runs.
         return max(1, int(min(PILOT_RUNS, (most_ns - last.elapsed_ns) / max(1, run_ns))))
 
     def time_by(self, trial: Measured, turns_ns: float, elapsed_ns: float) -> None:
         """Takes what a start and a run cost from a trial that took so long, of which its turns took so much."""
         self._run_ns = run_ns(trial)
+        # A difference of two noisy times may fall below 0; no process starts within 1 ms.
         self.start_ns = max(1e6, elapsed_ns - turns_ns)
 
     def _least_turns(self) -> Turns:
@@ -289,10 +296,13 @@ class Pilot:
         """
         turns = timing.shortened(self._turns, self.start_ns, self._run_ns, most_ns, self._least_runs)
         fewer = timing.shortened(turns, self.start_ns, self._run_ns, better_ns, self._least_runs)
+        # ``better_ns`` cuts rounds only, and no lower than the fewest that a statistic over rounds makes
+        # sense of.
         rounds = max(fewer.rounds, min(turns.rounds, timing.LEAST_SHORT))
         self._use(turns if fewer.rounds == turns.rounds else replace(turns, rounds=rounds))
 
     def _use(self, turns: Turns) -> None:
+        # A p95 needs 130 requests a trial: with 8 runs a turn these are 17 rounds.
         turns = replace(turns, rounds=max(turns.rounds, -(-self._least_runs // turns.runs)))
         self._field.executor.timing = replace(self._field.executor.timing, turns=turns)
         self.trial_ns = self.start_ns + timing.turns_ns(turns, self._run_ns)
@@ -303,6 +313,8 @@ class Pilot:
         if judgement.estimand not in PAIRED or judgement.within <= 0 or self._field.executor.most_alive < 2:
             return
         elapsed = float(np.median([t.elapsed_ns for t in trials]))
+        # The formula is for runs within a process. Here the unit within is a round, with its cost and its
+        # variance.
         rounds = runs_per_trial(
             cost_process_ns=max(1e6, elapsed - timing.turns_ns(turns, self._run_ns)),
             cost_run_ns=timing.turns_ns(replace(turns, rounds=1), self._run_ns),

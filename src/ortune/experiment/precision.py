@@ -114,27 +114,29 @@ class Precision:
     def judge_by_task(self) -> OutputTask | None:
         """Judges by what outputs are for from now on, where graph and data tell it; what was chosen."""
         choices = output_tasks(self.model)
-        name = self.replay.once("task", str, lambda: self._fitting([each.metric for each in choices]))
+        name = self.replay.once("task", str, lambda: self._fitting([choice.metric for choice in choices]))
         if not name:
             return None
         self.baseline.check.metric = name
         self.tolerance, self.limit = BY_METRIC, BY_METRIC.of_rows
-        return next(each for each in choices if each.metric == name)
+        return next(choice for choice in choices if choice.metric == name)
 
     def _fitting(self, metrics: Sequence[str]) -> str:
         """The first metric that the float model's outputs can be measured by; "" for none."""
         check, refs = self.baseline.check, self.inputs.checking
         for metric in dict.fromkeys(metrics):
             try:
-                known = check.measured_by(metric, self._outputs.reference, refs)
+                scored = check.measured_by(metric, self._outputs.reference, refs)
             except UsageError:  # the outputs are of another kind after all
                 continue
-            if known.n_right >= LEAST_RIGHT:
+            if scored.n_right >= LEAST_RIGHT:
                 return metric
         return ""
 
     def left_s(self, share: float) -> float:
         """Seconds until so much of the time after the pilot is over; below 0 it is."""
+        # The share counts from the end of the pilot: how long that took depends on the model, not on the
+        # budget.
         return self._began_s + share * (self._clock.budget_s - self._began_s) - self._clock.spent_s
 
     def spent(self, share: float) -> bool:
@@ -143,7 +145,7 @@ class Precision:
 
     def whole_models(self, plans: Sequence[Plan]) -> list[Model]:
         """Each means for the whole model, tried once; those that run, the fastest first."""
-        found: list[Model] = []
+        running: list[Model] = []
         waiting = list(plans)
         while waiting:
             plan = waiting.pop(0)
@@ -154,12 +156,13 @@ class Precision:
             self.rows.append(model.row)
             if model.failed:
                 left = left_in_float(plan.rewrites[-1])
+                # An error that names an operator is tried again without it, before the next means.
                 kind = named_operator(self.baseline.side.model.ir, model.failed, left)
                 again = without_operator(plan, kind) if kind else None
                 waiting = [again, *waiting] if again is not None else waiting
             else:
-                found.append(model)
-        return sorted(found, key=lambda each: each.time_ns or math.inf)
+                running.append(model)
+        return sorted(running, key=lambda model: model.time_ns or math.inf)
 
     def _whole(self, plan: Plan) -> Model:
         baseline = self.baseline
@@ -171,12 +174,12 @@ class Precision:
         if not isinstance(outcome, Measured):
             return Model(plan=plan, kept=frozenset(), outputs=None, error=math.inf, failed=outcome.what)
         baseline.live_with(outcome)
-        found = self.outputs_of(plan)
+        difference = self.outputs_of(plan)
         before, after = figure(baseline.pilot.first, "median"), figure(outcome, "median")
         return Model(
-            plan=plan, kept=frozenset(), outputs=found, error=found.worst_slice_l2, time_ns=after,
+            plan=plan, kept=frozenset(), outputs=difference, error=difference.worst_slice_l2, time_ns=after,
             ratio=after / before if before and after else None, size_bytes=model_bytes(path),
-            failed="" if math.isfinite(found.worst_slice_l2) else found.what,
+            failed="" if math.isfinite(difference.worst_slice_l2) else difference.what,
         )  # fmt: skip
 
     def made(self, plan: Plan) -> tuple[Path | None, str]:
@@ -190,9 +193,9 @@ class Precision:
     def compared(self, plan: Plan) -> Model:
         """A plan's model and its outputs; it is not timed."""
         path, failed = self.made(plan)
-        found = self.outputs_of(plan)
+        difference = self.outputs_of(plan)
         return Model(
-            plan=plan, kept=frozenset(), outputs=found, error=found.worst_slice_l2,
+            plan=plan, kept=frozenset(), outputs=difference, error=difference.worst_slice_l2,
             size_bytes=None if path is None else model_bytes(path), failed=failed,
         )  # fmt: skip
 

@@ -36,6 +36,7 @@ def means(model: ir.Model, side: Plan, host: Host) -> tuple[list[Plan], ir.Model
     for text in _GROUND:
         spec, copy = rewrites.parse(text), model.clone()
         rewrites.find(spec.name).apply(copy, spec.params)
+        # Only where it uncovers further weights: a rewrite without effect would stand in every plan.
         if _weights(copy) > _weights(model):
             model, ground = copy, [*ground, spec]
     proposed = [
@@ -43,14 +44,15 @@ def means(model: ir.Model, side: Plan, host: Host) -> tuple[list[Plan], ir.Model
         for spec, _ in rewrites.proposals(model, ("numerics",), objective="latency", target=CPU.target)
         if rewrites.find(spec.name).family == rewrites.FAMILY
     ]
-    found, kinds = list[Plan](), set[str]()
+    plans, kinds = list[Plan](), set[str]()
     for plan in _equalized(proposed, model):
         kind = plan.rewrites[-1].name
-        found += [plan] if kind in kinds else [plan, *_variants(plan, model, host)]
+        plans += [plan] if kind in kinds else [plan, *_variants(plan, model, host)]
         kinds.add(kind)
     # What reaches most of the weights may gain most; of those that reach as many the quicker to make is first.
-    found.sort(key=lambda plan: -round(4 * _reached(model, plan) / max(1, _weights(model))))
-    return widest_first(found), model
+    # In quarters of the weights: a little more reach is no reason to make a slow means first.
+    plans.sort(key=lambda plan: -round(4 * _reached(model, plan) / max(1, _weights(model))))
+    return widest_first(plans), model
 
 
 def _behind(plan: Plan, spec: RewriteSpec) -> Plan:
@@ -70,18 +72,18 @@ def _equalized(plans: Sequence[Plan], model: ir.Model) -> list[Plan]:
 
 def _variants(plan: Plan, model: ir.Model, host: Host) -> list[Plan]:
     """What may be right where a means of 8 bits as it is usually made is not, the likeliest first."""
-    kind, found = plan.rewrites[-1].name, list[Plan]()
+    kind, plans = plan.rewrites[-1].name, list[Plan]()
     if kind not in (STATIC, DYNAMIC):
-        return found
+        return plans
     if saturates(host) and may_saturate(plan.rewrites[-1]):
-        found.append(changed(plan, range="7"))
+        plans.append(changed(plan, range="7"))
     smooth = rewrites.parse("smooth-quant")
     refuses = rewrites.find(smooth.name).refuses
     if refuses is not None and not refuses(model):
-        found.append(_behind(plan, smooth))
+        plans.append(_behind(plan, smooth))
     if kind == STATIC:
-        found.append(changed(plan, bias="corrected"))
-    return found
+        plans.append(changed(plan, bias="corrected"))
+    return plans
 
 
 def _reached(model: ir.Model, plan: Plan) -> int:

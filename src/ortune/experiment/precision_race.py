@@ -58,6 +58,7 @@ def contestants(models: Sequence[Model]) -> list[Model]:
     right = sorted(
         (m for m in timed if m.outputs is not None and m.outputs.ok), key=lambda m: m.time_ns or 0.0
     )
+    # Three that are right, as the fastest may not be confirmed; what is left of the six shows the trade.
     return [*right[:3], *(m for m in on_front if m not in right[:3])][:MOST_RACED]
 
 
@@ -70,6 +71,7 @@ def is_right(model: Model) -> bool:
 def _on_front(ranked: Sequence[Entry], by_arm: Mapping[str, Model]) -> list[Entry]:
     """What the race saw on the front of error and time, the fastest first; float is a point of it too."""
     points = [(by_arm[entry.arm].error, entry.middle) for entry in ranked]
+    # The float model has no error and a log ratio of 0: what is slower than that is on no front.
     best = set(front([(0.0, 0.0), *points]))
     return [entry for place, entry in enumerate(ranked, 1) if place in best]
 
@@ -84,11 +86,20 @@ def _choose_confirmed(run: Tuning, by_arm: Mapping[str, Model]) -> None:
         return
     faster: list[tuple[Entry, Interval]] = []
     for entry in (search.winner, *search.others):
-        seen = search.comparison(entry.arm) if is_right(by_arm[entry.arm]) else None
-        if seen is not None and seen.verdict == "faster":
+        comparison = search.comparison(entry.arm) if is_right(by_arm[entry.arm]) else None
+        if comparison is not None and comparison.verdict == "faster":
             error = by_arm[entry.arm].error
+            # A bound that is missing or beyond 1 tells no more of a faster model than 1 does.
             faster.append(
-                (entry, Interval(error=error, low=seen.ratio_low, at=seen.ratio, high=seen.ratio_high or 1.0))
+                (
+                    entry,
+                    Interval(
+                        error=error,
+                        low=comparison.ratio_low,
+                        at=comparison.ratio,
+                        high=comparison.ratio_high or 1.0,
+                    ),
+                )
             )
     if not faster:
         return

@@ -132,6 +132,7 @@ def _proposed(
     others = in_browsers.raced(places) if asked.of_a_browser else tuple(run.side.elsewhere)
     if not others:
         return proposed, refused
+    # A target that nobody named may only use time that the search can spare.
     nobody_asked = not asked.of_a_browser and not asked.others
     spare = (lambda: run.spare_ns(1.0)) if nobody_asked else None
     more, also_refused = propose_elsewhere(

@@ -26,13 +26,13 @@ def provider_costs(
     for entry in sorted((e for e in race.entries.values() if e.trials), key=lambda e: e.middle):
         best.setdefault(entry.plan.provider_names[0], entry)
     best.pop(run.search.default.provider_names[0], None)
-    seen = measured(race.seen, BASE)
+    of_default = measured(race.seen, BASE)
     costs = []
     for name, entry in best.items():
         if winner is not None and shipped.provider_names[0] == name:
             new, base = winner, default
         else:
-            new, base = (describe(trials, estimand) for trials in (entry.trials, seen or entry.trials))
+            new, base = (describe(trials, estimand) for trials in (entry.trials, of_default or entry.trials))
         costs.append(
             ProviderCost(
                 provider=name,

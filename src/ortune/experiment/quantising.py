@@ -91,6 +91,7 @@ def gather(baseline: Baseline) -> Inputs:
             refs.append(_written(baseline, f"data-{i}", values))
             if label is not None:
                 feed_files.write_label(Path(refs[-1].path), label)
+        # Every fourth, not the last quarter: files are often ordered by class or by date.
         checking = refs[::HELD_OUT] if len(refs) >= HELD_OUT else refs
         calibrating = [r for r in refs if r not in checking] or refs
     else:
@@ -124,6 +125,8 @@ class Quantising:
 
     def __init__(self, run: Tuning, inputs: Inputs) -> None:
         self._run, self._inputs = run, inputs
+        # A share of what is left now; both ends by what is journalled, so that a resumed session decides the
+        # same.
         self._limit_ns = run.replay.decided() + QUANTIZE_SHARE * (1e9 * run.budget_s - run.replay.decided())
         self._outputs = QuantizedOutputs(run.baseline, run.replay, inputs.checking)
         self._seen: set[str] = set()
@@ -241,12 +244,12 @@ def without_operator(plan: Plan, kind: str) -> Plan | None:
 
 def widest_first(plans: Sequence[Plan]) -> list[Plan]:
     """One of each rewrite, then the second of each: a budget that ends early has seen every kind."""
-    seen: dict[str, int] = {}
+    counts: dict[str, int] = {}
     places = []
     for plan in plans:
         name = plan.rewrites[-1].name
-        seen[name] = seen.get(name, 0) + 1
-        places.append(seen[name])
+        counts[name] = counts.get(name, 0) + 1
+        places.append(counts[name])
     return [plan for _, plan in sorted(zip(places, plans, strict=True), key=lambda pair: pair[0])]
 
 
@@ -290,22 +293,29 @@ def table(
     """The rows by class, with what the race saw of them; the best without fewer bits stands first."""
     if not rows:
         return ()
-    seen = {c.plan.id: c for c in raced if c.ratio is not None}
+    raced_by_plan = {c.plan.id: c for c in raced if c.ratio is not None}
     plain = [
-        c for c in seen.values() if c.fate not in ("failed", "wrong-output") and not is_quantising(c.plan)
+        c
+        for c in raced_by_plan.values()
+        if c.fate not in ("failed", "wrong-output") and not is_quantising(c.plan)
     ]
     best = min(plain, key=lambda c: c.ratio or 1.0, default=None)
     exact = PrecisionRow(plan=Plan(), within_ratio=0.0, ratio=1.0, size_bytes=size_bytes)
     if best is not None and (best.ratio or 1.0) < 1.0:
         exact = _raced(msgspec.structs.replace(exact, plan=best.plan, outputs=best.outputs), best)
-    found = [exact, *(_raced(r, seen[r.plan.id]) if r.plan.id in seen else r for r in rows)]
-    found.sort(key=lambda r: (r.within_ratio is None, r.within_ratio or 0.0, r.ratio or math.inf))
-    told, fastest = [], math.inf
-    for row in found:
+    table_rows = [
+        exact,
+        *(_raced(r, raced_by_plan[r.plan.id]) if r.plan.id in raced_by_plan else r for r in rows),
+    ]
+    table_rows.sort(key=lambda r: (r.within_ratio is None, r.within_ratio or 0.0, r.ratio or math.inf))
+    marked, fastest = [], math.inf
+    for row in table_rows:
+        # Rows are in the order of their error, so that a row is on the front if it is faster than all before
+        # it.
         better = row.within_ratio is not None and row.ratio is not None and row.ratio < fastest
         fastest = row.ratio if better and row.ratio is not None else fastest
-        told.append(msgspec.structs.replace(row, pareto=better))
-    return tuple(told)
+        marked.append(msgspec.structs.replace(row, pareto=better))
+    return tuple(marked)
 
 
 def _raced(row: PrecisionRow, candidate: Candidate) -> PrecisionRow:

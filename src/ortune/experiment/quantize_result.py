@@ -129,34 +129,38 @@ def layer_rows(layers: Sensitivity, winner: Model | None) -> list[LayerRow]:
     # What the winner keeps is told of its own means alone.
     mine = winner is not None and any(winner is model for model in layers.models.values())
     kept = winner.kept if winner is not None and mine else frozenset[str]()
-    finite = [each.error for each in layers.questions if math.isfinite(each.error)]
+    finite = [question.error for question in layers.questions if math.isfinite(question.error)]
+    # Errors of layers add like independent noise, so shares are of the sum of their squares.
     total, whole_ns = sum(error**2 for error in finite), sum(layers.times_ns)
     times = dict(zip((group.name for group in layers.groups), layers.times_ns, strict=False))
     operators = {group.name: group.op_type for group in layers.groups}
     rows = []
-    for each in layers.questions:
-        n_kept, time_ns = len(kept & set(each.names)), sum(times.get(name, 0.0) for name in each.names)
+    for question in layers.questions:
+        n_kept, time_ns = (
+            len(kept & set(question.names)),
+            sum(times.get(name, 0.0) for name in question.names),
+        )
         reason: KeptReason = ""
         if n_kept:
-            reason = "no-gain" if each.saved_ns <= 0 else "error"
-        known = each.error if layers.asked and math.isfinite(each.error) else None
-        error = known if each.measured else None
+            reason = "no-gain" if question.saved_ns <= 0 else "error"
+        own_error = question.error if layers.asked and math.isfinite(question.error) else None
+        error = own_error if question.measured else None
         rows.append(
             LayerRow(
-                name=each.names[0],
-                op_type=operators[each.names[0]],
-                members=each.names,
+                name=question.names[0],
+                op_type=operators[question.names[0]],
+                members=question.names,
                 error=error,
-                expected_error=None if each.measured else known,
+                expected_error=None if question.measured else own_error,
                 error_ratio=error**2 / total if error is not None and total else None,
                 time_ns=time_ns if whole_ns else None,
                 time_ratio=time_ns / whole_ns if whole_ns else None,
-                saved_ns=each.saved_ns if whole_ns else None,
+                saved_ns=question.saved_ns if whole_ns else None,
                 n_kept=n_kept,
                 reason=reason,
             )
         )
-    decided = {name for each in layers.questions for name in each.names}
+    decided = {name for question in layers.questions for name in question.names}
     for group in layers.groups:
         time_ns = times.get(group.name, 0.0)
         if group.name not in decided and whole_ns and time_ns >= LEAST_SHARE * whole_ns:

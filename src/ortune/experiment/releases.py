@@ -148,7 +148,9 @@ class Releases:
         changed = tuple(name for name, claim in claims.items() if claim.verdict in ("faster", "slower"))
         command = ""
         if changed:
+            # The largest change, whether faster or slower: 0.5 and 2 are alike.
             most = max(changed, key=lambda release: max(claims[release].ratio, 1 / claims[release].ratio))
+            # Releases stand newest first.
             before = compared[compared.index(most) + 1]
             pair = ["--a-runtime", f"onnxruntime=={before}", "--b-runtime", f"onnxruntime=={most}"]
             command = shlex.join(["ortune", "compare", *again, *pair])

@@ -149,6 +149,8 @@ class Replay:
 
     def clock(self) -> int:
         """Nanoseconds since the session began: the stored times while trials are played, then real time."""
+        # While stored trials are played back the clock stands at the end of the last one. Afterwards it runs
+        # on from there, so that the hours between two invocations are no part of the session.
         return self._passed_ns + (0 if self.trials else self._now_ns() - (self.since_ns or 0))
 
     def ended(self) -> int:
@@ -237,6 +239,8 @@ def read(events: list[Event]) -> Replay:
 
 def _cut(replay: Replay, whole: int) -> None:
     """Leaves out a block that was cut in the middle: it was, or will be, measured again."""
+    # Without any mark (``whole`` is 0) no block was begun: the trials stand on their own, and all of them
+    # count.
     while whole and len(replay.trials) > whole:
         replay.trials.pop()
     # What came after the last trial that is played back comes anew.

@@ -91,6 +91,7 @@ class LayerByLayer:
         )
         precision.replay.pass_on()
         places = sorted(touched)
+        # Without a profile all layers weigh the same.
         costs = [before[i] if before else 1.0 for i in places]
         parts = merged([groups[i].kind for i in places], costs, self._most_questions)
         layers = [tuple(groups[places[i]].name for i in part) for part in parts]
@@ -101,6 +102,7 @@ class LayerByLayer:
                 return None
             precision.watch.line(f"sensitivity {number + 1} of {len(parts)}: {layers[number][0]}")
             others = everything - set(layers[number])
+            # The error of a question is that of the model in which these layers alone are in fewer bits.
             return self._error(kept_plan(whole.plan, others)) if others else whole.error
 
         keys = [_structure(whole.plan, [groups[places[i]].kind for i in part]) for part in parts]
@@ -112,6 +114,7 @@ class LayerByLayer:
         )
         questions: list[Question] = []
         for number, (part, (error, measured)) in enumerate(zip(parts, errors, strict=True)):
+            # Without a profile every layer is taken to save the same, so the order is that of the errors.
             saved = sum(before[places[i]] - after[places[i]] for i in part) if before else 1.0 * len(part)
             questions.append(Question(names=layers[number], error=error, saved_ns=saved, measured=measured))
             if measured and whole.error:
@@ -132,6 +135,8 @@ class LayerByLayer:
     def _most_questions(self) -> int:
         """As many as there is time for, one at least."""
         baseline, n_inputs = self._precision.baseline, len(self._precision.inputs.checking)
+        # Each question runs every held-out input; up to four of them hardly matter beside making and loading
+        # a model.
         each_s = QUESTION_TRIALS * baseline.pilot.start_ns / 1e9 * max(1, n_inputs / 4)
         fitting = self._precision.left_s(SENSITIVITY_SHARE) / max(0.2, each_s)
         return int(max(1.0, min(MOST_QUESTIONS, fitting)))
@@ -163,6 +168,8 @@ class LayerByLayer:
     def _judged(self, model: Model) -> float:
         """The error against the limit: what keeps the tolerance never lies above, what does not never below."""
         limit = self._precision.limit
+        # The walk compares errors with one number. Whether outputs are right may rest on rows or a metric
+        # instead, so the error is moved to the side of the limit on which the verdict is.
         if model.outputs is not None and model.outputs.ok:
             return min(model.error, limit)
         return max(model.error, math.nextafter(limit, math.inf))
@@ -173,7 +180,10 @@ class LayerByLayer:
         if precision.spent(STEPS_SHARE):
             return None
         precision.watch.line(f"measuring with {len(kept)} of {len(of.groups)} layers in float")
-        lost = sum(each.saved_ns * len(kept & set(each.names)) / len(each.names) for each in of.questions)
+        lost = sum(
+            question.saved_ns * len(kept & set(question.names)) / len(question.names)
+            for question in of.questions
+        )
         model = replace(
             precision.compared(kept_plan(of.whole.plan, kept) if kept else of.whole.plan),
             kept=kept,
@@ -203,10 +213,10 @@ def _structure(plan: Plan, kinds: Sequence[str]) -> str:
 
 
 def _by_group(model: ir.Model, times_ns: Mapping[str, float], groups: Sequence[LayerGroup]) -> list[float]:
-    found = [0.0] * len(groups)
+    of_groups = [0.0] * len(groups)
     for node, place in group_of_nodes(model.graph, groups).items():
-        found[place] += times_ns.get(name_of(node), 0.0)
-    return found
+        of_groups[place] += times_ns.get(name_of(node), 0.0)
+    return of_groups
 
 
 def _touched(graph: ir.Graph, groups: Sequence[LayerGroup]) -> set[int]:

@@ -77,6 +77,7 @@ def make_result(run: Tuning) -> TuneResult:
         estimand=WORDS[estimand],
         worth_ratio=race.worth,
         winner=shipped,
+        # The right level replaces a wrong default even where nothing else is faster than it.
         changes=shipped != _stays(search)
         or (run.baseline.check.wrong_plan is not None and search.current is None),
         fallback=fallback(
@@ -217,6 +218,7 @@ def _decide(
     failed = [g.figure for g in deciding.guards if g.failed and g.figure not in allowed]
     alone = search.comparison_alone()
     fell = failures(search.alone, search.winner.arm)
+    # What fails alone or is slower alone is kept out first, however fast it was beside other processes.
     if fell:
         why = f"{plan.describe()} failed when run alone ({fell[-1].reason}): {name} is kept"
     elif deciding.verdict == "faster" and alone is not None and alone.ratio_low > 1:
@@ -260,6 +262,7 @@ def _fell(search: Search) -> str:
 
 def _guarded(search: Search) -> str:
     """The fastest plan that the race left aside because something else gets worse, for those who do not mind."""
+    # Only what beats both what is worth a change and the plan that is shipped is news to anybody.
     least = float(np.log1p(-search.race.worth))
     if search.winner is not None:
         least = min(least, search.winner.middle)

@@ -186,6 +186,7 @@ class Tuning:
     @property
     def least_trials(self) -> float:
         """Trials that what comes after the pilot needs at least."""
+        # At one nanosecond a trial the time is the number of trials.
         return budget.needed_ns(1, 1.0, self.search.race.references)
 
     def spare_ns(self, share: float) -> float:
@@ -244,6 +245,7 @@ class Tuning:
             MeasurementError, Interrupted: As ``controls.calibrate``.
         """
         began, search, race = self.clock(), self.search, self.search.race
+        # Beside the references, two places are for the controls.
         room = max(1, self.baseline.executor.most_alive - race.references - 2)
         first_turns = FirstTurns(race=race, room=room)
 
@@ -280,6 +282,7 @@ class Tuning:
         if not search.judgement.ok:
             return
         self.baseline.pilot.retime(search.judgement, measured(blocks, BASE))
+        # The first turns count in the race, by the statistic that the calibration has chosen by now.
         race.earlier = search.calibration
         for block in search.calibration:
             race.rate(block)
@@ -334,6 +337,8 @@ class Tuning:
 
     def stage(self, steps: Steps[T], on_block: Callable[[Block], None]) -> T:
         """Runs the blocks of a stage; what came of it."""
+        # The driver runs a schedule, which returns nothing: what the stage returns is kept here on its way
+        # out.
         results: list[T] = []
 
         def stage() -> Steps[None]:

@@ -58,6 +58,8 @@ def outputs_of(
         NewModelFailed: The written model does not.
     """
     line("comparing the outputs")
+    # Inputs that both models take: they are settled on the source, and paired by name with the written
+    # model's.
     baseline.settle(limit_s)
     # What the optimiser alone makes of the source is nothing to hold a model against.
     baseline.check.question()

@@ -60,6 +60,8 @@ def pair(block: Block, arm: str, base: str = BASE) -> tuple[Measured, Measured] 
     bases = [t for t in block.trials if t.arm == base and isinstance(t.outcome, Measured)]
     if ours is None or not bases:
         return None
+    # Where memory does not hold a block at once, it runs as several groups, each with its own base. Only the
+    # base of the same group shared the arm's rounds, and with them its noise.
     theirs = next((t for t in bases if t.group == ours.group), bases[0])
     assert isinstance(ours.outcome, Measured)
     assert isinstance(theirs.outcome, Measured)
@@ -73,12 +75,14 @@ def pairs(blocks: Sequence[Block], arm: str, base: str = BASE) -> list[tuple[Mea
 
 
 def awake(blocks: Sequence[Block]) -> list[str]:
-    """That trials did not sleep while others had their turn, where they did not.
+    """Warns where trials did not sleep while others had their turn.
 
-    By the middle of all trials' CPU time over the time in which others had their turn: one trial that was caught
+    Judged by the median over trials of CPU time / time in which others had their turn: one trial that was caught
     between two turns says nothing.
     """
     done = [t.outcome.done for b in blocks for t in b.trials if isinstance(t.outcome, Measured)]
+    # Of a shorter wait, one tick of the kernel's CPU accounting (up to 10 ms) would be a share of AWAKE_SHARE or
+    # more.
     shares = [d.waiting_cpu_ns / d.waiting_ns for d in done if d.waiting_ns > 50_000_000]
     share = float(np.median(shares)) if shares else 0.0
     if share < AWAKE_SHARE:
@@ -87,7 +91,7 @@ def awake(blocks: Sequence[Block]) -> list[str]:
 
 
 def recorded_waits(blocks: Sequence[Block], arm: str, estimand: str) -> np.ndarray:
-    """What an arm's recorded waits amount to in each block that counts: log(with / without), shape (n,).
+    """Returns an arm's recorded waits as log(with / without), one per block that counts; shape (n,).
 
     In the estimand's own terms: a wait that was itself interrupted must not count for a median.
     """

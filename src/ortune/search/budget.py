@@ -41,6 +41,7 @@ class Split:
 
 def calibration_ns(trial_ns: float, references: int) -> float:
     """Returns the time of one calibration: nine blocks of the references and both controls."""
+    # Nine blocks of three trials with one reference: 27 trials.
     return CALIBRATION_BLOCKS * (references + 2) * trial_ns * RACE_TIMES
 
 
@@ -48,6 +49,8 @@ def tries(plans: int, references: int) -> float:
     """Trials of the first round of so many plans, which take their turns in the calibration's blocks if they fit."""
     # Each plan has two trials in its first round. Up to five plans join each of the nine blocks of the calibration,
     # whose references run there anyway.
+    # Example: 30 plans, one reference. 45 of their 60 trials run in the calibration; 1.8 x 30 - 45 = 9 are
+    # left, and with their references 9 x 1.2 = 10.8: 55.8 trials.
     calibrated = min(ROUNDS[0] * plans, CALIBRATION_BLOCKS * IN_CALIBRATION)
     # The others run in blocks of the race, five plans to one set of references; a fifth of them is plainly slower in
     # its first block and has no second.
@@ -57,6 +60,8 @@ def tries(plans: int, references: int) -> float:
 
 def screening_trials(plans: int, references: int) -> float:
     """Trials of successive halving over that many plans; ``references`` are baseline and current."""
+    # Example: 20 plans, one reference. 40 trials in the first round, then 2 x (10 + 2) = 24 and 4 x (5 + 1) =
+    # 24: 88 trials.
     trials, done, live = tries(plans, references), ROUNDS[0], max(1.0, plans / 2)
     for target in ROUNDS[1:]:
         # Half of the field survives each round; every five plans need references of their own in a block.
@@ -67,6 +72,7 @@ def screening_trials(plans: int, references: int) -> float:
 
 def least_trials(plans: int, references: int) -> float:
     """Trials of the smallest session that tries so many plans: calibration, first round, confirmation."""
+    # Example: one plan, one reference. 27 + 2 + 9 x 2 = 47 trials: 75 s where a trial takes 1.5 s.
     calibration = CALIBRATION_BLOCKS * (references + 2)
     return calibration + tries(plans, references) + LEAST_CONFIRM * (references + 1)
 
@@ -109,6 +115,7 @@ def exploratory(left_ns: float, trial_ns: float, *, wanted: int, references: int
     plans = 0
     while plans < wanted and takes(plans + 1, ROUNDS[0]) <= left_ns * (1.0 if plans < 2 else 0.5):
         plans += 1
+    # Not even two blocks of one plan fit: one block is still shown, as a single observation.
     return plans or int(wanted > 0 and takes(1, 1) <= left_ns)
 
 
@@ -140,6 +147,8 @@ def repeat(
 
 def _plans(race_ns: float, cost_ns: float, wanted: int, references: int) -> int:
     """Plans whose first blocks that much of the race holds; one at least."""
+    # The caller has seen that one plan fits the whole race. TRY_SHARE limits only the plans beyond it, as the
+    # leader of several needs time for refinement.
     plans = 1
     while plans < wanted and tries(plans + 1, references) * cost_ns <= TRY_SHARE * race_ns:
         plans += 1
@@ -153,6 +162,8 @@ def needed_ns(plans: int, trial_ns: float, references: int) -> float:
     # The inverse of ``divide``: the first round may take a share of the race, which is what the confirmation leaves.
     # One plan alone has all of the race, as ``divide`` gives it: there is nobody to halve it with.
     race = tries(plans, references) * cost / (TRY_SHARE if plans > 1 else 1.0)
+    # ``divide`` keeps the larger of nine blocks and 30 % for the confirmation. Where the share is the larger
+    # one, budget = calibration + race + 0.3 x budget.
     least = calibration + race + LEAST_CONFIRM * (references + 1) * cost
     return max(least, (calibration + race) / (1 - CONFIRM_SHARE))
 
@@ -189,6 +200,7 @@ def others(left_ns: float, trial_ns: float, references: int) -> int:
     """Returns how many plans beside the winner the fewest blocks of a confirmation hold, and the last check."""
     # Others in the same blocks cost the winner no certainty as long as the fewest blocks of a claim still fit.
     block_ns = (left_ns - alone_ns(trial_ns, left_ns)) / LEAST_CONFIRM
+    # Example: 36 trials are left, so each of nine blocks has four: one reference, the winner and two others.
     return max(0, int(block_ns / (trial_ns * RACE_TIMES)) - references - 1)
 
 

@@ -22,6 +22,7 @@ CONTROL_EVERY = 8
 
 def ablation_blocks(n_parts: int) -> int:
     """Blocks after which a part can be shown to pay: the smallest p is 2**-n, and Holm's limit 0.05 / parts."""
+    # Example: five parts need 2**-n <= 0.05 / 5, so n >= log2(100) = 6.6: seven blocks.
     return max(LEAST_PRUNE, math.ceil(math.log2(20 * max(1, n_parts))))
 
 
@@ -68,6 +69,7 @@ def confirm(
     """
     needed = [BASE, winner.arm, *([CURRENT] if race.with_current else [])]
     attempts = 0
+    # The race's last block had other arms, so its time says nothing about the first block here.
     race.took_ns = 0
     while True:
         left = race.left

@@ -79,6 +79,7 @@ def judge(blocks: Sequence[Block], fixed: str | None) -> Judgement:
         controls.append(calibration.spike_control(spikes[estimand], waits[estimand], alone=alone))
     scale = calibration.null_scale(noise[estimand])
     within, n_rounds = round_variance(blocks, estimand if estimand in PAIRED else LATENCIES[0])
+    # What rounds alone explain is taken off the variance of blocks; the rest is how processes differ.
     # The median of n rounds varies by pi / 2 n of what one does.
     between = max(0.0, scale**2 - 0.5 * np.pi * within / max(1.0, n_rounds))
     return Judgement(estimand=estimand, controls=tuple(controls), scale=scale, within=within, between=between)
@@ -90,7 +91,7 @@ def unjudged(fixed: str | None, scale: float = 0.0) -> Judgement:
 
 
 def _tellable(blocks: Sequence[Block]) -> Sequence[str]:
-    """What a latency may mean here: the tenth percentile wants runs enough, where rounds tell something else."""
+    """Lists the statistics that latency may mean here: the tenth percentile needs at least 30 runs a trial."""
     few = any(t.done.n_runs < LEAST_FOR_P10 for t in measured(blocks, IDENTICAL))
     return tuple(PAIRED) if few else LATENCIES
 

@@ -80,11 +80,14 @@ def design(trial_ns: float, rules: Rules, spent_ns: float = 0.0, n_new: int = 1)
         n = min(rules.max_blocks, int(budget_ns / plain))
         return Design(sequential=False, n_blocks=max(1, n), controlled=False)
     # With a margin, which holds the late controls that one in ten of these blocks carries.
+    # Example: one new side, 2 s a trial, 120 s. Nine controlled blocks of 8 s leave 48 s, which hold 48 / 4.4
+    # = 10.9 plain ones: 19 blocks, watched from the first on.
     later = max(0.0, budget_ns - controls.CALIBRATION_BLOCKS * full) / (1.1 * plain)
     n = min(rules.max_blocks, int(controls.CALIBRATION_BLOCKS + later))
     # The sequential test needs eight blocks to say anything; where few more fit, an exact test says more.
     if budget_ns >= controls.CALIBRATION_BLOCKS * full and n >= least + 8:
         return Design(sequential=True, n_blocks=n)
+    # In a fixed design every block carries the controls, so each has the full price.
     few = min(rules.max_blocks, max(least, controls.CALIBRATION_BLOCKS), int(budget_ns / full))
     return Design(sequential=False, n_blocks=few)
 
@@ -114,6 +117,8 @@ class Duel:
 
     def ratios(self, arm: str) -> np.ndarray:
         """log(arm / base) of the blocks that count; each block is read once, however often this is asked."""
+        # A failed calibration drops blocks that may have been read before, and the next one may choose
+        # another statistic. Both are part of the key, so a stale series is never extended.
         key = arm, self.estimand, self.calibrations
         n_read, values = self._series.get(key, (0, np.empty(0)))
         values = np.concatenate([values, log_ratios(self.blocks[n_read:], arm, self.estimand)])
@@ -141,6 +146,7 @@ def decided(duel: Duel, rules: Rules, plan: Design, arm: str = NEW) -> bool:
         slower = intervals.verdict(interval, rules.delta_ratio) == "slower"
         return slower if answer == "fail" else math.isfinite(interval.high)
     # The interval costs a hundred times what three of its points cost, and it is asked for after every block.
+    # A verdict needs 0 rejected (faster, slower), or both ends of the band of ±delta (equivalent).
     limit = -np.log(alpha)
     none, low, high = (
         evidence.log_evidence(d, theta, duel.prior_scale) >= limit
@@ -153,8 +159,10 @@ def decided(duel: Duel, rules: Rules, plan: Design, arm: str = NEW) -> bool:
 
 
 def _method(duel: Duel, plan: Design, arm: str, alpha: float) -> Literal["sequence", "sign-flip"]:
-    """The test that tells: an exact one too where the clock ended a sequence before it could have found anything."""
+    """Chooses the test: an exact one also where time ended a sequence before it could have shown anything."""
     n = len(duel.ratios(arm))
+    # Changing the test afterwards is honest here, since time or the number of blocks ended the session,
+    # whatever the figures were.
     short = duel.ended in ("budget", "blocks") and n < evidence.least_blocks(alpha)
     return "sequence" if plan.sequential and not short else "sign-flip"
 
@@ -199,6 +207,8 @@ def gate(
         answer = "fail" if interval.low > theta else "pass" if interval.high < theta else "undecided"
     if not plan.controlled and answer in ("pass", "undecided"):
         answer, reason = "no-answer", "controls-not-run"
+    # What the whole design can show, not what the blocks so far do: it tells the user before the end whether
+    # the gate can fail at all.
     provable = _smallest(duel, plan, arm, plan.n_blocks, alpha) if plan.controlled else math.inf
     return Gate(
         threshold_ratio=rules.threshold_ratio,
@@ -223,6 +233,8 @@ def conclude_all(duel: Duel, rules: Rules, plan: Design) -> dict[str, Comparison
     adjusted = multiplicity.holm([*p_values.values()] + [1.0] * (len(duel.arms) - len(measured_arms)))
     comparisons = {}
     for arm, by_holm in zip(measured_arms, adjusted, strict=False):
+        # Example: three sides with p = 0.001, 0.02, 0.4. Holm's are 0.003, 0.04, 0.4: the second is claimed
+        # although 0.02 > 0.05 / 3. Holm tested it at 0.05 x 0.02 / 0.04 = 0.025, so its interval has 97.5 %.
         p = p_values[arm]
         late = by_holm <= rules.alpha and p > share
         comparisons[arm] = conclude(
@@ -232,7 +244,7 @@ def conclude_all(duel: Duel, rules: Rules, plan: Design) -> dict[str, Comparison
 
 
 def _p(duel: Duel, plan: Design, arm: str, alpha: float) -> float:
-    """Of "no difference". An e-value's inverse is a p-value that may be read after every block."""
+    """Returns the p-value of "no difference". An e-value's inverse is one that may be read after every block."""
     d = duel.ratios(arm)
     if _method(duel, plan, arm, alpha) == "sequence":
         return min(1.0, float(np.exp(-evidence.log_evidence(d, 0.0, duel.prior_scale))))
@@ -248,6 +260,7 @@ def conclude(
     method, missing = _method(duel, plan, arm, alpha), _missing(duel, plan, arm, alpha)
     if method == "sequence":
         interval = evidence.confidence_sequence(d, alpha, duel.prior_scale)
+        # exp(710) is no double any more.
         e_value = float(np.exp(min(700.0, evidence.log_evidence(d, 0.0, duel.prior_scale))))
     elif not missing:
         interval = pairs.sign_flip_interval(d, 1 - alpha)

@@ -128,6 +128,8 @@ def figure(trial: Measured, estimand: str, case: str | None = None) -> float | N
     if estimand == "memory":
         return None if done.peak_bytes is None else float(done.peak_bytes)
     if estimand == "mean" and case is None and done.n_callers > 1:
+        # Callers overlap, so the sum of their latencies is longer than the time that the process took for all
+        # runs.
         return done.wall_ns / done.n_runs if done.n_runs else None
     if estimand == "cpu":
         # A browser elsewhere tells none.
@@ -147,6 +149,7 @@ def compared(ours: Measured, theirs: Measured, estimand: str, case: str | None =
     """
     if estimand in PAIRED:
         a, b = turns(ours, estimand, case), turns(theirs, estimand, case)
+        # A trial that was cut short lacks the last rounds: only those that both have are paired.
         n = min(len(a), len(b))
         return float(np.median(np.log(a[:n] / b[:n]))) if n else None
     new, old = figure(ours, estimand, case), figure(theirs, estimand, case)
@@ -220,7 +223,7 @@ def describe(
 
 
 def _logged(trial: Measured) -> bool:
-    """Whether it was a page that told its placement, which none does without a log in all words."""
+    """True for a page that reported its placement, which requires verbose logging."""
     return trial.done.page is not None and bool(trial.done.placement)
 
 

@@ -31,6 +31,8 @@ class FirstTurns:
 
     def __call__(self) -> list[str]:
         """Plans for the next block: of those that ran least the first in the race, which are the likeliest to pay."""
+        # Sorting is stable: among plans with equally few turns, the order of the race (best prior first)
+        # remains.
         candidates = (e for e in self.race.entries.values() if e.live and e.arm not in self._ruled_out)
         live = [e for e in candidates if self._turns.get(e.arm, 0) < budget.ROUNDS[0]]
         chosen = sorted(live, key=lambda e: self._turns.get(e.arm, 0))[
@@ -42,6 +44,7 @@ class FirstTurns:
         """Takes note of who had a turn, and of what is plainly slower."""
         for arm in {trial.arm for trial in block.trials} & self.race.entries.keys():
             self._turns[arm] = self._turns.get(arm, 0) + 1
+            # The calibration has not chosen its statistic yet, so the usual one decides.
             if (log_ratio(block, arm, LATENCIES[0]) or 0.0) > math.log(PLAINLY_SLOWER):
                 self._ruled_out.add(arm)
 

@@ -24,6 +24,7 @@ def least_trials(n_changes: int, *, controlled: bool = True) -> int:
     """Trials of the shortest session of so many changes: a calibration and blocks, or without controls blocks alone."""
     if not controlled:
         return LEAST_EXPLORED * (1 + n_changes)
+    # Example: one change. 18 + 9 x 3 = 45 trials.
     return REPEATED + LEAST_BLOCKS * (2 + n_changes)
 
 
@@ -66,13 +67,13 @@ class Fixed(Schedule):
         )
 
     def note(self, block: Block, took_ns: int) -> None:
-        """Counts it."""
+        """Counts a block."""
         self._n_told += 1
         if block.phase == "confirm":
             self.blocks.append(block)
 
     def late(self, n_trials: int) -> bool:
-        """Also where a calibration would leave no time for the fewest blocks after it: that is made shorter first."""
+        """True also where a calibration would leave no time for the fewest blocks after it, which ends it early."""
         after = LEAST_BLOCKS * len(self.arms) if self.judgement is None else 0
         return super().late(n_trials + after)
 

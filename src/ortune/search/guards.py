@@ -66,7 +66,7 @@ def beside(
 
 
 def waived(plan: Plan, default: Plan) -> tuple[str, ...]:
-    """Guards that are reported for a plan and do not decide.
+    """Lists guards that are reported for a plan and do not decide.
 
     Another execution provider brings a library of its own: some 50 MB for OpenVINO, most of a gigabyte for the driver
     of a GPU, whatever the model. Beside a default of 100 MB no such plan would ever be taken, however fast. What it

@@ -160,6 +160,8 @@ class Halving(Schedule):
         """
         # A weighted mean, as of a normal prior: n blocks at the median, two at 0 against luck, and as many at what was
         # expected as one block's variance holds variances between plans.
+        # Example: scale 3 % (one block of doubt), a prior of 0.5 (expected -0.025), two blocks at -0.10: (2 x
+        # -0.10 - 0.025) / (2 + 2 + 1) = -0.045.
         n, doubt = len(entry.ratios), (self.scale / PLANS_DIFFER) ** 2
         return (n * entry.middle + doubt * entry.expected) / (n + 2 + doubt)
 
@@ -249,6 +251,8 @@ class Halving(Schedule):
         keep = max(1, -(-len(ranked) // 2))
         for place, entry in enumerate(ranked):
             self._retire_on_evidence(entry)
+            # Example: at a scale of 1.5 % and two blocks, plans within 2 x 0.015 x sqrt(2 / 2) = 3 % stay
+            # together.
             # The difference of two means of n blocks has a standard error of scale * sqrt(2 / n).
             behind = entry.middle - ranked[0].middle > NOISE * self.scale * math.sqrt(2 / len(entry.ratios))
             # Half of the least gain that matters: what may still reach it together with others stays.
@@ -261,7 +265,7 @@ class Halving(Schedule):
                 entry.retire("retired", f"slower than the default in {len(entry.ratios)} blocks")
 
     def refuse(self, entry: Entry) -> bool:
-        """Retires a plan that worsens another metric than its guard allows; whether it did."""
+        """Retires a plan that worsens another metric more than its guard allows, and returns whether it did."""
         reference = CURRENT if self.with_current else BASE
         allowed = (*self.allowed, *waived(entry.plan, self.default))
         why = broken(self.seen, self.objective, allowed, arm=entry.arm, base=reference)

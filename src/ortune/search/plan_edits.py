@@ -59,11 +59,14 @@ def changed(plan: Plan, change: Plan, required: Plan) -> Plan | None:
     merged = merge(plan, change)
     for name in plan.settings.keys() & change.settings.keys():
         sign = _joined_by(name)
+        # The user's own list and a proposal's add up: "BiasGeluFusion" and "MatMulAddFusion" become
+        # "BiasGeluFusion;MatMulAddFusion", each name once.
         if sign:
             words = dict.fromkeys(f"{plan.settings[name]}{sign}{change.settings[name]}".split(sign))
             merged.settings[name] = sign.join(words)
     if any(merged.settings[k] != v for k, v in required.settings.items() if not _joined_by(k)):
         return None
+    # Of a family (the ways to quantize) a model can have one only.
     families = [family for r in merged.rewrites if (family := rewrites.find(r.name).family)]
     if len(set(families)) < len(families):
         return None

@@ -51,10 +51,10 @@ def answered(
         measure: The error of a question by its place; None where no time is left.
         otherwise: The error of a question for which no time was left.
     """
-    known = [place for place, error in enumerate(expected) if error is not None]
-    known.sort(key=lambda place: -(expected[place] or 0.0))
-    sample = known[: math.ceil(len(known) * ASKED_SHARE)]
-    rest = known[len(sample) :]
+    predicted = [place for place, error in enumerate(expected) if error is not None]
+    predicted.sort(key=lambda place: -(expected[place] or 0.0))
+    sample = predicted[: math.ceil(len(predicted) * ASKED_SHARE)]
+    rest = predicted[len(sample) :]
     errors: dict[int, float] = {}
 
     def ask(places: Sequence[int]) -> bool:
@@ -66,6 +66,8 @@ def answered(
         return True
 
     done = ask([place for place in range(len(expected)) if place not in rest])
+    # All errors of this model may be off by one factor (other inputs, say), which ``typical`` takes out. Only
+    # what is off from that factor speaks against the other model as a guide.
     apart = [math.log(max(errors[p], LEAST) / max(expected[p] or 0.0, LEAST)) for p in sample if p in errors]
     typical = sum(apart) / len(apart) if apart else 0.0
     if any(not abs(one - typical) <= math.log(FAR) for one in apart):
@@ -100,6 +102,8 @@ def merged(kinds: Sequence[str], times_ns: Sequence[float], most: int) -> list[l
     for place, kind in enumerate(kinds):
         by_kind.setdefault(kind, []).append(place)
     groups = list(by_kind.values())
+    # Neighbours in the order of the graph, and the pair that takes the least time first: what is joined can
+    # only go back to float together, so the loss is least where there is little to save.
     while len(groups) > max(1, most):
         costs = [sum(times_ns[place] for place in one) for one in groups]
         first = min(range(len(groups) - 1), key=lambda i: costs[i] + costs[i + 1])
@@ -141,6 +145,8 @@ class Walk:
 
     def within(self, limit: float) -> Kept | None:
         """The first step whose error keeps the limit, found by halving; None where none does, or no time was left."""
+        # Halving takes the error to fall along the walk. Where it does not, the step that is returned still
+        # keeps the limit, as it was measured; only an earlier step may be missed.
         low, high = self.free, len(self.questions)
         best: Kept | None = None
         while low < high:
@@ -179,6 +185,7 @@ class Walk:
 
 def front(points: Sequence[tuple[float, float]]) -> list[int]:
     """Places of the points (error, time) of which no other has less of one and no more of the other, by error."""
+    # By error, then time: a point belongs to the front if it is faster than every point of a smaller error.
     order = sorted(range(len(points)), key=lambda i: (points[i], i))
     places, fastest = [], math.inf
     for i in order:

@@ -37,7 +37,7 @@ def forecast(
 
 
 def nothing_held(trial_ns: float, budget_s: float, enough_s: int) -> str:
-    """That the time holds no block of anything but the default, and which budget holds a search."""
+    """Says that the time holds no block of anything but the default, and which budget holds a search."""
     return (
         f"{budget_s:.0f} s is too short to test even one change: each trial takes {trial_ns / 1e9:.1f} s "
         f"(--budget {enough_s}s is enough)"
@@ -45,7 +45,7 @@ def nothing_held(trial_ns: float, budget_s: float, enough_s: int) -> str:
 
 
 def explored(plans: int, wanted: int, *, left_ns: float, needed_ns: float, enough_s: int) -> str:
-    """That plans are seen and none is confirmed, with the arithmetic."""
+    """Says that plans are measured and none is confirmed, with the arithmetic."""
     n = f"at most {plans} of {wanted} configurations are" if wanted > 1 else "the one configuration is"
     return (
         f"{left_ns / 1e9:.0f} s are left, and confirming a change takes {needed_ns / 1e9:.0f} s: "
@@ -54,7 +54,7 @@ def explored(plans: int, wanted: int, *, left_ns: float, needed_ns: float, enoug
 
 
 def repeat_status(plans: int, dropped: int, beyond_ns: float, enough_s: int) -> str:
-    """What it takes that the controls are repeated, out of the race; or that there is no time for it."""
+    """Says how many plans the repeated controls leave time for, or that there is no time to repeat them."""
     text = "the A/A check or the sensitivity check failed"
     if beyond_ns:
         more = f"repeating both and confirming a change would take {beyond_ns / 1e9:.0f} s too long"
@@ -76,8 +76,8 @@ def race_status(race: Halving) -> str:
 
 def _standing(entry: Entry) -> str:
     """A plan and how fast it looks: "1.03x (1.01-1.05x, 6 blocks, exploratory) intra_op_num_threads=4"."""
-    found = pairs.wilcoxon_interval(entry.ratios)
-    middle, slow, fast = (float(np.exp(-x)) for x in (found.centre, found.high, found.low))
+    estimate = pairs.wilcoxon_interval(entry.ratios)
+    middle, slow, fast = (float(np.exp(-x)) for x in (estimate.centre, estimate.high, estimate.low))
     n = f"{len(entry.ratios)} block{'' if len(entry.ratios) == 1 else 's'}"
     interval = f"{slow:.2f}-{fast:.2f}x" if np.isfinite(fast) and slow > 0 else "no interval yet"
     return f"{middle:.2f}x ({interval}, {n}, exploratory) {entry.plan.describe()}"

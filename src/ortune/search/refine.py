@@ -37,6 +37,8 @@ def try_rest(race: Halving, entries: Sequence[Entry]) -> Steps[None]:
         gains = any(e.ratios and e.middle < -np.log1p(race.worth) for e in race.live())
         # Where something leads, a step that builds on it and ablation come after this.
         # Otherwise what was not tried yet is all that can still win, and gets all of the time.
+        # With one reference a step takes 4 x (1 + 1 + 4) = 24 trials, and ablation of two parts 36: 60 in
+        # all.
         after = sum(BLOCKS) * (race.references + 1 + ADDED) + ablation_trials(race, 2) if gains else 0
         sizes = range(min(budget.FIELD, len(waiting)), 0, -1)
         fitting = (
@@ -157,6 +159,7 @@ def ablation_trials(race: Halving, n_parts: int) -> int:
     """Trials that ablation a plan of so many parts takes."""
     if n_parts < 2:
         return 0
+    # Two parts, one reference: 6 x (1 + 1 + 2) + 4 x (1 + 2) = 36 trials.
     return confirm.ablation_blocks(n_parts) * (race.references + 1 + n_parts) + CHECK * (race.references + 2)
 
 

@@ -168,6 +168,8 @@ class Schedule(ABC):
                     break
                 arms = (*needed, *also())
                 index = len(earlier) + len(blocks)
+                # Where the plans beside the controls would make the block late, the controls run alone:
+                # without them nothing that follows is a claim.
                 block = yield NextBlock(
                     arms=needed if self.late(len(arms)) else arms,
                     index=index,
@@ -184,6 +186,8 @@ class Schedule(ABC):
                 return self.judgement
             judgement = controls.judge(blocks, fixed)
             earlier += blocks if judgement.ok else controls.dropped(blocks)
+            # A failed judgement is returned only where no time is left to repeat it; the caller then explores
+            # or stops.
             if judgement.ok or (failed is None and not again()):
                 self.judgement, self.calibration = judgement, earlier
                 return judgement

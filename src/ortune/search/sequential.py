@@ -130,6 +130,7 @@ class Sequential(Schedule):
     def _next_ns(self, others: Sequence[str] = ()) -> float:
         """What the next block may take, as those so far did; 0 before the first."""
         arms = 1 + len(self.state.live) + len(others)
+        # ``block_ns`` is normalised to two trials.
         return float(np.median(self.state.block_ns)) * arms / 2 if self.state.block_ns else 0.0
 
     def _too_dear(self, n_blocks: int) -> bool:
@@ -151,6 +152,8 @@ class Sequential(Schedule):
             n = max((len(state.ratios(arm)) for arm in state.live), default=0)
             if not state.live:
                 state.ended = "failed" if len(state.failed) == len(state.arms) else "verdict"
+            # Dropped blocks do not count in n; the second limit ends a session in which most blocks are
+            # dropped.
             elif n >= rules.max_blocks or len(state.blocks) >= 2 * rules.max_blocks:
                 state.ended = "blocks"
             elif dearest_ns > self.left.ns:

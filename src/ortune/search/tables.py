@@ -51,6 +51,8 @@ def settings(search: Search, winner: Plan, trials: Sequence[Measured]) -> tuple[
     for name, value in [*parts, *((name, "") for name in dropped)]:
         kept = name not in dropped
         if alone is not None and kept:
+            # The comparison is with / without; the table shows without / with, so that the two ends change
+            # places.
             low, middle, high = (
                 1 / x if x else None for x in (alone.ratio_high, alone.ratio, alone.ratio_low)
             )
@@ -196,6 +198,7 @@ def _relative(search: Search, arms: Sequence[str], estimand: str) -> dict[str, t
     middle = {arm: float(np.median(values)) for arm, values in logs.items()}
     if not logs:
         return {BASE: UNCHANGED}
+    # About their own median few values scatter less than they should.
     apart = [
         (values - middle[arm]) * np.sqrt(len(values) / (len(values) - 1)) for arm, values in logs.items()
     ]

@@ -34,6 +34,7 @@ BETS = 2.0 ** np.arange(-4.0, 2.0)
 KEPT = 0.5
 """Wealth that is never at stake. With all of it at stake false claims would be nearer to the 5 % that they may be."""
 
+# The sizes double, so each stands for a stretch of its own length: the density is multiplied by the size.
 LOG_WEIGHTS = np.log((1.0 - KEPT) * BETS * np.exp(-(BETS**2)) / (BETS * np.exp(-(BETS**2))).sum())
 """Wealth on each bet: a normal prior of the bet with a variance of 1/2, at sizes that double."""
 

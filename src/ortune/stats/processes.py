@@ -107,8 +107,10 @@ def effective_requests(processes: Sequence[NDArray[np.float64]], at: float, leve
     shares = np.asarray([np.mean(p <= at) for p in processes])
     n, total = len(processes), float(sizes.sum())
     share = float(np.sum(sizes * shares) / total)
+    # The variance of a share in a sample of clusters, each weighted by its requests.
     between = n / (n - 1) * float(np.sum((sizes / total * (shares - share)) ** 2))
     independent = share * (1 - share) / between if between > 0 else total
+    # Example: five processes, 95 %: (1.96 / 2.78)^2 = 0.50, so half of the requests count.
     few = (NormalDist().inv_cdf(0.5 + level / 2) / t_quantile(0.5 + level / 2, n - 1)) ** 2
     return max(1, int(min(independent, total) * few))
 
@@ -121,6 +123,7 @@ def ranks(n: int, quantile: float, level: float) -> tuple[int, int, float]:
     """
     count = np.arange(n + 1, dtype=np.float64)
     logs = np.concatenate([[0.0], np.cumsum(np.log(count[1:]))])
+    # Binomial probabilities as logarithms: beyond n = 170 the factorial is no double any more.
     chances = logs[n] - logs - logs[::-1] + count * math.log(quantile) + (n - count) * math.log1p(-quantile)
     below = np.cumsum(np.exp(chances))  # below[k]: chance that at most k of n lie below the quantile
     tail = (1.0 - level) / 2.0

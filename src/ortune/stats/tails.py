@@ -25,6 +25,7 @@ def minimum_requests(quantile: float) -> int:
     rare = max(quantile, 1.0 - quantile)  # of a low quantile, the scarce side is below it
 
     def missing(n: int) -> float:
+        # The chance that none of n requests, or exactly one, lies beyond the quantile.
         return float(rare**n + n * (1.0 - rare) * rare ** (n - 1))
 
     low, high = 1, 2

@@ -42,5 +42,6 @@ def runs_per_trial(
         return low
     if var_between <= 0.0:
         return high
+    # Example: 2 s a process, 5 ms a run, equal variances: sqrt(400) = 20 runs.
     best = math.sqrt(cost_process_ns / cost_run_ns * var_within / var_between)
     return int(min(max(best, low), high))
