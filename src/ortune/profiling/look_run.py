@@ -118,6 +118,7 @@ class FirstLook:
         self._take(first)
         assert self.timing is not None
         run_ns = self.timing.latency_ns * len(first.done.cases)
+        # The trial so far had one run of each shape.
         trial_s = (first.elapsed_ns + (LEAST_RUNS - 1) * run_ns) / 1e9
         profile_s = 2 * trial_s  # one process with the profiler and one without
         self.busy = seen(first).busy

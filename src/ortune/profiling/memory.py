@@ -90,6 +90,7 @@ def lifetimes(graph: ir.Graph, case: Case, keys: Mapping[str, str], trace: Trace
     for value in graph.outputs:
         if value in values_of:
             values_of[value].last = len(named)
+    # A pass of its own: who reads a value last is known only after all nodes.
     for step, (_, node) in enumerate(named):
         _hand_over(node, step, values_of)
     values = list({id(value): value for value in values_of.values()}.values())
@@ -125,6 +126,7 @@ def _hand_over(node: ir.Node, step: int, values_of: Mapping[ir.Value, _Value]) -
             and read.last == step
             and read.bytes == output.bytes
         ):
+            # It ends where the output begins: one memory, counted once.
             read.last = step - 1
             return
 

@@ -154,6 +154,8 @@ def _node_origins(original: ir.Model, optimised: ir.Model, work: Workload, trace
     if original is optimised:
         before = counted = costs(optimised, shapes, values, ran=ran)
     else:
+        # Each graph lends the other its sizes: what ran tells the shapes of the original's values, and what
+        # is known of original nodes tells those that optimised ones stand for.
         before = costs(original, shapes, values, sizes=_executed_shapes(ran))
         own = own_shapes(mapping, optimised.graph, before.nodes)
         counted = costs(optimised, shapes, values, ran=ran, sizes=own)

@@ -138,6 +138,7 @@ def measure_peak(
             taken = machine.taken_cpus(before)
             looked = looked and taken is not None
             least_taken = min(least_taken, taken or 0.0)
+            # The best of all tries stays: what other programs do only makes a rate lower.
             rates[threads] = _better(rates.get(threads, rates_now), rates_now)
             if least_taken <= most_taken and not _disturbed(rates, threads):
                 break
@@ -174,6 +175,7 @@ def peak_s(cpus: int, start_s: float) -> float:
 
 
 def _rate_s(seconds: float, n_counts: int) -> float:
+    # All numbers of threads together take 1.5 s for a rate.
     return min(seconds, max(_LEAST_SECONDS, 1.5 / n_counts))
 
 
@@ -209,6 +211,7 @@ def _disturbed(rates: Mapping[int, _Rates], threads: int) -> bool:
     fewer = max((n for n in rates if n < threads), default=0)
     if not fewer:
         return False
+    # Example: 4 threads are to reach 0.7 x 4 / 2 = 1.4 times the rate of 2.
     expected = _SCALES * threads / fewer
     return any(
         max(getattr(rates[threads], kind).values()) < expected * max(getattr(rates[fewer], kind).values())
@@ -217,6 +220,7 @@ def _disturbed(rates: Mapping[int, _Rates], threads: int) -> bool:
 
 
 def _asked(threads: int, n_counts: int, machine: Machine, seconds: float) -> _Asked:
+    # Each thread has its part of an array that is four times as large as the cache.
     array = _TIMES_CACHE * (machine.cache_bytes or _ASSUMED_CACHE) // threads
     array = min(max(array, _LEAST_ARRAY), _MOST_ARRAY)
     left = machine.memory_left_bytes()

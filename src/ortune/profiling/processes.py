@@ -116,6 +116,7 @@ def runs_within(baseline: Baseline, latency_ns: float, most_ns: float, time_ns: 
     """
     last = baseline.executor.last
     start_ns = baseline.pilot.start_ns or (last.elapsed_ns if last is not None else 0.0)
+    # Half of the time is the plain process's, which takes turns with the profiled one.
     fit = (most_ns - start_ns) / 2 / latency_ns - WARMUP_RUNS
     runs = runs_for(latency_ns, written_nodes(baseline.side.model.ir), time_ns)
     return runs if fit >= runs else int(fit) if fit >= FEWEST_RUNS else 0
@@ -146,6 +147,7 @@ def affordable(
         )
 
     n = processes
+    # Fewer processes have more time each.
     while not (runs := runs_of(n)) and n > 1 and not fixed:
         n -= 1
     return n, runs
@@ -230,6 +232,7 @@ def profile_once(
 
 def turns_of(runs: int) -> Turns:
     """Profiled runs as turns; the first runs of a turn are in the trace too, and are few of it."""
+    # Example: 20 runs are 6 rounds of 4.
     rounds = max(1, min(ROUNDS, runs // LEAST_OF_TURN))
     return Turns(runs=-(-runs // rounds), unmeasured=0, rounds=rounds)
 
@@ -269,6 +272,7 @@ def _read(arm: Arm, outcome: Measured, plain: Outcome | None, path: Path) -> Pro
     latencies = np.asarray(outcome.done.cases[0].latency_ns, dtype=np.float64)
     before = 1 + outcome.done.cases[0].warmup_runs
     warmup = warmup_runs(trace.run_ns)
+    # Whichever is later: runs that the worker did not time have no wall time of their own.
     first = min(max(before, warmup), trace.n_runs - 1)
     steady = range(first, trace.n_runs)
     # A trace that was cut off holds the first of the timed runs.

@@ -56,6 +56,7 @@ def page_parts(trace: Trace, warmup: int) -> PageParts | None:
     operators = np.bincount(trace.run[in_runs], trace.self_ns[in_runs], minlength=trace.n_runs)
     # A log that was cut off lacks what came first.
     figures = np.column_stack([np.asarray(trace.page_runs[-n:], dtype=np.float64), operators[-n:]])
+    # Warm-up counts from the first run: those that the log lacks are part of it.
     figures = figures[min(max(0, warmup - (trace.n_runs - n)), n - 1) :]
     whole, inputs, outputs, computed = (float(np.median(column)) for column in figures.T)
     rest = float(np.median(figures[:, 0] - figures[:, 1:].sum(axis=1)))
@@ -278,6 +279,7 @@ def _threads(side: Resolved, cpus: int) -> int:
     if not too_old(VARIABLE, side.runtime.ort_version):
         text = os.environ.get(VARIABLE.key, "")
         asked.append(int(text) if text.isdecimal() else None)
+    # The session's own setting counts before the process's; more threads than CPUs bring no more arithmetic.
     threads = next((int(count) for count in asked if isinstance(count, int) and count > 0), cpus)
     return min(threads, cpus)
 
@@ -328,5 +330,6 @@ def _device(trace: Trace, attribution: Attribution) -> dict[str, float]:
     )
     counts &= kernels.bytes == ABSENT  # copies are told apart
     names = (*trace.provider.texts, "device")
+    # Providers by their code, and one more place for kernels of no node.
     times = np.bincount(provider[counts], weights=kernels.duration_ns[counts], minlength=len(names))
     return {name: float(ns) / len(attribution.wall_ns) for name, ns in zip(names, times, strict=True) if ns}

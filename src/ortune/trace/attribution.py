@@ -133,6 +133,7 @@ def attribute(trace: Trace, runs: range, wall_ns: Floats | None = None) -> Attri
     # around the executor, in gaps that no executor needs, and the rest between nodes.
     run_ns = trace.run_ns[runs.start : runs.stop].astype(np.float64)
     wall = run_ns if wall_ns is None else np.asarray(wall_ns, dtype=np.float64)
+    # What clocks of whole microseconds sum up beyond the run is not idle time below 0.
     idle = np.maximum(run_ns - by_node.sum(axis=0), 0.0)
     if trace.device_only:
         by_category[NAMES.index("device-idle")] = idle
@@ -192,6 +193,8 @@ def _strange_gaps(trace: Trace, runs: range, rows: Numbers, on_device: Flags) ->
         return excess_ns
     rows = rows[np.lexsort((trace.start_ns[rows], trace.run[rows]))]
     run = trace.run[rows] - runs.start
+    # The latest end so far, not that of the row before: in parallel mode an early node may outlast later
+    # ones.
     start, end = trace.start_ns[rows], _latest_end(trace, rows, run)
     # In order of their starts; while one that started earlier still runs there is no gap.
     inner = np.flatnonzero(run[1:] == run[:-1])
@@ -208,6 +211,7 @@ def _strange_gaps(trace: Trace, runs: range, rows: Numbers, on_device: Flags) ->
     # Each place has gaps of many runs, of which the median is what the executor needs there.
     gap = np.concatenate([start[inner + 1] - end[inner], start[first] - begin, finish - end[last]])
     n = int(place.max(initial=-1)) + 1
+    # Two more places: before the first node of a run, and behind its last.
     place = np.concatenate([place, np.full(len(first), n), np.full(len(last), n + 1)])
     at = np.concatenate([run[inner], run[first], run[last]])
     there = gap > 0
@@ -249,6 +253,7 @@ def _medians(place: Numbers, values: Numbers, n: int) -> Floats:
     starts = np.searchsorted(place, np.arange(n))
     ends = np.searchsorted(place, np.arange(n), side="right")
     there = ends > starts
+    # The two middle values of each stretch; of an odd number of values the same one twice.
     low, high = (ends - 1 + starts)[there] // 2, (ends + starts)[there] // 2
     medians[there] = (values[low] + values[high]) / 2
     return medians

@@ -41,17 +41,21 @@ def apart(keys: Sequence[NodeKey], codes: Codes, parent: Numbers) -> tuple[Codes
     nodes = [(called(key), key) for key in keys]
     nameless = np.array([not key[0] for key in keys], dtype=np.bool_)
     mine = codes.astype(np.int64)
+    # One level of bodies a round: first those right in the main graph, then those in these, whose outer nodes
+    # have their own names by then.
     around = parent == NO_PARENT
     for _ in range(_DEEPEST if nameless.any() else 0):
         inside = (parent != NO_PARENT) & around[parent]
         if not inside.any():
             break
         rows = np.flatnonzero(inside & nameless[codes])
+        # Outer and inner node as one number, which ``divmod`` takes apart again.
         pairs, number = np.unique(mine[parent[rows]] * len(keys) + codes[rows], return_inverse=True)
         mine[rows] = len(nodes) + number
         for outer, inner in (divmod(pair, len(keys)) for pair in pairs.tolist()):
             nodes.append((f"{nodes[outer][0][:_LONGEST_PATH]}/{called(keys[inner])}", keys[inner]))
         around = inside
+    # Numbered anew, in the order of the first rows: nodes that were split leave gaps.
     left, first, again = np.unique(mine, return_index=True, return_inverse=True)
     order = np.argsort(first)
     number = np.empty(len(left), dtype=np.int32)

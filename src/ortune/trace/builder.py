@@ -82,6 +82,7 @@ class TraceBuilder:
         if len(timed) < len(events):
             self._take_around(events)
             return
+        # Of files that were merged from several processes the first is read that did work on a host.
         if self._pid is None:
             self._pid = next((e.pid for e in events if e.cat in HOST), None)
         timed = [e for e in timed if e.pid == self._pid or e.cat not in HOST]
@@ -276,6 +277,7 @@ class TraceBuilder:
         """How often each node ran with which inputs and outputs, its first execution's first."""
         shapes = [(_text(inputs), _text(outputs)) for inputs, outputs in self._shapes.numbers]
         executions: list[dict[tuple[str, str], int]] = [{} for _ in name.texts]
+        # Node and shapes as one number, which ``divmod`` takes apart again.
         pairs, first, times = np.unique(
             name.codes * np.int64(len(shapes)) + self._shapes.done(), return_index=True, return_counts=True
         )
@@ -344,6 +346,7 @@ def _outermost(executors: Sequence[tuple[int, int, int]]) -> list[tuple[int, int
     """The executors of whole runs: those that run in no other one of their thread."""
     outermost: list[tuple[int, int, int]] = []
     end: dict[int, int] = {}
+    # Of two that start together the longer one comes first: it contains the other.
     for start, duration, thread in sorted(executors, key=lambda executor: (executor[0], -executor[1])):
         if start >= end.get(thread, start):
             outermost.append((start, duration, thread))
@@ -357,6 +360,7 @@ def _executors(run_start: Numbers, run_ns: Numbers, executors: Sequence[tuple[in
     if not executors or not len(run_ns):
         return longest
     start, duration = (column([e[i] for e in executors]) for i in range(2))
+    # The last run that began before it, or with it.
     at = np.searchsorted(run_start, start, side="right") - 1
     inside = (at >= 0) & (start + duration <= run_start[at] + run_ns[at])
     np.maximum.at(longest, at[inside], duration[inside])

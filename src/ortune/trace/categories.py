@@ -44,6 +44,7 @@ def category(op_type: str, inputs: str, outputs: str, *, sized: bool = True) -> 
         return "shape-arithmetic"
     n_written = _whole_elements(outputs) if sized or op_type not in LAYOUT else None
     if n_written is not None and n_written <= SMALL:
+        # Arithmetic on shapes has two operands, each of SMALL elements at most.
         read = _whole_elements(inputs)
         if op_type == "ConstantOfShape" or (read is not None and read <= 2 * SMALL):
             return "shape-arithmetic"

@@ -47,6 +47,7 @@ class DeviceEvents:
         """
         name, owner = event.name, (event.args.parent_name.removesuffix(KERNEL_TIME), event.args.op_name)
         if event.cat == "Api":
+            # Names of nodes may hold an "&" themselves: the last two parts are ONNX Runtime's.
             parts = name.rsplit("&", 2)
             if event.tid != _NO_THREAD or len(parts) != 3:
                 self.n_calls += 1

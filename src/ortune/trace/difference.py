@@ -51,6 +51,8 @@ def parts(by_run: Floats) -> Floats:
     if not runs:
         return np.zeros((by_run.shape[0], 1))
     n = min(PARTS, runs)
+    # Parts of equal length: the first runs, which fill none, are left out here and come back with the mean
+    # below.
     means = by_run[:, runs % n :].reshape(by_run.shape[0], n, -1).mean(axis=2)
     whole: Floats = means + (by_run.mean(axis=1) - means.mean(axis=1))[:, None]
     return whole
@@ -192,7 +194,9 @@ def _estimate(a: Floats | None, b: Floats | None) -> tuple[float, float, float, 
     means = [float(side.mean()) for side in there]
     ratio = len(there) == 2 and min(means) > 0.0
     scales = means if ratio else [1.0] * len(there)
+    # The variance of the logarithm of a mean is that of the mean over its square (delta method).
     shares = [float(side.var(ddof=1)) / len(side) / s**2 for side, s in zip(there, scales, strict=True)]
+    # Degrees of freedom by Welch and Satterthwaite.
     weights = sum(p * p / (len(side) - 1) for p, side in zip(shares, there, strict=True))
     degrees = sum(shares) ** 2 / weights if weights else 1.0
     if ratio:

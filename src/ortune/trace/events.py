@@ -172,6 +172,8 @@ class Decoded(NamedTuple):
 
 def one_event(text: bytes) -> Decoded | None:
     """Decodes one JSON object; None if it is no event."""
+    # From the strictest reading to the most forgiving one: the first that succeeds keeps most of what is
+    # true.
     for spelling, mended in _spellings(text):
         try:
             return Decoded(_one.decode(spelling), mended=mended)

@@ -36,6 +36,8 @@ def of_nodes(
     order = np.lexsort((own, alike))
     chosen = order[_counted(alike[order]) < _kept(size)[alike[order]]]
     # A place that only some runs come to (a loop that ends early) counts as often as they do.
+    # Example: 50 of 100 runs come to a place, so its two fastest are kept. Each weighs 50 / 2 / 100 = 0.25,
+    # which makes half of their mean for an average run.
     weight = (size / _kept(size) / n_runs)[alike[chosen]]
     fast = np.bincount(node[chosen], weights=own[chosen] * weight, minlength=n_nodes)
     waiting = np.bincount(node[chosen], weights=wait[chosen] * weight, minlength=n_nodes)

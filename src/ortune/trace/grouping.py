@@ -27,6 +27,7 @@ def combined(*columns: tuple[Whole, int]) -> tuple[Numbers, Numbers]:
     codes, size = columns[0]
     place, n = _dense(np.asarray(codes, dtype=np.int64), size)
     for codes, size in columns[1:]:
+        # Without gaps after each column: the product of all sizes may not fit in 64 bits.
         place, n = _dense(place * size + codes, n * size)
     first = np.empty(n, dtype=np.int64)
     # Written from the last row to the first, which stays.

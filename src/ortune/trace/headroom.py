@@ -55,6 +55,7 @@ class Conditions:
         """
         if self.slowdown is None:
             return None
+        # Each bound is an upper one, so the least of them holds.
         bounds = [self.slowdown]
         if self.plain_ns:
             bounds.append(fast_ns / self.plain_ns)

@@ -53,6 +53,7 @@ def layers(nodes: Sequence[ProfiledNode]) -> tuple[tuple[LayerTime, ...], int]:
     def walk(place: tuple[str, ...], level: int) -> None:
         for part in sorted(inner.get(place, []), key=lambda p: (-sum(times[p]), p)):
             only = inner.get(part, [])
+            # A place whose one inner place holds all of its nodes says nothing of its own.
             is_own = not (len(only) == 1 and len(times[only[0]]) == len(times[part]))
             if is_own:
                 levels.append(level)

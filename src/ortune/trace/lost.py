@@ -67,6 +67,8 @@ class Losses:
             return np.zeros(len(start_ns), dtype=np.bool_)
         low, high = (1000 * np.array(ends) for ends in zip(*sorted(spans), strict=True))
         latest = np.concatenate([[-np.inf], np.maximum.accumulate(high)])
+        # A run lost an event if a span reaches into it: of those that begin before its end, the latest end is
+        # after its start.
         lost: Flags = latest[np.searchsorted(low, start_ns + run_ns, side="left")] > start_ns
         return lost
 
@@ -108,6 +110,8 @@ def runs_of_one_model(name: Labels, parent: Numbers, run: Numbers, n_runs: int) 
     pairs = np.unique(run[rows] * len(name.texts) + name.codes[rows])
     of_run, of_node = pairs // len(name.texts), pairs % len(name.texts)
     model = np.arange(n_runs)
+    # Connected components: each node takes the lowest number of the runs that have it, each run the lowest of
+    # its nodes, until nothing changes.
     while True:
         first = np.full(len(name.texts), n_runs)
         np.minimum.at(first, of_node, model[of_run])

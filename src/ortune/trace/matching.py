@@ -179,6 +179,7 @@ class _Groups:
 
     def _root(self, item: Item) -> Item:
         while self._parent[item] != item:
+            # Path halving: every second item on the way points to its grandparent from now on.
             self._parent[item] = self._parent[self._parent[item]]
             item = self._parent[item]
         return item

@@ -162,6 +162,8 @@ def _beyond_values(trace: Trace, rows: Numbers, nodes: Sequence[str], values: Se
 
 def _in_use(values: Sequence[Lifetime], n_nodes: int) -> Numbers:
     """Bytes of the values that are there while each node runs (nodes,)."""
+    # Sizes are added where values begin and taken off behind their last reader: their running sum is what is
+    # there.
     change = np.zeros(n_nodes + 1, dtype=np.int64)
     for value in values:
         first = max(value.first, 0)
@@ -221,6 +223,7 @@ def _alike(trace: Trace, there: Numbers, run: int) -> Numbers:
     """The runs, this one among them, whose nodes read and make as many bytes: those of the same shapes."""
     mine = there[trace.run[there] != NO_RUN]
     of, n = trace.run[mine], max(trace.n_runs, run + 1)
+    # Equal sums of sizes stand for equal shapes, which the allocator's figures do not have.
     figures = [
         np.bincount(of, weights=weights, minlength=n)
         for weights in (None, trace.output_bytes[mine], trace.activation_bytes[mine])
@@ -234,6 +237,7 @@ def _telling(trace: Trace, rows: Numbers, run: int) -> Numbers:
     asked: Numbers = rows[trace.run[rows] == run]
     first: Numbers = rows[trace.run[rows] == trace.run[rows].min(initial=run)]
     # Outputs of the graph lie outside the planned block, so that some figures still move.
+    # Fewer than half as many changes as in the first run: the block was planned by then.
     planned = 2 * _moves(trace.in_use_bytes[asked]) < _moves(trace.in_use_bytes[first])
     return first if planned else asked
 

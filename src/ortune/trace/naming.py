@@ -110,6 +110,7 @@ class _Ran:
 
     def __init__(self, trace: Trace) -> None:
         rows = np.flatnonzero(trace.parent == NO_PARENT)
+        # In reversed order of starts, since of equal keys a dictionary keeps the last.
         order = rows[np.argsort(-trace.start_ns[rows], kind="stable")]
         names = [trace.name.texts[code] for code in trace.name.codes[order].tolist()]
         # The earliest comes last and stays.

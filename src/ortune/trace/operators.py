@@ -70,6 +70,7 @@ def _typical(times: Matrix) -> np.ndarray[Any, np.dtype[np.float64]]:
     n_runs = times.shape[1]
     half = max(1, n_runs // 2)
     half += (n_runs - half) % 2  # as many left out on either side
+    # Runs in the order of how long they took, without a quarter at either end.
     middle = np.argsort(times.sum(axis=0), kind="stable")[(n_runs - half) // 2 : (n_runs + half) // 2]
     return np.asarray(times[:, middle].mean(axis=1))
 

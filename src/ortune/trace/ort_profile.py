@@ -119,6 +119,7 @@ class _Reading:
         begins, ends = whole.startswith(b"["), whole.endswith(b"]")
         if _OPENS.match(whole):
             self._begin()
+        # True counts as 1: a bracket is cut off where it is there.
         body = whole[begins : len(whole) - ends].strip().rstrip(b",")
         if not body:
             self.builder.complete = self.builder.complete or ends

@@ -65,6 +65,7 @@ def _divided(trace: Trace, rows: Numbers) -> Floats:
             since[row] = None
             working -= 1
 
+    # A sweep over all starts and ends: below n an end, from n on a start.
     for i in order.tolist():
         now, row, opens = times[i], i % n, i >= n
         if working and now > last:

@@ -138,6 +138,8 @@ def with_floors(
         if node.name in traffic and not node.inside:
             moved = min(traffic[node.name] * calls, touched)
         elif cache:
+            # A value of one execution can lie in the cache up to its whole size; only what goes beyond must
+            # have moved.
             once = max(0.0, touched - weights.get(node.name, 0.0) * node.calls) / calls
             moved = max(0.0, once - cache) * calls + missed.get(node.name, 0.0)
         else:
@@ -192,6 +194,8 @@ def _missed(nodes: Sequence[ProfiledNode], weights: Mapping[str, float], cache: 
     def missed_by_node() -> Iterator[tuple[str, float]]:
         for node in nodes:
             size = weights.get(node.name, 0.0)
+            # Of weights that are read in turn, a cache keeps its own size from one pass to the next: the rest
+            # is fetched anew in every pass of a loop, or once a run.
             again = (
                 size * (1 - cache / bodies[node.inside]) * node.calls if bodies[node.inside] > cache else 0.0
             )

@@ -23,6 +23,7 @@ def warmup_runs(times: ArrayLike) -> int:
     """
     t = np.log(np.maximum(np.asarray(times, dtype=np.float64), 1e-9))
     if len(t) < 4:
+        # Too few runs for a median and a spread.
         return int(len(t) > 1)  # the first run of a session allocates
     late = t[len(t) // 2 :]
     middle = float(np.median(late))
@@ -45,6 +46,7 @@ def drifts(times: ArrayLike) -> float:
     third = len(t) // 3
     early, late = t[:third], t[-third:]
     ranks = np.argsort(np.argsort(np.concatenate([early, late]), kind="stable"), kind="stable") + 1.0
+    # Mean and standard deviation of the rank sum of one of two equal groups that do not differ.
     expected = third * (2 * third + 1) / 2
     error = np.sqrt(third * third * (2 * third + 1) / 12)
     if abs(ranks[third:].sum() - expected) < DRIFTS * error:

@@ -224,6 +224,8 @@ def parents(op_type: Labels, start_ns: Numbers, duration_ns: Numbers, thread: Nu
     runs_bodies = np.isin(op_type.codes, flow)
     end_ns = start_ns + duration_ns
     # Of those that start at the same time the one that ends last contains the others.
+    # The last key sorts first: thread, then start, then the longest, then nodes that run bodies before
+    # others.
     order = np.lexsort((~runs_bodies, -end_ns, start_ns, thread))
     starts, ends = start_ns.tolist(), end_ns.tolist()
     flows, threads = runs_bodies.tolist(), thread.tolist()
@@ -257,6 +259,7 @@ def runs_of(
         return run_of
     end = run_start_ns + run_ns
     # In parallel execution mode nodes run on threads of the pool.
+    # Runs that overlap no other one: there time alone tells whose an execution is, whatever thread it is on.
     before = np.concatenate([[np.iinfo(np.int64).min], np.maximum.accumulate(end)[:-1]])
     after = np.concatenate([run_start_ns[1:], [np.iinfo(np.int64).max]])
     alone = (before <= run_start_ns) & (end <= after)

@@ -79,6 +79,7 @@ def _chosen(trace: Trace, most: int) -> tuple[Numbers, Numbers, range, str]:
     weight = np.ones(trace.n_runs, dtype=np.int64)  # the run itself is drawn too
     for of in (trace.run, kernel_run):
         weight += np.bincount(of[of >= 0], minlength=trace.n_runs)
+    # How many runs fit, counted from the last one.
     fits = int((np.cumsum(weight[::-1]) <= most).sum())
     runs = range(trace.n_runs - max(1, fits), trace.n_runs)
     rows = np.flatnonzero(trace.run >= runs.start)

@@ -26,14 +26,18 @@ def from_memory(steps: Sequence[Step], weights: Mapping[str, float], cache: int)
 
     What a cache lost before it was read was written to memory as well: that counts for the node that made it.
     """
+    # Two passes, each of which touches a node's weights, what it reads and what it makes.
     uses = _Uses(2 * sum(2 + len(step.reads) + len(step.writes) for step in steps))
     moved: dict[str, float] = {}
+    # The first pass leaves the caches as an earlier run does; the second is counted.
     for counts in (False, True):
         maker: dict[int, str] = {}
         for step in steps:
             moved[step.node] = 0.0
             constants: tuple[Hashable, float] = (("weights", step.node), weights.get(step.node, 0.0))
             for value, size in (constants, *step.reads.items()):
+                # Used since then, and the value itself: by as much as that is more than the cache holds, it
+                # has been pushed out.
                 missed = min(size, max(0.0, uses.since(value) + size - cache)) if counts else 0.0
                 moved[step.node] += missed
                 if isinstance(value, int) and value in maker:

@@ -33,6 +33,7 @@ def variance(trace: Trace, attribution: Attribution, warmup: int) -> RunVariance
         return spread
     order = np.argsort(wall, kind="stable")
     slow = order[-int(SLOW * len(wall)) :]
+    # The middle half.
     usual = order[len(wall) // 4 : -(len(wall) // 4)]
     by_node = _more(attribution.by_node, slow, usual)
     # Only the largest can be among the owners.

@@ -150,6 +150,7 @@ def runs_by_repetition(keys: Sequence[Hashable]) -> list[int]:
             k = again[k - 1]
         again[i] = k + (items[i] == items[k])
     for length in range(len(items), 1, -1):
+        # The length of the shortest sequence of which the whole consists, if it is there twice at least.
         period = length - again[length - 1]
         if 2 * period > length:
             continue
@@ -174,6 +175,7 @@ def _rows(trace: Trace, kernels: Sequence[WebKernel]) -> Numbers:
         if name not in numbers:
             continue
         there = np.flatnonzero(np.isin(trace.name.codes, numbers[name]))
+        # Kernels and executions in order, as many kernels each; what is left over belongs to the first run.
         per_node = max(1, len(places) // len(there))
         back = np.arange(len(places) - 1, -1, -1) // per_node
         rows[places] = there[np.maximum(len(there) - 1 - back, 0)]

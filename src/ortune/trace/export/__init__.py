@@ -101,6 +101,7 @@ def _parse(text: str) -> tuple[str, Path]:
             raise UsageError("the file is missing", where=f"--export {text}", do=f"--export {kind}=FILE")
         return kind, Path(name)
     endings = [(ending, k) for k, export in KINDS.items() for ending in export.endings]
+    # The longest ending first: ".nodes.csv" is no ".csv".
     for ending, kind_of_ending in sorted(endings, key=lambda item: -len(item[0])):
         if text.lower().endswith(ending):
             return kind_of_ending, Path(text)

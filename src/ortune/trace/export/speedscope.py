@@ -107,8 +107,10 @@ def _events(
     open_items: list[int] = []
     now = int(start.min()) if len(start) else 0
     starts, ends = start.tolist(), end.tolist()
+    # In the order of starts; of what starts at the same time the outer one first.
     for item in np.lexsort((level, start)).tolist():
         begins = max(now, starts[item])
+        # Closes all that the next one does not lie in.
         while open_items and open_items[-1] != around[item]:
             closed = open_items.pop()
             now = max(now, min(ends[closed], begins))
