@@ -110,6 +110,7 @@ def compare_pairs(
             # One channel that is wrong among hundreds moves the whole by next to nothing, and is the answer all the
             # same.
             elif family(mine.onnx_type) == "float":
+                # An error of one channel in 256 is a sixteenth of itself in the whole.
                 worst = _worst_slice(mine, theirs)
                 equal = equal and (worst is None or worst.relative_l2 <= max(SHOWN, OWN_MOVES * own))
             elif not equal:
@@ -140,11 +141,13 @@ def _explained(own: float, *, behind_grid: bool) -> float:
     if own >= FARTHEST:
         return 0.0  # of zeros, which have no measure of their own
     most = max(MOST_MOVES, rounding.FORGIVEN * own)
+    # Example: a value that moves by 0.001 may be 0.032 apart, and 0.004 behind a grid.
     return min((GRID_MOVES if behind_grid else OWN_MOVES) * own, most)
 
 
 def _zeros_that_move(mine: Seen, theirs: Seen, moved: Seen | None) -> bool:
     """Whether nothing but zeros became as much as they do where what goes in is rounded otherwise."""
+    # Zeros have no relative distance: how much they become is compared instead.
     if moved is None or mine.figures[0] or theirs.n_nan + theirs.n_inf:
         return False
     return theirs.figures[0] <= OWN_MOVES * moved.figures[0]

@@ -24,6 +24,7 @@ def wrong_side(a: Path, b: Path, reference: Mapping[str, Array]) -> Literal["", 
         b: That of the other side, under the names that the base's have.
         reference: Outputs that are right, by name; those that are no floating point are passed over.
     """
+    # Both are far where the reference itself is another model's, and neither where it is rounding.
     far_a, far_b = _farthest(a, reference), _farthest(b, reference)
     if max(far_a, far_b) < WRONG or max(far_a, far_b) < FARTHER * min(far_a, far_b):
         return ""

@@ -67,6 +67,8 @@ class Keying:
                 prints.outputs(node, own)
             fixed = all(v is None or str(v.name) in keys.fixed for v in node.inputs) and not is_random(node)
             for value in node.outputs:
+                # One key for both sides, though they are computed differently: what lies behind them is then
+                # alike again.
                 if str(value.name) in paired:
                     prints.of[value] = digest("pair", paired[str(value.name)])
                 if fixed and own is not None:

@@ -75,6 +75,7 @@ def match(
         if matching.comparable(mine, theirs):
             matching.take(mine, theirs, "name")
     names = [str(v.name) for node in a.nodes for v in node.outputs if v.name in seen_a]
+    # Inputs of B under the names that A's have, or nothing behind them would have a key in common.
     called = {theirs: mine for mine, theirs in outputs.items()}
     sides = Keying(a, {str(v.name): str(v.name) for v in a.graph.graph.inputs}), Keying(b, called)
     keys = matching.by_key(names, sides)

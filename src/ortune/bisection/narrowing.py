@@ -49,6 +49,7 @@ def narrowed(
 
 def _behind(nodes: list[ir.Node], values: Mapping[str, Seen], wanted: Seen, limit: float) -> list[ir.Node]:
     """The nodes behind the one that makes this value; none where none does."""
+    # The last node makes the result itself.
     for node in nodes[:-1]:
         if any(distance <= limit for distance in _distances(node, values, wanted)):
             into = {node, *paired_before(node.inputs, set())[1]}

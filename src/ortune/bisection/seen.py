@@ -79,6 +79,7 @@ def see(value: StoredValue, sample: Path) -> Seen | None:
     # Evenly spaced, and so the same elements of two values of one shape.
     step = max(1, -(-array.size // KEPT))
     np.save(sample, np.ascontiguousarray(array.reshape(-1)[::step]), allow_pickle=False)
+    # Nothing finite was met: the limits are still as they began.
     none = math.inf in (low, -high)
     return Seen(
         onnx_type=value.onnx_type,
@@ -107,6 +108,7 @@ def relative_l2(
         zero: The integer that stands for zero.
         zero_b: The one of B; the same where not given.
     """
+    # B's integers as if its zero were A's.
     old, new = a.values(), b.values() + (0.0 if zero_b is None else zero - zero_b)
     if old.size != new.size:
         return FARTHEST
@@ -120,6 +122,7 @@ def relative_l2(
         return FARTHEST
     with np.errstate(over="ignore"):
         error = float(np.linalg.norm(new[finite] - old[finite]))
+        # Of what the integers stand for, not of the integers.
         norm = float(np.linalg.norm(old[finite] - zero))
     # Before the norm is asked for: zeros that stayed zeros are equal.
     if error == 0.0:
@@ -153,6 +156,7 @@ def worst_slice(a: Seen, b: Seen) -> WorstSlice | None:
             if not 2 <= length <= LONGEST_AXIS or a.size == length:
                 continue
             others = tuple(i for i in range(old.ndim) if i != axis)
+            # Sums over all other axes: one figure for each slice.
             errors, norms = error2.sum(axis=others), norm2.sum(axis=others)
             floor = SLICE_FLOOR**2 * float(norms.mean())
             shares = errors / np.maximum(norms, floor) if floor else np.zeros(length)

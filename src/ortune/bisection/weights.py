@@ -48,6 +48,7 @@ def _fault(
         faulty = n > 0
     elif onnx_type in ("int8", "uint8") and array.ndim >= 2:
         limits = np.iinfo(array.dtype)
+        # Symmetric int8 leaves -128 out: -127 is an end as well.
         low = limits.min + 1 if limits.min else limits.min
         n, size, kind = int(((array <= low) | (array == limits.max)).sum()), array.size, "saturated"
         faulty = n > MOST_AT_ENDS * size
@@ -71,8 +72,10 @@ def _coarse_channels(array: np.ndarray, node: ir.Node) -> tuple[int, int]:
         scale = stored(node.inputs[1])
         if scale is None or scale.size > 1:
             return 0, 0
+    # Output channels come first in the filters of a convolution, and last in a matrix.
     axis = 0 if "Conv" in node.op_type or array.ndim > 2 else array.ndim - 1
     rest = tuple(i for i in range(array.ndim) if i != axis)
+    # What stands for zero: uint8 weights lie around 128.
     middle = 0 if array.dtype.kind == "i" else 128
     widest = np.abs(array.astype(np.int32) - middle).max(axis=rest)
     channels = int(widest.size)

@@ -77,6 +77,7 @@ def cores(scope: Scope) -> list[Core]:
 
 def core_of(softmax: ir.Node) -> Core | None:
     """Matches the attention around a Softmax; None where there is none."""
+    # Of batch, heads, queries and keys the last axis, whichever way it is counted.
     if is_parameter(softmax, "axis") or int_of(softmax, "axis", -1) not in (-1, 3):
         return None
     shared: list[ir.Value] = []

@@ -105,6 +105,7 @@ def one_number(value: ir.Value | None, depth: int = _DEPTH) -> np.ndarray | None
     if len(numbers) < len(inputs):
         return None
     function = _ARITHMETIC[node.op_type]
+    # Only floats: numpy divides and rounds integers in other ways than ONNX.
     if len(numbers) != function.nin or any(number.dtype.kind != "f" for number in numbers):
         return None
     with np.errstate(all="ignore"):

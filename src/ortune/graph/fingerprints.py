@@ -116,6 +116,8 @@ class Fingerprints:
             tensor = stored(value)
             if tensor is not None and not is_overridable(value):
                 self.of[value] = self._tensor(tensor)
+        # An input is known by its place and by how deep its graph lies; a default that callers can override
+        # belongs to it.
         for place, value in enumerate(value for value in graph.inputs if value not in self.of):
             default = stored(value)
             kept = () if default is None else (self._tensor(default),)
@@ -127,9 +129,11 @@ class Fingerprints:
             own = self.node(node) or "unknown"
             self.outputs(node, own)
             if not is_op(node, "Constant"):
+                # Nodes with and without an optional output are not the same.
                 nodes.append(digest(own, str(sum(bool(value.name) for value in node.outputs))))
         ends = [self.of.get(value, "unknown") for value in graph.outputs]
         self._depth -= 1
+        # In no order: nodes that do not depend on each other may stand either way round.
         return digest("graph", *sorted(nodes), "outputs", *ends)
 
     def node(self, node: ir.Node) -> str | None:
@@ -188,6 +192,8 @@ def equal_tensors(
         if tensor.dtype != ir.DataType.STRING and tensor.dtype.bitwidth >= 8:
             kinds[tensor.dtype, tuple(tensor.shape.numpy())].append((item, tensor))
     read = 0
+    # Type and shape first, then the first elements, and all of them last: most tensors differ before they are
+    # read.
     for group in kinds.values():
         heads: defaultdict[bytes, list[tuple[Item, ir.TensorProtocol]]] = defaultdict(list)
         for item, tensor in group if len(group) > 1 else ():

@@ -91,6 +91,7 @@ def group_of_nodes(graph: ir.Graph, groups: Sequence[LayerGroup]) -> dict[ir.Nod
         place = next((by_value[v.name] for v in node.outputs if v.name in by_value), None)
         if place is not None:
             places[node] = place
+    # Backwards first, so that a chain of new nodes gets its group from what reads its end; then forwards.
     for nodes, near in ((reversed(list(graph)), _readers), (iter(graph), _producers)):
         for node in nodes:
             if node not in places:

@@ -18,12 +18,16 @@ from ortune.graph.forms import ANYTHING, NUMBER, ROW, About, Matching, Part, eit
 from ortune.graph.nodes import is_op, readers, source_of
 from ortune.graph.shapes.nearby import least_rank, reduced_axes
 
+# 1 + erf(x / sqrt(2))
 _ERF = op("Add", op("Erf", op("Div", "x", math.sqrt(2))), 1.0)
+# tanh(sqrt(2 / pi) * (x + 0.044715 * x^3))
 _TANH = op(
     "Tanh", op("Mul", op("Add", "x", op("Mul", op("Pow", "x", 3.0), 0.044715)), math.sqrt(2 / math.pi))
 )
+# sqrt(mean(x^2) + epsilon), with no mean taken off: RMS normalisation
 _DEVIATION = op("Sqrt", op("Add", op("ReduceMean", op("Pow", "x", 2.0)), NUMBER))
 _CENTRED = op("Sub", "x", op("ReduceMean", "x"))
+# sqrt(variance + epsilon)
 _SPREAD = op("Sqrt", op("Add", op("ReduceMean", op("Pow", _CENTRED, 2.0)), NUMBER))
 
 FUSIONS: tuple[tuple[str, Part], ...] = (
@@ -174,6 +178,7 @@ def _reason(matching: Matching, end: ir.Node, opset: int) -> str:
     if axes is None or len(axes) != 1:
         return ""
     rank = max(least_rank(x), least_rank(end.outputs[0]))
+    # Whether axis 2, say, is the last is known only with the rank.
     if axes[0] not in (-1, rank - 1):
         known_last = axes[0] < 0 or rank > 0
         return f"the axis is {axes[0]}, not the last" if known_last else _departure(matching, end)

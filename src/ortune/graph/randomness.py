@@ -88,6 +88,7 @@ def value_dependent_ops(model: ir.Model) -> list[tuple[str, str]]:
     def transfer(node: ir.Node, inputs: list[_State], inside: list[_State] | None) -> list[_State]:
         data, shape = any(s.data for s in inputs), any(s.shape for s in inputs)
         if node.op_type in ("Shape", "Size"):
+            # What was known of a shape is now known of values.
             return [_State(data=shape)]
         depends = _depends(node, inputs, flow)
         if depends:
@@ -95,6 +96,8 @@ def value_dependent_ops(model: ir.Model) -> list[tuple[str, str]]:
         after = _State(
             data=data or is_random(node), shape=shape or (depends and node.op_type not in _SAME_SHAPE)
         )
+        # Of a node with bodies each output has its own state, and that of what decides which body runs, or
+        # how often.
         if inside is None:
             return [after] * len(node.outputs)
         decided = _State(data=depends, shape=depends)

@@ -125,6 +125,7 @@ class Rebuilt:
         if values.size and np.any(values):
             rng = np.random.default_rng(self._seed(values))
             drawn = _drawn(rng, values, min(FEW, size))
+            # Denormal numbers slow some kernels down: a model that had them keeps a few.
             if data_type == TensorProto.FLOAT and size >= 4 * FEW and _denormal(values):
                 drawn = np.concatenate([drawn, np.full(FEW, 1e-40, np.float32)])
         sparse = onnx.SparseTensorProto(dims=dims)

@@ -185,6 +185,7 @@ class _Builder:
             ):  # before sparse constants there were; ONNX Runtime makes an initializer of it all the same
                 self._initializer(value, self._value(source.output[0]), graph, source.output[0])
                 return
+        # Every node without a name gets a number of its own; no name begins with a NUL.
         node = target.add(
             name=self.names.of("n", source.name or f"\0{len(self.names.new_names.get('n', ()))}")
         )
@@ -201,6 +202,7 @@ class _Builder:
         node.input.extend(map(self._value, source.input))
         node.output.extend(map(self._value, source.output))
         for attribute in source.attribute:
+            # A schema's attribute counts only with the kind that the schema gives it: else it is the owner's.
             expected = (public or {}).get(attribute.name)
             meant = expected is not None and expected in (0, attribute.type or kind_of(attribute))
             target_attribute = onnx.AttributeProto(

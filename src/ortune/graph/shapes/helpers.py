@@ -36,6 +36,7 @@ def _broadcast_dim(walk: Walk, a: Dim, b: Dim) -> Dim:
         return b
     if b == ONE:
         return a
+    # Beside a size that is not known only a number decides: 1 was ruled out above.
     if a is None or b is None:
         dim = b if a is None else a
         return dim if dim is not None and dim.value is not None else None

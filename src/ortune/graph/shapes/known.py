@@ -108,6 +108,7 @@ class Values(dict[ir.Value, Known]):
             return None
         if is_op(node, "Gather"):
             places = constant(node.inputs[1])
+            # An index beyond the list would be ONNX Runtime's error: nothing is said of it here.
             if places is None or (np.abs(places) > len(source)).any() or (places == len(source)).any():
                 return None
             return tuple(source[int(place)] for place in places.reshape(-1))

@@ -99,6 +99,7 @@ def _broadcast_node(walk: Walk, node: ir.Node) -> Shape | None:
                 node.outputs[0],
                 tuple(_arithmetic(node.op_type, x, y) for x, y in zip(wide_a, wide_b, strict=True)),
             )
+    # Positions of a decoder: a Range plus the length of the past reaches as far as both together.
     if node.op_type == "Add" and node.inputs[0] in walk.uppers and b and len(b) == 1 and b[0] is not None:
         walk.uppers[node.outputs[0]] = walk.uppers[node.inputs[0]].plus(b[0])
     if node.op_type == "Where" and a is not None:

@@ -43,6 +43,7 @@ def _attention(walk: Walk, node: ir.Node) -> Sequence[Shape | None] | None:
     walk.equal(x[-1], w[0])
     sizes, heads = ints_of(node, "qkv_hidden_sizes"), _heads(node)
     width = Size((), sizes[-1]) if sizes else _over(w[1], 3)
+    # Keys and values in one tensor: which of the two, batch, heads, length, size.
     fresh = (Size((), 2), x[0], Size((), heads), x[1], _over(width, heads))
     return [(*x[:2], width), _present(walk, node, 8 if node.op_type == "QAttention" else 4, fresh)]
 
@@ -70,6 +71,7 @@ def _group_query(walk: Walk, node: ir.Node) -> Sequence[Shape | None] | None:
     if query is None or len(query) != 3:
         return None
     packed = input_of(node, 1) is None
+    # Packed: the heads of the queries, then the groups of keys and those of values.
     head = _over(query[2], heads + 2 * groups if packed else heads)
     fresh = (query[0], Size((), groups), query[1], head)
     presents = [_present(walk, node, at, fresh) for at in (3, 4)]

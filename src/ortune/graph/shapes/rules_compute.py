@@ -28,6 +28,7 @@ def _windows(
         if dim is None or window is None or window.value is None:
             out.append(None)
             continue
+        # How far a window reaches with its gaps.
         span = dilations[i] * (window.value - 1) + 1
         if auto.startswith("SAME"):
             out.append(
@@ -161,6 +162,7 @@ def _embed_layer_norm(walk: Walk, node: ir.Node) -> Sequence[Shape | None] | Non
     positions = walk.shape(input_of(node, 3))
     if ids is None or table is None or len(ids) != 2 or len(table) != 2:
         return None
+    # A sequence must not be longer than the table of positions.
     if positions and ids[1] is not None and positions[0] is not None and positions[0].value is not None:
         walk.limits.append((ids[1], positions[0].value))
     rows = (*ids, table[1])

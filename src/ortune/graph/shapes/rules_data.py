@@ -30,6 +30,7 @@ def _reshape(walk: Walk, node: ir.Node) -> Shape | None:
     keep_zero = int_of(node, "allowzero", 0) == 0
     out: list[Dim] = []
     for i, dim in enumerate(target):
+        # A 0 copies the axis of the input.
         copied = keep_zero and dim == Size()
         out.append(dim if not copied else x[i] if x is not None and i < len(x) else None)
     free = [i for i, d in enumerate(out) if d == Size((), -1)]
@@ -68,6 +69,7 @@ def _missing(walk: Walk, total: tuple[int, tuple[str, ...]], rest: tuple[int, tu
         if not symbols:
             walk.fail(f"{total[0]} elements cannot be reshaped in groups of {rest[0]}")
         return None
+    # 6 x batch elements in rows of 3 are 2 x batch rows.
     return Size(((symbols[0], total[0] // rest[0]),)) if symbols else Size((), total[0] // rest[0])
 
 
@@ -201,6 +203,7 @@ def _slice_bound(walk: Walk, node: ir.Node, name: str, position: int) -> Shape |
 def _slice_dim(walk: Walk, dim: Dim, start: Dim, end: Dim, step: int | None) -> Dim:
     if dim is None or start is None or end is None or step is None or step < 1:
         return None
+    # Exporters write "to the end" as a number near the largest of its type.
     far = end.value is not None and end.value > 2**31 - 2
     last = dim if far else (dim.plus(end) if end.value is not None and end.value < 0 else end)
     first = dim.plus(start) if start.value is not None and start.value < 0 else start
@@ -291,6 +294,7 @@ def _range(walk: Walk, node: ir.Node) -> Shape | None:
 def _pad(walk: Walk, node: ir.Node) -> Shape | None:
     x = walk.shape(input_of(node, 0))
     pads = ints_of(node, "pads") or walk.numbers(input_of(node, 1))
+    # With axes of their own pads are not read: only the rank is known then.
     if x is None or pads is None or len(pads) != 2 * len(x) or input_of(node, 3) is not None:
         return None if x is None else (None,) * len(x)
     return tuple(None if d is None else d.shift(pads[i] + pads[i + len(x)]) for i, d in enumerate(x))
@@ -303,6 +307,7 @@ def _resize(walk: Walk, node: ir.Node) -> Shape | None:
     sizes = walk.content(input_of(node, 3))
     if sizes and len(sizes) == len(x):
         return sizes
+    # Upsample, and Resize before opset 11, have their scales in the second input; later it is the third.
     scales = walk.constant(input_of(node, 1 if node.op_type == "Upsample" or len(node.inputs) == 2 else 2))
     if scales is None or scales.size != len(x):
         return (None,) * len(x)

@@ -88,6 +88,7 @@ class Walk:
             return a
         # The symbol that is worth least is eliminated, so that sizes users can choose stay free.
         symbol, factor = min(single, key=lambda term: (self.keep(term[0]), term[0]))
+        # factor x symbol + rest = 0
         rest = difference.plus(Size.of(symbol), -factor)
         value = rest.times(-1).over(factor) if factor > 0 else rest.over(-factor)
         exact = rest.value is None or rest.value % factor == 0
