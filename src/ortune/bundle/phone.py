@@ -112,7 +112,7 @@ def _release(package: str, ort_version: str) -> str:
     """
     numbers = version(ort_version)
     own = ".".join(map(str, numbers))
-    older = [each for each in _PUBLISHED[package] if version(each) <= numbers]
+    older = [release for release in _PUBLISHED[package] if version(release) <= numbers]
     if not older:
         return _PUBLISHED[package][0]  # newer ones read older files
     return own if older[-1] == own else f"[{older[-1]},{own}]"

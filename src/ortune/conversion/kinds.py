@@ -74,8 +74,8 @@ def is_source(text: str) -> bool:
     path = Path(text)
     if FACTORY.fullmatch(text) and not files.exists(path):
         return True
-    known = path.suffix.lower() in (".pt2", ".keras", ".tflite", *_REFUSED)
-    return known or files.is_file(path / "saved_model.pb")
+    is_source = path.suffix.lower() in (".pt2", ".keras", ".tflite", *_REFUSED)
+    return is_source or files.is_file(path / "saved_model.pb")
 
 
 def kind_of(text: str, framework: str | None = None) -> SourceKind:
@@ -133,9 +133,9 @@ def _imported_by(factory: str) -> Converter:
             tree = ast.parse(files.read(place))
         except (SyntaxError, ValueError) as error:
             raise UsageError(f"not a Python module: {error}", where=str(place)) from error
-        known = [_IMPORTS[name] for name in _roots(tree) if name in _IMPORTS]
-        if len({each.name for each in known}) == 1:
-            return known[0]
+        families = [_IMPORTS[name] for name in _roots(tree) if name in _IMPORTS]
+        if len({family.name for family in families}) == 1:
+            return families[0]
     raise UsageError(
         "the framework could not be detected",
         where=factory,
@@ -144,10 +144,10 @@ def _imported_by(factory: str) -> Converter:
 
 
 def _roots(tree: ast.AST) -> set[str]:
-    found = set()
+    roots = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
-            found |= {alias.name.partition(".")[0] for alias in node.names}
+            roots |= {alias.name.partition(".")[0] for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-            found.add(node.module.partition(".")[0])
-    return found
+            roots.add(node.module.partition(".")[0])
+    return roots

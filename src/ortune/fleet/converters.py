@@ -81,4 +81,4 @@ SKLEARN = Converter(
     ),
     about_bytes=400_000_000,
 )
-CONVERTERS = {each.name: each for each in (TORCH, TENSORFLOW, SKLEARN)}
+CONVERTERS = {converter.name: converter for converter in (TORCH, TENSORFLOW, SKLEARN)}

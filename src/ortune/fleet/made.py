@@ -348,7 +348,11 @@ def _license(wheel: importlib.metadata.Distribution) -> str:
 
 def adoption(runtime: Runtime, today: Runtime) -> Adoption | None:
     """What it takes to run with a made runtime in the place of today's; None for one that was not made."""
-    about = next((known for known in made() if known.name == runtime.name), None) if runtime.name else None
+    about = (
+        next((environment for environment in made() if environment.name == runtime.name), None)
+        if runtime.name
+        else None
+    )
     if about is None:
         return None
     new = [package for package in about.packages if package.name != "numpy"]

@@ -79,13 +79,13 @@ def check_webgpu(node: NodeFacts) -> Check:
     yield from check_answers(node, answers(WEBGPU.target))
 
 
-def check_answers(node: NodeFacts, told: Answers) -> Check:
+def check_answers(node: NodeFacts, provider_answers: Answers) -> Check:
     """What a provider's answers say of a node."""
     if node.count:
-        yield from node.shapes_known(fixed=told.fixed_sizes)
-    if node.node.op_type in told.constants:
+        yield from node.shapes_known(fixed=provider_answers.fixed_sizes)
+    if node.node.op_type in provider_answers.constants:
         yield node.fixed(*range(1, node.count))
-    forms = told.forms.get(node.operator, {})
+    forms = provider_answers.forms.get(node.operator, {})
     dtype = node.dtype(0)
     kind = "qdq" if node.quantized and "qdq" in forms else type_name(dtype) if dtype is not None else ""
     kind = _USUAL.get(kind, kind)

@@ -104,7 +104,7 @@ def _raced(result: ConvertResult) -> list[str]:
     if result.raced is None or len(result.conversions) < 2:
         return []
     kept = result.conversions[-1].exporter
-    other = next(each.exporter for each in reversed(result.conversions[:-1]) if each.ok)
+    other = next(conversion.exporter for conversion in reversed(result.conversions[:-1]) if conversion.ok)
     c = result.raced.comparison
     if c is None or c.verdict not in ("faster", "slower"):
         return [f"no difference between the models of {kept} and {other} was confirmed; {kept}'s is kept"]

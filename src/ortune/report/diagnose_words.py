@@ -82,9 +82,9 @@ def headline(result: DiagnoseResult) -> str:
         unproven = "" if result.controls else "; controls not run"
         return _said(result, nearest, nearest.comparison, f"{outcome}, of {of}{unproven}")
     if not result.findings:
-        known = ("no findings", "ortune tune tests every setting")
+        profiled = ("no findings", "ortune tune tests every setting")
         unknown = ("the model was not profiled", "rerun with a longer --budget; so far no findings")
-        return heads.headline("nothing-tested", *(unknown if result.profile is None else known))
+        return heads.headline("nothing-tested", *(unknown if result.profile is None else profiled))
     return heads.headline(
         "nothing-tested", f"{number}, but no fix could be measured", next(iter(_steps(result)), ("", ""))[0]
     )

@@ -76,9 +76,9 @@ def headline(providers: Sequence[ProviderPartition]) -> str:
     first, *others = sorted(providers, key=_rank)
     state = _best_state(first)
     if not state.regions:
-        return f"no node is supported by {' or '.join(NAMES[each.provider] for each in providers)}"
+        return f"no node is supported by {' or '.join(NAMES[row.provider] for row in providers)}"
     text = f"{_verdict(first, state)}: {NAMES[first.provider]} {_taken(state)}{_how(state)}"
-    rest = [f"{NAMES[each.provider]} {_short(_best_state(each))}" for each in others[:MOST_NAMED]]
+    rest = [f"{NAMES[provider.provider]} {_short(_best_state(provider))}" for provider in others[:MOST_NAMED]]
     more = [f"{len(others) - MOST_NAMED} more below"] if len(others) > MOST_NAMED else []
     return "; ".join([text, ", ".join([*rest, *more])]) if rest else text
 
@@ -139,9 +139,11 @@ def document(envelope: Envelope[PartitionResult]) -> Document:
     blocks: list[Block] = [Line(result.headline, TONES[best(result.providers)]), _states(result.providers)]
     blocks += [Line(comparison) for comparison in _formats(result.providers)]
     blocks += [
-        Line(f"XNNPACK: based on onnxruntime {each.release}; newer builds may support more nodes", "faint")
-        for each in result.providers
-        if each.provider == XNNPACK.target
+        Line(
+            f"XNNPACK: based on onnxruntime {provider.release}; newer builds may support more nodes", "faint"
+        )
+        for provider in result.providers
+        if provider.provider == XNNPACK.target
     ]
     support: list[Block] = []
     for provider in result.providers:

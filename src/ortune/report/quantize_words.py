@@ -71,7 +71,7 @@ def headline(result: QuantizeResult) -> str:
     unsure = "" if result.calibration.source else f"{NOT_FINAL} (synthetic inputs)"
     comparison, row = result.against_default, _winner(result)
     if comparison is None or row is None:
-        raced = any(each.comparison is not None for each in result.front)
+        raced = any(row.comparison is not None for row in result.front)
         verdict: VerdictName = "inconclusive" if raced else "nothing-tested"
         return heads.headline(verdict, _why_float(result), "keep the float model", unsure)
     figure = heads.measured(comparison, heads.count(comparison.n_blocks, "block"))
@@ -336,9 +336,9 @@ def _chart(result: QuantizeResult) -> Section | None:
     ]  # fmt: skip
     best = sorted((row.error, 1 / ratio) for row, ratio in zip(rows, ratios, strict=True) if row.pareto)
     joins = [Segment(x0=a[0], x1=b[0], y0=a[1], y1=b[1], hue="join new") for a, b in pairwise(best)]
-    told = "; ".join(dot.about for dot in dots)
+    points = "; ".join(dot.about for dot in dots)
     chart = Chart(
-        title="error and speed", alt=f"speed-up over float against error: {told}", marks=(*joins, *dots),
+        title="error and speed", alt=f"speed-up over float against error: {points}", marks=(*joins, *dots),
         height_px=220, x=x, y=y, legend=(("new", "winner"), ("base", "other models")),
     )  # fmt: skip
     return Section(title="Front", blocks=[chart])

@@ -20,14 +20,16 @@ def threads(plan: Plan, trials: Sequence[Measured]) -> int | None:
 
 def same_threads(counts: Mapping[str, int | None]) -> str:
     """The threads of each side, by what runs it; the command that makes them the same, where they are not."""
-    known = {name: count for name, count in counts.items() if count is not None}
-    parts = [f"{name}: {count}" for name, count in known.items()]
+    threads = {name: count for name, count in counts.items() if count is not None}
+    parts = [f"{name}: {count}" for name, count in threads.items()]
     parts += [f"{name}: its own choice (n_jobs)" for name, count in counts.items() if count is None]
-    if len(set(known.values())) == 1 and len(known) == len(counts):
-        count = next(iter(known.values()))
+    if len(set(threads.values())) == 1 and len(threads) == len(counts):
+        count = next(iter(threads.values()))
         return f"all sides use {count} {'thread' if count == 1 else 'threads'} per operator"
-    differ = len(set(known.values())) > 1
-    remedy = f"; set the same number on all sides: --set {_INTRA_OP}={min(known.values())}" if differ else ""
+    differ = len(set(threads.values())) > 1
+    remedy = (
+        f"; set the same number on all sides: --set {_INTRA_OP}={min(threads.values())}" if differ else ""
+    )
     return f"threads per operator: {', '.join(parts)}{remedy}"
 
 

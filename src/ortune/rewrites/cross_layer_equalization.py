@@ -69,11 +69,11 @@ def _exponents(first: _affine.Product, second: _affine.Product) -> Array | None:
     if first.outs != second.ins or first.last != second.last or is_op(second.node, "ConvTranspose"):
         return None
     out, into = _out_ranges(first), _in_ranges(second)
-    known = (out > _WITHIN[0]) & (out < _WITHIN[1]) & (into > _WITHIN[0]) & (into < _WITHIN[1])
+    usable = (out > _WITHIN[0]) & (out < _WITHIN[1]) & (into > _WITHIN[0]) & (into < _WITHIN[1])
     with np.errstate(divide="ignore", invalid="ignore"):
-        apart = np.where(known, np.log2(into / out), 0.0)
+        apart = np.where(usable, np.log2(into / out), 0.0)
     # All channels alike bring nothing: what counts is how they differ.
-    apart = np.where(known, apart - np.median(apart[known]), 0.0) if known.any() else apart
+    apart = np.where(usable, apart - np.median(apart[usable]), 0.0) if usable.any() else apart
     exponents = np.trunc(apart / 2)
     return exponents if exponents.any() else None
 

@@ -77,7 +77,7 @@ def _in_float(node: ir.Node, place: int, scale_place: int, zero_place: int) -> A
     if weights is None or scale is None or zero is None or weights.ndim != 3:
         return None
     # One number a direction, or one a direction and gate.
-    scale, zero = (each.reshape(each.shape[0], 1, -1) for each in (scale, zero))
+    scale, zero = (array.reshape(array.shape[0], 1, -1) for array in (scale, zero))
     floats = (weights.astype(np.float32) - zero.astype(np.float32)) * scale.astype(np.float32)
     return np.ascontiguousarray(floats.transpose(0, 2, 1), np.float32)
 

@@ -91,17 +91,17 @@ def _change(model: ir.Model, params: Mapping[str, str]) -> RewriteResult:
     if not weights:
         return unchanged("no quantized product has constant uint8 weights")
     editor = Editor(model)
-    made: dict[tuple[ir.Value | None, ir.Graph | ir.Function | None], ir.Value] = {}
+    converted: dict[tuple[ir.Value | None, ir.Graph | ir.Function | None], ir.Value] = {}
 
     def signed(weight: _Weight, at: int, tensor: ir.TensorProtocol | None) -> ir.Value:
         node, old = weight.node, input_of(weight.node, at)
         key = (old, node.graph)
         if tensor is None:
             return editor.constant(node, f"{node.name or node.op_type}_zero_int8", _without_zero(weight))
-        if key not in made:
+        if key not in converted:
             assert old is not None
-            made[key] = editor.constant(node, f"{old.name}_int8", _shifted(tensor))
-        return made[key]
+            converted[key] = editor.constant(node, f"{old.name}_int8", _shifted(tensor))
+        return converted[key]
 
     for weight in weights:
         node = weight.node

@@ -138,13 +138,13 @@ def _bounded(finding: Finding, model: ir.Model, cost: ModelCost | ProfileResult)
 
 def _together(named: Sequence[ir.Node], changed: Collection[ir.Node]) -> list[ir.Node]:
     """The nodes that a finding names, and those of the changed ones that lie beside them, one beside another."""
-    found, waiting = dict.fromkeys(named), [*named]
+    joined, waiting = dict.fromkeys(named), [*named]
     while waiting:
         node = waiting.pop()
         makers = [value.producer() for value in node.inputs if value is not None]
         readers = [use.node for value in node.outputs for use in value.uses()]
         for beside in (*makers, *readers):
-            if beside is not None and beside in changed and beside not in found:
-                found[beside] = None
+            if beside is not None and beside in changed and beside not in joined:
+                joined[beside] = None
                 waiting.append(beside)
-    return [*found]
+    return [*joined]

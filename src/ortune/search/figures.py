@@ -93,12 +93,12 @@ class CaseFigures(CaseTimes, frozen=True, kw_only=True):
     """A case's times of which only the figures are kept; ``latency_ns`` is empty.
 
     Attributes:
-        known: By name.
+        by_name: Quantiles and mean, nanoseconds.
         turns_ns: Of each turn, by estimand of ``PAIRED``.
     """
 
     n_runs: int
-    known: dict[str, float]
+    by_name: dict[str, float]
     turns_ns: dict[str, tuple[float, ...]]
 
 
@@ -263,7 +263,7 @@ def _of_case(case: CaseTimes, estimand: str) -> float:
     if estimand in PAIRED:
         return float(np.median(_turns(case, estimand)))
     if isinstance(case, CaseFigures):
-        return case.known[estimand]
+        return case.by_name[estimand]
     values = np.asarray(case.latency_ns, dtype=float)
     if estimand == "mean":
         return float(values.mean())
@@ -294,7 +294,7 @@ def _case_figures(case: CaseTimes) -> CaseFigures:
         output_shapes=case.output_shapes,
         n_runs=_n_runs(case),
         turns_ns={name: tuple(_turns(case, name)) for name in PAIRED},
-        known=figures,
+        by_name=figures,
     )
 
 

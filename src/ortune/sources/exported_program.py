@@ -71,7 +71,7 @@ def _objects(value: Any) -> Iterator[dict[str, Any]]:
 
 
 def _texts(value: Any) -> list[str]:
-    return [str(each) for each in (value if isinstance(value, list) else [value]) if each is not None]
+    return [str(item) for item in (value if isinstance(value, list) else [value]) if item is not None]
 
 
 def _is_arithmetic(text: str) -> bool:

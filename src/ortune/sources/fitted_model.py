@@ -60,7 +60,7 @@ class Fitted:
             model = self._converted(opset or None)
         with open(path, "wb") as file:
             file.write(model.SerializeToString())
-        return Exported(inputs={_INPUT: _INPUT}, messages=[str(each.message) for each in caught])
+        return Exported(inputs={_INPUT: _INPUT}, messages=[str(warning.message) for warning in caught])
 
     def _converted(self, opset: int | None) -> Any:
         classifies = hasattr(self.estimator, "predict_proba")
@@ -95,23 +95,23 @@ class Fitted:
     def outputs_of(self, result: Any, feeds: Mapping[str, Any]) -> list[tuple[str, Any]]:
         """Labels and probabilities of a classifier; else one array, a row each."""
         rows, estimator = feeds[_INPUT], self.estimator
-        found = np.asarray(result)
+        output = np.asarray(result)
         if hasattr(estimator, "predict_proba"):
             labels = np.asarray(estimator.predict(rows))
             # Converters write classes of truth values as 0 and 1.
             labels = labels.astype(np.int64) if labels.dtype == bool else labels
-            return [("label", labels), ("probabilities", found.astype(np.float32))]
+            return [("label", labels), ("probabilities", output.astype(np.float32))]
         if not hasattr(estimator, "predict"):
-            return [("variable", found.astype(np.float32))]
+            return [("variable", output.astype(np.float32))]
         if getattr(estimator, "_estimator_type", "") in ("clusterer", "outlier_detector"):
-            return [("label", found)]
-        return [("variable", found.reshape(len(rows), -1).astype(np.float32))]
+            return [("label", output)]
+        return [("variable", output.reshape(len(rows), -1).astype(np.float32))]
 
 
 def open_source(request: Mapping[str, Any]) -> Fitted:
     """The estimator that the user's function gives, alone or with rows."""
-    found = made_by(request["source"], request["folder"])
-    estimator, rows = found if isinstance(found, tuple) and len(found) == 2 else (found, None)
+    product = made_by(request["source"], request["folder"])
+    estimator, rows = product if isinstance(product, tuple) and len(product) == 2 else (product, None)
     return Fitted(estimator, rows)
 
 
@@ -133,10 +133,10 @@ def _root(kind: type) -> str:
 
 
 def _versions(family: str, exporter: str) -> dict[str, str]:
-    found = {}
+    versions = {}
     for name in (PACKAGES[family], "xgboost-cpu" if family == "xgboost" else "", exporter, "onnx"):
         try:
-            found[name] = importlib.metadata.version(name)
+            versions[name] = importlib.metadata.version(name)
         except (importlib.metadata.PackageNotFoundError, ValueError):
             continue
-    return found
+    return versions

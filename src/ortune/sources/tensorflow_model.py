@@ -35,9 +35,9 @@ class SavedModel:
         self.versions = _versions()
         self.loaded = tf.saved_model.load(folder)
         if SIGNATURE not in self.loaded.signatures:
-            known = ", ".join(self.loaded.signatures) or "none"
+            signatures = ", ".join(self.loaded.signatures) or "none"
             raise Refused(
-                "the SavedModel has no signature %s; it has %s" % (SIGNATURE, known),
+                "the SavedModel has no signature %s; it has %s" % (SIGNATURE, signatures),
                 "save it with model.export(folder)",
             )
         self.call = self.loaded.signatures[SIGNATURE]
@@ -55,7 +55,7 @@ class SavedModel:
         del dynamic
         arguments = ["--saved-model", self.folder, "--signature_def", SIGNATURE, "--output", path]
         _convert([*arguments, *(["--opset", str(opset)] if opset else [])])
-        return Exported(inputs={each.name: each.name for each in self.inputs})
+        return Exported(inputs={tensor.name: tensor.name for tensor in self.inputs})
 
     def threads(self) -> int | None:
         """Of operators; None where TensorFlow chose it."""
@@ -90,11 +90,11 @@ class TfLite:
         self.details = self.interpreter.get_input_details()
         self.inputs: Sequence[Input] = [
             Input(
-                each["name"],
-                onnx_type(np.dtype(each["dtype"])),
-                [None if size < 0 else int(size) for size in each["shape_signature"]],
+                detail["name"],
+                onnx_type(np.dtype(detail["dtype"])),
+                [None if size < 0 else int(size) for size in detail["shape_signature"]],
             )
-            for each in self.details
+            for detail in self.details
         ]
 
     def export(
@@ -103,7 +103,7 @@ class TfLite:
         """By tf2onnx."""
         del dynamic
         _convert(["--tflite", self.path, "--output", path, *(["--opset", str(opset)] if opset else [])])
-        return Exported(inputs={each.name: each.name for each in self.inputs})
+        return Exported(inputs={tensor.name: tensor.name for tensor in self.inputs})
 
     def threads(self) -> int | None:
         """Those that it was given."""
@@ -111,8 +111,8 @@ class TfLite:
 
     def prepared(self, feeds: Mapping[str, Any], style: str = "") -> Callable[[], Any]:
         """One run, with inputs resized where the file allows it."""
-        values = {each["index"]: feeds[each["name"]].astype(each["dtype"]) for each in self.details}
-        outputs = [each["index"] for each in self.interpreter.get_output_details()]
+        values = {detail["index"]: feeds[detail["name"]].astype(detail["dtype"]) for detail in self.details}
+        outputs = [detail["index"] for detail in self.interpreter.get_output_details()]
 
         def run() -> Any:
             if self.sizes != (sizes := {index: value.shape for index, value in values.items()}):
@@ -130,8 +130,8 @@ class TfLite:
     def outputs_of(self, result: Any, feeds: Mapping[str, Any]) -> list[tuple[str, Any]]:
         """In the order of the file."""
         return [
-            (each["name"], value)
-            for each, value in zip(self.interpreter.get_output_details(), result, strict=True)
+            (detail["name"], value)
+            for detail, value in zip(self.interpreter.get_output_details(), result, strict=True)
         ]
 
 
@@ -143,8 +143,8 @@ def open_source(request: Mapping[str, Any]) -> SavedModel | TfLite:
     if request["kind"] == "tflite":
         return TfLite(source, threads)
     if request["factory"]:
-        found = made_by(source, request["folder"])
-        model, rows = found if isinstance(found, tuple) and len(found) == 2 else (found, None)
+        product = made_by(source, request["folder"])
+        model, rows = product if isinstance(product, tuple) and len(product) == 2 else (product, None)
         if not hasattr(model, "export"):
             what = "the function returned a %s, which is not a Keras model" % type(model).__name__
             raise Refused(what, "return the model, or (model, example inputs)")
@@ -176,12 +176,12 @@ def _of_keras(model: Any, example: Any) -> SavedModel:
     with contextlib.redirect_stdout(io.StringIO()):
         model.export(folder, verbose=False)
     opened = SavedModel(folder, "Keras model", {})
-    names = [each.name for each in opened.inputs]
+    names = [tensor.name for tensor in opened.inputs]
     if isinstance(example, Mapping):
         opened.example = {name: np.asarray(example[name]) for name in names}
     elif example is not None:
-        given = example if isinstance(example, list | tuple) else [example]
-        opened.example = {name: np.asarray(value) for name, value in zip(names, given, strict=True)}
+        arguments = example if isinstance(example, list | tuple) else [example]
+        opened.example = {name: np.asarray(value) for name, value in zip(names, arguments, strict=True)}
     return opened
 
 
@@ -194,10 +194,10 @@ def _require_plain(folder: str) -> None:
         saved.ParseFromString(file.read())
     for meta in saved.meta_graphs:
         nodes = [*meta.graph_def.node, *(n for f in meta.graph_def.library.function for n in f.node_def)]
-        found = sorted({node.op for node in nodes} & RUN_CODE)
-        if found:
+        running = sorted({node.op for node in nodes} & RUN_CODE)
+        if running:
             raise Refused(
-                "the SavedModel has operators that call Python or access files: %s" % ", ".join(found),
+                "the SavedModel has operators that call Python or access files: %s" % ", ".join(running),
                 "pass the function that creates the model: module:function",
             )
 
@@ -217,8 +217,8 @@ def _convert(arguments: Sequence[str]) -> None:
 
 
 def _threads() -> int | None:
-    found: int = tf.config.threading.get_intra_op_parallelism_threads()
-    return found or None
+    count: int = tf.config.threading.get_intra_op_parallelism_threads()
+    return count or None
 
 
 def _sizes(shape: Any) -> list[int | None]:
@@ -226,10 +226,10 @@ def _sizes(shape: Any) -> list[int | None]:
 
 
 def _versions() -> dict[str, str]:
-    found = {}
+    versions = {}
     for name in ("tensorflow-cpu", "tensorflow", "keras", "tf2onnx", "onnx"):
         try:
-            found[name] = importlib.metadata.version(name)
+            versions[name] = importlib.metadata.version(name)
         except importlib.metadata.PackageNotFoundError:
             continue
-    return found
+    return versions

@@ -68,7 +68,7 @@ class Torch:
         self, exporter: str, dynamic: Mapping[str, Mapping[int, str]], opset: int, path: str
     ) -> Exported:
         """By ``torch.onnx.export``, the given axes open."""
-        names = [each.name for each in self.inputs]
+        names = [tensor.name for tensor in self.inputs]
         options: dict[str, Any] = {"input_names": names, "external_data": False}
         if opset:
             options["opset_version"] = opset
@@ -88,9 +88,9 @@ class Torch:
                     dynamic_axes={name: dict(axes) for name, axes in dynamic.items()} or None, **options,
                 )  # fmt: skip
         messages = [
-            str(each.message).partition("\n")[0]
-            for each in caught
-            if issubclass(each.category, torch.jit.TracerWarning)
+            str(warning.message).partition("\n")[0]
+            for warning in caught
+            if issubclass(warning.category, torch.jit.TracerWarning)
         ]
         return Exported(inputs={name: name for name in names}, messages=messages)
 
@@ -142,10 +142,10 @@ def open_source(request: Mapping[str, Any]) -> Torch:
     if not request["factory"]:
         program = _program(request["source"])
         return _of_program(program)
-    found = made_by(request["source"], request["folder"])
-    if isinstance(found, torch.export.ExportedProgram):
-        return _of_program(found)
-    module, *rest = found if isinstance(found, tuple) else (found,)
+    product = made_by(request["source"], request["folder"])
+    if isinstance(product, torch.export.ExportedProgram):
+        return _of_program(product)
+    module, *rest = product if isinstance(product, tuple) else (product,)
     if not isinstance(module, torch.nn.Module):
         raise Refused(
             "the function returned a %s, which is not a torch.nn.Module" % type(module).__name__,
@@ -217,10 +217,10 @@ def _example(
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
     """The arguments that the function returned beside the module, else those of the shapes that were asked for."""
     if rest:
-        given = rest[0]
-        if isinstance(given, Mapping):
-            return (), dict(given)
-        return (tuple(given) if isinstance(given, tuple | list) else (given,)), dict(rest[1]) if len(
+        example = rest[0]
+        if isinstance(example, Mapping):
+            return (), dict(example)
+        return (tuple(example) if isinstance(example, tuple | list) else (example,)), dict(rest[1]) if len(
             rest
         ) > 1 else {}
     parameters = [
@@ -252,27 +252,27 @@ def _names(
         if len(names) == count:
             return names
     parameters = list(inspect.signature(module.forward).parameters) if module is not None else []
-    found: list[str] = []
+    labels: list[str] = []
     for i, value in enumerate(arguments):
         parts = len(pytree.tree_leaves(value))
         name = parameters[i] if i < len(parameters) else "input_%d" % i
-        found += [name] if parts == 1 else ["%s_%d" % (name, j) for j in range(parts)]
+        labels += [name] if parts == 1 else ["%s_%d" % (name, j) for j in range(parts)]
     for name, value in named.items():
         parts = len(pytree.tree_leaves(value))
-        found += [name] if parts == 1 else ["%s_%d" % (name, j) for j in range(parts)]
-    return found
+        labels += [name] if parts == 1 else ["%s_%d" % (name, j) for j in range(parts)]
+    return labels
 
 
 def _open_axes(program: Any) -> set[tuple[str, int]]:
     """Input and axis of every size that an exported program leaves open."""
     if program is None:
         return set()
-    found = set()
+    axes = set()
     for node in program.graph.nodes:
         value = node.meta.get("val")
         if node.op == "placeholder" and isinstance(value, torch.Tensor):
-            found |= {(node.name, axis) for axis, n in enumerate(value.shape) if not isinstance(n, int)}
-    return found
+            axes |= {(node.name, axis) for axis, n in enumerate(value.shape) if not isinstance(n, int)}
+    return axes
 
 
 def _compiler() -> str:

@@ -93,10 +93,10 @@ class SourceTrial(trial.Trial):
         outputs: list[tuple[str, str]] = []
 
         def read() -> list[Any]:
-            found = self.source.outputs_of(call(), feeds)
-            names = [*self.side["outputs"], *(name for name, _ in found[len(self.side["outputs"]) :])]
-            outputs[:] = [(name, type_of(value)) for name, (_, value) in zip(names, found, strict=False)]
-            return [value for _, value in found]
+            results = self.source.outputs_of(call(), feeds)
+            names = [*self.side["outputs"], *(name for name, _ in results[len(self.side["outputs"]) :])]
+            outputs[:] = [(name, type_of(value)) for name, (_, value) in zip(names, results, strict=False)]
+            return [value for _, value in results]
 
         return cases.Case(feed, call, lambda: outputs, read)
 
@@ -107,9 +107,9 @@ class SourceTrial(trial.Trial):
 
     def _read_back(self, item: dict[str, Any]) -> dict[str, Any]:
         has = self.source.threads()
-        seen = "" if has is None else "%d %s" % (has, "thread" if has == 1 else "threads")
+        threads = "" if has is None else "%d %s" % (has, "thread" if has == 1 else "threads")
         level = "none" if has is None else "effect"
-        return {"knob": item["knob"], "level": level, "ok": has in (None, item["value"]), "seen": seen}
+        return {"knob": item["knob"], "level": level, "ok": has in (None, item["value"]), "seen": threads}
 
 
 def type_of(value: Any) -> str:

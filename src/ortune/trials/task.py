@@ -79,16 +79,16 @@ class Task:
 
     def figures(self, side: Side) -> tuple[TaskFigure, ...]:
         """Of each output that the metric is made for: of the whole, and of the slice that lost most."""
-        made = []
+        chosen = []
         for output, values in self._by_output(side).items():
             base = self._base[output]
             figures = [
                 TaskFigure(output=output, slice=place, base=base[place], value=value)
                 for place, value in values.items()
             ]
-            made += figures[:1]
-            made += sorted(figures[1:], key=lambda each: each.value - each.base)[:1]
-        return tuple(made)
+            chosen += figures[:1]
+            chosen += sorted(figures[1:], key=lambda figure: figure.value - figure.base)[:1]
+        return tuple(chosen)
 
     def _by_output(self, side: Side) -> dict[str, dict[str, float]]:
         return {output: self._of(self._cases, right, side, output) for output, right in self._right.items()}
@@ -96,7 +96,9 @@ class Task:
 
 def worst(of: Sequence[TaskFigure]) -> TaskFigure:
     """The whole output that lost most."""
-    return min((each for each in of if not each.slice), key=lambda each: each.value / (each.base or 1.0))
+    return min(
+        (figure for figure in of if not figure.slice), key=lambda figure: figure.value / (figure.base or 1.0)
+    )
 
 
 def _score_names(case: Case) -> list[str]:
@@ -180,8 +182,8 @@ def _boxes(outputs: Mapping[str, Array], name: str) -> Array | None:
     """Rows of x0, y0, x1, y1, score, class, of a map of scores, a table, or boxes beside scores; else None."""
     array = outputs[name]
     if array.ndim == 4 and array.shape[:2] == (1, 1) and _is_share(array):
-        found = regions(array[0, 0])
-        return np.concatenate([found, np.zeros((len(found), 1))], axis=1)
+        boxes = regions(array[0, 0])
+        return np.concatenate([boxes, np.zeros((len(boxes), 1))], axis=1)
     if array.ndim not in (2, 3) or (array.ndim == 3 and array.shape[0] != 1):
         return None
     rows = array.reshape(-1, array.shape[-1]).astype(np.float64)

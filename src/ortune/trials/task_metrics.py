@@ -77,7 +77,7 @@ def box_agreement(boxes: Array, others: Array) -> float:
 def regions(scores: Array) -> Array:
     """Returns the boxes of the connected regions of a map whose pixels reach a score, each with its mean score."""
     mask = scores >= LEAST_SCORE
-    found: list[tuple[float, ...]] = []
+    rows: list[tuple[float, ...]] = []
     for start in zip(*map(np.ndarray.tolist, np.nonzero(mask)), strict=True):
         if not mask[start]:
             continue
@@ -93,8 +93,8 @@ def regions(scores: Array) -> Array:
         if len(pixels) >= LEAST_PIXELS:
             at = np.asarray(pixels)
             (y0, x0), (y1, x1) = at.min(axis=0), at.max(axis=0) + 1
-            found.append((x0, y0, x1, y1, float(scores[at[:, 0], at[:, 1]].mean())))
-    return np.asarray(found, dtype=np.float64).reshape(-1, 5)
+            rows.append((x0, y0, x1, y1, float(scores[at[:, 0], at[:, 1]].mean())))
+    return np.asarray(rows, dtype=np.float64).reshape(-1, 5)
 
 
 def ctc_text(scores: Array, blank: int = 0) -> list[int]:

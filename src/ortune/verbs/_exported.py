@@ -49,17 +49,17 @@ def findings(model: OpenModel, source: SourceOpened, text: str) -> tuple[Finding
     """
     facts = Facts(model=model, plan=Plan())
     opset = model.facts.opsets.get("", 0)
-    found = list(rule_of(functions_written_out).findings(facts))
+    findings = list(rule_of(functions_written_out).findings(facts))
     if _DYNAMO not in source.exporters:
-        return tuple(found)
+        return tuple(findings)
     for module in (*_FUNCTIONS, old_opset):
         first = _OPSETS.get(module, 0)
         fix = f"export it again: {_command(text, ['--opset', str(first)])}"
         if opset >= first:
             fix = f"call torch.nn.functional.{_FUNCTIONS.get(module)} in the model: it is exported as one operator"
         for finding in rule_of(module).findings(facts):
-            found.append(msgspec.structs.replace(finding, fix=fix))
-    return tuple(found)
+            findings.append(msgspec.structs.replace(finding, fix=fix))
+    return tuple(findings)
 
 
 def fixed_axes(model: OpenModel, asked: str, source: SourceOpened, text: str) -> str:

@@ -142,15 +142,15 @@ class _Run:
         folder.mkdir()
         self.line(f"converting {self.baseline.side.label}")
         takes = _takes(self.choice.place) if self.wish.aware else None
-        made = convert(self.model, self.choice, folder, self.tool, name=place.stem, takes=takes)
-        if made.path is None or made.record is None:
-            assert made.aware is not None
-            return self._envelope("gains-nothing", aware_refused=ort_format_words.aware(made.aware))
-        outputs = self._outputs(made.path)
+        conversion = convert(self.model, self.choice, folder, self.tool, name=place.stem, takes=takes)
+        if conversion.path is None or conversion.record is None:
+            assert conversion.aware is not None
+            return self._envelope("gains-nothing", aware_refused=ort_format_words.aware(conversion.aware))
+        outputs = self._outputs(conversion.path)
         if not outputs.ok:
-            return self._envelope("wrong-output", record=made.record, outputs=outputs)
-        record = made.record
-        with staged_model(made.path, place, external=False) as staged:
+            return self._envelope("wrong-output", record=conversion.record, outputs=outputs)
+        record = conversion.record
+        with staged_model(conversion.path, place, external=False) as staged:
             if record.needed_path:
                 config = f"{place.name}{CONFIG}"
                 shutil.copyfile(record.needed_path, staged.parent / config)
@@ -164,24 +164,24 @@ class _Run:
         goal = self.wish.output or Path(f"{self.model.path.stem}-{place.name}")
         with sets.staged(goal, replace=self.wish.replace) as folder:
             takes = _takes(place)
-            made, left_out = sets.make(
+            entries, left_out = sets.make(
                 self.model, place, folder, self.baseline.scratch / "set", self.tool, takes, self.line
             )
-            outputs = [self._outputs(folder / entry.file) for entry, _ in made]
+            outputs = [self._outputs(folder / entry.file) for entry, _ in entries]
             values = read_index(Path(self.baseline.refs[0].path), "feeds")
             inputs = sets.inputs_of(values, folder)
             description = sets.matrix_of(
-                self.model, place, [entry for entry, _ in made], inputs, folder, left_out
+                self.model, place, [entry for entry, _ in entries], inputs, folder, left_out
             )
             (folder / sets.MANIFEST).write_bytes(
                 msgspec.json.format(msgspec.json.encode(description), indent=2)
             )
             self._add_benches(description, folder)
-            worst = max(outputs, key=lambda each: (not each.ok, each.relative_l2))
+            worst = max(outputs, key=lambda difference: (not difference.ok, difference.relative_l2))
             if not worst.ok:
-                return self._envelope("wrong-output", record=made[0][1], outputs=worst)
+                return self._envelope("wrong-output", record=entries[0][1], outputs=worst)
             sets.deliver(folder, goal)
-        records = tuple(record for _, record in made)
+        records = tuple(record for _, record in entries)
         result = self._result(record=records[0], outputs=worst, place=goal, files=records)
         return self._document(msgspec.structs.replace(result, matrix=description), "written")
 
@@ -216,7 +216,7 @@ class _Run:
                 ort_format_words.open_sizes(self.wish.source, self.choice.place.name, p)
                 for p, _ in fixing[:1]
             ]
-        if self.choice.place.target == COREML.target and any(each.aware for each in (record, *files) if each):
+        if self.choice.place.target == COREML.target and any(file.aware for file in (record, *files) if file):
             notes.append(ort_format_words.IN_PROGRAM)
         return ConvertResult(
             source=self.wish.source,

@@ -162,7 +162,9 @@ class _Run:
             compare_outputs(a / case.name, b / case.name, kinds=baseline.check.kinds)
             for case in baseline.work.cases
         ]
-        return max(each.relative_l2 for each in left) if all(each.comparable for each in left) else None
+        return (
+            max(output.relative_l2 for output in left) if all(output.comparable for output in left) else None
+        )
 
     def _judged(self, side: Side, a: Path, b: Path) -> Judged:
         """The wrong side and what shows it: A's model in double precision, or without ONNX Runtime's optimiser."""

@@ -233,10 +233,10 @@ class _Run:
     @property
     def expected(self) -> axes.Axes:
         """The axes that are to be open: those asked for, and those that the source has open."""
-        found = {name: dict(places) for name, places in axes.open_in_source(self.source.inputs).items()}
+        open_axes = {name: dict(places) for name, places in axes.open_in_source(self.source.inputs).items()}
         for name, places in self.asked.items():
-            found.setdefault(name, {}).update(places)
-        return found
+            open_axes.setdefault(name, {}).update(places)
+        return open_axes
 
     def converted(self) -> list[_Attempt]:
         """Exports and checks: until one is right, or by every exporter where they are raced."""
@@ -245,14 +245,14 @@ class _Run:
             attempts.append(self._attempt(exporter))
             if attempts[-1].ok and not self.options.tune:
                 break
-        good = next((each for each in attempts if each.ok), None)
-        return [self._blamed(each, good) for each in attempts]
+        good = next((attempt for attempt in attempts if attempt.ok), None)
+        return [self._blamed(attempt, good) for attempt in attempts]
 
     def written(self, attempts: Sequence[_Attempt], place: Path) -> Envelope[ConvertResult]:
         """Writes the model that is right; of two the faster, else the first."""
-        good = [each for each in attempts if each.ok]
+        good = [attempt for attempt in attempts if attempt.ok]
         if not good:
-            wrong = any(each.side is not None for each in attempts)
+            wrong = any(attempt.side is not None for attempt in attempts)
             return self._envelope(attempts, "wrong-output" if wrong else "not-converted")
         raced = self._raced(good) if len(good) > 1 else None
         best = good[1] if raced is not None and raced.verdict == "faster" else good[0]
@@ -261,7 +261,7 @@ class _Run:
         with staged_model(model, place, external=bool(best.side.model.external)) as staged:
             deliver_model(staged, place, typed=self.options.output is not None, replace=self.options.force)
         # The answer is about the last conversion.
-        ordered = [each for each in attempts if each is not best] + [best]
+        ordered = [attempt for attempt in attempts if attempt is not best] + [best]
         envelope = self._envelope(ordered, "written", place)
         text = self.options.source
         fixed = _exported.fixed_axes(best.side.model, self.options.dynamic, self.source, text)
@@ -275,7 +275,7 @@ class _Run:
 
     def _raced(self, good: Sequence[_Attempt]) -> Envelope[CompareResult] | None:
         """Two exporters' models, both right, in the same blocks; None where they cannot be compared."""
-        files = [each.exported for each in good if each.exported is not None]
+        files = [attempt.exported for attempt in good if attempt.exported is not None]
         self.watch.line(f"comparing {good[0].record.exporter} with {good[1].record.exporter}")
         budget_s = seconds(self.options.budget or RACE_BUDGET, "--budget")
         try:
@@ -287,11 +287,11 @@ class _Run:
     def verified(self) -> list[_Attempt]:
         """Checks the model that was given."""
         assert self.options.model is not None
-        given = self._checked(Path(self.options.model), "", SourceExported(), self.asked or self.expected)
-        if given.ok:
-            return [given]
-        right = next((each for each in map(self._attempt, self.exporters) if each.ok), None)
-        return [self._blamed(given, right)]
+        attempt = self._checked(Path(self.options.model), "", SourceExported(), self.asked or self.expected)
+        if attempt.ok:
+            return [attempt]
+        right = next((candidate for candidate in map(self._attempt, self.exporters) if candidate.ok), None)
+        return [self._blamed(attempt, right)]
 
     def checked(self, attempts: Sequence[_Attempt]) -> Envelope[ConvertResult]:
         """The answer about the model that was given."""
@@ -355,19 +355,21 @@ class _Run:
     def _envelope(
         self, attempts: Sequence[_Attempt], verdict: str, place: Path | None = None
     ) -> Envelope[ConvertResult]:
-        notes = dict.fromkeys(note for each in attempts if each.checked for note in each.checked.notes)
+        notes = dict.fromkeys(
+            note for attempt in attempts if attempt.checked for note in attempt.checked.notes
+        )
         result = ConvertResult(
             source=self.options.source,
             kind=self.source.kind,
             framework=self.kind.converter.framework,
             versions=self.source.versions,
-            conversions=tuple(each.record for each in attempts),
+            conversions=tuple(attempt.record for attempt in attempts),
             path=str(place or self.options.model or ""),
             notes=tuple(notes),
         )
         result = msgspec.structs.replace(result, headline=convert_words.headline(result, verdict))
         model = open_model(place).ref if place is not None else next(
-            (each.side.model.ref for each in attempts if each.side is not None), None
+            (attempt.side.model.ref for attempt in attempts if attempt.side is not None), None
         )  # fmt: skip
         return self.opened.document(result, model=model, verdict=verdict)
 

@@ -59,18 +59,18 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[PartitionR
         side = opened.resolve(SideText(text=str(options.model), runtime=named(options.runtime)))
         work = opened.base(side).work
         models = _Models(options, opened, side, work)
-        found = []
-        for each in formats:
-            watch.line(f"partitioning for {each.name}")
-            found.append(_partitioned(models, each))
+        partitions = []
+        for target in formats:
+            watch.line(f"partitioning for {target.name}")
+            partitions.append(_partitioned(models, target))
         result = PartitionResult(
-            providers=tuple(found),
+            providers=tuple(partitions),
             inputs=models.inputs,
             runtime=side.runtime,
-            headline=partition_words.headline(found),
+            headline=partition_words.headline(partitions),
             notes=tuple(models.notes),
         )
-        return opened.document(result, verdict=partition_words.best(found))
+        return opened.document(result, verdict=partition_words.best(partitions))
 
 
 class _Models:
@@ -117,33 +117,33 @@ class _Models:
         self._candidates: dict[str, Candidates] = {}
 
     def _at_basic(self, model: OpenModel, specs: Sequence[RewriteSpec]) -> OpenModel:
-        made = rewrites.rewrite_model(model, [*specs, _BASIC], self._folder, self._tool)
-        return open_model(made.path)
+        rewritten = rewrites.rewrite_model(model, [*specs, _BASIC], self._folder, self._tool)
+        return open_model(rewritten.path)
 
-    def asked(self, found: Partition, model: ir.Model) -> ProviderAgreement | None:
+    def asked(self, own: Partition, model: ir.Model) -> ProviderAgreement | None:
         """The provider's own answer beside the table's; None where the runtime has not the provider."""
-        provider, runtime = found.format.provider, self.runtime
+        provider, runtime = own.format.provider, self.runtime
         if provider.name not in (*runtime.providers, *runtime.plugins):
             return None
         copy, names = model.clone(), {}
         for number, (node, other) in enumerate(zip(model.graph, copy.graph, strict=True)):
             names[node] = other.name = f"node{number}"
         source, answer = (
-            self._folder / f"{found.format.name}.onnx",
-            self._folder / f"{found.format.name}.json",
+            self._folder / f"{own.format.name}.onnx",
+            self._folder / f"{own.format.name}.json",
         )
         save_model(copy, source)
         plan = Plan(providers=targets.find(provider.target).providers)
         try:
             replace(self._tool, plan=plan)("placement", source, answer, {})
         except ToolFailed as failure:
-            self.notes.append(partition_words.not_asked(found.format.name, failure.what))
+            self.notes.append(partition_words.not_asked(own.format.name, failure.what))
             return None
-        told = json.loads(answer.read_text())
-        places = {_AGAIN.sub("", name): place for _, name, place in told["nodes"]}
-        nodes = [node for unit in found.wiring.units for node in unit.nodes]
+        reply = json.loads(answer.read_text())
+        places = {_AGAIN.sub("", name): place for _, name, place in reply["nodes"]}
+        nodes = [node for unit in own.wiring.units for node in unit.nodes]
         asked = [node for node in nodes if names[node] in places]
-        ours = found.taken
+        ours = own.taken
         theirs = {node for node in asked if places[names[node]] == provider.name}
         differing = Counter(f"+{operator(node)}" for node in asked if node in theirs - ours)
         differing.update(f"-{operator(node)}" for node in asked if node in ours - theirs)
@@ -153,7 +153,7 @@ class _Models:
             n_equal=len(asked) - differing.total(),
             differing=dict(differing.most_common()),
             n_removed=len(nodes) - len(asked),
-            not_compiled=told["not_compiled"],
+            not_compiled=reply["not_compiled"],
         )
 
     def candidates(self, model: ir.Model, target: str) -> Candidates:
@@ -169,16 +169,16 @@ class _Models:
         return summary.work_of(model, shapes)
 
 
-def _partitioned(models: _Models, each: support.Format) -> ProviderPartition:
+def _partitioned(models: _Models, target: support.Format) -> ProviderPartition:
     """One provider: the states, and all that is told of the one whose sizes are numbers."""
-    plain = partition(models.plain.ir, each, models.release)
+    plain = partition(models.plain.ir, target, models.release)
     states = [summary.state(plain, models.shares(models.plain.ir), "as-is")]
     shown, model = plain, models.plain.ir
     if models.fixed is not None:
         model = models.fixed.ir
-        shown = partition(model, each, models.release)
+        shown = partition(model, target, models.release)
         states.append(summary.state(shown, models.shares(model), "fixed-shapes", models.fixing))
-    candidates = models.candidates(model, each.provider.target)
+    candidates = models.candidates(model, target.provider.target)
     improving = Improving(candidates, shown, states[-1], model, models.release, models.shares)
     improved = improving.together()
     if improved is not None:
@@ -199,9 +199,9 @@ def _partitioned(models: _Models, each: support.Format) -> ProviderPartition:
             regions_after=replaced[1] if replaced else None,
         )
     return ProviderPartition(
-        provider=each.name,
+        provider=target.name,
         release=shown.release,
-        source=each.table.source,
+        source=target.table.source,
         states=tuple(states),
         regions=summary.regions(shown, shares),
         left=summary.left(shown),

@@ -87,15 +87,17 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[QuantizeRe
 
 def _nothing_to_quantize(side: Resolved, host: Host) -> UsageError:
     """Why no means is worth trying on a model; of one that is quantized already, what is wrong with it."""
-    family = [each for each in rewrites.all_rewrites().values() if each.family == rewrites.FAMILY]
-    reasons = dict.fromkeys(why for each in family if each.refuses for why in each.refuses(side.model.ir))
+    family = [rewrite for rewrite in rewrites.all_rewrites().values() if rewrite.family == rewrites.FAMILY]
+    reasons = dict.fromkeys(
+        why for rewrite in family if rewrite.refuses for why in rewrite.refuses(side.model.ir)
+    )
     facts = facts_of(side.model, side.plan, host)
     wrong = rules.found_by(rules.Selection(select=("QNT",), ignore=("QNT001",)).rules(), facts)
     do = "run ortune tune to find what else makes it faster"
     if wrong:
         do = f"run ortune quantize on the float model instead; ortune explain {wrong[0].code} explains the fault"
     return UsageError(
-        "; ".join([*reasons, *(f"{each.code} {each.what}" for each in wrong)])
+        "; ".join([*reasons, *(f"{fault.code} {fault.what}" for fault in wrong)])
         or "no layer has weights worth quantizing",
         where=str(side.model.path),
         do=do,
@@ -112,7 +114,7 @@ def _memory(side: Resolved, plans: Sequence[Plan], machine: Machine) -> str:
     if model.size_bytes < LARGE_BYTES or left is None or side.runtime.host is not None:
         return ""
     tasks = [[rewrites.find(spec.name).task for spec in plan.rewrites] for plan in plans]
-    needed = sorted(max(peak_bytes(task, model.size_bytes) for task in each) for each in tasks)
+    needed = sorted(max(peak_bytes(task, model.size_bytes) for task in plan_tasks) for plan_tasks in tasks)
     if needed[0] > Limits().memory_share * left:
         raise UsageError(
             quantize_words.memory(model.size_bytes, needed[0], needed[0], left),
@@ -150,10 +152,10 @@ class _Quantization:
         task = None if asked else precision.judge_by_task()
         wholes = precision.whole_models(self.plans)
         walks = self._walks(precision, wholes)
-        found = {model.plan.id: model for model in wholes}
+        by_plan = {model.plan.id: model for model in wholes}
         for walk in walks:
-            found |= {model.plan.id: model for model in walk.models.values()}
-        models = list(found.values())
+            by_plan |= {model.plan.id: model for model in walk.models.values()}
+        models = list(by_plan.values())
         precision_race.race(run, models)
         require_unchanged(baseline.side)
         run.precision = [*precision.rows, *(model.row for model in models if model.kept)]

@@ -37,10 +37,10 @@ def correct(ort: Any, onnx: Any, prepared: str, request: Dict[str, Any]) -> str:
     names = sorted({layer.read for layer in layers})
     sums: Dict[int, Any] = {}
     count = 0
-    for seen in tapped(ort, onnx, floats, names, request):
+    for arrays in tapped(ort, onnx, floats, names, request):
         count += 1
         for number, layer in enumerate(layers):
-            x = seen[layer.read].astype(np.float64)
+            x = arrays[layer.read].astype(np.float64)
             low, high = np.iinfo(layer.zero.dtype).min, np.iinfo(layer.zero.dtype).max
             rounded = np.clip(np.rint(x / layer.scale) + layer.zero, low, high)
             new = _mean_output(onnx, layer.original, (rounded - layer.zero) * layer.scale, layer.quantized)
@@ -192,14 +192,14 @@ class _Quantized:
         steps = np.clip(np.rint(new / scale) + zero, info.min, info.max).astype(kind)
         arrays = (steps, np.asarray(scale, np.float32), np.asarray(zero, kind))
         names = [self._fresh(fresh + end) for end in ("_steps", "_scale", "_zero")]
-        for each, array in zip(names, arrays):
-            self._graph.initializer.append(self._onnx.numpy_helper.from_array(array, each))
+        for stored, array in zip(names, arrays):
+            self._graph.initializer.append(self._onnx.numpy_helper.from_array(array, stored))
         self._insert(self._onnx.helper.make_node("DequantizeLinear", names, [fresh], name=fresh), add)
         add.input[place] = fresh
         return True
 
     def _insert(self, node: Any, before: Any) -> None:
-        place = next(i for i, each in enumerate(self._graph.node) if each.output == before.output)
+        place = next(i for i, other in enumerate(self._graph.node) if other.output == before.output)
         self._graph.node.insert(place, node)
 
     def _fresh(self, wish: str) -> str:

@@ -251,7 +251,7 @@ def _require_quantized(onnx: Any, path: str, kinds: Sequence[str]) -> None:
     operators = {node.op_type for node in graph.node}
     if operators & {"QuantizeLinear", "DequantizeLinear", "DynamicQuantizeLinear", "DynamicQuantizeLSTM"}:
         return
-    inner = {node.op_type for each in graphs(graph) if each is not graph for node in each.node} & set(kinds)
+    inner = {node.op_type for body in graphs(graph) if body is not graph for node in body.node} & set(kinds)
     if inner and not operators & set(kinds):
         what = "%s are inside If or Loop nodes, where ONNX Runtime's quantizer does not look"
         raise Stop("unsupported", what % ", ".join(sorted(inner)))

@@ -75,28 +75,30 @@ class _Run:
         return sum(self._seen.values())
 
     def __call__(self, feeds: Dict[str, Any]) -> List[Any]:
-        known = dict(self._weights)
-        known.update(feeds)
+        values = dict(self._weights)
+        values.update(feeds)
         uses = {name: i for i, node in enumerate(self._nodes) for name in _reads(node)}
         for number, node in enumerate(self._nodes):
             function = PRODUCTS.get(node.op_type)
             outputs = (
-                self._by_ort(number, node, known) if function is None else function(self, number, node, known)
+                self._by_ort(number, node, values)
+                if function is None
+                else function(self, number, node, values)
             )
-            known.update(zip([name for name in node.output if name], outputs))
+            values.update(zip([name for name in node.output if name], outputs))
             for name in _reads(node):
                 # Behind its last reader a value is let go, or the memory would hold those of the whole network.
                 if uses[name] == number and name not in self._weights and name not in self.names:
-                    known.pop(name, None)
-        return [known[name] for name in self.names]
+                    values.pop(name, None)
+        return [values[name] for name in self.names]
 
-    def _by_ort(self, number: int, node: Any, known: Dict[str, Any]) -> List[Any]:
+    def _by_ort(self, number: int, node: Any, values: Dict[str, Any]) -> List[Any]:
         """The outputs of one node, as ONNX Runtime computes them."""
         if number not in self._sessions:
-            names = [name for name in dict.fromkeys(_reads(node)) if name in known]
-            self._sessions[number] = self._session(node, {name: known[name] for name in names}), names
+            names = [name for name in dict.fromkeys(_reads(node)) if name in values]
+            self._sessions[number] = self._session(node, {name: values[name] for name in names}), names
         session, names = self._sessions[number]
-        outputs: List[Any] = session.run(None, {name: known[name] for name in names})
+        outputs: List[Any] = session.run(None, {name: values[name] for name in names})
         return outputs
 
     def _session(self, node: Any, inputs: Dict[str, Any]) -> Any:
@@ -173,9 +175,9 @@ class _Run:
                 lost[:, columns] += beyond
         return lost
 
-    def padded(self, node: Any, known: Dict[str, Any], count: int) -> List[Any]:
+    def padded(self, node: Any, values: Dict[str, Any], count: int) -> List[Any]:
         """The arrays that a node reads, so many; None for one that is left out."""
-        arrays = [known[name] if name else None for name in node.input]
+        arrays = [values[name] if name else None for name in node.input]
         return arrays + [None] * (count - len(arrays))
 
     def attribute(self, node: Any, name: str, usual: Any) -> Any:
@@ -194,8 +196,8 @@ class _Run:
 def _reads(node: Any) -> List[str]:
     """Names of what a node reads, in its branches too."""
     names = [name for name in node.input if name]
-    for each in node.attribute:
-        for inner in [each.g] if each.HasField("g") else each.graphs:
+    for attribute in node.attribute:
+        for inner in [attribute.g] if attribute.HasField("g") else attribute.graphs:
             for deep in inner.node:
                 names += _reads(deep)
     return names
@@ -215,34 +217,34 @@ def _zero(value: Any, of: Any) -> Any:
     return np.zeros((), of.dtype) if value is None else value
 
 
-def _qlinear_matmul(run: _Run, number: int, node: Any, known: Dict[str, Any]) -> List[Any]:
-    a, a_scale, a_zero, b, b_scale, b_zero, y_scale, y_zero = run.padded(node, known, 8)
+def _qlinear_matmul(run: _Run, number: int, node: Any, values: Dict[str, Any]) -> List[Any]:
+    a, a_scale, a_zero, b, b_scale, b_zero, y_scale, y_zero = run.padded(node, values, 8)
     total = run.sums(number, a, b, a_zero, b_zero)
     return [_requantized(total, a_scale * b_scale, y_scale, y_zero)]
 
 
-def _matmul_to_float(run: _Run, number: int, node: Any, known: Dict[str, Any]) -> List[Any]:
-    a, b, a_scale, b_scale, a_zero, b_zero, bias = run.padded(node, known, 7)
+def _matmul_to_float(run: _Run, number: int, node: Any, values: Dict[str, Any]) -> List[Any]:
+    a, b, a_scale, b_scale, a_zero, b_zero, bias = run.padded(node, values, 7)
     total = run.sums(number, a, b, _zero(a_zero, a), _zero(b_zero, b))
     y = total.astype(np.float32) * (a_scale * b_scale)
     return [y if bias is None else y + bias]
 
 
-def _dynamic_matmul(run: _Run, number: int, node: Any, known: Dict[str, Any]) -> List[Any]:
-    x, b, b_scale, b_zero, bias = run.padded(node, known, 5)
+def _dynamic_matmul(run: _Run, number: int, node: Any, values: Dict[str, Any]) -> List[Any]:
+    x, b, b_scale, b_zero, bias = run.padded(node, values, 5)
     a, a_scale, a_zero = run.quantized_input(x)
     total = run.sums(number, a, b, a_zero, _zero(b_zero, b))
     y = total.astype(np.float32) * (a_scale * b_scale)
     return [y if bias is None else y + bias]
 
 
-def _matmul_integer(run: _Run, number: int, node: Any, known: Dict[str, Any]) -> List[Any]:
-    a, b, a_zero, b_zero = run.padded(node, known, 4)
+def _matmul_integer(run: _Run, number: int, node: Any, values: Dict[str, Any]) -> List[Any]:
+    a, b, a_zero, b_zero = run.padded(node, values, 4)
     return [run.sums(number, a, b, _zero(a_zero, a), _zero(b_zero, b)).astype(np.int32)]
 
 
-def _gemm(run: _Run, number: int, node: Any, known: Dict[str, Any]) -> List[Any]:
-    a, a_scale, a_zero, b, b_scale, b_zero, c, y_scale, y_zero = run.padded(node, known, 9)
+def _gemm(run: _Run, number: int, node: Any, values: Dict[str, Any]) -> List[Any]:
+    a, a_scale, a_zero, b, b_scale, b_zero, c, y_scale, y_zero = run.padded(node, values, 9)
     a = a.T if run.attribute(node, "transA", 0) else a
     b = b.T if run.attribute(node, "transB", 0) else b
     total = run.sums(number, a, b, _zero(a_zero, a), _zero(b_zero, b))
@@ -253,8 +255,8 @@ def _gemm(run: _Run, number: int, node: Any, known: Dict[str, Any]) -> List[Any]
     return [_requantized(total, scale, y_scale, y_zero)]
 
 
-def _convolution(run: _Run, number: int, node: Any, known: Dict[str, Any]) -> List[Any]:
-    x, x_scale, x_zero, w, w_scale, w_zero, y_scale, y_zero, bias = run.padded(node, known, 9)
+def _convolution(run: _Run, number: int, node: Any, values: Dict[str, Any]) -> List[Any]:
+    x, x_scale, x_zero, w, w_scale, w_zero, y_scale, y_zero, bias = run.padded(node, values, 9)
     if run.attribute(node, "channels_last", 0):
         raise Stop("unsupported", "saturation of QLinearConv with channels last is not emulated")
     groups, kernel = run.attribute(node, "group", 1), w.shape[2:]
@@ -268,8 +270,8 @@ def _convolution(run: _Run, number: int, node: Any, known: Dict[str, Any]) -> Li
         # Taps first, channels last, as the kernel has them in memory.
         weights = np.moveaxis(by_group[group], 1, -1).reshape(by_group.shape[1], -1).T
         mine = slice(group * by_group.shape[1], (group + 1) * by_group.shape[1])
-        seen = columns[group].reshape(-1, weights.shape[0])
-        total = run.sums(number, seen, weights, x_zero, zeros[mine], group=group, cut=not depthwise)
+        rows = columns[group].reshape(-1, weights.shape[0])
+        total = run.sums(number, rows, weights, x_zero, zeros[mine], group=group, cut=not depthwise)
         part = None if bias is None else bias[mine]
         parts.append(_requantized(total, x_scale * scales[mine], y_scale, y_zero, part))
     y = np.concatenate(parts, axis=1).reshape(x.shape[0], *sizes, w.shape[0])

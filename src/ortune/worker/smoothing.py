@@ -63,8 +63,8 @@ def smooth(ort: Any, request: Dict[str, Any]) -> str:
     copy = type(model)()
     copy.CopyFrom(model)
     largest: Dict[str, Any] = {}
-    for seen in tapped(ort, onnx, copy, [site.value for site in sites], request):
-        for name, array in seen.items():
+    for arrays in tapped(ort, onnx, copy, [site.value for site in sites], request):
+        for name, array in arrays.items():
             peak = np.abs(array.astype(np.float64)).reshape(-1, array.shape[-1]).max(axis=0, initial=0.0)
             largest[name] = np.maximum(largest.get(name, 0.0), peak)
     moved = sum(graph.move(site, largest[site.value]) for site in sites)
@@ -100,17 +100,17 @@ class _Graph:
 
     def sites(self) -> List[Site]:
         """Each activation that products alone read, where what computes it can take up a scale."""
-        found = []
+        sites = []
         for value, readers in self._readers.items():
             after = [self._weight(node, place) for node, place in readers]
             weights = [factor for factor in after if factor is not None]
             if len(weights) < len(after) or value in self._outputs or value in self._constants:
                 continue
-            sizes = {self._array(each).shape[each.axis] for each in weights}
+            sizes = {self._array(factor).shape[factor.axis] for factor in weights}
             before = self._takes(value, sizes.pop()) if len(sizes) == 1 else None
             if before:
-                found.append(Site(value, before, weights))
-        return found
+                sites.append(Site(value, before, weights))
+        return sites
 
     def move(self, site: Site, largest: Any) -> bool:
         """Moves the scale between the channels of an activation; False where they are alike."""
@@ -118,14 +118,14 @@ class _Graph:
         for factor in site.after:
             array = np.abs(self._array(factor).astype(np.float64))
             weight = np.maximum(weight, array.max(axis=1 - factor.axis))
-        seen = (largest > 0) & (weight > 0)
-        if not seen.any():
+        used = (largest > 0) & (weight > 0)
+        if not used.any():
             return False
         apart = np.zeros(largest.shape)
         # As far as the weights: half of the difference stays in the activation.
-        apart[seen] = (np.log2(largest[seen]) - np.log2(weight[seen])) / 2
+        apart[used] = (np.log2(largest[used]) - np.log2(weight[used])) / 2
         powers = np.zeros(largest.shape)
-        powers[seen] = np.clip(np.rint(apart[seen] - np.median(apart[seen])), -MOST_POWER, MOST_POWER)
+        powers[used] = np.clip(np.rint(apart[used] - np.median(apart[used])), -MOST_POWER, MOST_POWER)
         if powers.max() - powers.min() < LEAST_APART:
             return False
         for factors, sign in ((site.before, -1), (site.after, 1)):
@@ -191,8 +191,8 @@ class _Graph:
         return Factor(node, place, -1) if fits else None
 
     def _all(self, factors: List[Optional[Factor]]) -> Optional[List[Factor]]:
-        known = [factor for factor in factors if factor is not None]
-        return known if len(known) == len(factors) else None
+        present = [factor for factor in factors if factor is not None]
+        return present if len(present) == len(factors) else None
 
     def _scale(self, factor: Factor, by: Any) -> None:
         """Multiplies a constant along an axis, in a copy of its own."""

@@ -34,8 +34,8 @@ def tapped(
             raise Stop("unsupported", "calibration supports numpy types only, not bfloat16 or float8")
         # One input at a time: what all of them leave inside a network is more than memory holds.
         computed = [name for name in names if name not in fed]
-        found = dict(zip(computed, session.run(computed, arrays)))
-        yield {name: found[name] if name in found else arrays[name] for name in names}
+        results = dict(zip(computed, session.run(computed, arrays)))
+        yield {name: results[name] if name in results else arrays[name] for name in names}
     for name in (path, path + ".data"):
         if os.path.exists(name):
             os.remove(name)
@@ -57,7 +57,7 @@ def constants(onnx: Any, graph: Any) -> Dict[str, Any]:
 
 def attribute(onnx: Any, node: Any, name: str, usual: Any) -> Any:
     """An attribute's value, or the usual one."""
-    for each in node.attribute:
-        if each.name == name:
-            return onnx.helper.get_attribute_value(each)
+    for entry in node.attribute:
+        if entry.name == name:
+            return onnx.helper.get_attribute_value(entry)
     return usual

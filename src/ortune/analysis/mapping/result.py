@@ -76,9 +76,9 @@ def as_logged(mapping: Mapping, logged: Sequence[tuple[str, str]]) -> Mapping:
         path = f"{renamed.get(outer, outer)}/" if outer else ""
         open_ = [key for key in keys if _PLACE.search(key)]
         if outer in renamed:
-            known = {key: path + key.removeprefix(f"{outer}/") for key in keys if key not in open_}
-            renamed.update(known)
-            taken.update(known.values())
+            prefixed = {key: path + key.removeprefix(f"{outer}/") for key in keys if key not in open_}
+            renamed.update(prefixed)
+            taken.update(prefixed.values())
         number = re.compile(re.escape(f"{path}{operator}") + r"_\d+")
         numbered = [
             name for name in logged_of.get(operator, ()) if number.fullmatch(name) and name not in taken

@@ -43,9 +43,9 @@ def _model(hidden: int, name: str) -> onnx.ModelProto:
         helper.make_tensor_value_info("x", TensorProto.FLOAT, [5, 1, 4]),
         helper.make_tensor_value_info("y", TensorProto.FLOAT, [5, 1, 1, hidden]),
     ]
-    held = [numpy_helper.from_array(array, name) for name, array in weights.items()]
+    initializers = [numpy_helper.from_array(array, name) for name, array in weights.items()]
     opsets = [helper.make_opsetid("", 17), helper.make_opsetid("com.microsoft", 1)]
-    graph = helper.make_graph([node], "steps", sides[:1], sides[1:], held)
+    graph = helper.make_graph([node], "steps", sides[:1], sides[1:], initializers)
     return helper.make_model(graph, opset_imports=opsets, ir_version=8)
 
 
