@@ -63,7 +63,7 @@ class Improving:
 
     Args:
         candidates: The rewrites.
-        found: The partition without them.
+        parts: The partition without them.
         before: The state without them.
         model: That was partitioned.
         release: Of ONNX Runtime.

@@ -72,6 +72,7 @@ def partition(model: ir.Model, format_: Format, release: str = "") -> Partition:
     refused = refusals(model, wiring.units, values, format_, release)
     stops = [unit for unit in wiring.units if unit.target.op_type in format_.stop]
     behind = wiring.downstream(stops)
+    # Nothing behind a stop is handed over, however well the provider could take it.
     for unit in wiring.units:
         if id(unit) in behind and id(unit) not in refused:
             refused[id(unit)] = reason("behind-stop", stops[0].target.op_type)

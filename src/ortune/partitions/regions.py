@@ -67,6 +67,8 @@ def grouped(wiring: Wiring, takes: Mapping[int, bool]) -> list[list[Unit]]:
             group, edge, ready, waiting = [], set(), waiting, deque()
             continue
         unit = ready.popleft()
+        # What is not taken and reads a value of the open group can run only after that is closed. All else
+        # goes on growing the group, even if it stands later in the graph.
         taken = takes[id(unit)]
         if not taken and id(unit) in edge:
             waiting.append(unit)

@@ -121,6 +121,7 @@ def splitting(partition: Partition, work: Work) -> tuple[LeftOperator, int] | No
     }
     choices = []
     for kind in left(partition):
+        # No operator is to blame for sizes that are not known.
         if kind.reason.code in ("dynamic-shape", "unknown-shape", "alone"):
             continue
         names = set(kind.nodes)

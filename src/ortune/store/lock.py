@@ -78,6 +78,7 @@ def measuring(
         is_announced = False
         while True:
             try:
+                # The open file holds it, so that the system gives it back however this process ends.
                 fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 break
             except BlockingIOError:

@@ -74,6 +74,7 @@ class ReadOnlyStore(Store):
             return self.heads[0]
         names = [(head, (head.id, head.id.partition("-")[2])) for head in self.heads]
         matches = [h for h, both in names if wanted and any(name.startswith(wanted) for name in both)]
+        # A whole id wins, even where it is the beginning of another.
         exact = [h for h, both in names if wanted in both]
         if len(exact) == 1 or len(matches) == 1:
             return (exact or matches)[0]

@@ -42,6 +42,7 @@ def correct(ort: Any, onnx: Any, prepared: str, request: Dict[str, Any]) -> str:
         for number, layer in enumerate(layers):
             x = arrays[layer.read].astype(np.float64)
             low, high = np.iinfo(layer.zero.dtype).min, np.iinfo(layer.zero.dtype).max
+            # As the quantized model reads it: rounded to steps, and back.
             rounded = np.clip(np.rint(x / layer.scale) + layer.zero, low, high)
             new = _mean_output(onnx, layer.original, (rounded - layer.zero) * layer.scale, layer.quantized)
             old = _mean_output(onnx, layer.original, x, layer.weight)
@@ -58,6 +59,8 @@ def _mean_output(onnx: Any, node: Any, x: Any, weight: Any) -> Any:
         mean = x.reshape(-1, x.shape[-1]).mean(axis=0)
         return weight @ mean if turned else mean @ weight
     groups = attribute(onnx, node, "group", 1)
+    # A convolution is linear: the mean of what it computes is its weights times the mean of what each tap
+    # reads.
     taps = _tap_means(onnx, node, x, weight.shape[2:]).reshape(groups, -1, *weight.shape[2:])
     by_group = weight.reshape(groups, -1, *weight.shape[1:])
     return (by_group * taps[:, None]).sum(axis=tuple(range(2, by_group.ndim))).reshape(-1)
@@ -75,6 +78,7 @@ def _tap_means(onnx: Any, node: Any, x: Any, kernel: Any) -> Any:
     for tap in np.ndindex(*kernel):
         starts = [tap[i] * dilations[i] for i in range(rank)]
         cut = [slice(s, s + n * step, step) for s, n, step in zip(starts, sizes, strides)]
+        # Only the positions that this tap meets on its way over the input.
         means[(slice(None), *tap)] = x[(slice(None), slice(None), *cut)].mean(axis=(0, *range(2, x.ndim)))
     return means
 
@@ -138,6 +142,8 @@ class _Quantized:
             self._put(node, 2, self._constants[bias.input[0]].astype(np.float64) + by / scale, scale)
             return True
         weight = self._producer[node.input[1]]  # a DequantizeLinear, as of every layer
+        # A bias is added to sums of products, so its scale is that of the activation times that of the
+        # weight.
         scale = np.asarray(layer.scale * self._constants[weight.input[1]], dtype=np.float32)
         scale = scale.reshape(()) if scale.size == 1 else scale
         if not scale.all():

@@ -182,6 +182,7 @@ class Case:
         """Runs of this shape in a batch of so many a shape."""
         # As often as the mix has it, so that what is pooled (CPU time, tails, throughput) is of the mix too.
         feeds = request["feeds"]
+        # Example: weights of 1 and 3, 8 runs a shape: 4 and 12 runs.
         share = self.weight * len(feeds) / sum(feed["weight"] for feed in feeds)
         due: int = round(runs * share)
         # A shape that is rare in the mix has its runs in every turn, or rounds could not be compared.
@@ -190,6 +191,7 @@ class Case:
     def time(self, request: Dict[str, Any], runs: int, chunk: int, chunks: int) -> None:
         """Times one of the chunks that a batch is cut into."""
         due = self.due(request, runs)
+        # Example: 10 runs in 4 chunks: 2, 3, 2, 3.
         n = due * (chunk + 1) // chunks - due * chunk // chunks
         latencies, waits = timing.timed(self.call, n, request["gap_ns"], request["wait_ratio"])
         self.latencies += latencies

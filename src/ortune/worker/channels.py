@@ -45,6 +45,7 @@ def apply_process(applied: List[Dict[str, Any]]) -> None:
         elif key == "transparent_huge_pages":
             import ctypes
 
+            # The number that <linux/prctl.h> gives PR_SET_THP_DISABLE.
             pr_set_thp_disable = 41
             ctypes.CDLL(None).prctl(pr_set_thp_disable, 1 if value == "never" else 0, 0, 0, 0)
         else:
@@ -96,6 +97,7 @@ def _apply_one(settings: Settings, item: Dict[str, Any]) -> None:
     elif channel == "provider_option":
         _put(settings.provider_options.setdefault(item["provider"], {}), key, text(value))
     elif channel == "global_pool":
+        # Only here can its threads be counted: a session that shares the pool adds none.
         before = thread_count()
         ort.set_global_thread_pool_sizes(int(value), 1)
         after = thread_count()

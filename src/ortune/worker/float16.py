@@ -27,6 +27,7 @@ def convert(ort: Any, request: Dict[str, Any]) -> str:
     left = left_out(model, leave, ("Conv", "ConvTranspose", "Gemm", "MatMul", "LSTM"))
     kinds = [word for word in leave.split("+") if word != ENDS]
     cut = _Cut()
+    # Which numbers do not fit the converter says in its log alone.
     converter.logger.addHandler(cut)
     converter.logger.setLevel(logging.DEBUG)
     converter.logger.propagate = False

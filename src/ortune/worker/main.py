@@ -87,6 +87,7 @@ class Session(Trial):
         self.load_ns = timing.CLOCK() - start
         threads_after = probes.thread_count()
         if threads_before is not None and threads_after is not None:
+            # Every session has a pool of its own.
             self.added = (threads_after - threads_before) // len(self.sessions)
         _require_providers(self.sessions[0], request["providers"], ort.get_available_providers())
         self.placement = _placement(self.sessions[0], request["providers"], request["name_nodes"])

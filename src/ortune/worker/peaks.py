@@ -96,6 +96,7 @@ def _numpy(threads: int, side: int, seconds: float) -> float:
     cpu, wall = time.process_time(), time.perf_counter()
     shortest = _shortest(lambda: a.dot(b, out), seconds)
     cpu, wall = time.process_time() - cpu, time.perf_counter() - wall
+    # More CPU time than these threads have: the library has started others, and the rate is not theirs.
     return 2.0 * side**3 / shortest if cpu <= CPU_SLACK * threads * wall else 0.0
 
 
@@ -158,6 +159,7 @@ class _Lanes:
 
     def once(self) -> None:
         """All threads make their passes; returns when the last is through."""
+        # The first gate lets all of them begin; the second opens when the last has made its passes.
         self._pass("streaming")
         self._pass("streaming")
 

@@ -41,6 +41,7 @@ class Link:
         """Writes one message. A closed pipe means that nobody is left to measure for."""
         line = json.dumps(dict(fields, message=message), separators=(",", ":")) + "\n"
         data = line.encode("utf-8")
+        # A pipe takes what it has room for at the moment.
         while data:
             data = data[os.write(self._out, data) :]
 

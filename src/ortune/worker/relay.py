@@ -78,6 +78,7 @@ class Relay:
                 sys.stderr.write("%s arrived damaged\n" % command["path"])
                 self._leave(3)
             os.makedirs(self.kept, mode=0o700, exist_ok=True)
+            # Under a name of its own first: another relay on this machine must never read half a file.
             shutil.move(part, content + str(os.getpid()))  # perhaps from another file system
             os.replace(content + str(os.getpid()), content)
         os.utime(content)

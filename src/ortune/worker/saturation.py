@@ -133,6 +133,8 @@ class _Run:
             group: Of a convolution.
             cut: Sums of two products are of 16 bits.
         """
+        # Doubles hold these sums exactly: products are below 2^15, and 2^38 of them would have to be added to
+        # lose a unit.
         left, right = a.astype(np.float64), b.astype(np.float64)
         total = left @ right
         saturated = False
@@ -144,6 +146,7 @@ class _Run:
             total = total - (0.0 if lost is None else lost.reshape(total.shape))
         self._seen[number] = self._seen.get(number, False) or saturated
         zero_a, zero_b = float(np.asarray(a_zero).reshape(-1)[0]), np.asarray(b_zero, np.float64)
+        # (a - za)(b - zb) = ab - za b - zb a + K za zb, summed over K.
         total = total - zero_a * right.sum(axis=-2, keepdims=right.ndim > 1)
         if zero_b.any():
             total = total - zero_b * (left.sum(axis=-1, keepdims=True) - zero_a * left.shape[-1])
@@ -155,6 +158,7 @@ class _Run:
             even = b.shape[0] % 2
             pairs = np.pad(b, [(0, even), (0, 0)]).reshape(-1, 2, b.shape[1])
             # Which pairs can leave 16 bits whatever the activations are: few, and the same for every input.
+            # One product of 255 x 127 fits into 16 bits; two of them, 64,770, do not.
             most = 255 * np.maximum(pairs, 0).sum(axis=1) > HIGH
             least = 255 * np.minimum(pairs, 0).sum(axis=1) < LOW
             self._packed[weight] = (
@@ -196,8 +200,8 @@ class _Run:
 def _reads(node: Any) -> List[str]:
     """Names of what a node reads, in its branches too."""
     names = [name for name in node.input if name]
-    for attribute in node.attribute:
-        for inner in [attribute.g] if attribute.HasField("g") else attribute.graphs:
+    for own in node.attribute:
+        for inner in [own.g] if own.HasField("g") else own.graphs:
             for deep in inner.node:
                 names += _reads(deep)
     return names

@@ -125,6 +125,7 @@ class _Graph:
         # As far as the weights: half of the difference stays in the activation.
         apart[used] = (np.log2(largest[used]) - np.log2(weight[used])) / 2
         powers = np.zeros(largest.shape)
+        # Only what channels differ by is moved: the middle one keeps its range.
         powers[used] = np.clip(np.rint(apart[used] - np.median(apart[used])), -MOST_POWER, MOST_POWER)
         if powers.max() - powers.min() < LEAST_APART:
             return False

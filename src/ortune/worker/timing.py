@@ -68,6 +68,7 @@ def agree(before: List[int], after: List[int]) -> bool:
     a, b = median(before), median(after)
     spread = median([abs(x - a) for x in before] + [abs(x - b) for x in after])
     # Noisy runs have to agree within their own noise only, or a warm-up beside a neighbour would never end.
+    # Three standard errors of the difference of two windows' middles.
     allowed = max(
         (0.02 if len(before) > 1 else 0.05) * min(a, b), 3 * 1.4826 * spread * float(2.0 / len(before)) ** 0.5
     )
