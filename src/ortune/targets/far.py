@@ -136,6 +136,7 @@ class FarChild(launcher.Child):
                     self._answers.put(message)
                 continue
             for number, place in enumerate(self._places):
+                # As JSON writes it: a path may hold backslashes.
                 inside = json.dumps(f"{place.parent}/")[1:-1]
                 line = line.replace(f"{_FOLDER}{_OUTPUT}/{number}/".encode(), inside.encode())
             self._lines.put(line.replace(_FOLDER.encode(), b""))

@@ -72,6 +72,7 @@ class Machine:
         if self.pod is None:
             return self.host
         host, cpus = self.host, self.pod.size.cpus
+        # A pod of 1.5 CPUs counts as 2.
         effective = host.effective_cpus if cpus is None else min(host.effective_cpus, max(1, math.ceil(cpus)))
         return msgspec.structs.replace(
             host,
@@ -113,6 +114,7 @@ class Machine:
         used = platform.between(since, self.sensors())
         if used.others_cpu_us is None or not used.elapsed_ns:
             return None
+        # Others keep CPUs busy that trials may not use anyway; those take nothing away.
         spare = self.host.cores - self.host.effective_cpus
         return max(0.0, used.others_cpu_us * 1e3 / used.elapsed_ns - spare)
 
@@ -151,6 +153,8 @@ def over_memory(
         limit_bytes: A fixed limit besides, its own.
     """
     left = platform.memory_left_bytes()
+    # A share of all that the group could hold, less the others' part: with 8 GiB left, 2 held here, 1 by
+    # others and a share of 0.85 it is 0.85 x 11 - 1 = 8.35 GiB.
     allowed = int(share * ((left or 0) + held_bytes + others_bytes)) - others_bytes
     if left is None:
         allowed = limit_bytes or 0

@@ -218,6 +218,7 @@ class Worker:
         code = self.child.ended_within(_GONE_S)
         if code is None:
             return self.error("protocol", f"closed its stdout without ending while {self.phase}")
+        # A wrapper that printed something and left is no crash of ONNX Runtime.
         if code == 0 or (self._chatter and code > 0):
             said = f" but {self._chatter.decode('utf-8', 'replace').strip()!r}" if self._chatter else ""
             what = f"exited with code {code} without a message{said} while {self.phase}"

@@ -152,6 +152,7 @@ class Executor:
             kinds = ["profiled"]
         sets = [[replace(arm, name=f"{i}-{kind}") for kind in kinds] for i, arm in enumerate(arms)]
         watched = {both[0].name for both in sets}
+        # most_alive counts processes, and each arm is two of them here.
         at_once = max(1, self.most_alive // 2)
         pairs: list[tuple[Outcome, Outcome | None]] = []
         for i in range(0, len(sets), at_once):

@@ -26,6 +26,7 @@ def raise_if_unrunnable(outcome: Failed, arm: Arm) -> None:
         where = "" if do else arm.runtime.python
         raise RuntimeNotFound(what, where=where, do=do or "pip install onnxruntime, or --runtime PATH")
     loading = outcome.phase in ("starting", "importing", "preparing", "loading")
+    # What fails while the plan is applied is the plan's fault, not the model's.
     if outcome.phase != "preparing" and loading and outcome.reason in ("load-error", "unsupported"):
         newer = _too_new(outcome.what, arm.runtime.build)
         if newer:

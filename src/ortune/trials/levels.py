@@ -161,6 +161,7 @@ class Levels:
             there = self.outputs(self.own, exact)
             if there is not None and self._right(self._compared(folder, there)):
                 return self.own, exact
+        # From just below the level that was wrong to just above the reference, which needs no run.
         for level in reversed(choices[choices.index(reference) + 1 : choices.index(self.own)]):
             there = self.outputs(level)
             if there is not None and self._right(self._compared(folder, there)):
@@ -191,6 +192,7 @@ class Levels:
         grids = None if step else input_grids(self._side.model.ir)
         draws = range(_n_draws(folder / ref.name for ref in self._refs))
         moved = {draw: self._moved_refs(draw, grids, step) for draw in draws}
+        # All draws in one process: each further one would load the model again.
         refs = tuple(ref for of_draw in moved.values() for ref in of_draw)
         there = self._run(level, model or self._side.runs, refs)
         if model is not None:
@@ -262,6 +264,7 @@ def _n_draws(folders: Iterable[Path]) -> int:
     sizes = [
         array.size for folder in folders for array in tensors(folder).values() if array.dtype.kind == "f"
     ]
+    # An output of 32 numbers takes one draw, one of 10 takes 4, a single number the most.
     return max(1, min(MOST_DRAWS, -(-ENOUGH_NUMBERS // max(1, min(sizes, default=ENOUGH_NUMBERS)))))
 
 

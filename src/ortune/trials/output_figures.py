@@ -22,13 +22,17 @@ def unmatched_rows(old: Array, new: Array, limit: float) -> int:
     """Rows of the larger set that no row of the other, used once, matches within the limit of each column."""
     if limit:
         finite = np.where(np.isfinite(old), np.abs(old), 0.0)
+        # In units of its column's limit, two values match where they are at most 1 apart, whatever the column
+        # holds.
         unit = limit * np.maximum(finite.max(axis=0, initial=0.0), FLOOR)
         # NaN and infinities become far values of their own, equal only to themselves.
         old, new = (np.nan_to_num(a / unit, nan=3e99, posinf=1e99, neginf=-1e99) for a in (old, new))
+        # Adding 0.0 turns -0.0 into 0.0, which has other bytes.
         keys = [[row.tobytes() for row in np.round(a) + 0.0] for a in (old, new)]
     else:
         keys = [[tuple(row) for row in a.tolist()] for a in (old, new)]
     # Most rows fall into the same cell of a grid; those at its borders are searched pair by pair.
+    # As multisets: a row that occurs twice needs two partners.
     shared = Counter(keys[0]) & Counter(keys[1])
     left_old, left_new = (_beyond(k, shared.copy()) for k in keys)
     if limit and max(len(left_old), len(left_new)) <= MOST_PAIRED:
@@ -57,7 +61,9 @@ def _beyond(keys: list[Any], shared: Counter[Any]) -> list[int]:
 
 def accepting(relative_l2: float, max_error: float) -> float:
     """The smallest of 1, 2 and 5 times a power of ten that accepts a difference as a tolerance."""
+    # The largest error may be ten times the tolerance.
     least = max(relative_l2, 0.1 * max_error)
+    # A difference of 0.0031 is tried against 0.001, 0.002 and 0.005, which accepts it.
     power = 10.0 ** math.floor(math.log10(least))
     return next(float(f"{m * power:.0e}") for m in (1.0, 2.0, 5.0, 10.0) if m * power > least)
 
@@ -103,6 +109,8 @@ def moments(array: Array, onnx_type: str) -> tuple[float, float, int]:
         finite = values[np.isfinite(values)]
         bad += values.size - finite.size
         if finite.size:
+            # Joins the sums of two pieces as Chan, Golub and LeVeque do: squares of large values are never
+            # subtracted.
             step = float(finite.mean()) - mean
             total = count + finite.size
             squares += float(((finite - finite.mean()) ** 2).sum()) + step**2 * count * finite.size / total
@@ -125,6 +133,7 @@ def columns_of(maps: Any, labels: Sequence[str]) -> Array | None:
     keys = set(maps[0]) if maps else set(labels)
     if labels and set(labels) != keys:
         return None
+    # As numbers, class 10 comes after class 2.
     whole = all(key.removeprefix("-").isdigit() for key in keys)
     order = labels or sorted(keys, key=int if whole else str)
     rows = [[entries.get(key) for key in order] for entries in maps if entries.keys() == keys]

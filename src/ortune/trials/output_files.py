@@ -104,6 +104,7 @@ def decode(array: Array, onnx_type: str) -> Array:
     if onnx_type in FLOAT8 and array.dtype == np.uint8:
         return _float8_values(onnx_type)[array]
     if onnx_type == "bfloat16" and array.dtype == np.uint16:
+        # bfloat16 is the upper half of a float32.
         return (array.astype(np.uint32) << 16).view(np.float32).astype(np.float64)
     if array.dtype.kind == "c":
         return np.ascontiguousarray(array).view(array.real.dtype).astype(np.float64)
@@ -119,6 +120,8 @@ def pieces(*arrays: Array) -> Iterator[tuple[Array, ...]]:
 
 def blocks(shape: tuple[int, ...]) -> Iterator[tuple[slice, ...]]:
     """Boxes that cover an array of one dimension or more, in order, each of no more elements than a piece."""
+    # The first axis of which one index holds at most a piece is cut; those before it are walked index by
+    # index.
     split = next(i for i in range(len(shape)) if math.prod(shape[i + 1 :]) <= CHUNK)
     rows = max(1, CHUNK // max(1, math.prod(shape[split + 1 :])))
     for outer in np.ndindex(*shape[:split]):
@@ -134,10 +137,13 @@ def _float8_values(onnx_type: str) -> Array:
     exponent = (bits & 0x7F) >> mantissa_bits
     fraction = (bits & ((1 << mantissa_bits) - 1)) / 2.0**mantissa_bits
     normal = (1.0 + fraction) * 2.0 ** (exponent - bias)
+    # Exponent 0 is that of subnormal numbers, which have no leading 1.
     values = sign * np.where(exponent > 0, normal, fraction * 2.0 ** (1 - bias))
     if special == "fn":
+        # No infinities; NaN has all bits set.
         values[[0x7F, 0xFF]] = np.nan
     elif special == "fnuz":
+        # Neither infinities nor -0, whose pattern is the only NaN.
         values[0x80] = np.nan
     else:
         top = exponent == exponent.max()

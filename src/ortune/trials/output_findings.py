@@ -74,6 +74,7 @@ class Findings:
                 unusable_candidate=unusable_new,
             )
         )
+        # On both sides: where one alone has no finite element, the values differ, and comparing them says so.
         if min(all_old / arrays[0].size, all_new / arrays[1].size) >= 1.0 and not self.may_be_nonfinite:
             what = f"output {label!r} has no finite element on either side, so nothing was compared"
             self.fail(what, wrong=False)

@@ -105,6 +105,7 @@ def slice_errors(
             error2, norm2 = np.square(new - old), np.square(old)
             for sums in axes:
                 sums.add(_within(box, sums.axis), old, new, error2, norm2)
+    # Along every axis the same elements are summed, so any one gives the whole.
     rms = math.sqrt(float(axes[0].norm2.sum()) / arrays[0].size)
     if not FLOOR <= rms < math.inf:
         return None, ()  # nearly nothing, or too much to square: distances tell little
@@ -130,6 +131,7 @@ def dead_columns(old: Array, new: Array, *, axis: int) -> tuple[SliceError, ...]
     rows = min(len(old), len(new))
     if rows < FEWEST:
         return ()
+    # Sorted columns are compared at equal shares of their length, which thins out the longer ones.
     places = [np.linspace(0, len(array) - 1, rows).round().astype(int) for array in (old, new)]
     a, b = (np.sort(array, axis=0)[at] for array, at in zip((old, new), places, strict=True))
     with np.errstate(over="ignore", invalid="ignore"):
@@ -146,6 +148,7 @@ def _judged(
     count = arrays[0].size / axis.norm2.size
     peak = max(float(np.abs(axis.low).max()), float(np.abs(axis.high).max()))
     norms = np.sqrt(axis.norm2)
+    # A slice of nearly nothing is measured against a thousandth of what an average slice holds.
     errors = np.sqrt(axis.error2) / np.maximum(norms, max(FLOOR_SHARE * rms, FLOOR) * math.sqrt(count))
     spread = axis.high - axis.low
     varies = spread > np.maximum(
@@ -153,6 +156,7 @@ def _judged(
     )
     still = varies & (axis.new_high - axis.new_low <= STILL * spread) & (np.sqrt(axis.error2) > LOST * norms)
     apart = still | (errors > max(STANDS_OUT * relative_l2, LEAST))
+    # A slice at least as large as the average counts; of a smaller one the values elsewhere decide.
     doubtful = np.flatnonzero(apart & (norms < rms * math.sqrt(count)))
     counts = np.ones(errors.size, dtype=bool)
     if doubtful.size:
@@ -168,6 +172,7 @@ def _on_its_own(
     margin = MARGIN * (high - low)
     n_within, elsewhere, total = np.zeros(slices.size), np.zeros(slices.size), 0
     for box in blocks(arrays[0].shape):
+        # Only slices that fare as the whole does tell how such values fare.
         kept = whole[_within(box, axis.axis)]
         old, new = (
             np.compress(kept, decode(np.asarray(a[box]), t), axis=axis.axis).reshape(-1)
@@ -193,6 +198,7 @@ def _runs(axis: _Axis, errors: Array, dead: Array) -> Iterator[SliceError]:
     """Dead slices, neighbours as one."""
     zero = (axis.new_low == 0.0) & (axis.new_high == 0.0)
     at = np.flatnonzero(dead)
+    # A run ends at a gap, and where zeros turn into another constant.
     breaks = np.flatnonzero((np.diff(at) != 1) | (zero[at[1:]] != zero[at[:-1]])) + 1
     for run in np.split(at, breaks) if at.size else ():
         yield SliceError(

@@ -61,6 +61,7 @@ def grid_steps(arrays: tuple[Array, Array], types: tuple[str, str], grid: Grid) 
         scale=max(grid.scales),
         most=whole,
         share=moved / max(1, old.size),
+        # The square root of n is two standard deviations of how many of n values a fair coin moves.
         same=whole <= MOST_STEPS and moved <= MOST_SHARE * old.size + math.sqrt(old.size),
     )
 

@@ -181,6 +181,7 @@ def distance_of(
     lengths = math.sqrt(norm2) * math.sqrt(theirs2)
     cosine = None
     if math.isfinite(lengths) and math.isfinite(product) and lengths > 0.0 and not silent:
+        # Rounding may carry it just beyond 1.
         cosine = max(-1.0, min(1.0, product / lengths))
     return OutputError(
         name=label,
@@ -261,6 +262,7 @@ def _compare_indices(
     if differ <= allowed:
         return
     if old.shape[:-1] == new.shape[:-1] and (scores_agree or not same_shape) and old.size and new.size:
+        # Pairs of row and value: a position may move within its own row only.
         rows = [np.stack([np.arange(a.size) // a.shape[-1], a.ravel()], 1) for a in (old, new)]
         differ = unmatched_rows(rows[0], rows[1], 0.0)
     if differ > allowed and old.ndim == 2 and 1 < old.shape[1] == new.shape[1] <= WIDEST_TABLE:

@@ -87,6 +87,7 @@ def pair_inputs(
         if value.name in pairs:
             continue
         partner = next((v for v in free if _fits(v, value)), None)
+        # The one input left is of the right kind and has another size: it is meant, and made for other work.
         if partner is None and len(free) == 1 and _kind(free[0]) == _kind(value) is not None:
             raise other_work(free[0], value, name)
         if partner is None:
@@ -99,6 +100,7 @@ def pair_inputs(
         free.remove(partner)
     by_name = {str(v.name): v for v in theirs}
     for value in ours:
+        # Names were joined without a look at the sizes.
         partner = by_name[pairs[str(value.name)]]
         if not _same_sizes(partner, value):
             raise other_work(partner, value, name)
@@ -110,6 +112,7 @@ def other_work(a: onnx_ir.Value, b: onnx_ir.Value, name: str) -> InputError:
     there = "" if a.name == b.name else f"{b.name!r} "
     sizes = f"input {a.name!r} is {_sizes(a)} in A, and {there}{_sizes(b)} in {name}"
     of_a, of_b = list(a.shape or ()), list(b.shape or ())
+    # The channels of NCHW moved to the end are NHWC.
     if of_a[:1] + of_a[2:] + of_a[1:2] == of_b or of_b[:1] + of_b[2:] + of_b[1:2] == of_a:
         what = f"A and {name} take their input in different layouts: {sizes}"
         return InputError(what, do="compare models with the same layout")

@@ -45,6 +45,7 @@ class CachedTool:
         place = self.folder / hashlib.sha256(repr(asked).encode()).hexdigest()[:16]
         if not place.is_dir():
             self.folder.mkdir(parents=True, exist_ok=True)
+            # Renamed once it is complete: an interrupted run leaves nothing half made under the final name.
             scratch = Path(tempfile.mkdtemp(prefix=".making-", dir=self.folder))
             what = self.tool(task, source, scratch / target.name, params)
             (scratch / _WHAT).write_text(what, encoding="utf-8")

@@ -95,6 +95,7 @@ def nudged(model: ir.Model, seed: int, step: float = 0.0) -> ir.Model | None:
     """A copy whose small weights are one step away, but for those that decide shapes; None where none can be."""
     draw = np.random.default_rng(seed)
     copy, moved = model.clone(), False
+    # A size that moves gives outputs of another shape, which tell nothing of rounding.
     shaping = _shaping(copy)
     for value in copy.graph.initializers.values():
         tensor = value.const_value
@@ -144,6 +145,7 @@ def far_beyond(difference: OutputDifference, moved: OutputDifference | None, *, 
     if difference.accepting_tolerance is None and not dead:
         # Another label, row or shape, or NaN: no matter of a distance. What rounding alone turns over is none of it.
         return moved.ok or moved.accepting_tolerance is not None
+    # A dead slice is excused only where rounding alone kills one too.
     if dead and not few_bits:
         return not any(output.dead_slices for output in moved.outputs)
     times = FAR_OF_FEW_BITS if few_bits else FAR

@@ -155,6 +155,8 @@ def _mean_agreement(pairs: Sequence[tuple[Array, Array]]) -> float:
     weights = [len(a) + len(b) for a, b in pairs]
     if not sum(weights):
         return 1.0
+    # Each class is moved away by four times the largest coordinate: boxes of two classes share no area, and
+    # one matching serves all classes.
     apart = 4.0 * max(
         [1.0, *(float(np.abs(boxes[:, :4]).max(initial=0.0)) for pair in pairs for boxes in pair)]
     )
@@ -188,6 +190,7 @@ def _boxes(outputs: Mapping[str, Array], name: str) -> Array | None:
         return None
     rows = array.reshape(-1, array.shape[-1]).astype(np.float64)
     if rows.shape[1] == 7:
+        # Seven columns are the image's number, box, class and score; six have the score before the class.
         rows = rows[:, [1, 2, 3, 4, 6, 5]]
     if rows.shape[1] == 6 and _is_share(rows[:, 4]):
         return _best(rows)
@@ -201,6 +204,7 @@ def _beside_scores(rows: Array, others: Mapping[str, Array]) -> Array | None:
     for scores in others.values():
         if scores.ndim > 3 or not len(rows) or scores.size % len(rows) or not _is_share(scores):
             continue
+        # Some detectors give [1, classes, boxes].
         turned = scores.ndim == 3 and scores.shape[-1] == len(rows) != scores.shape[1]
         by_class = scores[0].T if turned else scores.reshape(len(rows), -1)
         best, kinds = by_class.max(axis=1), by_class.argmax(axis=1).astype(np.float64)
@@ -210,6 +214,7 @@ def _beside_scores(rows: Array, others: Mapping[str, Array]) -> Array | None:
 
 def _corners(rows: Array) -> Array:
     """Boxes by their corners, of those that have a middle and a size."""
+    # Given as middle and size, some box is narrower than it is far from the origin, and breaks this.
     if (rows[:, 2:4] >= rows[:, :2]).all():
         return rows[:, :4]
     half = rows[:, 2:4] / 2.0
@@ -271,9 +276,11 @@ def _tokens(case: Case, logits: Array) -> Array | None:
     """What each row of logits is to foretell: the label, or the next token of an input; -1 for nothing."""
     if case.label is not None:
         return case.label if case.label.shape == logits.shape[:2] else None
+    # input_ids come before attention_mask, which has the same shape and holds nothing but 0 and 1.
     inputs = sorted(case.inputs.items(), key=lambda pair: "ids" not in pair[0])
     for _, fed in inputs:
         if fed.dtype.kind in "iu" and fed.shape == logits.shape[:2] and int(fed.max(initial=0)) > 1:
+            # Row i foretells token i + 1; what follows the last token is not in the input.
             return np.concatenate([fed[:, 1:], np.full((len(fed), 1), -1)], axis=1)
     return None
 

@@ -108,6 +108,7 @@ def edit_distance(text: Sequence[int], other: Sequence[int]) -> int:
     """Returns how many symbols must be inserted, removed or replaced to make one text the other."""
     row = list(range(len(other) + 1))
     for i, symbol in enumerate(text, 1):
+        # One row of the table of Levenshtein distances; before holds the value above and to the left.
         before, row[0] = row[0], i
         for j, wanted in enumerate(other, 1):
             before, row[j] = row[j], min(row[j] + 1, row[j - 1] + 1, before + (symbol != wanted))
@@ -143,6 +144,7 @@ def _ranks(values: Array) -> Array:
     """Returns the rank of each value, equal ones sharing their mean rank."""
     _, inverse, counts = np.unique(values, return_inverse=True, return_counts=True)
     last = np.cumsum(counts)
+    # Three equal values on ranks 3 to 5 all get 4: the last rank less (3 - 1) / 2.
     return np.asarray((last - (counts - 1) / 2.0)[inverse])
 
 
@@ -157,6 +159,7 @@ def perplexity(logits: Array, tokens: Array) -> float:
     rows, right = rows[right >= 0], right[right >= 0]
     if not right.size:
         return 1.0
+    # Scores are taken relative to the largest: the exponential of a large one would overflow.
     high = rows.max(axis=1, keepdims=True)
     totals = high[:, 0] + np.log(np.exp(rows - high).sum(axis=1))
     likelihoods = rows[np.arange(right.size), right] - totals

@@ -71,10 +71,12 @@ def turns_for(process_ns: float, cost_ns: float, awake_runs: float) -> Turns:
         awake_runs: After so many it runs as if it had not rested.
     """
     low = 8 if cost_ns < 20e6 else 3 if cost_ns < 100e6 else 1
+    # A model of 0.5 ms runs 40 times a turn, one of 5 ms 8 times.
     runs = min(MOST_RUNS, max(low, round(TURN_NS / cost_ns)))
     # After a rest caches are cold; of a slow model one run would cost more than that, and is its own warm-up.
     unmeasured = 0 if cost_ns >= 100e6 else max(2, round(awake_runs))
     most = MOST_ROUNDS if cost_ns < 20e6 else MOST_ROUNDS // 2
+    # The turns take about as long as the start of the process did.
     rounds = round(process_ns / ((runs + unmeasured) * cost_ns))
     return Turns(runs=runs, unmeasured=unmeasured, rounds=min(most, max(LEAST_ROUNDS, rounds)))
 
@@ -114,4 +116,5 @@ def shortened(turns: Turns, start_ns: float, run_ns: float, most_ns: float, leas
 def _robust_variance(case: CaseTimes) -> float:
     values = np.asarray(case.latency_ns, dtype=float)
     mad = float(np.median(np.abs(values - np.median(values))))
+    # 1.4826 times the median deviation is the standard deviation of normal values.
     return (1.4826 * mad) ** 2

@@ -55,8 +55,10 @@ class Tolerance:
         """The relative L2 that it comes to, for rows that are matched one by one and have no figures of their own."""
         asked = [self.number, self.relative_l2]
         if self.snr_db is not None:
+            # 30 dB are a relative L2 of 0.032.
             asked.append(10.0 ** (-self.snr_db / 20.0))
         if self.cosine is not None:
+            # The sine of the angle, 0.045 for a cosine of 0.999: no vector at that angle is nearer.
             asked.append(math.sqrt(1.0 - self.cosine**2))
         return min((limit for limit in asked if limit is not None), default=UNASKED_OF_ROWS)
 
@@ -111,6 +113,7 @@ def _budget(text: str) -> Tolerance:
 
 def worst_of(differences: Sequence[OutputDifference]) -> OutputDifference:
     """The differences of all inputs as one: what the worst input says, with the worst figures of each output."""
+    # No answer to the question is worst, then what no tolerance accepts, then the largest distance.
     worst = max(
         differences,
         key=lambda d: (not d.comparable, not d.ok, not d.ok and d.accepting_tolerance is None, d.relative_l2),

@@ -33,8 +33,10 @@ from ortune.targets.browser.waiting_scripts import SCRIPTS, Rewrite, WaitingScri
 
 MOST_MESSAGE = 128 << 20
 """Bytes of one message that are read: a page may print what it likes."""
+# The pipe becomes 3 and 4 before the browser's own stdin and stdout are turned away from it.
 _PIPED = 'exec "$0" "$@" --remote-debugging-pipe --no-startup-window 3<&0 4>&1 </dev/null >&2'
 
+# The number stands first, so that an answer too long or too broken to read still reaches who waits for it.
 _NUMBER = re.compile(rb'\{"id":(\d{1,15})')
 
 
@@ -226,6 +228,7 @@ class DevTools:
         with self._lock:
             if answer is not None:
                 self._waiting[number] = answer
+                # Under the lock that _give_up takes: who comes after it would wait for nobody.
                 if self._ended:
                     _give(answer, None)
                     return number
@@ -240,6 +243,7 @@ class DevTools:
                 self._message(b"".join((*parts, end)), whole=size + len(end) <= MOST_MESSAGE)
                 parts, size = [], 0
             size += len(rest)
+            # Of a message that is too long its beginning is kept, for the number in it.
             if rest and (not parts or size <= MOST_MESSAGE):
                 parts.append(rest)
         self._give_up()
@@ -326,6 +330,7 @@ class DevTools:
         """Nobody will answer any more."""
         with self._lock:
             self._ended = True
+        # A navigation under way ends at once instead of waiting out its limit.
         self._loaded.set()
         for answer in list(self._waiting.values()):
             _give(answer, None)

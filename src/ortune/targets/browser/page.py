@@ -129,6 +129,8 @@ class Page(Process):
         self._lines = queue.Queue()
         remote = self.machine.remote
         if remote is not None:
+            # A trial alone fetches and compiles onnxruntime-web itself, since its load is a figure that
+            # somebody reads.
             if len(self.group) > 1:
                 self._job["builds"] = remote.builds(web.dist)
             self._tokens = [token_of(remote.url)]

@@ -118,6 +118,7 @@ def placement_of(console: Sequence[str]) -> tuple[Placement, ...]:
             continue
         node = _NODE.search(line) if name else None
         if node is None:
+            # Other text ends the list of a provider's nodes; an empty line does not.
             name = name if not line.strip() else ""
             continue
         operators = dict(placements[name].operators)
@@ -164,6 +165,7 @@ def environment(
         repeated_turns=int(about.repeated_turns),
         compiled=compiled,
         download_bytes=sent_bytes,
+        # 8 bits a byte, 1e9 ns a second.
         download_ns=int(8e9 * sent_bytes / network_bps),
         import_ns=int(about.import_ns),
         block_ns=int(about.block_ns),

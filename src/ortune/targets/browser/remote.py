@@ -268,6 +268,8 @@ class Remote:
         ):  # else one without a network is there for a quarter of an hour
             request.connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, _VANISHED_MS)
         with self._changed:
+            # The newest connection counts: a page that is loaded again connects before its old connection is
+            # seen to end.
             self._connection += 1
             mine, version_sent = self._connection, -1
             self._connected, self._loaded = True, page

@@ -193,6 +193,7 @@ class _Server(http.server.ThreadingHTTPServer):
 
     def room(self, token: str) -> Room | None:
         match = None
+        # All tokens are compared, each in constant time: how long a refusal takes tells nothing of them.
         for room_token, room in list(self.rooms.items()):
             if secrets.compare_digest(room_token.encode(), token.encode("utf-8", "replace")):
                 match = room

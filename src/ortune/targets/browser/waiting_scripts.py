@@ -69,6 +69,7 @@ class WaitingScripts:
         finally:
             with self._lock:
                 following = self._paused_scripts.popleft() if self._paused_scripts else None
+                # One that follows takes this one's place in the count.
                 self._n_scripts -= following is None
             if following is not None:
                 threading.Thread(target=self._script, args=following, daemon=True).start()
@@ -93,6 +94,7 @@ class WaitingScripts:
         changed = self._rewrite(paused["resourceType"], text)
         if changed is None:
             return None
+        # Length and encoding are those of the body that was replaced.
         kept = [header for header in paused["responseHeaders"] if header["name"].lower() not in _OF_THE_BODY]
         return {
             "responseCode": _FOUND,

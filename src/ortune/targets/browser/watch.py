@@ -142,11 +142,13 @@ class _Watch:
         self.trouble: list[str] = []
         self.over = False
         kept = f'(globalThis[Symbol.for("{self.mark}")]??={{models:[]}})'
+        # The hook is a file of plain JavaScript; its three constants are set here.
         source = files(__package__).joinpath("hook.js").read_text(encoding="utf-8").rstrip()
         hook = source.replace("= KEPT,", f"= {kept},", 1)
         hook = hook.replace("say(MARK", f'say("{self.mark}"', 1).replace(
             "= MOST,", f"= {watched_model.MOST_MODEL},", 1
         )
+        # A static block runs while the class is defined, before anybody can use it.
         self._kept, self._hook = kept.encode(), f"static{{({hook[hook.index('(Inf') :]})(this)}}".encode()
 
     def go(self, url: str, browser: setup.BrowserSetup, watch_s: float, stop: Callable[[], bool]) -> Watched:
@@ -251,6 +253,7 @@ class _Watch:
             return
         match said.kind:
             case "created":
+                # What was logged until now is taken for this session's.
                 session.created, session.log, self.log = said, self.log, []
             case "failed":
                 session.error, session.log, self.log = said.what or "it failed", self.log, []

@@ -182,6 +182,7 @@ def session_record(
             n=session.n_runs,
             n_failed=session.n_failed,
             first_ns=_ns(times[0]) if times else 0,
+            # The first run also compiles shaders and fills caches: it has a figure of its own.
             median_ns=_ns(statistics.median(times[1:] or times)) if times else 0,
             longest_ns=_ns(session.longest_ms),
             total_ns=_ns(session.total_ms),
